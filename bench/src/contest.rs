@@ -1,9 +1,9 @@
-//! Several contestants taking turns, and what came of it.
+//! Several contestants that take turns, and their times.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// One contestant: what is timed, and what is done before each turn off the clock.
+/// One contestant: the action that is timed, and an untimed preparation before each turn.
 pub(crate) struct Contestant<'a> {
     pub(crate) name: &'a str,
     pub(crate) prepare: Box<dyn FnMut() + 'a>,
@@ -19,7 +19,7 @@ pub(crate) struct Times {
 // === impl Contestant ===
 
 impl<'a> Contestant<'a> {
-    /// A command, started and waited for; its output is thrown away.
+    /// Returns a contestant that runs a command and waits for it. Its output is discarded.
     pub(crate) fn command(name: &'a str, make: impl Fn() -> Command + 'a) -> Self {
         let turn = move || {
             let status = make().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -28,7 +28,7 @@ impl<'a> Contestant<'a> {
         Self { name, prepare: Box::new(|| ()), turn: Box::new(turn) }
     }
 
-    /// The same contestant with something to be done before each turn.
+    /// Adds a preparation before each turn.
     pub(crate) fn prepared(mut self, prepare: impl FnMut() + 'a) -> Self {
         self.prepare = Box::new(prepare);
         self
@@ -47,14 +47,14 @@ impl Times {
     }
 }
 
-/// Lets the contestants take turns, after a few that don't count, and prints their times.
+/// Lets the contestants take turns, after three warm-up turns each, and prints their times.
 pub(crate) fn hold(title: &str, turns: usize, mut contestants: Vec<Contestant<'_>>) -> Vec<Times> {
     const WARM_UP: usize = 3;
     let mut times: Vec<Times> =
         contestants.iter().map(|one| Times { name: one.name.to_owned(), sorted: Vec::new() }).collect();
     for turn in 0..turns + WARM_UP {
         for place in 0..contestants.len() {
-            // Whoever comes first in a round comes later in the next.
+            // The order changes from round to round.
             let who = (place + turn) % contestants.len();
             let contestant = &mut contestants[who];
             (contestant.prepare)();
@@ -76,7 +76,7 @@ pub(crate) fn hold(title: &str, turns: usize, mut contestants: Vec<Contestant<'_
     times
 }
 
-/// Prints the ratio of the first to the second and whether it meets the goal.
+/// Prints the ratio of the first to the second. Returns true if it meets the goal.
 pub(crate) fn judge(ours: &Times, theirs: &Times, goal: f64) -> bool {
     let ratio = ours.median().as_secs_f64() / theirs.median().as_secs_f64();
     let verdict = if ratio <= goal { "met" } else { "MISSED" };
@@ -85,7 +85,7 @@ pub(crate) fn judge(ours: &Times, theirs: &Times, goal: f64) -> bool {
     ratio <= goal
 }
 
-/// Says that a peer is not here.
+/// Prints that a peer isn't installed, and returns false.
 pub(crate) fn missing(peer: &str) -> bool {
     println!("\n{peer} is not installed: nothing to compare with");
     false

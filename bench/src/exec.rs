@@ -1,4 +1,4 @@
-//! One sealed `/bin/true`, the whole process, against bubblewrap.
+//! `/bin/true` in a sandbox, the whole process, compared with bubblewrap.
 
 use crate::contest::{Contestant, hold, judge, missing};
 use crate::sandboxes::bubblewrap;
@@ -30,7 +30,7 @@ pub(crate) fn run(programs: &Programs) -> bool {
     goal
 }
 
-/// Where the time goes, by the launch's own account.
+/// Prints the duration of each stage, as the launch reports it.
 fn stages(program: &Path) {
     let mut stages: Vec<(String, Vec<f64>)> = Vec::new();
     for _ in 0..100 {

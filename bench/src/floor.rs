@@ -1,6 +1,6 @@
-//! The least that a sandbox can cost: one `clone3` with the namespaces of ours and the mounts of ours, `/bin/true`, and
-//! its end. No Landlock, no filter, no capability dropped, nobody who looks after it, nothing told to anybody, no
-//! loopback, and no wall that holds: a measure, not a sandbox.
+//! The minimum cost of a sandbox: one `clone3` with the same namespaces and mounts as ours, `/bin/true`, and its end. It has
+//! no Landlock, no seccomp filter, full capabilities, no supervisor, no reports and no loopback. It is a measure without any
+//! security.
 
 use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat, symlinkat};
 use rustix::io::Errno;
@@ -10,7 +10,7 @@ use rustix::mount::{
 };
 use std::ffi::CStr;
 
-/// What of the host is shown, where it is there.
+/// Paths of the host that are mounted, if they exist.
 const SHOWN: [(&CStr, &CStr); 6] = [
     (c"/usr", c"usr"),
     (c"/etc/alternatives", c"etc/alternatives"),
@@ -45,33 +45,33 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// What the child needs, made before it is: it shares memory with this process, and must not allocate.
+/// Data for the child, prepared before it exists: the child shares this process's memory, and must not allocate.
 struct Birth {
     uid_map: String,
     gid_map: String,
     failed: Option<Errno>,
 }
 
-/// From nothing to gone.
+/// Runs one from creation to its end.
 pub(crate) fn once() {
     const STACK_BYTES: usize = 64 << 10;
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let mut birth = Birth { uid_map: format!("0 {uid} 1"), gid_map: format!("0 {gid} 1"), failed: None };
     let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
     let flags = NAMESPACES | libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: stack and argument outlive the child's use of them, because this thread stands still (CLONE_VFORK); what
-    // the child does in this memory is in `child`, and allocates nothing.
+    // SAFETY: stack and argument outlive the child's use of them, because this thread is suspended (CLONE_VFORK). The child's
+    // code in this memory is in `child`, which doesn't allocate.
     let pid =
         unsafe { libc::clone(child, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut birth).cast()) };
     assert!(pid > 0, "no sandbox: {}", std::io::Error::last_os_error());
     let mut status = 0;
-    // SAFETY: takes a number and a place for another.
+    // SAFETY: takes a process id, and a pointer to a local integer.
     let reaped = unsafe { libc::waitpid(pid, &raw mut status, 0) };
     assert!(birth.failed.is_none() && reaped == pid && status == 0, "{:?}, {status}", birth.failed);
 }
 
 extern "C" fn child(birth: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the pointer is the one passed to clone, and whoever passed it stands still.
+    // SAFETY: the pointer is the one passed to clone, and the passing thread is suspended.
     let birth = unsafe { &mut *birth.cast::<Birth>() };
     birth.failed = build(birth).err();
     if birth.failed.is_none() {
@@ -79,7 +79,7 @@ extern "C" fn child(birth: *mut libc::c_void) -> libc::c_int {
         // SAFETY: both arrays end in a null pointer and hold NUL-terminated strings.
         unsafe { libc::execve(argv[0], argv.as_ptr(), argv[1..].as_ptr()) };
     }
-    // SAFETY: runs nothing of this program's exit.
+    // SAFETY: runs no exit handlers of this program.
     unsafe { libc::_exit(1) }
 }
 
@@ -120,7 +120,7 @@ fn build(birth: &Birth) -> Result<(), Errno> {
     mount_remount(c"/", MountFlags::BIND | MountFlags::RDONLY | common, c"")
 }
 
-/// Something of the host's, read-only; nothing where it is not there.
+/// Mounts a path of the host read-only, if it exists.
 fn show(source: &CStr, place: &CStr, common: MountFlags) -> Result<(), Errno> {
     use rustix::fs::{FileType as Type, stat};
     let Ok(found) = stat(source) else { return Ok(()) };

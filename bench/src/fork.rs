@@ -1,4 +1,4 @@
-//! What a launch costs a program that has grown: through a launcher started early, with and without a gigabyte.
+//! Launch time from a program with much memory: through a launcher that started early, with and without a gigabyte.
 
 use crate::Programs;
 use crate::contest::{Contestant, hold, judge};
@@ -16,7 +16,7 @@ const GIGABYTE: usize = 1 << 30;
 
 pub(crate) fn run(_: &Programs) -> bool {
     let launcher = Launcher::start().expect("a launcher: nothing else runs in this process yet");
-    // Filled and emptied before each turn, off the clock; every page is touched.
+    // Filled and emptied before each turn, untimed; every page is touched.
     let ballast = RefCell::new(Vec::new());
     let times = hold(
         "fork: a launch from a process of 1 GB, through its launcher",

@@ -1,7 +1,8 @@
 //! The history of all figures: one row of `bench/history.md` for each release candidate.
 //!
-//! `--history FILE` appends a row to a table in that file, which is made if it isn't there; `--history -` prints the row. A cell
-//! has the figures of a case in the order in which they are judged; one that misses its goal has an exclamation mark.
+//! `--history FILE` appends a row to a table in that file, which is created if it doesn't exist; `--history -` prints the
+//! row. A cell has the figures of a case in the order in which they are judged. A figure that misses its goal has an
+//! exclamation mark.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,20 +11,20 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// Where rows go.
+/// Destination of rows.
 pub(crate) enum Destination {
     File(String),
     Output,
 }
 
-/// A figure that was judged.
+/// A judged figure.
 struct Judged {
     case: &'static str,
     figure: f64,
     is_met: bool,
 }
 
-/// What was judged so far, and the case that is under way.
+/// The figures so far, and the current case.
 struct Gathered {
     case: &'static str,
     judged: Vec<Judged>,
@@ -35,7 +36,7 @@ const TITLE: &str = "# Figures of each release candidate\n\nOne row for each run
     ([README.md](README.md#history)). A cell has the figures of a case in the order in which the program judges them;\n`!` marks \
     one that misses its goal, `–` a case that was not run. The load is the average of a minute, before and after.\n";
 
-/// Begins a case: what is judged from now on belongs to it.
+/// Begins a case: figures from now on belong to it.
 pub(crate) fn begin(case: &'static str) {
     GATHERED.lock().unwrap_or_else(PoisonError::into_inner).case = case;
 }
@@ -47,7 +48,7 @@ pub(crate) fn hand_over(to: &Path) -> io::Result<()> {
     std::fs::write(to, serde_json::to_vec(&figures)?)
 }
 
-/// Keeps the figures that a process has handed over, for the case that is under way. One that failed has handed over none.
+/// Adds the figures of a case's process to the current case. A process that failed has written none.
 pub(crate) fn take_over(from: &Path) {
     let written = std::fs::read(from).unwrap_or_default();
     let figures: Vec<(f64, bool)> = serde_json::from_slice(&written).unwrap_or_default();
@@ -56,21 +57,21 @@ pub(crate) fn take_over(from: &Path) {
     }
 }
 
-/// Keeps a figure for the row.
+/// Adds a figure to the row.
 pub(crate) fn note(figure: f64, is_met: bool) {
     let mut gathered = GATHERED.lock().unwrap_or_else(PoisonError::into_inner);
     let case = gathered.case;
     gathered.judged.push(Judged { case, figure, is_met });
 }
 
-/// The average load of the last minute.
+/// Returns the load average of the last minute.
 pub(crate) fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or("?").to_owned()
 }
 
 impl From<String> for Destination {
-    /// Of a path, or `-` for standard output.
+    /// Converts a path, or `-` for standard output.
     fn from(text: String) -> Self {
         match text.as_str() {
             "-" => Self::Output,
@@ -97,7 +98,7 @@ pub(crate) fn write(to: &Destination, cases: &[&'static str], load_before: &str)
     let known = if is_new { String::new() } else { std::fs::read_to_string(path)? };
     let mut file = File::options().append(true).create(true).open(path)?;
     let title = if is_new { TITLE } else { "" };
-    // Other cases than before begin a table of their own.
+    // Different cases begin a new table.
     let table = match known.lines().rfind(|line| line.starts_with("| candidate ")) {
         Some(last) if last == head.lines().next().unwrap_or_default() => row,
         _ => format!("{title}\n{head}\n{row}"),
@@ -127,7 +128,7 @@ fn cell(judged: &[Judged], case: &str) -> String {
     if figures.is_empty() { "–".to_owned() } else { figures.join(" · ") }
 }
 
-/// The day and the commit.
+/// Returns the date and the commit.
 fn candidate() -> String {
     let said = |arguments: &[&str]| {
         let output =
@@ -139,7 +140,7 @@ fn candidate() -> String {
     format!("{day} {commit}")
 }
 
-/// The machine's name, processors and kernel.
+/// Returns the machine's name, processors and kernel.
 fn machine() -> String {
     let system = rustix::system::uname();
     let [name, release] =

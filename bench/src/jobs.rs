@@ -1,7 +1,7 @@
-//! Jobs of a node, by its Worker API: how long it takes until one is on the disk, how many a second come to their end, what it
-//! costs that many are stored, and how much memory the node takes.
+//! Jobs of a node, by its Worker API: the time until a job is on disk, jobs completed per second, the cost of many stored
+//! jobs, and the node's memory.
 //!
-//! The floor is what can't be had for less: one insert that is on the disk, and one sandbox with `/bin/true` in it.
+//! The floor is the minimum cost: one insert that is on disk, and one sandbox with `/bin/true` in it.
 
 mod client;
 mod floor;
@@ -22,20 +22,20 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// What is within this of the floor is fast.
+/// Maximum ratio to the floor.
 const GOAL: Goal = Goal::AtMost(2.0);
 
 const ROUNDS: usize = 5;
 const RUN: &str = "/v1/worker/jobs:run";
 
-/// Where jobs are kept: the database of a node, and one that is as bare.
+/// The storage of jobs: a node's database, and a bare database of the same kind.
 struct Place<'w> {
     name: &'static str,
     node: Node<'w>,
     table: Table,
 }
 
-/// SQLite in a folder of the world, and PostgreSQL if it is here.
+/// Returns SQLite in a folder of the world, and PostgreSQL if it is installed.
 fn places<'w>(worlds: &'w [World; 2], arguments: &[&str]) -> Vec<Place<'w>> {
     let [first, second] = worlds;
     let file = first.path().join("floor.db");
@@ -51,7 +51,7 @@ fn places<'w>(worlds: &'w [World; 2], arguments: &[&str]) -> Vec<Place<'w>> {
                 node: Node::start(second, &arguments),
                 table: Table::on_server(&bare),
             });
-            // It goes with this process.
+            // The server ends with this process.
             std::mem::forget(server);
         }
         Err(why) => println!("\nPostgreSQL is not here ({why}): SQLite alone is measured"),
@@ -64,14 +64,14 @@ fn submitted(mut job: Value) -> Vec<u8> {
     job.to_string().into_bytes()
 }
 
-/// Jobs that are accepted, one after the other, while none is begun; and as many bare inserts.
+/// Measures accepted jobs, one after another, while none is begun; and as many bare inserts.
 pub(crate) fn submit(programs: &Programs) -> bool {
     const COUNT: usize = 300;
     println!("\n## submit: jobs accepted by one client, each on the disk when it is answered");
     let worlds = [(); 2].map(|()| World::new(programs.belljar()));
     let mut places = places(&worlds, &["--max-concurrency", "1", "--max-waiting", "1000000"]);
     for place in &places {
-        // It has the only place there is.
+        // The blocker takes the node's only slot.
         let blocker = script("sleep 100000");
         place.node.submit(blocker.clone());
         place.node.wait_for(blocker["job_id"].as_str().expect("an id"), "in_progress");
@@ -114,12 +114,12 @@ fn timed(act: impl FnOnce()) -> f64 {
     begun.elapsed().as_secs_f64()
 }
 
-/// Jobs a second from the request to the answer that tells what came of them, by four clients; and the floor of each.
+/// Measures jobs per second from the request to the response with the result, with four clients; and the floor of each.
 pub(crate) fn jobs(programs: &Programs) -> bool {
     const COUNT: usize = 200;
     const CLIENTS: usize = 4;
     println!("\n## jobs: trivial jobs carried out, {CLIENTS} at a time");
-    // Before there are threads.
+    // Before this process has threads.
     let floor = Floor::new();
     let worlds = [(); 2].map(|()| World::new(programs.belljar()));
     let mut places = places(&worlds, &["--max-concurrency", "4"]);
@@ -158,7 +158,7 @@ pub(crate) fn jobs(programs: &Programs) -> bool {
     met
 }
 
-/// Does something so often, by so many threads, each with what `make` gives it.
+/// Runs an action this many times in this many threads, each with an action of its own from `make`.
 fn in_parallel<F: FnMut() + Send>(threads: usize, count: usize, make: impl Fn() -> F + Sync) {
     let done = AtomicUsize::new(0);
     std::thread::scope(|scope| {

@@ -1,8 +1,8 @@
 //! Measures belljar side by side with its peers and prints ratios:
 //! `cargo run --release -p belljar-bench [--history FILE] [CASE …]`.
 //!
-//! The contestants of a case take turns in one run, so that a machine that slows down slows all of them. Figures are
-//! medians; the goals are those of `bench/README.md`. A missing peer is said, not skipped in silence.
+//! The contestants of a case take turns in one run, so that a slow phase of the machine affects all of them. Figures are
+//! medians; the goals are those of `bench/README.md`. A missing peer is reported, not skipped silently.
 
 #![deny(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "printing figures is what this program does")]
@@ -49,7 +49,7 @@ const CASES: [Case; 25] = [
     ("density", sandboxes::density),
     ("churn", sandboxes::churn),
     ("neighbour", neighbour::run),
-    // While there is one thread.
+    // While this process has one thread.
     ("jobs", jobs::jobs),
     ("proxy", models::proxy),
     ("stream", models::stream),
@@ -83,8 +83,8 @@ impl Programs {
         self.install("cynode-sba")
     }
 
-    /// Copies a program, as installing it would. A linker writes its file piece by piece, and the page cache keeps such a
-    /// file in small pieces too: every start from it costs about 0.1 ms more than one from a file written in one go.
+    /// Copies a program like an installation. A linker writes its file in pieces, and the page cache keeps such a file in
+    /// small pieces, too: every start from it takes about 0.1 ms longer than from a file that was written at once.
     fn install(&self, name: &str) -> PathBuf {
         let (program, copy) = (self.built.join(name), self.installed.path().join(name));
         if !copy.exists() {
@@ -141,8 +141,8 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!met))
 }
 
-/// Runs a case as if it were the only one: sandboxes begin as copies of the process that asks for them, so what a case before had in
-/// memory would be measured as well. Whether it has met its goals.
+/// Runs a case in a new process. Sandboxes begin as copies of the calling process, so memory of an earlier case would be
+/// measured as well. Returns true if the case has met its goals.
 fn in_its_own_process(case: &str) -> bool {
     let figures = tempfile::NamedTempFile::new().expect("a temporary file");
     let own = std::env::current_exe().expect("a program knows where it is");
@@ -151,7 +151,7 @@ fn in_its_own_process(case: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Takes an option with its value out of the arguments. An error, if nothing follows the option.
+/// Removes an option with its value from the arguments. Returns an error if the option has no value.
 fn option_in(mut asked: Vec<String>, option: &str) -> Result<(Vec<String>, Option<String>), ()> {
     let Some(at) = asked.iter().position(|argument| argument == option) else { return Ok((asked, None)) };
     asked.remove(at);
@@ -164,14 +164,14 @@ fn option_in(mut asked: Vec<String>, option: &str) -> Result<(Vec<String>, Optio
     }
 }
 
-/// A temporary folder in memory, where there is a file system in it: the disk is not what is compared.
+/// Creates a temporary folder in memory if possible: the disk is not what is compared.
 pub(crate) fn in_memory() -> tempfile::TempDir {
     let shared_memory = Path::new("/dev/shm");
     let place = if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
     tempfile::tempdir_in(place).expect("a temporary folder")
 }
 
-/// The program's path, if it is installed.
+/// Returns the program's path, if it is installed.
 pub(crate) fn installed(names: &[&str]) -> Option<PathBuf> {
     let found =
         |name: &&&str| Command::new("which").arg(name).output().is_ok_and(|output| output.status.success());

@@ -1,7 +1,8 @@
-//! How fast calls of models pass through the inference proxy, beside nginx and beside the chain that it stands for.
+//! Throughput and latency of model calls through the inference proxy, compared with nginx and with the chain that it
+//! replaces.
 //!
-//! Everybody who takes part is a process of its own, so that nobody has another's threads: the provider, the proxy, its
-//! peers and the one who calls. All of them share the processors of one machine, for each contestant in the same way.
+//! Each part is a process of its own, so that none shares threads with another: the provider, the proxy, its peers and the
+//! client. All of them share the processors of one machine, in the same way for each contestant.
 
 mod audit;
 mod house;

@@ -1,6 +1,7 @@
-//! What somebody else on the host waits for a write to be made durable, while a sandbox works the disk as hard as it can.
+//! The time that another process on the host waits for a durable write, while a sandbox uses the disk as hard as it can.
 //!
-//! On the disk and not in memory: it is what the two share. The last contestant is the control: what a sandbox can't do.
+//! The files are on a disk and not in memory, because the two share the disk. The last contestant is the control: an
+//! operation that a sandbox forbids.
 
 use crate::contest::{Contestant, hold, judge, missing};
 use crate::{Programs, installed};
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 const TURNS: usize = 20;
-/// Of the neighbour, in each turn.
+/// Number of the neighbour's writes in each turn.
 const WRITES: usize = 10;
 
 const SYNC: &str = "$| = 1; print \"begun\\n\"; while (1) { syscall(162) }";
@@ -21,13 +22,13 @@ const OTHERS: &str = "use IO::Handle; $| = 1; open(my $f, '<', '/usr/bin/perl') 
 const RENAMES: &str = "$| = 1; open(my $f, '>', 'a') or die; print \"begun\\n\";
     while (1) { rename('a', 'b') or die; rename('b', 'a') or die }";
 
-/// Who works the disk.
+/// The process that uses the disk.
 struct Storm(Child);
 
 // === impl Storm ===
 
 impl Storm {
-    /// Back when it has begun.
+    /// Starts it, and returns when it has begun.
     fn begin(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -74,7 +75,7 @@ pub(crate) fn run(programs: &Programs) -> bool {
             {
                 let storm = &storm;
                 move || {
-                    // The one before has ended before this one begins.
+                    // The previous one ends before this one begins.
                     drop(storm.take());
                     storm.replace(begin());
                 }
@@ -98,7 +99,7 @@ pub(crate) fn run(programs: &Programs) -> bool {
         println!("\nThe control slows nobody down: on this disk, just now, this says nothing.");
         return false;
     }
-    // All are judged, also when one has missed.
+    // All are judged, even if one has missed its goal.
     times[1..5].iter().map(|beside| judge(beside, &times[0], 1.2)).fold(true, |all, met| all & met)
 }
 

@@ -1,4 +1,4 @@
-//! What it takes to judge a call by a thousand rules, and what many calls at once take besides what their tools do.
+//! The time to check a call against a thousand rules, and the overhead of many concurrent calls.
 
 use crate::Programs;
 use crate::rounds::{Goal, hold, judge, median};
@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 const ROUNDS: usize = 7;
 const JUDGED: usize = 20_000;
 const RULES: usize = 1_000;
-/// Calls at once.
+/// Number of concurrent calls.
 const CALLS: usize = 256;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,7 +51,8 @@ impl TypedTool for Echo {
     }
 }
 
-/// The time of a judgement, in microseconds: the 99th of a hundred.
+/// Measures the time of a decision in microseconds (99th percentile), and then the overhead. Returns true if all goals are
+/// met.
 pub(crate) fn run(_: &Programs) -> bool {
     let rules = rules();
     let agent = rules.of_agent(&worker(), None);
@@ -76,7 +77,7 @@ fn judged(rules: &AccessRules, agent: &AgentStanding, name: &ToolName) -> f64 {
     begun.elapsed().as_secs_f64() * 1e6
 }
 
-/// Half of them names, half beginnings of names; half for and half against.
+/// Returns the rules: half of them names, half prefixes; half of them allow, half deny.
 fn rules() -> AccessRules {
     let mut text =
         "tool_access:\n  agents:\n  - name: worker\n    level: elevated\n    autonomy: full\n".to_owned();
@@ -106,7 +107,7 @@ fn name(text: &str) -> ToolName {
     ToolName::parse(text).expect("a name")
 }
 
-/// Many calls at once, each recorded on the disk, beside the same without a gateway.
+/// Measures many concurrent calls, each recorded on disk, compared with the same calls without a gateway.
 fn batch() -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let audit = Arc::new(AuditLog::open(&folder_in(folder.path())).expect("an audit"));

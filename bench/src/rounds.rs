@@ -1,18 +1,18 @@
-//! Contestants that are measured again and again, in turns, each time with a figure of its own.
+//! Contestants that are measured repeatedly, in turns, with one figure per round.
 
-/// What a ratio is to be.
+/// The goal for a ratio.
 #[derive(Clone, Copy)]
 pub(crate) enum Goal {
     AtLeast(f64),
     AtMost(f64),
 }
 
-/// Measures each of so many contestants in every round. The figures of each, in the order of the rounds.
+/// Measures each contestant in every round. Returns the figures of each, in the order of the rounds.
 pub(crate) fn hold<T>(rounds: usize, contestants: usize, mut measure: impl FnMut(usize) -> T) -> Vec<Vec<T>> {
     let mut figures: Vec<Vec<T>> = (0..contestants).map(|_| Vec::with_capacity(rounds)).collect();
     for round in 0..rounds {
         for place in 0..contestants {
-            // Whoever comes first in a round comes later in the next.
+            // The order changes from round to round.
             let who = (place + round) % contestants;
             figures[who].push(measure(who));
         }
@@ -30,12 +30,12 @@ pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// The median of the ratios of each round: what slows a round down slows both.
+/// Returns the median of each round's ratio: a slow round affects both.
 pub(crate) fn ratio(ours: &[f64], theirs: &[f64]) -> f64 {
     median(ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs))
 }
 
-/// Prints what came out, and whether it meets the goal.
+/// Prints a figure. Returns true if it meets the goal.
 pub(crate) fn judge(what: &str, figure: f64, goal: Goal) -> bool {
     let (is_met, goal) = match goal {
         Goal::AtLeast(least) => (figure >= least, format!("at least {least}")),

@@ -1,5 +1,5 @@
-//! Sandboxes of a long-lived process: how long one takes from nothing to gone, a program in one that lives, how many a
-//! second, how many at once, and whether anything is left of many.
+//! Sandboxes of a long-lived process: the time from creation to removal, a program in a live sandbox, sandboxes per second,
+//! many concurrent ones, and leftovers of many.
 
 use crate::contest::{Contestant, hold, judge, missing};
 use crate::history;
@@ -41,7 +41,7 @@ impl House {
         Self { backend, state }
     }
 
-    /// A sandbox as a node makes them, from nothing to gone, with `/bin/true` in it.
+    /// Makes a sandbox like a node, from creation to removal, with `/bin/true` in it.
     pub(crate) fn turn(&self) {
         cold_turn(self, Limits::default());
     }
@@ -61,7 +61,7 @@ impl House {
     }
 }
 
-/// Without a control group: what is compared has none, either.
+/// Returns limits without a control group, because the peers have none, either.
 fn ungrouped() -> Limits {
     Limits { memory_bytes: None, ..Limits::default() }
 }
@@ -75,7 +75,7 @@ fn run_true(sandbox: &dyn Sandbox) {
     assert_eq!(ending.outcome.exit_code(), 0);
 }
 
-/// A sandbox from nothing to gone, with `/bin/true` in it.
+/// Measures a sandbox from creation to removal, with `/bin/true` in it.
 pub(crate) fn cold(_: &Programs) -> bool {
     let (house, made_ahead) = (House::new(0), House::new(2));
     let Some(bwrap) = installed(&["bwrap"]) else { return missing("bwrap") };
@@ -103,7 +103,7 @@ fn cold_turn(house: &House, limits: Limits) {
     sandbox.destroy().expect("an end");
 }
 
-/// A program in a sandbox that lives.
+/// Measures a program in a live sandbox.
 pub(crate) fn warm(_: &Programs) -> bool {
     let house = House::new(0);
     let sandbox = house.sandbox(ungrouped());
@@ -119,7 +119,7 @@ pub(crate) fn warm(_: &Programs) -> bool {
     judge(&times[0], &times[1], 1.3)
 }
 
-/// Both against a container engine.
+/// Measures both, compared with a container engine.
 pub(crate) fn docker(_: &Programs) -> bool {
     const FEW: usize = 30;
     let house = House::new(2);
@@ -151,7 +151,7 @@ fn contestant<'a>(name: &'a str, turn: impl FnMut() + 'a) -> Contestant<'a> {
     Contestant { name, prepare: Box::new(rest), turn: Box::new(turn) }
 }
 
-/// Between turns: what one leaves to be done, such as the next sandbox to be made ahead, is not the next one's burden.
+/// Pauses between turns, so that background work of one, such as refilling the warm pool, doesn't slow down the next.
 fn rest() {
     std::thread::sleep(Duration::from_millis(8));
 }
@@ -164,7 +164,7 @@ pub(crate) fn bubblewrap(bwrap: &Path) -> Command {
     command
 }
 
-/// How many a second, with two workers, for a minute. They take turns, as a machine has phases.
+/// Measures sandboxes per second with two workers, for a minute. They take turns, because a machine's speed varies.
 pub(crate) fn rate(_: &Programs) -> bool {
     const ROUNDS: u32 = 6;
     const ROUND: Duration = Duration::from_secs(10);
@@ -211,7 +211,7 @@ fn sustained(lasts: Duration, turn: impl Fn(usize) + Sync) -> f64 {
     turns as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// A thousand at once, idle: what each of them takes.
+/// Measures the memory of each of a thousand concurrent idle sandboxes.
 pub(crate) fn density(_: &Programs) -> bool {
     const COUNT: usize = 1_000;
     let house = House::new(0);
@@ -247,7 +247,7 @@ fn available_kib() -> usize {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("a number")
 }
 
-/// How many first processes there are, and the mean of what they take.
+/// Returns the number of PID 1 processes, and their mean memory.
 fn pss_of_inits() -> (usize, usize) {
     let pids = std::fs::read_dir("/proc").expect("/proc").flatten();
     let of_one = |entry: std::fs::DirEntry| {
@@ -261,7 +261,7 @@ fn pss_of_inits() -> (usize, usize) {
     (all.len(), all.iter().sum::<usize>() / all.len().max(1))
 }
 
-/// Ten thousand, one after the other: nothing of them may be left.
+/// Makes ten thousand sandboxes, one after another, and checks that nothing is left of them.
 pub(crate) fn churn(_: &Programs) -> bool {
     const COUNT: usize = 10_000;
     let house = House::new(0);
@@ -285,7 +285,7 @@ pub(crate) fn churn(_: &Programs) -> bool {
     met
 }
 
-/// What there is of each kind of thing that might be left.
+/// Returns the number of leftovers of each kind.
 fn left(house: &House) -> Vec<(&'static str, usize)> {
     let count = |path: &Path| std::fs::read_dir(path).map_or(0, Iterator::count);
     let named = |name: &str| {

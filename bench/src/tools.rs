@@ -1,5 +1,5 @@
-//! What a call of a tool takes through the gateway, with its record on the disk before the answer, beside the same call of the reference
-//! server, which records nothing.
+//! The latency of a tool call through the gateway, with its record on disk before the response, compared with a call of the
+//! reference server, which records nothing.
 
 pub(crate) mod counter;
 
@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 7;
 const CALLS: usize = 500;
 
-/// A connection to a server, with a session if that wants one.
+/// A connection to a server, with a session if the server requires one.
 struct Lane {
     stream: TcpStream,
     reader: BufReader<TcpStream>,
     session: Option<String>,
 }
 
-/// The reference server. It ends with this.
+/// The reference server. It ends when this is dropped.
 struct Reference(Child);
 
 pub(crate) fn run(_: &Programs) -> bool {
@@ -37,7 +37,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut ours = Process::play(&Part::Counter(Counter { state: folder.path().join("state") }));
     let mut lanes = [Lane::open(ours.hear(), false), Lane::open(at, true)];
-    // The first calls of each don't count.
+    // The first calls of each are a warm-up.
     for lane in &mut lanes {
         lane.figures();
     }
@@ -72,7 +72,7 @@ impl Lane {
         lane
     }
 
-    /// The median and the 99th of a hundred of some calls, in milliseconds.
+    /// Returns the median and the 99th percentile of some calls, in milliseconds.
     fn figures(&mut self) -> (f64, f64) {
         let params = json!({ "name": "echo", "arguments": { "message": "hello" } });
         let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
@@ -89,7 +89,7 @@ impl Lane {
         (ms(times[CALLS / 2]), ms(times[CALLS * 99 / 100]))
     }
 
-    /// Sends a message; the session that the answer names, and the answer.
+    /// Sends a message. Returns the session id in the response, and the response.
     fn send(&mut self, message: &Value) -> (Option<String>, String) {
         let body = message.to_string();
         let session =

@@ -1,4 +1,4 @@
-//! `list_tree` of 100,000 entries against `find` and `fd`: each the whole process.
+//! `list_tree` of 100,000 entries compared with `find` and `fd`: each the whole process.
 
 use crate::contest::{Contestant, hold, judge, missing};
 use crate::{Programs, installed};
@@ -13,7 +13,7 @@ const TURNS: usize = 25;
 pub(crate) fn run(programs: &Programs) -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let tree = folder.path().join("tree");
-    // The others write to nowhere; ours writes a result, and at least not to a disk.
+    // The peers write to `/dev/null`; ours writes a result, at least not to a disk.
     let results = crate::in_memory();
     let job = results.path().join("job.json");
     lay_out(&tree);

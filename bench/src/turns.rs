@@ -1,5 +1,5 @@
-//! What a turn of the agent takes besides the model: two hundred of them, each with one call of a tool, beside the same requests sent by a
-//! bare client.
+//! The overhead of an agent's turn besides the model: two hundred turns, each with one tool call, compared with a bare client
+//! that sends the same requests.
 
 use crate::Programs;
 use crate::rounds::{Goal, judge, median};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const TURNS: usize = 200;
 const ROUNDS: usize = 7;
 
-/// What one run took, and what the model was asked in it.
+/// The duration of one run, and the model's requests in it.
 struct Ran {
     took: Duration,
     asked: Vec<Request>,
@@ -39,7 +39,7 @@ pub(crate) fn run(programs: &Programs) -> bool {
     judge("what a turn takes besides the model, ms", median(added), Goal::AtMost(2.0))
 }
 
-/// An agent that reads a file in each of so many turns, and then finishes.
+/// Runs an agent that reads a file in each of this many turns, and then finishes.
 fn run_agent(program: &Path, folder: &Path, turns: usize) -> Ran {
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
     let reads = (0..turns).map(|_| call("read_file", json!({ "path": "a.txt" })));
@@ -97,7 +97,7 @@ fn job() -> Value {
     })
 }
 
-/// How long it takes to send those requests one after the other and to read what is answered.
+/// Returns the time to send those requests one after another and to read the responses.
 fn bare_client(asked: &[Request]) -> Duration {
     let answer = Answer::tool(ToolCall::new("read_file", json!({ "path": "a.txt" })));
     let server = server(Script::always(answer));

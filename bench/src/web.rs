@@ -1,6 +1,7 @@
-//! How fast tunnels through the web proxy are opened and how much passes through them, beside squid, tinyproxy and nobody.
+//! The time to open tunnels through the web proxy, and their throughput, compared with squid, tinyproxy and direct
+//! connections.
 //!
-//! Everybody who takes part is a process of its own, as with [`crate::models`]; all of them share the processors.
+//! Each part is a process of its own, as with [`crate::models`]; all of them share the processors.
 
 pub(crate) mod far_end;
 pub(crate) mod gate;
@@ -25,7 +26,7 @@ use peers::{Squid, TinyProxy};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// All who take part: the far end of tunnels, ours with and without its audit, and the peers.
+/// All parts: the far end of tunnels, ours with and without its audit log, and the peers.
 struct Field {
     _far_end: Process,
     address: SocketAddr,
@@ -36,19 +37,19 @@ struct Field {
     lanes: Vec<(&'static str, Target)>,
 }
 
-/// Where the lanes stand.
+/// Indices of the lanes.
 const OURS: usize = 0;
 const UNRECORDED: usize = 1;
 const SQUID: usize = 2;
 const TINYPROXY: usize = 3;
 
-/// A host that nobody is let to.
+/// A host that no policy allows.
 const ELSEWHERE: &str = "elsewhere.example:443";
 
 // === impl Field ===
 
 impl Field {
-    /// Starts all of them, with what they need in this folder.
+    /// Starts all of them, with their files in this folder.
     fn start(folder: &Path) -> Self {
         let mut far_end = Process::play(&Part::FarEnd(FarEnd));
         let address: SocketAddr = far_end.hear();
@@ -71,7 +72,7 @@ impl Field {
         Self { _far_end: far_end, address, ours, unrecorded: without, squid, tinyproxy, lanes }
     }
 
-    /// Who stands between, by lane.
+    /// Returns the proxies, by lane.
     fn between(&self) -> [&Process; 4] {
         [&self.ours, &self.unrecorded, &self.squid, &self.tinyproxy]
     }

@@ -1,4 +1,4 @@
-//! A client of the Worker API that keeps its connection: what is measured is the node, and not who asks.
+//! A client of the Worker API with a persistent connection, so that the node's time dominates.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,12 +18,12 @@ impl Client {
         Self { stream: BufReader::new(stream), token }
     }
 
-    /// The status of the answer to a document.
+    /// Posts a document, and returns the response's status.
     pub(super) fn post(&mut self, path: &str, document: &[u8]) -> u16 {
         self.ask("POST", path, document)
     }
 
-    /// The status of what is there.
+    /// Gets a path, and returns the response's status.
     pub(super) fn get(&mut self, path: &str) -> u16 {
         self.ask("GET", path, b"")
     }

@@ -1,4 +1,4 @@
-//! What no node can do with less: an insert that is on the disk, and a sandbox.
+//! The minimum that every node needs: an insert that is on disk, and a sandbox.
 
 use crate::sandboxes::House;
 use sqlx::{Connection, PgConnection};
@@ -13,7 +13,7 @@ pub(super) struct Table {
     connection: Connected,
 }
 
-/// Where a table is.
+/// The location of a table.
 #[derive(Clone)]
 pub(super) enum Location {
     File(PathBuf),
@@ -25,10 +25,10 @@ enum Connected {
     Postgres(PgConnection),
 }
 
-/// A backend that has begun before there were threads.
+/// A backend that was started before this process had threads.
 pub(super) struct Floor(House);
 
-/// As long as what a node keeps of a trivial job.
+/// Length of a node's record of a trivial job, in bytes.
 const DOCUMENT_BYTES: usize = 400;
 
 const INSERT: &str = "INSERT INTO floor (document) VALUES ($1)";
@@ -36,17 +36,17 @@ const INSERT: &str = "INSERT INTO floor (document) VALUES ($1)";
 // === impl Table ===
 
 impl Table {
-    /// In SQLite, as durable as a node's.
+    /// Creates a table in SQLite, with the durability of a node's database.
     pub(super) fn in_file(path: &Path) -> Self {
         Self::at(Location::File(path.to_owned()))
     }
 
-    /// In PostgreSQL, as it is set up.
+    /// Creates a table in PostgreSQL with the server's settings.
     pub(super) fn on_server(url: &str) -> Self {
         Self::at(Location::Server(url.to_owned()))
     }
 
-    /// Where it is, for whoever opens it again.
+    /// Returns the location, to open the table again.
     pub(super) fn location(&self) -> Location {
         self.place.clone()
     }
@@ -62,7 +62,7 @@ impl Table {
         Self { place, runtime, connection }
     }
 
-    /// One row. When this is back, it is on the disk.
+    /// Inserts one row. It is on disk when this returns.
     pub(super) fn insert(&mut self) {
         let document = "x".repeat(DOCUMENT_BYTES);
         match &mut self.connection {
@@ -81,7 +81,7 @@ impl Table {
 // === impl Location ===
 
 impl Location {
-    /// The table by a connection of its own.
+    /// Opens the table with a connection of its own.
     pub(super) fn open(&self) -> Table {
         Table::at(self.clone())
     }
@@ -113,7 +113,7 @@ impl Floor {
         Self(House::new(0))
     }
 
-    /// One from nothing to gone, with a program in it.
+    /// Runs one sandbox with a program from creation to removal.
     pub(super) fn sandbox(&self) {
         self.0.turn();
     }

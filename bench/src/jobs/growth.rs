@@ -1,4 +1,4 @@
-//! What it costs that many jobs are stored: how long a node takes to start, to list, to show one, and to accept one more.
+//! The cost of many stored jobs: the time of a node to start, to list, to show one, and to accept one more.
 
 use super::client::Client;
 use super::{RUN, submitted, timed};
@@ -15,13 +15,13 @@ use belljar_testkit::world::World;
 use jiff::Timestamp;
 use std::time::Instant;
 
-/// As many jobs are stored at each look.
+/// Numbers of stored jobs at each measurement.
 const SIZES: [usize; 5] = [10, 1_000, 10_000, 30_000, 100_000];
 
 const TURNS: usize = 50;
 const STARTS: usize = 5;
 
-/// What a look has found, in milliseconds.
+/// One measurement, in milliseconds.
 struct Look {
     stored: usize,
     figures: [f64; 5],
@@ -36,7 +36,7 @@ pub(crate) fn growth(programs: &Programs) -> bool {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let mut looks = Vec::new();
     let mut stored = 0;
-    // It makes the database.
+    // The first start creates the database.
     drop(Node::start(&world, &[]));
     for size in SIZES {
         let last = runtime.block_on(fill(&world, size - stored));
@@ -56,7 +56,7 @@ pub(crate) fn growth(programs: &Programs) -> bool {
     met
 }
 
-/// Stores jobs that are over, as a node would; the id and the task of the last.
+/// Stores ended jobs like a node. Returns the id and the task of the last.
 async fn fill(world: &World, count: usize) -> (String, String) {
     let path = world.path().join("state/node/node.db");
     let database = Database::open(&Location::File(path)).await.expect("the node's database");

@@ -1,4 +1,4 @@
-//! How much memory a node takes: when nothing runs, and with many sessions open.
+//! Memory of a node: when it is idle, and with many sessions open.
 
 use crate::Programs;
 use crate::rounds::{Goal, judge};
@@ -32,7 +32,7 @@ fn own(pid: u32) -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-/// With everything below it.
+/// Returns the memory of a process with all its descendants.
 fn all(pid: u32) -> f64 {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let children = tasks.flat_map(|task| {

@@ -1,4 +1,4 @@
-//! What it costs to have every call on the disk: the load of `proxy`, with the audit and without.
+//! The cost of recording every call on disk: the load of `proxy`, with the audit log and without.
 
 use super::house::Ours;
 use super::proxy::provider;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const MANY: Turn = Turn { connections: 64, lasts: Duration::from_secs(2), rounds: 7 };
 
 pub(crate) fn run(_: &Programs) -> bool {
-    // Beside this program, where there is a disk: in memory nothing is made durable.
+    // Beside this program, which is on a disk: a file system in memory makes nothing durable.
     let own = std::env::current_exe().expect("a program knows where it is");
     let folder = tempfile::tempdir_in(own.parent().expect("a folder")).expect("a temporary folder");
     if is_in_memory(folder.path()) {
@@ -39,7 +39,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     let written: u64 = audited.process.last_word();
     assert!(written >= answered, "{answered} calls were answered, {written} written down");
     match verify(&log, &Demands::default()).expect("a log") {
-        // Each has one of its beginning, too, and one more says that it is the end.
+        // Each call also has a begin record, and the log has one end record.
         Verdict::Intact(extent) => assert_eq!(extent.records, 2 * written + 1, "records in the log"),
         Verdict::Broken(finding) => panic!("the log is not intact: {finding:?}"),
     }

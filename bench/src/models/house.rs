@@ -1,5 +1,5 @@
-//! Our proxy in a process of its own, as `belljar exec --model` would have it: by a socket and by a port, with a
-//! credential to inject, models to hold calls against, and an audit where one is asked for.
+//! Our proxy in a process of its own, configured like `belljar exec --model`: with a socket and a port, a credential to
+//! inject, a list of models to check, and an audit log if requested.
 
 use super::message::{ACCOUNT, KEY, RUN};
 use super::part::{Part, say, wait_for_end};
@@ -22,30 +22,30 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The part. It says by which port it listens, and at its end how many calls it has written down.
+/// The part. It prints its port, and at its end the number of calls that it has recorded.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct House {
     socket: PathBuf,
     provider: SocketAddr,
-    /// The state directory in whose audit calls are written down; otherwise they are not.
+    /// State directory whose audit log records the calls; `None` records nothing.
     audit: Option<PathBuf>,
     credential: PathBuf,
 }
 
-/// Such a process.
+/// A process with our proxy.
 pub(super) struct Ours {
     pub(super) process: Process,
     pub(super) socket: Target,
     pub(super) port: Target,
 }
 
-/// Takes records and throws them away.
+/// Discards all records.
 struct Nowhere;
 
 // === impl Ours ===
 
 impl Ours {
-    /// Starts one in front of a provider, with what it needs in this folder.
+    /// Starts a proxy in front of a provider, with its files in this folder.
     pub(super) fn start(folder: &Path, provider: SocketAddr, audit: Option<&Path>) -> Self {
         let socket = folder.join(if audit.is_some() { "audited.sock" } else { "ours.sock" });
         let credential = folder.join("key");
@@ -85,7 +85,8 @@ impl House {
         say(&book.as_ref().map_or(0, written));
     }
 
-    /// As a configuration file would have it. The records of a run are not paced: calls a second are what is measured.
+    /// Returns the configuration in the format of a file. The rate of records isn't limited, because calls per second are
+    /// measured.
     fn config(&self) -> InferenceConfig {
         let (provider, key) = (self.provider, self.credential.display());
         let text = format!(
@@ -101,7 +102,7 @@ impl House {
     }
 }
 
-/// How many calls are on the disk: all of them.
+/// Closes the log, and returns the number of calls on disk.
 fn written(book: &Arc<Book>) -> u64 {
     Arc::clone(book).close("inference_end", None, &serde_json::json!({})).expect("every record");
     let Calls { listed, unlisted } = book.calls();

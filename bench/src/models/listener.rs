@@ -1,4 +1,4 @@
-//! A client of streamed answers, which takes the time of every event.
+//! A client of streamed responses that measures the delay of every event.
 
 use super::load::at;
 use super::message::{self, Chunks, Piece};
@@ -13,24 +13,24 @@ use std::time::Instant;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Listener {
     pub(super) target: Target,
-    /// How the events are written that come.
+    /// Format of the events.
     pub(super) piece: Piece,
-    /// How many there must be in an answer.
+    /// Number of events in a response.
     pub(super) events: usize,
-    /// How many answers, one after the other, on one connection.
+    /// Number of responses, one after another, on one connection.
     pub(super) times: usize,
-    /// Whether it calls the provider itself.
+    /// True if it calls the provider directly.
     pub(super) is_direct: bool,
 }
 
-/// What it has heard.
+/// The measurements of a listener.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Heard {
-    /// From the call to the end of each answer.
+    /// Time from the call to the end of each response, in milliseconds.
     pub(super) whole_ms: Vec<f64>,
-    /// From the stamp of an event until it was read; nothing where there are no stamps.
+    /// Delay from an event's timestamp until it was read; `None` without timestamps.
     pub(super) delay: Option<Delay>,
-    /// How many times something was read, in all.
+    /// Total number of reads.
     pub(super) reads: usize,
 }
 
@@ -40,11 +40,11 @@ pub(crate) struct Delay {
     pub(super) p99_us: f64,
 }
 
-/// The events of one answer.
+/// The events of one response.
 struct Events {
     length: usize,
     stamp: std::ops::Range<usize>,
-    /// Of one that isn't whole yet.
+    /// Beginning of an incomplete event.
     kept: Vec<u8>,
     count: usize,
 }
@@ -71,7 +71,7 @@ impl Listener {
         Heard { whole_ms, delay, reads }
     }
 
-    /// Hears one answer. How many times something was read.
+    /// Reads one response, and returns the number of reads.
     fn hear(&self, socket: &mut File, delays: &mut Vec<u64>) -> usize {
         let (mut bytes, mut head) = (vec![0; ROOM], Vec::new());
         let (mut chunks, mut events, mut reads) = (Chunks::default(), Events::of(self.piece), 0);
@@ -107,7 +107,7 @@ impl Events {
         Self { length: piece.event().len(), stamp: piece.stamp(), kept: Vec::new(), count: 0 }
     }
 
-    /// Takes payload that follows that before, and tells the stamps in it.
+    /// Consumes payload that follows the previous one, and passes on the timestamps in it.
     fn take(&mut self, mut payload: &[u8], mut stamped: impl FnMut(u64)) {
         if !self.kept.is_empty() {
             let (here, rest) = payload.split_at(payload.len().min(self.length - self.kept.len()));

@@ -1,4 +1,4 @@
-//! Clients that call again as soon as they are answered, each on a connection that it keeps.
+//! Clients that make the next call as soon as they have a response, each on a persistent connection.
 
 use super::message;
 use super::socket::{Target, Watch};
@@ -7,23 +7,23 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-/// The part: one thread for all of them.
+/// The part: one thread for all clients.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Load {
     pub(super) target: Target,
     pub(super) connections: usize,
     pub(super) lasts: Duration,
-    /// Whether it calls the provider itself.
+    /// True if it calls the provider directly.
     pub(super) is_direct: bool,
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(super) a_second: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
-    /// All calls that were answered, those before the clock started included.
+    /// Number of answered calls, including those of the warm-up.
     pub(super) answered: usize,
 }
 
@@ -33,7 +33,7 @@ struct Client {
     asked_at: Instant,
 }
 
-/// Off the clock.
+/// Untimed warm-up.
 const WARM_UP: Duration = Duration::from_millis(200);
 
 const ROOM: usize = 16 << 10;
@@ -61,12 +61,12 @@ impl Load {
     }
 }
 
-/// Of sorted times in nanoseconds, in microseconds.
+/// Returns a percentile of sorted times in nanoseconds, in microseconds.
 pub(super) fn at(sorted: &[u64], per_cent: usize) -> f64 {
     sorted[(sorted.len() - 1) * per_cent / 100] as f64 / 1e3
 }
 
-/// Has every client call for so long. How long each call took, in nanoseconds.
+/// Lets every client call for this long. Returns the duration of each call in nanoseconds.
 fn drive(clients: &mut [Client], watch: &mut Watch, call: &[u8], lasts: Duration) -> Vec<u64> {
     let (begun, mut times) = (Instant::now(), Vec::with_capacity(1 << 20));
     while begun.elapsed() < lasts {
@@ -97,7 +97,7 @@ impl Client {
         self.socket.write_all(call).expect("a connection that is kept");
     }
 
-    /// Reads once. Whether the answer is whole with that.
+    /// Reads once, and returns true if the response is complete.
     fn is_answered(&mut self) -> bool {
         let mut bytes = [0; ROOM];
         let count = self.socket.read(&mut bytes).expect("an answer");

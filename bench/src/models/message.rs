@@ -1,40 +1,40 @@
-//! What is said: the call of a client, what the host adds to it, and what a provider answers.
+//! The messages: a client's call, the data that the host adds to it, and a provider's response.
 
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-/// What the provider wants to see.
+/// The API key that the provider requires.
 pub(crate) const KEY: &str = "sk-bench-4f9aB7zKd82QmX01";
-/// Who pays.
+/// The billing account.
 pub(crate) const ACCOUNT: &str = "bench";
 pub(crate) const RUN: &str = "01a20073-e9f5-7598-b496-5102b8186da2";
-/// What is written down beside what a call costs, as LiteLLM wants to have it.
+/// Metadata of the call's cost, in LiteLLM's format.
 pub(crate) const METADATA: &str =
     r#"{"run_id":"01a20073-e9f5-7598-b496-5102b8186da2","attempt":0,"graph_id":"sandbox:agent"}"#;
 
-/// What a client inside sends for a key. It must not arrive.
+/// The client's placeholder for the key. It must not reach the provider.
 const KEY_INSIDE: &str = "inside";
 
-/// A streamed piece of an answer, as one provider or another writes it.
+/// A piece of a streamed response in a provider's format.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum Piece {
-    /// LiteLLM says what was used in the last piece only.
+    /// LiteLLM reports usage in the last piece only.
     LiteLlm,
-    /// OpenAI says in each that nothing is known yet.
+    /// OpenAI sends `"usage":null` in each event.
     OpenAi,
 }
 
-/// What a body in chunks is made of, while it arrives.
+/// Parser state of a chunked body.
 #[derive(Default)]
 pub(crate) struct Chunks {
     left: usize,
     line: Vec<u8>,
-    /// Whether the line that comes is the empty one behind a chunk.
+    /// True if the next line is the empty one after a chunk.
     is_behind: bool,
     is_done: bool,
 }
 
-/// A call, as the clients of models send it; or the one that reaches a provider, for whoever calls it directly.
+/// Returns a call as clients of models send it; or, for direct calls, as it reaches a provider.
 pub(crate) fn call(streams: bool, is_direct: bool) -> Vec<u8> {
     let model = if is_direct { "gpt-4o-mini" } else { "small" };
     let stream = if streams { ",\"stream\":true" } else { "" };
@@ -59,7 +59,7 @@ pub(crate) fn call(streams: bool, is_direct: bool) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Whether a call says what the host adds, and nothing of who called.
+/// Returns true if a call has the host's data, and none of the caller's.
 pub(crate) fn is_from_host(call: &[u8]) -> bool {
     let has = |text: &str| memmem::find(call, text.as_bytes()).is_some();
     has(&format!("authorization: Bearer {KEY}\r\n"))
@@ -68,7 +68,7 @@ pub(crate) fn is_from_host(call: &[u8]) -> bool {
         && !has(&format!("Bearer {KEY_INSIDE}"))
 }
 
-/// The answer of a provider to a call that isn't streamed.
+/// Returns a provider's response to a call without streaming.
 pub(crate) fn answer() -> Vec<u8> {
     let body = "{\"id\":\"chatcmpl-8d3c1b2a6e0f4a579d513f2b7c9e1a04\",\"created\":1790000000,\"model\":\"gpt-4o-mini\",\
                 \"object\":\"chat.completion\",\"choices\":[{\"finish_reason\":\"stop\",\"index\":0,\"message\":{\
@@ -82,17 +82,17 @@ pub(crate) fn answer() -> Vec<u8> {
     .into_bytes()
 }
 
-/// The answer to a call that isn't the host's.
+/// Response to a call that isn't the host's.
 pub(crate) const NOT_FROM_HOST: &[u8] = b"HTTP/1.1 418 Not From The Host\r\ncontent-length: 0\r\n\r\n";
 
-/// The head of a streamed answer.
+/// Head of a streamed response.
 pub(crate) const STREAM_HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// What a streamed answer ends with.
+/// End of a streamed response.
 pub(crate) const LAST_EVENT: &[u8] = b"data: [DONE]\n\n";
 
-/// How long the message is with which these bytes begin, if all of it is there and it says its length.
+/// Returns the length of the message at the start of these bytes, if it is complete and has a `Content-Length`.
 pub(crate) fn whole(bytes: &[u8]) -> Option<usize> {
     let end = head_end(bytes)?;
     let length = bytes[..end].split(|byte| *byte == b'\n').find_map(|line| {
@@ -108,7 +108,7 @@ pub(crate) fn head_end(bytes: &[u8]) -> Option<usize> {
     memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// Ends the measurement where an answer is none: its time would say nothing.
+/// Panics unless this is a good response: the time of an error would be meaningless.
 pub(crate) fn must_be_good(answer: &[u8]) {
     assert!(answer.starts_with(b"HTTP/1.1 200"), "not an answer: {}", String::from_utf8_lossy(answer));
 }
@@ -116,7 +116,7 @@ pub(crate) fn must_be_good(answer: &[u8]) {
 // === impl Piece ===
 
 impl Piece {
-    /// An event with no stamp in it yet.
+    /// Returns an event with an empty timestamp.
     pub(crate) fn event(self) -> Vec<u8> {
         let (finish, usage) = match self {
             Self::LiteLlm => ("", ""),
@@ -131,7 +131,7 @@ impl Piece {
         .into_bytes()
     }
 
-    /// Where the stamp stands in it.
+    /// Returns the position of the timestamp in it.
     pub(crate) fn stamp(self) -> std::ops::Range<usize> {
         let before = b"\"content\":\"";
         let begin = memmem::find(&self.event(), before).expect("an event says something") + before.len();
@@ -144,7 +144,7 @@ const STAMP_LENGTH: usize = 20;
 // === impl Chunks ===
 
 impl Chunks {
-    /// Takes bytes that follow those before, and shows the payload. Whether the body is complete.
+    /// Consumes bytes that follow the previous ones, and passes on the payload. Returns true if the body is complete.
     pub(crate) fn take(&mut self, mut bytes: &[u8], mut payload: impl FnMut(&[u8])) -> bool {
         while !bytes.is_empty() && !self.is_done {
             if self.left > 0 {
@@ -174,7 +174,7 @@ impl Chunks {
             return;
         }
         match text {
-            // Behind the last chunk, which had no bytes.
+            // After the last chunk, which was empty.
             b"" => self.is_done = true,
             size => {
                 let size =

@@ -1,5 +1,5 @@
-//! The peers: nginx with the headers that a host adds, and socat before it, as the chain was first made
-//! (`spec/2 §LLM Socket Bridge Architecture`).
+//! The peers: nginx with the headers that a host adds, and socat in front of it, the chain of the original design (`spec/2
+//! §LLM Socket Bridge Architecture`).
 
 use super::message::{ACCOUNT, KEY, METADATA};
 use super::process::Process;
@@ -17,13 +17,13 @@ pub(super) struct Nginx {
     path: PathBuf,
 }
 
-/// A process for each connection, which passes bytes on to a socket.
+/// socat, which forwards each connection to a socket in a process of its own.
 pub(super) struct Socat {
     pub(super) process: Process,
     pub(super) port: Target,
 }
 
-/// Which of the programs is not here, if one isn't.
+/// Returns a program of these that isn't installed.
 pub(super) fn missing(wanted: &[&'static str]) -> Option<&'static str> {
     wanted.iter().copied().find(|name| installed(&[name]).is_none())
 }
@@ -46,8 +46,8 @@ impl Nginx {
     }
 }
 
-/// All that it does beyond these lines is what it does by itself. It closes no connection in the middle of a turn, and
-/// has room for a connection to the provider for each of a client's.
+/// Returns the configuration; all other settings are nginx's defaults. It closes no connection in the middle of a turn, and
+/// has one connection to the provider for each of a client's.
 fn configuration(folder: &Path, provider: SocketAddr, port: SocketAddr) -> String {
     let folder = folder.display();
     format!(
@@ -95,7 +95,7 @@ http {{
 // === impl Socat ===
 
 impl Socat {
-    /// In front of nginx's socket.
+    /// Starts socat in front of nginx's socket.
     pub(super) fn start(nginx: &Nginx) -> Self {
         let port = free_port();
         let listen = format!("TCP-LISTEN:{},bind=127.0.0.1,fork,reuseaddr,backlog=128", port.port());

@@ -1,4 +1,4 @@
-//! The parts that processes of this program play in a measurement.
+//! The parts of a measurement that processes of this program play.
 
 use super::house::House;
 use super::listener::Listener;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::process::ExitCode;
 
-/// A part, with all that it needs to know.
+/// A part, with its parameters.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Part {
     Counter(Counter),
@@ -33,10 +33,10 @@ pub(crate) enum Part {
     Visitors(Visitors),
 }
 
-/// The argument behind which a part stands.
+/// The option that precedes a part.
 pub(super) const PLAYS: &str = "--play";
 
-/// Plays a part, if these arguments ask for it.
+/// Plays a part, if these arguments request it; `None` if they don't.
 pub(crate) fn play(arguments: &[String]) -> Option<ExitCode> {
     let [plays, part] = arguments else { return None };
     if plays != PLAYS {
@@ -60,17 +60,17 @@ pub(crate) fn play(arguments: &[String]) -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
-/// Says something to whoever has started this process, as a line.
+/// Prints a value as a line for the parent process.
 pub(crate) fn say(what: &impl Serialize) {
     println!("{}", serde_json::to_string(what).expect("plain figures"));
 }
 
-/// Returns when whoever has started this process wants it to end, or has ended.
+/// Returns when the parent process wants this one to end, or has ended.
 pub(crate) fn wait_for_end() {
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// Ends this process then.
+/// Exits this process at that time.
 pub(crate) fn end_with_parent() {
     std::thread::spawn(|| {
         wait_for_end();
@@ -78,7 +78,7 @@ pub(crate) fn end_with_parent() {
     });
 }
 
-/// A thousand streams are two thousand descriptors.
+/// Raises the limit of open files: a thousand streams need two thousand descriptors.
 fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;

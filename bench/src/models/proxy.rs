@@ -1,4 +1,4 @@
-//! Calls that are answered at once: how many a second by 64 connections, and what one connection waits more.
+//! Calls that are answered at once: calls per second with 64 connections, and the additional latency with one connection.
 
 use super::house::Ours;
 use super::message;
@@ -56,14 +56,14 @@ pub(crate) fn run(_: &Programs) -> bool {
     met
 }
 
-/// A provider that answers at once.
+/// Starts a provider that answers at once.
 pub(super) fn provider() -> (Process, SocketAddr) {
     let mut upstream = Process::play(&Part::Upstream(Upstream));
     let address = upstream.hear();
     (upstream, address)
 }
 
-/// That everything but models passes would be another measurement.
+/// Checks that the proxy refuses other models: without that check the measurement would be another one.
 fn must_hold_models_against(ours: &Target) {
     let mut socket = ours.connect().expect("a connection");
     let call = String::from_utf8(message::call(false, false)).expect("text");
@@ -73,7 +73,7 @@ fn must_hold_models_against(ours: &Target) {
     assert_eq!(&status, b"HTTP/1.1 403", "the model isn't looked at");
 }
 
-/// What the median call waits more than one that goes to the provider itself, in each round.
+/// Returns the additional latency of the median call compared with a direct one, in each round.
 fn beyond(lane: &Figures, direct: &Figures) -> Vec<f64> {
     lane.p50_us.iter().zip(&direct.p50_us).map(|(lane, direct)| lane - direct).collect()
 }

@@ -1,4 +1,4 @@
-//! Sockets of either kind, as files: what is measured stands between them.
+//! TCP and Unix sockets, as files.
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -10,14 +10,14 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where somebody listens.
+/// The address of a listener.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Target {
     Tcp(SocketAddr),
     Local(PathBuf),
 }
 
-/// Sockets that are waited for together.
+/// A set of sockets to wait for.
 pub(crate) struct Watch {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
@@ -48,13 +48,13 @@ impl Watch {
         Self { epoll, events: Vec::with_capacity(AT_ONCE) }
     }
 
-    /// Has a socket waited for until it is closed, under this number.
+    /// Adds a socket under this number, until it is closed.
     pub(crate) fn add(&self, socket: &impl AsFd, number: usize) {
         let data = EventData::new_u64(number as u64);
         epoll::add(&self.epoll, socket, data, EventFlags::IN).expect("a socket that can be waited for");
     }
 
-    /// The numbers of those from which something can be read, or to which nobody listens any more.
+    /// Returns the numbers of sockets that are readable or closed by the peer.
     pub(crate) fn wait(&mut self, patience: Option<Duration>) -> impl Iterator<Item = usize> {
         let patience = patience.and_then(|time| Timespec::try_from(time).ok());
         self.events.clear();

@@ -1,4 +1,4 @@
-//! A provider that streams: some events at once, and others each at its time, with that time in it.
+//! A provider that streams: some events at once, and others each at its time, with a timestamp.
 
 use super::message::{self, Piece};
 use super::part::{end_with_parent, say};
@@ -8,24 +8,24 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// The part, which says where it listens. Each caller has a thread.
+/// The part, which prints its address. Each client has a thread.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Source {
-    /// How its events are written.
+    /// Format of its events.
     pub(super) piece: Piece,
-    /// How many come at once.
+    /// Number of events that are sent at once.
     pub(super) at_once: usize,
-    /// How many of those are one write.
+    /// Number of those per write.
     pub(super) in_one_write: usize,
-    /// How many come one by one.
+    /// Number of events that are sent one by one.
     pub(super) one_by_one: usize,
-    /// How long after the one before.
+    /// Time between two of those.
     pub(super) gap: Duration,
 }
 
 const STACK_BYTES: usize = 64 << 10;
 
-/// Nanoseconds of the clock that all processes of a machine share.
+/// Returns the time in nanoseconds of the clock that all processes of a machine share.
 pub(super) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     u64::try_from(now.tv_sec).unwrap_or_default() * 1_000_000_000
@@ -43,7 +43,7 @@ impl Source {
             let (stream, _) = listener.accept().expect("somebody who calls");
             let source = self.clone();
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-            // Whoever goes before the end ends the thread.
+            // A client that disconnects early ends the thread.
             thread.spawn(move || drop(source.serve(stream))).expect("a thread");
         }
     }

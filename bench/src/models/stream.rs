@@ -1,4 +1,4 @@
-//! Streamed answers: how much later each event arrives, and how long many take that come as fast as they can.
+//! Streamed responses: the additional delay of each event, and the time of many events at full speed.
 
 use super::house::Ours;
 use super::listener::{Heard, Listener};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const ROUNDS: usize = 7;
 
-/// One event each millisecond.
+/// One event per millisecond.
 const PACED: Source = Source {
     piece: Piece::LiteLlm,
     at_once: 0,
@@ -25,8 +25,8 @@ const PACED: Source = Source {
     gap: Duration::from_millis(1),
 };
 
-/// As fast as it can: by a provider that gathers, by one that says with each event that nothing is known yet of what it
-/// costs, and by one that writes each event by itself.
+/// Full speed: a provider that batches events, one with `"usage":null` in every event, and one that writes each event
+/// separately.
 const FAST: [(&str, Source); 3] = [
     ("64 events in one write", Source { at_once: 20_000, in_one_write: 64, one_by_one: 0, ..PACED }),
     (
@@ -36,10 +36,10 @@ const FAST: [(&str, Source); 3] = [
     ("one event in one write", Source { at_once: 20_000, in_one_write: 1, one_by_one: 0, ..PACED }),
 ];
 
-/// Answers in one turn.
+/// Number of responses per turn.
 const AT_A_TURN: usize = 5;
 
-/// A provider, and the ways to it.
+/// A provider, and the paths to it.
 struct Ways {
     source: Source,
     _provider: Process,
@@ -55,7 +55,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     if let Some(peer) = nginx::missing(&["nginx"]) {
         return missing(peer);
     }
-    // All are judged, also when one has missed.
+    // All are judged, even if one has missed its goal.
     let paced = paced();
     FAST.into_iter().map(|(how, source)| fast(how, source)).fold(paced, |all, met| all & met)
 }

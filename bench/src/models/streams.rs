@@ -1,4 +1,4 @@
-//! What the proxy has of memory while a thousand streamed answers are under way.
+//! Memory of the proxy during a thousand concurrent streamed responses.
 
 use super::house::Ours;
 use super::message::Piece;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const COUNT: usize = 1_000;
 
-/// Much at once, so that buffers are used, and then an event a second.
+/// Many events at once, so that buffers fill, and then one event per second.
 const SOURCE: Source = Source {
     piece: Piece::LiteLlm,
     at_once: 400,
@@ -47,9 +47,9 @@ pub(crate) fn run(_: &Programs) -> bool {
     judge("MiB of belljar", mine.1 as f64 / 1024.0, Goal::AtMost(150.0))
 }
 
-/// What the process has while all are there.
+/// Returns the memory of the process while all streams are open.
 fn visited(target: &Target, process: &Process) -> usize {
-    // Of those that come a second apart, too.
+    // Also some of the events that come one second apart.
     let bytes = (SOURCE.at_once + 3) * SOURCE.piece.event().len();
     let visitors = Visitors { target: target.clone(), connections: COUNT, bytes };
     let mut visitors = Process::play(&Part::Visitors(visitors));

@@ -1,4 +1,4 @@
-//! Ways to a provider that take turns under the same load.
+//! Paths to a provider that take turns under the same load.
 
 use super::load::{Load, Measured};
 use super::part::Part;
@@ -7,15 +7,15 @@ use super::socket::Target;
 use crate::rounds::{self, median};
 use std::time::Duration;
 
-/// One way.
+/// One path.
 pub(super) struct Lane<'a> {
     pub(super) name: &'a str,
     pub(super) target: &'a Target,
-    /// Who stands on it, between client and provider.
+    /// Processes between client and provider.
     pub(super) between: Vec<&'a Process>,
 }
 
-/// What is asked of each in a turn.
+/// The load of a turn.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     pub(super) connections: usize,
@@ -23,13 +23,13 @@ pub(super) struct Turn {
     pub(super) rounds: usize,
 }
 
-/// One way's figures, in the order of the rounds.
+/// The figures of one path, in the order of the rounds.
 #[derive(Default)]
 pub(super) struct Figures {
     pub(super) a_second: Vec<f64>,
     pub(super) p50_us: Vec<f64>,
     pub(super) p99_us: Vec<f64>,
-    /// What the processors had to do for one call, with those who stand between.
+    /// Processor time per call of the processes between client and provider, in microseconds.
     pub(super) processor_us: Vec<f64>,
     pub(super) answered: usize,
 }
@@ -37,7 +37,7 @@ pub(super) struct Figures {
 // === impl Turn ===
 
 impl Turn {
-    /// Holds the rounds, and prints what came of them.
+    /// Runs the rounds, and prints the results.
     pub(super) fn hold(self, title: &str, lanes: &[Lane<'_>]) -> Vec<Figures> {
         let figures = rounds::hold(self.rounds, lanes.len(), |who| self.one(&lanes[who]));
         println!("\n## {title}\n\n| | calls a second | p50 µs | p99 µs | processor µs a call |");

@@ -1,4 +1,4 @@
-//! A provider that answers every call with the same words, and takes as little time for that as can be.
+//! A provider that gives every call the same response, as fast as possible.
 
 use super::message;
 use super::part::{end_with_parent, say};
@@ -9,11 +9,11 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The part: one thread, which says where it listens.
+/// The part: one thread, which prints its address.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Upstream;
 
-/// Somebody who calls.
+/// A connected client.
 struct Caller {
     socket: File,
     inbox: Vec<u8>,
@@ -63,7 +63,7 @@ impl Caller {
         Self { socket: OwnedFd::from(stream).into(), inbox: Vec::with_capacity(ROOM), is_known: false }
     }
 
-    /// Reads once and answers what is whole. False when nobody is there any more.
+    /// Reads once and answers complete calls. Returns false if the client has disconnected.
     fn answer(&mut self, answer: &[u8]) -> bool {
         let mut bytes = [0; ROOM];
         let count = match self.socket.read(&mut bytes) {
@@ -72,7 +72,7 @@ impl Caller {
         };
         self.inbox.extend_from_slice(&bytes[..count]);
         while let Some(length) = message::whole(&self.inbox) {
-            // Looked at once for each connection: it is the same proxy behind it.
+            // Checked once per connection: the peer is always the same proxy.
             self.is_known = self.is_known || message::is_from_host(&self.inbox[..length]);
             let answer = if self.is_known { answer } else { message::NOT_FROM_HOST };
             self.inbox.drain(..length);

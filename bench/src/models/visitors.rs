@@ -1,4 +1,4 @@
-//! Many clients of streamed answers, who stay.
+//! Many clients of streamed responses that stay connected.
 
 use super::message::{self, Chunks};
 use super::part::{end_with_parent, say};
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Write};
 
-/// The part: it says so when every client has got so much, goes on taking what comes, and ends when it is told to.
+/// The part: it reports when every client has received this many bytes, goes on reading, and ends on request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Visitors {
     pub(super) target: Target,
     pub(super) connections: usize,
-    /// Payload that each is to have got before.
+    /// Payload that each client must receive before the report, in bytes.
     pub(super) bytes: usize,
 }
 

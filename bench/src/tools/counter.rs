@@ -1,4 +1,4 @@
-//! The gateway in a process of its own, with one tool that says what it was told.
+//! The gateway in a process of its own, with one tool that echoes its argument.
 
 use crate::models::part::{say, wait_for_end};
 use belljar_contract::category::Category;
@@ -23,10 +23,10 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// The part. It says by which port it is served.
+/// The part. It prints its port.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Counter {
-    /// The state directory in whose audit calls are written down.
+    /// State directory whose audit log records the calls.
     pub(super) state: PathBuf,
 }
 
@@ -37,7 +37,7 @@ struct Said {
 
 struct Echo;
 
-/// The ids that callers of this have.
+/// The id of every caller.
 const ID: &str = "01a20073-e9f5-7598-b496-5102b8186da2";
 
 impl TypedTool for Echo {

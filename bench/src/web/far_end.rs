@@ -1,15 +1,15 @@
-//! The far end of tunnels: says back a byte, sends so many, or takes so many.
+//! The far end of tunnels: echoes a byte, sends a number of bytes, or receives them.
 
 use crate::models::part::{end_with_parent, say};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// The part, which says where it listens. Each who comes has a thread.
+/// The part, which prints its address. Each connection has a thread.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FarEnd;
 
-/// What is asked of it, as its first byte; behind the last two stands how many bytes.
+/// The operations, as the first byte of a connection; the last two are followed by a number of bytes.
 pub(super) const ECHO: u8 = b'e';
 pub(super) const SEND: u8 = b's';
 
@@ -26,7 +26,7 @@ impl FarEnd {
         let piece: &'static [u8] = vec![b'x'; PIECE_BYTES].leak();
         for stream in listener.incoming().flatten() {
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-            // Whoever goes before the end ends the thread.
+            // A client that disconnects early ends the thread.
             thread.spawn(move || drop(serve(stream, piece))).expect("a thread");
         }
     }

@@ -1,4 +1,4 @@
-//! Our web proxy in a process of its own, as `belljar exec --egress` would have it, for some runs.
+//! Our web proxy in a process of its own, configured like `belljar exec --egress`, for some runs.
 
 use crate::models::part::{say, wait_for_end};
 use belljar_contract::egress::{PassageBegun, PassageRecord};
@@ -18,22 +18,22 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The part. It says by which port each of its runs is served.
+/// The part. It prints the port of each of its runs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Gate {
     pub(super) runs: usize,
-    /// Where tunnels may lead.
+    /// The port that tunnels may lead to.
     pub(super) port: u16,
-    /// The state directory in whose audit tunnels are written down; otherwise they are not.
+    /// State directory whose audit log records the tunnels; `None` records nothing.
     pub(super) audit: Option<PathBuf>,
 }
 
-/// Takes records and throws them away.
+/// Discards all records.
 struct Nowhere;
 
-/// A run's books are looked into here, not its budget.
+/// The cost of records is measured here, not their quota.
 const MOST_BYTES: u64 = u64::MAX / 2;
-/// Nor is it measured how its records are paced.
+/// Nor is their rate limit measured.
 const UNPACED: AuditLimits =
     AuditLimits { bytes: MOST_BYTES, burst_bytes: MOST_BYTES, bytes_per_second: MOST_BYTES };
 

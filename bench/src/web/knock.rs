@@ -1,4 +1,4 @@
-//! A client that opens one tunnel after the other, or is refused one after the other.
+//! A client that opens one tunnel after another, or is denied one after another.
 
 use super::far_end::ECHO;
 use crate::models::part::end_with_parent;
@@ -12,13 +12,13 @@ use std::time::Instant;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Knock {
     pub(super) target: Target,
-    /// Where tunnels are to lead.
+    /// The tunnels' destination.
     pub(super) authority: String,
     pub(super) status: String,
     pub(super) times: usize,
 }
 
-/// How long each took from the whole of its head to the whole of the answer's, sorted.
+/// Times from the complete request head to the complete response head, sorted.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Knocked {
     pub(super) p50_us: f64,
@@ -51,7 +51,7 @@ impl Knock {
     }
 }
 
-/// Asks for a tunnel. The head of the answer.
+/// Requests a tunnel, and returns the head of the response.
 pub(super) fn ask(socket: &mut File, authority: &str) -> String {
     let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
     socket.write_all(head.as_bytes()).expect("a connection");

@@ -1,4 +1,4 @@
-//! What each has of memory while two thousand tunnels are open: of ours by two runs, as one has no more than 1,024.
+//! Memory of each proxy with two thousand open tunnels. Ours has them in two runs, because the limit of a run is 1,024.
 
 use super::stay::Stay;
 use super::{Field, OURS, SQUID, TINYPROXY};
@@ -10,7 +10,7 @@ use crate::models::socket::Target;
 use crate::rounds::{Goal, judge};
 
 const COUNT: usize = 2_000;
-/// The lane of ours by which another run comes.
+/// The lane of our proxy for the second run.
 const OTHER_RUN: usize = 4;
 
 pub(crate) fn run(_: &Programs) -> bool {
@@ -36,7 +36,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     judge("MiB of belljar", figures[0] / 1024.0, Goal::AtMost(150.0))
 }
 
-/// What the process has while all are open.
+/// Returns the memory of the process while all are open.
 fn opened(field: &Field, of: &[(&Target, usize)], process: &Process) -> usize {
     let mut clients: Vec<Process> = of
         .iter()

@@ -1,4 +1,4 @@
-//! How long it takes until a tunnel is open, and until somebody is denied.
+//! The time until a tunnel is open, and until a request is denied.
 
 use super::knock::{Knock, Knocked};
 use super::{ELSEWHERE, Field, OURS, SQUID, TINYPROXY, UNRECORDED};
@@ -16,7 +16,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     if let Some(peer) = super::peers::missing() {
         return missing(peer);
     }
-    // Beside the program: what is written in memory is on no disk.
+    // In the current directory, which is on a disk: files in memory aren't durable.
     let folder = tempfile::tempdir_in(".").expect("a temporary folder");
     let field = Field::start(folder.path());
     let opened = hold(&field, &field.authority(), ("200", TIMES));

@@ -1,4 +1,4 @@
-//! How much passes through tunnels.
+//! The throughput of tunnels.
 
 use super::pull::Pull;
 use super::{Field, OURS, SQUID, TINYPROXY};

@@ -1,4 +1,4 @@
-//! The peers: squid and tinyproxy, each told to let tunnels to one place and no others.
+//! The peers: squid and tinyproxy, each configured to allow tunnels to one address only.
 
 use crate::installed;
 use crate::models::process::Process;
@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// It denies by name, without asking anybody where a name leads, as ours does.
+/// squid, which denies by name without a DNS lookup, like ours.
 pub(super) struct Squid;
 
 pub(super) struct TinyProxy;
 
-/// Which of them is not here, if one isn't.
+/// Returns one of them that isn't installed.
 pub(super) fn missing() -> Option<&'static str> {
     ["squid", "tinyproxy"].into_iter().find(|name| installed(&[name]).is_none())
 }
@@ -22,11 +22,11 @@ pub(super) fn missing() -> Option<&'static str> {
 // === impl Squid ===
 
 impl Squid {
-    /// With one worker, no cache and no log.
+    /// Starts squid with one worker, no cache and no log.
     pub(super) fn start(folder: &Path, allowed: u16) -> (Process, Target) {
         let own = folder.join("squid");
         std::fs::create_dir(&own).expect("a folder");
-        // It isn't root's, whoever starts it.
+        // squid drops root, so its folders must be writable for its own user.
         for open in [folder, &own] {
             std::fs::set_permissions(open, Permissions::from_mode(0o777)).expect("a folder for everybody");
         }
@@ -48,7 +48,7 @@ impl Squid {
 // === impl TinyProxy ===
 
 impl TinyProxy {
-    /// With room for as many as ours has.
+    /// Starts tinyproxy with the same maximum number of connections as ours.
     pub(super) fn start(folder: &Path) -> (Process, Target) {
         let (port, filter) = (free_port(), folder.join("tinyproxy.filter"));
         std::fs::write(&filter, "^127\\.0\\.0\\.1$\n").expect("a file");

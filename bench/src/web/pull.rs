@@ -1,4 +1,4 @@
-//! A client that has so many bytes sent to it through tunnels, or without any.
+//! A client that receives a number of bytes through tunnels, or without any.
 
 use super::far_end::SEND;
 use super::knock::ask;
@@ -12,10 +12,10 @@ use std::time::Instant;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Pull {
     pub(super) target: Target,
-    /// Where tunnels are to lead; without it the target is the far end.
+    /// The tunnels' destination; with `None` the target is the far end.
     pub(super) authority: Option<String>,
     pub(super) tunnels: usize,
-    /// Through each.
+    /// Bytes through each tunnel.
     pub(super) bytes: u64,
 }
 
@@ -24,7 +24,7 @@ const ROOM: usize = 256 << 10;
 // === impl Pull ===
 
 impl Pull {
-    /// MiB a second, through all of them.
+    /// Returns the total throughput in MiB per second.
     pub(crate) fn play(&self) -> f64 {
         end_with_parent();
         let sockets: Vec<_> = (0..self.tunnels)

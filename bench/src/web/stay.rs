@@ -1,4 +1,4 @@
-//! Many tunnels that are open at once, through each of which something has passed.
+//! Many concurrent tunnels, each of which has transferred data.
 
 use super::far_end::ECHO;
 use super::knock::ask;
@@ -7,7 +7,7 @@ use crate::models::socket::Target;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 
-/// The part: it says how many there are when all are, and keeps them until it is told to end.
+/// The part: it prints the number of tunnels when all are open, and keeps them until it is told to end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Stay {
     pub(super) target: Target,
@@ -27,7 +27,7 @@ impl Stay {
                 socket
             })
             .collect();
-        // All at once, so that each is there still.
+        // All once more, so that each is known to be open still.
         let mut back = [0];
         for socket in &mut sockets {
             socket.write_all(&[ECHO]).and_then(|()| socket.read_exact(&mut back)).expect("a tunnel");

@@ -1,11 +1,11 @@
-//! Budgets that don't depend on the clock: what an operation may take in system calls, page faults, commits and syncs.
+//! Budgets that don't depend on the clock: the system calls, page faults, commits and syncs of an operation.
 //!
-//! The figures are in `tests/budgets.toml`. An operation that takes more than its budget and the tolerance fails its test; a change
-//! that needs more raises the figure in the same commit, and its message says why.
+//! The figures are in `tests/budgets.toml`. An operation that exceeds its budget plus tolerance fails its test. A change that
+//! needs more raises the figure in the same commit, and its message gives the reason.
 
 #![forbid(unsafe_code)]
 
-/// What one operation takes, of all processes together.
+/// The cost of one operation, of all processes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// System calls.
@@ -18,24 +18,24 @@ pub struct Cost {
     pub syncs: u64,
 }
 
-/// Whether a cost keeps to a budget.
+/// The result of comparing a cost with a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// It does.
+    /// The cost is within the budget.
     Within,
-    /// It takes much less of these than it may: the budget can be lowered.
+    /// The cost of these members is much lower: the budget can be reduced.
     MuchLess(Vec<&'static str>),
-    /// It takes more of these than it may, tolerance included.
+    /// The cost of these members exceeds the budget plus tolerance.
     Exceeded(Vec<&'static str>),
 }
 
-/// A file of budgets that can't be used.
+/// An invalid file of budgets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
     /// A line is neither a table's name nor a member with a whole number.
     #[error("line {line} is no table, comment or `name = number`")]
     Malformed {
-        /// The line, counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
     /// An operation has no budget, or one that lacks a member.
@@ -48,7 +48,7 @@ pub enum BudgetError {
     },
 }
 
-/// The members of a budget, with the tolerance of each in per cent.
+/// The members of a budget, with the tolerance of each in percent.
 const MEMBERS: [(&str, u64); 4] = [("system_calls", 5), ("page_faults", 15), ("commits", 0), ("syncs", 0)];
 
 // === impl Cost ===
@@ -88,7 +88,7 @@ impl Cost {
         [self.system_calls, self.page_faults, self.commits, self.syncs]
     }
 
-    /// What one operation takes, if `few` and `many` of them take so much with everything around them.
+    /// Returns the cost of one operation, from the costs of few and of many of them, each with everything around them.
     pub fn of_one(few: (u64, Self), many: (u64, Self)) -> Self {
         let operations = many.0 - few.0;
         let each = |few: u64, many: u64| (many.saturating_sub(few) + operations / 2) / operations;
@@ -101,7 +101,7 @@ impl Cost {
         }
     }
 
-    /// Holds the cost against a budget.
+    /// Compares the cost with a budget.
     pub fn judge(&self, budget: &Self) -> Judgement {
         let all = || MEMBERS.iter().zip(self.figures().into_iter().zip(budget.figures()));
         let slack = |budget: u64, per_cent: u64| (budget * per_cent).div_ceil(100);
@@ -117,7 +117,7 @@ impl Cost {
         }
     }
 
-    /// The figures beside those of a budget, as a line of a table with tabs.
+    /// Returns the figures with those of a budget, as a tab-separated row.
     pub fn row(&self, operation: &str, budget: &Self) -> String {
         let cells =
             self.figures().into_iter().zip(budget.figures()).map(|(took, may)| format!("{took}/{may}"));

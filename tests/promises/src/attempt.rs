@@ -1,13 +1,13 @@
-//! One attempt: a few system calls as data, or an act that data can't express; and the answer to it.
+//! One attempt: a list of system calls as data, or an act that data can't express; and the answer to it.
 
 use serde::{Deserialize, Serialize};
 
-/// Something to attempt.
+/// An operation for the probe to attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Its name, unique among those that are sent together.
+    /// Name of the case, unique within a batch.
     pub case: String,
-    /// What is done, in this order, up to the first step that fails.
+    /// Steps, made in this order up to the first that fails.
     pub steps: Vec<Step>,
 }
 
@@ -16,20 +16,20 @@ pub struct Attempt {
 pub enum Step {
     /// A system call.
     Call(Call),
-    /// Something else.
+    /// An operation that a list of calls can't express.
     Act(Act),
 }
 
 /// A system call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Its name, for people.
+    /// Its name, for messages.
     pub name: String,
-    /// Its number.
+    /// System call number.
     pub number: u32,
-    /// Up to six.
+    /// Up to six arguments.
     pub arguments: Vec<Argument>,
-    /// Errnos that are as good as success: what the kernel itself answers here.
+    /// Errnos that count as success because the kernel itself returns them here.
     pub or: Vec<i32>,
 }
 
@@ -38,85 +38,86 @@ pub struct Call {
 pub enum Argument {
     /// A number.
     Number(u64),
-    /// Memory with a text in it, NUL-terminated.
+    /// Memory with a NUL-terminated text.
     Text(String),
     /// Memory with these bytes.
     Bytes(Vec<u8>),
-    /// That many bytes of empty memory, which is shown in the answer.
+    /// Zeroed memory of this many bytes. Its content afterwards is in the answer.
     Room(usize),
-    /// Memory with words of 64 bits; memory among them is pointed to.
+    /// Memory with 64-bit words. An argument with memory of its own is stored as a pointer.
     Words(Vec<Argument>),
-    /// What an earlier step returned.
+    /// The return value of the step with this index.
     Returned(usize),
-    /// A number of 32 bits that an earlier step has left in memory.
+    /// A 32-bit number that an earlier step left in memory.
     Stored {
-        /// Which step.
+        /// Index of the step.
         step: usize,
-        /// Which of its arguments.
+        /// Index of its argument.
         argument: usize,
-        /// How many bytes into it.
+        /// Offset in bytes.
         offset: usize,
     },
     /// The memory of an earlier step's argument.
     Same {
-        /// Which step.
+        /// Index of the step.
         step: usize,
-        /// Which of its arguments.
+        /// Index of its argument.
         argument: usize,
     },
 }
 
-/// What no list of calls can express.
+/// An operation that a list of calls can't express.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Act {
-    /// Makes a process that ends at once, and waits for it.
+    /// Creates a process that exits at once, and waits for it.
     Fork {
-        /// How.
+        /// The call that creates it.
         by: Fork,
-        /// Flags for the two that take some.
+        /// Flags for `clone` and `clone3`.
         flags: u64,
     },
     /// Starts threads, and joins them.
     Threads {
-        /// How many.
+        /// Number of threads.
         count: u32,
     },
-    /// Runs a program; what it writes is in the answer.
+    /// Runs a program; its output is in the answer.
     Run {
         /// The program and its arguments.
         command: Vec<String>,
-        /// Where.
+        /// Working directory.
         directory: String,
     },
-    /// A system call by the entry of another architecture.
+    /// A system call by the entry point of another architecture.
     Foreign {
-        /// Which entry.
+        /// The entry point.
         entry: Entry,
-        /// The number that the call has there.
+        /// System call number of that architecture.
         number: u32,
         /// Arguments.
         arguments: [u32; 3],
     },
-    /// Writes machine code into memory, makes the memory executable instead of writable, runs it, and so on once more.
+    /// Writes machine code into memory, makes the memory executable instead of writable, and runs it; then all of it
+    /// once more.
     Compile,
-    /// Handles a signal, on a stack of its own.
+    /// Handles a signal on an alternate stack.
     Handle,
     /// Sleeps, and is stopped and continued meanwhile.
     Resume,
-    /// Traces a child of its own through a system call.
+    /// Traces a child process through a system call.
     Trace,
-    /// Makes more and more, until something says no.
+    /// Takes more and more of a resource until the kernel refuses.
     Exhaust {
-        /// Of what.
+        /// The resource.
         what: Supply,
-        /// Where it stops by itself: all of them is success.
+        /// Maximum number to take. Reaching it is success.
         most: u32,
     },
     /// Leaves a process behind.
     Leave {
-        /// In which way.
+        /// The kind of process.
         how: Leave,
-        /// Its name.
+        /// A mark in its command line.
         mark: String,
     },
 }
@@ -136,23 +137,23 @@ pub enum Fork {
     Newest,
 }
 
-/// An entry to the kernel that is not this architecture's.
+/// An entry point of the kernel for another architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Entry {
     /// `int 0x80`.
     I386,
-    /// The bit that means 32-bit pointers.
+    /// The bit in the system call number that selects the x32 ABI.
     X32,
 }
 
-/// What there may be too much of.
+/// A resource that a program can exhaust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Supply {
-    /// Processes that stay.
+    /// Processes that stay alive.
     Processes,
-    /// Threads that stay.
+    /// Threads that stay alive.
     Threads,
-    /// Orphans that end at once.
+    /// Orphaned processes that exit at once.
     Orphans,
     /// Open descriptors, after an attempt to raise the limit.
     Descriptors,
@@ -165,43 +166,43 @@ pub enum Supply {
 pub enum Leave {
     /// A child.
     Child,
-    /// A child of a child that is gone.
+    /// A child whose parent has exited.
     Orphan,
-    /// One with a session of its own.
+    /// A process with a session of its own.
     Session,
-    /// One that ignores every signal that can be ignored.
+    /// A process that ignores every signal that can be ignored.
     Deaf,
-    /// One that is stopped.
+    /// A stopped process.
     Stopped,
-    /// One that has closed everything it was given.
+    /// A process that has closed every descriptor that it inherited.
     Closed,
-    /// Two that start each other anew again and again, so that no process stays long.
+    /// A process that forks again and again while the parent exits, so that none lives long.
     Restless,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The attempt.
     pub case: String,
-    /// What the last step returned; -1 if it failed.
+    /// Return value of the last step; -1 if it failed.
     pub ret: i64,
-    /// Why it failed; 0 for no reason that has a number.
+    /// The errno of the failure; 0 if there is none.
     pub errno: i32,
-    /// The signal that ended the attempt, or 0.
+    /// The signal that killed the attempt's process, or 0.
     pub signal: i32,
-    /// The step that was the last.
+    /// Index of the last step that was made.
     pub step: usize,
-    /// How long that step took.
+    /// Duration of that step in milliseconds.
     pub ms: f64,
-    /// What came into the memory that was given for it, a character a byte.
+    /// Content of the memory that the attempt provided, one character per byte.
     pub bytes: String,
 }
 
 // === impl Act ===
 
 impl Act {
-    /// System calls that it can't do without, with their arguments as far as they matter.
+    /// Returns the system calls that the act needs, with those arguments that matter.
     pub fn calls(&self) -> Vec<(&'static str, [u64; 6])> {
         let plain = |names: &[&'static str]| names.iter().map(|name| (*name, [0; 6])).collect::<Vec<_>>();
         match self {
@@ -258,7 +259,7 @@ impl Fork {
 // === impl Answer ===
 
 impl Answer {
-    /// Whether every step did what it should.
+    /// Returns true if every step succeeded.
     pub fn succeeded(&self) -> bool {
         self.ret >= 0 && self.signal == 0
     }

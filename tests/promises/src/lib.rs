@@ -1,4 +1,4 @@
-//! What the tests and their probe tell each other: what to attempt, and what came of it.
+//! The messages between the tests and their probe: attempts and answers.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! The probe: makes the attempts that it is given, and says what came of each. It judges nothing.
+//! The probe: makes the attempts that it is given, and reports the result of each. It doesn't judge them.
 //!
-//! It is one static file and needs nothing of the root that it runs in. Every attempt is made in a process of its own,
-//! so that one that ends its process costs no other.
+//! It is one static file and needs nothing from the root file system that it runs in. Every attempt is made in a
+//! process of its own, so that an attempt that kills its process doesn't affect the others.
 
 #![expect(clippy::print_stdout, reason = "what it says is what it is for")]
 

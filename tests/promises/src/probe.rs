@@ -1,4 +1,4 @@
-//! What the probe can be started as.
+//! The commands of the probe.
 
 mod acts;
 mod batch;
@@ -19,7 +19,7 @@ mod stop;
 mod tables;
 mod wait;
 
-/// Does what the first argument says; errors are for people.
+/// Runs the command that the first argument names. Errors are texts for people.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     match arguments {
         ["run", file] => batch::run(file),

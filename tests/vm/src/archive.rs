@@ -1,6 +1,6 @@
-//! An archive as the kernel unpacks it at boot: `cpio` in its "new ASCII" form.
+//! An archive for the kernel to unpack at boot: `cpio` in its "new ASCII" format.
 
-/// An archive under way. Everything in it belongs to root.
+/// An archive under construction. Every entry belongs to root.
 #[derive(Debug, Default)]
 pub struct Archive {
     bytes: Vec<u8>,
@@ -11,35 +11,35 @@ const DIRECTORY: u32 = 0o040_755;
 const LINK: u32 = 0o120_777;
 const FILE: u32 = 0o100_000;
 
-/// The name that an archive ends with.
+/// The name of the last entry.
 const LAST: &str = "TRAILER!!!";
 
 // === impl Archive ===
 
 impl Archive {
-    /// A directory. Those above it must be there already.
+    /// Adds a directory. Its parents must have been added.
     pub fn directory(&mut self, path: &str) {
         self.entry(path, DIRECTORY, &[]);
     }
 
-    /// A file.
+    /// Adds a file.
     pub fn file(&mut self, path: &str, permissions: u32, content: &[u8]) {
         self.entry(path, FILE | permissions, content);
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) {
         self.entry(path, LINK, target.as_bytes());
     }
 
-    /// The whole archive.
+    /// Returns the complete archive.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry(LAST, 0, &[]);
         self.bytes
     }
 
     fn entry(&mut self, path: &str, mode: u32, content: &[u8]) {
-        // Entries with the same number are taken for one file of several names.
+        // Entries with the same inode number are hard links of one file.
         self.entries += 1;
         let links = 1;
         let [user, group, modified, major, minor, special_major, special_minor, sum] = [0_usize; 8];

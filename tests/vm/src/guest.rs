@@ -1,31 +1,31 @@
-//! What is in the machine: busybox, a few files that every system has, programs, and the list of what is to run.
+//! The content of the machine: busybox, a few files that every system has, programs, and the list of tasks.
 
 use crate::archive::Archive;
 use crate::kernel::{Kernel, KernelError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A guest under way.
+/// A guest under construction.
 #[derive(Debug, Default)]
 pub struct Guest {
     programs: Vec<(String, Vec<u8>)>,
     tasks: Vec<Task>,
 }
 
-/// Something that runs in the machine.
+/// A task that runs in the machine.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// Its name, without spaces.
     pub name: &'static str,
-    /// Who runs it.
+    /// The user that runs it.
     pub user: User,
-    /// A line for the shell.
+    /// A command line for the shell.
     pub command: String,
-    /// It is ended after that long.
+    /// Time limit, after which it is killed.
     pub timeout: Duration,
 }
 
-/// Who runs something in the machine.
+/// A user that runs tasks in the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
     /// Root.
@@ -34,27 +34,27 @@ pub enum User {
     Ordinary,
 }
 
-/// Why there is no guest.
+/// The reason why a guest can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// Nothing to make a small system of.
+    /// There is no static busybox to make a small system of.
     #[error("there is no static busybox here")]
     NoBusybox,
-    /// A file for it can't be read.
+    /// A file for the guest can't be read.
     #[error("can't read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The kernel has not what it needs.
+    /// The kernel lacks a required module.
     #[error(transparent)]
     Kernel(#[from] KernelError),
 }
 
-/// The disk, and layered file systems.
+/// Modules for the disk, and for overlay file systems.
 const MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "overlay"];
 
 const DIRECTORIES: [&str; 12] =
@@ -69,11 +69,11 @@ const FILES: [(&str, &str); 3] = [
 const BOOT: &str = include_str!("guest/boot.sh");
 const RUN: &str = include_str!("guest/run.sh");
 
-/// A busybox that needs no library.
+/// Returns the path of a busybox that needs no library.
 pub fn busybox() -> Option<&'static Path> {
     let busybox = Path::new("/usr/bin/busybox");
     let bytes = std::fs::read(busybox).ok()?;
-    // One that asks for a loader has its name in its first page.
+    // A dynamic one has the loader's name in its first page.
     let needs_a_loader = bytes.get(..4096)?.windows(8).any(|window| window == b"ld-linux");
     (!needs_a_loader).then_some(busybox)
 }
@@ -81,7 +81,7 @@ pub fn busybox() -> Option<&'static Path> {
 // === impl Guest ===
 
 impl Guest {
-    /// A program, at `/programs/<name>`. It must be static.
+    /// Adds a program at `/programs/<name>`. It must be static.
     ///
     /// # Errors
     /// [`GuestError::Read`].
@@ -90,17 +90,17 @@ impl Guest {
         Ok(())
     }
 
-    /// Something that is to run, behind what is to run already.
+    /// Adds a task after the existing ones.
     pub fn task(&mut self, task: Task) {
         self.tasks.push(task);
     }
 
-    /// What is to run.
+    /// Returns the tasks.
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// What the kernel unpacks at boot.
+    /// Returns the archive that the kernel unpacks at boot.
     pub(crate) fn archive(&self, kernel: &Kernel) -> Result<Vec<u8>, GuestError> {
         let busybox = read(busybox().ok_or(GuestError::NoBusybox)?)?;
         let mut archive = Archive::default();
@@ -121,7 +121,7 @@ impl Guest {
         Ok(archive.finish())
     }
 
-    /// What comes onto the disk.
+    /// Adds the files of the disk.
     fn add_tree(&self, archive: &mut Archive, busybox: &[u8]) {
         for directory in DIRECTORIES {
             archive.directory(&format!("tree/{directory}"));
@@ -157,7 +157,7 @@ fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
 // === impl User ===
 
 impl User {
-    /// Its name in the machine.
+    /// Returns the user's name in the machine.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Root => "root",

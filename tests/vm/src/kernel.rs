@@ -1,4 +1,4 @@
-//! A kernel that is not the host's: the one that Debian makes for virtual machines, without installing it.
+//! A kernel other than the host's: Debian's kernel for virtual machines, without installing it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,30 @@ pub struct Kernel {
     folder: PathBuf,
 }
 
-/// Why there is no kernel here.
+/// The reason why there is no kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// It can't be kept.
+    /// The folder for kernels can't be used.
     #[error("can't use {}", path.display())]
     Folder {
-        /// Where.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// A program failed.
     #[error("{program}: {complaint}")]
     Program {
-        /// Which.
+        /// The program.
         program: &'static str,
-        /// The last thing it said.
+        /// The last line of its output.
         complaint: String,
     },
-    /// A package is not what it should be.
+    /// A package lacks a file.
     #[error("there is no {what} in the package")]
     Missing {
-        /// What is missing.
+        /// The missing file.
         what: String,
     },
 }
@@ -44,7 +44,7 @@ const NEWEST: &str = "linux-image-cloud-amd64";
 // === impl Kernel ===
 
 impl Kernel {
-    /// The newest one that this system's package lists know; downloaded once for a checkout.
+    /// Returns the newest kernel in this system's package lists, which is downloaded once per checkout.
     ///
     /// # Errors
     /// [`KernelError`], for instance without network.
@@ -65,10 +65,10 @@ impl Kernel {
         Ok(Self { folder: kernel })
     }
 
-    /// What the machine boots.
+    /// Returns the kernel image.
     ///
     /// # Errors
-    /// [`KernelError`] if there is none in the package.
+    /// [`KernelError`] if the package has none.
     pub fn image(&self) -> Result<PathBuf, KernelError> {
         let is_image = |path: &Path| {
             path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"vmlinuz-"))
@@ -76,10 +76,10 @@ impl Kernel {
         self.find(&self.folder.join("boot"), &is_image).ok_or_else(|| missing("kernel"))
     }
 
-    /// These modules, each behind those that it needs.
+    /// Returns these modules, each after its dependencies.
     ///
     /// # Errors
-    /// [`KernelError`] for one that isn't there.
+    /// [`KernelError`] for a missing module.
     pub fn modules(&self, names: &[&str]) -> Result<Vec<PathBuf>, KernelError> {
         let mut ordered = Vec::new();
         for name in names {
@@ -113,7 +113,7 @@ impl Kernel {
     }
 }
 
-/// What a module says that it needs. Only an installed kernel has a table of that.
+/// Returns the dependencies that a module declares. Only an installed kernel has a table of them.
 fn needs(module: &[u8]) -> Vec<String> {
     const FIELD: &[u8] = b"\0depends=";
     let Some(at) = module.windows(FIELD.len()).position(|window| window == FIELD) else { return Vec::new() };

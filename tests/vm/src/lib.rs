@@ -1,5 +1,5 @@
-//! A small virtual machine for tests: Debian's cloud kernel, control groups in version 2 alone, and in it a list of
-//! static programs, each of which has to end well.
+//! A small virtual machine for tests: Debian's cloud kernel with only version 2 of control groups, and a list of static
+//! programs, each of which must succeed.
 //!
 //! ```text
 //! kernel  ── downloaded once ──────────────┐

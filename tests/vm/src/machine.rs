@@ -1,4 +1,4 @@
-//! The machine: qemu, with the processor's help where that works, and without it otherwise.
+//! The machine: qemu with hardware virtualization if it works, and with emulation otherwise.
 
 use crate::guest::{Guest, GuestError};
 use crate::kernel::Kernel;
@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a machine is made of.
+/// A machine and the transcript of its run.
 #[derive(Debug)]
 pub struct Machine {
     acceleration: Acceleration,
@@ -20,22 +20,22 @@ pub struct Machine {
     transcript: Transcript,
 }
 
-/// Who carries out the guest's instructions.
+/// The executor of the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceleration {
     /// The processor.
     Kvm,
-    /// qemu, one by one.
+    /// qemu's emulation.
     Emulation,
 }
 
-/// Why there was no machine.
+/// The reason why a machine couldn't run.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// There is nothing that it could boot.
+    /// The guest can't be made.
     #[error(transparent)]
     Guest(#[from] GuestError),
-    /// A file for it can't be written, or qemu not be started.
+    /// A file for qemu can't be written, or qemu can't be started.
     #[error("can't start qemu")]
     Start(#[source] io::Error),
 }
@@ -45,19 +45,19 @@ const QEMU: &str = "qemu-system-x86_64";
 const MEMORY_MEBIBYTES: u32 = 1536;
 const DISK_BYTES: u64 = 1 << 30;
 
-/// A machine that the processor runs is up within one or two seconds. One that isn't never will be: some hosts have the
-/// device, and guests that hang.
+/// Time limit of a boot with KVM, which takes one or two seconds. A machine that isn't up by then never will be: some hosts
+/// have the device, and guests hang.
 const LONGEST_BOOT_WITH_KVM: Duration = Duration::from_secs(12);
 
-/// Whether qemu is here.
+/// Returns true if qemu is installed.
 pub fn is_there() -> bool {
     Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// Boots the guest and reads what it says until it turns itself off, or until `timeout`.
+/// Boots the guest and reads its output until it turns itself off, or until `timeout`.
 ///
 /// # Errors
-/// [`MachineError`]; what the guest did not finish is to be seen in the transcript.
+/// [`MachineError`]. Unfinished tasks of the guest are visible in the transcript.
 pub fn run(
     kernel: &Kernel,
     guest: &Guest,
@@ -123,7 +123,7 @@ impl Machine {
         (std::mem::take(&mut self.transcript), self.acceleration)
     }
 
-    /// Reads until then, until the transcript has what is waited for, or until the machine is off.
+    /// Reads until the deadline, until the transcript has the expected content, or until the machine is off.
     fn read_until(&mut self, deadline: Instant, is_enough: impl Fn(&Transcript) -> bool) {
         while !is_enough(&self.transcript) {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -146,7 +146,7 @@ impl Drop for Machine {
 impl Acceleration {
     fn arguments(self) -> [&'static str; 3] {
         match self {
-            // Not every host lets a guest have all that its processor says.
+            // Not every host permits all features of its processor to a guest.
             Self::Kvm => ["kvm", "-cpu", "host"],
             Self::Emulation => ["tcg,thread=multi", "-cpu", "max"],
         }

@@ -1,51 +1,51 @@
-//! What the machine said over its serial line.
+//! The output of the machine on its serial line.
 
 use crate::guest::Task;
 
-/// Everything it said, line by line.
+/// The whole output, line by line.
 #[derive(Debug, Default)]
 pub struct Transcript {
     lines: Vec<String>,
 }
 
-/// How something that ran in the machine ended.
+/// The result of a task in the machine.
 #[derive(Debug)]
 pub struct Ended<'a> {
     /// Its exit code.
     pub code: i32,
-    /// What it wrote.
+    /// Its output.
     pub output: &'a [String],
 }
 
-/// What a line begins with that is the machine's own.
+/// Beginning of a line that the machine's own scripts print.
 const MARK: &str = "@belljar ";
 
-/// The line above what a program of tests says of those that failed.
+/// Heading of a test program's list of failures.
 const FAILURES: &str = "failures:";
 
 // === impl Transcript ===
 
 impl Transcript {
-    /// Adds a line as it came.
+    /// Adds a line of output.
     pub fn push(&mut self, line: &str) {
-        // Programs without a line's end share theirs with the next mark.
+        // The output of a program without a final newline shares its line with the next mark.
         let at = line.find(MARK).unwrap_or(0);
         let (before, own) = line.split_at(at);
         let parts = [before, own].into_iter().map(str::trim_end).filter(|part| !part.is_empty());
         self.lines.extend(parts.map(str::to_owned));
     }
 
-    /// Whether the kernel runs, and in it our first program.
+    /// Returns true if the kernel and the first program have started.
     pub fn is_up(&self) -> bool {
         self.lines.iter().any(|line| line == "@belljar up")
     }
 
-    /// Whether everything ran.
+    /// Returns true if all tasks have run.
     pub fn is_done(&self) -> bool {
         self.lines.iter().any(|line| line == "@belljar done")
     }
 
-    /// What the machine said about one thing, such as its `kernel`.
+    /// Returns the value of a fact about the machine, such as its `kernel`.
     pub fn fact(&self, key: &str) -> Option<&str> {
         let about =
             |line: &'_ String| line.strip_prefix(MARK)?.strip_prefix(key)?.strip_prefix(' ').map(str::len);
@@ -53,7 +53,7 @@ impl Transcript {
         line.get(line.len() - about(line)?..)
     }
 
-    /// How a task ended, if it did.
+    /// Returns the result of a task, if it has ended.
     pub fn ended(&self, task: &Task) -> Option<Ended<'_>> {
         let whose = format!("{} {}", task.user.as_str(), task.name);
         let begun = self.lines.iter().position(|line| *line == format!("{MARK}begin {whose}"))?;
@@ -63,7 +63,7 @@ impl Transcript {
         Some(Ended { code, output: &self.lines[begun + 1..begun + length] })
     }
 
-    /// What is to be shown when something failed: what each task that failed says of its failures, or else all that the machine said.
+    /// Returns the output to show after a failure: the reported failures of each failed task, or else the whole transcript.
     pub fn failures(&self, tasks: &[Task]) -> String {
         let of_task = |task| {
             let ended = self.ended(task).filter(|ended| ended.code != 0)?;
@@ -82,7 +82,7 @@ impl Transcript {
 // === impl Ended ===
 
 impl Ended<'_> {
-    /// How many tests it ran and passed, if it was a program of tests in which none failed.
+    /// Returns the number of passed tests, if this is a test program without failures.
     pub fn tests_passed(&self) -> Option<u32> {
         let summary = self.output.iter().find_map(|line| line.strip_prefix("test result: ok. "))?;
         summary.split_once(" passed")?.0.parse().ok()

@@ -169,7 +169,7 @@ impl AgentArguments {
         };
         let grant = self.models.grant()?.unwrap_or_else(|| Ok(of_operator(LOCAL)));
         let origin = self.workspace.origin(self.models.config())?;
-        // It works on a copy, and what it writes there is nobody's policy while it runs.
+        // The agent works on a copy. A policy file that it writes there doesn't take effect while it runs.
         let policy = self.web.policy(&WorkspaceChoice::Empty)?;
         let web = policy.map(|policy| OnceWeb { policy, tell: web::tell, inspection: None });
         Ok(Wanted { agent, installed, models, messages, web, grant, origin })
@@ -275,7 +275,7 @@ impl AgentArguments {
         Ok(ExitCode::from(if code == 0 { own } else { code }))
     }
 
-    /// Says that there is no leave. Whoever reads a document or events gets one, too.
+    /// Reports that the grant was refused. With a JSON or event format, standard output gets a document or event as well.
     fn refuse(&self, refusal: &GrantRefusal, run_id: &RunId) -> Result<ExitCode, CliError> {
         crate::output::errln!("belljar: {}: {refusal}", refusal.code());
         let told = GraphFinal::refused(run_id.clone(), graph_id(&self.name), refusal);

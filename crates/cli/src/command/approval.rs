@@ -75,7 +75,7 @@ impl Subcommand for ApprovalArguments {
     }
 }
 
-/// An id as somebody types it.
+/// Parses an id as the user types it.
 fn parse_id(text: &str) -> Result<ApprovalId, String> {
     ApprovalId::parse(text).map_err(|error| error.to_string())
 }

@@ -147,7 +147,7 @@ impl ShowArguments {
         };
         let written = written.and_then(|()| latest.iter().try_for_each(|row| out.write_all(row)));
         match written.and_then(|()| out.flush()) {
-            // Whoever reads has seen enough.
+            // The reader has closed the pipe.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
             written => {
                 written.map_err(CliError::output)?;
@@ -178,7 +178,7 @@ impl ExportArguments {
             return Ok(ExitCode::SUCCESS);
         };
         let path = &given_target(output)?;
-        // Nobody takes half of one for the whole.
+        // Write to a partial file first, so that an incomplete file is never taken for a complete one.
         let mut partial = path.clone().into_os_string();
         partial.push(format!(".partial-{}", std::process::id()));
         let partial = PathBuf::from(partial);

@@ -63,7 +63,7 @@ impl CommonArguments {
     }
 }
 
-/// A remote that somebody has named.
+/// Parses a remote as given by the user.
 pub(super) fn remote_of(text: &str, allows_files: bool) -> Result<Remote, CliError> {
     Remote::parse(text, allows_files).map_err(|error| CliError::usage(format!("{:?} {error}", redact(text))))
 }

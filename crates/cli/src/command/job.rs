@@ -137,7 +137,7 @@ impl Reach {
     }
 }
 
-/// An id as somebody types it.
+/// Parses an id as the user types it.
 fn parse_id(text: &str) -> Result<JobId, String> {
     JobId::parse(text).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `belljar mcp`: sealed sandboxes as tools, for the MCP clients of whoever owns this machine.
+//! `belljar mcp`: sealed sandboxes as tools, for the MCP clients of this machine's owner.
 //!
 //! ```text
 //! client ─ stdio ─────────────► Gateway ─► tool ─► Desk ─► session ─► its keeper, its sandbox
@@ -98,7 +98,7 @@ impl Subcommand for McpArguments {
     }
 }
 
-/// Tells whoever started the server something, if they listen.
+/// Prints a message to the operator on standard error. Failures are ignored.
 fn tell(text: &str) {
     crate::output::tell(&format!("belljar: {text}\n"));
 }
@@ -107,7 +107,7 @@ fn tell(text: &str) {
 
 impl McpArguments {
     fn begin_log(&self) {
-        // Standard output is the client's. Should nobody read standard error, the server goes on all the same.
+        // Standard output belongs to the client. The server keeps running if standard error has no reader.
         let log = tracing_subscriber::fmt().with_max_level(self.log_level).log_internal_errors(false);
         log.with_writer(crate::output::log).with_ansi(false).init();
     }
@@ -116,7 +116,7 @@ impl McpArguments {
 // === impl Offer ===
 
 impl Offer {
-    /// A session that works on that.
+    /// Returns the settings for opening a session on this workspace.
     fn opening(&self, workspace: WorkspaceChoice, access: Option<Compiled>) -> Result<Opening, CliError> {
         let programs = self.programs.listed_with(self.own_programs, access.as_ref())?;
         // An agent may have come to a level with a list since this began, and was told of nothing then.

@@ -154,7 +154,7 @@ impl NodeArguments {
     }
 
     fn begin_log(&self) {
-        // What the library for MCP says of each message is nobody's business here: calls are in the audit.
+        // The MCP library's log of each message is left out: calls are recorded in the audit log.
         let targets = Targets::new().with_default(self.log_level).with_target("rmcp", LevelFilter::ERROR);
         let format = tracing_subscriber::fmt().json().with_max_level(self.log_level);
         format.with_writer(crate::output::json_log).finish().with(targets).init();

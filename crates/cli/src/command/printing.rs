@@ -5,7 +5,7 @@ use crate::output;
 use belljar_policy::untrusted::is_hidden;
 use serde::Serialize;
 
-/// Prints text on standard output. Whoever reads may have seen enough.
+/// Prints text on standard output. A reader may close the pipe early.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
     output::write_exactly(output::on_stdout(text).as_bytes());
     output::outcome()

@@ -71,7 +71,7 @@ impl Subcommand for RunArguments {
         match run_job(self, document, job) {
             Ok(code) => Ok(code),
             Err(error) if self.json => {
-                // Whoever reads the result gets one, whatever went wrong.
+                // A program that reads the result gets a document for every kind of failure.
                 let failure = Failure::new(error.failure_code(), error.chain());
                 summary::print_json(&JobResult::of_failure(ids, failure, jiff::Timestamp::now()))?;
                 Err(error)

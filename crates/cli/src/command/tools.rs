@@ -49,7 +49,7 @@ impl Subcommand for ToolsArguments {
 /// All that there are here: those of agents, and those that open sessions.
 const SET: ToolSet = ToolSet::All;
 
-/// The tools that whoever is named may call.
+/// Lists the tools that the named caller may call.
 fn listed(offered: &Offered) -> Result<Vec<Arc<Entry>>, CliError> {
     Ok(approvals::runtime()?.block_on(gateway(offered))?.listed(&caller(offered)))
 }

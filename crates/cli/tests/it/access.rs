@@ -1,4 +1,5 @@
-//! Levels and agents: what they mean for sandboxes, held where no checker is asked, and what is told of each decision.
+//! Access levels and agents: their effect on sandboxes without a permission check for each call, and the reports of
+//! decisions.
 
 use crate::BELLJAR;
 use crate::egress::Server;
@@ -71,7 +72,7 @@ fn a_session_has_no_more_than_its_level() {
             server.address.port()
         ),
     );
-    // More than a level has is refused before anything is made.
+    // Options that exceed the level are refused before anything is made.
     for (wrong, told) in [
         (&["--level", "sandboxed", "--egress", "policy.yaml"][..], "--egress"),
         (&["--level", "sandboxed", "--workspace-copy", "source"], "--workspace"),
@@ -81,7 +82,7 @@ fn a_session_has_no_more_than_its_level() {
         let ran = world.run(&[&["session", "create"], wrong].concat());
         assert!(ran.code == 125 && ran.stderr.contains(told), "{wrong:?}: {ran:?}");
     }
-    // There is no shell at these levels.
+    // These levels have no shell.
     let python = |session: &str, script: &str| {
         let script = format!(
             "import os, urllib.request\nfor name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)\n{script}"
@@ -123,7 +124,7 @@ fn who_may_only_read_by_git_can_not_push_around_the_checker_either() {
     };
     let ran = push("restricted");
     assert!(ran.code != 0 && ran.stdout == "cloned\n" && ran.stderr.contains("403"), "{ran:?}");
-    // The control: the same where the level pushes.
+    // The control: a level that may push.
     let ran = push("standard");
     assert_eq!(ran.stdout, "cloned\npushed\n", "{ran:?}");
     assert_eq!(["restricted", "standard"].map(|branch| server.has_branch(branch)), [false, true]);
@@ -146,7 +147,7 @@ fn each_decision_can_be_asked_for_its_reason_and_tried_by_other_rules() {
     assert_eq!(code, "permission_denied");
     let decision = message.split("decision ").nth(1).unwrap()[..36].to_owned();
     drop(talk);
-    // The control: another agent, the same call.
+    // The control: another agent makes this call.
     let mut talk = Talk::begin(&world, &["--agent", "worker"]);
     assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
     drop(talk);
@@ -170,7 +171,7 @@ fn each_decision_can_be_asked_for_its_reason_and_tried_by_other_rules() {
     let unknown = world.run(&["why", "ffffffff"]);
     assert_eq!(unknown.code, 2, "{unknown:?}");
 
-    // By the rules that there are nothing would change.
+    // The rules in force already: no decision would change.
     world.write("same.yaml", HOUSE);
     let same = world.run(&["policy", "check", "same.yaml", "--json"]);
     assert_eq!(same.code, 0, "{same:?}");
@@ -207,16 +208,16 @@ fn agent_that_no_rule_knows_is_refused_with_the_name_that_was_meant() {
             && refused.stderr.contains("`worker`, perhaps");
         assert!(refused.code == 125 && says_why, "{command:?}: {refused:?}");
     }
-    // The control, and a house that says what agents may do that are not listed.
+    // The control: a listed agent, and a configuration with a default level for unlisted agents.
     world.run(&["tools", "list", "--agent", "worker"]).succeeded();
     configured(&world, &HOUSE.replace("tool_access:", "tool_access:\n  default_level: sandboxed"));
     assert_eq!(shown(&world, &["--agent", "workr"])["level"], "sandboxed");
-    // Or where newcomers earn their levels, as at a node.
+    // Or a configuration in which new agents earn their levels, as at a node.
     let earning = "trust: {strategy: per_category, initial_levels: {git: restricted}, \
         promotion_criteria: {git: {restricted_to_standard: {tasks_completed: 2, quality_score_min: 0}}}}";
     configured(&world, &format!("{HOUSE}\n{earning}\n"));
     assert_eq!(shown(&world, &["--agent", "workr"])["level"], "restricted");
-    // One of whom something is recorded is no slip.
+    // An agent with recorded events is known, so its name is no typing error.
     configured(&world, HOUSE);
     world.run(&["trust", "record", "hired", r#"{"type": "agent_hired"}"#]).succeeded();
     world.run(&["tools", "list", "--agent", "hired"]).succeeded();

@@ -1,4 +1,4 @@
-//! Agents in sandboxes: real ones that edit a file, and small ones that do exactly what a test says.
+//! Agents in sandboxes: real ones that edit a file, and small ones that do exactly what a test needs.
 
 pub(crate) mod small;
 

@@ -1,4 +1,4 @@
-//! Tools of agents, each in a sandbox of the backend that a configuration has for its category, and all on the same files.
+//! Tools of agents, each in a sandbox of the backend that is configured for its category, and all on the same files.
 
 use crate::BELLJAR;
 use crate::session::{Sessions, exec, keeper_of, list};
@@ -10,14 +10,14 @@ use belljar_testkit::world::{User, World};
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-/// One world, and the session that its tools work in.
+/// A world, and the session that its tools work in.
 struct Agent<'w> {
     world: &'w World,
     options: Vec<String>,
 }
 
 impl<'w> Agent<'w> {
-    /// Whose tools work as that says, on a copy of `source`; the first call makes the session.
+    /// Creates an agent with this configuration of `sandboxing`, on a copy of `source`. The first call makes the session.
     fn of(world: &'w World, sandboxing: &str, options: &[&str]) -> Self {
         world.write(".config/belljar/config.yaml", format!("sandboxing: {sandboxing}\n"));
         world.write("source/notes.txt", "one\n");
@@ -47,7 +47,7 @@ impl<'w> Agent<'w> {
         told["data"].clone()
     }
 
-    /// What a command of the shell prints.
+    /// Returns the output of a shell command.
     fn prints(&self, command: &str) -> String {
         let told = self.does("shell_command", &json!({ "command": command }));
         assert_eq!(told["exit_code"], 0, "{told}");
@@ -66,7 +66,7 @@ fn tools_work_in_the_backend_of_their_category_and_find_what_the_others_wrote() 
         );
         let place = |python: Value| python["stdout"].as_str().unwrap().trim().to_owned();
         let code = |code: &str| agent.does("code_runner", &json!({ "language": "python", "code": code }));
-        // Where there is no root of one's own, everything is where the host has it.
+        // In a sandbox without a root of its own, paths are those of the host.
         let state = world.path().join("state/runs").canonicalize().unwrap();
         assert!(agent.prints("pwd -P").starts_with(state.to_str().unwrap()));
         assert_eq!(place(code("import os; print(os.getcwd())")), "/workspace");
@@ -98,7 +98,7 @@ fn tools_work_in_the_backend_of_their_category_and_find_what_the_others_wrote() 
             each.collect::<Vec<_>>()
         };
         assert_eq!(sorted(divided), sorted(&expected));
-        // A person takes over what all of them have done, as with any other session.
+        // A person commits the changes of all sandboxes, as with any other session.
         assert_eq!(world.read("source/notes.txt"), "one\n");
         commit_trusting(world, &session, &["--trust", "notes.txt"]).succeeded();
         assert_eq!(world.read("source/notes.txt"), "two\nmore\n");
@@ -119,7 +119,8 @@ fn what_runs_in_one_sandbox_stands_still_while_changes_of_another_are_told_and_g
         .spawn()
         .unwrap();
     until(|| agent.calls("read_file", &json!({ "path": "log" }))["status"] == "ok");
-    // The kernel counts all of them: what is told was so at one moment, and nothing is undone under somebody's hands.
+    // The kernel counts the processes of all sandboxes. A diff shows one moment, and nothing is discarded while a program
+    // works on it.
     let told = world.run(&["session", "diff", &session, "--json"]).succeeded().json();
     assert_eq!(told["files"].as_array().unwrap().len(), 2, "{told}");
     assert_eq!(world.run(&["session", "discard", &session]).code, 125);
@@ -145,10 +146,10 @@ fn together_they_write_no_more_to_disk_than_one_may_and_another_begins_nothing_a
                 let told = writes(name);
                 assert_eq!(told["data"]["exit_code"], 0, "{strategy}: {told}");
             }
-            // The third is too much, and no sandbox after it has more.
+            // The third write exceeds the quota, and no later sandbox gets more.
             let told = until_refused(|number| writes(&format!("more-{number}")));
             assert!(told.contains("(24 MiB) is used up"), "{told}");
-            // What has ended is in nobody's way, and files are removed where nothing is limited.
+            // The ended sandboxes block no other, and files are removed in a sandbox without a limit.
             let session = agent.session();
             world.run(&["session", "diff", &session, "--stat"]).succeeded();
             agent.prints("rm -f one two more-*");
@@ -178,7 +179,7 @@ fn one_sandbox_for_each_call_leaves_files_to_the_next_and_nothing_else() {
     });
 }
 
-/// Makes itself a daemon by every trick there is, and writes to `alive` as long as it lives.
+/// Becomes a daemon in every possible way, and writes to `alive` as long as it lives.
 const DAEMON: &str = r#"
 import os, signal, time
 print("left", flush=True)
@@ -220,7 +221,7 @@ fn what_a_tool_has_left_running_is_dead_when_its_call_is_over_and_the_sandbox_st
     });
 }
 
-/// What is said once it isn't done any more; how often it may fail before, is limited.
+/// Returns the message of the first call that exceeds the limit. The number of calls before is limited.
 fn until_refused(writes: impl Fn(usize) -> Value) -> String {
     let told = (0..8).map(writes).find(|told| told["domain_code"] == "limit_exceeded");
     told.unwrap()["message"].as_str().unwrap().to_owned()
@@ -247,7 +248,7 @@ fn nobody_else_on_the_host_gets_at_what_a_session_works_on() {
         let notes = folder.join("private/workspace/notes.txt").display().to_string();
         assert!(!as_user(65_534, &["cat", &notes]));
         assert!(as_user(owner, &["cat", &notes]), "the control");
-        // Nor does whoever its programs are on the host stop what looks after them: the session could not be ended then.
+        // Nor can the host user of its programs stop the supervisors (SIGSTOP): the session could not be ended then.
         let names = std::fs::read_dir("/proc").unwrap().flatten();
         let supervisors = names.filter(|process| {
             let keeps = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
@@ -286,7 +287,7 @@ fn a_killed_keeper_leaves_none_of_several_sandboxes() {
             command_lines.filter(|line| *line == sleeps).count() > 0
         };
         until(is_there);
-        // The keeper's own folder, and one for each that was made.
+        // The keeper's own folder, and one for each sandbox that was made.
         assert_eq!(std::fs::read_dir(&runs).unwrap().count(), 3);
         rustix::process::kill_process(keeper_of(&runs.join(&session)), rustix::process::Signal::KILL)
             .unwrap();
@@ -313,10 +314,10 @@ fn code_that_has_to_be_contained_is_or_does_not_run() {
     let (native, weaker) =
         ("{default_backend: native}", "{default_backend: native, overrides: {terminal: subprocess}}");
     assert_eq!(run(native, &["--agent", "coder"]).code, 0, "{:?}", run(native, &["--agent", "coder"]));
-    // Without a root of its own nothing is contained. Another sandbox takes the place of what the configuration has, and is reported.
+    // A sandbox without a root of its own contains nothing. Another backend replaces the configured one, which is reported.
     let moved = run(weaker, &["--agent", "coder"]).succeeded();
     assert!(moved.stderr.contains("terminal in native, because subprocess doesn't contain"), "{moved:?}");
-    // What was said for this very call is not replaced.
+    // A backend that is requested for this call isn't replaced.
     let refused = run(native, &["--agent", "coder", "--backend", "subprocess"]);
     assert!(refused.code != 0 && format!("{refused:?}").contains("containerized"), "{refused:?}");
     for options in [&[][..], &["--backend", "subprocess"]] {
@@ -356,7 +357,7 @@ fn code_that_has_to_be_contained_is_or_does_not_run() {
 fn a_backend_that_is_not_there_is_missed_by_its_own_categories_alone() {
     let world = &World::new(BELLJAR);
     let _sessions = Sessions(world);
-    // As the specification has it: files and git without namespaces, code and commands in containers.
+    // The default of the specification: files and git without namespaces, code and commands in containers.
     let agent = Agent::of(world, "{}", &["--docker-socket", "no-engine"]);
     assert_eq!(agent.does("read_file", &json!({ "path": "draft.txt" }))["content"], "written\n");
     let told = agent.calls("shell_command", &json!({ "command": "true" }));
@@ -396,7 +397,7 @@ fn containers_are_what_the_configuration_says_and_share_the_files_of_what_is_non
         );
     };
 
-    // Kept for the agent, on files that can only be looked at: that is how it is unless something else is said.
+    // The default: the container is kept for the agent, with read-only files.
     let agent = with("pids_limit: 40");
     assert_eq!(containers(), 0, "nothing has run in one yet");
     assert_eq!(
@@ -414,7 +415,7 @@ fn containers_are_what_the_configuration_says_and_share_the_files_of_what_is_non
     assert_eq!(containers(), 1);
     ends(agent);
 
-    // Writable, and made for each call.
+    // Writable files, and a container for each call.
     let agent = with("mount_mode: rw, lifecycle: {strategy: per-call}");
     agent.prints(
         "echo more >> draft.txt; mkdir made; chmod 700 made; echo x > made/file; echo gone > /tmp/gone",
@@ -426,19 +427,19 @@ fn containers_are_what_the_configuration_says_and_share_the_files_of_what_is_non
     assert_eq!((missing.code, containers()), (127, 0), "{missing:?}");
     ends(agent);
 
-    // Nobody uses it, and so it goes; who comes later gets another.
+    // An idle container is removed; a later call gets another one.
     let agent = with("mount_mode: rw, lifecycle: {max_idle_seconds: 1}");
     agent.prints("echo kept > kept; echo gone > /tmp/gone");
     until(|| containers() == 0);
     assert_eq!(agent.prints("cat kept; test -e /tmp/gone || echo fresh"), "kept\nfresh\n");
     ends(agent);
 
-    // One that has used up its memory is made again; the files are those that there were.
+    // A container that has used up its memory is replaced; its files are those from before.
     let agent = with("mount_mode: rw");
     let greedy = json!({ "command": "echo before > state; perl -e '$x = \"a\" x (200 << 20); sleep 9'" });
     let told = agent.calls("shell_command", &greedy);
     assert_ne!(told["data"]["exit_code"], 0, "{told}");
-    // Whoever looks meanwhile need not wait for that.
+    // A diff doesn't wait for that.
     let changes = world.run(&["session", "diff", &agent.session()]).succeeded().stdout;
     assert!(changes.contains("+before"), "{changes}");
     assert_eq!(agent.prints("cat state"), "before\n");

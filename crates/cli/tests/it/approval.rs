@@ -1,4 +1,4 @@
-//! What agents' calls wait for, and who answers: on one machine, and at a node.
+//! Approvals of agents' calls: the requests and the answers, on one machine and at a node.
 
 use crate::BELLJAR;
 use crate::mcp::Talk;
@@ -47,7 +47,7 @@ fn listed(world: &World, status: &str) -> Vec<Value> {
     listed.as_array().unwrap().clone()
 }
 
-/// Approves a call by the digest that `show` prints, as a script does.
+/// Approves a call with the digest that `show` prints, like a script.
 pub(crate) fn approve(world: &World, id: &str, more: &[&str]) -> Ran {
     let of_node = if more.first() == Some(&"--node") { more } else { &[] };
     let shown = approval(world, &[&["show", id, "--json"], of_node].concat()).succeeded().json();
@@ -55,7 +55,7 @@ pub(crate) fn approve(world: &World, id: &str, more: &[&str]) -> Ran {
     approval(world, &[&["approve", id, "--digest", digest], more].concat())
 }
 
-/// The approval that a call is told to wait for.
+/// Returns the id of the approval that a call requires.
 fn waits(talk: &mut Talk, argv: &Value) -> String {
     let (code, message) = talk.refused("run", &json!({ "argv": argv }));
     assert_eq!(code, "approval_required", "{message}");
@@ -78,7 +78,7 @@ fn a_call_waits_for_a_person_who_says_yes_to_just_that_once_also_when_the_server
     for part in ["pending", "asker", "run", "code:write, risk", "sha256:", r#"{"argv":["true"]}"#] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    // Without a terminal nothing is shown, so nothing is approved without the digest of what was reviewed.
+    // Without a terminal no content is shown, so an approval requires the digest of the reviewed content.
     let unseen = approval(&world, &["approve", &id]);
     assert!(unseen.code == 125 && unseen.stderr.contains(&format!("approval show {id}")), "{unseen:?}");
     assert_eq!(listed(&world, "pending").len(), 1);
@@ -116,7 +116,7 @@ fn an_approval_for_one_workspace_is_not_used_in_another() {
     let mut talk = in_workspace("one");
     let id = waits(&mut talk, &argv);
     drop(talk);
-    // The approver sees where.
+    // The approver sees the directory.
     for shown in [approval(&world, &["show", &id]), approval(&world, &["list"])] {
         let shown = shown.succeeded().stdout;
         let last: String = one.chars().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect();
@@ -133,18 +133,18 @@ fn an_approval_for_one_workspace_is_not_used_in_another() {
     assert_ne!(of_other, id);
     let shown = approval(&world, &["show", &of_other, "--json"]).succeeded().json();
     assert_eq!(shown["scope"], json!({ "workspace": other }));
-    // What an agent asks in its own words is about the place where it asks, too.
+    // An approval with an agent's own description is bound to its directory, too.
     let free = json!({ "action_type": "deploy:production", "title": "Deploy", "description": "now" });
     let in_other = talk.done("request_human_approval", &free)["approval_id"].as_str().unwrap().to_owned();
     drop(talk);
     approve(&world, &in_other, &[]).succeeded();
-    // The control: where it was asked, the yes is used.
+    // The control: in the directory of the request the approval is used.
     let mut talk = in_workspace("one");
     assert_eq!(talk.done("request_human_approval", &free)["status"], "pending");
     assert_eq!(talk.done("run", &json!({ "argv": argv }))["exit_code"], 0);
 }
 
-/// Lines in which something runs that a reader could miss.
+/// Returns lines that run a command that a reader could miss.
 fn misleading() -> [String; 4] {
     [
         format!("echo hello {}; evil", " ".repeat(300)),
@@ -211,7 +211,7 @@ fn long_arguments_are_a_marked_preview_in_lists_and_whole_where_they_are_decided
     assert!(code == "permission_denied" && message.contains("too large to be reviewed"), "{message}");
 }
 
-/// Approves at a terminal, and types that; what was shown.
+/// Approves at a terminal with this input. Returns the exit code and the output.
 fn at_terminal(world: &World, id: &str, typed: &str) -> (i32, String) {
     let ran = at_a_terminal(world, &format!("{BELLJAR} approval approve {id}"), typed);
     (ran.code, ran.stdout)
@@ -241,7 +241,7 @@ fn a_no_has_a_reason_and_what_is_unknown_is_said_to_be() {
     approval(&world, &["deny", &id, "--reason", "too risky"]).succeeded();
     let yes = approve(&world, &id, &[]);
     assert!(yes.code == 2 && yes.stderr.contains("denied already"), "{yes:?}");
-    // The same call is a new question, and is not made.
+    // Repeating the call makes a new request, and the call isn't made.
     assert_ne!(waits(&mut talk, &json!(["true"])), id);
     assert_eq!(approval(&world, &["show", &Uuid::nil().to_string()]).code, 2);
     assert_eq!(approval(&world, &["list", "--status", "maybe"]).code, 125);
@@ -275,7 +275,7 @@ fn a_call_whose_server_is_killed_takes_a_new_yes() {
     assert_ne!(waits(&mut talk, &long), id);
 }
 
-/// Has the node's database ask about a call of somebody of that kind.
+/// Adds a request of an agent of this kind to the node's database.
 fn ask(state: &Path, kind: AgentKind, digit: &str) -> Approval {
     ask_in(state, (kind, "mean"), digit)
 }
@@ -342,7 +342,7 @@ fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
     assert_eq!((&page["approvals"][0]["id"], page.get("next_page_token")), (&json!(first.id), None));
     assert_eq!(node.get("/v1/worker/approvals?status=maybe").status, 400);
 
-    // An agent's token opens nothing here.
+    // An agent's token has no access here.
     let manager = token(&node, json!({ "kind": "project_manager", "project_id": "mean" }));
     for wrong in [manager.as_str(), "another-token-0123456789"] {
         let asked = Asked::new("POST", &place(&first.id, ":approve"))
@@ -350,7 +350,7 @@ fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
         assert_eq!(asked.json(r#"{"version":1}"#).send(node.address()).unwrap().status, 401, "{wrong}");
     }
     assert_eq!(node.get(&place(&first.id, "")).json()["status"], "pending");
-    // The control: the node's does.
+    // The control: the node's token has.
     let yes = || node.post(&place(&first.id, ":approve"), &json!({ "version": 1 }));
     let approved = yes();
     assert_eq!((approved.status, &approved.json()["decided_by"]), (200, &json!("operator")));
@@ -364,7 +364,7 @@ fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
     assert_eq!(node.get(&place(&unknown, "")).status, 404);
     assert_eq!(node.get(&place(&first.id, ":approve")).status, 405);
 
-    // What is shown and approved is all of it, over HTTP as well.
+    // The content is shown and approved completely, also over HTTP.
     let given = json!({ "line": format!("echo hello{}; evil", " ".repeat(3_000)), "code": "$(cmd)" });
     let asked = ask_with(&state, (AgentKind::Sandbox, "mean"), &given);
     let page = node.get("/v1/worker/approvals?status=pending&limit=1").json();
@@ -403,7 +403,7 @@ fn one_that_plans_answers_for_agents_in_sandboxes_with_a_reason_and_never_for_th
     let answered =
         |name: &str, arguments: Value| envelope(&call(node.address(), &token, name, &arguments)).clone();
     let listed = answered("list_approvals", json!({ "status": "pending" }));
-    // One of another project is neither seen nor counted.
+    // Requests of another project are neither listed nor counted.
     assert_eq!(listed["data"].as_array().unwrap().len(), 3, "{listed}");
     assert_eq!(listed["pagination"], json!({ "total": 3, "offset": 0, "limit": 50 }));
     let last = answered("list_approvals", json!({ "status": "pending", "offset": 2, "limit": 2 }));

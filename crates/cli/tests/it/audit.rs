@@ -53,7 +53,7 @@ fn call(model: &str, outcome: CallOutcome) -> CallRecord {
 
 const HOSTILE: &str = "\u{1b}[2J\u{9b}31m\n\r9  fake\u{202e}\u{7}";
 
-/// A world with a log: two calls of a run, something of another run and of none.
+/// Returns a world with a log: two calls of a run, a record of another run, and one without a run.
 fn world() -> World {
     let world = World::new(BELLJAR);
     let log = AuditLog::open(&folder(&world)).unwrap();
@@ -79,7 +79,7 @@ fn segment(world: &World) -> PathBuf {
     folder(world).join("00000001.jsonl")
 }
 
-/// The table without its times.
+/// Returns the table without its times.
 fn rows(text: &str) -> String {
     text.lines().map(|line| format!("{}{}\n", &line[..10], &line[37..])).collect()
 }

@@ -1,4 +1,4 @@
-//! `--backend`: sandboxes that are not made by this kernel alone.
+//! `--backend`: sandboxes that need more than this kernel.
 
 use crate::BELLJAR;
 use crate::models::configure;
@@ -92,11 +92,11 @@ fn exec_tells_and_applies(world: &World, backend: &[&str]) {
     assert!(ran.stderr.contains("The changes are kept as "), "{ran:?}");
     world.run(&["changes", "rm", &crate::changes::only(world)]).succeeded();
     assert_eq!(world.read("source/file"), "before\n");
-    // A program that goes on in the background is stopped before anything is told, and gone afterwards.
+    // A background process is stopped before changes are reported, and is gone afterwards.
     let ran = run(&["--apply"], "echo after > file; (while :; do echo x >> other; done) & exit 0");
     assert!(ran.succeeded().stderr.contains("applied"));
     assert_eq!(world.read("source/file"), "after\n");
-    // What takes a yes that nobody has said is not lost.
+    // A change that requires a missing approval isn't lost.
     let ran = run(&["--apply"], "echo 'all:' > Makefile");
     assert!(ran.code == 3 && ran.stderr.contains("build       Makefile"), "{ran:?}");
     let id = crate::changes::only(world);
@@ -114,7 +114,7 @@ fn exec_tells_and_applies(world: &World, backend: &[&str]) {
     assert_eq!((program("no-such-program"), program("/etc/passwd")), (127, 126));
 }
 
-/// By sockets of the container's own, which the host serves.
+/// The model is called through the container's own sockets, which the host serves.
 fn models_are_called_from_a_container(world: &World, docker: &[&str]) {
     const CALL: &str = r#"exec perl -MIO::Socket::INET -e '
         my $to = IO::Socket::INET->new(PeerAddr => "127.0.0.1:8080") or die;
@@ -133,7 +133,8 @@ fn models_are_called_from_a_container(world: &World, docker: &[&str]) {
     assert_ne!(without.code, 0, "{without:?}");
 }
 
-/// A session on a copy of `source`, in whose `file` it has written `more`, tells what it changed, commits it, and undoes it.
+/// A session on a copy of `source`, in whose `file` it has written `more`, reports its changes, commits them, and discards
+/// them.
 fn changes_are_told_committed_and_undone(world: &World, id: &str, backend: &str) {
     let changed = || {
         let told = world.run(&["session", "diff", id, "--json"]).succeeded().json();
@@ -145,12 +146,12 @@ fn changes_are_told_committed_and_undone(world: &World, id: &str, backend: &str)
     world.run(&["session", "commit", id]).succeeded();
     let committed = world.read("source/file");
     assert!(committed.ends_with("more\n") && changed().is_empty(), "{committed}");
-    // What others do to the source afterwards is nothing that the session did, not even where it has committed.
+    // Later changes of the source by others are no changes of the session, not even after its commit.
     world.write("source/theirs", "theirs\n");
     world.write("source/file", "theirs\n");
     assert!(changed().is_empty());
     assert_eq!(in_session("cat file"), committed);
-    // One's work on top of the other's is lost by neither.
+    // Neither side's work is lost when both change a file.
     in_session("echo ours > file; echo n > new; rm -f gone");
     assert_eq!(changed(), ["modified file", "created new"]);
     let refused = world.run(&["session", "commit", id]);
@@ -195,7 +196,7 @@ fn a_command_and_a_session_run_in_a_container_of_an_image() {
     };
     let ran = on_disk("64m");
     assert!(ran.code != 0 && ran.stderr.contains("disk"), "{ran:?}");
-    // The control: as much as may be.
+    // The control: a quota that suffices.
     on_disk("1g").succeeded();
     let ran = world.run(
         &[EXEC, &docker[..2], &["--image", "no-such/image", "--docker-socket", &socket, "--", "true"]]
@@ -217,7 +218,7 @@ fn a_command_and_a_session_run_in_a_container_of_an_image() {
     world.run(&["session", "end", "--discard", &id]).succeeded();
     assert_eq!((containers(), world.read("source/file").as_str()), (0, "after\n"));
 
-    // What a killed keeper leaves ends by itself, and is cleared away by the next.
+    // The sandbox of a killed keeper ends by itself, and the next command removes its files.
     let id = world.run(&[CREATE, &docker].concat()).succeeded().stdout.trim().to_owned();
     let keeper = keeper_of(&world.path().join("state/runs").join(&id));
     rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();

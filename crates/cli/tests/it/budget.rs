@@ -1,4 +1,4 @@
-//! Budgets of tokens, held against many calls at once by a program inside.
+//! Token budgets hold against many concurrent calls of a program in a sandbox.
 
 use crate::BELLJAR;
 use belljar_testkit::models::{Answer, ModelServer, Request, Script, Usage};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// 64 calls at once, each of them as `CALL` says; how they were answered.
+/// Makes 64 concurrent calls with the body `CALL`, and prints the number of each response.
 const AT_ONCE: &str = r#"
 import json, os, threading, urllib.error, urllib.request
 results, begun = [], threading.Barrier(64)
@@ -24,7 +24,7 @@ threads = [threading.Thread(target=call) for _ in range(64)]
 print(*(f"{result}={results.count(result)}" for result in sorted(set(results))))
 "#;
 
-/// A model that answers as much as it may, and reports that.
+/// Starts a model that uses its whole output limit, and reports that usage.
 fn greedy(tokens: &Arc<Mutex<u64>>) -> ModelServer {
     let tokens = Arc::clone(tokens);
     ModelServer::start(Script::from_fn(move |request| {
@@ -39,7 +39,7 @@ fn greedy(tokens: &Arc<Mutex<u64>>) -> ModelServer {
     }))
 }
 
-/// What is answered to 64 such calls under that budget, and how many tokens they took by their provider's account.
+/// Returns the responses to 64 such calls under that budget, and the number of tokens by the provider's count.
 fn ran(budget: &Value, call: &str) -> (String, u64) {
     let (world, tokens) = (World::new(BELLJAR), Arc::default());
     let server = greedy(&tokens);
@@ -63,7 +63,7 @@ const ONE_CHOICE: &str = r#"{"model": "small", "messages": []}"#;
 fn token_budget_holds_against_64_calls_at_once_of_128_choices_each() {
     let (answered, took) = ran(&json!({ "tokens": 1_000 }), MANY_CHOICES);
     assert_eq!((answered.as_str(), took), ("budget_exceeded=64", 0));
-    // Calls that fit take what is left, and no more.
+    // Calls that fit use the rest of the budget, and no more.
     let (answered, took) = ran(&json!({ "tokens": 1_000 }), ONE_CHOICE);
     assert!(answered.contains("200=") && answered.contains("budget_exceeded="), "{answered}");
     assert!((500..=1_000).contains(&took), "{took}: {answered}");
@@ -74,13 +74,14 @@ fn token_budget_holds_against_64_calls_at_once_of_128_choices_each() {
 
 #[test]
 fn calls_that_a_token_budget_covers_are_all_answered_whatever_they_reserve_at_once() {
-    // Each reserves 2,000 and the size of its request, and takes 2,010: the last ones wait for the others, and get their whole limit.
+    // Each reserves 2,000 tokens and the size of its request, and uses 2,010: the last ones wait for others, and get their
+    // whole limit.
     let call = r#"{"model": "small", "messages": [], "max_tokens": 2000}"#;
     let (answered, took) = ran(&json!({ "tokens": 64 * 2_010 + 2_100 }), call);
     assert_eq!((answered.as_str(), took), ("200=64", 64 * 2_010));
 }
 
-/// Calls with these bodies, one after the other; how each was answered.
+/// Makes calls with these bodies, one after another, and prints each result.
 const EACH: &str = r#"
 import json, os, urllib.error, urllib.request
 def call(body):
@@ -95,17 +96,17 @@ print(*(call(body) for body in BODIES))
 const A_DOCUMENT: &str = r#"{"model": "small", "messages": [{"role": "user", "content":
     [{"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}}]}]}"#;
 
-/// What became of calls by a program in a sandbox.
+/// The results of calls by a program in a sandbox.
 struct Called {
-    /// How each was answered.
+    /// The result of each call.
     answered: String,
-    /// All that the audit has.
+    /// The complete audit log.
     audit: String,
-    /// What the provider was sent.
+    /// The requests that the provider got.
     sent: Vec<Value>,
 }
 
-/// Has a program call the model of that server, by a configuration with these members of `inference` and of the model besides.
+/// Runs a program that calls that server's model, with these additional members of `inference` and of the model.
 fn called(server: &ModelServer, (more, of_model): (&Value, &Value), script: &str) -> Called {
     let world = World::new(BELLJAR);
     let mut inference = json!({
@@ -124,7 +125,7 @@ fn called(server: &ModelServer, (more, of_model): (&Value, &Value), script: &str
     Called { answered: ran.stdout.trim().to_owned(), audit: texts.collect(), sent }
 }
 
-/// Calls with these bodies, one after the other.
+/// Makes calls with these bodies, one after another.
 fn each(more: &Value, of_model: &Value, bodies: &[&str]) -> Called {
     let script = EACH.replace("BODIES", &format!("[{}]", bodies.join(", ")));
     called(&greedy(&Arc::default()), (more, of_model), &script)
@@ -138,11 +139,11 @@ fn each_member_of_a_budget_holds_for_programs_in_sandboxes() {
     let free = json!({});
     let few = r#"{"model": "small", "messages": [], "max_tokens": 20}"#;
     assert_eq!(answered(json!({ "calls": 1 }), free.clone(), &[few, few]), "200 budget_exceeded");
-    // A document counts as a million tokens, unless the configuration says otherwise.
+    // A document counts as a million tokens, unless the configuration sets another number.
     assert_eq!(answered(json!({ "tokens": 100_000 }), free.clone(), &[A_DOCUMENT]), "budget_exceeded");
     let smaller = json!({ "tokens": 100_000, "file_tokens": 1_000 });
     assert_eq!(answered(smaller, free.clone(), &[A_DOCUMENT]), "200");
-    // 20 tokens cost $0.02 at $1,000 for a million, and what is asked next to nothing.
+    // 20 tokens cost $0.02 at $1,000 per million, and the input costs next to nothing.
     let cost = json!({ "cost_usd": 0.03 });
     let price = |input: f64, output: f64| json!({ "price": { "input": input, "output": output } });
     assert_eq!(answered(cost.clone(), price(0.0, 1_000.0), &[few, few]), "200 budget_exceeded");

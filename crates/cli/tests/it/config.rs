@@ -1,4 +1,4 @@
-//! `belljar config`, and what comes of a configuration.
+//! `belljar config`, and the effects of a configuration.
 
 mod access;
 mod approvals;

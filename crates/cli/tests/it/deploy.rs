@@ -1,4 +1,4 @@
-//! What `deploy/` has, tried as far as it can be without the machines that it is for.
+//! The files of `deploy/`, tested as far as possible without the machines that they are for.
 
 mod compose;
 mod container;
@@ -7,7 +7,7 @@ mod unit;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A file of `deploy/`.
+/// Returns the path of a file of `deploy/`.
 fn file(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).join(name)
 }
@@ -16,7 +16,7 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(file(name)).unwrap()
 }
 
-/// What a program says on both streams, and whether it succeeded; nothing if there is no such program here.
+/// Returns true if a program succeeds, with its output; `None` if the program isn't installed.
 fn said(command: &mut Command) -> Option<(bool, String)> {
     let output = command.output().ok()?;
     let text = [output.stdout, output.stderr].concat();

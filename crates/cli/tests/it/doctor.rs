@@ -29,7 +29,7 @@ fn a_feature_says_why_it_matters_and_how_to_get_it() {
 
 #[test]
 fn a_host_without_user_namespaces_is_told_so_with_a_way_out() {
-    // Inside a sandbox none can be made: the same as on a host that forbids them.
+    // Inside a sandbox none can be made, as on a host that forbids them.
     let world = World::new(BELLJAR);
     let lend = format!("{BELLJAR}:/opt/belljar");
     let ran = world.run(&["exec", "--ro", &lend, "--", "/opt/belljar", "exec", "--", "true"]);

@@ -1,4 +1,4 @@
-//! The web from inside of a sandbox, by real programs, and what is said of it outside.
+//! Web access from a sandbox with real programs, and the reports about it outside.
 
 mod clients;
 mod flooded;
@@ -18,7 +18,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A server that says `hello` to whatever is asked, and counts.
+/// A server that responds `hello` to every request, and counts.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -34,7 +34,7 @@ impl Server {
         let asked = Arc::<AtomicUsize>::default();
         let heard = Arc::<AtomicUsize>::default();
         let theirs = (Arc::clone(&asked), Arc::clone(&heard));
-        // It goes with the test's process.
+        // The thread ends with the test's process.
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 theirs.0.fetch_add(1, Ordering::SeqCst);
@@ -47,12 +47,12 @@ impl Server {
         Self { address, asked, heard }
     }
 
-    /// How many have come.
+    /// Returns the number of accepted connections.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// How many of them have said anything.
+    /// Returns the number of connections that sent data.
     fn heard(&self) -> usize {
         self.heard.load(Ordering::SeqCst)
     }
@@ -77,7 +77,7 @@ fn real_programs_reach_what_the_policy_allows_by_the_proxy_and_nothing_else() {
         ),
     );
     let there = format!("http://localhost:{}/", server.address.port());
-    // By whole URLs and by tunnels; `localhost` is none that a client would leave to a proxy by itself.
+    // By absolute URLs and by tunnels. Clients would otherwise bypass the proxy for `localhost`.
     let curl = format!("unset NO_PROXY no_proxy; curl -sS {there} && curl -sS --proxytunnel {there}");
     let python = "import os, urllib.request as u\nfor name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name)\nprint(u.urlopen(os.environ['THERE']).read().decode(), end='')";
     let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", &curl]);
@@ -86,7 +86,7 @@ fn real_programs_reach_what_the_policy_allows_by_the_proxy_and_nothing_else() {
     let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "env", &env, "python3", "-c", python]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\n"), "{ran:?}");
     assert_eq!(server.asked(), 3);
-    // Another port of the same host, its address, and the way past the proxy.
+    // Another port of the same host, its address, and a connection that bypasses the proxy.
     let port = other.address.port();
     for beside in [
         format!("unset NO_PROXY no_proxy; curl -sSf http://localhost:{port}/"),
@@ -130,7 +130,7 @@ fn whoever_reaches_the_web_is_told_whom_the_host_trusts() {
     let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", &show]);
     let names = told.split(' ').count();
     assert!(ran.stdout == format!("{AUTHORITIES}\n").repeat(names) + &trusted, "{:.600}", ran.stdout);
-    // What is asked for counts more, and who has no web needs none of it.
+    // An explicit variable takes precedence, and a sandbox without web access needs none of it.
     let own = "SSL_CERT_FILE=/own.pem";
     let ran = world.run(&["exec", "--egress", "policy.yaml", "-e", own, "--", "printenv", "SSL_CERT_FILE"]);
     assert_eq!(ran.stdout, "/own.pem\n");
@@ -162,7 +162,7 @@ fn a_policy_with_mistakes_starts_nothing() {
     let world = World::new(BELLJAR);
     policy(&world, "[{host: \"*.com\"}, {host: a.example, portz: [1]}]");
     let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "touch", "/workspace/ran"]);
-    // As for a configuration that is checked; a file that isn't there is something else.
+    // The exit code of a configuration check; a missing file has another.
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("rules[0].host") && ran.stderr.contains("portz"), "{ran:?}");
     let missing = world.run(&["exec", "--egress", "no-such.yaml", "--", "true"]);
@@ -203,7 +203,7 @@ fn a_verdict_is_explained_with_its_rule_or_with_the_one_that_it_takes() {
     }
     "#);
     assert_eq!(code, 3);
-    // A rule that is proposed works: for an address, and for a name that leads to this machine.
+    // A proposed rule works: for an address, and for a name that resolves to this machine.
     for url in ["http://10.9.8.7/", "http://localhost:8080/"] {
         let explained = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         let (code, told) = why(&[url, "--json"]);
@@ -238,17 +238,17 @@ fn a_policy_is_held_against_what_is_expected_of_it() {
     "#);
 }
 
-/// A rule for one port of this machine.
+/// Returns a rule for one port of this machine.
 fn rule(port: u16) -> String {
     format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}")
 }
 
-/// Asks for a page by the proxy, also where a client would leave a name to no proxy.
+/// Returns a shell command that requests a page through the proxy, also where a client would bypass it for the name.
 fn fetching(port: u16) -> String {
     format!("unset NO_PROXY no_proxy; curl -sSf http://localhost:{port}/")
 }
 
-/// Puts another policy in the place of one, as a whole.
+/// Replaces the policy file atomically.
 fn replace(world: &World, rules: &str) {
     let next = world.write("next.yaml", format!("rules: {rules}\n"));
     std::fs::rename(next, world.path().join("policy.yaml")).unwrap();
@@ -259,7 +259,7 @@ fn a_policy_that_changes_while_a_command_runs_counts_at_once() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let port = server.address.port();
     policy(&world, "[]");
-    // It goes on once it is let through, and then once it isn't.
+    // It goes on once it is allowed, and then once it is denied.
     let script = format!(
         "get() {{ {} 2>/dev/null; }}; until get; do sleep 0.1; done; while get >/dev/null; do sleep 0.1; done; echo over",
         fetching(port)
@@ -274,7 +274,7 @@ fn a_policy_that_changes_while_a_command_runs_counts_at_once() {
     belljar_testkit::wait::until(|| asked("egress") > 0);
     replace(&world, &format!("[{}]", rule(port)));
     belljar_testkit::wait::until(|| server.asked() > 0);
-    // One with mistakes changes nothing.
+    // A policy with mistakes changes nothing.
     replace(&world, "[{hots: localhost}]");
     belljar_testkit::wait::until(|| asked("egress_policy_refused") == 1);
     let before = server.asked();
@@ -308,7 +308,7 @@ fn a_policy_that_what_is_sealed_could_write_is_refused() {
     let create =
         |workspace: &str, file: &str| of(&["session", "create", workspace, "project", "--egress", file]);
     assert!(create("--workspace", "project/policy.yaml"));
-    // What is committed would count at once.
+    // Committed changes to the policy would take effect at once.
     assert!(create("--workspace-copy", "project/policy.yaml"));
     assert!(!create("--workspace-copy", "policy.yaml"));
 }
@@ -327,7 +327,7 @@ fn a_session_and_its_forks_reach_what_the_policy_allows() {
     let other = crate::session::create(&world, &[]);
     let look = "env | grep -ci proxy; curl -s --noproxy '' --proxy http://127.0.0.1:3128 http://nowhere.test/; echo $?";
     assert_eq!(exec(&other, look).stdout, "0\n7\n");
-    // The policy is followed by both.
+    // Both sessions reload the policy.
     replace(&world, "[]");
     for session in ["first", "second"] {
         belljar_testkit::wait::until(|| exec(session, &fetching(port)).code == 22);
@@ -364,7 +364,7 @@ fn a_job_that_may_is_let_through_by_run_and_one_that_may_not_finds_nobody() {
         (&"ext_net_required".into(), &1.into())
     );
     assert!(denied["failure_message"].as_str().unwrap().contains("localhost:1,"), "{denied}");
-    // By the configuration, or by nothing at all.
+    // With the configuration, or with none.
     let nothing = run(&fetching(port), true, &[]).json();
     assert_eq!(nothing["web"]["denied"][0]["reason"], "no_rules", "{nothing}");
     world.write(".config/belljar/config.yaml", format!("egress: {{rules: [{}]}}", rule(port)));
@@ -373,7 +373,7 @@ fn a_job_that_may_is_let_through_by_run_and_one_that_may_not_finds_nobody() {
                 curl -s --noproxy '' --proxy http://127.0.0.1:3128 http://nowhere.test/; echo $?";
     let without = run(look, false, &with).json();
     assert_eq!((&without["steps"][0]["result"]["stdout"], &without["web"]), (&"0\n7\n".into(), &().into()));
-    // What a person is told.
+    // The output for people.
     let told = world.run(&["run", "--egress", "policy.yaml", "job.json"]);
     assert_eq!(told.code, 0, "{told:?}");
 }

@@ -31,7 +31,7 @@ fn out_of_time_everything_ends_also_what_has_left_its_session() {
         let arguments =
             ["exec", "--timeout", "1s", "--workspace", workspace_argument, "--", "sh", "-c", script];
         assert_eq!(world.run(&arguments).code, 124);
-        // Longer than the survivor would need.
+        // Longer than the surviving process would need.
         assert_eq!(world.run(&["exec", "--", "sleep", "4"]).code, 0);
         assert_eq!(world.read("workspace/marker"), "");
     });
@@ -72,14 +72,14 @@ fn a_terminal_is_the_sandboxs_own() {
     let world = World::new(BELLJAR);
     let inner =
         format!("{BELLJAR} exec -- sh -c 'test -t 0 && test -t 1 && tty && stty -a < /dev/tty | head -n 1'");
-    // `script` gives belljar a terminal to attach.
+    // `script` gives belljar a terminal.
     let mut command = std::process::Command::new("script");
     command.args(["--quiet", "--return", "--command", &inner, "/dev/null"]);
     command.env("BELLJAR_STATE_DIR", world.path()).stdin(Stdio::null());
     let output = command.output().unwrap();
     let seen = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{seen}");
-    // The first of its own instance, whatever number the host's has.
+    // The first PTY of the sandbox's own devpts, whatever number the host's has.
     assert!(seen.contains("/dev/pts/0"), "{seen}");
 }
 

@@ -100,13 +100,13 @@ fn a_command_that_needs_the_network_is_an_ext_net_required_that_names_the_host()
 #[test]
 fn a_runner_that_is_killed_and_a_result_that_is_forged_are_a_node_failure() {
     World::as_everyone(BELLJAR, |world| {
-        // Whatever the step tries against its runner, the host's own account is what counts.
+        // The result is the host's own record, whatever the step does to its runner.
         let script = "cp /job/job.json /job/result.json; \
                       printf '{\"status\":\"success\"}' > /job/result.json; \
                       for pid in $(ls /proc | grep '^[0-9]*$'); do kill -9 $pid; done; sleep 1";
         let ran = run(world, &job(&json!([shell(script)])));
         let code = ran.json()["failure_code"].clone();
-        // Where the runner can't be killed, the step alone dies.
+        // If the runner can't be killed, only the step dies.
         assert!(code == "node_failure" || code == "step_failed", "{}", ran.stdout);
         assert_eq!((ran.json()["status"].as_str(), ran.code), (Some("failure"), 1));
     });
@@ -122,7 +122,7 @@ fn an_interrupt_cancels_the_job_and_leaves_nothing_behind() {
     let runs = world.path().join("state/runs");
     belljar_testkit::wait::until(|| std::fs::read_dir(&runs).is_ok_and(|mut runs| runs.next().is_some()));
     let pid = rustix::process::Pid::from_child(&child);
-    // Belljar takes interrupts over a moment after it has made the folder; until then one ends it at once.
+    // Belljar handles SIGINT shortly after it has made the folder; until then the signal kills it.
     belljar_testkit::wait::until(|| {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
         child.try_wait().unwrap().is_some()
@@ -161,7 +161,7 @@ fn amounts_and_workspaces_that_no_sandbox_can_have_are_refused_with_what_works()
             assert!(ran.code == 125 && ran.stderr.contains(why), "{options:?}: {ran:?}");
             assert!(!ran.stderr.contains("identity-mapped"), "{options:?}: {ran:?}");
         }
-        // The controls: the least works.
+        // The controls: the minimum works.
         exec(&["--memory", "6m"]).succeeded();
         exec(&["--scratch", "1m"]).succeeded();
     });

@@ -1,4 +1,4 @@
-//! Output that can't be written: the exit code and standard error say so.
+//! Output that can't be written: the exit code and standard error report it.
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
@@ -7,7 +7,7 @@ use serde_json::json;
 use std::fs::File;
 use std::process::Stdio;
 
-/// A device to which nothing can be written.
+/// Returns a device to which no byte can be written.
 fn full() -> Stdio {
     File::options().write(true).open("/dev/full").unwrap().into()
 }

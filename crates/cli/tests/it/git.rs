@@ -1,4 +1,4 @@
-//! `belljar git`: real servers, what an agent may have left for git to find, and what the server has in the end.
+//! `belljar git`: real servers, traps that an agent may leave for git, and the resulting state of the server.
 
 mod agent;
 mod bounds;

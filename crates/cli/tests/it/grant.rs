@@ -1,5 +1,5 @@
-//! `belljar grant`: grants are issued, listed and revoked, shown by id and secret or by a signed file, and needed for every account but
-//! the operator's own.
+//! `belljar grant`: grants are issued, listed and revoked. They are presented by id and secret or by a signed file, and
+//! required for every account but the operator's own.
 
 use crate::BELLJAR;
 use crate::models::{configure, recorded};
@@ -7,12 +7,12 @@ use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 
-/// Issues a grant, as its JSON document with its secret.
+/// Issues a grant, and returns its JSON document with its secret.
 pub(crate) fn issue(world: &World, more: &[&str]) -> Value {
     world.run(&[&["grant", "issue", "--json"], more].concat()).succeeded().json()
 }
 
-/// A signed file with a grant of this account for every graph.
+/// Returns the path of a signed file with a grant of this account for every graph.
 pub(crate) fn signed_file(world: &World, account: &str) -> String {
     let path = world.path().join(format!("{account}.json")).display().to_string();
     if !std::path::Path::new(&path).exists() {
@@ -111,7 +111,7 @@ fn account_that_no_grant_stands_for_is_refused_and_nothing_is_called() {
     assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{ran:?}");
     assert!(ran.stderr.contains("--billing-account account-7 takes a grant of that account"), "{ran:?}");
     assert!(server.requests().is_empty());
-    // The control: the operator's own account takes none.
+    // The control: the operator's own account requires no grant.
     exec(&world, &[], None).succeeded();
     assert_eq!(server.requests()[0].header("x-litellm-end-user-id"), Some("local"));
 }
@@ -141,11 +141,11 @@ fn file_of_a_grant_counts_as_it_was_signed_and_an_edited_one_is_refused() {
         assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{ran:?}");
         assert!(ran.stderr.contains("grant_not_proven"), "{ran:?}");
     }
-    // The unsigned form that was taken before is no grant.
+    // The unsigned format of earlier versions is not accepted.
     edit(|document| *document = document["grant"].take());
     let ran = by_file();
     assert!(ran.code == 125 && ran.stderr.contains("$.signature"), "{ran:?}");
-    // The control: the same, however it is laid out.
+    // The control: the same document in another layout.
     edit(|_| {});
     by_file().succeeded();
     assert_eq!(server.requests().len(), 2);
@@ -158,7 +158,7 @@ fn file_of_a_grant_that_another_deployment_has_signed_is_refused() {
     for world in [&own, &other] {
         configure(world, &server);
         issue(world, &[&TERMS[..], &["--file", "grant.json"]].concat());
-        // The control: each takes what it has signed itself.
+        // The control: each installation accepts the files that it has signed.
         exec(world, &["--grant", "grant.json"], None).succeeded();
     }
     own.write("of-other.json", other.read("grant.json"));
@@ -170,7 +170,7 @@ fn file_of_a_grant_that_another_deployment_has_signed_is_refused() {
     };
     own.write("own-by-other.json", mixed(&own, &other));
     own.write("other-by-own.json", mixed(&other, &own));
-    // One that has signed nothing has no key, and takes none.
+    // An installation that has signed nothing has no key, and accepts no file.
     let new = World::new(BELLJAR);
     configure(&new, &server);
     new.write("of-other.json", other.read("grant.json"));

@@ -1,4 +1,5 @@
-//! Unix hatches and what a sandbox can send over them: nothing of it makes a thread of the host sleep for longer than it waits.
+//! Unix hatches and the descriptors that a sandbox can send over them: none of them blocks a thread of the host for longer
+//! than its timeout.
 
 use crate::BELLJAR;
 use belljar_testkit::skip::skip;
@@ -9,10 +10,10 @@ use std::time::{Duration, Instant};
 
 const LINGERS: &str = include_str!("hatches/lingers.py");
 
-/// How much later than its timeout a run may end on a busy machine. The socket lingers far longer.
+/// Maximum delay of a run's end after its timeout on a busy machine. The socket lingers far longer.
 const ENDS_WITHIN: Duration = Duration::from_secs(7);
 
-/// A world in which the kernel can't refuse descriptors, as before Linux 6.16. None if that can't be had by this user.
+/// Returns a world in which the kernel can't refuse descriptors, as before Linux 6.16. `None` if this user can't have one.
 pub(crate) fn older_kernel() -> Option<World> {
     if !rustix::process::geteuid().is_root() {
         return None;
@@ -27,7 +28,7 @@ pub(crate) fn older_kernel() -> Option<World> {
     Some(World::new(program))
 }
 
-/// Whether this kernel can have a unix socket refuse descriptors.
+/// Returns true if this kernel lets a Unix socket refuse descriptors.
 pub(crate) fn refuses_descriptors() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers =
@@ -35,7 +36,7 @@ pub(crate) fn refuses_descriptors() -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 16)
 }
 
-/// Runs the attack for so long.
+/// Runs the attack for this many seconds.
 fn attacked(world: &World, seconds: u64) -> Ran {
     world.write("policy.yaml", "rules: []\n");
     let (begun, timeout) = (Instant::now(), format!("{seconds}s"));
@@ -66,7 +67,7 @@ fn reader_that_closes_a_passed_socket_goes_on() {
             "takes root: the option of the socket is hidden from belljar",
         );
     };
-    // Also the control of the test above: where descriptors are not refused, they come in.
+    // Also the control of the test above: where descriptors aren't refused, they arrive.
     let ran = attacked(&world, 9);
     assert_eq!((ran.code, ran.stdout.as_str()), (124, "sent\nanswers\n"), "{}", ran.stderr);
 }

@@ -1,4 +1,4 @@
-//! HTTPS servers in Python, at `localhost`, with a certificate that no authority of the system vouches for.
+//! HTTPS servers in Python, at `localhost`, with a certificate that no system CA has signed.
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use std::io::{BufRead, BufReader};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A server that runs. Dropping it ends it.
+/// A running server. Dropping it kills it.
 pub(crate) struct HttpsServer {
     folder: TempDir,
     server: Child,
@@ -18,8 +18,8 @@ const CERTIFICATE: &str = "authority.pem";
 // === impl HttpsServer ===
 
 impl HttpsServer {
-    /// Runs a script that takes its folder, with `authority.pem` and `key.pem`, and what else is in `arguments`, and prints its port.
-    /// `fill` puts into the folder what it serves.
+    /// Runs a script with its folder, which has `authority.pem` and `key.pem`, and with `arguments`. The script prints its
+    /// port. `fill` writes the content that the server serves into the folder.
     pub(crate) fn start(script: &str, arguments: &[&str], fill: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let CertifiedKey { cert, signing_key } =
@@ -43,12 +43,12 @@ impl HttpsServer {
         format!("https://localhost:{}", self.port)
     }
 
-    /// The file with its certificate, which is its own authority.
+    /// Returns the file with its certificate, which is self-signed.
     pub(crate) fn authority(&self) -> PathBuf {
         self.file(CERTIFICATE)
     }
 
-    /// A file of its folder.
+    /// Returns a file of its folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

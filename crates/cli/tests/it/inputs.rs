@@ -1,4 +1,4 @@
-//! Files that the command line names: what a sandbox can put in their place is not waited for.
+//! Files on the command line: a special file that a sandbox puts in their place must not block.
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::json;
 use std::process::Command;
 
-/// Runs a command, and kills it if it waits.
+/// Runs a command, and kills it if it blocks.
 fn ended(world: &World, arguments: &[&str]) -> Ran {
     let program = ["60", BELLJAR];
     let ran =

@@ -1,4 +1,4 @@
-//! `belljar job`: jobs of a node, as a user has them run and looks at them.
+//! `belljar job`: submitting and inspecting jobs of a node.
 
 mod followed;
 mod here;
@@ -14,7 +14,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-/// The command, asked of whatever listens there.
+/// Returns the command with the node at this address.
 fn command(world: &World, to: SocketAddr, arguments: &[&str]) -> Command {
     let mut command = world.command(&["job"]);
     command.args(["--node", &format!("http://{to}"), "--token-file", "token"]).args(arguments);
@@ -25,37 +25,37 @@ fn ask(world: &World, to: SocketAddr, arguments: &[&str]) -> Ran {
     Ran::from(command(world, to, arguments).output().unwrap())
 }
 
-/// The same with every byte that it would send to a terminal: without one, some are taken out.
+/// Runs the command with output for a terminal: some control sequences are removed without one.
 fn ask_as_on_a_terminal(world: &World, to: SocketAddr, arguments: &[&str]) -> Ran {
     Ran::from(command(world, to, arguments).env("CLICOLOR_FORCE", "1").output().unwrap())
 }
 
-/// Submits a command to a node, and waits until it is over; its id.
+/// Submits a command to a node, waits until it is over, and returns the job's id.
 fn over(world: &World, node: &Node<'_>, argv: &[&str]) -> String {
     let arguments = [&["submit", "--wait", "--"], argv].concat();
     let ran = ask(world, node.address(), &arguments);
     ran.stdout.trim().to_owned()
 }
 
-/// Takes connections to a node, and cuts some of them off.
+/// A proxy in front of a node that breaks some connections off.
 struct Relay {
     address: SocketAddr,
-    /// Where to, which may change.
+    /// The node's address, which may change.
     to: Arc<Mutex<SocketAddr>>,
     seen: Arc<Mutex<Seen>>,
 }
 
-/// What has come by a relay.
+/// The traffic through a relay.
 #[derive(Default)]
 struct Seen {
-    /// So many connections have been cut off.
+    /// Number of connections that were broken off.
     cut: usize,
-    /// What those who asked for events said of the last that they had.
+    /// The last event id that each client sent with a request for events.
     last_ids: Vec<u64>,
 }
 
 impl Relay {
-    /// Cuts the first so many connections off, each in the middle of that event.
+    /// Breaks the first connections off, each in the middle of that event.
     fn cutting(to: SocketAddr, connections: usize, event: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -103,7 +103,7 @@ fn relay(client: &TcpStream, to: SocketAddr, (connections, event): (usize, usize
     let _ = node.shutdown(Shutdown::Both);
 }
 
-/// Something that listens where a node might, and answers what it is told to.
+/// A server that impersonates a node with prepared responses.
 struct Liar {
     address: SocketAddr,
     /// The first line of each request.
@@ -111,7 +111,7 @@ struct Liar {
 }
 
 impl Liar {
-    /// Answers each target with a status and a body.
+    /// Responds to each target with a status and a body.
     fn telling(world: &World, answer: impl Fn(&str) -> (u16, Vec<u8>) + Send + 'static) -> Self {
         world.write("token", belljar_testkit::node::TOKEN);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -132,7 +132,7 @@ impl Liar {
     }
 }
 
-/// Reads a request whose body, if any, has a length; its first line.
+/// Reads a request whose body, if any, has a `Content-Length`. Returns its first line.
 fn read_request(client: &TcpStream) -> String {
     let mut reader = BufReader::new(client);
     let (mut first, mut length) = (String::new(), 0);
@@ -152,7 +152,7 @@ fn read_request(client: &TcpStream) -> String {
     first
 }
 
-/// A job that is over, as a node tells it, that has left these files.
+/// Returns a node's response for an ended job with these artifacts.
 fn told(id: &str, artifacts: &serde_json::Value) -> Vec<u8> {
     let told = serde_json::json!({
         "version": 1, "task_id": id, "job_id": id, "status": "failed", "attempt": 1, "max_attempts": 1,

@@ -1,4 +1,4 @@
-//! Belljar is killed, at whatever moment: whoever begins next finds nothing of it, and leaves others' alone.
+//! Belljar is killed at any moment: the next command leaves no trace of it, and doesn't touch other sandboxes.
 
 use crate::BELLJAR;
 use belljar_sandbox::state::State;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Moments of a launch, which takes a few milliseconds, and some of what follows.
+/// Moments of a launch, which takes a few milliseconds, and of the time after it.
 const DELAYS_MS: [u64; 14] = [0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 25, 40, 120];
 
 #[test]
@@ -19,7 +19,7 @@ fn killed_at_any_moment_it_leaves_nothing_once_the_next_begins() {
     World::as_everyone(BELLJAR, |world| {
         let file = world.write("source/file", "content\n");
         let source = file.parent().unwrap().display().to_string();
-        // Whoever looks at arguments finds everybody who belongs here.
+        // The mark in the arguments identifies every process of this test.
         let mark = format!("60{}", std::process::id());
         let script = format!("sleep {mark} & setsid sleep {mark} & sleep {mark}");
         world.write(
@@ -45,8 +45,8 @@ fn killed_at_any_moment_it_leaves_nothing_once_the_next_begins() {
             belljar.kill().unwrap();
             belljar.wait().unwrap();
         }
-        // Keepers live on without whoever asked for them; those are killed, too, also such as have not said yet that they
-        // are there.
+        // Keepers live on without the command that started them; they are killed, too, even those that haven't reported
+        // readiness yet.
         until(|| {
             for keeper in keepers(world) {
                 let _ = kill_process(keeper, Signal::KILL);
@@ -63,7 +63,7 @@ fn killed_at_any_moment_it_leaves_nothing_once_the_next_begins() {
     });
 }
 
-/// Who holds something in the folder of a run.
+/// Returns the processes that hold a file in the folder of a run.
 fn keepers(world: &World) -> Vec<Pid> {
     let runs = world.path().join("state/runs");
     let holds = |pid: &Pid| {

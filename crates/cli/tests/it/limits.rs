@@ -1,10 +1,10 @@
-//! Limits that are set are in force, wherever they are set, or nothing runs.
+//! Configured limits are enforced, wherever they are set, or no sandbox is made.
 
 use crate::BELLJAR;
 use belljar_testkit::world::{Ran, World};
 use serde_json::Value;
 
-/// What a layer says of itself.
+/// Returns a layer's entry in the isolation report.
 fn layer(ran: &Ran, name: &str) -> Value {
     let isolation: Value = serde_json::from_str(&ran.stderr).unwrap_or_else(|_| panic!("{ran:?}"));
     let layers = isolation["layers"].as_array().unwrap_or_else(|| panic!("{isolation}"));
@@ -32,7 +32,7 @@ fn limits_of_the_configuration_are_in_force_for_commands_and_the_command_line_wi
     let usual = exec(&["--pids", "19"]);
     assert!(detail(&usual, "memory_limit").starts_with("96 MiB"), "{usual:?}");
     assert!(detail(&usual, "process_limit").starts_with("19 processes"), "{usual:?}");
-    // A layer that the configuration demands is demanded of commands, too.
+    // A layer that the configuration requires is required of commands, too.
     world.write(".config/belljar/config.yaml", "sandboxing: {native: {required: [cpu_limit]}}");
     let refused = world.run(&["exec", "--", "true"]);
     assert!(refused.code == 125 && refused.stderr.contains("cpu_limit"), "{refused:?}");
@@ -42,7 +42,7 @@ fn limits_of_the_configuration_are_in_force_for_commands_and_the_command_line_wi
 fn limit_of_the_command_line_is_in_force_or_nothing_runs() {
     World::as_everyone(BELLJAR, |world| {
         let exec = |cpus: &str| world.run(&["exec", "--isolation", "--cpus", cpus, "--", "true"]);
-        // Control: no limit is asked for.
+        // Control: no limit is requested.
         exec("none").succeeded();
         let limited = exec("0.5");
         match limited.code {

@@ -1,4 +1,4 @@
-//! `docs/limits.md` says what the code does.
+//! `docs/limits.md` matches the code.
 
 use belljar_confine::plan;
 use belljar_egress::http1::limits as hatch;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 const PAGE: &str = include_str!("../../../../docs/limits.md");
 
-/// Tables whose second column is a value, by the first cell of their first line.
+/// Beginnings of the tables whose second column is a value: their first line.
 const HEADINGS: [&str; 2] = ["| limit | default |", "| limit | value |"];
 
 #[test]
@@ -29,7 +29,7 @@ fn every_option_and_setting_of_a_limit_is_on_the_page() {
     let help = std::process::Command::new(crate::BELLJAR).args(["exec", "--help"]).output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     let (_, limits) = help.split_once("Limits:").unwrap();
-    // A line of an option begins with it; behind the last limit there are other options.
+    // The line of an option begins with it; other options follow the last limit.
     let options = limits.lines().filter_map(|line| line.trim().split(' ').next());
     let options = options.filter(|word| word.starts_with("--"));
     let options: Vec<&str> = options.take_while(|option| *option != "--require").collect();
@@ -39,7 +39,7 @@ fn every_option_and_setting_of_a_limit_is_on_the_page() {
     }
 }
 
-/// The second cell of each row of those tables, by the first.
+/// Returns the second cell of each row of those tables, by the first.
 fn values_of(page: &str) -> BTreeMap<&str, &str> {
     let mut values = BTreeMap::new();
     let mut is_in_table = false;

@@ -1,4 +1,4 @@
-//! The `belljar` command, driven as a user drives it.
+//! The `belljar` command, run like a user runs it.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 

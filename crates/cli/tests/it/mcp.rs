@@ -1,4 +1,4 @@
-//! `belljar mcp`, by a client that says each message itself, and by real ones.
+//! `belljar mcp`, with a client that writes each message itself, and with real clients.
 
 mod approval;
 mod coding_agents;
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-/// A server, and the one client that it has.
+/// A server with its single client.
 pub(crate) struct Talk {
     child: Child,
-    /// Nothing once it is closed.
+    /// `None` once it is closed.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     asked: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Talk {
 // === impl Talk ===
 
 impl Talk {
-    /// Starts a server with these options, and greets it.
+    /// Starts a server with these options, and initializes the connection.
     pub(crate) fn begin(world: &World, options: &[&str]) -> Self {
         let mut talk = Self::silent(world, options);
         let greeted = talk.ask(
@@ -40,7 +40,7 @@ impl Talk {
         talk
     }
 
-    /// The same, to which nothing has been said.
+    /// Starts a server without sending a message.
     pub(crate) fn silent(world: &World, options: &[&str]) -> Self {
         let mut command = world.command(&[&["mcp"], options].concat());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -52,7 +52,7 @@ impl Talk {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    /// Asks something, and waits for the answer. Whatever comes by standard output is one.
+    /// Sends a request, and waits for the response. Every line of standard output must be a message.
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         let id = self.begin_asking(method, params);
         let answer = self.hear().unwrap();
@@ -66,13 +66,13 @@ impl Talk {
         self.asked
     }
 
-    /// The next message; nothing when there are no more.
+    /// Returns the next message; `None` at the end.
     pub(crate) fn hear(&mut self) -> Option<Value> {
         let mut line = String::new();
         (self.output.read_line(&mut line).unwrap() > 0).then(|| serde_json::from_str(&line).unwrap())
     }
 
-    /// Calls a tool, and gives the envelope.
+    /// Calls a tool, and returns the envelope.
     pub(crate) fn call(&mut self, name: &str, arguments: &Value) -> Value {
         let answer = self.ask("tools/call", &json!({ "name": name, "arguments": arguments }));
         let envelope = answer["result"]["structuredContent"].clone();
@@ -81,7 +81,7 @@ impl Talk {
         envelope
     }
 
-    /// The same for a call that must succeed: what it has answered.
+    /// Makes a call that must succeed, and returns its result.
     #[track_caller]
     pub(crate) fn done(&mut self, name: &str, arguments: &Value) -> Value {
         let envelope = self.call(name, arguments);
@@ -89,7 +89,7 @@ impl Talk {
         envelope["data"].clone()
     }
 
-    /// The same for one that must not: its code and its message.
+    /// Makes a call that must fail, and returns its code and its message.
     #[track_caller]
     pub(crate) fn refused(&mut self, name: &str, arguments: &Value) -> (String, String) {
         let envelope = self.call(name, arguments);
@@ -98,13 +98,13 @@ impl Talk {
         (text("domain_code"), text("message"))
     }
 
-    /// Opens a session, and gives its id.
+    /// Opens a session, and returns its id.
     #[track_caller]
     pub(crate) fn open(&mut self) -> String {
         self.done("open", &json!({}))["session"].as_str().unwrap().to_owned()
     }
 
-    /// What a line of the shell's prints in a session.
+    /// Returns the output of a shell command in a session.
     #[track_caller]
     pub(crate) fn shell(&mut self, session: &str, line: &str) -> String {
         let ran = self.done("exec", &json!({ "session": session, "shell": line }));
@@ -112,7 +112,7 @@ impl Talk {
         ran["stdout"].as_str().unwrap().to_owned()
     }
 
-    /// Closes its standard input, and waits for its end; its exit code.
+    /// Closes its standard input, waits for its end, and returns its exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
         self.input = None;
         let code = self.child.wait().unwrap().code();

@@ -1,4 +1,4 @@
-//! Models in a sandbox: by sockets that the host owns, and by nothing else.
+//! Models in a sandbox are reachable through sockets of the host only.
 
 use crate::BELLJAR;
 use belljar_testkit::models::{Answer, ModelServer, Script};
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What the provider wants to see, and nobody inside may.
+/// The provider's API key, which must not be visible inside.
 pub(crate) const KEY: &str = "sk-host-4f9aB7zKd82QmX01";
 
-/// What a program inside does: calls by each socket, and by a path that leads past them.
+/// Makes calls from inside: by each socket, and by a path that bypasses them.
 const CALLS: &str = r#"
 import http.client, json, os, socket, urllib.error, urllib.request
 def call(base, path, body):
@@ -54,7 +54,7 @@ pub(crate) fn configure(world: &World, server: &ModelServer) -> String {
     world.path().join("config.yaml").display().to_string()
 }
 
-/// What an audit has under one kind.
+/// Returns the audit records of one kind.
 pub(crate) fn recorded(audit: &Path, kind: &str) -> Vec<Value> {
     let files = std::fs::read_dir(audit).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
@@ -132,7 +132,7 @@ fn what_can_not_be_served_is_said_before_anything_is_made() {
     assert!(!world.path().join("state").exists());
 }
 
-/// Makes calls as fast as it can, many at a time on one connection, and counts the answers.
+/// Makes calls as fast as possible, many at a time on one connection, and counts the responses.
 const FLOOD: &str = r#"
 import json, socket
 body = json.dumps({"model": "small", "messages": [{"role": "user", "content": "\n\u001b[31m\"},{\"kind\":\"forged\""}]})

@@ -1,4 +1,4 @@
-//! `belljar node`: the Worker API, as an orchestrator talks to it.
+//! `belljar node`: the Worker API, as an orchestrator uses it.
 
 mod able;
 mod agents;
@@ -52,7 +52,7 @@ use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::World;
 
-/// Runs a test with a database of each engine: `--database` and its value.
+/// Runs a test with a database of each engine, given as `--database` and its value.
 fn on_each_database(name: &str, test: impl Fn(&World, &[&str])) {
     test(&World::new(crate::BELLJAR), &[]);
     match Postgres::start().and_then(|server| server.database().map(|url| (server, url))) {
@@ -61,7 +61,7 @@ fn on_each_database(name: &str, test: impl Fn(&World, &[&str])) {
     }
 }
 
-/// How many processes have that in their command line.
+/// Returns the number of processes with this text in their command line.
 fn processes_with(mark: &str) -> usize {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());

@@ -1,4 +1,4 @@
-//! What belljar obeys on the host: no sandbox and no other user can write it.
+//! Files that belljar obeys on the host: no sandbox and no other user can write them.
 
 mod at_use;
 mod lent;
@@ -13,7 +13,7 @@ use belljar_testkit::world::{Ran, World};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
-/// A configuration whose credential is what a program prints that leaves a mark.
+/// Writes a configuration whose credential is the output of a program that leaves a mark.
 fn configuration(world: &World, name: &str, program: &str) {
     let program = world.path().join(program).display().to_string();
     let config = json!({"inference": {
@@ -51,7 +51,7 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
         configuration(world, "own/config.yaml", "own/print");
         let evil = world.read("evil");
         let write = &format!("cat > belljar.yaml <<'END'\n{evil}\nEND");
-        // Without a word of a person nothing of that name gets into the project.
+        // Without a person's approval no file of that name gets into the project.
         let apply = ["exec", "--workspace-copy", "project", "--apply", "--", "sh", "-c", write];
         let ran = world.run(&apply);
         assert!(ran.code == 3 && ran.stderr.contains("belljar     belljar.yaml"), "{ran:?}");
@@ -60,7 +60,7 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
         crate::session::exec(world, &id, write).succeeded();
         assert_eq!(world.run(&["session", "commit", &id]).code, 3);
         assert!(!world.path().join("project/belljar.yaml").exists());
-        // The file in use is known by what it is, whatever its name is.
+        // The file in use is recognized by its inode, whatever its name is.
         configuration(world, "project/settings.conf", "own/silent");
         let apply = |name: &str| {
             let script = format!("echo '# more' >> {name}");
@@ -72,7 +72,7 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
         assert!(ran.code == 3 && ran.stderr.contains("Belljar obeys this very file"), "{ran:?}");
         apply("other.conf").succeeded();
         assert!(!has_run(world));
-        // The control: a configuration of the person's own runs its program.
+        // The control: the program of a configuration that only the user can write runs.
         let with = ["exec", "--model", "small", "--config", "own/config.yaml", "--workspace", "project"];
         let ran = world.run(&[&with[..], &["--", "sh", "-c", CALL]].concat());
         assert!(has_run(world), "{ran:?}");
@@ -97,15 +97,15 @@ fn what_a_run_was_given_takes_a_yes_also_when_its_kept_changes_are_applied_later
         let ran = world.run(&[&["changes", "apply", &id], options].concat());
         assert!(ran.code == 3 && ran.stderr.contains("Belljar obeys this very file"), "{ran:?}");
     };
-    // This command is not told that it is obeyed.
+    // `changes apply` isn't given that configuration, and still knows that the file is obeyed.
     refused(&[]);
-    // Nor when a person's editor has put another file in its place.
+    // Nor after a person's editor has replaced the file.
     std::fs::remove_file(world.path().join("project/settings.conf")).unwrap();
     world.write("project/settings.conf", &document);
     refused(&["--overwrite", "settings.conf"]);
     assert_eq!(world.read("project/settings.conf"), document);
     world.run(&["changes", "rm", &id]).succeeded();
-    // The control: what was not obeyed.
+    // The control: a file that isn't obeyed.
     let id = kept("echo '# more' >> other.conf");
     world.run(&["changes", "apply", &id]).succeeded();
     assert_eq!(world.read("project/other.conf"), "# more\n");
@@ -161,7 +161,7 @@ fn variable_of_a_program_on_the_host_names_no_workspace_in_whatever_form() {
         ("BASH_ENV", "$PLACE/PROJECT/x.js"),
         ("HOME", "PLACE/PROJECT"),
     ] {
-        // The variable `PLACE` stands for itself.
+        // The variable `PLACE` stays unexpanded.
         let of = |directory: &str| {
             let text = form.replace("PROJECT", directory);
             if text.starts_with('$') { text } else { text.replace("PLACE", &place) }
@@ -190,9 +190,9 @@ fn what_another_live_session_writes_is_not_obeyed() {
     refused(&exec("project/policy.yaml"), "lies in the workspace");
     exec("outer/policy.yaml").succeeded();
     world.run(&["session", "end", &id]).succeeded();
-    // Its keeper takes a moment to be gone.
+    // The keeper exits shortly afterwards.
     until(|| exec("project/policy.yaml").code == 0);
-    // The other way round: what a session obeys is lent to no sandbox.
+    // The reverse: a file that a session obeys is given to no sandbox.
     let id = create(&world, &["--egress", "outer/policy.yaml"]);
     let lend = || world.run(&["exec", "--workspace", "outer", "--", "true"]);
     refused(&lend(), "lies in the workspace");
@@ -200,7 +200,7 @@ fn what_another_live_session_writes_is_not_obeyed() {
     until(|| lend().code == 0);
 }
 
-/// Each command that has a workspace and obeys a file, which is `FILE` here.
+/// Commands with a workspace that obey a file, which is `FILE` here.
 const OBEYING: [&[&str]; 6] = [
     &["exec", "--workspace", ".", "--egress", "FILE", "--", "true"],
     &["run", "--workspace", ".", "--egress", "FILE", "../job.json"],
@@ -280,7 +280,7 @@ fn a_home_with_the_users_configuration_is_lent_to_no_sandbox_directly() {
         let mut command = world.command(&["exec", "--workspace", workspace, "--", "true"]);
         Ran::from(command.env("HOME", world.path().join("home")).output().unwrap())
     };
-    // Also where there is none yet: a sandbox could put one there.
+    // Also if the file doesn't exist yet: a sandbox could create it.
     refused(&exec("home"), "lies in the workspace");
     exec("home/project").succeeded();
     world.write("home/.config/belljar/config.yaml", "egress: {rules: []}");

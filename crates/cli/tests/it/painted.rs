@@ -1,4 +1,4 @@
-//! What a program leaves a person's terminal in when it ends: the review after it is seen all the same. The terminal is that of `tmux`.
+//! Terminal state that a program leaves behind: the review after it is visible anyway. The terminal is `tmux`.
 
 use crate::BELLJAR;
 use crate::session::{Sessions, create, exec};
@@ -7,24 +7,24 @@ use belljar_testkit::world::World;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A harmless review, and what hides the lines after it.
+/// A harmless review, with which a program hides the lines after it.
 const PAINTED: &str = r"\033[2J\033[H  1 file changed in the copy:\n  M README.md\n+harmless\n";
 
-/// Ways to hide what is printed next. Each leaves the painted review on the screen.
+/// Ways to hide the following output. Each leaves the painted review on the screen.
 const HIDING: [&str; 5] = [
     // Two lines of the alternate screen scroll; the rest stays.
     r"\033[?1049hPAINTED\033[10;11r\033[11;1H",
-    // Everything goes to the last column, without a next line.
+    // All output goes to the last column, without a line feed.
     r"PAINTED\033[?7l\033[?69h\033[1;2s\033[29;30r\033[?6h\033[30;1H",
     // Line drawing instead of letters.
     r"PAINTED\033(0\033)0\016",
     // Concealed.
     r"PAINTED\033[8m",
-    // A string that nothing ends.
+    // An unterminated control string.
     r"PAINTED\033]0;title",
 ];
 
-/// A terminal of `tmux` in which a command line runs.
+/// A `tmux` terminal that runs a command line.
 struct Tmux<'a> {
     world: &'a World,
     socket: String,
@@ -38,7 +38,7 @@ impl Drop for Tmux<'_> {
 
 impl<'a> Tmux<'a> {
     fn run(world: &'a World, line: &str) -> Self {
-        // One that ends may still be there.
+        // A server that is exiting may still be there.
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let socket = format!("terminal-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let tmux = Self { world, socket };
@@ -58,12 +58,12 @@ impl<'a> Tmux<'a> {
         String::from_utf8(ran.stdout).unwrap()
     }
 
-    /// What is on the screen.
+    /// Returns the content of the screen.
     fn screen(&self) -> String {
         self.succeed(&["capture-pane", "-p"])
     }
 
-    /// The screen once it has this text.
+    /// Returns the screen once it contains this text.
     fn screen_with(&self, text: &str) -> String {
         until(|| self.screen().contains(text));
         self.screen()
@@ -74,7 +74,7 @@ impl<'a> Tmux<'a> {
     }
 }
 
-/// Writes a program that changes two files and then hides what is printed next.
+/// Writes a program that changes two files and then hides the following output.
 fn hide(world: &World, hiding: &str) {
     let text = hiding.replace("PAINTED", PAINTED);
     world.write("source/README.md", "before\n");
@@ -100,7 +100,7 @@ fn review_after_a_program_that_hides_what_is_printed_next_is_seen() {
     }
 }
 
-/// The control of the other tests: without a reset the same lines are not seen.
+/// The control of the other tests: without a reset the lines aren't visible.
 #[test]
 fn lines_after_a_program_that_hides_them_are_not_seen_without_a_reset() {
     for hiding in HIDING {
@@ -142,7 +142,7 @@ fn tabs_are_seen_as_blanks_where_a_program_has_cleared_the_tab_stops() {
     tmux.answer("d");
     tmux.screen_with("ended-0");
     drop(tmux);
-    // The control: the same line as it is.
+    // The control: the same line, unescaped.
     let tmux = Tmux::run(&world, r"printf '\033[3g+echo\t;\t.\tx\n'");
     let screen = tmux.screen_with("ended-0");
     assert!(!screen.contains(seen), "{screen}");
@@ -157,7 +157,7 @@ fn program_in_the_background_paints_nothing_over_a_review() {
         format!("echo evil >app.py; while :; do printf '{PAINTED}'; echo x >>/tmp/count; sleep 0.1; done");
     world.write("source/paint.sh", paint);
     create(&world, &["--workspace-copy", "source", "--name", "s"]);
-    // The control: without a review, what it paints is seen.
+    // The control: without a review, its painting is visible.
     let line = format!("{BELLJAR} session exec s -- sh paint.sh & read line; {BELLJAR} session commit s");
     let tmux = Tmux::run(&world, &line);
     tmux.screen_with("harmless");
@@ -167,7 +167,7 @@ fn program_in_the_background_paints_nothing_over_a_review() {
     };
     let screen = tmux.screen_with("Write these changes? [y/n]");
     assert!(is_shown(&screen), "{screen}");
-    // It goes on to paint, and waits.
+    // It goes on painting, and waits.
     let painted = || exec(&world, "s", "wc -l </tmp/count").succeeded().stdout;
     let before = painted();
     until(|| painted() != before);

@@ -1,4 +1,4 @@
-//! Names and texts that reorder or hide what is printed are shown as escapes, wherever belljar prints them.
+//! Characters that reorder or hide text are shown as escapes in all output of belljar.
 
 use crate::BELLJAR;
 use crate::session::{Sessions, create};
@@ -12,11 +12,12 @@ const HIDDEN: [char; 6] = ['\u{202e}', '\u{200b}', '\u{e0041}', '\u{fe0f}', '\u{
 const NAME: &str = "a\u{202e}txt.sh\u{200b}\u{e0041}\u{fe0f}\u{ad}\u{3164}";
 const SHOWN: &str = "a\\u{202e}txt.sh\\u{200b}\\u{e0041}\\u{fe0f}\\u{ad}\\u{3164}";
 
-/// The folder that is worked in, and how it is printed.
+/// The working folder, and its printed form.
 const SOURCE: &str = "so\u{202e}urce";
 const SOURCE_SHOWN: &str = "so\\u{202e}urce";
 
-/// Leaves a file whose name and content mislead, one whose name spells an escape, and one that is trusted where it goes.
+/// Returns a script that creates a file with a misleading name and content, one whose name spells an escape, and one that
+/// gains trust.
 fn script() -> String {
     format!(
         "printf 'x\\342\\200\\256y\\r\\n' > '{NAME}'; touch 'b\\u{{202e}}c' \"$(printf 'd\\n  M forged')\"; \
@@ -57,7 +58,7 @@ fn names_that_reorder_or_hide_text_are_printed_as_escapes_in_sessions() {
     let diff = world.run(&["session", "diff", &id, "--json"]).succeeded();
     shows(&diff, &["x\\u202ey\\r\\n"]);
     assert!(diff.json()["diff"].as_str().unwrap().contains("+x\u{202e}y\r\n"), "{diff:?}");
-    // A patch is exact, and says that it is not all to be seen.
+    // A patch is exact, with a warning that not all of it is visible.
     let patch = world.run(&["session", "diff", &id]).succeeded();
     assert!(
         patch.stdout.contains("+x\u{202e}y\r\n") && patch.stderr.contains("reorder or hide"),

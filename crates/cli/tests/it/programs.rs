@@ -1,4 +1,5 @@
-//! Lists of programs, said on the command line and by a level of access. That the kernel holds them is `tests/promises`'s to show.
+//! Allowlists of programs, from the command line and from an access level. That the kernel enforces them is shown in
+//! `tests/promises`.
 
 use crate::BELLJAR;
 use crate::mcp::Talk;
@@ -86,7 +87,7 @@ fn a_level_without_a_terminal_starts_what_its_tools_take_and_no_shell() {
     assert_eq!(code(&sandboxed, &["git", "--version"]), 0);
     let run = "import subprocess; subprocess.run(['sh', '-c', ':'])";
     assert_eq!(code(&sandboxed, &["python3", "-c", run]), 1);
-    // A list that is asked for besides takes away, and adds nothing.
+    // An additional allowlist only removes programs.
     let narrower = create(&world, &["--level", "sandboxed", "--programs", "git,sh"]);
     assert_eq!(["git", "sh", "python3"].map(|name| code(&narrower, &[name, "--version"])), [0, 126, 126]);
     // The controls.

@@ -1,14 +1,14 @@
-//! An HTTPS server that keeps the head of each request, for a name that no authority of the system vouches for.
+//! An HTTPS server that records the head of each request, with a certificate that no system CA has signed.
 
 use crate::https_server::HttpsServer;
 use std::path::PathBuf;
 
-/// Such a server.
+/// The server.
 pub(crate) struct RecordingServer {
     server: HttpsServer,
 }
 
-/// Answers everything with an empty completion, which is JSON where a client wants JSON.
+/// Responds to every request with an empty completion, which is JSON if the client wants JSON.
 const SERVER: &str = r#"
 import http.server, ssl, sys
 folder = sys.argv[1]
@@ -55,12 +55,12 @@ impl RecordingServer {
         self.server.url()
     }
 
-    /// The file with its certificate, which is its own authority.
+    /// Returns the file with its certificate, which is self-signed.
     pub(crate) fn authority(&self) -> PathBuf {
         self.server.authority()
     }
 
-    /// The heads of all requests so far: the method and the path, and then a line for each header, with its name in lower case.
+    /// Returns the heads of all requests so far: method and path, and then one line per header, with its name in lower case.
     pub(crate) fn heads(&self) -> Vec<String> {
         let asked = std::fs::read_to_string(self.server.file("asked")).unwrap_or_default();
         asked.split_terminator('\0').map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! What was reviewed is what is written, whatever a program in the sandbox does meanwhile.
+//! The reviewed content is the written content, whatever a program in the sandbox does meanwhile.
 
 use crate::BELLJAR;
 use crate::session::{Sessions, create, exec};
@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Stdio;
 
-/// Writes harmless changes, and others as soon as a file named `flip` is there, or as it is continued after a pause.
+/// Writes harmless changes, and others as soon as a file named `flip` exists, or when it is continued after a pause.
 const FLIP: &str = r#"
 import os, signal, sys, time
 os.chdir('/workspace')
@@ -30,7 +30,7 @@ open('/tmp/flipped', 'w')
 time.sleep(600)
 "#;
 
-/// Begins a session in which such a program runs, and waits until its harmless changes are there.
+/// Creates a session with such a program, and waits for its harmless changes.
 fn begin(world: &World) -> String {
     world.write("source/app.py", "print('one')\n");
     let id = create(world, &["--workspace-copy", "source", "--name", "s"]);
@@ -42,7 +42,7 @@ fn begin(world: &World) -> String {
     id
 }
 
-/// Has the program write its other changes, if the pause of a review has not done so already.
+/// Triggers the program's other changes, if the pause of a review hasn't done so already.
 fn flip(world: &World) {
     exec(world, "s", "touch /tmp/flip").succeeded();
     until(|| exec(world, "s", "test -e /tmp/flipped").code == 0);
@@ -67,13 +67,13 @@ fn a_commit_of_another_state_than_the_reviewed_one_is_refused() {
         for trust in [&["--trust", "Makefile"][..], &["--trust-all"]] {
             let ran = commit(&[&["--reviewed", reviewed], trust].concat());
             assert!(ran.code == 125 && ran.stderr.contains("no longer those that were reviewed"), "{ran:?}");
-            // Without a digest nothing says which state is trusted.
+            // Without a digest it is unknown which state is trusted.
             let ran = commit(trust);
             assert!(ran.code == 125 && ran.stderr.contains("--reviewed"), "{ran:?}");
         }
         assert_eq!(commit(&["--reviewed", "sha256:12"]).code, 125);
         assert_eq!(world.picture("source"), before);
-        // The control: what there is now, once it was reviewed.
+        // The control: the current state, after a review.
         let ran = commit(&["--reviewed", &digest(world), "--trust", "Makefile", "--json"]).succeeded();
         assert!(ran.json()["digest"].as_str().unwrap().starts_with("sha256:"));
         assert_eq!(world.read("source/app.py"), "print(\"never-shown\")\n");
@@ -105,7 +105,7 @@ fn a_person_at_the_terminal_gets_exactly_what_was_shown() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(world.read("source/app.py"), "print(\"harmless\")\n");
     assert!(world.read("source/Makefile").contains("harmless"));
-    // What came since is still a change.
+    // Later changes stay changes.
     let left = world.run(&["session", "diff", "s"]).succeeded().stdout;
     assert!(left.contains("+print(\"never-shown\")"), "{left}");
 }
@@ -149,7 +149,7 @@ fn key_that_was_typed_before_the_question_is_no_answer() {
                 shown.push_str(&String::from_utf8_lossy(&piece[..read]));
             }
         };
-        // The terminal has it once it is echoed.
+        // The terminal has the input once it is echoed.
         input.write_all(b"y\n").unwrap();
         wait_for("y\r\n");
         world.write("go", "");
@@ -175,7 +175,7 @@ fn frozen_states_are_out_of_reach_and_gone_with_their_review() {
     until(|| std::fs::read_dir(&reviews).unwrap().count() == 0);
 }
 
-/// What a sandbox does to permissions: everything to everybody.
+/// Permission changes in a sandbox: every file is opened to all users.
 const OPEN_UP: &str = "chmod 777 private; echo more >> private/inner; chmod 666 private/inner key; echo more >> key; \
                        chmod 755 run; echo new > made; chmod 666 made; mkdir folder; chmod 777 folder; umask 0; echo n > private/new";
 
@@ -271,7 +271,7 @@ fn other_users_of_the_machine_reach_nothing_of_a_session() {
         assert_eq!(found, 1, "the layer was looked at");
         let told = world.run(&["session", "diff", &id, "--json"]).succeeded().json();
         assert_eq!(told["files"], serde_json::json!([{ "path": "new", "change": "created" }]));
-        // The control: what such a user may write.
+        // The control: a directory that any user may write.
         let open = world.path().join("open");
         std::fs::create_dir_all(&open).unwrap();
         std::fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
@@ -295,7 +295,7 @@ fn directories_alone_are_shown_and_take_a_yes_before_a_commit_writes_them() {
         let ran = world.run(&["session", "commit", "s"]);
         assert!(ran.code == 3 && ran.stderr.contains(".git/refs/"), "{ran:?}");
         assert_eq!(world.picture("source"), before);
-        // The control: with a yes to what was shown.
+        // The control: with an approval of the shown state.
         let ran = world
             .run(&["session", "commit", "s", "--reviewed", &digest(world), "--trust", ".git/"])
             .succeeded();

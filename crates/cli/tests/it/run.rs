@@ -1,4 +1,4 @@
-//! `belljar run`, when all goes well.
+//! Successful uses of `belljar run`.
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
@@ -84,14 +84,14 @@ fn the_result_states_every_layer_of_isolation() {
             let layer = layers.iter().find(|layer| layer["name"] == name);
             assert_eq!(layer.map(|layer| &layer["in_force"]), Some(&json!(true)), "{name}");
         }
-        // What is not there is said, too.
+        // Missing layers are reported, too.
         assert!(layers.iter().any(|layer| layer["name"] == "cpu_limit" && layer["in_force"] == false));
     });
 }
 
 #[test]
 fn the_first_command_of_the_readme_works_on_this_very_repository_and_changes_nothing() {
-    // As whoever owns this checkout: a copy of somebody else's files may be read, not changed.
+    // Run by the owner of this checkout: files of another user may be copied and read, but not changed.
     let world = World::new(BELLJAR);
     let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let patched = format!("{repository}/crates/testkit/src/job.rs");

@@ -1,4 +1,4 @@
-//! `belljar run` of jobs with an agent: models, and what a refusal says.
+//! `belljar run` of jobs with an agent: models, and messages of refusals.
 
 use crate::BELLJAR;
 use crate::models::{configure, recorded};
@@ -7,7 +7,7 @@ use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// A job whose agent writes a file.
+/// Returns a job whose agent writes a file.
 fn of_agent(source: Option<&str>) -> Value {
     let mut job = job(&json!([]));
     job["inference"] = json!({ "allowed_models": ["small"] });
@@ -39,7 +39,7 @@ fn agent_of_a_job_calls_the_model_that_the_command_line_names() {
             valid,
             "job.json: valid, 0 steps; its agent calls one of: small (`belljar run --model NAME`, or a node with it)\n"
         );
-        // Without it nothing can be called.
+        // Without it no model can be called.
         let without = world.run(&["run", "--json", "job.json"]);
         assert_eq!(without.json()["failure_code"], "inference_unavailable", "{without:?}");
         let ran = world.run(&["run", "--json", "--model", "small", "--config", &config, "job.json"]);

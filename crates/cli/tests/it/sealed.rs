@@ -1,4 +1,4 @@
-//! What a sandbox can't do, each with the same attempt made where nothing forbids it.
+//! Operations that a sandbox forbids, each with the same attempt where nothing forbids it.
 
 mod local_sockets;
 mod preallocated;
@@ -14,7 +14,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the script outside, where it must succeed, and inside, where it must not.
+/// Runs the script outside, where it must succeed, and inside, where it must fail.
 #[track_caller]
 fn only_outside(world: &World, script: &str) {
     let outside = Command::new("/bin/sh").args(["-c", script]).output().unwrap();
@@ -66,7 +66,7 @@ fn address_families_that_ignore_namespaces_are_refused() {
     only_outside(&world, script);
 }
 
-/// Somebody on the host who listens on a local socket at that path, for everybody to connect to.
+/// Listens on the host at a Unix socket with this path, which every user may connect to.
 fn listen_on_host(path: &Path) -> UnixListener {
     let listener = UnixListener::bind(path).unwrap();
     std::fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
@@ -74,7 +74,7 @@ fn listen_on_host(path: &Path) -> UnixListener {
     listener
 }
 
-/// Tries every way to name the socket `listening` of the working directory, and prints how many got through.
+/// Tries every way to name the socket `listening` of the working directory, and prints the number of successful connections.
 const CONNECT_ATTEMPTS: &str = r"
 import os, socket
 through = 0
@@ -105,13 +105,13 @@ fn no_local_socket_leads_out_of_what_is_lent_or_given() {
         let lent = format!("{given}:/lent");
         let ran = world.run(&["exec", "--ro", &lent, "--", "sh", "-c", "cd /lent && python3 attempts.py"]);
         assert_eq!((ran.succeeded().stdout.as_str(), arrived()), ("0\n", 0));
-        // The control: the same where nothing forbids it.
+        // The control: the same attempts where nothing forbids them.
         let outside = Command::new("python3").arg(script).current_dir(&given).output().unwrap();
         assert_eq!((outside.stdout.as_slice(), arrived()), (&b"6\n"[..], 6));
     });
 }
 
-/// Connects in every way that a program does to what it listens on itself, and prints what came through.
+/// Connects to its own sockets in every usual way, and prints what arrived.
 const OWN_SOCKETS: &str = r"
 import multiprocessing, os, socket, threading
 os.chdir('/tmp')
@@ -158,7 +158,7 @@ fn nothing_inside_names_a_directory_of_the_host() {
             let stdout = ran.json()["steps"][0]["result"]["stdout"].to_string();
             assert!(!stdout.contains(&host) && !stdout.contains("/runs/"), "{way}: {stdout}");
         }
-        // The control: a bind mount is named where its namespace is one's own.
+        // The control: the process's own namespace shows the source of a bind mount.
         let control = format!("mount --bind {place} /mnt && cat /proc/self/mountinfo");
         let mut outside = Command::new("unshare");
         outside.args(["--user", "--map-root-user", "--mount", "sh", "-c", &control]);
@@ -167,7 +167,7 @@ fn nothing_inside_names_a_directory_of_the_host() {
     });
 }
 
-/// Prints, for each way to a set-id file, the errno that it met; 0 for none. 437 is openat2.
+/// Prints the errno of each way to create a set-id file; 0 for success. 437 is openat2.
 const SET_ID_ATTEMPTS: &str = r"
 import ctypes, os, stat, struct, sys
 os.umask(0)
@@ -208,7 +208,7 @@ fn no_file_is_left_that_lends_its_owners_rights_to_others() {
         let ran = world.run(&["run", "--json", "--workspace", "workspace", "job.json"]).succeeded();
         assert_eq!(ran.json()["steps"][0]["result"]["stdout"], "1 1 1 1 1 1 38 0\n");
         assert_eq!(made(), 0);
-        // The control: the same where nothing forbids it.
+        // The control: the same attempts where nothing forbids them.
         let mut outside = Command::new("python3");
         outside.arg("attempts.py").current_dir(world.path().join("workspace"));
         assert_eq!(String::from_utf8(outside.output().unwrap().stdout).unwrap(), "0 0 0 0 0 0 0 0\n");
@@ -221,11 +221,11 @@ fn init_can_be_neither_read_nor_traced_nor_killed() {
     World::as_everyone(BELLJAR, |world| {
         for script in ["cat /proc/1/environ", "ls /proc/1/fd", "readlink /proc/1/exe", "cat /proc/1/maps"] {
             assert_ne!(world.run(&["exec", "--", "sh", "-c", script]).code, 0, "{script}");
-            // The same against oneself is nothing special.
+            // The control: against the process itself they succeed.
             let own = script.replace("/proc/1/", "/proc/self/");
             assert_eq!(world.run(&["exec", "--", "sh", "-c", &own]).code, 0, "{own}");
         }
-        // The kernel takes such signals and drops them. Without PID 1 nobody would be left to say anything.
+        // The kernel drops such signals. If they killed PID 1, no process would be left to print.
         let script =
             "for signal in KILL STOP TERM SEGV USR1; do kill -$signal 1; done; sleep 0.1; echo alive";
         assert_eq!(world.run(&["exec", "--", "sh", "-c", script]).succeeded().stdout, "alive\n");
@@ -319,14 +319,14 @@ fn namespaces_and_mounts_can_not_be_made_but_threads_processes_and_sockets_can()
     });
 }
 
-/// The kernel counts the processes of everybody but its own root, by whatever number that one goes.
+/// The kernel counts the processes of every user except its own root, whatever id that user has in a namespace.
 #[test]
 fn the_process_limit_is_reported_where_it_is_kept_and_only_there() {
     let script = "for i in $(seq 40); do sleep 5 > /dev/null & done 2>&1; wait";
     let arguments = ["exec", "--pids", "20", "--isolation", "--", "sh", "-c", script];
     let agree = |ran: &Ran| {
         if ran.code == 125 && ran.stderr.contains("process_limit") {
-            // It can't be kept, so nothing ran.
+            // It can't be enforced, so nothing ran.
             return false;
         }
         let report = ran.stderr.split_inclusive("\n}\n").next().unwrap();
@@ -338,10 +338,10 @@ fn the_process_limit_is_reported_where_it_is_kept_and_only_there() {
         is_kept
     };
     World::as_everyone(BELLJAR, |world| {
-        // Root may have no other ids to give itself; an ordinary user is never root of the machine.
+        // Root may have no other ids to assign; an ordinary user is never root of the machine.
         let is_kept = agree(&world.run(&arguments));
         assert!(is_kept || world.user() == User::Own, "an ordinary user's processes are limited");
-        // Root of a user namespace has no other ids to give, and is whoever made it.
+        // Root of a user namespace has no other ids to assign, and is the user who made it.
         let mut command = world.command_of("/usr/bin/unshare".as_ref(), &["--map-root-user"]);
         let ran = Ran::from(command.arg(world.program()).args(arguments).output().unwrap());
         agree(&ran);

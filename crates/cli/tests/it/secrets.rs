@@ -1,5 +1,5 @@
-//! Twelve secrets of the host's, three of them credentials for models: none can be read inside in any form, nor comes back
-//! from a provider that says what it was told.
+//! Twelve secrets of the host, three of them credentials for models: none can be read inside in any encoding, and none is
+//! returned by a provider that echoes its requests.
 
 use crate::BELLJAR;
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use belljar_testkit::world::{Ran, World};
 use serde_json::json;
 use std::process::Command;
 
-/// Where they are planted; the first three are what models are paid by.
+/// The places where they are planted; the first three are credentials of model providers.
 const PLACES: [&str; 12] = [
     "file keys/by-file",
     "variable KEY_BY_VARIABLE",
@@ -25,7 +25,7 @@ const PLACES: [&str; 12] = [
     "file ca/key.pem",
 ];
 
-/// Prints all that it can read, and all that it is told by models, of which it wants to hear the key in many ways.
+/// Prints everything that it can read, and all responses of models, which it asks for the key in many encodings.
 const SEARCH: &str = r#"
 import glob, http.client, json, os, sys
 out = sys.stdout.buffer
@@ -72,7 +72,7 @@ if "OPENAI_BASE_URL" in os.environ:
 print("the end")
 "#;
 
-/// How a provider tells what it was told.
+/// The encodings in which a provider echoes the key.
 const FORMS: [&str; 12] = [
     "plain",
     "error",
@@ -88,7 +88,7 @@ const FORMS: [&str; 12] = [
     "none",
 ];
 
-/// Each byte as addresses have it (`%6b`).
+/// Percent-encodes every byte (`%6b`).
 fn percent(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
@@ -124,7 +124,7 @@ fn told(request: &Request) -> Option<Answer> {
     })
 }
 
-/// The secrets, by place, each unlike anything else.
+/// Plants the secrets, and returns them by place. Each is unique.
 fn plant(world: &World) -> Vec<(&'static str, String)> {
     let secret = |at: usize| format!("sk-{at:02}{}", uuid::Uuid::new_v4().simple());
     let all: Vec<(&str, String)> =
@@ -152,7 +152,7 @@ fn configure(world: &World, server: &ModelServer) -> String {
     world.write("config.yaml", config.to_string()).display().to_string()
 }
 
-/// Every form in which a scan would find it, of which none is anywhere by chance.
+/// Returns the encoding in which the text contains the secret. Each is long enough to exclude a coincidence.
 fn stands_in(secret: &str, text: &str) -> Option<String> {
     let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     let percent = percent(secret);
@@ -164,7 +164,7 @@ fn stands_in(secret: &str, text: &str) -> Option<String> {
         hex,
         secret.chars().rev().collect(),
     ];
-    // Split: each half is nobody else's. And what base64 has in the middle, wherever it begins.
+    // Split: each half is unique. And the middle of its base64, at each offset.
     forms.extend([secret[..secret.len() / 2].to_owned(), secret[secret.len() / 2..].to_owned()]);
     for before in ["", "a", "ab"] {
         let encoded = STANDARD.encode(format!("{before}{secret}"));
@@ -205,7 +205,7 @@ fn twelve_secrets_of_the_host_are_nowhere_inside_and_in_no_answer() {
             assert_eq!(stands_in(secret, &ran.stdout), None, "{place}");
             assert_eq!(stands_in(secret, &ran.stderr), None, "{place}, on the terminal");
         }
-        // Each was asked for, by its own key, in every form, and what is no echo went through.
+        // Each key was requested in every encoding, and responses without it passed.
         for (at, model) in ["by-file", "by-variable", "by-command"].iter().enumerate() {
             let key = format!("Bearer {}", secrets[at].1);
             let asked = server
@@ -218,7 +218,7 @@ fn twelve_secrets_of_the_host_are_nowhere_inside_and_in_no_answer() {
         }
         // Once each as a whole; the other time in pieces.
         assert_eq!(ran.stdout.matches("nothing of it").count(), 3);
-        // Nor does the host write them down.
+        // Nor does the host record them.
         let audit = Ran::from(world.command(&["audit", "show", "--json"]).output().unwrap());
         assert!(audit.stdout.contains("inference_call"), "{audit:?}");
         assert!(secrets.iter().all(|(_, secret)| stands_in(secret, &audit.stdout).is_none()));

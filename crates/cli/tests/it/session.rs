@@ -1,4 +1,4 @@
-//! Sessions: sandboxes that live on over many commands.
+//! Sessions: sandboxes that live on for many commands.
 
 use crate::BELLJAR;
 use belljar_testkit::wait::until;
@@ -100,14 +100,14 @@ fn a_session_that_nobody_uses_ends_by_itself_and_so_does_one_whose_keeper_is_kil
         let keeper = keeper_of(&runs.join(&id));
         rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
         until(|| list(world).is_empty());
-        // What it left is cleared away when the next one begins.
+        // Its leftovers are removed when the next one begins.
         let next = create(world, &[]);
         let left: Vec<_> = std::fs::read_dir(&runs).unwrap().map(|run| run.unwrap().file_name()).collect();
         assert_eq!(left, [next.as_str()]);
     });
 }
 
-/// The process that holds the lock of that folder.
+/// Returns the process that holds the lock of that folder.
 pub(crate) fn keeper_of(folder: &std::path::Path) -> rustix::process::Pid {
     let holds = |pid: i32| {
         let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -143,7 +143,7 @@ fn session_whose_pid_1_does_not_answer_is_listed_timed_out_and_ended() {
     });
 }
 
-/// The process that has taken a program of a sandbox over, as the host sees it: PID 1 of that.
+/// Returns the parent of a sandbox's orphaned program, as the host sees it: the sandbox's PID 1.
 pub(crate) fn parent_of_sleep(mark: &str) -> rustix::process::Pid {
     let find = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();

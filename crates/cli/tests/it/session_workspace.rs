@@ -1,4 +1,4 @@
-//! What a session changed in its copy: shown, committed, discarded, forked, while the session lives on.
+//! Changes of a session in its copy: shown, committed, discarded, and forked, while the session lives on.
 
 use crate::session::{Sessions, create, exec, keeper_of, list};
 use crate::{BELLJAR, workspace_copy};
@@ -7,7 +7,7 @@ use belljar_testkit::world::{Ran, World};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
-/// Everything that can happen to a file, a link and a directory.
+/// Every kind of change to a file, a link and a directory.
 const CHANGES: &str = "echo more >> kept; rm gone; chmod +x mode; mkdir new; echo n > 'new/a b'; \
                        rm -r folder; echo now a file > folder; ln -s kept link; echo same > same; \
                        rm -r replaced; mkdir replaced; echo r > replaced/inner; printf 'a\\0b' > binary; \
@@ -24,17 +24,17 @@ fn lay_out(world: &World) -> String {
     source
 }
 
-/// What makes a copy that lies on its source, and one that shares nothing with it.
+/// Options for an overlay on the source, and for a full copy.
 const COPIES: [&[&str]; 2] = [&[], &["--backend", "subprocess"]];
 
-/// Tries it on copies of both kinds, as whoever can run this.
+/// Runs a test on copies of both kinds, as each user who can run it.
 fn on_copies(test: impl Fn(&World, &Copies)) {
     for options in COPIES {
         World::as_everyone(BELLJAR, |world| test(world, &Copies(options)));
     }
 }
 
-/// What a session on a copy is made with.
+/// The options of a session on a copy.
 struct Copies(&'static [&'static str]);
 
 impl Copies {
@@ -42,7 +42,7 @@ impl Copies {
         create(world, &[self.0, &["--workspace-copy", source], more].concat())
     }
 
-    /// Whether they lie on their source; then they have forks.
+    /// Returns true for overlays on their source, which can be forked.
     fn are_layers(&self) -> bool {
         self.0.is_empty()
     }
@@ -54,20 +54,20 @@ fn changed(world: &World, session: &str) -> Vec<String> {
     files.iter().map(|file| format!("{} {}", file["change"], file["path"]).replace('"', "")).collect()
 }
 
-/// Commits what the session has by now, with paths that are trusted.
+/// Commits the session's current changes, with trusted paths.
 pub(crate) fn commit_trusting(world: &World, session: &str, trust: &[&str]) -> Ran {
     let digest = world.run(&["session", "diff", session, "--digest"]).succeeded().stdout;
     world.run(&[&["session", "commit", session, "--reviewed", digest.trim(), "--unshown"], trust].concat())
 }
 
-/// The workspace as a program in the session sees it: types, permissions, contents.
+/// Returns the workspace as a program in the session sees it: types, permissions, contents.
 fn picture(world: &World, session: &str) -> String {
     let script = "find . -mindepth 1 -printf '%P %y %m %l\\n' | sort; \
                   find . -type f | sort | xargs -d '\\n' md5sum";
     exec(world, session, script).succeeded().stdout
 }
 
-/// The same of a directory of the host.
+/// Returns the same listing of a directory of the host.
 fn picture_of(directory: &std::path::Path) -> String {
     let script =
         "find . -mindepth 1 -printf '%P %y %m %l\\n' | sort; find . -type f | sort | xargs -d '\\n' md5sum";
@@ -75,7 +75,7 @@ fn picture_of(directory: &std::path::Path) -> String {
     Ran::from(ran).succeeded().stdout
 }
 
-/// A picture without permissions, of which a commit carries the executable bit alone. They stand between a type and a link's target.
+/// Removes permissions from a listing: a commit transfers only the executable bit. They precede a link's target.
 fn without_modes(picture: &str) -> String {
     let is_mode =
         |word: &&str| word.len() <= 4 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
@@ -85,7 +85,7 @@ fn without_modes(picture: &str) -> String {
         .collect()
 }
 
-/// Has the kernel forget what it knows of names, so that everything is looked up again. Root alone can.
+/// Drops the kernel's cache of names, so that every name is looked up again. Only root can.
 fn forget_names() {
     if rustix::process::geteuid().is_root() {
         std::fs::write("/proc/sys/vm/drop_caches", "2").unwrap();
@@ -142,7 +142,7 @@ fn looking_at_the_changes_changes_nothing_and_holds_nobody_up_for_long() {
     });
 }
 
-/// Of a session with 15 changes; nor are they fewer in its fork.
+/// Checks a session with 15 changes; its fork has the same number.
 fn not_even_the_workspace_itself_may_be_in_the_way(world: &World, id: &str) {
     let in_root = |command: &[&str]| {
         world.run(&[&["session", "exec", id, "--directory", "/", "--"], command].concat()).succeeded().stdout
@@ -163,9 +163,9 @@ fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
         let _sessions = Sessions(world);
         let source = lay_out(world);
         let id = copies.of(world, &source, &[]);
-        // What nobody may read can't be compared with later, either, by an ordinary user.
+        // An ordinary user can't compare unreadable files later, either.
         exec(world, &id, &format!("{CHANGES}; chmod 500 closed")).succeeded();
-        // A program that holds on to files, directories and names from before.
+        // A program that keeps files, directories and names from before open.
         let watch =
             "exec 3< kept 4< untouched/deep/file; cd replaced; while true; do sleep 0.01; cat inner; done";
         exec(world, &id, &format!("({watch}) > $TMPDIR/seen 2>&1 &")).succeeded();
@@ -181,7 +181,7 @@ fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
         // The session closed it for itself; the source's own permissions stay.
         assert_eq!((modes.mode() & 0o777, modes.uid()), (0o755, world.path().metadata().unwrap().uid()));
         assert_eq!(without_modes(&picture_of(std::path::Path::new(&source))), without_modes(&seen));
-        // What is left undone, done again and done otherwise from here on is a change, and can be committed, too.
+        // From here on reverted, repeated and different changes are changes, and can be committed, too.
         let again = "rm kept folder; rm -r new; mkdir folder; echo f > folder/below; echo o > replaced/old; \
                      rm replaced/inner; echo gone > gone; rm link; chmod 700 deep deep/er; rm -r deep; echo s > same";
         exec(world, &id, again).succeeded();
@@ -210,7 +210,7 @@ fn a_commit_overwrites_nobodys_work_and_says_whose() {
             .succeeded();
         world.write("source/kept", "mine\n");
         world.write("source/folder/another", "mine\n");
-        // Old, and yet new here.
+        // An old file, and yet new here.
         let old = world.write("old", "mine\n");
         std::fs::File::open(&old).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
         std::fs::rename(&old, world.path().join("source/new")).unwrap();
@@ -231,7 +231,7 @@ fn a_commit_overwrites_nobodys_work_and_says_whose() {
             ("mine\n".into(), "theirs\n".into())
         );
         assert_eq!(exec(world, &id, "cat kept new folder/another").stdout, "mine\nmine\nmine\n");
-        // Committed by the session, and only then changed by somebody else.
+        // Committed by the session, and only then changed by another user.
         exec(world, &id, "echo again > same").succeeded();
         world.write("source/same", "mine\n");
         assert_eq!(world.run(&["session", "commit", &id]).code, 125);
@@ -328,7 +328,7 @@ fn a_fork_begins_where_the_first_is_and_then_both_go_their_ways() {
         assert_eq!(world.picture("source"), before);
         let names: Vec<_> = list(world).iter().map(|session| session["forked_from"].clone()).collect();
         assert_eq!(names, [id.into(), fork.into()] as [serde_json::Value; 2]);
-        // Each is held against what the source was when the first began, and against what the other has committed.
+        // Each is compared with the source at the start of the first session, and with the other's commits.
         world.run(&["session", "discard", "third", "holes"]).succeeded();
         commit_trusting(world, "third", &["--trust", "mode"]).succeeded();
         assert_eq!(world.read("source/kept"), "third\n");
@@ -387,7 +387,7 @@ fn a_fork_that_is_killed_on_the_way_leaves_nothing_and_the_first_goes_on() {
             let mut folders = std::fs::read_dir(&runs).unwrap().map(|folder| folder.unwrap().path());
             folders.find(|folder| !folder.ends_with(&id) && folder.join("private/upper/d1").exists())
         };
-        // One that is done before it can be killed proves nothing.
+        // A command that ends before it can be killed proves nothing.
         let is_caught = (0..10).any(|_| {
             let mut fork = world.command(&["session", "fork", &id]).stdout(Stdio::null()).spawn().unwrap();
             until(|| begun().is_some());
@@ -395,7 +395,7 @@ fn a_fork_that_is_killed_on_the_way_leaves_nothing_and_the_first_goes_on() {
             rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
             let code = fork.wait().unwrap().code();
             until(|| list(world).len() == 1);
-            // The next one clears away what this one left.
+            // The next command removes the leftovers.
             world.run(&["exec", "--workspace-copy", "source", "--", "true"]).succeeded();
             assert!(begun().is_none());
             code == Some(125)
@@ -416,7 +416,7 @@ fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
     on_copies(|world, copies| {
         let _sessions = Sessions(world);
         let source = lay_out(world);
-        // One that is done before it can be killed proves nothing.
+        // A command that ends before it can be killed proves nothing.
         let is_caught = (0..10).any(|round| {
             world.write("source/folder/below", "f\n");
             copies.of(world, &source, &["--name", "mine"]);
@@ -438,7 +438,7 @@ fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
             code == Some(125)
         });
         assert!(is_caught, "each was done before it was killed");
-        // Whoever begins something else doesn't clear it away.
+        // Starting another command doesn't remove it.
         let other = create(world, &[]);
         for list in [&["session", "list"][..], &["session", "list", "--all"], &["changes", "list"]] {
             let told = world.run(list).succeeded().stderr;
@@ -455,7 +455,7 @@ fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
             let left = std::fs::read_dir(world.path().join("state/runs")).unwrap().flatten();
             left.map(|folder| folder.file_name().display().to_string()).collect::<Vec<_>>()
         };
-        // What a killed keeper's supervisor still held then is cleared away by whoever begins the next.
+        // Data that the supervisor of the killed keeper still held then is removed by the next command.
         until(|| {
             world.run(&["exec", "--workspace-copy", "source", "--", "true"]).succeeded();
             left() == [other.clone()]
@@ -464,8 +464,8 @@ fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
     });
 }
 
-/// Two processes that wake each other up and swap a directory, a link that leads out, and a file, as fast as they can;
-/// and permissions that are in the way of whoever looks.
+/// Two processes that wake each other up and swap a directory, a link that leads out, and a file, as fast as they can; and
+/// permissions that hinder a reader.
 const HOSTILE: &str = r#"
 import os, signal, sys, time
 end = time.time() + 30
@@ -506,7 +506,7 @@ fn whatever_goes_on_meanwhile_nothing_outside_is_shown_or_touched() {
         let out = world.path().join("secret").display().to_string();
         exec(world, &id, &format!("python3 hostile.py {out} > /dev/null 2>&1 & sleep 0.5")).succeeded();
         for _ in 0..8 {
-            // Names that come and go may make it fail. It must neither hang nor be led astray.
+            // Names that come and go may make it fail. It must neither hang nor follow a link out.
             for command in ["diff", "fork", "discard"] {
                 let force = ["session", command, &id, "--force"];
                 let ran = world.run(if command == "discard" { &force } else { &force[..3] });
@@ -526,13 +526,13 @@ fn whatever_goes_on_meanwhile_nothing_outside_is_shown_or_touched() {
         for one in ["one", "other"] {
             let rounds = || exec(world, &id, &format!("cat $TMPDIR/{one}")).succeeded().stdout;
             let so_far = rounds();
-            // Whoever writes it may be at that.
+            // Its writer may be in the middle of a write.
             until(|| ![String::new(), so_far.clone()].contains(&rounds()));
         }
     });
 }
 
-/// Writes by a mapping, now and once more when it is told to, which shows in no time of the file's.
+/// Writes through a mapping, at once and again on request, which doesn't change the file's times.
 const BY_A_MAPPING: &str = r#"
 import mmap, os, sys, time
 with open('mapped', 'w') as file:

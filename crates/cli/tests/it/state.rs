@@ -1,4 +1,4 @@
-//! The state directory: where it is, and whose it may be.
+//! The state directory: its location, and its permitted owners.
 
 use crate::BELLJAR;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A user id that no database of users knows.
+/// A user id that isn't in the user database.
 const UNKNOWN: u32 = 54_321;
 
 fn trust_list(state: &Path) -> Output {
@@ -47,7 +47,7 @@ fn state_directory_below_one_that_others_can_write_is_refused() {
     let refused = trust_list(&state);
     assert_eq!(refused.status.code(), Some(125));
     assert!(errors(&refused).contains("chmod go-w"), "{}", errors(&refused));
-    // Control: with a sticky bit others can replace nothing of this user's.
+    // Control: with a sticky bit other users can't replace this user's files.
     set(0o1777);
     assert!(trust_list(&state).status.success());
 }
@@ -74,7 +74,7 @@ fn database_that_another_user_could_write_is_refused() {
         assert_eq!(refused.status.code(), Some(125), "{why}: {}", errors(&refused));
         assert!(errors(&refused).contains(why), "{why}: {}", errors(&refused));
     };
-    // Control, before and after each: that of this user is used.
+    // Control, before and after each: this user's own database is used.
     let is_used = || assert!(list().status.success(), "{}", errors(&list()));
     let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     is_used();
@@ -92,14 +92,14 @@ fn database_that_another_user_could_write_is_refused() {
     chown(&shared, Some(UNKNOWN), None).unwrap();
     refused("belongs to the user with the id 54321");
     chown(&shared, Some(0), None).unwrap();
-    // With a sticky bit others could still put a log beside it.
+    // With a sticky bit other users could still create a log beside it.
     for mode in [0o777, 0o1777] {
         set(&shared, mode);
         refused("other users can write");
     }
     set(&shared, 0o755);
     is_used();
-    // A pipe, at which SQLite would wait for ever.
+    // A pipe, on which SQLite would block forever.
     std::fs::remove_file(&database).unwrap();
     let pipe = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &database, rustix::fs::FileType::Fifo, pipe, 0).unwrap();
@@ -150,6 +150,6 @@ fn password_in_a_database_url_on_the_command_line_is_refused() {
         "{}",
         errors(&refused)
     );
-    // Control: without a password the server is asked, which isn't there.
+    // Control: without a password the client connects to the server, which doesn't exist.
     assert!(!errors(&list("postgres://user@127.0.0.1:1/none")).contains("PGPASSFILE"));
 }

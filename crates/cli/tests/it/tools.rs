@@ -1,4 +1,5 @@
-//! `belljar tools`, and the built-in tools of `belljar mcp`: one way for a call, whoever makes it, and one session for all of an agent's.
+//! `belljar tools`, and the built-in tools of `belljar mcp`: every caller's call takes the same path, and all calls of an
+//! agent share one session.
 
 use crate::BELLJAR;
 use crate::egress::Server;
@@ -10,7 +11,7 @@ use belljar_testkit::world::World;
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// A world with a project in it, and where that is.
+/// Returns a world with a project in it, and the project's path.
 fn project() -> (World, String) {
     let world = World::new(BELLJAR);
     world.write("project/notes.txt", "one\ntwo\n");
@@ -63,7 +64,7 @@ fn each_tool_has_an_example_that_it_takes_its_failures_and_a_guide() {
             called(&world, (name, &shown["example"]), &["--workspace", &project, "--level", "elevated"]);
         assert_ne!(answer["domain_code"], "invalid_argument", "{name}: {answer}");
     }
-    // A client of MCP is told of both, and reads the guide.
+    // An MCP client gets both, and reads the guide.
     let mut talk = Talk::begin(&world, &["--tools", "builtin", "--level", "elevated"]);
     let listed = talk.ask("tools/list", &json!({}))["result"]["tools"].clone();
     let read_file = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "read_file").unwrap();
@@ -141,14 +142,14 @@ fn what_calls_do_in_a_session_stays_there_until_a_person_takes_it_over() {
     assert_eq!(source(), "one\ntwo\n");
     world.run(&["session", "commit", &session]).succeeded();
     assert_eq!(source(), "one\nthree\n");
-    // Without it a session is made for the call, and nothing of it stays.
+    // Without it a session is made for the call, and its files are discarded.
     let write = json!({ "path": "more.txt", "content": "x" });
     assert_eq!(called(&world, ("write_file", &write), &["--workspace", &project]).0, 0);
     assert!(!world.path().join("project/more.txt").exists());
     assert_eq!(world.run(&["session", "list", "--json"]).succeeded().json().as_array().unwrap().len(), 1);
 }
 
-/// Source code in which names of secrets stand beside values that are none.
+/// Source code in which names of secrets are next to values that aren't secrets.
 const SOURCE: &str = "code: int = 3\npassword = getpass()\nPWD=/workspace\ntoken = next(tokens)\nnpm_config_registry = 'x'\n\
     headers = {'Authorization': 'Bearer ' + key}\nCONSTRAINT pk_user_accounts_history\n";
 
@@ -170,11 +171,11 @@ fn source_code_is_read_as_it_is_and_can_be_edited_as_it_was_read() {
         assert_eq!(code, 0, "{line}: {edited}");
     }
     assert_eq!(read("settings.py")["data"]["content"], SOURCE.replace('\n', " #\n"));
-    // The control: a token is taken out, and that is said.
+    // The control: a token is redacted, which is reported.
     let told = read("key.py");
     assert_eq!(told["data"]["content"], "KEY = '***'\nPWD = 1\n");
     assert_eq!((&told["redacted"]["texts"], &told["redacted"]["at"]), (&json!(1), &json!(["/content"])));
-    // A failure says what it says, too: which names there are, and that a file with such a name isn't there.
+    // Error messages stay complete, too: the existing names, and that a file with such a name doesn't exist.
     let unknown = json!({ "action_type": "deploy:prodction", "title": "T", "description": "D" });
     let (_, refused) = called(&world, ("request_human_approval", &unknown), &with);
     let message = refused["message"].as_str().unwrap();
@@ -198,7 +199,7 @@ fn what_needs_no_session_answers_without_making_one() {
     let (other, read) = called(&world, ("html_parser", &page), &["--level", "restricted"]);
     assert_eq!((code, other, &read["data"]["content"]), (0, 0, &json!("seen")));
     assert_eq!(world.run(&["session", "list", "--json"]).succeeded().json(), json!([]));
-    // The control: what a level has not is refused.
+    // The control: a tool that the level lacks is refused.
     assert_eq!(called(&world, ("render_chart", &chart), &["--level", "restricted"]).0, 3);
 }
 
@@ -219,7 +220,7 @@ fn how_a_call_ended_is_told_by_its_exit_code() {
         let ran = refused(&["read_file", wrong]);
         assert!(ran.code == 2 && ran.stderr.contains("JSON object"), "{wrong}: {ran:?}");
     }
-    // Who was refused is told of the decision, and that of its rule.
+    // A refusal names the decision, and the decision its rule.
     let ran =
         world.run(&["tools", "call", "shell_command", "{\"command\": \"ls\"}", "--level", "restricted"]);
     let decision = ran.stderr.split("decision ").nth(1).unwrap().split(')').next().unwrap().to_owned();
@@ -247,7 +248,7 @@ fn an_agents_tools_work_in_one_session_of_its_own() {
     assert_eq!(talk.done("code_runner", &code)["stdout"], "ONE\nTWO\n");
     let sessions = world.run(&["session", "list", "--json"]).succeeded().json();
     assert_eq!(sessions.as_array().unwrap().len(), 1, "{sessions}");
-    // What leads out of it leads nowhere.
+    // A path out of the workspace is refused.
     let (refused, _) = talk.refused("read_file", &json!({ "path": "../../etc/passwd" }));
     assert_eq!(refused, "permission_denied");
     assert!(!world.path().join("project/src").exists());
@@ -271,7 +272,7 @@ fn an_agents_commits_are_made_in_its_copy() {
     let log = log["output"].as_str().unwrap();
     assert!(log.contains("second") && log.contains("first"), "{committed} {log}");
     assert_eq!(git(&at, &["rev-list", "--count", "HEAD"]).trim(), "1");
-    // Who works with nobody's files has nothing to commit.
+    // An agent without a project has nothing to commit.
     drop(talk);
     let mut alone =
         Talk::begin(&world, &["--tools", "builtin", "--level", "sandboxed", "--workspace", &project]);
@@ -306,7 +307,7 @@ fn what_a_configuration_brings_is_called_by_the_same_way() {
     assert!(!names(&world, &["--level", "restricted"]).contains(&"sql_query".to_owned()));
 }
 
-/// A policy that lets that port of this machine be reached, and agents named as their levels, of whom nobody is asked.
+/// Writes a policy that allows that port of this machine, and agents named like their levels, with full autonomy.
 fn policy(world: &World, port: u16) -> String {
     let agent = |level: &str| format!("{{name: {level}, level: {level}, autonomy: full}}");
     let agents = ["sandboxed", "restricted", "elevated"].map(agent).join(", ");
@@ -327,12 +328,13 @@ fn an_agents_tools_reach_of_the_web_what_its_session_may() {
     for elsewhere in ["http://localhost:1/", "http://169.254.169.254/latest/"] {
         let (refused, message) = talk.refused("web_fetch", &json!({ "url": elsewhere }));
         assert_eq!(refused, "permission_denied", "{message}");
-        // A rule for a name may need `networks`, and where it leads is not for the sandbox to know. For this address none helps.
+        // A rule for a name may need `networks`, but the sandbox must not learn the resolved address. For this address no
+        // rule helps.
         let is_name = elsewhere.contains("localhost");
         assert_eq!(message.contains("`belljar egress why"), is_name, "{message}");
     }
     assert_eq!((talk.end(), server.asked()), (Some(0), 1));
-    // It is recorded as what the session's own programs reach, and all of it once the server has ended.
+    // It is recorded like requests of the session's own programs, and completely once the server has ended.
     let audit = world.path().join("state/audit");
     let passages = recorded(&audit, "egress");
     assert_eq!(passages.len(), 3, "{passages:?}");
@@ -357,7 +359,7 @@ fn what_reaches_the_web_is_not_offered_to_whoever_may_not_or_where_nothing_can_b
     assert_eq!((asked(&["--agent", "sandboxed"]).0, server.asked()), (3, 0));
     let (code, made) = asked(&["--agent", "elevated", "--egress", &egress]);
     assert_eq!((code, &made["data"]["status"], server.asked()), (0, &json!(200), 1), "{made}");
-    // A level that reaches only what is named reaches nothing where nothing is.
+    // A level that reaches only allowed hosts reaches none without an allowlist.
     let (code, refused) =
         called(&world, ("web_fetch", &json!({ "url": url["url"] })), &["--agent", "restricted"]);
     assert_eq!(

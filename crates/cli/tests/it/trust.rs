@@ -1,4 +1,4 @@
-//! `belljar trust`, and what an agent has earned, while it is served.
+//! `belljar trust`, and a level that an agent earns while its server runs.
 
 use crate::BELLJAR;
 use crate::mcp::Talk;
@@ -7,7 +7,7 @@ use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// Two good tasks lead from the lowest level to the next, one more from there, and a person to the highest.
+/// Two good tasks lead from the lowest level to the next, one more to the third, and a person's approval to the highest.
 const MILESTONES: &str = "
 tool_access: {agents: [{name: worker, level: elevated, autonomy: full}]}
 trust:
@@ -57,7 +57,7 @@ fn a_level_is_earned_by_what_is_recorded_and_the_highest_by_a_persons_word() {
         shown(&world)
     );
     let proposal = shown(&world)["state"]["pending"][0]["proposal_id"].as_str().unwrap().to_owned();
-    // Another proposal's yes is none, and one doesn't record a yes.
+    // An approval of another proposal has no effect, and an approval can't be recorded as an event.
     let wrong = world.run(&["trust", "approve", "worker", "01234567"]);
     assert_eq!((wrong.code, level(&world)), (2, json!("standard")), "{wrong:?}");
     let yes = json!({
@@ -138,7 +138,7 @@ trust:
     let shown = world.run(&["policy", "show", "--agent", "worker", "--json"]).succeeded().json();
     assert_eq!(shown["sandbox"]["workspace"], "project", "{shown}");
     assert_eq!(shown["by_category"]["deployment"]["level"], "sandboxed", "{shown}");
-    // The control: at the lowest level for files there are none of the project, and that is said.
+    // The control: at the lowest level for files there are no files of the project, which is reported.
     configure("sandboxed");
     let refused = call("read_file", json!({ "path": "a.txt" }));
     assert!(refused.code != 0 && refused.stderr.contains("--workspace"), "{refused:?}");
@@ -167,7 +167,7 @@ fn what_is_earned_and_lost_counts_for_whoever_is_being_served() {
     let mut talk = Talk::begin(&world, &["--tools", "builtin", "--agent", "worker"]);
     let _ended = Sessions(&world);
     let list = json!({ "command": "echo there" });
-    // The configured level is none that was earned.
+    // The configured level is no earned one.
     assert_eq!(talk.refused("shell_command", &list).0, "permission_denied");
     for _ in 0..3 {
         good_task(&world);
@@ -177,7 +177,7 @@ fn what_is_earned_and_lost_counts_for_whoever_is_being_served() {
     talk.done("write_file", &json!({ "path": "a.txt", "content": "a" }));
     world.run(&["trust", "set", "worker", "sandboxed", "--reason", "not by itself"]).succeeded();
     wait::until(|| talk.call("shell_command", &list)["status"] == "error");
-    // What it may still do is done where there is less, and what it had is a person's now.
+    // Its remaining permissions apply in a new session with fewer rights, and the old session is left to a person.
     assert_eq!(talk.refused("read_file", &json!({ "path": "a.txt" })).0, "not_found");
     let sessions = world.run(&["session", "list", "--json"]).succeeded().json();
     assert_eq!(sessions.as_array().unwrap().len(), 2, "{sessions}");
@@ -204,7 +204,7 @@ fn other_rules_are_tried_by_what_an_agent_had_earned_when_it_called() {
         world.write("tried.yaml", config);
         world.run(&["policy", "check", "tried.yaml", "--json"]).json()
     };
-    // By today's level the first call would be done.
+    // By the current level the first call would be made.
     assert_eq!(check(MILESTONES), json!({ "calls": 2, "changes": [] }));
     for wider in [
         MILESTONES.replace("initial_level: sandboxed", "initial_level: standard"),

@@ -1,4 +1,4 @@
-//! What calls have used, from the audit, and held against LiteLLM's books.
+//! Usage of calls, from the audit log, compared with LiteLLM's records.
 
 use crate::BELLJAR;
 use belljar_testkit::litellm::{LONG_MODEL, LiteLlm, MASTER_KEY, MODEL};
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 
 const KEY: &str = "sk-host-4f9aB7zKd82QmX01";
 
-/// What a program inside does: a whole answer, a streamed one, one that is denied, and with `cut` one that it doesn't hear out.
+/// Calls from inside: a whole response, a streamed one, a denied one, and with `cut` one that the client breaks off.
 const CALLS: &str = r#"
 import json, os, sys, urllib.error, urllib.request
 def call(model, stream=False):
@@ -33,7 +33,7 @@ if "cut" in sys.argv:
     answer.close()
 "#;
 
-/// A configuration with this provider, and the argument that names it.
+/// Writes a configuration with this provider, and returns the argument that names it.
 fn configure(world: &World, name: &str, (url, key): (&str, &str), kind: &str) -> String {
     world.write("key", key);
     std::fs::set_permissions(world.path().join("key"), PermissionsExt::from_mode(0o644)).unwrap();
@@ -213,7 +213,7 @@ fn what_litellm_itself_bills_is_what_is_reported() {
             (&billed.line["input_tokens"], &billed.line["output_tokens"]),
             (&report["input_tokens"], &report["output_tokens"])
         );
-        // The row that LiteLLM's own code has made of it, as its database would give it back.
+        // The row that LiteLLM's own code made of it, as its database would return it.
         logs.change(|rows| rows.push(billed.row.clone()));
     }
     let cut = &reports[2];

@@ -1,4 +1,4 @@
-//! Sums of what calls have used: of the records of the calls, exact, and unknown where a provider says nothing.
+//! Usage totals: sums of the call records, exact, and unknown where a provider reports nothing.
 
 use crate::BELLJAR;
 use crate::models::{configure, recorded};
@@ -6,7 +6,7 @@ use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 
-/// Calls `small` as often as the first argument says, and hangs up on a stream without an end as often as the second does.
+/// Calls `small` as often as the first argument, and disconnects from an endless stream as often as the second.
 pub(crate) const CALLS: &str = r#"
 import json, os, sys, urllib.request
 def call(text, stream):
@@ -22,7 +22,7 @@ for _ in range(int(sys.argv[2])):
 print("called")
 "#;
 
-/// Answers a call with a cost that a micro-dollar doesn't hold, and one without an end with a stream without an end.
+/// Starts a model whose calls cost a fraction of a micro-dollar, and that answers some calls with an endless stream.
 pub(crate) fn cheap_models() -> ModelServer {
     ModelServer::start(Script::from_fn(|request| {
         let is_endless = request.contains(b"without an end");
@@ -71,7 +71,7 @@ fn tokens_and_cost_of_a_call_that_its_client_hung_up_on_are_unknown() {
         "degraded_calls": 1, "uncounted_calls": 1, "unended_calls": 0,
     });
     assert_eq!(totals, expected);
-    // What is known of others is told beside it.
+    // The known amounts of other calls are reported as well.
     let ran = exec(&world, &config, (2, 1)).succeeded();
     let amounts = "22 + 14 tokens, 0.0000008 USD; the tokens of 1 are not known; the cost of 1 is not known";
     assert!(ran.stderr.contains(amounts), "{ran:?}");
@@ -91,13 +91,13 @@ fn usage_list_names_the_state_directory_without_calls_and_that_of_a_node() {
     }
     let ran = world.run(&["usage", "list"]).succeeded();
     assert!(ran.stderr.contains(&format!("a node keeps its own in {state}/node")), "{ran:?}");
-    // The control: a state with calls needs no word about others.
+    // The control: a state with calls produces no message about other states.
     let server = cheap_models();
     exec(&world, &configure(&world, &server), (1, 0)).succeeded();
     assert_eq!(world.run(&["usage", "list"]).succeeded().stderr, "");
 }
 
-/// A configuration whose provider takes a credential from a variable.
+/// Writes a configuration whose provider takes a credential from a variable, and returns its path.
 fn with_variable(world: &World, server: &ModelServer) -> String {
     let config = json!({"inference": {
         "providers": [{"name": "house", "kind": "litellm", "url": server.url(), "credential": {"env": "HOUSE_KEY"}}],

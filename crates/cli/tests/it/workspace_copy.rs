@@ -1,4 +1,4 @@
-//! A workspace that is a copy: the source stays as it was; the changes are shown, kept, applied or thrown away.
+//! A workspace that is a copy: the source stays unchanged; the changes are shown, kept, applied or discarded.
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
@@ -13,7 +13,7 @@ const CHANGES: &str = "echo more >> kept; rm gone; chmod +x mode; mkdir new; ech
                        rm -r folder; echo now a file > folder; ln -s kept link; echo same > same; \
                        rm -r replaced; mkdir replaced; echo r > replaced/inner; printf 'a\\0b' > binary";
 
-/// A source with something for every change, and what stays as it is.
+/// Creates a source with a file for every kind of change, and files that stay unchanged.
 pub(crate) fn lay_out(world: &World) -> String {
     for (name, content) in [
         ("kept", "line\n"),
@@ -79,7 +79,7 @@ fn applied_the_source_is_what_the_copy_was() {
         let apply =
             ["exec", "--apply", "--trust", "mode", "--workspace-copy", &source, "--", "sh", "-ec", CHANGES];
         world.run(&apply).succeeded();
-        // The same, done by hand on the same files.
+        // Make the changes by hand on equal files.
         let expected = World::new(BELLJAR);
         let by_hand = lay_out(&expected);
         assert!(Command::new("sh").args(["-ec", CHANGES]).current_dir(&by_hand).status().unwrap().success());
@@ -130,7 +130,7 @@ fn what_changed_in_the_meantime_is_not_overwritten() {
     let source = lay_out(&world);
     let before = world.picture("source");
     let mut command = world.command(&["exec", "--apply", "--workspace-copy", &source, "--", "sh", "-c"]);
-    // The command says when it has written, and waits until it has been overtaken.
+    // The command reports when it has written, and waits until the source has changed.
     let command = command.arg("echo theirs > kept; echo written; cat");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = [0; 8];
@@ -165,7 +165,7 @@ fn a_tree_ten_thousand_levels_deep_is_removed_with_the_run() {
     assert_eq!(crate::changes::folders(&world), Vec::<String>::new(), "{}", ran.stderr);
 }
 
-/// Makes a path of 5,000 bytes, one step at a time, as it could not be made at once.
+/// Creates a path of 5,000 bytes step by step, because it is too long for one call.
 const DEEP: &str = "import os\nfor _ in range(500):\n    os.mkdir('long-name'); os.chdir('long-name')\n";
 
 #[test]
@@ -184,7 +184,7 @@ fn what_can_not_be_told_fails_the_job_and_not_the_host() {
         let ran = world.run(&["exec", "--workspace-copy", &source, "--", "python3", "-c", DEEP]);
         assert_eq!(ran.code, 125, "{ran:?}");
         assert_eq!(world.picture("source"), before);
-        // Nothing is lost, and even that is removed when a person says so.
+        // Everything is kept, and a person can remove even that.
         for id in crate::changes::ids(world) {
             let shown = world.run(&["changes", "show", &id]).succeeded().stdout;
             assert!(shown.contains("Longer than a path may be"), "{shown}");
@@ -248,7 +248,7 @@ fn a_run_that_has_filled_the_disk_is_removed_all_the_same() {
     let source = lay_out(&world);
     let state = world.path().join("state").display().to_string();
     std::fs::create_dir(&state).unwrap();
-    // As many directories and files as there are inodes for, in a mount namespace of the test's own.
+    // Uses up the inodes by directories and files, in a mount namespace of the test's own.
     let fill = "i=0; while mkdir d$i && touch d$i/f; do i=$((i+1)); done 2>/dev/null; test $i -gt 20";
     let script = format!(
         "mount -t tmpfs -o size=16m,nr_inodes=200,mode=755 none {state} && \

@@ -1,7 +1,7 @@
-//! What operations take that doesn't depend on the clock, held to `tests/budgets.toml`.
+//! The clock-independent costs of operations, compared with `tests/budgets.toml`.
 //!
-//! Each is done a few times and many times with everything around it; the difference is what one takes, start of the programs
-//! inside and end included where they belong to it. The least of several runs counts.
+//! Each operation is run a few times and many times with everything around it. The difference is the cost of one, including
+//! start and end of the programs inside where they belong to it. The minimum of several runs counts.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -19,7 +19,7 @@ use std::path::Path;
 
 const BUDGETS: &str = include_str!("../../../budgets.toml");
 
-/// Makes so many connections, each with one request and its answer to the end. Nothing else happens in between.
+/// Makes this many connections, each with one request and its complete response. Nothing else happens in between.
 const ASK: &str = "import socket, sys\n\
     port, times, request = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].encode()\n\
     for _ in range(times):\n\
@@ -28,7 +28,7 @@ const ASK: &str = "import socket, sys\n\
     \x20   assert b' 200 ' in answer.split(b'\\r\\n')[0], answer\n\
     \x20   s.close()\n";
 
-/// Measures an operation and holds it to its budget.
+/// Measures an operation and compares it with its budget.
 fn hold(operation: &str, (few, many): (usize, usize), run: &dyn Fn(&World, usize)) {
     if let Err(why) = meter::can_measure() {
         return skip(&format!("budgets, {operation}"), &why);
@@ -113,11 +113,11 @@ fn job_of_a_node_stays_within_its_budget() {
     });
 }
 
-/// A server that closes each connection once the tunnel is there.
+/// Starts a server that closes each connection once the tunnel is open.
 fn closing_server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // It goes with the test's process.
+    // The thread ends with the test's process.
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.shutdown(std::net::Shutdown::Write);
@@ -127,7 +127,7 @@ fn closing_server() -> u16 {
     port
 }
 
-/// The program under test: `belljar` of the same target folder.
+/// Returns the path of the program under test: `belljar` of the same target folder.
 fn belljar() -> std::path::PathBuf {
     let own = std::env::current_exe().unwrap();
     let program = own.parent().and_then(Path::parent).unwrap().join("belljar");

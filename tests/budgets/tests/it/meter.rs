@@ -1,5 +1,5 @@
-//! Counts what a scenario takes, of all processes that it starts: system calls and syncs by `strace`, page faults by what the
-//! kernel adds up for ended children.
+//! Measures a scenario with all processes that it starts: system calls and syncs by `strace`, page faults by the kernel's
+//! totals of ended children.
 
 use belljar_budgets::Cost;
 use belljar_testkit::wait::until;
@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// How often each scenario is run; the least counts.
+/// Number of runs of each scenario; the minimum counts.
 const RUNS: usize = 3;
 
-/// The system calls that make something durable.
+/// The system calls that make data durable.
 const SYNCS: [&str; 5] = ["fsync", "fdatasync", "sync_file_range", "syncfs", "msync"];
 
-/// How a path ends that is synced once for each commit: a database's write-ahead log, and a segment of the audit log.
+/// Endings of paths that are synced once per commit: a database's write-ahead log, and a segment of the audit log.
 const COMMITTED: [&str; 2] = ["-wal", ".jsonl"];
 
-/// What a tracer writes.
+/// The output of a tracer.
 enum Trace {
-    /// How many there were of each system call.
+    /// The number of calls of each system call.
     Numbers,
     /// Each sync, with its file.
     Syncs,
 }
 
-/// Why nothing can be counted here.
+/// Returns the reason why nothing can be measured here.
 pub(crate) fn can_measure() -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("following sandboxes with strace takes root".to_owned());
@@ -37,7 +37,7 @@ pub(crate) fn can_measure() -> Result<(), String> {
     strace.map(drop).map_err(|_| "strace is not installed".to_owned())
 }
 
-/// What the scenario takes if it does its operation so many times.
+/// Returns the cost of the scenario with this many operations.
 pub(crate) fn measure(run: &dyn Fn(&World, usize), times: usize) -> Cost {
     // Keepers and tracers outlive the program that started them, and are waited for, too.
     set_child_subreaper(Some(getpid())).unwrap();
@@ -50,7 +50,7 @@ pub(crate) fn measure(run: &dyn Fn(&World, usize), times: usize) -> Cost {
     Cost { system_calls, page_faults, commits: commits.count() as u64, syncs: syncs(&synced).count() as u64 }
 }
 
-/// Runs the scenario with every program of ours under a tracer, and returns what the tracers have written.
+/// Runs the scenario with every program of ours under a tracer, and returns the tracers' output.
 fn traced(run: &dyn Fn(&World, usize), times: usize, trace: &Trace) -> String {
     let folder = tempfile::tempdir().unwrap();
     let traces = folder.path().join("traces");
@@ -59,8 +59,8 @@ fn traced(run: &dyn Fn(&World, usize), times: usize, trace: &Trace) -> String {
         Trace::Numbers => "-c -U calls,name".to_owned(),
         Trace::Syncs => format!("-y -e signal=none -e trace={}", SYNCS.join(",")),
     };
-    // With -D the tracer is no parent: signals, pid and exit code are the program's own. It keeps standard output as long as what it
-    // follows lives, so what leaves a keeper behind writes to a file.
+    // With -D the tracer isn't the parent: signals, pid and exit code are the program's own. It keeps standard output open as
+    // long as the traced processes live, so a command that leaves a keeper behind writes to a file.
     let traced =
         format!("strace -D -f {what} -o {}/$$ {} \"$@\"", traces.display(), installed(&folder).display());
     let created = folder.path().join("created").display().to_string();
@@ -77,7 +77,7 @@ fn traced(run: &dyn Fn(&World, usize), times: usize, trace: &Trace) -> String {
     files.map(|file| fs::read_to_string(file).unwrap()).collect()
 }
 
-/// Runs the scenario untraced, and returns the page faults of everything that has ended.
+/// Runs the scenario untraced, and returns the page faults of all ended processes.
 fn faults(run: &dyn Fn(&World, usize), times: usize) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(installed(&folder));
@@ -87,16 +87,16 @@ fn faults(run: &dyn Fn(&World, usize), times: usize) -> u64 {
     faults_of_children() - before
 }
 
-/// A copy of the program, as installing it would make: the page cache keeps what a linker has written in other pieces.
+/// Returns a copy of the program, like an installation: the page cache keeps a linker's output in other pieces.
 fn installed(folder: &TempDir) -> PathBuf {
     let copy = folder.path().join("belljar");
     fs::copy(super::belljar(), &copy).unwrap();
-    // Others than root start it in some places.
+    // In some places users other than root start it.
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     copy
 }
 
-/// Waits until everything that was started has ended.
+/// Waits until every started process has ended.
 fn reap() {
     until(|| {
         loop {
@@ -109,20 +109,21 @@ fn reap() {
     });
 }
 
-/// The page faults of all children that were waited for, and of theirs (`cminflt` and `cmajflt` of `proc(5)`).
+/// Returns the page faults of all children that were waited for, and of their children (`cminflt` and `cmajflt` of
+/// `proc(5)`).
 fn faults_of_children() -> u64 {
     let text = fs::read_to_string(Path::new("/proc/self/stat")).unwrap();
     let fields: Vec<&str> = text.rsplit_once(')').unwrap().1.split_whitespace().collect();
     [8, 10].iter().map(|at| fields[*at].parse::<u64>().unwrap()).sum()
 }
 
-/// The sum of all calls in the tables of tracers.
+/// Returns the sum of all calls in the tracers' tables.
 fn numbers(text: &str) -> u64 {
     let totals = text.lines().filter(|line| line.trim_end().ends_with(" total"));
     totals.map(|line| line.split_whitespace().next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
 fn syncs(text: &str) -> impl Iterator<Item = &str> {
-    // A call that others interrupt in the trace has a second line, which says `resumed`.
+    // A call that is interrupted in the trace has a second line with `resumed`.
     text.lines().filter(|line| SYNCS.iter().any(|call| line.contains(&format!(" {call}("))))
 }

@@ -1,4 +1,4 @@
-//! What no list of calls can express.
+//! Operations that a list of calls can't express.
 
 use super::kernel::{self, Errno, call_named};
 use super::machine::Stop;
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// What an act returned, and what is to be told about it.
+/// The return value of an act, and the text for its answer.
 type Done = Result<(i64, String), Stop>;
 
-/// Does it.
+/// Carries out an act.
 pub(super) fn act(act: &Act) -> Done {
     let silent = |returned: i64| (returned, String::new());
     match act {
@@ -35,7 +35,7 @@ pub(super) fn act(act: &Act) -> Done {
     }
 }
 
-/// Makes a process that ends with code 0, and returns that.
+/// Creates a process that exits with code 0, and returns that code.
 fn fork(by: Fork, flags: u64) -> Result<i64, Stop> {
     let child = match by {
         Fork::Vfork => i64::from(kernel::vfork_and_end()?),
@@ -49,7 +49,7 @@ fn fork(by: Fork, flags: u64) -> Result<i64, Stop> {
     };
     match child {
         0 => kernel::end(0),
-        // Without CLONE_PARENT and the like it is a child of ours, and ends by itself.
+        // Without CLONE_PARENT and similar flags it is a child of this process, and exits by itself.
         child => Ok(kernel::wait_for(child as i32)?.into()),
     }
 }
@@ -91,7 +91,7 @@ fn said(error: &dyn std::error::Error) -> Stop {
     Stop::Said(error.to_string())
 }
 
-/// As a just-in-time compiler does: memory is writable or executable, never both, and changes between the two.
+/// Works like a just-in-time compiler: memory is writable or executable, never both, and changes between the two.
 fn compile() -> Result<i64, Stop> {
     const PAGE: u64 = 4096;
     let protect = |address: u64, protection: libc::c_int| {
@@ -114,7 +114,7 @@ fn compile() -> Result<i64, Stop> {
     Ok(sum)
 }
 
-/// Handles a signal that comes at once, one that is waited for with another mask, and one that ends a pause.
+/// Handles a signal that arrives at once, one that is waited for with another mask, and one that ends a pause.
 fn handle() -> Result<i64, Stop> {
     const SIGNAL: u64 = libc::SIGUSR1 as u64;
     let pointer = |words: &[u64]| words.as_ptr().expose_provenance() as u64;
@@ -127,7 +127,7 @@ fn handle() -> Result<i64, Stop> {
     call_named(libc::SYS_kill, [own, SIGNAL, 0, 0, 0, 0])?;
     let interrupted = [
         call_named(libc::SYS_rt_sigsuspend, [pointer(&none), 8, 0, 0, 0, 0]),
-        // The alarm comes once, a moment later.
+        // The alarm arrives once, 20 ms later.
         call_named(libc::SYS_setitimer, [0, pointer(&[0, 0, 0, 20_000]), 0, 0, 0, 0])
             .and_then(|_| call_named(libc::SYS_pause, [0; 6])),
     ];
@@ -137,7 +137,7 @@ fn handle() -> Result<i64, Stop> {
     }
 }
 
-/// A relative sleep that is stopped goes on by `restart_syscall`.
+/// Stops and continues a relative sleep, which the kernel resumes by `restart_syscall`.
 fn resume() -> Result<i64, Stop> {
     let Some(sleeper) = kernel::fork()? else {
         let begun = [0_u64, 200_000_000];
@@ -156,7 +156,7 @@ fn resume() -> Result<i64, Stop> {
     }
 }
 
-/// Follows a child into one system call and out of it.
+/// Traces a child into one system call and out of it.
 fn trace() -> Result<i64, Stop> {
     const TRACE_ME: u64 = 0;
     const CONTINUE_TO_CALL: u64 = 24;

@@ -1,11 +1,11 @@
-//! Attempts one after the other, each in a process of its own.
+//! Makes attempts one after another, each in a process of its own.
 
 use super::kernel;
 use super::machine::carry_out;
 use belljar_promises::attempt::{Answer, Attempt};
 use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 
-/// An attempt that takes longer is ended.
+/// Time limit of an attempt, in seconds. A longer one is killed.
 const LONGEST_SECONDS: u64 = 20;
 
 /// Makes the attempts of a file, and writes one line of JSON for each.
@@ -17,8 +17,8 @@ pub(super) fn run(file: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the attempts of a file in this very process, says what came of them, and keeps everything that they opened
-/// until standard input ends.
+/// Makes the attempts of a file in this process and prints their results. Keeps everything that they opened until
+/// standard input ends.
 pub(super) fn hold(file: &str) -> Result<(), String> {
     for attempt in read(file)? {
         println!("{}", line(&carry_out(&attempt))?);
@@ -36,10 +36,10 @@ fn line(answer: &Answer) -> Result<String, String> {
     serde_json::to_string(answer).map_err(|error| error.to_string())
 }
 
-/// Makes an attempt in a child, whatever becomes of that.
+/// Makes an attempt in a child process, and returns an answer even if the child is killed.
 fn apart(attempt: &Attempt) -> Result<Answer, String> {
     let (answers, to_parent) = std::io::pipe().map_err(|error| error.to_string())?;
-    // No attempt shall find a descriptor where it expects none.
+    // Keep the low descriptor numbers free, because attempts use fixed ones.
     let mut to_parent = std::fs::File::from(kernel::move_up(to_parent.into()));
     match kernel::fork().map_err(|errno| format!("fork: {errno:?}"))? {
         None => {
@@ -47,7 +47,7 @@ fn apart(attempt: &Attempt) -> Result<Answer, String> {
             let _ = kernel::call_named(libc::SYS_setpgid, [0; 6]);
             let _ = kernel::call_named(libc::SYS_alarm, [LONGEST_SECONDS, 0, 0, 0, 0, 0]);
             let answer = line(&carry_out(attempt)).unwrap_or_default() + "\n";
-            // An attempt may have closed every descriptor; then there is no answer, and that is said.
+            // An attempt may have closed every descriptor; then the parent reports that there is no answer.
             let _ = to_parent.write_all(answer.as_bytes());
             kernel::end(0)
         }

@@ -1,4 +1,4 @@
-//! Takes memory, of every kind that there is.
+//! Takes memory of every kind.
 
 use super::kernel::call_named;
 use std::fs::File;
@@ -9,7 +9,8 @@ use std::os::unix::net::UnixStream;
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Takes so much, says so, and gives it back by ending. Before, it asks to be the last that is killed for want of memory.
+/// Takes this much memory, prints that it did, and frees it by exiting. First asks the OOM killer to kill this process
+/// last.
 pub(super) fn take(kind: &str, mebibytes: &str) -> Result<(), String> {
     let count: usize = mebibytes.parse().map_err(|_| format!("{mebibytes} is no number"))?;
     let said = |error: std::io::Error| error.to_string();
@@ -49,7 +50,7 @@ fn write(file: &mut File, chunk: &[u8], count: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// None of them has much.
+/// Takes memory in many children, none of which has much.
 fn children(count: usize) -> std::io::Result<()> {
     const EACH: usize = 8;
     let own = std::env::current_exe()?;
@@ -73,7 +74,7 @@ fn children(count: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Memory of the kernel's.
+/// Takes kernel memory in socket buffers.
 fn sockets(count: usize) -> std::io::Result<()> {
     let (mut held, mut bytes) = (Vec::new(), 0);
     while bytes < count * MEBIBYTE {
@@ -88,8 +89,8 @@ fn sockets(count: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A table of one page for every 2 MiB of addresses, of which one page is read. What is read is the one page of zeros, which counts for no
-/// process.
+/// Takes page tables: one page of table for every 2 MiB of addresses, of which one page is read. Reads map the shared
+/// zero page, which isn't charged to any process.
 fn page_tables(count: usize) -> Result<(), String> {
     const OF_TABLE: u64 = 2 << 20;
     let tables = (count * MEBIBYTE / 4096) as u64;
@@ -105,13 +106,13 @@ fn page_tables(count: usize) -> Result<(), String> {
         call_named(libc::SYS_write, byte).map_err(|errno| format!("write: {}", errno.0))?;
         outcome.read_exact(&mut [0]).map_err(|error| error.to_string())?;
     }
-    // PID 1 looks now and then.
+    // PID 1 checks at intervals.
     std::thread::sleep(std::time::Duration::from_secs(2));
     done(&begin, count);
     Ok(())
 }
 
-/// Connections to oneself that are never read. Each gets some memory, also beyond a limit.
+/// Opens connections to this process that are never read. The kernel gives each some memory, even beyond a limit.
 fn connections(count: usize) -> std::io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let (mut held, mut bytes) = (Vec::new(), 0);
@@ -126,13 +127,13 @@ fn connections(count: usize) -> std::io::Result<()> {
         }
         held.push((one, other));
     }
-    // PID 1 looks now and then; a program that gives it back before has taken it for a moment only.
+    // PID 1 checks at intervals; memory that is freed before a check was taken for a moment only.
     std::thread::sleep(std::time::Duration::from_secs(2));
     done(&held, count);
     Ok(())
 }
 
-/// What the kernel only remembers it also forgets.
+/// Fills the page cache, which the kernel can reclaim.
 fn cache(chunk: &[u8], count: usize) -> std::io::Result<()> {
     let mut file = File::options().create(true).truncate(true).read(true).write(true).open("consumed")?;
     for _ in 0..count {
@@ -146,7 +147,7 @@ fn cache(chunk: &[u8], count: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes memory and keeps it until it is ended.
+/// Takes memory and keeps it until the process is killed.
 pub(super) fn hold(mebibytes: &str) -> Result<(), String> {
     let count: usize = mebibytes.parse().map_err(|_| format!("{mebibytes} is no number"))?;
     let held = vec![b'x'; count * MEBIBYTE];

@@ -1,4 +1,4 @@
-//! Everything that can be read below some directories, written out for somebody else to search.
+//! Writes out everything that is readable below some directories, for the test to search.
 
 use super::kernel::{self, call_named};
 use std::fs;
@@ -6,16 +6,16 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// More of one file is not read.
+/// Maximum number of bytes that are read of one file.
 const MOST_OF_A_FILE: u64 = 64 << 10;
 
-/// Deeper directories are not entered: `/proc` leads around in circles.
+/// Maximum depth of directories. `/proc` contains cycles.
 const DEEPEST: usize = 7;
 
-/// A file that doesn't answer within this time is given up.
+/// Time limit for reading a file, in seconds.
 const PATIENCE_SECONDS: u64 = 2;
 
-/// Writes the names and contents of all files, the targets of links, and what the kernel says of itself.
+/// Writes the names and contents of all files, the targets of links, and the fields of `uname`.
 pub(super) fn print(roots: &[&str]) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     let said = |error: std::io::Error| error.to_string();
@@ -32,7 +32,7 @@ pub(super) fn print(roots: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The six texts of `uname`.
+/// Returns the six texts of `uname`.
 fn uname() -> String {
     let mut text = vec![0_u64; 6 * 65 / 8 + 1];
     let _ = call_named(libc::SYS_uname, [text.as_mut_ptr().expose_provenance() as u64, 0, 0, 0, 0, 0]);
@@ -58,7 +58,7 @@ fn walk(path: &Path, depth: usize, out: &mut impl Write) -> Result<(), String> {
         writeln!(out, "directory {}", path.display()).map_err(said)?;
         let own = std::process::id().to_string();
         for entry in fs::read_dir(path).into_iter().flatten().filter_map(Result::ok) {
-            // One process's tasks are as good as another's, and there are many.
+            // Skip `task` and this process's own directory by number: they repeat others, and there are many.
             let is_repetition = entry.file_name() == "task" || entry.file_name() == own.as_str();
             if depth < DEEPEST && !is_repetition {
                 walk(&entry.path(), depth + 1, out)?;
@@ -68,8 +68,8 @@ fn walk(path: &Path, depth: usize, out: &mut impl Write) -> Result<(), String> {
     }
     if kind.is_file() {
         write!(out, "file {} ", path.display()).map_err(said)?;
-        // A character a byte, so that it is text whatever it is.
-        // Settings of the kernel are many, and none waits for anything.
+        // One character per byte, so that any content is text.
+        // The kernel's settings are many, and reading them never blocks.
         let content =
             if path.starts_with("/proc/sys") { fs::read(path).ok() } else { Some(read_patiently(path)) };
         let content: String = content.unwrap_or_default().into_iter().map(char::from).collect();
@@ -79,7 +79,7 @@ fn walk(path: &Path, depth: usize, out: &mut impl Write) -> Result<(), String> {
     writeln!(out, "other {}", path.display()).map_err(said)
 }
 
-/// The beginning of a file, read by a child: some files of `/proc` wait for something to happen.
+/// Reads the beginning of a file in a child process, because some files of `/proc` block until an event.
 fn read_patiently(path: &Path) -> Vec<u8> {
     let Ok((mut reader, mut writer)) = std::io::pipe() else { return Vec::new() };
     let child = kernel::fork();
@@ -87,7 +87,7 @@ fn read_patiently(path: &Path) -> Vec<u8> {
         let _ = call_named(libc::SYS_alarm, [PATIENCE_SECONDS, 0, 0, 0, 0, 0]);
         let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         if let Ok(mut file) = opened {
-            // Piece by piece: what was read before it waits counts, too.
+            // Read in pieces, so that content from before the file blocks is kept.
             let mut piece = [0; 4096];
             let mut left = MOST_OF_A_FILE;
             while let Ok(read @ 1..) = file.read(&mut piece) {

@@ -1,4 +1,4 @@
-//! More and more of something, until something says no. Everything made is given back.
+//! Takes more and more of a resource until the kernel refuses. Everything is given back.
 
 use super::kernel::{self, Errno, call_named};
 use super::machine::Stop;
@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::thread;
 
-/// Makes up to `most`, and returns how many there were.
+/// Takes up to `most`, and returns the number that it got.
 pub(super) fn exhaust(what: Supply, most: u32) -> Result<i64, Stop> {
     match what {
         Supply::Processes => processes(most),
@@ -18,7 +18,7 @@ pub(super) fn exhaust(what: Supply, most: u32) -> Result<i64, Stop> {
     }
 }
 
-/// Processes that wait for the end of a pipe. They end with this one, or when it has enough.
+/// Starts processes that wait for the end of a pipe. They end with this process, or when it has enough.
 fn processes(most: u32) -> Result<i64, Stop> {
     let (waiting, ending) = std::io::pipe().map_err(|error| Stop::Said(error.to_string()))?;
     let mut children = Vec::new();
@@ -36,7 +36,7 @@ fn processes(most: u32) -> Result<i64, Stop> {
             Err(errno) => break Some(errno),
         }
     };
-    // One after the other: thousands that wake at once would be felt by everybody on the machine.
+    // Kill one after another: thousands of processes that wake at once would slow down the whole machine.
     for child in &children {
         let pid = i64::from(*child).cast_unsigned();
         let _ = call_named(libc::SYS_kill, [pid, libc::SIGKILL as u64, 0, 0, 0, 0]);
@@ -46,7 +46,7 @@ fn processes(most: u32) -> Result<i64, Stop> {
     outcome(children.len(), stopped)
 }
 
-/// Threads that wait for a byte each.
+/// Starts threads that wait for one byte each.
 fn threads(most: u32) -> Result<i64, Stop> {
     const STACK_BYTES: usize = 16 << 10;
     let (waiting, mut waking) = std::io::pipe().map_err(|error| Stop::Said(error.to_string()))?;
@@ -67,7 +67,7 @@ fn threads(most: u32) -> Result<i64, Stop> {
         }
     }
     let count = started.len();
-    // One byte wakes one of them, whichever.
+    // Each byte wakes one arbitrary thread.
     for _ in 0..count {
         let _ = waking.write_all(&[0]);
     }
@@ -77,12 +77,12 @@ fn threads(most: u32) -> Result<i64, Stop> {
     outcome(count, stopped)
 }
 
-/// Processes whose parents are gone before they end, so that somebody else has to collect them.
+/// Starts processes whose parents exit before them, so that PID 1 or a subreaper has to reap them.
 fn orphans(most: u32) -> Result<i64, Stop> {
     for made in 0..most {
         match kernel::fork() {
             Ok(None) => {
-                // A child that makes the orphan, and is gone.
+                // The child creates the orphan and exits.
                 let _ = kernel::fork();
                 kernel::end(0);
             }
@@ -124,7 +124,7 @@ fn locked_memory(most: u32) -> Result<i64, Stop> {
     Ok(most.into())
 }
 
-/// Sets a limit, soft and hard.
+/// Sets the soft and the hard limit of a resource.
 fn raise(resource: libc::__rlimit_resource_t, to: u64) -> Result<i64, Errno> {
     let limit = [to, to];
     let pointer = limit.as_ptr().expose_provenance() as u64;

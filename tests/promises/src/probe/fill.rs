@@ -1,4 +1,4 @@
-//! Takes disk space, in every way that is easily overlooked.
+//! Takes disk space in ways that a quota easily misses.
 
 use super::kernel::{self, call_named};
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Takes so much below a folder and says so; then it stays for a moment, for whoever counts.
+/// Takes this much below a folder and prints that it did; then it stays for a moment, so that the quota check sees it.
 pub(super) fn take(kind: &str, folder: &str, mebibytes: &str) -> Result<(), String> {
     let count: usize = mebibytes.parse().map_err(|_| format!("{mebibytes} is no number"))?;
     std::env::set_current_dir(folder).map_err(|error| error.to_string())?;
@@ -40,13 +40,13 @@ fn plain(name: &str, count: usize) -> std::io::Result<()> {
     (0..count).try_for_each(|_| file.write_all(&chunk))
 }
 
-/// Open, and without a name. Ends with this process.
+/// An open file without a name. It is freed when this process exits.
 fn deleted(count: usize) -> std::io::Result<()> {
     std::mem::forget(unnamed("deleted", count)?);
     Ok(())
 }
 
-/// Without a name and without a descriptor, but mapped. Ends with this process.
+/// A mapped file without a name or a descriptor. It is freed when this process exits.
 fn mapped(count: usize) -> std::io::Result<()> {
     let file = unnamed("mapped", count)?;
     let (read, shared) = (libc::PROT_READ as u64, libc::MAP_SHARED as u64);
@@ -54,7 +54,7 @@ fn mapped(count: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Open in the table of a thread that has one of its own.
+/// A file that is open in the descriptor table of a thread that doesn't share the process's table.
 fn by_a_thread(count: usize) -> std::io::Result<()> {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -68,7 +68,7 @@ fn by_a_thread(count: usize) -> std::io::Result<()> {
     told.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::BrokenPipe.into()))
 }
 
-/// Sent to nobody who takes it: in no table at all.
+/// A file that is sent over a socket and never received, so that no descriptor table has it.
 fn in_flight(count: usize) -> std::io::Result<()> {
     let (from, to) = std::os::unix::net::UnixStream::pair()?;
     send(&from, &unnamed("in-flight", count)?)?;
@@ -77,7 +77,7 @@ fn in_flight(count: usize) -> std::io::Result<()> {
 }
 
 fn send(from: &impl AsRawFd, file: &File) -> std::io::Result<()> {
-    // One byte of a message, and with it one descriptor.
+    // One byte of a message, and one descriptor as ancillary data.
     let byte = [0_u8; 1];
     let part = [byte.as_ptr() as u64, byte.len() as u64];
     let rights = (libc::SCM_RIGHTS as u64) << 32 | libc::SOL_SOCKET as u64;
@@ -86,7 +86,8 @@ fn send(from: &impl AsRawFd, file: &File) -> std::io::Result<()> {
     by_hand(libc::SYS_sendmsg, [number(from), message.as_ptr() as u64, 0, 0, 0, 0])
 }
 
-/// The same, written by processes that nobody waits for: the kernel adds what they have written to nothing.
+/// Like [`in_flight`], but written by processes that no parent waits for: the kernel adds their written bytes to no
+/// total.
 fn in_flight_by_others(count: usize) -> std::io::Result<()> {
     kernel::ignore(libc::SIGCHLD);
     let (from, to) = std::os::unix::net::UnixStream::pair()?;
@@ -112,17 +113,17 @@ fn in_flight_by_others(count: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Taken in one call.
+/// Space that is reserved by one `fallocate` call.
 fn reserved(count: usize) -> std::io::Result<()> {
     let file = File::create("reserved")?;
     by_hand(libc::SYS_fallocate, [number(&file), 0, 0, (count * MEBIBYTE) as u64, 0, 0])
 }
 
-/// The same by a request to the file system.
+/// Space that is reserved by an ioctl of the file system.
 fn requested(count: usize) -> std::io::Result<()> {
     const FS_IOC_RESVSP64: u64 = 0x4030_582a;
     let file = File::create("requested")?;
-    // struct space_resv: from the beginning, 0, so many bytes.
+    // struct space_resv: from the beginning, offset 0, this many bytes.
     let space = [0, 0, (count * MEBIBYTE) as u64, 0, 0, 0];
     let place = space.as_ptr().expose_provenance() as u64;
     by_hand(libc::SYS_ioctl, [number(&file), FS_IOC_RESVSP64, place, 0, 0, 0])
@@ -145,7 +146,7 @@ fn unnamed(name: &str, count: usize) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// A large file of which little is there, and then more and more.
+/// A large sparse file that is filled little by little.
 fn holes(count: usize) -> std::io::Result<()> {
     const APART: u64 = 64 << 20;
     let file = File::create("holes")?;
@@ -154,7 +155,7 @@ fn holes(count: usize) -> std::io::Result<()> {
     (0..count as u64).try_for_each(|at| file.write_all_at(&chunk, at * APART))
 }
 
-/// Files that hold nothing, but have names.
+/// Empty files, which take inodes and names only.
 fn tiny(count: usize) -> std::io::Result<()> {
     const IN_A_FOLDER: usize = 1024;
     for folder in 0..count {
@@ -166,7 +167,7 @@ fn tiny(count: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Directories in directories, deeper than a path is long.
+/// Nested directories, deeper than the maximum length of a path.
 fn deep(count: usize) -> std::io::Result<()> {
     const IN_A_MEBIBYTE: usize = 256;
     for _ in 0..count * IN_A_MEBIBYTE {
@@ -176,7 +177,7 @@ fn deep(count: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// In a directory that its owner has shut.
+/// A file in a directory that its owner has made inaccessible.
 fn hidden(count: usize) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::create_dir("hidden")?;

@@ -1,8 +1,8 @@
-//! Output of every unpleasant kind.
+//! Hostile output of every kind.
 
 use std::io::{ErrorKind, Write};
 
-/// Writes `bytes` of it to standard output, and for some kinds also elsewhere; ends quietly when nobody listens.
+/// Writes `bytes` bytes to standard output, and for some kinds also elsewhere. Succeeds quietly if the reader is gone.
 pub(super) fn write(kind: &str, bytes: &str) -> Result<(), String> {
     let bytes: usize = bytes.parse().map_err(|_| format!("{bytes} is no number of bytes"))?;
     let unit: &[u8] = match kind {

@@ -1,13 +1,13 @@
-//! Calls to the kernel by hand.
+//! Raw system calls.
 //!
-//! None of this is sound in the sense of the language: a call with any arguments can do anything to the process that
-//! makes it. That is what the probe is for. It makes them in processes that exist for one attempt each.
+//! None of this is sound in Rust's sense: a call with arbitrary arguments can do anything to the process that makes it.
+//! That is the purpose of the probe. It makes such calls in processes that exist for one attempt each.
 
 use std::arch::asm;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Why a call failed.
+/// The error of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) i32);
 
@@ -15,7 +15,8 @@ pub(crate) struct Errno(pub(crate) i32);
 pub(crate) fn call(number: u32, arguments: [u64; 6]) -> Result<i64, Errno> {
     let [a, b, c, d, e, f] = arguments;
     let returned: i64;
-    // SAFETY: the arguments come from an attempt, and point to memory that it keeps; the process is its own.
+    // SAFETY: the arguments come from an attempt, and point to memory that it keeps; the process exists for the
+    // attempt.
     unsafe {
         asm!(
             "syscall",
@@ -28,15 +29,15 @@ pub(crate) fn call(number: u32, arguments: [u64; 6]) -> Result<i64, Errno> {
     result(returned)
 }
 
-/// A call whose name is known here.
+/// Makes a system call by its libc constant.
 pub(crate) fn call_named(number: libc::c_long, arguments: [u64; 6]) -> Result<i64, Errno> {
     call(number as u32, arguments)
 }
 
-/// Makes a system call by the entry for 32-bit programs. Pointers don't fit, so arguments are numbers.
+/// Makes a system call by the entry point for 32-bit programs. Pointers don't fit, so arguments are numbers.
 pub(crate) fn call_i386(number: u32, [a, b, c]: [u32; 3]) -> Result<i64, Errno> {
     let returned: u32;
-    // SAFETY: as for `call`; the compiler keeps a register for itself that the entry wants, so it is put back.
+    // SAFETY: as for `call`; the compiler reserves a register that the entry point needs, so it is restored.
     unsafe {
         asm!(
             "xchg rbx, {first}",
@@ -58,9 +59,9 @@ fn result(returned: i64) -> Result<i64, Errno> {
     }
 }
 
-/// Forks: nothing in the child, its id in the parent.
+/// Forks. Returns `None` in the child and the child's process id in the parent.
 pub(crate) fn fork() -> Result<Option<i32>, Errno> {
-    // SAFETY: the probe has one thread whenever it forks.
+    // SAFETY: the probe has a single thread at every fork.
     match unsafe { libc::fork() } {
         0 => Ok(None),
         -1 => Err(last_errno()),
@@ -68,10 +69,10 @@ pub(crate) fn fork() -> Result<Option<i32>, Errno> {
     }
 }
 
-/// Makes a process by `vfork` that ends at once with code 0. It borrows this process's stack, so it must not return.
+/// Creates a process by `vfork` that exits at once with code 0. It borrows this process's stack, so it must not return.
 pub(crate) fn vfork_and_end() -> Result<i32, Errno> {
     let returned: i64;
-    // SAFETY: the child leaves the assembly only by ending, and touches no memory.
+    // SAFETY: the child leaves the assembly only by exiting, and accesses no memory.
     unsafe {
         asm!(
             "syscall",
@@ -89,10 +90,10 @@ pub(crate) fn vfork_and_end() -> Result<i32, Errno> {
     result(returned).map(|pid| pid as i32)
 }
 
-/// The same descriptor by a number that nobody looks at.
+/// Duplicates a descriptor to a high number that no attempt uses.
 pub(crate) fn move_up(descriptor: OwnedFd) -> OwnedFd {
     const HIGH: libc::c_int = 900;
-    // SAFETY: duplicates a descriptor that is ours; what comes back is new and nobody else's.
+    // SAFETY: duplicates a descriptor that is ours; the new descriptor has no other owner.
     unsafe {
         match libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) {
             -1 => descriptor,
@@ -101,13 +102,13 @@ pub(crate) fn move_up(descriptor: OwnedFd) -> OwnedFd {
     }
 }
 
-/// Ends this process at once.
+/// Exits this process at once.
 pub(crate) fn end(code: i32) -> ! {
     // SAFETY: runs no handlers.
     unsafe { libc::_exit(code) }
 }
 
-/// Waits for a child; its status as `wait4` gives it.
+/// Waits for a child, and returns its status in the format of `wait4`.
 pub(crate) fn wait_for(pid: i32) -> Result<i32, Errno> {
     let mut status = 0;
     loop {
@@ -127,7 +128,7 @@ fn last_errno() -> Errno {
 /// Runs machine code that returns a number and touches nothing.
 pub(crate) fn run_code(address: u64) -> u32 {
     let code = std::ptr::with_exposed_provenance::<()>(address as usize);
-    // SAFETY: the caller has put a function of this kind there, and made it executable.
+    // SAFETY: the caller has put a function of this type there, and made it executable.
     let code: extern "C" fn() -> u32 = unsafe { std::mem::transmute(code) };
     code()
 }
@@ -139,7 +140,7 @@ pub(crate) fn put(address: u64, bytes: &[u8]) {
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
 }
 
-/// The bytes at an address that the caller has mapped and that nobody changes.
+/// Returns the bytes at an address that the caller has mapped and that isn't written meanwhile.
 pub(crate) fn look<'m>(address: u64, length: usize) -> &'m [u8] {
     let from = std::ptr::with_exposed_provenance::<u8>(address as usize);
     // SAFETY: the caller has mapped at least that much there.
@@ -152,11 +153,11 @@ extern "C" fn count(_: libc::c_int) {
     HANDLED.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Handles a signal from now on by counting, on a stack of its own.
+/// Handles a signal from now on by counting it, on an alternate stack.
 pub(crate) fn handle(signal: i32) {
     let stack = Box::leak(Box::new([0_u8; 64 << 10]));
     let stack = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
-    // SAFETY: the stack is never freed, and the handler touches an atomic alone.
+    // SAFETY: the stack is never freed, and the handler touches only an atomic.
     unsafe {
         libc::sigaltstack(&raw const stack, std::ptr::null_mut());
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -166,13 +167,13 @@ pub(crate) fn handle(signal: i32) {
     }
 }
 
-/// How many signals were handled.
+/// Returns the number of handled signals.
 pub(crate) fn handled() -> u32 {
     HANDLED.load(Ordering::SeqCst)
 }
 
 /// Ignores a signal.
 pub(crate) fn ignore(signal: i32) {
-    // SAFETY: SIG_IGN is no function of ours.
+    // SAFETY: SIG_IGN runs no code of this program.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }

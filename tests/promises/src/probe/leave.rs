@@ -1,4 +1,4 @@
-//! Ways to leave a process behind. Every one that stays has its mark among its arguments, and ends by itself in the end.
+//! Leaves processes behind. Every process that stays has its mark among its arguments, and exits by itself in the end.
 
 use super::kernel::{self, call_named};
 use super::machine::Stop;
@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The argument of a probe that stays.
+/// The command of a probe that stays.
 pub(super) const STAY: &str = "stay";
 
-/// Nobody stays longer, whatever happens.
+/// Maximum lifetime of a process that stays, in every case.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// Every way, and the name that its processes get.
+/// Every kind, with the name that its processes get.
 const WAYS: [(Leave, &str); 7] = [
     (Leave::Child, "child"),
     (Leave::Orphan, "orphan"),
@@ -25,7 +25,7 @@ const WAYS: [(Leave, &str); 7] = [
     (Leave::Restless, "restless"),
 ];
 
-/// Leaves processes behind in every way, says so, and stays itself.
+/// Leaves a process of every kind behind, prints that it did, and stays itself.
 pub(super) fn everyone(mark: &str) -> Result<(), String> {
     for (way, _) in WAYS {
         leave(way, mark).map_err(|stop| format!("{stop:?}"))?;
@@ -45,17 +45,17 @@ pub(super) fn leave(how: Leave, mark: &str) -> Result<i64, Stop> {
         _ => stay().spawn().map(drop),
     };
     started.map_err(|error| Stop::Said(error.to_string()))?;
-    // Give it time to be what it is.
+    // Give the process time to reach its state.
     thread::sleep(Duration::from_millis(20));
     Ok(0)
 }
 
-/// Is a process that stays.
+/// Runs as a process that stays.
 pub(super) fn stay(arguments: &[&str]) -> Result<(), String> {
     let [_, how, mark] = arguments else { return Err("stay how, under which mark?".to_owned()) };
     match *how {
         "parent" => {
-            // Whoever it starts loses it at once.
+            // The new process is orphaned at once.
             return command(&[STAY, "orphan", mark]).spawn().map(drop).map_err(|error| error.to_string());
         }
         "session" => {
@@ -70,7 +70,8 @@ pub(super) fn stay(arguments: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Stops, and again whenever somebody has it go on: the kernel does when the last who might is gone.
+/// Stops, and stops again whenever another process continues it. The kernel continues it when its process group is
+/// orphaned.
 fn stopped() -> Result<(), String> {
     let (own, end) = (u64::from(std::process::id()), Instant::now() + LONGEST);
     kernel::ignore(libc::SIGHUP);
@@ -80,13 +81,13 @@ fn stopped() -> Result<(), String> {
     Ok(())
 }
 
-/// Forks itself away again and again: whoever kills what it has seen comes too late.
+/// Forks and lets the parent exit, again and again: a process that is killed from a list has already exited.
 fn restless() -> Result<(), String> {
     let end = Instant::now() + LONGEST;
     while Instant::now() < end {
         thread::sleep(Duration::from_millis(60));
         match kernel::fork() {
-            // The parent goes, the child goes on.
+            // The parent exits, the child continues.
             Ok(Some(_)) => kernel::end(0),
             Ok(None) => {}
             Err(errno) => return Err(format!("fork: {errno:?}")),

@@ -1,5 +1,5 @@
-//! Tries to make PID 1 the last holder of a socket whose `close` waits: names it as what a watch is added to, by a path that
-//! takes a while, and closes it meanwhile.
+//! Tries to make PID 1 the last holder of a socket whose `close` blocks. It passes the socket to the call that adds a
+//! watch, with a path that takes long to resolve, and closes it meanwhile.
 
 use super::kernel::call_named;
 use std::io::Write;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 const TRIES: u64 = 39;
 const LINGER_SECONDS: u64 = 60;
 
-/// An answer that takes longer is none.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Says first whether the close of such a socket waits here, and then whether every question was answered.
+/// Prints first whether the close of such a socket blocks here, and then whether every question was answered.
 pub(super) fn run(folder: &str) -> Result<(), String> {
     let said = |error: std::io::Error| error.to_string();
     let (socket, peer) = lingering().map_err(said)?;
@@ -58,7 +58,7 @@ fn is_answered(path: &str, until_close: Duration) -> std::io::Result<bool> {
     Ok(is_answered)
 }
 
-/// A socket that waits, when it is closed, for the other end to take what was sent.
+/// Returns a socket whose close waits for the peer to read what was sent.
 fn lingering() -> std::io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut socket = TcpStream::connect(listener.local_addr()?)?;
@@ -72,7 +72,7 @@ fn lingering() -> std::io::Result<(TcpStream, TcpStream)> {
     )
     .map_err(|error| std::io::Error::from_raw_os_error(error.0))?;
     socket.set_nonblocking(true)?;
-    // What was sent moves on to the other end's buffer for a while.
+    // Sent data moves on to the peer's buffer for a while.
     while socket.write(&[0; 65_536]).is_ok() {
         while socket.write(&[0; 65_536]).is_ok() {}
         std::thread::sleep(Duration::from_millis(20));
@@ -81,7 +81,7 @@ fn lingering() -> std::io::Result<(TcpStream, TcpStream)> {
     Ok((socket, peer))
 }
 
-/// Links that lead to links, each by a long way.
+/// Creates links that lead to links, each by a long path.
 fn slow_path(folder: &str) -> std::io::Result<String> {
     const LINKS: usize = 30;
     let way = "./".repeat(1900);

@@ -5,37 +5,37 @@ use super::kernel::{self, Errno};
 use belljar_promises::attempt::{Answer, Argument, Attempt, Call, Step};
 use std::time::Instant;
 
-/// One attempt under way: what its steps returned, and the memory that they were given.
+/// The state of one attempt: the return values of its steps, and the memory that they were given.
 #[derive(Default)]
 struct Machine {
     returned: Vec<i64>,
-    /// By step and argument; nothing for one that is no memory of its own.
+    /// Memory by step and argument; `None` for an argument without memory of its own.
     memory: Vec<Vec<Option<Memory>>>,
-    /// What is pointed to from within other memory.
+    /// Memory that other memory points to.
     nested: Vec<Memory>,
     shown: Vec<(usize, usize)>,
     said: String,
 }
 
-/// Words, so that it is aligned for whatever the kernel wants to see in it.
+/// Memory in 64-bit words, so that it is aligned for every structure of the kernel.
 struct Memory {
     words: Vec<u64>,
     length: usize,
 }
 
-/// How a step ended, other than well.
+/// The reason why a step ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The kernel refused.
+    /// A system call failed.
     Errno(Errno),
-    /// Something else; what was said about it.
+    /// Another failure, with its message.
     Said(String),
 }
 
-/// More of one piece of memory is not shown.
+/// Maximum number of bytes that are shown of one piece of memory.
 const MOST_SHOWN: usize = 4096;
 
-/// Carries out an attempt in this very process.
+/// Carries out an attempt in this process.
 pub(super) fn carry_out(attempt: &Attempt) -> Answer {
     let mut machine = Machine::default();
     let mut answer = Answer {
@@ -104,7 +104,7 @@ impl Machine {
         }
     }
 
-    /// The argument's value, and the memory that it points to if that is its own.
+    /// Returns the argument's value, and the memory that it points to if the argument owns that.
     fn evaluate(&mut self, argument: &Argument) -> (u64, Option<Memory>) {
         let own = |memory: Memory| (memory.address(), Some(memory));
         match argument {
@@ -141,7 +141,7 @@ impl Machine {
         self.memory.get(step)?.get(argument)?.as_ref()
     }
 
-    /// What came into the memory that was given for it, without the empty rest; then what acts said.
+    /// Returns the content of the memory that the attempt provided, without trailing zeros; then the output of acts.
     fn shown(&self) -> String {
         let pieces = self.shown.iter().filter_map(|(step, argument)| self.at(*step, *argument));
         let mut shown = String::new();
@@ -171,7 +171,7 @@ impl Memory {
         self.words.as_ptr().expose_provenance() as u64
     }
 
-    /// A copy: the kernel may have written here, so nothing else is taken for known.
+    /// Returns a copy: the kernel may have written to the memory, so the original isn't borrowed.
     fn bytes(&self) -> Vec<u8> {
         let from = kernel::look(self.address(), self.length);
         from.to_vec()

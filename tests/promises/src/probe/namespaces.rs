@@ -1,6 +1,6 @@
-//! Where nothing is forbidden: namespaces of the probe's own, in which it has every capability.
+//! Namespaces of the probe's own, in which it has every capability.
 //!
-//! The control of attempts that would do harm on a host, or that an ordinary user may not make there.
+//! They are the control of attempts that would damage a host, or that an ordinary user may not make there.
 
 use super::kernel::{self, call_named};
 use std::fs;
@@ -13,7 +13,8 @@ const ALL: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// Enters them, as process 1 and user 0. The process that called waits for that one, and ends like it.
+/// Enters the namespaces as process 1 and user 0. The calling process waits for that process, and exits with its
+/// status.
 pub(super) fn enter() -> Result<(), String> {
     let (uid, gid) = (own_id(libc::SYS_geteuid), own_id(libc::SYS_getegid));
     call_named(libc::SYS_unshare, [ALL as u64, 0, 0, 0, 0, 0])
@@ -23,7 +24,7 @@ pub(super) fn enter() -> Result<(), String> {
     write("/proc/self/gid_map", &format!("0 {gid} 1"))?;
     match kernel::fork().map_err(|errno| format!("fork: {errno:?}"))? {
         None => {
-            // The processes that are there now. Where that can't be had, attempts that need it fail, and say so.
+            // Mount a `/proc` of the new PID namespace. If that fails, attempts that need it fail and report so.
             let _ = mount("none", "/", "none", libc::MS_REC | libc::MS_PRIVATE);
             let _ = mount("proc", "/proc", "proc", 0);
             Ok(())

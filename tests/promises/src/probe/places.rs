@@ -1,10 +1,11 @@
-//! What the probe stands on: what is mounted where and how, and how many locks of Landlock there are already.
+//! The file systems that the probe sees: mounts with their attributes, and the number of Landlock domains that it is
+//! in.
 
 use super::kernel::{self, call_named};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Where a sandbox has a mount, or may have one.
+/// Paths at which a sandbox has a mount, or may have one.
 const PLACES: [&str; 12] = [
     "/",
     "/dev",
@@ -20,14 +21,14 @@ const PLACES: [&str; 12] = [
     "/workspace",
 ];
 
-/// Kinds of file systems that are a sandbox's own, by the numbers that the kernel gives them.
+/// File systems that belong to a sandbox, by their magic numbers.
 const KINDS: [(u64, &str); 4] =
     [(0x0102_1994, "tmpfs"), (0x794c_7630, "overlay"), (0x9fa0, "proc"), (0x1cd1, "devpts")];
 
-/// Attributes of a mount: `ST_RDONLY` and the like.
+/// Mount attributes: `ST_RDONLY` and similar flags.
 const ATTRIBUTES: [(u64, &str); 4] = [(1, "read-only"), (2, "nosuid"), (4, "nodev"), (8, "noexec")];
 
-/// What is at each place: the kind of file system, its attributes, and how many bytes may be in it if that is limited.
+/// Returns for each path the kind of file system, its attributes, and its capacity in bytes if that is limited.
 pub(super) fn mounts() -> BTreeMap<&'static str, Value> {
     PLACES.into_iter().map(|place| (place, mount(place))).collect()
 }
@@ -48,10 +49,11 @@ fn mount(place: &str) -> Value {
     json!({ "kind": name, "attributes": has.collect::<Vec<_>>(), "bytes": bytes })
 }
 
-/// How many more domains of Landlock may be entered, each in the one before. Every kernel allows sixteen, so it tells
-/// how many there are. Whoever asks is in all of them then, so it is a child that does.
+/// Returns the number of Landlock domains that can still be entered, each nested in the one before. Every kernel allows
+/// sixteen, so the result shows how many there are already. The process that counts stays in all of them, so a child
+/// counts.
 pub(super) fn domains_left() -> i64 {
-    /// An access that every version knows: reading a file.
+    /// An access right that every version of Landlock knows: reading a file.
     const READ_FILE: u64 = 1 << 2;
     let Ok(Some(child)) = kernel::fork() else {
         let _ = call_named(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0, 0]);
@@ -62,6 +64,6 @@ pub(super) fn domains_left() -> i64 {
         let entered = (0..64).take_while(|_| enter().is_ok()).count();
         kernel::end(entered as i32)
     };
-    // The exit code is above the signal.
+    // The exit code is in the bits above the signal.
     kernel::wait_for(child).map_or(-1, |status| i64::from(status >> 8))
 }

@@ -1,4 +1,4 @@
-//! What the probe is and has, as it sees it: each thread, the descriptors, limits, namespaces, and process 1.
+//! The probe's own properties as it sees them: threads, descriptors, limits, namespaces, and process 1.
 
 use super::kernel::call_named;
 use super::places;
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-/// Says who one is, in one line.
+/// Prints the user, group, capabilities and `no_new_privs` of this process in one line.
 pub(super) fn print_identity() -> Result<(), String> {
     let status = status_of("/proc/self/status")?;
     let of = |key: &str| status.get(key).and_then(Value::as_str).unwrap_or("?").to_owned();
@@ -57,7 +57,7 @@ const COUNTERS: [&str; 28] = [
     "/proc/zoneinfo",
 ];
 
-/// Those of [`COUNTERS`] that hold something.
+/// Returns those of [`COUNTERS`] that aren't empty.
 fn counters() -> Vec<&'static str> {
     let holds_something = |path: &&str| match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_some(),
@@ -66,7 +66,7 @@ fn counters() -> Vec<&'static str> {
     COUNTERS.into_iter().filter(holds_something).collect()
 }
 
-/// Says everything, as JSON: once with one thread, once with more.
+/// Prints all properties as JSON: once with one thread, once with more.
 pub(super) fn print() -> Result<(), String> {
     let alone = threads()?;
     let gate = Arc::new(Barrier::new(4));
@@ -137,7 +137,7 @@ fn status_of(path: &str) -> Result<Value, String> {
     Ok(Value::Object(fields.collect::<Map<_, _>>()))
 }
 
-/// The limits as the kernel shows them: name, soft, hard.
+/// Returns the limits as the kernel shows them: name, soft, hard.
 fn limits() -> Result<BTreeMap<String, String>, String> {
     let text = fs::read_to_string("/proc/self/limits").map_err(|error| error.to_string())?;
     let rows = text.lines().skip(1).filter(|line| line.len() > 26);
@@ -150,7 +150,7 @@ fn limits() -> Result<BTreeMap<String, String>, String> {
         .collect())
 }
 
-/// What is open, but for the descriptor that lists it.
+/// Returns the open descriptors, except the one that lists them.
 fn descriptors() -> BTreeMap<String, String> {
     let mut open = links("/proc/self/fd");
     open.retain(|_, target| !target.ends_with("/fd"));
@@ -170,13 +170,13 @@ fn links(directory: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whether two paths lead to one directory.
+/// Returns true if two paths lead to one directory.
 fn same_place(one: &str, other: &str) -> bool {
     let place = |path: &str| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
     place(one).is_some() && place(one) == place(other)
 }
 
-/// Whether what is mounted elsewhere turns up in some mount, or the other way round.
+/// Returns true if a mount receives mount events from others or sends them.
 fn follows_others(mounts: &str) -> bool {
     mounts.split_whitespace().any(|word| word.starts_with("master:") || word.starts_with("shared:"))
 }
@@ -189,7 +189,7 @@ fn names(directory: &str) -> Vec<String> {
     names
 }
 
-/// The names of all processes that can be seen.
+/// Returns the names of all visible processes.
 fn processes() -> Vec<String> {
     let numbers = names("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     numbers.map(|pid| text(&format!("/proc/{pid}/comm")).trim().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! Stops every process that appears, so also one that PID 1 is about to make a program, and tells whether PID 1 goes on.
+//! Stops every process that appears, so also a child of PID 1 before its `exec`, and reports whether PID 1 goes on.
 
 use super::kernel::call_named;
 use std::net::UdpSocket;
@@ -6,22 +6,22 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long whatever appears is stopped before a look at what it is.
+/// Time for which new processes are stopped before they are examined.
 const BURST: Duration = Duration::from_millis(20);
 
-/// How long a start is held.
+/// Time for which a start is held.
 const HELD: Duration = Duration::from_secs(3);
 
-/// When it is given up.
+/// Time limit for the whole attempt.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// An answer that takes longer is none. PID 1 answers within milliseconds.
+/// Time limit for an answer. PID 1 answers within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Stops processes until one is a start of PID 1's, holds that for a while, and lets it go on. Says first that it begins, then what
-/// it has stopped, and at last whether PID 1 has answered all the time.
+/// Stops processes until one of them is a program that PID 1 is starting, holds that for a while, and continues it.
+/// Prints first that it begins, then what it has stopped, and at last whether PID 1 has answered all the time.
 pub(super) fn everything() -> Result<(), String> {
     println!("stopping");
     let asking = std::thread::spawn(longest_wait);
@@ -46,7 +46,7 @@ pub(super) fn everything() -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a process that still has PID 1's name is stopped.
+/// Returns true if a process that still has PID 1's name is stopped.
 fn a_start_is_stopped() -> bool {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -54,12 +54,12 @@ fn a_start_is_stopped() -> bool {
     stats.into_iter().any(|stat| stat.contains("(belljar-init) T"))
 }
 
-/// All but this process and PID 1.
+/// Signals all processes except this one and PID 1.
 fn signal_all(signal: libc::c_int) {
     let _ = call_named(libc::SYS_kill, [u64::MAX, signal as u64, 0, 0, 0, 0]);
 }
 
-/// The longest time that PID 1 has taken to answer: it is asked about the size of a buffer.
+/// Returns the longest time that PID 1 took to answer. The question is a call that sets a buffer size.
 fn longest_wait() -> std::io::Result<Duration> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let size = [65_536_u32];

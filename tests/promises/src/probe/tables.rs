@@ -1,4 +1,4 @@
-//! Takes entries of tables that the kernel has once for all programs, and keeps them.
+//! Takes entries of kernel tables that all programs of the machine share, and keeps them.
 
 mod polled;
 mod uncharged;
@@ -10,8 +10,8 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Takes up to `most` of a kind, prints how many it got, and keeps them until standard input ends. What no table limits it
-/// keeps for `seconds`.
+/// Takes up to `most` entries of a kind, prints how many it got, and keeps them until standard input ends. Memory that no
+/// table limits is kept for `seconds`.
 pub(super) fn take(kind: &str, most: &str, folder: &str, seconds: Option<&str>) -> Result<(), String> {
     let most: u64 = most.parse().map_err(|_| format!("{most} is no number"))?;
     let mut children = Vec::new();
@@ -92,7 +92,7 @@ fn queue_name(number: u64) -> std::ffi::CString {
     std::ffi::CString::new(format!("belljar-{}-{number}", std::process::id())).unwrap_or_default()
 }
 
-/// A message queue of the usual size, which is charged to its maker whether messages are in it or not.
+/// Creates a message queue of the default size, which is charged to its creator even while it is empty.
 fn queue(number: u64) -> Result<(), Errno> {
     let name = queue_name(number);
     let pointer = name.as_ptr().expose_provenance() as u64;
@@ -100,13 +100,14 @@ fn queue(number: u64) -> Result<(), Errno> {
     call_named(libc::SYS_mq_open, [pointer, flags, 0o600, 0, 0, 0]).map(drop)
 }
 
-/// It goes when its last descriptor is closed.
+/// Unlinks a queue. The kernel frees it when its last descriptor is closed.
 fn unlink_queue(number: u64) -> Result<i64, Errno> {
     let name = queue_name(number);
     call_named(libc::SYS_mq_unlink, [name.as_ptr().expose_provenance() as u64, 0, 0, 0, 0, 0])
 }
 
-/// A child with a filter of its own, which allows every call. However short it is, it counts as one.
+/// Starts a child with a seccomp filter of its own that allows every call. However short it is, it counts as one
+/// filter.
 fn filter_in_a_child(
     waiting: &std::io::PipeReader,
     is_named: bool,
@@ -121,7 +122,7 @@ fn filter_in_a_child(
             }
             let _ = says.write_all(&[u8::from(installed.is_ok())]);
             drop(says);
-            // Ends with the writing end in the parent, or with the parent.
+            // Exits with the writing end in the parent, or with the parent.
             let _ = call_named(libc::SYS_close_range, [waiting.as_raw_fd() as u64 + 1, 1 << 20, 0, 0, 0, 0]);
             let _ = (&*waiting).read(&mut [0]);
             kernel::end(0)
@@ -141,8 +142,9 @@ fn name_that_is_no_text() {
     let _ = call_named(libc::SYS_prctl, [libc::PR_SET_NAME as u64, name, 0, 0, 0, 0]);
 }
 
-/// Filters of processes that start the next one and end, again and again, with nobody who waits for them: a list of processes
-/// easily misses them.
+/// Takes filters in processes that start the next one and exit, again and again, without a parent that waits for them: a
+/// process list easily misses them. Returns the number of filters.
+/// a process list easily misses them.
 fn filters_on_the_run(most: u64, waiting: &std::io::PipeReader, ending: &std::io::PipeWriter) -> u64 {
     const OF_EACH: u64 = 20;
     const MOST_CHAINS: u64 = 12;
@@ -165,7 +167,7 @@ fn filters_on_the_run(most: u64, waiting: &std::io::PipeReader, ending: &std::io
                 let mut said = [0];
                 let _ = outcome.read(&mut said);
                 took += u64::from(said[0]);
-                // Time for a look.
+                // Leave time for a check.
                 std::thread::sleep(Duration::from_millis(60));
             }
             Err(_) => break,
@@ -174,7 +176,7 @@ fn filters_on_the_run(most: u64, waiting: &std::io::PipeReader, ending: &std::io
     took
 }
 
-/// Ends when the pipe does.
+/// Runs until the pipe ends.
 fn run_on(waiting: &std::io::PipeReader) -> ! {
     loop {
         if !matches!(kernel::fork(), Ok(None)) {
@@ -199,7 +201,7 @@ fn install_filter() -> Result<(), Errno> {
     call_named(libc::SYS_seccomp, [libc::SECCOMP_SET_MODE_FILTER.into(), 0, pointer, 0, 0, 0]).map(drop)
 }
 
-/// Fills receive buffers with datagrams, up to so many mebibytes of kernel memory, until nothing more is kept.
+/// Fills receive buffers with datagrams, up to this many mebibytes of kernel memory, until the kernel keeps no more.
 fn udp(most_mebibytes: u64) -> Result<(), String> {
     const SO_MEMINFO: u64 = 55;
     static DATAGRAM: [u8; 32_000] = [0; 32_000];
@@ -218,7 +220,7 @@ fn udp(most_mebibytes: u64) -> Result<(), String> {
         let descriptor = receiver.as_raw_fd() as u64;
         call_named(libc::SYS_getsockopt, [descriptor, libc::SOL_SOCKET as u64, SO_MEMINFO, to, size, 0])
             .map_err(|errno| format!("getsockopt: {}", errno.0))?;
-        // The first number is what the receive buffer holds.
+        // The first number is the memory that the receive buffer holds.
         if numbers[0] == 0 {
             break;
         }

@@ -1,4 +1,4 @@
-//! Ways to take for ever. Nobody takes longer than a while, though, if nobody else ends it.
+//! Ways to wait forever. An alarm kills the probe after a while if the sandbox doesn't.
 
 use super::kernel::{self, call_named};
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 const LONGEST_SECONDS: u64 = 40;
 
-/// Waits in some way for what doesn't come. `path` is a place for files.
+/// Waits in some way for an event that doesn't come. `path` is a folder for files.
 pub(super) fn forever(kind: &str, path: &str) -> Result<(), String> {
     let _ = call_named(libc::SYS_alarm, [LONGEST_SECONDS, 0, 0, 0, 0, 0]);
     println!("waiting");

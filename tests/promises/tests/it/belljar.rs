@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
-/// The probe, which only this package builds.
+/// Path of the probe, which only this package builds.
 pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_belljar-probe");
 
 static BELLJAR: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -19,7 +19,9 @@ static BELLJAR: LazyLock<PathBuf> = LazyLock::new(|| {
     program
 });
 
-/// Where it is. Whoever runs all tests has it built beforehand; whoever runs these alone has not.
+/// Returns the path of the program under test. A run of all tests has built it beforehand; a run of this package alone may
+/// not have.
+/// have.
 pub(crate) fn belljar() -> &'static str {
     BELLJAR.to_str().unwrap()
 }
@@ -42,7 +44,7 @@ fn build(program: &Path) {
     assert!(command.status().unwrap().success(), "belljar can't be built");
 }
 
-/// When the newest source of a crate that ships was changed.
+/// Returns the time at which the newest source file of a shipped crate was changed.
 fn newest_source(crates: &Path) -> SystemTime {
     let mut newest = SystemTime::UNIX_EPOCH;
     let mut pending: Vec<PathBuf> = [

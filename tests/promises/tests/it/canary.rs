@@ -1,5 +1,5 @@
-//! A sandbox with a wall missing is refused when it is launched: before anything runs in it, with the layer's name, and
-//! with nothing left of it.
+//! A sandbox that lacks a wall is refused at launch: before any program runs in it, with the name of the layer, and
+//! without leftovers.
 
 use crate::belljar::belljar;
 use crate::tally::{Tally, Verdict};
@@ -9,7 +9,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The walls whose absence shows from outside, or to PID 1, and the layer that is told.
+/// The walls whose absence is visible from outside or to PID 1, each with the layer that the message names.
 const SEEN: [(Wall, &str); 13] = [
     (Wall::PidNamespace, "pid_namespace"),
     (Wall::NetworkNamespace, "network_namespace"),
@@ -28,7 +28,7 @@ const SEEN: [(Wall, &str); 13] = [
 
 #[test]
 fn a_sandbox_with_a_wall_missing_is_refused_before_anything_runs_in_it() {
-    // Whoever outlives belljar comes to this process, and is seen.
+    // Processes that outlive belljar become children of this process, so that they are found.
     set_child_subreaper(Some(getpid())).unwrap();
     let tally = Tally::new("canary");
     World::as_everyone(belljar(), |world| {
@@ -77,8 +77,8 @@ fn judge(refused: &Ran, layer: &str) -> Verdict {
     }
 }
 
-/// Whoever is still there after a moment. Without a namespace of their own, processes don't end with PID 1, but when they
-/// hear that the host is gone.
+/// Returns the processes that are still there after a moment. Without a PID namespace of their own, processes don't end
+/// with PID 1, but when they notice that the host process is gone.
 fn left() -> Vec<String> {
     let deadline = Instant::now() + Duration::from_secs(1);
     loop {
@@ -89,7 +89,7 @@ fn left() -> Vec<String> {
     }
 }
 
-/// The children of this process that belljar has had, and that live.
+/// Returns the live children of this process that belljar started.
 fn children() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());

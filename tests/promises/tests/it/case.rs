@@ -1,4 +1,4 @@
-//! One case: what is attempted, what must come of it inside, and where the same must succeed.
+//! One case: the attempt, the required result inside, and the control outside.
 
 use crate::scene::Scene;
 use crate::way::Way;
@@ -10,51 +10,51 @@ use std::sync::LazyLock;
 /// A case, as data.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
-    /// The row of the matrix.
+    /// Row of the matrix.
     pub(crate) row: &'static str,
-    /// What is attempted. With the row it is the case's name, and unique.
+    /// Description of the attempt. With the row it is the case's name, and unique.
     pub(crate) what: String,
-    /// How.
+    /// The attempt's steps.
     pub(crate) steps: Vec<Step>,
-    /// The first step that may fail: those before it only prepare.
+    /// Index of the first step that may fail: those before it only prepare.
     pub(crate) prepared: usize,
-    /// What must come of it inside.
+    /// Required result inside.
     pub(crate) inside: Inside,
-    /// Where the same must succeed.
+    /// Place where the same attempt must succeed.
     pub(crate) control: Control,
-    /// How it looks there.
+    /// Required result of the control.
     pub(crate) outside: Outside,
-    /// Who on the host sees it if it gets through.
+    /// The witness on the host that notices the attempt if it gets through.
     pub(crate) witness: Option<String>,
-    /// The ways into a sandbox that it is for.
+    /// The ways into a sandbox that the case applies to.
     pub(crate) ways: &'static [Way],
-    /// What a machine must have for the control to succeed, if not every machine has it.
+    /// Requirement on the machine for the control to succeed, if not every machine meets it.
     pub(crate) needs: Option<&'static str>,
 }
 
-/// What must come of an attempt inside.
+/// Required result of an attempt inside.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Inside {
-    /// It fails, for one of these reasons.
+    /// It fails with one of these errnos.
     Fails(&'static [i32]),
     /// Its process is killed by this signal.
     Killed(i32),
-    /// It succeeds: what is judged is what others see of it.
+    /// It succeeds, and the verdict depends on what the host's witnesses saw of it.
     Harmless,
-    /// It succeeds, and what it learns is this.
+    /// It succeeds, and its answer passes this check.
     Learns(fn(&Answer) -> bool),
-    /// Whatever comes of it, it doesn't learn this.
+    /// Its answer doesn't contain this, whether it succeeds or not.
     OtherThan(&'static str),
     /// It succeeds, because sandboxes must not forbid it.
     Works,
 }
 
-/// Where the control is made, and by whom.
+/// The place and the user of the control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// On the host, by the user who starts the sandbox.
+    /// On the host, as the user who starts the sandbox.
     User,
-    /// On the host, by root.
+    /// On the host, as root.
     Root,
     /// In namespaces of its own with every capability.
     Free,
@@ -62,18 +62,18 @@ pub(crate) enum Control {
     None,
 }
 
-/// How a control succeeds.
+/// Required result of a control.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Outside {
-    /// Every step does.
+    /// Every step succeeds.
     Works,
-    /// It reaches the kernel, which finds its arguments senseless and says so in one of these ways.
+    /// It reaches the kernel, which rejects its invalid arguments with one of these errnos.
     Reaches(&'static [i32]),
-    /// Its process lives.
+    /// Its process isn't killed.
     Survives,
-    /// It succeeds, and what it learns is this.
+    /// It succeeds, and its answer passes this check.
     Learns(fn(&Answer) -> bool),
-    /// It succeeds, and what it learns begins with this.
+    /// It succeeds, and its answer begins with this.
     Tells(&'static str),
 }
 
@@ -84,16 +84,16 @@ pub(crate) struct Script {
     prepared: usize,
 }
 
-/// A step that others can refer to.
+/// A step that later steps can refer to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handle(usize);
 
-/// A pointer that leads nowhere.
+/// An invalid pointer.
 pub(crate) const BAD: u64 = 1;
-/// Paths begin in the working directory.
+/// The descriptor that makes paths relative to the working directory.
 pub(crate) const HERE: i32 = libc::AT_FDCWD;
 
-/// Arguments of a call, of whatever types.
+/// Converts the arguments of a call, of any supported types.
 macro_rules! args {
     ($($argument:expr),* $(,)?) => {
         vec![$(belljar_promises::attempt::Argument::from($argument)),*]
@@ -104,7 +104,7 @@ pub(crate) use args;
 // === impl Case ===
 
 impl Case {
-    /// A case that must be refused inside, and that succeeds for whoever starts the sandbox.
+    /// Returns a case that must be refused inside, and that succeeds for the user who starts the sandbox.
     pub(crate) fn denied(row: &'static str, what: impl Into<String>, script: Script) -> Self {
         Self {
             row,
@@ -120,13 +120,14 @@ impl Case {
         }
     }
 
-    /// The same with a single call.
+    /// Returns a [`Case::denied`] with a single call.
     pub(crate) fn call(row: &'static str, what: &str, name: &str, arguments: Vec<Argument>) -> Self {
         let what = if what.is_empty() { name.to_owned() } else { format!("{name}: {what}") };
         Self::denied(row, what, Script::one(name, arguments))
     }
 
-    /// A call that must be refused, and that with senseless arguments reaches the kernel elsewhere.
+    /// Returns a case with a call that must be refused inside, and that reaches the kernel elsewhere with invalid
+    /// arguments.
     pub(crate) fn sentinel(
         row: &'static str,
         name: &str,
@@ -138,7 +139,7 @@ impl Case {
         case
     }
 
-    /// Something that must work inside.
+    /// Returns a case that must work inside.
     pub(crate) fn twin(what: &str, write: impl FnOnce(&mut Script)) -> Self {
         let mut script = Script::default();
         write(&mut script);
@@ -147,7 +148,7 @@ impl Case {
         case
     }
 
-    /// The same, after a call that prepares it.
+    /// Puts a preparing call before the case's steps.
     pub(crate) fn after(mut self, name: &str, arguments: Vec<Argument>) -> Self {
         let before = Script::one(name, arguments);
         self.steps.splice(0..0, before.steps);
@@ -155,7 +156,7 @@ impl Case {
         self
     }
 
-    /// The same, told apart from another one.
+    /// Adds a text to the case's name, to tell it from another case.
     pub(crate) fn named(mut self, more: &str) -> Self {
         self.what = format!("{}, {more}", self.what);
         self
@@ -196,7 +197,7 @@ impl Case {
         self
     }
 
-    /// Whether what it tries must fail inside.
+    /// Returns true if the attempt must fail inside.
     pub(crate) fn must_fail(&self) -> bool {
         matches!(self.inside, Inside::Fails(_) | Inside::Killed(_))
     }
@@ -205,17 +206,17 @@ impl Case {
         format!("{} {}", self.row, self.what)
     }
 
-    /// What the probe is told.
+    /// Returns the attempt for the probe.
     pub(crate) fn attempt(&self) -> Attempt {
         Attempt { case: self.name(), steps: self.steps.clone() }
     }
 
-    /// The calls that the case is about, with their arguments as far as they are numbers.
+    /// Returns the calls that the case is about, with those arguments that are numbers.
     pub(crate) fn tried_calls(&self) -> Vec<(u32, [u64; 6])> {
         self.steps.iter().skip(self.prepared).flat_map(calls_of).collect()
     }
 
-    /// Every call that it makes, with its arguments as far as they are numbers.
+    /// Returns every call of the case, with those arguments that are numbers.
     pub(crate) fn calls(&self) -> Vec<(u32, [u64; 6])> {
         self.steps.iter().flat_map(calls_of).collect()
     }
@@ -237,7 +238,8 @@ fn calls_of(step: &Step) -> Vec<(u32, [u64; 6])> {
 // === impl Inside ===
 
 impl Inside {
-    /// What must come of a call by the entry of another architecture. An engine's own filter kills its process.
+    /// Returns the required result of a call by the entry point of another architecture. An engine's own filter kills
+    /// its process.
     pub(crate) fn of_foreign_call(scene: &Scene<'_>) -> Self {
         if scene.engine.is_some() { Self::Killed(libc::SIGSYS) } else { Self::Fails(&[libc::EPERM]) }
     }
@@ -256,18 +258,18 @@ impl Script {
         Self { steps: vec![Step::Act(act)], prepared: 0 }
     }
 
-    /// The first step.
+    /// Returns the first step.
     #[expect(clippy::unused_self, reason = "a handle is good for its own script only")]
     pub(crate) fn first(&self) -> Handle {
         Handle(0)
     }
 
-    /// A call that must succeed for the next step to be made.
+    /// Adds a call that must succeed for the next step to be made.
     pub(crate) fn call(&mut self, name: &str, arguments: Vec<Argument>) -> Handle {
         self.call_or(name, arguments, &[])
     }
 
-    /// The same, with errnos that are as good as success.
+    /// Like [`Script::call`], with errnos that count as success.
     pub(crate) fn call_or(&mut self, name: &str, arguments: Vec<Argument>, or: &[i32]) -> Handle {
         assert!(arguments.len() <= 6, "{name} has too many arguments");
         let call = Call { name: name.to_owned(), number: number_of(name), arguments, or: or.to_vec() };
@@ -279,12 +281,12 @@ impl Script {
         self.steps.push(Step::Act(act));
     }
 
-    /// The steps alone.
+    /// Returns the steps.
     pub(crate) fn into_steps(self) -> Vec<Step> {
         self.steps
     }
 
-    /// What was to be prepared is: from here on it is the attempt.
+    /// Ends the preparation: the steps from here on are the attempt.
     pub(crate) fn prepared(&mut self) {
         self.prepared = self.steps.len();
     }
@@ -293,40 +295,40 @@ impl Script {
 // === impl Handle ===
 
 impl Handle {
-    /// A 32-bit number that the step has left in memory.
+    /// Returns a 32-bit number that the step has left in memory, as an argument.
     pub(crate) fn stored(self, argument: usize, offset: usize) -> Argument {
         Argument::Stored { step: self.0, argument, offset }
     }
 
-    /// The memory of one of the step's arguments.
+    /// Returns the memory of one of the step's arguments, as an argument.
     pub(crate) fn memory(self, argument: usize) -> Argument {
         Argument::Same { step: self.0, argument }
     }
 }
 
-/// What a handle is as an argument: what its step returned.
+/// An argument from a handle stands for the return value of its step.
 impl From<Handle> for Argument {
     fn from(handle: Handle) -> Self {
         Self::Returned(handle.0)
     }
 }
 
-/// Memory to be filled.
+/// Returns zeroed memory of this many bytes.
 pub(crate) fn room(bytes: usize) -> Argument {
     Argument::Room(bytes)
 }
 
-/// Memory with words in it.
+/// Returns memory with 64-bit words.
 pub(crate) fn words(words: Vec<Argument>) -> Argument {
     Argument::Words(words)
 }
 
-/// Memory with 32-bit numbers in it.
+/// Returns memory with 32-bit numbers.
 pub(crate) fn numbers(numbers: &[u32]) -> Argument {
     Argument::Bytes(numbers.iter().flat_map(|number| number.to_ne_bytes()).collect())
 }
 
-/// The address of a local socket; an abstract one begins with `@`.
+/// Returns the address of a Unix socket; an abstract one begins with `@`.
 pub(crate) fn local(path: &str) -> Argument {
     let path = path.strip_prefix('@').map_or_else(|| format!("{path}\0"), |name| format!("\0{name}"));
     let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
@@ -334,12 +336,12 @@ pub(crate) fn local(path: &str) -> Argument {
     Argument::Bytes(address)
 }
 
-/// How long that address is.
+/// Returns the length of that address in bytes.
 pub(crate) fn local_length(path: &str) -> usize {
     2 + path.len() + usize::from(!path.starts_with('@'))
 }
 
-/// The address of an IP socket, and its length.
+/// Returns the address of an IP socket, and its length in bytes.
 pub(crate) fn internet(address: std::net::SocketAddr) -> (Argument, usize) {
     let bytes = match address {
         std::net::SocketAddr::V4(v4) => {
@@ -362,7 +364,7 @@ pub(crate) fn internet(address: std::net::SocketAddr) -> (Argument, usize) {
     (Argument::Bytes(bytes), length)
 }
 
-/// Calls that the policy doesn't know, and that are attempted all the same.
+/// Calls that the policy doesn't list, and that are attempted as well.
 const UNLISTED: [(&str, u32); 12] = [
     ("uselib", 134),
     ("ustat", 136),
@@ -383,7 +385,7 @@ static NUMBERS: LazyLock<BTreeMap<&str, u32>> = LazyLock::new(|| {
     listed.chain(UNLISTED).collect()
 });
 
-/// The number of a system call.
+/// Returns the number of a system call.
 pub(crate) fn number_of(name: &str) -> u32 {
     *NUMBERS.get(name).unwrap_or_else(|| panic!("no call {name}"))
 }

@@ -1,5 +1,5 @@
-//! The same rows on containers of an engine, through belljar: what they must withstand is no other than what any
-//! sandbox must.
+//! The same rows on containers of an engine, started by belljar: containers must withstand the same attempts as any
+//! sandbox.
 
 pub(crate) mod exempt;
 mod posture;
@@ -20,7 +20,7 @@ use belljar_testkit::world::World;
 use std::thread;
 use std::time::Instant;
 
-/// Cases that are data: with who is beside them, and on which ways.
+/// Cases that are data: a name, the cases, the processes beside them, and the ways that they apply to.
 type Data = (&'static str, &'static [Cases], Beside, &'static [Way]);
 
 const DATA: [Data; 7] = [
@@ -33,7 +33,7 @@ const DATA: [Data; 7] = [
     ("successors", &[neighbours::afterwards], neighbours::PREDECESSOR, Way::COPY_AND_SESSION),
 ];
 
-/// Groups that are more than data.
+/// Groups that need code of their own.
 type Further = (&'static str, fn(&mut Scene<'_>, &Tally), &'static [Way]);
 
 const FURTHER: [Further; 7] = [
@@ -52,14 +52,14 @@ fn every_row_that_applies_holds_in_a_container_too() {
         Ok(engine) => engine,
         Err(reason) => return skip("every_row_that_applies_holds_in_a_container_too", &reason),
     };
-    // A world for each: what the controls of one do to it is not for the others.
+    // Each group gets a world of its own, so that the controls of one don't affect another.
     let judge = |name: &str, ways: &'static [Way], group: &dyn Fn(&mut Scene<'_>)| {
         let begun = Instant::now();
         let world = World::new(belljar());
         group(&mut Scene::lay_for_containers(&world, &engine, ways));
         tell(&format!("{name}: {:.1} s", begun.elapsed().as_secs_f64()));
     };
-    // An engine takes its time for each container; two halves take less than one after the other.
+    // An engine is slow to start a container; two halves in parallel take less time.
     let (data, further) = thread::scope(|scope| {
         let data = scope.spawn(|| {
             let tally = Tally::of_containers("containers");
@@ -75,7 +75,8 @@ fn every_row_that_applies_holds_in_a_container_too() {
         }
         (data.join().unwrap(), further)
     });
-    // What is measured here is disturbed by others, and of the processes that the control takes an engine may find none.
+    // Measurements here are disturbed by other groups; and while the control takes all processes, an engine may get
+    // none.
     judge("processor", Way::COPY_AND_SESSION, &|scene| processor::judge(scene, &data));
     judge("resources", &[Way::Empty, Way::Session], &|scene| {
         judge_all(scene, resources::CASES, Beside::NOBODY, &data);

@@ -1,8 +1,9 @@
-//! A node that is killed wherever it may be killed: no accepted job is lost, each ends once, and nothing of it is left.
+//! A node that is killed at any place: no accepted job is lost, each ends exactly once, and no leftovers remain.
 //!
-//! It dies by its own hand at a place that is named (`belljar-failpoint`), or at any moment by a `kill -9` from outside. Then it is
-//! started again, its client says again what it had no answer to, and one checker looks at everything: what the node says, what
-//! lies in its state, what the orchestrator has heard, what still runs.
+//! The node kills itself at a named fail point (`belljar-failpoint`), or is killed at any moment by `kill -9` from
+//! outside. Then it is started again, its client repeats each request that got no response, and one checker examines
+//! everything: the node's responses, its state directory, the callbacks that the orchestrator received, and the running
+//! processes.
 
 mod applies;
 mod approvals;
@@ -21,13 +22,14 @@ mod witness;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Somebody dies so often at each place.
+/// Number of kills at each place.
 const TIMES: usize = 20;
 
-/// Nodes at a time. They wait more than they work.
+/// Number of nodes at a time. They wait more than they work.
 const AT_ONCE: usize = 3;
 
-/// Places before and after writes, and others; only one of them for whoever looks into that.
+/// Returns the places before and after writes, and others; only one of them if a variable selects it for an
+/// investigation.
 fn places(writes: &[&str], others: &[&str]) -> Vec<String> {
     let writes = writes.iter().flat_map(|write| [format!("{write}.before"), format!("{write}.after")]);
     let places = writes.chain(others.iter().map(|&other| other.to_owned()));
@@ -35,7 +37,8 @@ fn places(writes: &[&str], others: &[&str]) -> Vec<String> {
     places.filter(|place| only.as_ref().is_none_or(|only| only == place)).collect()
 }
 
-/// Does something with each of them, several at a time, each of which has something of its own. The sum of what it comes to.
+/// Calls a function with each item, several at a time, each thread with state of its own. Returns the sum of the
+/// results.
 fn by_several<T: Sync, O>(
     all: &[T],
     own: impl Fn() -> O + Sync,
@@ -56,17 +59,18 @@ fn by_several<T: Sync, O>(
     sum.into_inner().unwrap()
 }
 
-/// Tells what a harness did, on a line of its own, which `scripts/test` shows: whoever runs tests may be in the middle of one.
+/// Prints a result on a line of its own, which `scripts/test` shows. The test runner may have printed part of a line
+/// before.
 fn tell(what: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stdout(), format!("\nfaults: {what}\n").as_bytes());
 }
 
-/// Numbers that look like chance, and are the same again for the same seed.
+/// Pseudo-random numbers that are reproducible from the seed.
 struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, most: u64) -> u64 {
-        // Xorshift: good enough to spread kills.
+        // Xorshift: good enough to spread the kills.
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

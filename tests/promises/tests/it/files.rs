@@ -1,4 +1,4 @@
-//! Files of the host: none is read, none is changed, and no path leads out.
+//! Files of the host: none is read, none is changed, and no path leads out of the sandbox.
 
 mod across;
 mod changing;
@@ -12,7 +12,7 @@ pub(crate) use reading::read;
 
 use crate::judge::{Cases, every_case_holds};
 
-/// All of them.
+/// All cases of this group.
 pub(crate) const CASES: &[Cases] = &[
     reading::cases,
     changing::cases,

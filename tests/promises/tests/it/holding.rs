@@ -1,4 +1,4 @@
-//! A sandbox that holds on to something while others look for it.
+//! A sandbox that holds resources while other processes look for them.
 
 use crate::scene::Scene;
 use crate::way::{PROBE, Way};
@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// One that is not gone so long after its input has ended is ended.
+/// Grace period after the end of its input. A process that is still there is killed.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
 
 /// A probe that has made its attempts and keeps what they opened.
@@ -16,25 +16,25 @@ pub(crate) struct Holding(Child);
 // === impl Holding ===
 
 impl Holding {
-    /// In a sandbox, one way.
+    /// Starts one in a sandbox.
     pub(crate) fn inside(scene: &Scene<'_>, way: Way, attempt: &Attempt) -> Self {
         scene.world.write("lent/held.json", serde_json::to_string(&[attempt]).unwrap());
         Self::start(way.command(scene, &[PROBE, "hold", "/lent/held.json"]))
     }
 
-    /// On the host, by whoever starts the sandboxes.
+    /// Starts one on the host, as the user who starts the sandboxes.
     pub(crate) fn outside(scene: &Scene<'_>, attempt: &Attempt) -> Self {
         let file = scene.world.write("outside/held.json", serde_json::to_string(&[attempt]).unwrap());
         let probe = scene.world.path().join("lent/belljar-probe");
         Self::start(scene.leaking(&probe, &["hold", file.to_str().unwrap()]))
     }
 
-    /// The process that was started on the host: belljar, or the probe itself.
+    /// Returns the id of the process that was started on the host: belljar, or the probe itself.
     pub(crate) fn pid(&self) -> u32 {
         self.0.id()
     }
 
-    /// Returns once everything is held.
+    /// Starts the command, and returns once everything is held.
     fn start(mut command: Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -49,7 +49,7 @@ impl Holding {
 impl Drop for Holding {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // If somebody inside holds the other end of its input, it waits for ever.
+        // If a process inside holds the other end of its input, it would wait forever.
         let deadline = Instant::now() + GONE_WITHIN;
         while self.0.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));

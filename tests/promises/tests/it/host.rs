@@ -1,4 +1,4 @@
-//! What is seen on the host: processes, mounts, files, messages.
+//! Observations on the host: processes, mounts, files, messages.
 
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -20,13 +20,13 @@ const LOOKED_AT: [&str; 12] = [
     "/home",
 ];
 
-/// Where a mark of something inside is seen on the host.
+/// Returns the places on the host where a mark from inside is visible.
 pub(crate) fn traces_of(mark: &str) -> Vec<String> {
     let mut traces = Vec::new();
     for directory in LOOKED_AT {
         let listed = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
         let names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        // The secrets that the scene itself has planted carry it, too.
+        // The secrets that the scene itself has planted contain the mark, too.
         let made = names.filter(|name| name.contains(mark) && *name != format!("belljar-{mark}"));
         traces.extend(made.map(|name| format!("{directory}/{name} on the host")));
     }
@@ -38,7 +38,8 @@ pub(crate) fn traces_of(mark: &str) -> Vec<String> {
     traces
 }
 
-/// The processes among whose arguments there is a text. One that no other process has makes them ours.
+/// Returns the processes with this text among their arguments. The text is unique, so these are the test's own
+/// processes.
 pub(crate) fn processes(mark: &str) -> Vec<Pid> {
     let listed = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let pids = listed.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
@@ -52,26 +53,28 @@ fn processes_among(pids: impl IntoIterator<Item = Pid>, mark: &str) -> impl Iter
     })
 }
 
-/// The process that a process has started, if it is one, held so that its number can't come to mean another.
+/// Returns a pidfd of the process that a process has started, if it has one. The pidfd protects against reuse of the
+/// number.
 pub(crate) fn child_of(parent: u32) -> Option<OwnedFd> {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
     let child = Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)?;
     pidfd_open(child, PidfdFlags::empty()).ok()
 }
 
-/// Whether there is any, also if each is gone soon and another one comes.
+/// Returns true if there is such a process. Looks several times, because each process may soon be replaced by another
+/// one.
 pub(crate) fn is_anybody_there(mark: &str) -> bool {
     const LOOKS: usize = 6;
     (0..LOOKS).any(|_| !processes(mark).is_empty())
 }
 
-/// The arguments of those processes.
+/// Returns the arguments of these processes.
 pub(crate) fn names_of(pids: &[Pid]) -> Vec<String> {
     let line = |pid: &Pid| fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
     pids.iter().map(|pid| String::from_utf8_lossy(&line(pid)).replace('\0', " ")).collect()
 }
 
-/// Ends every process that carries the mark of a control, also one that is always another.
+/// Kills every process with a control's mark, even if processes keep replacing each other.
 pub(crate) fn end_all(mark: &str) {
     const LOOKS: usize = 4;
     let mut quiet = 0;
@@ -82,10 +85,10 @@ pub(crate) fn end_all(mark: &str) {
     }
 }
 
-/// Ends that very process, not one that got its number since.
+/// Kills this process, and no other that got its number since.
 fn end(pid: Pid, mark: &str) {
     let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    // Whoever is held has the mark if the number still means somebody who has.
+    // The pidfd is the right process if the number still belongs to a process with the mark.
     if processes_among([pid], mark).next().is_some() {
         let _ = pidfd_send_signal(held, Signal::KILL);
     }

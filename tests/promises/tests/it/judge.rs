@@ -1,4 +1,4 @@
-//! What a case proves: the verdict, made outside of the sandbox.
+//! The verdict on a case, made outside of the sandbox.
 
 use crate::case::{Case, Control, Inside, Outside};
 use crate::containers::exempt::is_exempt;
@@ -11,7 +11,7 @@ use belljar_testkit::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Some cases of a group, for the paths of one place.
+/// Returns some cases of a group, for the paths of one place.
 pub(crate) type Cases = fn(&Scene<'_>, &Place) -> Vec<Case>;
 
 /// The controls of one group's cases, made once for all ways.
@@ -19,26 +19,27 @@ struct Controls {
     batches: Vec<(Control, Option<Batch>, BTreeMap<String, usize>)>,
 }
 
-/// What a group's cases came to inside, one way.
+/// The results of a group's cases inside, for one way.
 struct Inner<'b> {
     way: Way,
     batch: &'b Batch,
     arrived: BTreeMap<String, usize>,
 }
 
-/// Somebody who holds something while the attempts of a group are made, outside for the controls and inside for the rest.
+/// Processes that hold resources while the attempts of a group are made, outside for the controls and inside for the
+/// rest.
 #[derive(Clone, Copy)]
 pub(crate) struct Beside {
     pub(crate) outside: fn(&Scene<'_>) -> Option<Holding>,
     pub(crate) inside: fn(&Scene<'_>) -> Option<Holding>,
 }
 
-/// Makes every attempt of a group on every way into a sandbox and where it must succeed, as everybody, and judges.
+/// Makes every attempt of a group on every way into a sandbox and where it must succeed, as every user, and judges.
 pub(crate) fn every_case_holds(group: &str, cases: &[Cases]) {
     every_case_holds_beside(group, cases, Beside::NOBODY);
 }
 
-/// The same, with somebody beside.
+/// Like [`every_case_holds`], with a process beside the attempts.
 pub(crate) fn every_case_holds_beside(group: &str, cases: &[Cases], beside: Beside) {
     let tally = Tally::new(group);
     World::as_everyone(crate::belljar::belljar(), |world| {
@@ -85,7 +86,7 @@ fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[Cases], (controls, tally)
     }
 }
 
-/// All cases of a group; no two have one name.
+/// Returns all cases of a group, and checks that their names are unique.
 fn all(groups: &[Cases], scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     let mut cases: Vec<Case> = groups.iter().flat_map(|cases| cases(scene, place)).collect();
     if scene.engine.is_some() {
@@ -126,7 +127,7 @@ fn judge(
         Inside::Works => Verdict::Blocked(format!("step {}: {told}", answer.step)),
         _ => Verdict::Invalid(format!("it fails otherwise than it should, at step {}: {told}", answer.step)),
     };
-    // What got through needs no control; what did not, proves nothing without one.
+    // An attempt that got through needs no control; a refused one proves nothing without one.
     match (verdict, controls.why_invalid(case)) {
         (Verdict::Held | Verdict::Blocked(_), Some(why)) => match (&why, case.needs) {
             (Why::NotRoot, _) => Verdict::NotShown("its control needs root".to_owned()),
@@ -137,7 +138,7 @@ fn judge(
     }
 }
 
-/// What nobody inside may change, as it is now.
+/// Returns the current state of everything that a sandbox may not change.
 fn untouchable(scene: &Scene<'_>, way: Way) -> Vec<(PathBuf, String)> {
     let mut picture = crate::scene::CHANGES
         .iter()
@@ -152,7 +153,7 @@ fn untouchable(scene: &Scene<'_>, way: Way) -> Vec<(PathBuf, String)> {
     picture
 }
 
-/// What of a batch is seen on the host and must not be.
+/// Returns the effects of a batch that the host sees and that must not exist.
 fn seen_by_the_host(scene: &mut Scene<'_>, inner: &Inner<'_>, before: &[(PathBuf, String)]) -> Vec<String> {
     let mut seen: Vec<String> = inner.arrived.keys().map(|name| format!("{name} was reached")).collect();
     let after = untouchable(scene, inner.way);
@@ -178,7 +179,7 @@ impl Beside {
     pub(crate) const NOBODY: Self = Self { outside: |_| None, inside: |_| None };
 }
 
-/// Why a control proves nothing.
+/// The reason why a control proves nothing.
 enum Why {
     NotRoot,
     Failed(String),
@@ -203,7 +204,7 @@ impl Controls {
         Self { batches }
     }
 
-    /// Why a case's control proves nothing; nothing if it does prove that the attempt gets through.
+    /// Returns the reason why a case's control proves nothing; `None` if it proves that the attempt gets through.
     fn why_invalid(&self, case: &Case) -> Option<Why> {
         if case.control == Control::None {
             return Some(Why::Failed("nobody makes it".to_owned()));

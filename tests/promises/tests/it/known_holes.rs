@@ -1,18 +1,18 @@
-//! Holes that are known and not yet mended, and what should work and doesn't. A case that is listed here and is as it
-//! should be again fails the suite, too.
+//! Known holes that aren't fixed yet, and features that should work and don't. A listed case that behaves correctly
+//! again fails the suite, too.
 
-/// One of them.
+/// A known hole.
 pub(crate) struct Hole {
     /// The case's name.
     pub(crate) case: &'static str,
-    /// What gets through or doesn't, and why.
+    /// Description of the escape or the blocked feature, and the reason.
     pub(crate) why: &'static str,
 }
 
-/// Those of native sandboxes.
+/// Known holes of native sandboxes.
 pub(crate) const KNOWN_HOLES: &[Hole] = &[MESSAGE_QUEUES, COMMAND_LINE];
 
-/// Those of containers.
+/// Known holes of containers.
 pub(crate) const KNOWN_HOLES_OF_CONTAINERS: &[Hole] = &[MESSAGE_QUEUES, COMMAND_LINE, MOUNTED_FROM];
 
 const MOUNTED_FROM: Hole = Hole {

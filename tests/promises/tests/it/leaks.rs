@@ -1,4 +1,4 @@
-//! Leaks: no secret of the host's, and nothing that tells which host it is, can be read inside.
+//! Leaks: no secret of the host, and nothing that identifies the host, can be read inside.
 
 pub(crate) mod identity;
 pub(crate) mod secrets;
@@ -7,15 +7,15 @@ use crate::scene::Scene;
 use crate::way::{PROBE, Way};
 use std::path::Path;
 
-/// Where a sandbox has anything that is not the host's programs.
+/// Directories of a sandbox with content other than the host's programs.
 const ROOTS: [&str; 9] = ["/proc", "/etc", "/run", "/tmp", "/home", "/workspace", "/job", "/dev", "/sys"];
 
-/// Everything that can be read inside, in one text.
+/// Returns everything that can be read inside, in one text.
 fn dump_inside(scene: &Scene<'_>, way: Way) -> String {
     way.run(scene, &[&[PROBE, "dump"], &ROOTS[..]].concat())
 }
 
-/// The same of some directories of the host, by whoever starts the sandbox.
+/// Returns everything that can be read in some directories of the host, as the user who starts the sandbox.
 fn dump_outside(scene: &Scene<'_>, roots: &[String]) -> String {
     let probe = scene.path("lent/belljar-probe");
     let roots: Vec<&str> = roots.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Lifetime: what is in a sandbox ends with it, ends in time, and ends nobody outside.
+//! Lifetime: the processes of a sandbox end with it and in time, and none outside is affected.
 
 mod first;
 mod others;
@@ -7,7 +7,7 @@ pub(crate) mod timeouts;
 
 use crate::judge::{Cases, every_case_holds};
 
-/// All of them.
+/// All cases of this group.
 pub(crate) const CASES: &[Cases] = &[others::cases];
 
 #[test]

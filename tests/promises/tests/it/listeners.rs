@@ -1,4 +1,4 @@
-//! Who on the host waits to be reached, and how often each was.
+//! Listeners on the host, and the number of times that each was reached.
 
 use belljar_testkit::world::World;
 use std::cell::RefCell;
@@ -16,11 +16,11 @@ pub(crate) struct Listeners {
     udp: BTreeMap<String, (SocketAddr, UdpSocket)>,
     local: RefCell<Vec<(String, UnixListener)>>,
     datagrams: BTreeMap<String, UnixDatagram>,
-    /// Ports that somebody else has, or that this user may not have.
+    /// Ports that are in use, or that this user may not bind.
     pub(crate) taken: Vec<u16>,
 }
 
-/// Ports by which services are known: a sandbox that lets one of them pass has a rule for it.
+/// Ports of well-known services: a sandbox that lets one of them pass has a rule for it.
 const PORTS: [u16; 11] = [22, 53, 80, 443, 853, 2375, 5353, 5355, 5432, 6443, 8080];
 
 // === impl Listeners ===
@@ -83,7 +83,7 @@ impl Listeners {
         }
     }
 
-    /// Listens at a path, for everybody to connect to.
+    /// Listens at a path that every user may connect to.
     fn listen_locally(&self, path: &Path, name: &str) {
         let listener = UnixListener::bind(path).unwrap();
         fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
@@ -95,17 +95,17 @@ impl Listeners {
         self.local.borrow_mut().push((name.to_owned(), listener));
     }
 
-    /// Where TCP is listened to, by name.
+    /// Returns the TCP listeners' addresses, by name.
     pub(crate) fn tcp(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
         self.tcp.iter().map(|(name, (address, _))| (name.as_str(), *address))
     }
 
-    /// Where UDP is listened to, by name.
+    /// Returns the UDP listeners' addresses, by name.
     pub(crate) fn udp(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
         self.udp.iter().map(|(name, (address, _))| (name.as_str(), *address))
     }
 
-    /// How often each was reached since the last time; whoever was not is not named.
+    /// Returns how often each was reached since the last call; those that weren't reached are left out.
     pub(crate) fn arrivals(&self) -> BTreeMap<String, usize> {
         let mut arrived = BTreeMap::new();
         let mut count = |name: String, times: usize| {
@@ -131,15 +131,15 @@ impl Listeners {
     }
 }
 
-/// An address of the host's loopback that nobody else listens at.
+/// Returns a loopback address of the host that no other process listens at.
 fn loopback_address(mark: &str) -> IpAddr {
     let digits: Vec<u8> = mark.bytes().filter(u8::is_ascii_digit).collect();
     let number = |at: usize| digits.get(at).copied().unwrap_or(b'7') - b'0' + 1;
     Ipv4Addr::new(127, 100 + number(0) * number(1), number(2) * number(3), number(4) * number(5)).into()
 }
 
-/// The addresses of the host that others reach it by, if it has any. Nothing is sent: connecting a datagram socket
-/// only asks which way it would go.
+/// Returns the host's outward addresses, if it has any. Nothing is sent: connecting a datagram socket only looks up the
+/// route.
 fn outward_addresses() -> Vec<(&'static str, IpAddr)> {
     let ways = [
         ("outward", "0.0.0.0:0", SocketAddr::new(Ipv4Addr::new(198, 51, 100, 1).into(), 9)),

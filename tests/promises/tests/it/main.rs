@@ -1,9 +1,9 @@
-//! The containment suite: each row of what a sandbox must withstand, attempted inside and, as a control, where nothing
+//! The containment suite: each row that a sandbox must withstand, attempted inside and, as a control, where nothing
 //! forbids it.
 //!
-//! A case is data. The probe makes the attempt and says what the kernel answered; whether the wall held is decided out
-//! here, by what the host sees: listeners that nobody reached, a canary that didn't come out, files that are as they
-//! were. A case whose control fails proves nothing, and fails the suite as an escape does.
+//! A case is data. The probe makes the attempt and reports the kernel's answer. The verdict is made out here, by what
+//! the host sees: listeners that weren't reached, a canary that didn't leak, files that are unchanged. A case whose
+//! control fails proves nothing, and fails the suite as an escape does.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 

@@ -1,4 +1,4 @@
-//! FS8 and LK3: two sandboxes on one host find nothing of each other, neither at the same time nor one after the other.
+//! FS8 and LK3: two sandboxes on one host find no traces of each other, neither at the same time nor one after the other.
 
 use crate::case::{Case, HERE, Inside, Outside, Script, args, local, local_length, room};
 use crate::holding::Holding;
@@ -18,13 +18,13 @@ fn a_sandbox_finds_nothing_of_the_one_before() {
     every_case_holds_beside("successors", &[afterwards], PREDECESSOR);
 }
 
-/// Somebody who has left the canary everywhere and is still there.
+/// A process that has left the canary everywhere and still runs.
 pub(crate) const NEIGHBOUR: Beside = Beside {
     outside: |scene| Some(Holding::outside(scene, &plant(scene, &scene.outside()))),
     inside: |scene| Some(Holding::inside(scene, Way::Copy, &plant(scene, &Place::inside()))),
 };
 
-/// Somebody who has left it and is gone.
+/// A process that has left it and is gone.
 pub(crate) const PREDECESSOR: Beside = Beside {
     outside: |scene| {
         drop(Holding::outside(scene, &plant(scene, &scene.outside())));
@@ -39,7 +39,7 @@ pub(crate) const PREDECESSOR: Beside = Beside {
 /// Directories that every sandbox may write.
 const WRITABLE: [&str; 4] = ["/tmp", "/dev/shm", "/home/agent", "/workspace"];
 
-/// Leaves the canary wherever that is allowed.
+/// Returns an attempt that leaves the canary wherever that is permitted.
 fn plant(scene: &Scene<'_>, place: &Place) -> Attempt {
     let mut s = Script::default();
     for directory in WRITABLE {
@@ -59,7 +59,7 @@ fn plant(scene: &Scene<'_>, place: &Place) -> Attempt {
     Attempt { case: "plant".to_owned(), steps: s.into_steps() }
 }
 
-/// A key for shared memory that nobody else uses.
+/// Returns a key for shared memory that is unique on the host.
 fn key(scene: &Scene<'_>) -> u32 {
     u32::from_str_radix(&scene.mark[4..11], 16).unwrap()
 }
@@ -78,7 +78,7 @@ pub(crate) fn afterwards(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     look("LK3", scene, place)
 }
 
-/// Looks for all of it. What the control finds it removes, where nothing else would.
+/// Returns cases that look for all of it. The control removes what it finds if nothing else would.
 fn look(row: &'static str, scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     let mut cases: Vec<Case> = WRITABLE
         .map(|directory| {

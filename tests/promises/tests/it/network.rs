@@ -1,4 +1,4 @@
-//! The network: nothing of the host is reached, and nobody on the host is seen to be.
+//! The network: a sandbox reaches no listener of the host, and no process on the host reaches into it.
 
 mod families;
 mod hatch;
@@ -15,7 +15,7 @@ use crate::tally::Tally;
 use crate::twins;
 use belljar_testkit::world::World;
 
-/// All of them.
+/// All cases of this group.
 pub(crate) const CASES: &[Cases] = &[ip::cases, names::cases, local::cases, families::cases, proxies::cases];
 
 #[test]
@@ -23,7 +23,7 @@ fn nobody_outside_is_reached_by_any_address_name_or_socket() {
     every_case_holds("network", CASES);
 }
 
-/// With the hatch to the web open, for a host that isn't there: all the same, and the hatch stays what it is.
+/// An open hatch to the web, with one allowed host that doesn't exist, opens no other path, and can't be changed.
 #[test]
 fn nobody_outside_is_reached_past_a_hatch_to_the_web() {
     let tally = Tally::new("network with a hatch");

@@ -1,5 +1,5 @@
-//! The system call policy, entry by entry: what it refuses is attempted, what it allows on conditions is attempted on
-//! both sides, and what it allows is used by something.
+//! The system call policy, entry by entry: refused calls are attempted, conditional calls are attempted on both sides of the
+//! condition, and allowed calls are used by a case.
 
 use crate::case::Case;
 use crate::judge::Cases;
@@ -11,13 +11,13 @@ use belljar_confine::seccomp::program::{ARCHITECTURE, Answer, Call, Program};
 use belljar_testkit::world::World;
 use std::collections::BTreeSet;
 
-/// Calls that are allowed and that no case or twin makes with success. The list may only become shorter.
+/// Allowed calls that no case or twin makes with success. The list may only become shorter.
 const USED_BY_NOTHING: &[&str] = &[];
 
-/// Refused or conditional calls of which only what is refused can be shown.
+/// Refused or conditional calls of which only the refused side can be shown.
 const ONLY_REFUSED: &[&str] = &[];
 
-/// Calls of the guard that PID 1 refuses only when many threads make them, so that no case alone shows it:
+/// Calls of the guard that PID 1 refuses only when many threads make them, so that no single case shows it.
 /// `resources/tables.rs` does.
 const REFUSED_TO_MANY: &[&str] = &["poll", "ppoll", "pselect6", "select"];
 
@@ -27,7 +27,7 @@ const GROUPS: [&[Cases]; 6] =
 
 type Tried = Vec<(u32, [u64; 6])>;
 
-/// What the cases do, by what they expect of it.
+/// The calls that the cases make, by their expected result.
 struct Attempts {
     /// Calls that must fail inside.
     denied: Tried,
@@ -43,7 +43,7 @@ fn every_entry_of_the_policy_is_attempted_on_both_sides() {
     let mut missing = Vec::new();
     for audience in [Audience::Everyone, Audience::Runner] {
         for rule in rules(audience) {
-            // A job's steps are behind a fence that has this one call refused again.
+            // A job's steps have a further filter, which refuses this call again.
             let is_the_runners_own = audience == Audience::Runner && rule.name == "openat2";
             if !is_the_runners_own {
                 missing.extend(attempts.missing_for(&rule, "policy"));
@@ -112,7 +112,7 @@ impl Attempts {
         Self { denied, used }
     }
 
-    /// What nothing shows about a rule.
+    /// Returns the sides of a rule that no case shows.
     fn missing_for(&self, rule: &Rule, which: &str) -> Vec<String> {
         let denied = |holds: &dyn Fn(&[u64; 6]) -> bool| has(&self.denied, rule.number, holds);
         let used = |holds: &dyn Fn(&[u64; 6]) -> bool| has(&self.used, rule.number, holds);
@@ -129,7 +129,7 @@ impl Attempts {
             Verdict::AllowIf { any_of, otherwise } => {
                 let mut missing = Vec::new();
                 let is_allowed = |arguments: &[u64; 6]| any_of.iter().any(|group| holds(group, arguments));
-                // Errno 0: it succeeds without effect.
+                // Errno 0: the call succeeds without effect.
                 let is_shown = match otherwise {
                     0 => used(&|arguments| !is_allowed(arguments)),
                     _ => denied(&|arguments| !is_allowed(arguments)),
@@ -137,7 +137,7 @@ impl Attempts {
                 if !is_shown {
                     missing.push(named("no case tries what it refuses"));
                 }
-                // The guard lets everything pass that the policy then decides.
+                // The guard allows everything that the policy then decides.
                 let groups =
                     any_of.iter().filter(|_| which == "policy" && !ONLY_REFUSED.contains(&rule.name));
                 for group in groups.filter(|group| !used(&|arguments| holds(group, arguments))) {
@@ -153,7 +153,7 @@ fn has(tried: &Tried, number: u32, holds: &dyn Fn(&[u64; 6]) -> bool) -> bool {
     tried.iter().any(|(tried, arguments)| *tried == number && holds(arguments))
 }
 
-/// Whether all conditions of a group hold, worked out by the filter's own interpreter.
+/// Returns true if all conditions of a group hold, according to the filter's own interpreter.
 fn holds(group: &'static [Condition], arguments: &[u64; 6]) -> bool {
     let groups: &'static [&'static [Condition]] = Box::leak(Box::new([group]));
     let rule =

@@ -1,4 +1,4 @@
-//! The posture of every process and thread, exactly: what is there beyond what is written here is a defect.
+//! The exact posture of every process and thread: any property beyond those listed here is a defect.
 
 pub(crate) mod init;
 mod places;
@@ -20,7 +20,8 @@ fn every_thread_has_exactly_the_posture_that_is_written_down() {
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
         for way in Way::ALL {
-            // Without this wall PID 1 is root to itself, and the runner refuses to do jobs as root: there is no posture to see.
+            // Without this wall PID 1 is root in its namespace, and the runner refuses to do jobs as root: there is no
+            // posture to compare.
             if *way == Way::Job && is_left_out("inside_user") {
                 continue;
             }
@@ -30,12 +31,12 @@ fn every_thread_has_exactly_the_posture_that_is_written_down() {
     tally.close();
 }
 
-/// Whether sandboxes are to be made without this wall, as the test of removals asks for.
+/// Returns true if sandboxes are to be made without this wall, as the test of removals requests.
 fn is_left_out(wall: &str) -> bool {
     std::env::var("BELLJAR_REMOVED_WALLS").is_ok_and(|names| names.split(',').any(|name| name == wall))
 }
 
-/// What was found in a sandbox is what must be.
+/// Compares the posture in a sandbox with the required one.
 pub(crate) fn judge(scene: &Scene<'_>, way: Way, compare: fn(&Value, Way) -> Compared, tally: &Tally) {
     let told: Value = serde_json::from_str(&way.run(scene, &[PROBE, "posture"])).unwrap();
     let place = format!("{way:?} {:?}", scene.world.user());
@@ -48,7 +49,7 @@ pub(crate) fn judge(scene: &Scene<'_>, way: Way, compare: fn(&Value, Way) -> Com
     }
 }
 
-/// The control: whoever is not in a sandbox has another posture, and the probe tells so.
+/// The control: a process outside of a sandbox has another posture, and the probe reports it.
 #[test]
 fn outside_the_posture_is_another_one() {
     World::as_everyone(belljar(), |world| {
@@ -91,7 +92,7 @@ fn outside_the_posture_is_another_one() {
 
 pub(crate) type Compared = Vec<(String, Value, Value)>;
 
-/// What was found beside what must be: threads before and after there are more of them, then the process.
+/// Returns the found and the required values: threads before and after there are more of them, then the process.
 pub(crate) fn compare(told: &Value, way: Way) -> Compared {
     let mut compared = Vec::new();
     for (which, count) in [("threads", 1), ("more_threads", 4)] {
@@ -99,7 +100,7 @@ pub(crate) fn compare(told: &Value, way: Way) -> Compared {
         compared.push((format!("{which}, how many"), json!(threads.len()), json!(count)));
         for thread in threads {
             compare_fields(&mut compared, which, thread, &fields_of_thread(way));
-            // The Rust runtime of the probe ignores SIGPIPE itself.
+            // The probe's Rust runtime ignores SIGPIPE itself.
             compared.push((
                 format!("{which}: SigIgn"),
                 ignored_signals(thread, way),
@@ -130,7 +131,7 @@ pub(crate) fn compare(told: &Value, way: Way) -> Compared {
     compared
 }
 
-/// What is open: a pipe to the host or nothing is harmless, anything else is told as it is.
+/// Returns the open descriptors. A pipe to the host or `/dev/null` is harmless; anything else is shown as it is.
 fn descriptors(open: &Value) -> Value {
     let mut descriptors = open.clone();
     for target in descriptors.as_object_mut().unwrap().values_mut() {
@@ -141,8 +142,8 @@ fn descriptors(open: &Value) -> Value {
     descriptors
 }
 
-/// The signals that are ignored. Those that the C library keeps for itself it ignores in a step, which the runner has
-/// started through it.
+/// Returns the ignored signals. A step ignores those that the C library reserves, because the runner started it through that
+/// library.
 fn ignored_signals(status: &Value, way: Way) -> Value {
     const OF_THE_C_LIBRARY: u64 = (1 << 31) | (1 << 32);
     let ignored = u64::from_str_radix(status["SigIgn"].as_str().unwrap_or_default(), 16).unwrap_or(u64::MAX);
@@ -155,10 +156,10 @@ fn compare_fields(compared: &mut Compared, of: &str, found: &Value, expected: &[
     }
 }
 
-/// What stands in the status of every thread.
+/// Returns the required status fields of every thread.
 fn fields_of_thread(way: Way) -> Vec<(&'static str, Value)> {
     let nothing = json!("0".repeat(16));
-    // A step is behind the runner's fence, too: its calls that name the runner, and openat2.
+    // A step also has the runner's filters: for calls that name the runner, and for openat2.
     let filters = if way == Way::Job { "4" } else { "2" };
     vec![
         ("CapInh", nothing.clone()),
@@ -215,7 +216,7 @@ fn fields_of_process(way: Way) -> Vec<(&'static str, Value)> {
         ("dumpable", json!(1)),
         ("personality", json!(0)),
         ("scheduler", json!(0)),
-        // The kernel counts from 40 down.
+        // The kernel stores the value as 20 minus niceness; the raw call returns that.
         ("nice", json!(20)),
         ("directory", json!("/workspace")),
         ("devices", json!(DEVICES)),
@@ -224,26 +225,26 @@ fn fields_of_process(way: Way) -> Vec<(&'static str, Value)> {
         ("counters", json!([])),
         ("host_name", json!("belljar")),
         ("has_session", json!(true)),
-        // A root that was left lies on top of one's own for a while, and above the root is what lies on top.
+        // A previous root is mounted over the new one for a while, and `..` of the root leads to the topmost mount.
         ("root_is_on_top", json!(true)),
-        // Where something is bound whose path is nobody's business inside, there is no list.
+        // The list is hidden if a bind mount has a host path that must stay private.
         ("mounts_are_listed", json!(!matches!(way, Way::Direct | Way::Job | Way::Session))),
         ("mounts_follow_others", json!(false)),
         ("domains_left", json!(domains_left(way))),
     ]
 }
 
-/// Domains of Landlock that may still be entered, of the sixteen that there may be in each other.
+/// Returns the number of Landlock domains that can still be entered. The kernel nests at most sixteen.
 fn domains_left(way: Way) -> i64 {
     match (belljar_confine::landlock_abi(), way) {
         (0, _) => 0,
-        // A step is in one of its runner's, too.
+        // A step is also in a domain of its runner.
         (_, Way::Job) => 14,
         _ => 15,
     }
 }
 
-/// Whether each namespace is the host's.
+/// Returns for each namespace whether it is the host's.
 fn namespaces() -> BTreeMap<String, bool> {
     let others =
         ["cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "user", "uts"].map(|name| (name, false));
@@ -252,7 +253,7 @@ fn namespaces() -> BTreeMap<String, bool> {
     others.into_iter().chain(same).map(|(name, is_hosts)| (name.to_owned(), is_hosts)).collect()
 }
 
-/// The limits that a sandbox sets, as the kernel shows them; where the host's own are lower, those.
+/// Returns the limits that a sandbox sets, as the kernel shows them; where the host's own are lower, those.
 fn limits() -> BTreeMap<String, String> {
     let least = |resource: Resource, most: u64| getrlimit(resource).maximum.map_or(most, |own| own.min(most));
     [

@@ -1,5 +1,4 @@
-//! Privileges and the kernel: no right is gained, no namespace made or entered, and what the kernel offers beyond that
-//! is not even asked.
+//! Privileges and the kernel: no right is gained, no namespace is made or entered, and further kernel features can't be used.
 
 mod capabilities;
 mod entries;
@@ -10,7 +9,7 @@ mod proc_files;
 
 use crate::judge::{Cases, every_case_holds};
 
-/// All of them.
+/// All cases of this group.
 pub(crate) const CASES: &[Cases] = &[
     capabilities::cases,
     namespaces::cases,

@@ -1,7 +1,7 @@
-//! PG1: where a list names the programs that can be started, no other is, whoever asks and however.
+//! PG1: with an allowlist of programs, no other program can be started, by any process and in any way.
 //!
-//! What is tried is always the same program, `basename`, which prints a mark; the control is the same attempt in a sandbox
-//! without a list. What is listed are a shell and what the attempt itself takes.
+//! Each attempt starts the same program, `basename`, which prints a mark. The control is the same attempt in a sandbox
+//! without an allowlist. The allowlist has a shell and the programs that the attempt itself needs.
 
 mod attempts;
 
@@ -16,15 +16,15 @@ use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-/// What the program prints, from a path that it is given.
+/// Output of the program for the path that it gets.
 const MARK: &str = "mark-of-a-program-that-is-not-listed";
 
-/// How a sandbox is made; each builds it differently.
+/// The kind of sandbox; each is built differently.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Direct,
     Copy,
-    /// The runner starts it, which is on no list and runs all the same.
+    /// The runner starts the program. The runner is on no allowlist and runs anyway.
     Job,
     Session,
 }
@@ -54,7 +54,8 @@ fn no_program_is_started_that_is_not_on_the_list() {
     tally.close();
 }
 
-/// A copy of the program under an allowed name, and a script that it interprets, in the workspace and in what is lent.
+/// Puts a copy of the program under an allowed name, and a script that it interprets, into the workspace and the read-only
+/// mount.
 fn bring(scene: &Scene<'_>) {
     let program = fs::read("/usr/bin/basename").unwrap();
     for folder in ["given/programs", "programs-lent"] {
@@ -74,7 +75,7 @@ fn judge(scene: &Scene<'_>, kind: Kind, attempt: &Attempt) -> Verdict {
         return Verdict::Invalid(format!("it fails without a list, too: {control:?}"));
     }
     let ran = run(scene, kind, Some(&programs), &script);
-    // That the shell began shows that something was tried.
+    // The shell's first output shows that the attempt was made.
     match (ran.stdout.contains("begun"), ran.stdout.contains(MARK)) {
         (_, true) => Verdict::Escaped(format!("{ran:?}")),
         (true, false) => Verdict::Held,
@@ -82,7 +83,7 @@ fn judge(scene: &Scene<'_>, kind: Kind, attempt: &Attempt) -> Verdict {
     }
 }
 
-/// Runs a script in a sandbox, with or without a list of programs.
+/// Runs a script in a sandbox, with or without an allowlist of programs.
 fn run(scene: &Scene<'_>, kind: Kind, programs: Option<&str>, script: &str) -> Ran {
     let script = script.replace("MARK", MARK);
     let (given, lent) = (scene.path("given/programs"), format!("{}:/lent", scene.path("programs-lent")));
@@ -96,7 +97,7 @@ fn run(scene: &Scene<'_>, kind: Kind, programs: Option<&str>, script: &str) -> R
     match kind {
         Kind::Direct | Kind::Copy => scene.make(&["exec"], &options, &program),
         Kind::Job => {
-            // What fails has no output in its result.
+            // The result of a failed step has no output, so the script must succeed.
             let document = job(&json!([shell(&format!("{script}\n:"))]));
             scene.world.write("job.json", document.to_string());
             let mut ran = scene.make(&["run", "--json"], &[&options[..], &["job.json"]].concat(), &[]);

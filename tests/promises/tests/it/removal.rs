@@ -1,8 +1,7 @@
-//! Every wall is missed by somebody: with any one left out, which only a build for tests can, some case is not as it
-//! should be.
+//! A missing wall is always detected: with any one left out, which only a build for tests allows, a named case fails.
 //!
-//! This test runs the others of this very program, once for each wall. It counts that something was wrong only if
-//! something else held, so that a sandbox that could not be made proves nothing.
+//! This test runs the other tests of this program, once for each wall. A failure counts only if another case held, so that a
+//! sandbox that could not be made proves nothing.
 
 use crate::tally::{CASES, HELD, tell};
 use belljar_confine::group::Hierarchies;
@@ -33,16 +32,16 @@ const MEMORY: &str = "resources::memory::whoever_takes_too_much_memory_ends_the_
 const PROCESSOR: &str = "resources::processor::a_sandbox_gets_its_share_of_the_processors_and_no_more";
 const DISK: &str = "resources::disk::whoever_takes_too_much_disk_ends_the_sandbox";
 
-/// Runs at a time. They wait for each other's processors, and not for more.
+/// Number of runs at a time. They compete only for processors.
 const AT_ONCE: usize = 2;
 
-/// A run that takes longer has proved nothing.
+/// Time limit of a run. A longer one proves nothing.
 const LONGEST: Duration = Duration::from_secs(240);
 
-/// Further groups, and mounts that spread: what a wall takes away must be there.
+/// Starts the run with further groups and with mounts that propagate: the property that a wall removes must exist.
 const CARELESS: [&str; 7] = ["unshare", "--mount", "--propagation", "shared", "setpriv", "--groups", "1,2"];
 
-/// Walls that are limits, and how low they are: they show where the host's own are higher.
+/// Walls that are limits, with their values. A missing one is visible only if the host's own limit is higher.
 const LIMITS: [(Wall, Resource, u64); 8] = [
     (Wall::LimitCore, Resource::Core, 1),
     (Wall::LimitOpenFiles, Resource::Nofile, 65_536),
@@ -54,13 +53,13 @@ const LIMITS: [(Wall, Resource, u64); 8] = [
     (Wall::LimitNiceness, Resource::Nice, 0),
 ];
 
-/// What one run found.
+/// The findings of one run.
 #[derive(Debug, Default)]
 struct Found {
     held: usize,
-    /// What was not as it should be.
+    /// The cases that failed.
     wrong: BTreeSet<String>,
-    /// What it said, for people.
+    /// Output of the run, for people.
     output: String,
 }
 
@@ -74,7 +73,7 @@ fn every_wall_is_missed_by_somebody() {
         let names = names.join(", ");
         skip("every_wall_is_missed_by_somebody, in part", &format!("nothing would show without {names}"));
     }
-    // The control: with every wall there, nobody misses one.
+    // The control: with every wall in place, no case fails.
     let watchers: BTreeSet<&str> = shown.iter().map(|wall| watcher(*wall)).collect();
     let mut jobs: Vec<(Vec<Wall>, &str)> =
         watchers.into_iter().map(|watcher| (Vec::new(), watcher)).collect();
@@ -88,8 +87,7 @@ fn every_wall_is_missed_by_somebody() {
     assert!(complaints.is_empty(), "{complaints:#?}");
 }
 
-/// Who misses a wall, and by which case. Nobody else is run without it, so that nothing is tried that a missing wall would
-/// let do harm.
+/// Returns the test and the case that detect a missing wall. No other test runs without it, so that no attempt can do harm.
 fn missed_by(wall: Wall) -> (&'static str, &'static str) {
     match wall {
         Wall::PidNamespace => (POSTURE, "posture namespace pid is the host's"),
@@ -164,8 +162,8 @@ fn watcher(wall: Wall) -> &'static str {
     missed_by(wall).0
 }
 
-/// The wall behind which another one stands, whose absence alone nobody could notice: it is missed where both are
-/// missing, and its case still held with the first one missing.
+/// Returns a wall that hides the absence of this one. The case must fail with both missing, and hold with only the first one
+/// missing.
 fn behind(wall: Wall) -> Option<Wall> {
     match wall {
         Wall::LandlockScopes => Some(Wall::NetworkNamespace),
@@ -173,7 +171,7 @@ fn behind(wall: Wall) -> Option<Wall> {
     }
 }
 
-/// Whether this machine and this user have what the wall takes away.
+/// Returns true if this machine and this user have the property that the wall removes.
 fn may_show(wall: Wall) -> bool {
     let needs_root = matches!(wall, Wall::Groups | Wall::Propagation | Wall::SameInode | Wall::CpuLimit)
         || watcher(wall) == INIT;
@@ -186,16 +184,16 @@ fn may_show(wall: Wall) -> bool {
     is_lower && has_its_groups && (geteuid().is_root() || !needs_root)
 }
 
-/// Has whoever is started from here have the highest limits that may be had. Not every root may raise its own.
+/// Raises the limits for all child processes as high as possible. Not every root may raise its own limits.
 fn raise_limits() {
     for (_, resource, limit) in LIMITS {
-        // By so much that the controls of these cases have room.
+        // High enough for the controls of these cases.
         let higher = (limit * 4).max(limit + 10);
         let _ = setrlimit(resource, Rlimit { current: Some(higher), maximum: Some(higher) });
     }
 }
 
-/// Runs a test once for each set of walls that are to be missing.
+/// Runs a test once for each set of missing walls.
 fn run_all(jobs: Vec<(Vec<Wall>, &'static str)>) -> BTreeMap<(Vec<Wall>, &'static str), Found> {
     let jobs = Mutex::new(jobs);
     let found = Mutex::new(BTreeMap::new());
@@ -224,7 +222,7 @@ fn run(walls: &[Wall], watcher: &str) -> Found {
         }
         false => Command::new(own),
     };
-    // The canary would have no sandbox with a wall missing, and nobody else would get to notice.
+    // The canary would refuse a sandbox with a missing wall, and no test could detect the wall's absence.
     let canary = (!walls.is_empty()).then_some(Wall::Canary);
     let names: Vec<&str> = walls.iter().copied().chain(canary).map(Wall::as_str).collect();
     command
@@ -249,7 +247,7 @@ fn run(walls: &[Wall], watcher: &str) -> Found {
     found
 }
 
-/// What was not noticed, or was where there was nothing to notice. Tells what was.
+/// Returns the walls whose absence wasn't detected, and failures with every wall in place. Prints the detected ones.
 fn complaints(walls: &[Wall], found: &BTreeMap<(Vec<Wall>, &'static str), Found>) -> Vec<String> {
     let mut complaints = Vec::new();
     for ((missing, watcher), found) in found.iter().filter(|((missing, _), _)| missing.is_empty()) {
@@ -276,7 +274,7 @@ fn complaints(walls: &[Wall], found: &BTreeMap<(Vec<Wall>, &'static str), Found>
     complaints
 }
 
-/// A line about a wall: who misses it.
+/// Returns a line about a wall: the cases that detect its absence.
 fn told(wall: Wall, missed: &[&String]) -> String {
     const SHOWN: usize = 3;
     let (_, expected) = missed_by(wall);

@@ -1,4 +1,4 @@
-//! More than one's share: what is limited, is; limits are not raised; output is cut where it should be.
+//! Resource exhaustion: limits hold, limits can't be raised, and output is truncated at its limit.
 
 pub(crate) mod disk;
 mod limits;
@@ -11,7 +11,7 @@ mod write_back;
 
 use crate::judge::{Cases, every_case_holds};
 
-/// All of them.
+/// All cases of this group.
 pub(crate) const CASES: &[Cases] = &[limits::cases, write_back::cases, tables::cases, uncharged::cases];
 
 #[test]

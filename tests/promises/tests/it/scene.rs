@@ -1,6 +1,6 @@
-//! What lies on the host for the attempts of one test: secrets, listeners, a process, and folders to lend.
+//! The host's state for the attempts of one test: secrets, listeners, a process, and folders to mount.
 //!
-//! Every name and number is another one in each run, so that nothing can be prepared for it.
+//! Every name and number is different in each run, so that no code can be prepared for it.
 
 use crate::belljar::PROBE;
 use crate::listeners::Listeners;
@@ -13,42 +13,42 @@ use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The host, laid out.
+/// The prepared host.
 pub(crate) struct Scene<'w> {
     pub(crate) world: &'w World,
-    /// Whose containers the sandboxes are, if they are containers.
+    /// The engine that makes the sandboxes, if they are containers.
     pub(crate) engine: Option<&'w Docker>,
     /// The ways into a sandbox that are tried.
     pub(crate) ways: &'static [Way],
-    /// In every name that an attempt makes: where it turns up on the host, something got through.
+    /// A mark in every name that an attempt creates: if it turns up on the host, the attempt got through.
     pub(crate) mark: String,
-    /// In every file of the host that nobody inside may read: 32 random bytes, in hexadecimal digits.
+    /// The content of every file of the host that a sandbox must not read: 32 random bytes in hexadecimal digits.
     pub(crate) canary: String,
-    /// The files with the canary in them.
+    /// The files that contain the canary.
     pub(crate) secrets: Vec<PathBuf>,
     pub(crate) listeners: Listeners,
-    /// Variables that belljar is started with, beside those of the world.
+    /// Environment variables for belljar, in addition to those of the world.
     pub(crate) environment: Vec<(String, String)>,
     victim: Child,
 }
 
-/// Directories of the host, outside of the world, in which a secret is planted where that is allowed.
+/// Directories of the host, outside of the world, in which a secret is planted where that is permitted.
 const PLANTED_IN: [&str; 4] = ["/var/tmp", "/dev/shm", "/run", "/root"];
 
-/// The operations on a file that is not to be changed, each with a file of its own.
+/// The operations on a file that must not change, each with a file of its own.
 pub(crate) const CHANGES: [&str; 16] = [
     "append", "write", "truncate", "cut", "unlink", "rename", "replace", "chmod", "chown", "xattr", "times",
     "create", "mkdir", "symlink", "mknod", "link",
 ];
 
-/// The names of programs that lend rights: a user's, a group's.
+/// Names of set-id programs: one for a user, one for a group.
 const SET_ID: [&str; 2] = ["set-uid", "set-gid"];
 
-/// The user inside of a container that may be anybody.
+/// The user inside of a container. Any user is possible.
 const OF_CONTAINERS: u32 = 1000;
 
 const ROOT: u32 = 0;
-/// A user that owns nothing, on every system.
+/// A user that exists on every system and owns no files.
 const DAEMON: u32 = 1;
 
 // === impl Scene ===
@@ -58,7 +58,7 @@ impl<'w> Scene<'w> {
         Self::lay_for(world, None, Way::ALL)
     }
 
-    /// The same, with sandboxes that have a hatch to the web.
+    /// Prepares a host for sandboxes with a hatch to the web.
     pub(crate) fn lay_for_web(world: &'w World) -> Self {
         let scene = Self::lay_for(world, None, &[Way::Web]);
         scene.world.write("egress.yaml", "rules: [{host: allowed.example}]\n");
@@ -68,7 +68,7 @@ impl<'w> Scene<'w> {
         scene
     }
 
-    /// The same, with sandboxes that are containers.
+    /// Prepares a host for sandboxes that are containers.
     pub(crate) fn lay_for_containers(world: &'w World, engine: &'w Docker, ways: &'static [Way]) -> Self {
         let scene = Self::lay_for(world, Some(engine), ways);
         scene.give_away(Way::Direct.folder().unwrap());
@@ -98,19 +98,19 @@ impl<'w> Scene<'w> {
         scene
     }
 
-    /// A path of the world, as text.
+    /// Returns a path of the world, as text.
     pub(crate) fn path(&self, below: &str) -> String {
         self.world.path().join(below).display().to_string()
     }
 
-    /// The options that say which backend makes a sandbox.
+    /// Returns the options that select the backend of a sandbox.
     pub(crate) fn backend(&self) -> Vec<String> {
         let Some(engine) = self.engine else { return Vec::new() };
         let socket = engine.socket().display().to_string();
         ["--backend", "docker", "--image", IMAGE, "--docker-socket", &socket].map(str::to_owned).into()
     }
 
-    /// The command of belljar that makes a sandbox, with these options of it.
+    /// Returns the belljar command that makes a sandbox with these options.
     pub(crate) fn making(&self, command: &[&str], options: &[&str], program: &[&str]) -> Command {
         let backend = self.backend();
         let backend: Vec<&str> = backend.iter().map(String::as_str).collect();
@@ -118,28 +118,28 @@ impl<'w> Scene<'w> {
         self.world.command(&[command, &backend, options, &program].concat())
     }
 
-    /// Runs it to its end.
+    /// Runs that command and waits for its end.
     pub(crate) fn make(&self, command: &[&str], options: &[&str], program: &[&str]) -> Ran {
         Ran::from(self.making(command, options, program).output().unwrap())
     }
 
-    /// The host, for controls.
+    /// Returns the host as the place of controls.
     pub(crate) fn outside(&self) -> Place {
         Place::outside(&self.world.path().join("outside"))
     }
 
-    /// A process of the host, of whoever starts the sandbox, that only wants to live.
+    /// Returns the id of a process on the host, of the user who starts the sandbox, that must survive.
     pub(crate) fn victim(&self) -> u32 {
         self.victim.id()
     }
 
-    /// Whether it does.
+    /// Returns true if that process is alive.
     pub(crate) fn victim_lives(&mut self) -> bool {
         self.victim.try_wait().unwrap().is_none()
     }
 
-    /// A command of the world that is started as by a careless parent: a directory of the host is open, and a signal is
-    /// ignored.
+    /// Returns a command of the world with a careless parent: it inherits an open directory of the host and an ignored
+    /// signal.
     pub(crate) fn leaking(&self, program: &Path, arguments: &[&str]) -> Command {
         let program = program.display().to_string();
         let (script, folder) = ("trap '' USR2; exec 7<\"$0\"; exec \"$@\"", self.path("home"));
@@ -169,7 +169,7 @@ impl<'w> Scene<'w> {
         }
     }
 
-    /// What every sandbox is lent: the probe, and things to change.
+    /// Fills the folder that every sandbox mounts read-only: the probe, and files to change.
     fn fill_lent(&self) {
         let probe = self.world.write("lent/belljar-probe", fs::read(PROBE).unwrap());
         fs::set_permissions(&probe, Permissions::from_mode(0o755)).unwrap();
@@ -177,7 +177,7 @@ impl<'w> Scene<'w> {
         self.fill_traps("lent");
     }
 
-    /// Files to be changed, each of them by one attempt alone.
+    /// Creates files to change, each for one attempt.
     fn fill_changeable(&self, below: &str) {
         for change in CHANGES {
             self.world.write(&format!("{below}/{change}/file"), "as it was");
@@ -185,7 +185,7 @@ impl<'w> Scene<'w> {
         }
     }
 
-    /// Links that lead to a secret, and programs that lend rights.
+    /// Creates links to a secret, and set-id programs.
     fn fill_traps(&self, below: &str) {
         self.lead_out(below);
         for kind in SET_ID {
@@ -193,7 +193,7 @@ impl<'w> Scene<'w> {
         }
     }
 
-    /// Programs that lend their owner's rights: those of somebody other than who acts here, where root makes them.
+    /// Creates set-id programs. Root gives them to a user other than the one who starts the sandbox.
     fn make_set_id_programs(&self) {
         for (kind, mode) in SET_ID.into_iter().zip([0o4755, 0o2755]) {
             let path = self.world.write(kind, fs::read(PROBE).unwrap());
@@ -205,7 +205,7 @@ impl<'w> Scene<'w> {
         }
     }
 
-    /// Links that lead to a secret.
+    /// Creates links that lead to a secret.
     fn lead_out(&self, below: &str) {
         let secret = self.path("home/secret");
         let folder = self.world.path().join(below);
@@ -220,8 +220,8 @@ impl<'w> Scene<'w> {
         self.fill_traps(folder);
     }
 
-    /// Gives a folder to the user that containers have: who works in a directory as it is, is its owner. What lends
-    /// rights stays what it is.
+    /// Gives a folder to the user of the containers, who must own a directory that it works in directly. Set-id programs keep
+    /// their owner.
     fn give_away(&self, folder: &str) {
         let mut pending = vec![self.world.path().join(folder)];
         while let Some(path) = pending.pop() {
@@ -233,7 +233,7 @@ impl<'w> Scene<'w> {
         }
     }
 
-    /// A directory that looks like a sandbox's root, with nothing in the way.
+    /// Creates a directory that looks like a sandbox's root, without restrictions.
     fn fill_outside(&self) {
         self.fill_changeable("outside/lent");
         self.world.write("outside/workspace/kept/file", "as it was");
@@ -274,14 +274,14 @@ impl Drop for Scene<'_> {
     }
 }
 
-/// Random bytes, in hexadecimal digits.
+/// Returns random bytes in hexadecimal digits.
 pub(crate) fn random(bytes: usize) -> String {
     let mut random = vec![0; bytes];
     fs::File::open("/dev/urandom").unwrap().read_exact(&mut random).unwrap();
     random.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Its pid is larger than those of any sandbox here, so that no number means two processes.
+/// Starts a process with an id that is larger than those in any sandbox here, so that no number means two processes.
 fn victim(world: &World) -> Child {
     const SMALLEST: u32 = 3000;
     loop {

@@ -1,4 +1,4 @@
-//! Something else put in the place of what is to be lent, after the host has looked.
+//! A path that is replaced after the host has checked it and before it is mounted.
 
 use crate::tally::{Tally, Verdict};
 use belljar_confine::lend::prepare;
@@ -15,8 +15,8 @@ fn what_was_swapped_since_the_host_looked_is_not_lent() {
     let folder = tempfile::tempdir().unwrap();
     let meant = folder.path().join("meant");
     let identity = Identity { inside_uid: 1000, inside_gid: 1000, host_uid: 65_534, host_gid: 65_534 };
-    // A program of tests has threads, and so the user namespace that a mount needs can't be made here. That is where
-    // it must come to with what is meant, and not with anything else.
+    // A test program has threads, so it can't make the user namespace that a mount needs. Preparing the right directory must
+    // fail at that step, and preparing any other must fail before.
     let stopped_at = |path: &HostPath| prepare(path, Access::ReadOnly, identity, None).unwrap_err().step;
     fs::create_dir(&meant).unwrap();
     let looked_at = HostPath::resolve(&meant).unwrap();

@@ -1,4 +1,4 @@
-//! Counts verdicts by row, tells them, and decides whether the group has passed.
+//! Counts verdicts by row, prints them, and decides whether the group has passed.
 
 use crate::case::Case;
 use crate::known_holes::{Hole, KNOWN_HOLES, KNOWN_HOLES_OF_CONTAINERS};
@@ -8,25 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// What one case on one way proved.
+/// The verdict on one case in one way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The wall held, and the control shows that this means something.
+    /// The wall held, and the control shows that the attempt would otherwise get through.
     Held,
-    /// It did not hold; what was seen.
+    /// The wall didn't hold; what was seen.
     Escaped(String),
-    /// Something that must work does not; what it said.
+    /// A required feature doesn't work; its error.
     Blocked(String),
-    /// It proves nothing; why.
+    /// The case proves nothing; the reason.
     Invalid(String),
-    /// This machine can't show it; why.
+    /// This machine can't show it; the reason.
     NotShown(String),
 }
 
 /// The verdicts of one group of cases.
 pub(crate) struct Tally {
     group: String,
-    /// What is told of every row besides, where it is not of native sandboxes.
+    /// Suffix of every printed row, for sandboxes that aren't native.
     of: &'static str,
     holes: &'static [Hole],
     counted: RefCell<Counted>,
@@ -35,10 +35,10 @@ pub(crate) struct Tally {
 #[derive(Default)]
 struct Counted {
     rows: BTreeMap<&'static str, Row>,
-    /// What is wrong, by case.
+    /// Failures, by case.
     wrong: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     holes: BTreeSet<String>,
-    /// By row and reason.
+    /// Reasons by row.
     not_shown: BTreeMap<&'static str, BTreeMap<String, BTreeSet<String>>>,
     slowest: Option<(String, f64)>,
     slow: usize,
@@ -54,19 +54,19 @@ struct Row {
     not_shown: usize,
 }
 
-/// A refusal that takes longer is told.
+/// Duration in milliseconds above which a refusal is reported as slow.
 const SLOW_MS: f64 = 100.0;
 
-/// The variable that names the file where counts are noted; `scripts/test` sums them up.
+/// The variable that names the file for the counts; `scripts/test` sums them up.
 pub(crate) const FINDINGS: &str = "BELLJAR_FINDINGS";
 
-/// The variable that names the file where it is noted what is wrong, case by case, and how many held.
+/// The variable that names the file for the failures, case by case, and the number of cases that held.
 pub(crate) const CASES: &str = "BELLJAR_CASES";
 
-/// What the line with the number of those that held begins with.
+/// Beginning of the line with the number of cases that held.
 pub(crate) const HELD: &str = "held";
 
-/// Says something beside the counts.
+/// Prints a line in addition to the counts.
 pub(crate) fn tell(what: &str) {
     std::io::stdout().write_all(format!("{what}\n").as_bytes()).unwrap();
 }
@@ -78,12 +78,12 @@ impl Tally {
         Self { group: group.to_owned(), of: "", holes: KNOWN_HOLES, counted: RefCell::default() }
     }
 
-    /// For verdicts about containers.
+    /// Returns a tally for verdicts about containers.
     pub(crate) fn of_containers(group: &str) -> Self {
         Self { of: " docker", holes: KNOWN_HOLES_OF_CONTAINERS, ..Self::new(group) }
     }
 
-    /// The rows of which something was counted.
+    /// Returns the rows with at least one verdict.
     pub(crate) fn rows(&self) -> BTreeSet<&'static str> {
         self.counted.borrow().rows.keys().copied().collect()
     }
@@ -118,7 +118,7 @@ impl Tally {
         }
     }
 
-    /// Notes how long a refusal took. No verdict depends on it: other work may slow this machine down.
+    /// Notes the duration of a refusal. No verdict depends on it, because other work may slow this machine down.
     pub(crate) fn took(&self, case: &Case, ms: f64) {
         let mut counted = self.counted.borrow_mut();
         counted.refusals += 1;
@@ -128,7 +128,7 @@ impl Tally {
         }
     }
 
-    /// Tells the counts, and fails if anything is wrong.
+    /// Prints the counts, and fails if anything is wrong.
     #[track_caller]
     pub(crate) fn close(self) {
         let counted = self.counted.into_inner();
@@ -153,7 +153,7 @@ impl Tally {
 // === impl Counted ===
 
 impl Counted {
-    /// Adds what is wrong to what others found, and whether anything held.
+    /// Appends the failures to those of other processes, with the number of cases that held.
     fn note_cases(&self) {
         let Some(file) = std::env::var_os(CASES) else { return };
         let held: usize = self.rows.values().map(|row| row.held).sum();
@@ -168,14 +168,14 @@ impl Counted {
     fn note_wrong(&mut self, case: &str, what: String, place: String) {
         self.wrong.entry(case.to_owned()).or_default().entry(what).or_default().push(place);
     }
-    /// Known holes of these rows through which nothing comes any more.
+    /// Returns the known holes of these rows that no case shows any more.
     fn mended(&self, holes: &'static [Hole]) -> Vec<&'static str> {
         let is_ours = |case: &str| self.rows.contains_key(case.split(' ').next().unwrap_or_default());
         let ours = holes.iter().map(|hole| hole.case).filter(|case| is_ours(case));
         ours.filter(|case| !self.holes.contains(*case)).collect()
     }
 
-    /// All of it, for people.
+    /// Returns the whole report, for people.
     fn told(&self, group: &str, holes: &[Hole]) -> String {
         let mut told = format!("{group}\nrow        held  escaped  invalid  known  not shown\n");
         let mut add = |line: String| told.push_str(&(line + "\n"));
@@ -201,7 +201,7 @@ impl Counted {
     }
 }
 
-/// Adds a row's counts to those of all groups.
+/// Appends a row's counts to those of all groups.
 fn note(row: &str, counts: &Row) {
     let Some(file) = std::env::var_os(FINDINGS) else { return };
     let Row { held, escaped, invalid, known, not_shown } = counts;

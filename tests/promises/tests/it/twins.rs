@@ -1,5 +1,5 @@
-//! What must go on working: over-blocking is a defect, too. Each twin stands beside a denial and is attempted where that
-//! is; where nothing forbids it, it must work as well.
+//! Features that must keep working: over-blocking is a defect, too. Each twin is attempted beside a denied case, and must
+//! also work where nothing forbids it.
 
 pub(crate) mod files;
 pub(crate) mod memory;
@@ -12,7 +12,7 @@ pub(crate) mod waiting;
 
 use crate::judge::{Cases, every_case_holds};
 
-/// All of them.
+/// All cases of this group.
 pub(crate) const CASES: &[Cases] = &[
     files::cases,
     memory::cases,

@@ -1,4 +1,4 @@
-//! The ways into a sandbox, and out of one: where a batch of attempts is made.
+//! The ways into a sandbox, and the places of controls: where a batch of attempts is made.
 
 use crate::case::Control;
 use crate::scene::Scene;
@@ -11,40 +11,40 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A way into a sandbox. Each builds it differently.
+/// A way to start a program in a sandbox. Each builds the sandbox differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// `belljar exec` with an empty workspace.
     Empty,
-    /// The same with a hatch to the web.
+    /// `belljar exec` with an empty workspace and a hatch to the web.
     Web,
     /// `belljar exec` on a directory as it is.
     Direct,
     /// `belljar exec` on a copy.
     Copy,
-    /// A step of a job, on a copy: the runner starts it, behind a fence of its own.
+    /// A step of a job, on a copy: the runner starts it with further restrictions.
     Job,
-    /// A further program in a sandbox that lives on, on a copy.
+    /// A further program in a session's sandbox, on a copy.
     Session,
 }
 
-/// Where an attempt is made, as far as its paths depend on that.
+/// The place of an attempt, as far as its paths depend on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// What stands before a path that begins in the sandbox's root.
+    /// Prefix of a path that begins in the sandbox's root.
     root: PathBuf,
 }
 
-/// What a batch came to.
+/// The results of a batch.
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// The answers, by case.
     pub(crate) answers: BTreeMap<String, Answer>,
-    /// Everything that came out.
+    /// The complete output.
     pub(crate) output: String,
 }
 
-/// Where the probe and its attempts are inside.
+/// Path of the probe inside.
 pub(crate) const PROBE: &str = "/lent/belljar-probe";
 
 // === impl Way ===
@@ -52,28 +52,28 @@ pub(crate) const PROBE: &str = "/lent/belljar-probe";
 impl Way {
     pub(crate) const ALL: &'static [Self] =
         &[Self::Empty, Self::Direct, Self::Copy, Self::Job, Self::Session];
-    /// Those into a container: no job runs in one yet.
+    /// The ways into a container: no job runs in one yet.
     pub(crate) const OF_CONTAINERS: &'static [Self] = &[Self::Empty, Self::Direct, Self::Copy, Self::Session];
-    /// Enough where the workspace makes no difference.
+    /// The ways that are enough for cases that don't depend on the workspace.
     pub(crate) const COPY_AND_SESSION: &'static [Self] = &[Self::Copy, Self::Session];
-    /// Where the workspace is a directory of the host's.
+    /// Ways with a directory of the host as workspace.
     pub(crate) const GIVEN: &'static [Self] = &[Self::Direct, Self::Copy, Self::Job, Self::Session];
-    /// Where belljar lives as long as the program, and passes on what it reads.
+    /// Ways in which belljar lives as long as the program, and relays its input.
     pub(crate) const EXEC: &'static [Self] = &[Self::Empty, Self::Direct, Self::Copy];
-    /// Where it is a copy of one.
+    /// Ways with a copy of such a directory.
     pub(crate) const COPIES: &'static [Self] = &[Self::Copy, Self::Job, Self::Session];
 
-    /// Whether belljar lives as long as the program, and passes on what it reads.
+    /// Returns true if belljar lives as long as the program, and relays its input.
     pub(crate) fn is_exec(self) -> bool {
         self == Self::Web || Self::EXEC.contains(&self)
     }
 
-    /// The same way without a hatch.
+    /// Returns this way without a hatch.
     pub(crate) fn without_hatch(self) -> Self {
         if self == Self::Web { Self::Empty } else { self }
     }
 
-    /// The folder of the world that is given to it.
+    /// Returns the folder of the world that is its workspace.
     pub(crate) fn folder(self) -> Option<&'static str> {
         match self {
             Self::Empty | Self::Web => None,
@@ -84,7 +84,7 @@ impl Way {
         }
     }
 
-    /// The options that lend it what every sandbox here is lent.
+    /// Returns the options for the mounts that every sandbox here has.
     fn options(self, scene: &Scene<'_>) -> Vec<String> {
         let option = match self {
             Self::Empty | Self::Web => None,
@@ -98,7 +98,7 @@ impl Way {
         options.chain(lent).chain(web.into_iter().flatten()).collect()
     }
 
-    /// The arguments of belljar that run a program this way; in a session, those that make it.
+    /// Returns belljar's arguments that run a program this way; for a session, those that create it.
     fn arguments(self, scene: &Scene<'_>, program: &[&str]) -> Vec<String> {
         let given = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let options = self.options(scene);
@@ -115,14 +115,14 @@ impl Way {
         }
     }
 
-    /// The command that runs a program this way, where one command is enough.
+    /// Returns the command that runs a program this way, if a single command is enough.
     pub(crate) fn command(self, scene: &Scene<'_>, program: &[&str]) -> Command {
         assert_ne!(self, Self::Session, "a session takes more commands than one");
         let arguments = self.arguments(scene, program);
         scene.leaking(scene.world.program(), &arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Runs a program this way, and gives what it wrote.
+    /// Runs a program this way, and returns its output.
     pub(crate) fn run(self, scene: &Scene<'_>, program: &[&str]) -> String {
         let belljar = |arguments: &[&str]| {
             let ran = Ran::from(scene.leaking(scene.world.program(), arguments).output().unwrap());
@@ -150,15 +150,15 @@ impl Way {
     }
 }
 
-/// Ends a session, and waits until there is none.
+/// Ends a session, and waits until it is gone.
 pub(crate) fn end_session(scene: &Scene<'_>, session: &str) {
-    // What it answers is another test's business; here it must be gone.
+    // Other tests check the command's output; here only the session's end matters.
     let _ = scene.world.run(&["session", "end", "--discard", session]);
     wait::until(|| !scene.world.run(&["session", "list"]).stdout.contains(session));
 }
 
 impl Control {
-    /// Makes attempts where they must succeed; nothing where this test can't be that user.
+    /// Makes attempts where they must succeed. Returns `None` if this test can't act as that user.
     pub(crate) fn attempt(self, scene: &Scene<'_>, attempts: &[Attempt]) -> Option<Batch> {
         let file = scene.world.write("outside/attempts.json", serde_json::to_string(attempts).unwrap());
         let probe = scene.world.path().join("lent/belljar-probe");
@@ -184,12 +184,12 @@ impl Place {
         Self { root: PathBuf::new() }
     }
 
-    /// A directory of the host that has the same places in it, where nothing is forbidden.
+    /// Returns a directory of the host with the same paths, where nothing is forbidden.
     pub(crate) fn outside(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
 
-    /// A path that begins in the sandbox's root.
+    /// Returns the path for a path that begins in the sandbox's root.
     pub(crate) fn path(&self, inside: &str) -> String {
         format!("{}{inside}", self.root.display())
     }

@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
-# The first program of the machine: gives it a disk for its root, because one can't pivot away from what the kernel
-# unpacked, and nothing there can be shown as somebody else's.
+# The first program of the machine: makes a disk its root. Neither pivot_root nor id-mapped mounts work on the file system
+# that the kernel unpacked.
 /bin/busybox mount -t devtmpfs dev /dev
 /bin/busybox echo "@belljar up"
 while read -r module; do

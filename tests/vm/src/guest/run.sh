@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
-# The second: mounts what every system has, says what kernel this is and what it groups processes by, runs the list,
-# and turns the machine off. Lines for whoever reads the serial line begin with @belljar.
+# The second program: mounts the usual file systems, prints the kernel and its control groups, runs the list of tasks,
+# and turns the machine off. Lines for the reader of the serial line begin with @belljar.
 export PATH=/usr/sbin:/usr/bin HOME=/root NO_COLOR=1
 /bin/busybox mkdir -p /usr/bin /usr/sbin
 /bin/busybox --install -s /usr/bin

@@ -1,4 +1,4 @@
-//! The programs that run in the machine, from wherever cargo has put them.
+//! The programs that run in the machine, from cargo's target folder.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ pub(crate) struct Built {
     pub(crate) conformance: PathBuf,
 }
 
-/// Builds them, unless the run of all tests has done so already: the same command, of the whole workspace and with a test, has
-/// cargo choose the same features of what they depend on. Another choice would put another `belljar` in the place of the one
-/// that the tests beside this one are running.
+/// Builds them, unless the run of all tests has done so already. The command must be the same, for the whole workspace and
+/// with a test, so that cargo chooses the same features of dependencies. Other features would replace the `belljar` that
+/// other tests are running at the moment.
 pub(crate) fn programs() -> Built {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -34,7 +34,7 @@ pub(crate) fn programs() -> Built {
     Built { belljar: executable("belljar", "bin"), conformance: executable("conformance", "test") }
 }
 
-/// The names of the native backend's tests in the program `conformance`.
+/// Returns the names of the native backend's tests in the program `conformance`.
 pub(crate) fn native_tests(conformance: &Path) -> Vec<String> {
     let output =
         Command::new(conformance).args(["--list", "--format", "terse", "native::"]).output().unwrap();

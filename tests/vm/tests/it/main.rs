@@ -1,4 +1,4 @@
-//! The native backend on a kernel that is not this one: older, and with control groups in version 2 alone.
+//! The native backend on another kernel: older, and with only version 2 of control groups.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -14,13 +14,13 @@ use std::time::Duration;
 
 const NAME: &str = "virtual machine";
 
-/// Emulated, everything takes ten times as long as it does here.
+/// Time limit. With emulation, everything takes ten times as long as on the host.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A quarter of the conformance tests, which is what one user does where runs share them out.
+/// A quarter of the conformance tests: the number for one user when runs divide the tests.
 const LEAST_TESTS: u32 = 11;
 
-/// Memory and processor time are limited by the one tree, and by nothing else.
+/// Memory and processor time are limited by the single hierarchy, and by nothing else.
 const LIMITS: &str = "/programs/belljar exec --cpus 0.5 --require memory_limit,cpu_limit --isolation -- true 2>&1 | \
      grep -c 'by control groups, version 2' | grep -qx 3";
 
@@ -64,7 +64,7 @@ fn guest() -> Guest {
                 timeout: Duration::from_secs(seconds),
             });
         };
-        // A variable as cargo would have set it, for the case that looks whether it comes along.
+        // A variable of cargo, for the test that checks whether variables are inherited.
         let mut native =
             "CARGO_PKG_NAME=x /programs/conformance --color never --test-threads 2 native::".to_owned();
         let others = (0..).zip(&tests).filter(|(number, _)| !share.is_turn(way, *number));
@@ -79,7 +79,7 @@ fn guest() -> Guest {
     guest
 }
 
-/// What is not as it should be.
+/// Returns the failures.
 fn complaints(guest: &Guest, transcript: &Transcript) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut wants = |what: &str, is: bool| {

@@ -1,4 +1,4 @@
-//! How an agent's run is shown while it goes on: its calls to whoever watches, its words to whoever reads.
+//! Live output of an agent's run: its calls on standard error, its text on standard output.
 
 use crate::error::CliError;
 use crate::output::{UntrustedLines, json_line};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// For whom it is shown.
+/// Output format of an agent's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
     People,
@@ -20,7 +20,7 @@ pub(super) enum Manner {
     Events,
 }
 
-/// Shows it. The first interrupt stops the agent, and not belljar.
+/// Prints an agent's calls. The first interrupt stops the agent, and not belljar.
 pub(super) struct Shown {
     manner: Manner,
     canceled: Arc<AtomicBool>,
@@ -41,7 +41,7 @@ impl Shown {
     }
 }
 
-/// Writes what is told to standard output.
+/// Returns a function that writes agent events to standard output.
 pub(super) fn teller(manner: Manner) -> impl FnMut(AgentEvent) {
     let is_terminal = std::io::stdout().is_terminal();
     let mut ends_line = true;
@@ -61,7 +61,7 @@ pub(super) fn teller(manner: Manner) -> impl FnMut(AgentEvent) {
             (Manner::People, AgentEvent::Done { .. }) if !ends_line => writeln!(out),
             (Manner::People, _) => Ok(()),
         };
-        // Whoever reads may have gone; the agent's work is not over because of that.
+        // A closed standard output doesn't end the agent's run.
         crate::output::note(written.and_then(|()| out.flush()));
     }
 }
@@ -90,7 +90,7 @@ impl Watch for Shown {
     }
 }
 
-/// A text without anything but lines that a terminal would act on.
+/// Escapes everything in a text that a terminal would act on, except line breaks.
 fn readable(text: &str) -> String {
     UntrustedLines(text).to_string()
 }

@@ -23,7 +23,7 @@ pub(super) fn must_be_whole(approval: &Approval) -> Result<(), CliError> {
 /// Shows the person at the terminal the whole call and asks.
 ///
 /// # Errors
-/// [`CliError::Usage`] without a terminal, also where only stderr is none: nobody would see what is approved.
+/// [`CliError::Usage`] without a terminal, also if only stderr is none: the user wouldn't see what is approved.
 pub(super) fn confirmed(approval: &Approval) -> Result<bool, CliError> {
     if !asking::is_at_terminal() {
         let id = &approval.id;

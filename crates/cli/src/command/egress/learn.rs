@@ -1,7 +1,7 @@
 //! `belljar egress learn`: the smallest policy for what a run has tried, as it was recorded.
 //!
-//! Nobody is let out in order to learn: a command that is run for it reaches what a policy of the user's allows, and
-//! nothing without one.
+//! Learning grants no network access: a command that is run for it reaches only what the user's policy allows, and nothing
+//! without a policy.
 
 use crate::command::exec::{self, Executed};
 use crate::error::CliError;

@@ -42,7 +42,7 @@ impl WaysOut<'_> {
         wanted.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(hatch, _)| hatch).collect()
     }
 
-    /// Puts into the sandbox what it takes besides: whom to trust where connections are looked into.
+    /// Adds what network access needs inside the sandbox: the trusted CA for TLS interception, if the policy inspects connections.
     pub(super) fn furnish(
         &mut self,
         env: &mut BTreeMap<String, String>,

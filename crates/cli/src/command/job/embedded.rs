@@ -1,7 +1,7 @@
-//! A node in this very process, for as long as one command takes.
+//! Node that runs in this process for the duration of one command.
 //!
-//! It is the node that `belljar node` would be, on the same state, and is asked by the same client: by a port of the
-//! loopback and a token that nobody else is told. The kernel's lock on the state keeps two of them apart.
+//! It is the node that `belljar node` would start, on the same state. The same client calls it, over a loopback port and with a
+//! token that no other process receives. The kernel's lock on the state prevents two nodes from running on it.
 
 use crate::client::{Client, Place, ShownToken};
 use crate::command::node;

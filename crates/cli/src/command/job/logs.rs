@@ -78,7 +78,7 @@ impl Follower for Writer {
     }
 }
 
-/// As it was written, but where a terminal would act on it. Whoever reads may have seen enough.
+/// Writes a job's output unchanged, but escaped for a terminal if it goes to one. A reader may close the pipe early.
 fn write(stream: Stream, text: &str) -> Result<(), CliError> {
     let (is_terminal, mut output): (bool, Box<dyn Write>) = match stream {
         Stream::Stdout => (std::io::stdout().is_terminal(), Box::new(std::io::stdout().lock())),

@@ -30,7 +30,7 @@ pub(super) struct TokenArguments {
 // === impl TokenArguments ===
 
 impl TokenArguments {
-    /// Prints it alone, for whoever puts it where their client looks.
+    /// Issues a token and prints it alone, so that users can store it where their client looks for it; with `--json`, the whole response.
     pub(super) fn run(&self, client: &Client) -> Result<ExitCode, CliError> {
         let job = client.job(&self.id)?.known.job;
         let wanted = json!({

@@ -32,7 +32,7 @@ struct Watcher {
 #[derive(Default)]
 pub(super) struct Lost(bool);
 
-/// Exit code for a job that nobody runs.
+/// Exit code for a job that no host runs.
 const LEFT: u8 = 1;
 
 // === impl WatchArguments ===

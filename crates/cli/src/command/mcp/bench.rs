@@ -57,7 +57,7 @@ impl Workbench for SessionBench {
     }
 }
 
-/// The same, for no longer than that.
+/// Returns the request; the timeout of a run request is limited to `longest`.
 fn within(request: Request, longest: Duration) -> Request {
     match request {
         Request::Run(run) => {
@@ -68,7 +68,7 @@ fn within(request: Request, longest: Duration) -> Request {
     }
 }
 
-/// Asks the program of ours in that session.
+/// Sends a request to Belljar's runner in the session and returns its answer.
 fn asked(client: &Client, request: &Request, given_up: &GivenUp) -> Result<Answer, Failure> {
     let input = serde_json::to_vec(request)
         .map_err(|error| Failure::internal("write down what was asked", &error))?;

@@ -1,10 +1,10 @@
-//! Trees into a session and out of it: the program of ours that is there makes them, or tells them, over pipes.
+//! Transfer of file trees into and out of a session. Belljar's runner in the session writes or lists the files, over pipes.
 //!
 //! ```text
 //! files of the host's own ─► Laid ─► lines and contents ─► stdin of `put-tree`  ─► the workspace
 //! the workspace ─► stdout of `take-tree` ─► lines and contents, bounded; no link followed ─► files in a folder of the host's own
 //! ```
-//! Whoever works in the session may have anything told, and may hold the pipes for good: so names, sizes and time have bounds here.
+//! Programs in the session can forge the listing and block the pipes indefinitely, so names, sizes and time are limited here.
 
 mod laid;
 mod pipe;
@@ -25,43 +25,43 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::time::Instant;
 
-/// What carries, for one call.
+/// Transfers trees for one call.
 pub(super) struct Carrier<'c> {
     pub(super) client: &'c Client,
     pub(super) given_up: &'c GivenUp,
-    /// It must be done by then.
+    /// Deadline of the transfer.
     pub(super) until: Instant,
 }
 
-/// Why a tree was not carried.
+/// Errors of a tree transfer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CarryError {
     /// The session can't be used.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The program in it would not do it.
+    /// The runner in the session refused.
     #[error("{}", .0.message)]
     Refused(Refused),
-    /// Something of the host's own can't be read or made.
+    /// A file or directory on the host can't be read or created.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// It has come to nothing half-way.
+    /// The transfer broke off.
     #[error("the tree did not come through")]
     Broken {
         /// Why.
         #[source]
         source: io::Error,
     },
-    /// What was told is no tree.
+    /// The listing from the session is not a valid tree.
     #[error("what the session tells is no tree of files")]
     NoTree,
-    /// There is too much.
+    /// The tree exceeds a limit.
     #[error("there is more than may be carried: {what}")]
     TooMuch {
-        /// Of what.
+        /// Name of the exceeded limit.
         what: &'static str,
     },
-    /// It took too long, or nobody waits for it any more.
+    /// The deadline passed, or the caller stopped waiting.
     #[error("it took too long, or was given up")]
     OutOfTime,
 }

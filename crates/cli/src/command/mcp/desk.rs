@@ -1,4 +1,4 @@
-//! The sessions that clients have: opened here or named when the server was started, and no others.
+//! Registry of the sessions that MCP clients can use: those opened by this server and those named when it was started.
 
 use super::failures;
 use super::hatch::Queue;
@@ -27,89 +27,89 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-/// What clients may have.
+/// Settings of the sessions that clients can open, and what their approvals and pushes may affect.
 pub(super) struct Offer {
-    /// The sandboxes that each session has.
+    /// Sandboxes that make up each session.
     pub(super) quarters: Quarters,
-    /// The directories of which sessions may begin with a copy; the first is the usual one.
+    /// Directories that a session's workspace can be copied from; the first is the default.
     pub(super) roots: Vec<Root>,
     pub(super) lent: Vec<Lent>,
     pub(super) env: BTreeMap<String, String>,
-    /// The ids that programs inside find in variables: that of the agent, and in the end that of their session.
+    /// Correlation ids that programs in the sandbox find in environment variables: the agent's, and finally their session's.
     pub(super) correlation: Correlation,
-    /// What reports programs that tools have run.
+    /// Reports programs that tools have run to the server's log.
     pub(super) shipping: Shipping,
-    /// The file with the policy by which sessions reach the web.
+    /// Policy file for the network access of sessions, if they have any.
     pub(super) egress: Option<PathBuf>,
-    /// The only programs that can be started in them, where rules say nothing less.
+    /// Allowlist of programs that can be started in sessions, unless the agent's rules are stricter.
     pub(super) programs: ProgramArguments,
-    /// What the tools that are served run themselves.
+    /// Programs that the served tools themselves run.
     pub(super) own_programs: &'static [&'static str],
     pub(super) idle_limit: Duration,
     pub(super) lifetime_limit: Option<Duration>,
-    /// What may gain trust by what a client approves; nothing if it may approve nothing.
+    /// Trust that a client's approvals can confer; `None` if clients can't approve anything.
     pub(super) approves: Option<Trust>,
-    /// What may gain trust by what agents push.
+    /// Trust that pushes by agents can confer.
     pub(super) pushes: Trust,
-    /// Whether sessions stay when the server ends.
+    /// True if sessions are kept when the server ends.
     pub(super) keeps: bool,
 }
 
-/// Whoever is served, with the rules by which they are judged.
+/// The agent identity that is served, with the access rules that apply to it.
 pub(super) struct Ruled {
     pub(super) house: Arc<HouseAccess>,
     pub(super) identity: Identity,
 }
 
-/// A directory that was named when the server was started.
+/// Directory that was named when the server was started.
 pub(super) struct Root {
-    /// As it was named.
+    /// Path as the operator gave it.
     pub(super) said: PathBuf,
-    /// Where that has led, without links.
+    /// Path with symlinks resolved at that time.
     pub(super) real: PathBuf,
 }
 
-/// Where clients come with what they want.
+/// Sessions of an MCP server, and the limits and queues that its clients share.
 pub(crate) struct Desk {
     pub(super) offer: Offer,
     ruled: Option<Ruled>,
     held: Mutex<Held>,
-    /// The id of the session in which the built-in tools work, once there is one.
+    /// Id of the session in which the built-in tools work; `None` until one is opened or named.
     own: Mutex<Option<String>>,
-    /// What its tools reach of the web.
+    /// Network access of the server's own web tools.
     pub(super) web: OwnWeb,
-    /// Where its tools wait for the host's git.
+    /// Queue of tool calls for the host's git.
     pub(super) git: Queue,
-    /// How many sandboxes there may still be.
+    /// Permits for further sandboxes, of [`MOST_SANDBOXES`].
     room: Arc<Semaphore>,
-    /// How many calls there may still be at once.
+    /// Permits for further concurrent calls, of [`MOST_CALLS`].
     calls: Semaphore,
 }
 
 #[derive(Default)]
 struct Held {
-    /// Those that were opened here, each with its place.
+    /// Sessions opened by this server, by id, each with its sandbox permit.
     opened: BTreeMap<String, OwnedSemaphorePermit>,
-    /// Those that were named.
+    /// Ids of the sessions named when the server was started.
     named: BTreeSet<String>,
-    /// Whether the server is ending.
+    /// True once the server is ending: no further session is opened.
     is_over: bool,
 }
 
-/// As many calls are under way at once.
+/// Maximum number of concurrent calls.
 const MOST_CALLS: usize = 128;
 
-/// As many sandboxes a server has at once, those of single commands included.
+/// Maximum number of concurrent sandboxes of a server, including those of single commands.
 const MOST_SANDBOXES: usize = 16;
 
 // === impl Desk ===
 
 impl Desk {
-    /// One that also knows the sessions of these ids.
+    /// Creates a registry that also serves the existing sessions with the ids in `named`.
     pub(super) fn new(offer: Offer, ruled: Option<Ruled>, named: Vec<String>) -> Arc<Self> {
         let held = Held { named: named.into_iter().collect(), ..Held::default() };
         let room = Arc::new(Semaphore::new(MOST_SANDBOXES));
-        // Whoever names the one there is means that one.
+        // If exactly one session was named, the built-in tools work in it.
         let own = held.named.first().filter(|_| held.named.len() == 1).cloned();
         Arc::new(Self {
             offer,
@@ -123,16 +123,16 @@ impl Desk {
         })
     }
 
-    /// A place among the calls that are under way.
+    /// Takes a permit for a call; fails with `LimitExceeded` if [`MOST_CALLS`] calls are in progress.
     pub(super) fn turn(&self) -> Result<SemaphorePermit<'_>, Failure> {
         let message = "too many calls are under way: wait for some";
         self.calls.try_acquire().map_err(|_| Failure::new(DomainCode::LimitExceeded, message))
     }
 
-    /// The session in which the built-in tools work, for those of that category: the one that was named, or one of their own, opened
-    /// when it is first needed.
+    /// Returns a client of the session in which the built-in tools work, for tools of `category`. This is the session that was named,
+    /// or one that is opened on first use.
     pub(super) fn own_session(&self, category: Category) -> Result<Client, Failure> {
-        // Held while one is opened: those who call at once work in the same.
+        // The lock is held while a session is opened, so that concurrent callers share one session.
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = own.as_ref().and_then(|id| self.find(id).ok()) {
             return Ok(client.for_tools_of(category));
@@ -142,13 +142,13 @@ impl Desk {
         Ok(client.for_tools_of(category))
     }
 
-    /// The session in which the built-in tools work, if there is one already.
+    /// Returns the session in which the built-in tools work, if it exists already.
     pub(super) fn own_living(&self) -> Option<Client> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
         own.and_then(|id| self.find(&id).ok())
     }
 
-    /// What a session begins with that would be opened now.
+    /// Returns the initial workspace that a session opened now would get.
     pub(super) fn choice(&self, directory: Option<&str>) -> Result<WorkspaceChoice, Failure> {
         self.workspace(directory, self.terms().as_ref())
     }
@@ -157,22 +157,23 @@ impl Desk {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether tools may come to reach anything of the web: where rules say so, that may change.
+    /// Returns true if tools have, or may later get, network access. Access rules can change while the server runs, so their presence
+    /// counts as access.
     pub(super) fn may_reach_out(&self) -> bool {
         self.offer.egress.is_some() || self.ruled.is_some()
     }
 
-    /// What the rules of whoever is served mean for sessions as of now, if there are any.
+    /// Returns the session terms that follow from the served agent's current rules, if there are rules.
     fn terms(&self) -> Option<Compiled> {
         self.ruled.as_ref().map(Ruled::terms)
     }
 
-    /// What tools of the web may reach as of now, where the agent's levels differ by category; otherwise it is what their session may.
+    /// Returns the current terms of web tools if the agent's levels differ by category; otherwise `None`: the session's terms apply.
     pub(super) fn web_terms(&self) -> Option<Compiled> {
         self.ruled.as_ref().and_then(Ruled::of_web_tools)
     }
 
-    /// Opens a session on a copy of the directory that was named, or of the usual one.
+    /// Opens a session on a copy of `directory`, or of the default directory.
     pub(super) fn open(&self, directory: Option<&str>) -> Result<Client, Failure> {
         let terms = self.terms();
         let workspace = self.workspace(directory, terms.as_ref())?;
@@ -198,8 +199,8 @@ impl Desk {
         Ok(client)
     }
 
-    /// What a session begins with: one of the directories that whoever started the server has named, and nothing below one. What may
-    /// gain trust in a directory is known by where it lies in it.
+    /// Returns the initial workspace of a session: a directory that was named when the server was started, but no subdirectory of one.
+    /// Trust of a file depends on its path relative to the directory.
     fn workspace(
         &self,
         directory: Option<&str>,
@@ -225,7 +226,7 @@ impl Desk {
                 }
             };
         }
-        // It may have been made anew since the server was started.
+        // The directory may have been recreated since the server was started.
         let path = given::resolve(&root.real).ok().filter(HostPath::is_directory);
         path.map(WorkspaceChoice::Copy).ok_or_else(|| {
             let message = format!("{} is no directory any more", crate::output::path(&root.real));
@@ -244,7 +245,7 @@ impl Desk {
         Failure::new(DomainCode::PermissionDenied, message)
     }
 
-    /// The session of that id, if it is one of those that clients have.
+    /// Returns the session with this id if clients of this server can use it.
     pub(super) fn find(&self, id: &str) -> Result<Client, Failure> {
         let is_held = {
             let held = self.held();
@@ -261,7 +262,8 @@ impl Desk {
         Ok(client)
     }
 
-    /// Sessions outlast rules: one that was made when its agent could do more is none for it any more.
+    /// Checks that the agent's current rules still cover the session. Sessions outlive rule changes: the agent loses a session that was
+    /// created with more permissions than it has now.
     fn check(&self, session: &Session) -> Result<(), Failure> {
         let (Some(made_for), Some(terms)) = (&session.access, self.terms()) else { return Ok(()) };
         if made_for.is_within(&terms) {
@@ -274,8 +276,8 @@ impl Desk {
         Err(Failure::new(DomainCode::PermissionDenied, message))
     }
 
-    /// Ends the sessions that were opened here, were made when their agent could do more, and in which something runs. Those in which nothing
-    /// does hold what a person may want to look at, and do nothing. What is reached for one that is none any more ends in any case.
+    /// Ends sessions opened here that exceed the agent's current rules and in which a program runs. Idle sessions are kept: they do
+    /// nothing, and a person may want to review their changes. Network access ends for any session that is no longer available.
     pub(super) fn enforce(&self) {
         let terms = self.web_terms();
         self.web.end_unless(|id, served_by| served_by == terms.as_ref() && self.find(id).is_ok());
@@ -293,7 +295,7 @@ impl Desk {
         }
     }
 
-    /// All of them that live.
+    /// Returns all live sessions that clients of this server can use.
     pub(super) fn all(&self) -> Vec<Client> {
         let living = session::list(&state::open());
         let held = self.held();
@@ -304,7 +306,7 @@ impl Desk {
         living.into_iter().filter(is_held).collect()
     }
 
-    /// Ends one that was opened here. Returns whether uncommitted changes are kept for a person.
+    /// Ends a session that was opened here. Returns whether uncommitted changes are kept for a person.
     pub(super) fn close(&self, id: &str) -> Result<bool, Failure> {
         let client = self.find(id)?;
         if self.held().named.contains(id) {
@@ -317,14 +319,15 @@ impl Desk {
         Ok(is_kept)
     }
 
-    /// Gives up the places of those that have ended by themselves.
+    /// Releases the permits of sessions that have ended by themselves.
     fn forget_ended(&self) {
         let living: BTreeSet<_> =
             session::list(&state::open()).iter().map(|client| client.session().id.clone()).collect();
         self.held().opened.retain(|id, _| living.contains(id));
     }
 
-    /// Ends all that were opened here, unless they are kept, and lets nothing more be opened. How many are kept.
+    /// Ends all sessions that were opened here, unless they are to be kept, and refuses further ones. Returns the number of kept
+    /// sessions.
     pub(super) fn end(&self) -> usize {
         let opened = {
             let mut held = self.held();
@@ -337,14 +340,14 @@ impl Desk {
         }
         let state = state::open();
         let ending = opened.keys().filter_map(|id| session::find(&state, id).ok());
-        // Whoever waits for the server to end has little patience.
+        // Sessions end in parallel, so that the server's shutdown is short.
         let ending: Vec<_> =
             ending.map(|client| std::thread::spawn(move || drop(client.end(Uncommitted::Kept)))).collect();
         ending.into_iter().for_each(|thread| drop(thread.join()));
         0
     }
 
-    /// Waits until nothing is being opened or run any more, for as long as that.
+    /// Waits, for at most `within`, until all sandbox permits are free.
     pub(super) async fn settled(&self, within: Duration) {
         let all = u32::try_from(MOST_SANDBOXES).unwrap_or(u32::MAX);
         let _ = tokio::time::timeout(within, self.room.acquire_many(all)).await;

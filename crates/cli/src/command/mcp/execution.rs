@@ -1,4 +1,4 @@
-//! A command in a session: what it is given to read, and as much of what it prints as is wanted.
+//! Execution of a command in a session: writes its standard input and captures its output up to a limit.
 
 use super::output::Output;
 use belljar_sandbox::session::{Client, Execution, Outcome, SessionError, Streams};
@@ -9,23 +9,23 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-/// What is to be run.
+/// Command to run in a session.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) argv: Vec<OsString>,
-    /// Where it starts.
+    /// Working directory.
     pub(super) directory: String,
-    /// What it reads.
+    /// Bytes for standard input.
     pub(super) input: Vec<u8>,
-    /// It is killed after that.
+    /// Timeout after which the command is killed.
     pub(super) within: Duration,
-    /// As much of each of its streams is kept.
+    /// Maximum number of bytes kept of each output stream.
     pub(super) most_bytes: usize,
-    /// Whether it is over when it says no more, and is killed then.
+    /// True if the command counts as ended once it closes standard output. It is killed if it still runs [`AFTER_OUTPUT`] later.
     pub(super) ends_with_output: bool,
 }
 
-/// What came of it.
+/// Result of a command: how it ended, and its captured output.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) by: Ending,
@@ -33,55 +33,55 @@ pub(super) struct Ended {
     pub(super) stderr: Output,
 }
 
-/// How it ended.
+/// Reason why a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// By itself, or with its session.
+    /// The command ended by itself, or with its session.
     Outcome(Outcome),
-    /// It was killed when its time was over.
+    /// The command was killed at its timeout.
     OutOfTime,
-    /// Nobody waited for it any more.
+    /// The command was killed because its caller stopped waiting.
     GivenUp,
-    /// It said no more, and was killed.
+    /// The command closed standard output, kept running, and was killed.
     Silent,
 }
 
-/// Whoever holds this waits for a command; dropped, it gives the command up.
+/// Handle of a caller that waits for a command. Dropping it gives the command up.
 pub(super) struct Waiting {
     _held: OwnedFd,
 }
 
-/// What tells that nobody waits any more.
+/// Receiver of the signal that the caller has dropped its [`Waiting`] handle.
 #[derive(Debug)]
 pub(super) struct GivenUp(OwnedFd);
 
-/// The host's ends of the streams of a command; nothing in place of one that is over.
+/// Host ends of a command's standard streams; `None` for a stream that is closed.
 struct Pipes {
     input: Option<OwnedFd>,
-    /// What of it is still to be written.
+    /// Bytes for standard input; the first `written` bytes of them are written.
     pending: Vec<u8>,
     written: usize,
     outputs: [(Option<OwnedFd>, Output); 2],
 }
 
-/// So long one may take to end that has said all.
+/// Time that a command has to end after it has closed standard output.
 const AFTER_OUTPUT: Duration = Duration::from_millis(500);
 
 const PORTION: usize = 64 << 10;
 
-/// As many portions are read in a row: one that prints without end must not hold up the watch over its time.
+/// Maximum number of portions read in a row. A command that prints without end must not delay the timeout check.
 const MOST_PORTIONS: usize = 16;
 
-/// As often is read what is there once the program has ended: more can't be of its own.
+/// Maximum number of read rounds after the program has ended. Output beyond that can only come from background processes.
 const MOST_ROUNDS_AFTER_END: u32 = 64;
 
-/// How somebody is told that they are not waited for any more.
+/// Creates the handle of a waiting caller and the receiver that reports when the handle is dropped.
 pub(super) fn waiting() -> Result<(Waiting, GivenUp), Errno> {
     let (told, held) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((Waiting { _held: held }, GivenUp(told)))
 }
 
-/// Runs a command to its end, and reads all that it prints. What it has left in the background may go on printing; nobody reads that.
+/// Runs a command to its end and captures its output. Later output of its background processes is discarded.
 pub(super) fn run(client: &Client, command: Command, given_up: &GivenUp) -> Result<Ended, SessionError> {
     let mut deadline = Instant::now() + command.within;
     let mut silent = false;
@@ -100,11 +100,11 @@ pub(super) fn run(client: &Client, command: Command, given_up: &GivenUp) -> Resu
         let (has_ended, is_given_up) = pipes.wait(&execution, given_up, deadline).map_err(failed)?;
         pipes.work();
         if command.ends_with_output && !silent && pipes.has_said_all() {
-            // It is about to end by itself, or waits for this.
+            // The command is about to end by itself, or waits to be ended.
             (silent, deadline) = (true, deadline.min(Instant::now() + AFTER_OUTPUT));
         }
         rounds_after_end += u32::from(has_ended);
-        // What it printed is there by now.
+        // After the end of the program, all its output is in the pipes.
         let by = match () {
             () if has_ended && (pipes.are_idle() || rounds_after_end > MOST_ROUNDS_AFTER_END) => {
                 Ending::Outcome(ended(&execution)?)
@@ -117,7 +117,7 @@ pub(super) fn run(client: &Client, command: Command, given_up: &GivenUp) -> Resu
         if !matches!(by, Ending::Outcome(_)) {
             execution.kill();
             let killed = execution.wait_until(None);
-            // Whoever said all before it was killed is not waited for.
+            // A failed wait doesn't matter if the command had closed standard output before it was killed.
             if by != Ending::Silent {
                 killed?;
             }
@@ -135,7 +135,7 @@ fn ended(execution: &Execution) -> Result<Outcome, SessionError> {
 // === impl GivenUp ===
 
 impl GivenUp {
-    /// Whether nobody waits.
+    /// Returns true if the caller has stopped waiting.
     pub(super) fn is_so(&self) -> bool {
         let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -158,7 +158,7 @@ impl Pipes {
         Ok(([read_input, write_output, write_errors], pipes))
     }
 
-    /// Waits for anything to do: whether the program has ended, and whether it is given up.
+    /// Waits for an event until `deadline`. Returns whether the program has ended, and whether it is given up.
     fn wait(
         &self,
         execution: &Execution,
@@ -184,7 +184,7 @@ impl Pipes {
         Ok((!ready[0].revents().is_empty(), !ready[1].revents().is_empty()))
     }
 
-    /// Writes what it takes, and reads what is there.
+    /// Writes as much input as the pipe accepts, and reads available output.
     fn work(&mut self) {
         if let Some(pipe) = &self.input {
             let is_over = write_available(pipe, &self.pending, &mut self.written);
@@ -199,12 +199,12 @@ impl Pipes {
         }
     }
 
-    /// Whether its output is closed.
+    /// Returns true if standard output is closed.
     fn has_said_all(&self) -> bool {
         self.outputs[0].0.is_none()
     }
 
-    /// Whether there is nothing to read at this moment.
+    /// Returns true if there is nothing to read at this moment.
     fn are_idle(&self) -> bool {
         let mut open: Vec<_> = self
             .outputs
@@ -213,12 +213,12 @@ impl Pipes {
             .map(|pipe| PollFd::new(pipe, PollFlags::IN))
             .collect();
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // One that is over says so by itself, and is read once more.
+        // A pipe whose writers are gone polls as ready, and is read once more.
         !matches!(poll(&mut open, Some(&now)), Ok(1..))
     }
 }
 
-/// Writes as much as is taken; whether all is written, or nobody reads.
+/// Writes as much as the pipe accepts. Returns true if all is written, or if the pipe has no reader.
 fn write_available(pipe: &OwnedFd, pending: &[u8], written: &mut usize) -> bool {
     while *written < pending.len() {
         match rustix::io::retry_on_intr(|| rustix::io::write(pipe, &pending[*written..])) {
@@ -230,7 +230,7 @@ fn write_available(pipe: &OwnedFd, pending: &[u8], written: &mut usize) -> bool 
     true
 }
 
-/// Reads what is there; whether nothing more will come.
+/// Reads available output. Returns true if the stream has ended.
 fn read_available(pipe: &OwnedFd, output: &mut Output) -> bool {
     let mut buffer = vec![0; PORTION];
     for _ in 0..MOST_PORTIONS {

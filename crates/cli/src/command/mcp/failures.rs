@@ -1,4 +1,4 @@
-//! What goes wrong with sessions, as a client is told of it.
+//! Session errors, as they are reported to clients.
 
 use crate::error::CliError;
 use belljar_contract::tool::DomainCode;
@@ -21,7 +21,7 @@ pub(super) fn of_opening(error: &CliError) -> Failure {
     Failure::new(code, error.chain())
 }
 
-/// One can't be used.
+/// Returns the failure for a session that can't be used.
 pub(super) fn of_session(error: &SessionError) -> Failure {
     let code = match error {
         SessionError::NoSuch { .. } | SessionError::Ambiguous { .. } => DomainCode::NotFound,
@@ -51,7 +51,7 @@ fn of_refusal(refusal: &Refusal) -> Failure {
     Failure::new(code, refusal.to_string())
 }
 
-/// What was approved takes a yes that only a person can say: which, and where.
+/// Returns the failure of an approval. If only a person can approve the changes, it lists them and the command to type.
 pub(super) fn of_approval(id: &str, error: &SessionError) -> Failure {
     if let SessionError::Refused(refusal @ Refusal::Unshown { .. }) = error {
         let message = format!(

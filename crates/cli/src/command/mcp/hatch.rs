@@ -29,16 +29,16 @@ use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The host's git, for whoever works in that session.
+/// Git hatch: runs the host's git for the session in which the built-in tools work.
 pub(super) struct SessionHatch {
     pub(super) desk: Arc<Desk>,
     pub(super) rules: Arc<GitRules>,
 }
 
-/// A folder for what is on its way in or out. It goes with this.
+/// Temporary folder for files on their way into or out of a session. It is removed when this is dropped.
 struct Passage(PathBuf);
 
-/// Where such folders are in that of a session.
+/// Name of the folder, in a session's folder, that holds the temporary folders.
 const PASSAGES: &str = "carried";
 
 impl GitHatch for SessionHatch {
@@ -69,7 +69,7 @@ impl GitHatch for SessionHatch {
 // === impl SessionHatch ===
 
 impl SessionHatch {
-    /// Does something once nobody else does, until it is done or nobody waits for it any more.
+    /// Runs `does` once no other call uses the host's git. Signals `GivenUp` if the caller stops waiting.
     async fn done<T: Send + 'static>(
         &self,
         does: impl FnOnce(&Desk, &GivenUp) -> Result<T, Failure> + Send + 'static,
@@ -88,7 +88,7 @@ fn agent_of(caller: &Caller) -> Option<String> {
     }
 }
 
-/// Whether git may be sent there for an agent.
+/// Checks that the git rules allow agents to use this remote.
 fn must_be_named(rules: &GitRules, remote: &Remote) -> Result<(), Failure> {
     if rules.is_for_agents(remote) {
         return Ok(());

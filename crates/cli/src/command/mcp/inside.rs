@@ -11,11 +11,11 @@ use std::time::Duration;
 /// A program for the shell.
 pub(super) struct Script {
     text: &'static str,
-    /// As much may come of it.
+    /// Maximum size of the script's output, in bytes.
     most_bytes: usize,
 }
 
-/// What these scripts run, the shell included: a list of programs has them, too.
+/// Programs that these scripts run, including the shell. They are added to a session's program allowlist.
 pub(super) const PROGRAMS: [&str; 11] =
     ["cat", "cp", "find", "head", "mkdir", "mv", "readlink", "rm", "sh", "tail", "wc"];
 
@@ -31,8 +31,9 @@ wc -c < "$1" && tail -c +"$2" < "$1" | head -c "$3"
     most_bytes: LARGEST_FILE_BYTES + 64,
 };
 
-/// Puts what it reads, so many bytes (2), in place of a file (1), which keeps its permissions, and tells what there was. Should less come,
-/// because whoever wanted it has gone, the file stays as it was.
+/// Script that replaces a file (argument 1) with standard input of a given size in bytes (argument 2), and reports what was there
+/// before: `created` or `replaced`. The file keeps its permissions. If less input arrives, because the caller has gone, the file stays
+/// unchanged.
 pub(super) const WRITE: Script = Script {
     text: r#"
 target=$1
@@ -79,16 +80,16 @@ done
 /// The largest part of a file that is read, and the largest file that is written.
 pub(super) const LARGEST_FILE_BYTES: usize = 2 << 20;
 
-/// So long one may take.
+/// Timeout of a script.
 const WITHIN: Duration = Duration::from_secs(45);
 
-/// As much of what it complains of is told.
+/// Maximum length of a reported error message.
 const MOST_COMPLAINT: usize = 300;
 
 // === impl Script ===
 
 impl Script {
-    /// Runs it in a session, and gives what it prints.
+    /// Runs the script in a session and returns its output.
     pub(super) fn run(
         &self,
         client: &Client,
@@ -124,7 +125,7 @@ impl Script {
     }
 }
 
-/// What is no path is none in there either. One that isn't whole begins at the workspace.
+/// Checks a path for use in the sandbox. Relative paths start at the workspace.
 fn place(path: &str) -> Result<String, Failure> {
     match path {
         "" => Err(Failure::argument("a path is needed")),

@@ -58,11 +58,11 @@ pub(crate) struct OfferArguments {
     trust: TrustArguments,
 }
 
-/// What is offered, to whom.
+/// Sessions and tools that are offered, and the identity that they are offered to.
 pub(crate) struct Offered {
     pub(crate) desk: Arc<Desk>,
     pub(super) identity: Option<Identity>,
-    /// By what whoever is served is judged, if by anything.
+    /// Access rules for the served identity, if there are any.
     pub(super) house: Option<Arc<HouseAccess>>,
     pub(super) set: ToolSet,
 }
@@ -164,13 +164,13 @@ impl OfferArguments {
     }
 }
 
-/// For whom sessions are, as far as it is known before there is one.
+/// Returns the correlation ids that are known before a session exists: the agent's.
 fn correlation(identity: Option<&Identity>) -> Correlation {
     let Some(Identity::Agent(agent)) = identity else { return Correlation::default() };
     Correlation { agent_id: CorrelationId::parse(agent.as_str()).ok(), ..Correlation::default() }
 }
 
-/// The house's rules, with what somebody has earned by now.
+/// Returns the access rules, with the trust that the agent has earned so far.
 fn house(identity: &Identity, works_in: BTreeMap<Category, WorksIn>) -> Result<Arc<HouseAccess>, CliError> {
     let house = HouseAccess::new(access::rules_of(None)?, works_in);
     if let Identity::Agent(agent) = identity {

@@ -1,4 +1,4 @@
-//! What a program prints, as much of it as somebody has a use for: its beginning and its end.
+//! Bounded capture of a program's output: keeps the beginning and the end of a stream.
 
 /// The beginning and the end of a stream.
 #[derive(Debug)]
@@ -6,19 +6,19 @@ pub(super) struct Output {
     most: usize,
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// How much lies between them.
+    /// Number of bytes left out between `head` and `tail`.
     cut: u64,
 }
 
 // === impl Output ===
 
 impl Output {
-    /// One that keeps so many bytes.
+    /// Creates a capture that keeps at most `most` bytes.
     pub(super) fn of(most: usize) -> Self {
         Self { most, head: Vec::new(), tail: Vec::new(), cut: 0 }
     }
 
-    /// Takes what comes next.
+    /// Appends the next bytes of the stream.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         let (half, rest) = (self.most / 2, self.most - self.most / 2);
         let (begins, goes_on) = bytes.split_at(bytes.len().min(half.saturating_sub(self.head.len())));
@@ -36,14 +36,14 @@ impl Output {
         self.tail.drain(..over);
     }
 
-    /// All of it, if all was kept.
+    /// Returns the whole stream; `None` if bytes were left out.
     pub(super) fn whole(self) -> Option<Vec<u8>> {
         let Self { most, mut head, tail, cut } = self;
         head.extend_from_slice(&tail);
         (cut == 0 && head.len() <= most).then_some(head)
     }
 
-    /// It as text, with a line in place of what is left out; and how many bytes those are.
+    /// Returns the stream as text, with a line in place of the bytes left out, and the number of those bytes.
     pub(super) fn text(mut self) -> (String, u64) {
         self.shorten(self.most - self.most / 2);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -26,11 +26,11 @@ pub(super) struct DeskScopes(pub(super) Arc<Desk>);
 /// The workspace that a call works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Workplace {
-    /// That of the session of the built-in tools.
+    /// Workspace of the session in which the built-in tools work.
     Own,
-    /// A new session's, on a copy of the directory that was named, or of the usual one.
+    /// Workspace of a new session, on a copy of the named directory or of the default one.
     New(Option<String>),
-    /// That of the session with this id.
+    /// Workspace of the session with this id.
     Session(String),
 }
 

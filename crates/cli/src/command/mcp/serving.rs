@@ -27,13 +27,13 @@ const INSTRUCTIONS: &str = "These are sealed sandboxes on this machine. `run` do
     `exec`, `read`, `write` and `list` work at /workspace on a copy of a directory, `diff` tells what was changed, and `approve` has it \
     written into the directory itself, if whoever runs this server lets it. Paths are those inside of the sandbox.";
 
-/// What is being done when the server ends has so long to be given up.
+/// Time that calls in progress have to finish when the server shuts down.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 
-/// So often it is looked whether a program runs by rules that count no more.
+/// Interval of the check for programs that run by outdated rules.
 const ENFORCED_EVERY: Duration = Duration::from_millis(500);
 
-/// How much is served at once.
+/// Connection limits and shutdown grace period of the HTTP transport.
 const ROOM: Room = Room {
     connections: ConnectionLimits {
         authenticated: 256,
@@ -44,20 +44,20 @@ const ROOM: Room = Room {
     grace: Duration::from_secs(2),
 };
 
-/// Under this name clients act in the audit.
+/// Actor name of clients in the audit log.
 const ACTOR: &str = "belljar mcp";
 
-/// Serves until the client or somebody else ends it.
+/// Serves until the client disconnects or the process is asked to stop.
 pub(super) fn run(http: &HttpArguments, offered: &Offered) -> Result<ExitCode, CliError> {
     let runtime = approvals::runtime()?;
     let gateway = Arc::new(runtime.block_on(gateway(offered))?.instructing(INSTRUCTIONS));
     let served = runtime.block_on(serve(http, offered, gateway));
-    // Whoever still holds standard input open must not hold this up.
+    // An open standard input must not delay the shutdown.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// What is offered, behind a gateway that records into this machine's audit and holds whoever calls to their rules.
+/// Creates the gateway for the offered tools. It records calls in this machine's audit log and enforces the caller's rules.
 pub(crate) async fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
     let audit = approvals::audit()?;
     let configuration = access::configuration(None)?;
@@ -129,7 +129,7 @@ pub(crate) fn stop_when_asked(stopped: &CancellationToken) -> Result<(), CliErro
     Ok(())
 }
 
-/// Whoever owns this machine. What their sandboxes may reach was said when the server was started.
+/// Returns the caller for the owner of this machine. The network access of sandboxes was set when the server was started.
 pub(crate) fn caller(offered: &Offered) -> Caller {
     Caller {
         identity: offered.identity.clone(),
@@ -161,7 +161,7 @@ async fn serve_http(
     Ok(())
 }
 
-/// The names by which it is reached.
+/// Returns the host names and addresses at which the server is reached.
 fn names(bound: SocketAddr, further: &[String]) -> Vec<String> {
     let local = bound.ip().to_canonical().is_loopback().then(|| format!("localhost:{}", bound.port()));
     std::iter::once(bound.to_string()).chain(local).chain(further.iter().cloned()).collect()

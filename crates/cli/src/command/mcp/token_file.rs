@@ -1,4 +1,4 @@
-//! The file with the token of the HTTP transport: nobody but its owner may read it, and one with a new token is made where there is none.
+//! Token file of the HTTP transport. Only its owner may read it. A file with a new token is created if there is none.
 
 use crate::error::CliError;
 use belljar_egress::known;
@@ -44,10 +44,10 @@ pub(crate) enum TokenFileError {
 /// A longer file is no token's.
 const LARGEST_BYTES: u64 = 8 << 10;
 
-/// What a new token is made of, in bytes.
+/// Number of random bytes in a new token.
 const RANDOM_BYTES: usize = 32;
 
-/// Has whoever shows the token of that file sit there.
+/// Reads or creates the token file. Returns the check that admits callers with that token to `seat`.
 pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
     let text = match made(path)? {
         Some(text) => {
@@ -64,7 +64,7 @@ pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
     Ok(OneToken::new(text.trim_ascii(), seat).map_err(invalid)?)
 }
 
-/// A new token in a new file; nothing if there is a file already.
+/// Creates the file with a new token and returns the token; `None` if the file exists already.
 fn made(path: &Path) -> Result<Option<String>, TokenFileError> {
     let failed =
         |error: UntrustedFileError| TokenFileError::Io { path: path.to_owned(), source: error.into() };
@@ -75,7 +75,7 @@ fn made(path: &Path) -> Result<Option<String>, TokenFileError> {
         .map(|_| random.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
         .and_then(|text| writeln!(&file, "{text}").and_then(|()| file.sync_all()).map(|()| text));
     written.map(Some).map_err(|source| {
-        // Half of one would be taken for a whole one that is wrong.
+        // A partial token would later be read as a complete one.
         let _ = std::fs::remove_file(path);
         TokenFileError::Io { path: path.to_owned(), source }
     })

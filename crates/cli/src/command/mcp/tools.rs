@@ -55,11 +55,11 @@ pub(crate) enum ToolsError {
     Configured(#[from] ConfiguredError),
 }
 
-/// What a tool says of itself besides what it takes.
+/// Description of a tool, apart from its arguments.
 struct About {
     name: &'static str,
     summary: &'static str,
-    /// What else is to be known by whoever calls it.
+    /// Further details for callers.
     details: &'static str,
     category: Category,
     effect: Effect,
@@ -72,7 +72,7 @@ const SHORT: Duration = Duration::from_secs(60);
 /// The longest that a command of a client's may take.
 const LONGEST_COMMAND: Duration = Duration::from_secs(3600);
 
-/// What comes before and after a command.
+/// Time allowed for the work before and after a command.
 const AROUND_A_COMMAND: Duration = Duration::from_secs(60);
 
 /// Which tools are served.
@@ -86,7 +86,7 @@ pub(crate) enum ToolSet {
     All,
 }
 
-/// As whom commits of agents are made.
+/// Author name of commits by agents.
 const NAME_OF_COMMITS: &str = "Belljar agent";
 const EMAIL_OF_COMMITS: &str = "agent@belljar.invalid";
 
@@ -147,15 +147,15 @@ fn of_sessions(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
     .into())
 }
 
-/// What a tool does, on a thread that may wait.
+/// Implementation of a tool, called on a thread that may block.
 trait Does: Clone + Send + Sync + 'static {
-    /// What it takes.
+    /// Arguments of the tool.
     type Arguments: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static;
 
     /// The workspace that a call with these arguments works on.
     fn place(arguments: Self::Arguments) -> Workplace;
 
-    /// Does it. Whoever called may have gone meanwhile.
+    /// Carries out the call. `given_up` signals that the caller has stopped waiting.
     fn does(&self, desk: &Desk, arguments: Self::Arguments, given_up: &GivenUp) -> Answer;
 }
 

@@ -17,21 +17,21 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The web of whoever works in that session.
+/// Network access for the server's own web tools, through the session in which the built-in tools work.
 pub(super) struct SessionWeb {
     pub(super) desk: Arc<Desk>,
 }
 
-/// What is served to one session, once somebody has asked for it.
+/// Network access that is set up for one session on the first request.
 #[derive(Default)]
 pub(super) struct OwnWeb {
     served: Mutex<Option<Own>>,
 }
 
-/// What is served to one session.
+/// Network access of one session.
 struct Own {
     session: String,
-    /// What its tools may reach, where that isn't what the session may.
+    /// Terms of web tools; `None` if the session's own terms apply.
     terms: Option<Compiled>,
     web: web::Served,
 }
@@ -54,7 +54,7 @@ impl WebHatch for SessionWeb {
 // === impl OwnWeb ===
 
 impl OwnWeb {
-    /// What that session may reach. What was served to another is ended: it may have reached more.
+    /// Returns the network access of this session. Access set up for another session or other terms is ended: it may allow more.
     fn reach(&self, client: &Client, terms: Option<Compiled>) -> Result<Reach, Failure> {
         let id = &client.session().id;
         let mut served = self.locked();
@@ -93,7 +93,7 @@ fn serve(client: &Client, terms: Option<Compiled>) -> Result<Option<web::Served>
         None => web::reached(session),
     };
     let Some(policy) = reached.map_err(failed)? else { return Ok(None) };
-    // Tools say themselves what they ask for: nobody's connections are looked into.
+    // Web tools report their requests themselves, so no TLS interception is needed.
     let begun = web::Served::begin((policy, None), &run_of(client)?, &state::open(), Vec::new());
     begun.map(Some).map_err(failed)
 }

@@ -298,7 +298,7 @@ pub(super) fn fork(arguments: &ForkArguments) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells of a commit that nobody has finished: the folder of its run is kept as long.
+/// Reports an interrupted commit. The folder of its run is kept until the commit is finished or discarded.
 pub(crate) fn tell_interrupted() {
     if let Some(interrupted) = session::interrupted(&state::open(), None) {
         let session = interrupted.session();

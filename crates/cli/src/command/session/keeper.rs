@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
-/// What a keeper is told when it begins.
+/// Order to a keeper to create a session.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) site: Site,
@@ -36,8 +36,8 @@ pub(super) struct Order {
     pub(super) session: Session,
 }
 
-/// What a keeper is given on its standard input. It has no variables and looks for no configuration, so what it needs of the
-/// configuration is in here.
+/// Standard input of a keeper. A keeper has no environment variables and reads no configuration, so the settings that it needs are
+/// in here.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Mandate<E> {
     /// The anchors of the audit log.
@@ -45,27 +45,27 @@ pub(super) struct Mandate<E> {
     pub(super) errand: E,
 }
 
-/// What a keeper may be told.
+/// Task of a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Errand {
     Create(Box<Order>),
     Fork { state: PathBuf, origin: String, name: Option<String> },
 }
 
-/// What a keeper says when it has begun, or why it has not.
+/// Message of a keeper once the session has started or failed to start.
 pub(super) type Word = Result<Session, Failure>;
 
-/// Why there is no session.
+/// Reason why a session failed to start.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     pub(super) why: String,
-    /// Whether that is because there is no such backend here.
+    /// True if the backend isn't available on this machine.
     pub(super) lacks_backend: bool,
 }
 
-/// Is a keeper: takes its order from standard input, and says on standard output when it has begun.
+/// Runs as a keeper: reads its order from standard input, and reports on standard output when the session has started.
 pub(crate) fn keep() -> ExitCode {
-    // Whoever began the session may log out.
+    // The user who started the session may log out.
     let _ = rustix::process::setsid();
     let begun = |session: &Session| say(&Ok(session.clone()));
     let word = match take_errand() {
@@ -131,23 +131,23 @@ fn serve(
     Ok(Box::new(Reached(Some(web::Served::begin((policy, inspection), &run_id, state, sockets)?))))
 }
 
-/// What is served to a session. What it has done is recorded when this is dropped.
+/// Network access that is served to a session. Its use is recorded when this is dropped.
 struct Reached(Option<web::Served>);
 
 impl Drop for Reached {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // An error can't be reported to any caller at this point.
         let _ = self.0.take().map(web::Served::finish);
     }
 }
 
-/// What it takes to look into what a session reaches, if anything is to be looked into.
+/// Returns the settings of TLS interception for a session, if its policy inspects any connections.
 fn inspection_of(session: &Session) -> Result<Option<Inspection>, CliError> {
     let policy = web::reached(session)?;
     Ok(policy.map(|policy| Inspection::of_live(policy.live())).transpose()?.flatten())
 }
 
-/// What is to be kept, and what it takes to look into what it reaches.
+/// Returns the session to keep, and the settings of TLS interception for it.
 fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
     let cant = |error: CliError| KeeperError::Serve(error.into());
     let Order { site, workspace, lent, mut env, quarters, session } = order;
@@ -177,7 +177,7 @@ fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
     Ok((Keeping { site, workspace, compartments, session }, inspection))
 }
 
-/// The one word; then standard output is closed, for whoever waits to go on.
+/// Prints the keeper's message, then closes standard output so that the waiting parent continues.
 fn say(word: &Word) {
     let word = serde_json::to_string(word).unwrap_or_default();
     let _ = writeln!(std::io::stdout(), "{word}");

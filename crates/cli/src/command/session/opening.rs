@@ -28,27 +28,27 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// A session that is wanted.
 pub(crate) struct Opening {
-    /// What makes its sandboxes, of which the first is the one for commands of people.
+    /// Settings of its sandboxes; the first is the one for users' commands.
     pub(crate) quarters: Vec<Quarter>,
-    /// Which tools work in which of them, if it has several.
+    /// Assignment of tools to sandboxes, if there are several.
     pub(crate) divisions: Vec<Division>,
-    /// What it works on.
+    /// Initial workspace.
     pub(crate) workspace: WorkspaceChoice,
-    /// What it is lent besides.
+    /// Further host paths that are made available in it.
     pub(crate) lent: Vec<Lent>,
     /// Variables to set inside.
     pub(crate) env: BTreeMap<String, String>,
-    /// What its owner calls it.
+    /// Name given by its owner.
     pub(crate) name: Option<String>,
-    /// The file with the policy by which it reaches the web, if it may reach any ([`policy_file`]).
+    /// Policy file for its network access, if it has any ([`policy_file`]).
     pub(crate) egress: Option<PathBuf>,
-    /// What its level of access means for it, if it has one ([`crate::access::compiled`]).
+    /// Terms that follow from its access level, if it has one ([`crate::access::compiled`]).
     pub(crate) access: Option<Compiled>,
-    /// The only programs that can be started in it, if not all can.
+    /// Allowlist of programs; `None` allows all.
     pub(crate) programs: Option<ProgramList>,
-    /// How long nothing may run before it ends.
+    /// Time without a running program after which it ends.
     pub(crate) idle_limit: Duration,
-    /// How long it may live.
+    /// Maximum lifetime. Default: 24 hours.
     pub(crate) lifetime_limit: Option<Duration>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn policy_file(
 
 /// Makes a session, with a keeper of its own.
 pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
-    // A session without an end of its own would outlive whoever forgot it.
+    // Maximum lifetime without an explicit limit: a forgotten session must not live forever.
     const LONGEST: Duration = Duration::from_secs(24 * 3600);
     let Opening { quarters, divisions, workspace, lent, env, .. } = opening;
     let backend = quarters.first().map_or(BackendName::Native, |quarter| quarter.backend.name());

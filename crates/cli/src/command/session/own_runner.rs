@@ -36,7 +36,7 @@ pub(super) fn lent(site: &Site, backend: &Chosen) -> Result<Lent, LendError> {
     }
 }
 
-/// The file that whoever works there has run: that program, or where not everybody gets there, as in root's home, a copy of it.
+/// Returns the path of the runner that sandboxes start: `executable`, or a copy if not every user can reach it, as in root's home.
 fn reached(executable: &Path, state: &Path) -> PathBuf {
     let copied = state.join(NAME);
     let is_copy =

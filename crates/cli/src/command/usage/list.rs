@@ -55,7 +55,7 @@ fn row(report: &UsageReport) -> [String; 7] {
     ]
 }
 
-/// Whoever reads may have seen enough.
+/// Prints text and a line break on standard output. A reader may close the pipe early.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
     crate::command::printing::print(&format!("{text}\n"))
 }

@@ -1,4 +1,4 @@
-//! Repositories that the host clones: their files get inside, and what opened them does not.
+//! Repositories that the host clones: their files get into the sandbox, and their credentials don't.
 
 use super::small::{Small, records};
 use crate::BELLJAR;
@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 
 const PASSWORD: &str = "pw-5hXq0Rk2LmZ8";
 
-/// Git's own server behind HTTP, for whoever knows the password.
+/// Git's own HTTP server behind a password.
 const SERVER: &str = r#"
 import base64, http.server, os, subprocess, sys
 root, password, port_file = sys.argv[1:]
@@ -64,7 +64,7 @@ impl<'w> Hosted<'w> {
         let server = command.spawn().unwrap();
         wait::until(|| port_file.exists());
         let url = format!("http://127.0.0.1:{}/origin.git", world.read("port"));
-        // As a person has it: a helper for passwords, and settings that would have something run.
+        // A typical user configuration: a credential helper, and settings that would run a program.
         let ran = world.path().join("ran").display().to_string();
         world.write("template/hooks/post-checkout", format!("#!/bin/sh\ntouch {ran}\n"));
         let template = world.path().join("template").display().to_string();
@@ -95,7 +95,7 @@ impl Drop for Hosted<'_> {
     }
 }
 
-/// A repository with a branch, a tag, and everything that would have something run where somebody lets it.
+/// Creates a repository with a branch, a tag, and everything that would run a program where git permits it.
 fn origin(world: &World) -> PathBuf {
     world.write("work/greeting.txt", "hello\n");
     world.write("work/.gitattributes", "*.txt filter=evil\n");
@@ -123,7 +123,7 @@ fn origin(world: &World) -> PathBuf {
     bare
 }
 
-/// What an agent finds, and what it can find of the password.
+/// Prints the files that the agent finds, and every trace of the password.
 const LOOKS: &str = "cat greeting.txt; git log --format=%s; git branch --show-current; git remote -v; git status --short; \
     cat .git/config; find .git -name '*.sample' -o -path '.git/hooks/*'; \
     grep -rs 'pw-5hXq0Rk2LmZ8\\|127.0.0.1:' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr; env | grep pw-; echo end";

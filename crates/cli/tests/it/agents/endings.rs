@@ -1,4 +1,4 @@
-//! However an agent ends, there is a result, its calls are billed, and nothing of it is left.
+//! Every way in which an agent can end has a result, bills its calls, and leaves no processes or files.
 
 use super::small::{CALL, Small, records};
 use crate::BELLJAR;
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-/// One call is billed, whatever came after it.
+/// Checks that one call is billed, whatever happened after it.
 fn billed_once(small: &Small<'_>, result: &Value) {
     assert_eq!(result["usage"].as_array().map(Vec::len), Some(1), "{result:#}");
     assert_eq!(small.server.request_count(), 1);
@@ -154,7 +154,7 @@ fn output_of_an_agent_that_prints_envelopes_is_an_error_where_it_is_none() {
         (format!("{good}\n{good}"), Some("parse_error")),
         (String::new(), Some("parse_error")),
         (failed.to_owned(), Some("llm_error")),
-        // Control: an envelope alone.
+        // Control: a single envelope.
         (good.to_owned(), None),
     ];
     for (printed, expected) in cases {
@@ -170,7 +170,7 @@ fn output_of_an_agent_that_prints_envelopes_is_an_error_where_it_is_none() {
         assert_eq!(result["ok"], expected.is_none(), "{printed}: {result:#}");
         assert_eq!(result["failure"]["code"].as_str(), expected, "{printed}: {result:#}");
     }
-    // What may be no text isn't told as it comes.
+    // Output that may turn out not to be text isn't streamed.
     let row = json!({
         "name": "small", "description": "small", "reads_messages": true, "output": "envelope",
         "argv": ["sh", "-c", "echo noise; sleep 1; echo more"],
@@ -179,7 +179,7 @@ fn output_of_an_agent_that_prints_envelopes_is_an_error_where_it_is_none() {
     assert_eq!(kinds(&ran), ["error", "done"], "{ran:?}");
 }
 
-/// The types of the events that a run has printed.
+/// Returns the types of the events that a run has printed.
 fn kinds(ran: &Ran) -> Vec<String> {
     let event = |line: &str| serde_json::from_str::<Value>(line).unwrap();
     ran.stdout.lines().map(|line| event(line)["type"].as_str().unwrap().to_owned()).collect()

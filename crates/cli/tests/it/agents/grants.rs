@@ -1,4 +1,4 @@
-//! No agent runs without a grant that says so, and every refusal is recorded.
+//! No agent runs without a grant that permits it, and every refusal is recorded.
 
 use super::small::{Small, records};
 use crate::BELLJAR;
@@ -7,14 +7,14 @@ use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// The terms of a grant, but for those that are said otherwise.
+/// Returns the terms of a grant, with these additional ones.
 fn terms<'t>(subject: &'t str, scope: &'t str, more: &[&'t str]) -> Vec<&'t str> {
     let own =
         ["--subject", subject, "--scope", scope, "--billing-account", "account-7", "--file", "grant.json"];
     own.iter().chain(more).copied().collect()
 }
 
-/// Issues a grant in `grant.json`.
+/// Issues a grant in `grant.json`, and returns it.
 fn grant(world: &World, terms: &[&str]) -> Value {
     let _ = std::fs::remove_file(world.path().join("grant.json"));
     issue(world, terms)["grant"].clone()
@@ -58,7 +58,7 @@ fn a_grant_that_says_all_of_it_is_used_and_says_who_pays() {
     assert!(ran.code == 125 && ran.stderr.contains("takes a grant of that account"), "{ran:?}");
 }
 
-/// Issues what is refused for that reason.
+/// Issues a grant that is refused with this code.
 fn spoil(world: &World, code: &str) {
     const ALLOW: &str = "--allow-sandbox";
     let _ = match code {

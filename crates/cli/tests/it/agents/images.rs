@@ -1,4 +1,4 @@
-//! Agents whose program is in an image: they run in a container, and are told, watched and billed as any other.
+//! Agents whose program is in an image: they run in a container, with the same messages, limits and billing as any other.
 
 use super::small::{Small, configure, records};
 use crate::BELLJAR;
@@ -9,7 +9,7 @@ use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-/// One call of a model; there is no Python in the image.
+/// Makes one model call. The image has no Python.
 const CALL: &str = r#"perl -MIO::Socket::INET -e '
     my $to = IO::Socket::INET->new(PeerAddr => "127.0.0.1:8080") or die;
     my $body = q({"model": "small", "messages": []});
@@ -34,7 +34,7 @@ impl Images<'_> {
         configure(self.small.world, &self.small.server, &json!([row(IMAGE, script)]));
     }
 
-    /// The exit code and the result of a run, of which nothing is left.
+    /// Returns the exit code and the result of a run, and checks that no container is left.
     fn run(&self, options: &[&str]) -> (i32, Value) {
         let ran = self.small.run(&[&["--json", "--docker-socket", &self.socket], options].concat());
         assert_eq!(self.engine.command(&["ps", "--all", "--quiet"]).unwrap(), "", "{ran:?}");
@@ -89,7 +89,7 @@ fn what_it_does_is_told_and_billed(images: &Images<'_>) {
 
 fn however_it_ends_it_is_told_and_billed(images: &Images<'_>) {
     let held = "exec perl -e '$held = q(x) x (1 << 30); print length $held; sleep 600'";
-    // What it leaves behind prints on, and is gone all the same.
+    // A process that it leaves behind goes on printing, and is killed anyway.
     let endings: [(&str, &[&str], i32, Value); 6] = [
         ("sleep 600", &["--timeout", "5s"], 124, json!(["timeout", -1])),
         (held, &["--memory", "128m"], 1, json!(["oom_killed", 137])),
@@ -137,7 +137,7 @@ fn what_there_is_not_is_said(images: &Images<'_>) {
     );
 }
 
-/// Nobody in a container that was stopped from outside carries out an order, nor answers.
+/// In a paused container no process can carry out an order or respond.
 fn one_that_stands_still_is_ended_all_the_same(images: &Images<'_>) {
     images.become_script("echo begun; exec sleep 600");
     let options = ["--json", "--timeout", "3s", "--docker-socket", &images.socket];

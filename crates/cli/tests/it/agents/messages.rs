@@ -1,4 +1,4 @@
-//! What an agent is told, where it finds it, and what of that is nobody's change.
+//! The messages for an agent, the file with them, and its protection against changes.
 
 use super::small::Small;
 use crate::BELLJAR;

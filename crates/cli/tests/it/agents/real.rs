@@ -1,4 +1,4 @@
-//! Coding agents from npm do a real edit, sealed, told to by a scripted model.
+//! Coding agents from npm make a real edit in a sandbox, directed by a scripted model.
 
 use super::small::{KEY, Small, configure, records};
 use crate::BELLJAR;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 const BEFORE: &str = "first line\nhello world\nlast line\n";
 
-/// Which program each is started by.
+/// The program of each agent.
 const PROGRAMS: [(&str, &str); 3] = [("claude-code", "claude"), ("codex", "codex"), ("opencode", "opencode")];
 
 fn scripted(agent: &Agent) -> ModelServer {
@@ -21,7 +21,7 @@ fn scripted(agent: &Agent) -> ModelServer {
     ModelServer::start(Script::working(agent.edit(&edit), "It is done."))
 }
 
-/// Runs an agent on `project`, found on the path as npm would have put it there.
+/// Runs an agent on `project`. Its program is on `PATH`, as after an installation by npm.
 fn run(world: &World, (agent, program): (&Agent, &Path), options: &[&str]) -> Ran {
     let name = PROGRAMS.iter().find(|(name, _)| *name == agent.name).unwrap().1;
     world.write("bin/here", "");
@@ -61,7 +61,7 @@ fn edits(name: &str, test: &str) {
     sealed(&server, &ran);
 }
 
-/// Every call that the model's server has answered is on the bill, once.
+/// Checks that every call that the model's server answered is billed exactly once.
 fn billed(result: &Value, server: &ModelServer) {
     let usage = result["usage"].as_array().unwrap();
     let answered = server.requests().iter().filter(|request| request.operation().generates()).count();
@@ -80,7 +80,7 @@ fn billed(result: &Value, server: &ModelServer) {
     assert_eq!(result["totals"]["calls"], json!(answered));
 }
 
-/// The audit has the whole run, and verifies up to the record that the result names.
+/// Checks that the audit log has the whole run, and verifies up to the record that the result names.
 fn recorded(world: &World, result: &Value) {
     let audit = &result["audit"];
     let anchor = format!("{}:{}", audit["last"], audit["head"].as_str().unwrap());
@@ -93,7 +93,7 @@ fn recorded(world: &World, result: &Value) {
     assert_eq!((&ended["event"]["exit_code"], &ended["event"]["error_code"]), (&json!(0), &json!(null)));
 }
 
-/// What the host knows went to the provider, and what the agent sent for a key went nowhere.
+/// Checks that the provider got the host's key, and that the agent's placeholder key was sent nowhere.
 fn sealed(server: &ModelServer, ran: &Ran) {
     let of_host = format!("Bearer {KEY}");
     for request in server.requests() {
@@ -146,7 +146,7 @@ fn people_read_what_the_agent_says_and_beside_it_what_it_did_and_what_that_cost(
     });
 }
 
-/// What `spec/2` has for its smallest agent: messages from the file, one call, one envelope.
+/// The smallest agent of `spec/2`: messages from the file, one call, one envelope.
 const PROTOCOL: &str = r#"#!/usr/bin/env node
 const fs = require("fs");
 const answer = (text, error) => {

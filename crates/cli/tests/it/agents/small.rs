@@ -1,4 +1,4 @@
-//! Agents of a few lines, and the models that they have.
+//! Agents of a few lines, with scripted models.
 
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::world::{Ran, World};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// What the host shows to providers.
+/// The host's API key for providers.
 pub(crate) const KEY: &str = "sk-host-7Qd2mX01vB9zKf4a";
 
-/// One call of a model, by a program of Python's.
+/// A Python program that makes one model call.
 pub(crate) const CALL: &str = "import json, os, urllib.request\n\
     body = {'model': os.environ['COGNI_MODEL'], 'messages': [{'role': 'user', 'content': 'hi'}]}\n\
     request = urllib.request.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', json.dumps(body).encode())\n\
@@ -22,7 +22,7 @@ pub(crate) struct Small<'w> {
 }
 
 impl<'w> Small<'w> {
-    /// One whose agent is this command; what is in braces are gaps, and braces are doubled.
+    /// Returns a world whose agent is this command. Texts in braces are placeholders; literal braces are doubled.
     pub(crate) fn agent(world: &'w World, argv: &[&str]) -> Self {
         Self::row(
             world,
@@ -30,12 +30,12 @@ impl<'w> Small<'w> {
         )
     }
 
-    /// One whose agent is this script of a shell, which has no gaps.
+    /// Returns a world whose agent is this shell script, which has no placeholders.
     pub(crate) fn shell(world: &'w World, script: &str) -> Self {
         Self::agent(world, &["sh", "-c", &script.replace('{', "{{").replace('}', "}}")])
     }
 
-    /// One whose agent is this program of Python's, which has no gaps.
+    /// Returns a world whose agent is this Python program, which has no placeholders.
     pub(crate) fn python(world: &'w World, program: &str) -> Self {
         Self::agent(world, &["python3", "-c", &program.replace('{', "{{").replace('}', "}}")])
     }
@@ -47,7 +47,7 @@ impl<'w> Small<'w> {
         Self { world, server }
     }
 
-    /// `belljar agent small` with these options, on a copy of `project`, told to say hello.
+    /// Runs `belljar agent small` with these options on a copy of `project`, with the task to say hello.
     pub(crate) fn run(&self, options: &[&str]) -> Ran {
         Ran::from(self.command(options).output().unwrap())
     }
@@ -59,7 +59,7 @@ impl<'w> Small<'w> {
         self.world.command(&[&all[..], options, told].concat())
     }
 
-    /// The same as one document.
+    /// Runs the agent with `--json`, and returns its result document.
     pub(crate) fn json(&self, options: &[&str]) -> Value {
         self.run(&[&["--json"], options].concat()).json()
     }
@@ -80,7 +80,7 @@ pub(crate) fn configure(world: &World, server: &ModelServer, agents: &Value) {
     world.write("config.yaml", config.to_string());
 }
 
-/// The records of that kind, as they stand in the audit.
+/// Returns the audit records of this kind.
 pub(crate) fn records(world: &World, kind: &str) -> Vec<Value> {
     let shown = world.run(&["audit", "show", "--kind", kind, "--json"]).succeeded();
     shown.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -1,4 +1,4 @@
-//! What `belljar agents` lists, and what is said to whoever asks for something else.
+//! The list of `belljar agents`, and the messages for unknown agents.
 
 use super::small::{Small, configure};
 use crate::BELLJAR;

@@ -8,7 +8,7 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
 use serde_json::json;
 
-/// The size of one mark in the head.
+/// Size of one mark in the head file, in bytes.
 const MARK: usize = 1024;
 
 fn append(world: &World, records: usize) {
@@ -19,7 +19,7 @@ fn append(world: &World, records: usize) {
     log.close();
 }
 
-/// Cuts so many records with their checkpoints from the log's end, and makes `head` anew from what is left.
+/// Removes this many records with their checkpoints from the log's end, and rewrites `head` from the rest.
 fn cut(world: &World, records: usize) {
     let whole = std::fs::read_to_string(segment(world)).unwrap();
     let lines: Vec<&str> = whole.lines().collect();
@@ -70,7 +70,7 @@ fn verify_says_how_many_records_the_local_signature_alone_covers() {
     assert_eq!(found["anchored"]["not_anchored_records"], 6);
     let told = world.run(&["audit", "verify", "--anchor", "elsewhere.notes"]).succeeded().stdout;
     assert!(told.contains("\n  not anchored 6 records, "), "{told}");
-    // A folder of anchors, and one that knows nothing of this log.
+    // A folder of anchors, of which one doesn't belong to this log.
     std::fs::create_dir(world.path().join("anchors")).unwrap();
     std::fs::copy(world.path().join("elsewhere.notes"), world.path().join("anchors/one")).unwrap();
     world.run(&["audit", "verify", "--anchor", "anchors"]).succeeded();
@@ -108,7 +108,7 @@ fn failing_anchor_is_reported_by_anchor_verify_and_doctor_and_delays_nothing() {
 fn run_delivers_its_last_record_at_its_end() {
     let world = World::new(BELLJAR);
     let notes = world.path().join("elsewhere.notes");
-    // Found where a user's configuration is, by a command that reads no configuration itself.
+    // The anchor is found through the user's configuration, by a command that otherwise reads no configuration.
     let anchored = format!("audit: {{anchors: [{{to: 'file:{}'}}]}}", notes.display());
     std::fs::create_dir_all(world.path().join(".config/belljar")).unwrap();
     world.write(".config/belljar/config.yaml", anchored);

@@ -1,4 +1,4 @@
-//! Which configuration says where the audit log is anchored, and what becomes of a command that can't tell.
+//! The configuration that names the audit log's anchors, and commands that can't determine it.
 
 use crate::BELLJAR;
 use crate::egress::Server;
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 
 const USUAL: &str = ".config/belljar/config.yaml";
 
-/// A configuration whose required anchor fails: nothing that must be recorded is done.
+/// A configuration whose required anchor fails: an action that must be recorded is refused.
 const FAILING: &str = "audit: {anchors: [{to: 'file:/proc/nonexistent/anchor', required: true}]}\n";
 
 fn world(server: &Server) -> World {
@@ -64,12 +64,12 @@ fn configuration_that_can_not_be_read_is_an_error_and_not_one_without_anchors() 
     let ran = exec(&world, &server, &[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
     assert!(ran.stderr.contains("config.yaml") && ran.stderr.contains("node"), "{ran:?}");
-    // Other users can write it.
+    // Other users can write the file.
     world.write(USUAL, "audit: {anchors: []}");
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
     let ran = exec(&world, &server, &[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{ran:?}");
-    // A link that leads nowhere is something that can't be read, too.
+    // A dangling link is an unreadable file, too.
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("nowhere", &path).unwrap();
     assert_eq!(exec(&world, &server, &[]).code, 125);
@@ -88,7 +88,7 @@ fn named_configuration_is_checked_by_every_command_that_takes_one() {
         assert_eq!(world.run(&["exec", "--config", named, "--", "true"]).code, code, "{named}");
         assert_eq!(world.run(&["agents", "--config", named]).code, code, "{named}");
     }
-    // A pipe has its content once.
+    // A pipe can be read only once.
     let script = format!("{BELLJAR} exec --config <(echo 'node: 5') -- true");
     let ran = Ran::from(world.command_of("/bin/bash".as_ref(), &["-c", &script]).output().unwrap());
     assert_eq!(ran.code, 2, "{ran:?}");
@@ -108,7 +108,7 @@ fn session_delivers_to_the_anchors_of_the_command_that_made_it() {
         }
         let id = created.stdout.trim().to_owned();
         let asked = world.run(&["session", "exec", &id, "--", "sh", "-c", &script]);
-        // The keeper delivers what is left at its end.
+        // The keeper delivers the rest when it stops.
         let _ = world.run(&["session", "end", &id, "--discard"]);
         asked
     };
@@ -146,7 +146,7 @@ fn checkpoints_are_delivered_while_a_node_runs_after_the_records_or_seconds_of_t
     };
     wait::until(|| has_some("number") && has_some("time"));
     assert!(!has_some("neither"));
-    // The control: at its end a node delivers to all of them.
+    // The control: a node delivers to all of them when it stops.
     assert_eq!(node.stop(), Some(0));
     assert!(has_some("neither"));
 }
@@ -167,7 +167,7 @@ fn anchor_where_a_sandbox_writes_is_refused_and_its_directory_is_not_lent() {
         world.write(&format!("{name}.yaml"), elsewhere);
         world.run(&lend).succeeded();
     }
-    // While a sandbox writes there, a configuration that names the place is refused.
+    // While a sandbox can write there, a configuration with an anchor in that directory is refused.
     let id = world.run(&["session", "create", "--workspace", "w"]).succeeded().stdout.trim().to_owned();
     let anchored = format!("audit: {{anchors: [{{to: 'file:{}/anchor'}}]}}", inside.display());
     world.write("inside.yaml", anchored);

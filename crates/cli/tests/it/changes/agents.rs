@@ -1,4 +1,4 @@
-//! Agents: a conflict, a missing `--trust` and a clone that is not pushed lose nothing.
+//! Agents: no changes are lost by a conflict, a missing `--trust` or a clone that isn't pushed.
 
 use super::{folders, ids, only};
 use crate::BELLJAR;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-/// The processes with that argument.
+/// Returns the processes with that argument.
 fn processes(mark: &str) -> Vec<Pid> {
     let listed = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = listed.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
@@ -24,7 +24,7 @@ fn processes(mark: &str) -> Vec<Pid> {
 #[test]
 fn a_conflict_keeps_what_conflicts_applies_the_rest_and_is_reported() {
     World::as_everyone(BELLJAR, |world| {
-        // When it sleeps it has written, and it ends when its sleep is ended.
+        // When it sleeps it has written its changes; killing the sleep ends it.
         let mark = format!("73{}", std::process::id());
         let script = format!("echo agent > greeting.txt; echo agent > new; sleep {mark}; true");
         let small = Small::shell(world, &script);
@@ -142,7 +142,7 @@ fn what_a_push_leaves_out_is_listed_and_kept() {
     }
     assert!(is_kept(&id));
     world.run(&["changes", "rm", &id]).succeeded();
-    // The control: the change set goes when nothing is left.
+    // The control: the change set is removed when it is empty.
     let script = "echo more > more.txt";
     let _small = Small::shell(world, script);
     world.run(&[&agent[..], &network, &["--push", "--", "hi"]].concat()).succeeded();

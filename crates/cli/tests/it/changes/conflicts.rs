@@ -1,4 +1,4 @@
-//! Changes that conflict with what something else changed in the source meanwhile.
+//! Changes that conflict with concurrent changes of the source.
 
 use super::{folders, only};
 use crate::BELLJAR;
@@ -9,7 +9,7 @@ use std::io::{BufRead as _, Read, Write as _};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Runs a command on a copy of `source`, and `meanwhile` when it has written and not ended.
+/// Runs a command on a copy of `source`, and calls `meanwhile` when the command has written and not yet ended.
 fn overtaken(world: &World, options: &[&str], script: &str, meanwhile: impl Fn()) -> Ran {
     let script = format!("{script}; echo written; cat");
     let all = [&["exec", "--workspace-copy", "source"], options, &["--", "sh", "-c", &script]].concat();
@@ -49,7 +49,7 @@ fn what_does_not_conflict_is_applied_and_the_rest_is_kept() {
             (read("both"), read("only"), read("new")),
             ("person\n".into(), "run\n".into(), "run\n".into())
         );
-        // A directory that holds another's work stays whole.
+        // A directory with another person's work is left whole.
         assert_eq!((read("folder/file"), read("folder/another")), ("before\n".into(), "person\n".into()));
         let diff = world.run(&["changes", "diff", &id]).succeeded().stdout;
         assert!(diff.contains("-before\n+run\n") && !diff.contains("b/only"), "{diff}");
@@ -95,13 +95,13 @@ fn files_that_both_changed_are_merged_when_a_person_says_so() {
         world.write("source/same", "one\n");
         let script = "sed -i s/seven/run/ apart; echo run > same";
         let ran = overtaken(world, &["--apply"], script, || {
-            // Not in place: that would be written through by whatever shares the file's blocks, too.
+            // Not in place: that would change every copy that shares the file's blocks.
             replace(world, "source/apart", &lines("person", "seven"));
             replace(world, "source/same", "person\n");
         });
         assert_eq!(ran.code, 5, "{ran:?}");
         let id = only(world);
-        // The diff is against what the run began with.
+        // The diff is against the state at the start of the run.
         let diff = world.run(&["changes", "diff", &id]).succeeded().stdout;
         assert!(diff.contains("-seven\n+run\n") && !diff.contains("person"), "{diff}");
         let merged = world.run(&["changes", "apply", &id, "--merge", "--json"]);
@@ -144,12 +144,12 @@ fn a_run_on_a_small_directory_sees_no_later_change_of_it() {
     });
 }
 
-/// More names than a snapshot is taken of: a run works on an overlay.
+/// Creates more names than a snapshot supports, so that a run works on an overlay.
 fn fill_for_overlay(world: &World) {
     (0..100).for_each(|number| drop(world.write(&format!("source/fill/{number}"), "before\n")));
 }
 
-/// Maps the file that it is given, writes to it, and once more when it has read a line.
+/// Maps a file, writes to it, and writes again after it has read a line.
 const MAPS: &str = "
 import mmap, sys
 file = open(sys.argv[1], 'r+b')
@@ -176,7 +176,7 @@ fn file_that_a_program_of_the_host_has_mapped_to_write_to_it_conflicts() {
     let (to, from) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
     let lines = RefCell::new(std::io::BufReader::new(from).lines());
     assert_eq!(lines.borrow_mut().next().unwrap().unwrap(), "mapped");
-    // The page is dirty before the run begins, so that no time of the file moves in it.
+    // The page is dirty before the run begins, so that the file's times don't change during it.
     std::thread::sleep(std::time::Duration::from_millis(100));
     let ran = overtaken(&world, &["--apply"], "echo run > mapped; echo run > read", || {
         (&to).write_all(b"write\n").unwrap();
@@ -186,7 +186,7 @@ fn file_that_a_program_of_the_host_has_mapped_to_write_to_it_conflicts() {
     assert_eq!(world.read("source/read"), "run\n", "the control");
     drop(to);
     program.wait().unwrap();
-    // Once it is mapped no more, a yes to overwrite it writes it.
+    // Once it is no longer mapped, an approved overwrite writes it.
     world.run(&["changes", "apply", &only(&world), "--overwrite", "mapped"]).succeeded();
     assert_eq!(world.read("source/mapped"), "run\n");
 }

@@ -1,4 +1,4 @@
-//! How a run ends: asked, told by flags, or neither.
+//! The end of a run: with a question, with flags, or with neither.
 
 use super::{folders, ids, list, only};
 use crate::BELLJAR;
@@ -35,7 +35,7 @@ fn changes_of_a_command_are_kept_shown_applied_and_then_kept_no_longer() {
         assert!(diff.contains("-before\n+after\n") && diff.contains("+new\n"), "{diff}");
         let part = world.run(&["changes", "diff", &id, "other"]).succeeded().stdout;
         assert!(!part.contains("before") && part.contains("+new\n"), "{part}");
-        // A part first: the rest stays.
+        // Apply a part first: the rest stays.
         world.run(&["changes", "apply", &id, "other"]).succeeded();
         assert_eq!(
             (world.read("source/file"), world.read("source/other")),
@@ -112,7 +112,7 @@ fn a_job_says_in_its_result_what_became_of_its_changes() {
     });
 }
 
-/// Runs a command at a terminal, and types an answer when it is asked.
+/// Runs a command at a terminal, and types an answer to its question.
 fn answered(world: &World, script: &str, typed: &str) -> String {
     let ran =
         at_a_terminal(world, &format!("{BELLJAR} exec --workspace-copy source -- sh -c '{script}'"), typed);
@@ -144,7 +144,7 @@ fn files_that_are_not_shown_take_a_yes_of_their_own() {
     assert!(shown.contains("A binary  (not shown: 100 bytes, sha256 cd00e292c5970d3c5e2f0ffa5171e555bc46bfc4faddfb4a418b6840b86e79a3)"), "{shown}");
     let id = only(&world);
     assert_eq!(world.read("source/file"), "before\n");
-    // A digest stands for what is shown.
+    // A digest identifies the shown content.
     let json = world.run(&["changes", "diff", &id, "--json"]).succeeded().json();
     assert_eq!(json["files"][0]["unshown"]["size_bytes"], 100);
     let digest = json["digest"].as_str().unwrap();
@@ -153,7 +153,7 @@ fn files_that_are_not_shown_take_a_yes_of_their_own() {
     let refused = apply(&[]);
     assert!(refused.code == 3 && refused.stderr.contains("without showing them: binary"), "{refused:?}");
     assert_eq!(refused.stdout, "");
-    // Programs get errors, too.
+    // The JSON output contains errors, too.
     let refused = apply(&["--json"]).json();
     assert_eq!(refused["error"]["exit_code"], 3);
     assert!(refused["error"]["message"].as_str().unwrap().contains("without showing them"), "{refused}");
@@ -162,7 +162,7 @@ fn files_that_are_not_shown_take_a_yes_of_their_own() {
     assert_eq!(world.read("source/file"), "before\n");
     apply(&["--unshown"]).succeeded();
     assert_eq!(world.read("source/file"), "after\n");
-    // The controls: a yes at the terminal, and changes of which all is shown.
+    // The controls: an approval at the terminal, and changes that are shown completely.
     assert!(
         answered(&world, "rm file; rm binary; head -c 9 /dev/zero >other", "a\ny\n").contains("are applied")
     );
@@ -232,7 +232,7 @@ fn pipes_and_sockets_are_neither_shown_nor_applied() {
         let names = std::fs::read_dir(world.path().join("source")).unwrap();
         let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["file"]);
-        // The control: alone they are no change.
+        // The control: special files alone are no change.
         exec(world, &["--apply"], "mkfifo new").succeeded();
         assert_eq!(ids(world), Vec::<String>::new());
     });
@@ -263,7 +263,7 @@ fn directories_that_a_run_makes_or_removes_are_listed_and_take_a_yes_in_a_reposi
         assert!(stat.contains("new directory") && stat.contains("1 directory changed"), "{stat}");
         let shown = world.run(&["changes", "diff", &id, "--json"]).succeeded().json();
         assert_eq!(shown["files"], json!([{ "path": ".git/index.lock/", "change": "created" }]));
-        // The control: with a yes it is made.
+        // The control: with an approval it is created.
         world.run(&["changes", "apply", &id, "--trust", ".git/index.lock/"]).succeeded();
         assert!(is_there(".git/index.lock"));
     });
@@ -279,7 +279,7 @@ fn file_that_the_person_cannot_read_ends_no_review() {
         assert!(ran.stderr.contains(&format!("kept as {id}")), "{ran:?}");
         for shown in [ran.stderr, world.run(&["changes", "diff", &id]).succeeded().stdout] {
             assert!(shown.contains("+++ b/other\n@@ -0,0 +1 @@\n+other\n"), "{shown}");
-            // Root reads every file: the control.
+            // The control: root reads every file.
             let is_read = world.user() == User::Own && rustix::process::geteuid().is_root();
             assert_eq!(shown.contains("+new\n"), is_read, "{shown}");
             assert_eq!(shown.contains("Binary files a/secret and b/secret differ\n"), !is_read, "{shown}");

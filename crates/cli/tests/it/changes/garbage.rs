@@ -1,4 +1,4 @@
-//! Garbage collection of kept changes: by age and by size, told of, and never more than is said.
+//! Garbage collection of kept changes: by age and by size, reported, and never more than is announced.
 
 use super::{folders, ids, list};
 use crate::BELLJAR;
@@ -44,7 +44,7 @@ fn a_large_change_set_evicts_no_smaller_one() {
     world.write("source/file", "before\n");
     world.run(&["changes", "retention", "--max-size", "5m"]).succeeded();
     let small = keep(&world, "echo after > file");
-    // The newest stays, however large it is, and the others with it.
+    // The newest stays, whatever its size, and the others with it.
     let large = keep(&world, "head -c 9000000 /dev/urandom > large");
     assert_eq!(ids(&world), [small.clone(), large]);
     let next = keep(&world, "echo after > file");
@@ -68,11 +68,11 @@ fn changes_are_removed_at_their_age_and_not_before() {
         let (id, kept_at) = (keep(world, "echo after > file"), Instant::now());
         world.run(&["changes", "retention", "--keep-for", "1h"]).succeeded();
         assert_eq!(ids(world), std::slice::from_ref(&id));
-        // A number alone could be meant as days; and what has no place by a new limit is removed only if that is agreed to.
+        // A plain number might be meant as days; and change sets beyond a new limit are removed only with confirmation.
         let refused = world.run(&["changes", "retention", "--keep-for", "14"]);
         assert!(refused.code == 125 && refused.stderr.contains("14d for days"), "{refused:?}");
         let short = ["changes", "retention", "--keep-for", "1ms", "--yes"];
-        // The clock by which nothing becomes old at once counts seconds.
+        // The up-time clock counts whole seconds.
         wait::until(|| kept_at.elapsed() > Duration::from_secs(2));
         let refused = world.run(&short[..4]);
         assert!(
@@ -100,7 +100,7 @@ fn changes_whose_record_is_damaged_are_named_and_stay() {
     world.write(&format!("{folder}/copy.json"), "{");
     let told = world.run(&["changes", "list"]).succeeded();
     assert!(told.stderr.contains(&id) && told.stderr.contains("can't be listed"), "{told:?}");
-    // A list of sessions doesn't look as if there was nothing, either.
+    // A list of sessions reports the unreadable one, too.
     let told = world.run(&["session", "list", "--all"]).succeeded();
     assert!(told.stderr.contains(&id) && told.stderr.contains("can't be listed"), "{told:?}");
     let told = world.run(&["changes", "list", "--json"]).succeeded().json();
@@ -134,7 +134,7 @@ fn changes_that_were_kept_while_the_clock_was_wrong_are_not_removed_by_age() {
     summary["kept_at"] = json!("1970-01-02T00:00:00Z");
     world.write(&file, summary.to_string());
     assert_eq!(ids(&world), std::slice::from_ref(&id));
-    // The control: by both clocks it is older than it may be.
+    // The control: it is too old by both clocks.
     let seconds = summary["kept_at_up_time"]["seconds"].as_i64().unwrap();
     summary["kept_at_up_time"]["seconds"] = json!(seconds - 15 * 86_400);
     world.write(&file, summary.to_string());

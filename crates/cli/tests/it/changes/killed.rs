@@ -1,4 +1,4 @@
-//! Processes that are killed: what a run or session changed up to then becomes a kept change set.
+//! Killed processes: the changes of the run or session up to then become a kept change set.
 
 use super::{folders, list, only};
 use crate::BELLJAR;
@@ -69,7 +69,8 @@ fn the_changes_of_a_session_whose_keeper_was_killed_are_kept() {
             assert_eq!(told["files"], json!([{ "path": "file", "change": "modified" }]));
             world.run(&["session", "commit", "work"]).succeeded();
             assert_eq!(world.read("source/file"), "after\n");
-            // The kernel ends the sandbox of a killed keeper in its own time; the next command that looks for leftovers clears up.
+            // The kernel takes its time to end the sandbox of a killed keeper; the next command that looks for leftovers
+            // cleans up.
             until(|| list(world).is_empty() && folders(world).is_empty());
         }
     });

@@ -8,7 +8,7 @@ use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// A copy that lies on its source, and one that shares nothing with it.
+/// An overlay on the source, and a full copy.
 const COPIES: [&[&str]; 2] = [&[], &["--backend", "subprocess"]];
 
 fn ended(world: &World) -> Vec<Value> {
@@ -43,7 +43,7 @@ fn a_session_with_uncommitted_changes_goes_on_unless_they_are_kept_or_discarded(
             assert!(diff.contains("-before\n+after\n"), "{diff}");
             world.run(&["session", "commit", "work"]).succeeded();
             assert_eq!((world.read("source/file"), folders(world)), ("after\n".to_owned(), Vec::new()));
-            // What is discarded is gone, and what is committed is no reason to go on.
+            // Discarded changes are gone, and committed changes are not kept again.
             of("other");
             exec(world, "other", "echo other > file").succeeded();
             world.run(&["session", "end", "other", "--discard"]).succeeded();
@@ -84,7 +84,7 @@ fn session_whose_sandbox_is_killed_ends_and_is_listed_with_its_changes() {
         let mark = format!("3601.{}", std::process::id());
         exec(world, "killed", &format!("echo after > file; sleep {mark} >/dev/null 2>&1 &")).succeeded();
         exec(world, "other", "echo other > file").succeeded();
-        // As a limit ends it: everything in it is gone, and no command waits for that.
+        // Like the end by a limit: every process of the sandbox is killed, and no command waits for it.
         let first = parent_of_sleep(&mark);
         rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
         until(|| ended(world).len() == 1);
@@ -94,7 +94,7 @@ fn session_whose_sandbox_is_killed_ends_and_is_listed_with_its_changes() {
         assert!(diff.contains("-before\n+after\n"), "{diff}");
         let told = world.run(&["session", "end", "killed", "--keep"]).succeeded();
         assert!(told.stderr.contains(&format!("kept as {killed}")), "{told:?}");
-        // The control: the session beside it goes on.
+        // The control: another session goes on.
         let living = list(world);
         assert_eq!((living.len(), &living[0]["id"]), (1, &json!(other)), "{living:?}");
         world.run(&["session", "commit", "killed"]).succeeded();
@@ -119,7 +119,7 @@ fn what_a_session_committed_before_it_ended_is_no_conflict_afterwards() {
         world.run(&["session", "end", &id, "--keep"]).succeeded();
         world.run(&["changes", "apply", &only(world)]).succeeded();
         assert_eq!(world.read("source/file"), "second\n");
-        // The control: a person's later work is one.
+        // The control: a person's later change is a conflict.
         let id = create(world, &["--workspace-copy", "source"]);
         exec(world, &id, "echo third > file").succeeded();
         until(|| {
@@ -145,14 +145,14 @@ fn commit_of_an_ended_session_is_reviewed_as_that_of_a_living_one() {
             world.run(&["session", "end", "s", "--keep"]).succeeded();
         }
         let commit = |typed: &str| at_a_terminal(&world, &format!("{BELLJAR} session commit s"), typed);
-        // Files that are not shown, and then all of it.
+        // Files that are not shown, and then the whole diff.
         for typed in ["n\n", "y\nn\n", ""] {
             let ran = commit(typed);
             assert!(ran.code == 3 && ran.stdout.contains("+after"), "{ends} {typed:?}: {ran:?}");
             assert!(ran.stdout.contains("A binary  (not shown: 100 bytes"), "{ends}: {ran:?}");
             assert_eq!(world.read("source/file"), "before\n");
         }
-        // Without a terminal a yes takes the digest of what was reviewed.
+        // Without a terminal an approval requires the digest of the reviewed changes.
         let elsewhere = |options: &[&str]| world.run(&[&["session", "commit", "s"], options].concat());
         let refused = elsewhere(&["--trust-all"]);
         assert!(refused.code == 125 && refused.stderr.contains("--reviewed"), "{ends}: {refused:?}");
@@ -162,7 +162,7 @@ fn commit_of_an_ended_session_is_reviewed_as_that_of_a_living_one() {
         let refused = elsewhere(&["--reviewed", digest.trim(), "--trust-all"]);
         assert!(refused.code == 3 && refused.stderr.contains("binary"), "{ends}: {refused:?}");
         assert_eq!(world.read("source/file"), "before\n");
-        // Not shown, written, and trusted: a session that has ended asks for the last two one by one.
+        // Not shown, written, and trusted: an ended session asks about the last two separately.
         let ran = commit(if ends { "y\ny\ny\n" } else { "y\ny\n" });
         assert!(ran.code == 0 && ran.stdout.contains("3 files committed"), "{ends}: {ran:?}");
         assert_eq!(world.read("source/file"), "after\n");
@@ -193,7 +193,7 @@ fn name_of_two_ended_sessions_names_neither() {
         assert!(refused.code == 125 && is_named, "{command:?}: {refused:?}");
     }
     assert_eq!(world.read("source/file"), "before\n");
-    // The control: one of them by its id, and then the name of the other.
+    // The control: the first is removed by its id, and then the name means the other.
     world.run(&["changes", "rm", &ids[1]]).succeeded();
     world.run(&["changes", "apply", "s"]).succeeded();
     assert_eq!(world.read("source/file"), "1\n");
@@ -211,7 +211,7 @@ fn a_session_is_not_called_by_what_looks_like_an_id() {
         let refused = world.run(&["session", "create", "--name", name]);
         assert!(refused.code == 125 && refused.stderr.contains("looks like the id"), "{refused:?}");
     }
-    // The control: the id names what was kept, and other names are taken.
+    // The control: the id names the kept changes, and other session names are possible.
     create(&world, &["--name", "facade"]);
     let diff = world.run(&["changes", "diff", &id]).succeeded().stdout;
     assert!(diff.contains("+wanted"), "{diff}");
@@ -239,7 +239,7 @@ fn file_that_a_session_committed_and_a_person_deleted_does_not_come_back() {
                 && !exists("new"),
             "{ran:?}"
         );
-        // The control: once the session lets go of them, all else is written, also what it had removed itself.
+        // The control: once the session has discarded these files, the rest is committed, including its own removals.
         world.run(&["session", "discard", &id, "file", "new"]).succeeded();
         world.run(&["session", "commit", &id]).succeeded();
         assert!(!exists("file") && !exists("new"));

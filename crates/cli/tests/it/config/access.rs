@@ -1,10 +1,11 @@
-//! What members of `tool_access` and `autonomy` change: what levels are shown to be, and how calls of agents end.
+//! The effects of members of `tool_access` and `autonomy`: the displayed levels, and the results of agents' calls.
 
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// Each member of a level that is a choice: its values, what of the sandbox follows from it, and the values of that.
+/// A member of a level with a fixed set of values: the values, the dependent property of the sandbox, and that property's
+/// values.
 type Choice = (&'static str, &'static [&'static str], &'static str, &'static [&'static str]);
 
 const CHOICES: &[Choice] = &[
@@ -33,7 +34,7 @@ fn shown(world: &World, whose: &[&str]) -> Value {
     world.run(&[&["policy", "show", "--json"], whose].concat()).succeeded().json()
 }
 
-/// A text, or what stands for another value.
+/// Returns a string as it is, and any other value as JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -75,14 +76,14 @@ fn each_level_is_what_its_section_says() {
     }
 }
 
-/// Calls that need no sandbox: one of a category that the level `restricted` doesn't have, and one that only reads.
+/// Calls that need no sandbox: one of a category that the level `restricted` lacks, and one that only reads.
 const CHART: (&str, &str) =
     ("render_chart", r#"{"kind": "bar", "title": "T", "series": [{"points": [["a", 1]]}]}"#);
 const READ: (&str, &str) = ("html_parser", r#"{"html_content": "<p>seen"}"#);
-/// One that writes.
+/// A call that writes.
 const WRITE: (&str, &str) = ("write_file", r#"{"path": "a", "content": "x"}"#);
 
-/// One that runs a program.
+/// A call that runs a program.
 const SHELL: (&str, &str) = ("shell_command", r#"{"command": "true"}"#);
 
 #[test]
@@ -123,7 +124,7 @@ fn calls_of_an_agent_end_as_what_is_said_of_it_and_of_the_house_says() {
     ] {
         assert_eq!(ended(agent, house, call), expected, "{agent} {house} {call:?}");
     }
-    // A junior never has all of it.
+    // A junior agent never has full autonomy.
     for (seniority, level) in [("senior", "full"), ("mid", "full"), ("junior", "semi")] {
         let agents =
             format!("tool_access: {{agents: [{{name: ada, level: standard, seniority: {seniority}}}]}}");
@@ -153,6 +154,6 @@ fn what_holds_for_an_agent_instead_of_its_level_is_what_its_section_says() {
     let shown = with("network: allowlist_only, network_allowlist: ['pkgs.example:443'], commands: [ls]");
     assert_eq!(shown["sandbox"]["web"]["places"], json!(["pkgs.example:443"]));
     assert_eq!(shown["sandbox"]["programs"]["names"], json!(["ls"]));
-    // The control: the level is what it was.
+    // The control: the level itself is unchanged.
     assert_eq!(self::shown(&world, &["--level", "standard"])["sandbox"]["web"]["mode"], "open");
 }

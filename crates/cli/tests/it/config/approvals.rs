@@ -1,4 +1,4 @@
-//! What members of `approvals` and `tool_access.action_types` change, for a person who is asked.
+//! The effects of members of `approvals` and `tool_access.action_types` on the person who approves.
 
 use crate::BELLJAR;
 use belljar_testkit::world::World;
@@ -13,7 +13,7 @@ fn call(world: &World, configuration: &str, tool: &str, arguments: &Value) -> Va
 
 const ASKER: &str = "{name: asker, level: standard, autonomy: full, human_approval: ['code:write']}";
 
-/// Makes everything that was decided of approvals two days older, in the database of this machine.
+/// Makes all decided approvals two days older, in this machine's database.
 const AGE: &str = "
 import sqlite3, sys
 database = sqlite3.connect(sys.argv[1])
@@ -34,7 +34,7 @@ fn denied_approvals_are_kept_for_the_days_of_retention_and_then_removed() {
     world.run(&["approval", "deny", &id, "--reason", "no"]).succeeded();
     let database = world.path().join("state/agents.db");
     assert!(Command::new("python3").args(["-c", AGE]).arg(database).status().unwrap().success());
-    // What is old is removed when something is asked.
+    // Old approvals are removed when a new one is requested.
     for (number, retention, is_kept) in
         [(1, "", true), (2, "retention_days: 3", true), (3, "retention_days: 1", false)]
     {

@@ -1,4 +1,4 @@
-//! What members of `sandboxing.docker` change, seen from inside of containers.
+//! The effects of members of `sandboxing.docker`, seen from inside of containers.
 
 use crate::BELLJAR;
 use crate::session::{Sessions, list};
@@ -16,7 +16,7 @@ struct InContainers<'w> {
 // === impl InContainers ===
 
 impl InContainers<'_> {
-    /// Puts these members into `sandboxing.docker` beside the image.
+    /// Writes these members to `sandboxing.docker`, in addition to the image.
     fn configure(&self, members: &str) {
         let docker = format!("{{image: '{IMAGE}', {members}}}");
         let config = format!("sandboxing: {{default_backend: docker, docker: {docker}}}\n");
@@ -39,7 +39,7 @@ impl InContainers<'_> {
     }
 }
 
-/// Runs this where there is an engine.
+/// Runs a test if there is an engine.
 fn with_engine(test: &str, run: impl FnOnce(&InContainers<'_>)) {
     let engine = match Docker::start() {
         Ok(engine) => engine,
@@ -60,7 +60,7 @@ fn disk_of_containers_is_limited_as_their_section_says() {
             let fill = format!("dd if=/dev/zero of=more bs=1M count=256 && sync && {then}");
             containers.exec(&["--workspace-copy", "source"], &fill)
         };
-        // It is looked at now and then, on a busy machine later.
+        // Disk usage is checked at intervals, which are longer on a busy machine.
         let ran = fills("64m", "sleep 60");
         assert!(ran.code != 0 && ran.stderr.contains("disk"), "{ran:?}");
         // The control.
@@ -75,7 +75,7 @@ fn calls_in_containers_have_the_time_the_network_and_the_runtime_of_their_sectio
         |containers| {
             containers.configure("timeout_seconds: 1");
             assert_eq!(containers.shell("sleep 600")["timed_out"], true);
-            // A container has no way out unless its network is a bridge, and then the proxy of its session alone.
+            // A container has no network unless it is a bridge, and then only its session's proxy.
             let has_proxy = || containers.shell("echo ${HTTP_PROXY:+yes}")["stdout"] == "yes\n";
             containers.configure("network: none");
             assert!(!has_proxy());
@@ -85,7 +85,7 @@ fn calls_in_containers_have_the_time_the_network_and_the_runtime_of_their_sectio
             assert!(has_proxy());
             containers.configure("network: bridge, network_overrides: {terminal: none}");
             assert!(!has_proxy());
-            // An engine has no such runtime.
+            // No engine has a runtime of this name.
             containers.configure("runtime_overrides: {code_execution: no-such-runtime}");
             let code = json!({ "language": "python", "code": "print(1)" });
             let refused = containers.tool("code_runner", &code);
@@ -109,7 +109,7 @@ fn reports_on_containers_have_the_ids_by_which_the_engine_knows_them() {
         let [first, second] = [(); 2].map(|()| id(containers.exec(&[], "true")).unwrap());
         assert!(first.len() == 64 && first.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
         assert_ne!(first, second);
-        // The control: what is no container has none.
+        // The control: a native sandbox has no container id.
         let native = ["exec", "--backend", "native", "--isolation", "--", "true"];
         assert_eq!(id(containers.world.run(&native)), None);
     });
@@ -126,7 +126,7 @@ fn programs_in_containers_find_the_ids_of_their_agent_and_session() {
                    echo $BELLJAR_AGENT_ID,$BELLJAR_SESSION_ID";
         let arguments = json!({ "command": ids }).to_string();
         let mut known = Vec::new();
-        // The second is of no agent: its id is empty, and nothing else can stand for it.
+        // The second belongs to no agent: its id is empty, and no other value can replace it.
         for (agent, options) in [("coder", &["--agent", "coder"][..]), ("", &[][..])] {
             let call = ["tools", "call", "shell_command", &arguments, "--json", "--keep"];
             let socket = ["--docker-socket", containers.socket.as_str()];

@@ -1,4 +1,4 @@
-//! What members of `sandboxing` change, seen from inside of sandboxes and in what is refused.
+//! The effects of members of `sandboxing`, seen from inside of sandboxes and in refusals.
 
 use crate::BELLJAR;
 use crate::session::{Sessions, list};
@@ -15,7 +15,7 @@ fn configure(world: &World, sandboxing: &str) {
     world.write(".config/belljar/config.yaml", format!("sandboxing: {sandboxing}\n"));
 }
 
-/// The isolation report of a command, among what it has on standard error.
+/// Returns the isolation report in a command's standard error.
 fn isolation(ran: &Ran) -> Value {
     let report = &ran.stderr[ran.stderr.find('{').unwrap()..];
     serde_json::Deserializer::from_str(report).into_iter().next().unwrap().unwrap()
@@ -72,7 +72,7 @@ fn commands_run_in_the_backend_that_the_configuration_writes_for_them() {
             (report["backend"].as_str().unwrap().to_owned(), ran.stderr)
         };
         for (sandboxing, expected) in [
-            // What isn't written moves no command out of its native sandbox.
+            // A setting that isn't written moves no command out of its native sandbox.
             ("{}", "native"),
             ("{native: {pids_limit: 40}}", "native"),
             ("{default_backend: native}", "native"),
@@ -90,7 +90,7 @@ fn commands_run_in_the_backend_that_the_configuration_writes_for_them() {
         assert_eq!(backend(&["--backend", "native"]).0, "native", "the command line comes first");
         let (listed, said) = backend(&["--programs", "true"]);
         assert!(listed == "native" && said.contains("configured: subprocess"), "{said}");
-        // With containers as the specification has them, there has to be an engine.
+        // Containers of the specification's configuration require an engine.
         configure(world, "{default_backend: docker}");
         let refused = world.run(&["exec", "--docker-socket", "no-engine", "--", "true"]);
         assert!(
@@ -112,7 +112,7 @@ fn required_layers_of_all_backends_are_required_by_nodes_and_by_each_backend() {
     );
     assert!(told.to_string().contains("cpu_limit"), "{told}");
     drop(node);
-    // The control: a layer that is in force.
+    // The control: an active layer.
     let config = world.write("node.yaml", "sandboxing: {required: [seccomp]}\n").display().to_string();
     let node = Node::start(&world, &["--config", &config]);
     assert_eq!(node.run(&command(&["true"])).json()["status"], "completed");
@@ -152,7 +152,7 @@ fn limits_of_containers_are_those_of_their_section() {
     for part in ["83886080 bytes", "35 processes", "500 thousandths"] {
         assert!(ran.stderr.contains(part), "{part}: {ran:?}");
     }
-    // A layer that containers haven't; the control is one that they have.
+    // A layer that containers lack, and as the control one that they have.
     for (layer, code) in [("kernel_tables", 125), ("seccomp", 0)] {
         configure(
             &world,
@@ -177,7 +177,7 @@ fn programs_in_sandboxes_find_the_ids_of_their_agent_session_task_and_request() 
     let told = world.run(&call).succeeded().json();
     let session = list(&world)[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(told["data"]["stdout"], format!("coder,{session},,coder\n"), "{told}");
-    // A session with one sandbox has its id, too.
+    // A session with a single sandbox has its id, too.
     configure(&world, "{default_backend: native}");
     let told =
         world.run(&["tools", "call", "shell_command", &arguments, "--json", "--keep"]).succeeded().json();
@@ -205,12 +205,12 @@ fn servers_of_tools_that_one_machine_does_not_ask_are_reported() {
     assert_eq!(says("mcp: {}\n"), "", "the control");
 }
 
-/// What the log of a server of tools says of a program that prints a secret, by that configuration.
+/// Returns the log entry of an MCP server for a program that prints a secret, with that configuration.
 fn shipped(shipping: &str) -> Option<Value> {
     shipped_of(shipping, "echo 0123456789; echo sk-proj-0123456789abcdefghij0123456789")
 }
 
-/// What it says of that command.
+/// Returns its log entry for that command.
 fn shipped_of(shipping: &str, command: &str) -> Option<Value> {
     let world = World::new(BELLJAR);
     let config = format!("log: {{container_log_shipping: {{{shipping}}}}}\n");
@@ -223,7 +223,7 @@ fn shipped_of(shipping: &str, command: &str) -> Option<Value> {
         json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }),
     ];
     let mut server = world.command(&["mcp", "--tools", "builtin", "--log-level", "info"]);
-    // A file, because the log is read at the end, and a pipe has little room.
+    // A file, because the log is read at the end, and a pipe's buffer is too small.
     let log = std::fs::File::create(world.path().join("log")).unwrap();
     server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
     let mut server = server.spawn().unwrap();
@@ -258,7 +258,7 @@ fn programs_of_tools_are_reported_as_the_shipping_of_logs_says() {
 
 #[test]
 fn output_that_is_not_searched_for_secrets_in_time_is_left_out_of_the_log() {
-    // Two streams of as much as is kept, with a secret in each eleven bytes of it, take three times as long as the shortest time.
+    // Two streams of the maximum size, with a secret in every eleven bytes, take three times as long as the shortest timeout.
     let many = "yes é=code=é | head -c 65536; yes é=code=é | head -c 65536 >&2";
     let raw = |timeout: &str| {
         let shipping = format!("ship_raw_logs: true, collection_timeout_seconds: {timeout}");
@@ -295,7 +295,7 @@ fn native_sandboxes_have_the_limits_of_their_section() {
         let limited = exec(script);
         assert_eq!(limited.0, "77\n3\n", "{limited:?}");
         assert_ne!(limited.1, usual.1);
-        // A share of the processors is held, or there is no sandbox.
+        // Either the processor share is limited, or no sandbox is made.
         configure(world, "{native: {cpu_limit: 0.5}}");
         let slowed = world.run(&["exec", "--isolation", "--", "true"]);
         match slowed.code {

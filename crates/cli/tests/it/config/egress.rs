@@ -1,14 +1,14 @@
-//! What members of `egress` change, for programs in sandboxes.
+//! The effects of members of `egress` on programs in sandboxes.
 
 use crate::BELLJAR;
 use crate::egress::Server;
 use crate::recording_server::RecordingServer;
 use belljar_testkit::world::{Ran, World};
 
-/// What every request here begins with: `localhost` is none that a client would leave to a proxy by itself.
+/// Prefix of every request here: clients would otherwise bypass the proxy for `localhost`.
 const BY_PROXY: &str = "unset NO_PROXY no_proxy; ";
 
-/// Runs a program of the shell by that policy.
+/// Runs a shell script with that policy.
 fn exec(world: &World, policy: &str, script: &str) -> Ran {
     world.write("policy.yaml", policy);
     let script = format!("{BY_PROXY}{script}");
@@ -21,12 +21,13 @@ fn exec(world: &World, policy: &str, script: &str) -> Ran {
     )
 }
 
-/// A policy with one rule, for a port of this machine.
+/// Returns a policy with one rule, for a port of this machine.
 fn rule(port: u16, more: &str) -> String {
     format!("rules: [{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]{more}}}]\n")
 }
 
-/// Opens a tunnel to a port of this machine, and TLS in it for each of these names; `-` is none.
+/// Opens a tunnel to a port of this machine, and makes a TLS handshake in it with each of these names as SNI; `-` sends no
+/// SNI.
 const HANDSHAKES: &str = r#"
 import socket, ssl, sys
 port, *names = sys.argv[1:]
@@ -83,15 +84,15 @@ fn names_below_a_wildcard_are_limited_as_its_rule_says() {
         ("", &names, &[ok; 4]),
         (", names: {at_once: 2, an_hour: 1}", &names, &[ok, ok, many, ok]),
         (", names: {at_once: 1, an_hour: 1}", &names, &[ok, many, many, ok]),
-        // A million an hour are one each four milliseconds.
+        // A million per hour is about one every four milliseconds.
         (", names: {at_once: 1, an_hour: 1000000}", &names, &[ok; 4]),
         (", names: {characters: 5}", &short, &[ok, much]),
         (", names: {characters: 6}", &short, &[ok, ok]),
-        // Four different letters say two bits each.
+        // Four different letters count as two bits each.
         (", names: {bits: 7}", &["aaaa", "abcd"], &[ok, much]),
         (", names: {bits: 8}", &["aaaa", "abcd"], &[ok, ok]),
     ];
-    // Each rule is for a zone of its own, and the other proxy answers for every name: none is looked up.
+    // Each rule is for a zone of its own, and the upstream proxy answers for every name, so none is looked up.
     let (mut rules, mut script, mut expected) = (Vec::new(), String::new(), String::new());
     for (number, (limits, names, ends)) in cases.iter().enumerate() {
         rules.push(format!("{{host: '**.zone{number}.test', ports: [80]{limits}}}"));
@@ -106,7 +107,7 @@ fn names_below_a_wildcard_are_limited_as_its_rule_says() {
     assert_eq!(ran.stdout, expected, "{cases:?}");
 }
 
-/// What is filled in for placeholders.
+/// The secret that replaces placeholders.
 const KEY: &str = "ghp_a-key-of-the-house-0123456789";
 
 #[test]
@@ -121,7 +122,7 @@ fn placeholder_is_filled_in_where_its_credential_may_stand_and_nowhere_else() {
     let script: String =
         asked.map(|asked| format!("curl -sS -o /dev/null -w '%{{http_code}} ' {asked}; ")).concat();
     for (more, expected) in [
-        // Without either it may stand in `authorization`.
+        // Without either member it may be in `authorization`.
         ("", [true, false, false]),
         (", headers: [x-api-key]", [false, true, false]),
         (", query: [key]", [false, false, true]),
@@ -139,7 +140,7 @@ fn placeholder_is_filled_in_where_its_credential_may_stand_and_nowhere_else() {
             expected.map(|is_filled| if is_filled { "200 " } else { "403 " }).concat(),
             "{more}"
         );
-        // What is not filled in is not sent either.
+        // A request whose placeholder isn't replaced isn't sent.
         let heads = server.heads().split_off(before);
         let filled = ["/bearer", "/header", "/query"]
             .map(|path| heads.iter().any(|head| head.contains(path) && head.contains(KEY)));
@@ -205,7 +206,7 @@ fn request_signed_by_a_placeholder_is_signed_by_its_key_for_its_services_and_reg
         assert!(head.contains(&format!("Credential={KEY_ID}/20260101/eu-west-1/s3/aws4_request")), "{head}");
         head.split("Signature=").nth(1).unwrap()[..64].to_owned()
     };
-    // Wherever it comes from it is the same key, and another one signs otherwise.
+    // The key is the same from every source, and another key makes another signature.
     let same = ["by-env", "by-command", "for-both", "in-both"].map(signature);
     assert!(same.iter().all(|one| *one == signature("by-file")), "{same:?}");
     assert_ne!(signature("other"), signature("by-file"));

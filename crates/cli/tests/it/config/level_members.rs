@@ -1,4 +1,4 @@
-//! How each member of a level limits calls of tools, whether it stands in the level or is what holds for one agent instead.
+//! The limit of each member of a level on tool calls, both in the level and as an override for one agent.
 
 use crate::BELLJAR;
 use crate::egress::Server;
@@ -7,7 +7,7 @@ use crate::session::{Sessions, list};
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 
-/// A configuration with these members in both places in which they may stand, for the agent `ada`.
+/// Returns configurations with these members in each place where they may be, for the agent `ada`.
 fn in_both_places(sandboxing: &str, members: &str) -> [String; 2] {
     let with = |levels: &str, of_agent: &str| {
         let agent = format!("{{name: ada, level: standard, autonomy: full{of_agent}}}");
@@ -27,7 +27,7 @@ fn call(world: &World, configuration: &str, (tool, arguments): (&str, &Value), o
     world.run(&[&["tools", "call", tool, &arguments, "--agent", "ada", "--json"], options].concat())
 }
 
-/// How a call has ended: `ok`, or the code of its failure.
+/// Returns the result of a call: `ok`, or the code of its failure.
 fn ended(ran: &Ran) -> String {
     let told = ran.json();
     let ended = if told["status"] == "ok" { &told["status"] } else { &told["domain_code"] };
@@ -83,7 +83,7 @@ fn tools_work_on_the_files_that_file_system_allows() {
 #[test]
 fn tools_reach_the_hosts_that_network_and_its_allowlist_allow() {
     let (world, server) = (World::new(BELLJAR), Server::start());
-    // The other proxy answers for every name, so none is looked up.
+    // The upstream proxy answers for every name, so none is looked up.
     let policy = format!("rules: []\nproxy: {{url: 'http://{}', names: there}}\n", server.address);
     let policy = world.write("policy.yaml", policy).display().to_string();
     let fetched = |options: &[&str], hosts: &[&str]| {

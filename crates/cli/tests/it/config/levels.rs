@@ -1,5 +1,5 @@
-//! The levels of access with each backend, the configuration of the specification among them: no backend keeps an agent from the tools of its
-//! level, and a list of programs holds in all of them.
+//! The access levels with each backend, including the specification's configuration: no backend keeps an agent from the tools
+//! of its level, and all of them enforce an allowlist of programs.
 
 use crate::BELLJAR;
 use crate::session::{Sessions, list};
@@ -8,15 +8,15 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 
-/// The configuration of `spec/3 §Default Layered Sandbox Configuration`, as it stands there.
+/// The configuration of `spec/3 §Default Layered Sandbox Configuration`, verbatim.
 const SPECIFIED: &str = include_str!("../../../../sandbox/tests/config/layered.yaml");
 
 const ALL_SUBPROCESS: &str = "sandboxing: {overrides: {terminal: subprocess, code_execution: subprocess}}\n";
 
-/// An agent's tools on a project, by one configuration.
+/// An agent's tools on a project, with one configuration.
 struct House<'w> {
     world: &'w World,
-    /// Options that every call takes.
+    /// Options of every call.
     options: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ impl House<'_> {
         let arguments = arguments.to_string();
         let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
         let call = ["tools", "call", tool, &arguments, "--json", "--level", level];
-        // The lowest begins with an empty workspace, and so may one of which nothing is said.
+        // The lowest level begins with an empty workspace, and so does `custom` here.
         let project: &[&str] = match level {
             "sandboxed" | "custom" => &[],
             _ => &["--workspace", "project"],
@@ -33,7 +33,7 @@ impl House<'_> {
         self.world.run(&[&call, project, &options[..]].concat())
     }
 
-    /// Does what that level may do, and returns what was reported on the way.
+    /// Makes a call that the level permits. Returns its result and the messages on standard error.
     fn does(&self, level: &str, tool: &str, arguments: &Value) -> (Value, String) {
         let ran = self.call(level, tool, arguments);
         assert_eq!(ran.code, 0, "{level} {tool}: {ran:?}");
@@ -42,7 +42,7 @@ impl House<'_> {
         (told["data"].clone(), ran.stderr)
     }
 
-    /// Tries the tools of each level but the highest, which holds no list of programs, and the one of which nothing is said.
+    /// Tries the tools of each level below `elevated`, which has no allowlist of programs, and of `custom` without settings.
     fn works_below_elevated(&self, is_moved: bool) {
         for level in ["sandboxed", "restricted", "standard"] {
             let (written, said) =
@@ -54,7 +54,7 @@ impl House<'_> {
         }
         let (ran, _) = self.does("standard", "shell_command", &json!({ "command": "ls; id" }));
         assert!(ran["stdout"] == "notes.txt\n" && ran["exit_code"] == 126, "{ran}");
-        // Of the level of which nothing is said no tool may be called; that is a refusal by rule, and no backend's.
+        // The level `custom` without settings permits no tool. The refusal is by rule, not by a backend.
         let refused = self.call("custom", "read_file", &json!({ "path": "notes.txt" }));
         assert!(refused.code == 3 && refused.stdout.contains("permission_denied"), "{refused:?}");
         self.world.run(&["session", "create", "--level", "custom"]).succeeded();
@@ -63,7 +63,7 @@ impl House<'_> {
         drop(Sessions(self.world));
     }
 
-    /// The control: no list, so the programs of the backend that the configuration has are all there.
+    /// The control: without an allowlist, all programs of the configured backend are available.
     fn works_elevated(&self) {
         self.does("elevated", "write_file", &json!({ "path": "new.txt", "content": "x" }));
         let (ran, _) =
@@ -102,7 +102,7 @@ fn specified_configuration_and_its_defaults_work_below_elevated_without_an_engin
     for configuration in [SPECIFIED, "sandboxing: {}\n"] {
         let house = house(&world, configuration, &["--docker-socket".to_owned(), "no-engine".to_owned()]);
         house.works_below_elevated(true);
-        // The control: without a list containers are what the configuration says, and there is no engine for them.
+        // The control: without an allowlist the configured containers are used, and there is no engine for them.
         let refused = house.call("elevated", "shell_command", &json!({ "command": "true" }));
         assert!(refused.stdout.contains("the docker backend is not available"), "{refused:?}");
     }
@@ -126,7 +126,7 @@ fn specified_configuration_and_containers_work_at_each_level() {
     }
 }
 
-/// An agent that is written `elevated`, and has what it earns.
+/// An agent that is configured as `elevated`, and has the level that it earns.
 const EARNING: &str = "
 tool_access: {agents: [{name: worker, level: elevated, autonomy: full}]}
 trust:
@@ -162,12 +162,12 @@ fn agent_that_trust_has_demoted_still_calls_tools_of_its_level_by_the_specified_
     assert_eq!(shell().succeeded().json()["data"]["stdout"], "there\n");
     set("sandboxed");
     works("sandboxed");
-    // The control: what it has lost it has lost.
+    // The control: a level that is lost is lost.
     let refused = shell();
     assert!(refused.code == 3 && refused.stdout.contains("permission_denied"), "{refused:?}");
 }
 
-/// An agent of which all is said: these tools, and no list of programs.
+/// An agent with the level `custom`: these tools, and no allowlist of programs.
 const CUSTOM: &str = "
 tool_access:
   agents:
@@ -178,7 +178,7 @@ tool_access:
       autonomy: full
 ";
 
-/// Has that agent work with its tools, all of which are in that backend.
+/// Calls that agent's tools, all of which are in that backend.
 fn works_at_a_custom_level(world: &World, backend: &str, sandboxing: &str, options: &[&str]) {
     let _sessions = Sessions(world);
     world.write("project/notes.txt", "one\n");
@@ -205,7 +205,7 @@ fn works_at_a_custom_level(world: &World, backend: &str, sandboxing: &str, optio
     let code = json!({ "language": "bash", "code": "cat notes.txt" });
     let told = call("code_runner", code, &session).succeeded().json();
     assert_eq!(told["data"]["stdout"], "one\n", "{backend}: {told}");
-    // The control: a tool that is not said to be its.
+    // The control: a tool that isn't on its list.
     let refused = call("list_directory", json!({ "path": "." }), &session);
     assert!(refused.code == 3 && refused.stdout.contains("permission_denied"), "{backend}: {refused:?}");
 }

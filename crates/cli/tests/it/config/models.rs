@@ -1,4 +1,4 @@
-//! What members of `inference` change, for programs in sandboxes.
+//! The effects of members of `inference` on programs in sandboxes.
 
 use crate::BELLJAR;
 use crate::recording_server::RecordingServer;
@@ -6,7 +6,7 @@ use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// Runs a program in Python by a configuration with these members of `inference`.
+/// Runs a Python program with a configuration that has these members of `inference`.
 fn exec(world: &World, inference: &Value, script: &str) -> String {
     world.write("config.yaml", json!({ "inference": inference }).to_string());
     let options = ["exec", "--model", "small", "--config", "config.yaml", "--", "python3", "-c", script];
@@ -43,8 +43,8 @@ fn provider_is_called_by_tls_only_where_an_authority_of_its_section_vouches_for_
     assert_eq!(server.heads().len(), 1);
 }
 
-/// Makes large calls until one was refused or has taken longer than two seconds, or there were ten. Prints how many were answered, and why
-/// there were no more.
+/// Makes large calls until one was refused, one took longer than two seconds, or ten were made. Prints the number of answered
+/// calls and the reason for the end.
 const LARGE_CALLS: &str = r#"
 import http.client, json, time
 body = json.dumps({"model": "small", "messages": [{"role": "user", "content": "\x7f" * 16384}]}, ensure_ascii=False)
@@ -63,7 +63,7 @@ print(calls, why)
 
 #[test]
 fn calls_wait_for_their_audit_records_at_the_pace_of_the_budget_and_end_at_its_quota() {
-    // Each record of what was said is some 200,000 bytes long: no character is visible, and each is written as six.
+    // Each record of a call's bodies is about 200,000 bytes long: every control character is written as six bytes.
     let large = format!("{{\"choices\": [], \"more\": \"{}\"}}", "\u{7f}".repeat(16 << 10));
     let server =
         ModelServer::start(Script::always(Answer::own(200, &[("Content-Type", "application/json")], large)));
@@ -78,7 +78,7 @@ fn calls_wait_for_their_audit_records_at_the_pace_of_the_budget_and_end_at_its_q
         let (calls, why) = said.trim().split_once(' ').unwrap();
         (calls.parse::<u32>().unwrap(), why.to_owned())
     };
-    // The burst is a sixteenth of the quota, and so a quarter of a mebibyte.
+    // The burst is a sixteenth of the quota: a quarter of a mebibyte.
     let (calls, why) = called("4m", "64k");
     assert!(why == "slow" && (1..5).contains(&calls), "{calls} {why}");
     let (calls, why) = called("1m", "64m");

@@ -1,4 +1,4 @@
-//! What members of `node` change.
+//! The effects of members of `node`.
 
 use crate::BELLJAR;
 use crate::models;
@@ -14,7 +14,7 @@ use std::time::Duration;
 #[test]
 fn results_are_kept_as_long_as_the_section_for_retention_says() {
     let world = World::new(BELLJAR);
-    // Whether a job that has ended, and whose result was acknowledged or not, is there after the next start.
+    // Returns true if an ended job, with an acknowledged result or not, still exists after a restart.
     let is_kept = |retention: &str, is_acknowledged: bool| {
         let config = world.write("node.yaml", format!("node: {{retention: {{{retention}}}}}\n"));
         let mut node = Node::start(&world, &["--config", &config.display().to_string()]);
@@ -27,7 +27,7 @@ fn results_are_kept_as_long_as_the_section_for_retention_says() {
         }
         assert_eq!(node.stopped_and_started(), Some(0));
         match retention {
-            // The control: what is usual are days.
+            // The control: the default is several days.
             "" => node.get(&path).status == 200,
             _ => {
                 until(|| node.get(&path).status == 404);
@@ -39,7 +39,7 @@ fn results_are_kept_as_long_as_the_section_for_retention_says() {
     assert!(is_kept("", false));
     assert!(!is_kept("acknowledged_seconds: 0", true));
     assert!(!is_kept("unacknowledged_seconds: 0", false));
-    // The control: each counts for its own jobs.
+    // The control: each retention applies to its own jobs.
     let config = world.write("node.yaml", "node: {retention: {acknowledged_seconds: 0}}\n");
     let mut node = Node::start(&world, &["--config", &config.display().to_string()]);
     let (kept, gone) = (command(&["true"]), command(&["true"]));
@@ -76,7 +76,7 @@ fn node_bills_the_calls_of_its_jobs_to_the_account_of_its_section() {
     }
 }
 
-/// A collector that takes three seconds for each answer.
+/// Starts a collector that takes three seconds per response.
 fn slow_collector() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -109,6 +109,6 @@ fn collector_of_traces_has_as_long_as_its_section_says() {
         counted.lines().any(|line| line.starts_with("belljar_spans_total{exported=\"true\"}"))
     };
     assert!(traced(", timeout_seconds: 1", &|node| node.log().contains("traces don't arrive")));
-    // The control: ten seconds, unless the section says otherwise.
+    // The control: the timeout is ten seconds, unless the section sets another.
     assert!(!traced("", &is_exported));
 }

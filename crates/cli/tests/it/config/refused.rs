@@ -1,4 +1,4 @@
-//! Members of `sandboxing` that have one value: any other is refused, by the check and by what would run.
+//! Members of `sandboxing` with a single valid value: the check and the commands refuse any other.
 
 use crate::BELLJAR;
 use belljar_testkit::world::World;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 const SPECIFIED: &str = include_str!("../../../../sandbox/tests/config/layered.yaml");
 
-/// Each member, with a value that nothing would hold.
+/// The members, each with a value that can't be enforced.
 const CASES: &[(&str, &str)] = &[
     ("default_backend", "k8s"),
     ("overrides.web", "k8s"),
@@ -30,7 +30,7 @@ const CASES: &[(&str, &str)] = &[
     ("k8s.network_policy", "allow-all"),
 ];
 
-/// A file that has that member alone.
+/// Returns a file with that member alone.
 fn with(member: &str, value: &str) -> String {
     let mut text = "sandboxing:".to_owned();
     for (depth, name) in (1..).zip(member.split('.')) {
@@ -52,7 +52,7 @@ fn value_that_nothing_would_hold_is_refused_by_the_check_and_by_commands() {
         let ran = world.run(&["exec", "--config", "belljar.yaml", "--", "true"]);
         assert!(ran.code == 2 && ran.stderr.contains(member), "{member}: {ran:?}");
     }
-    // The control: the values of the specification, in which each of these members stands.
+    // The control: the values of the specification, which has each of these members.
     world.write("belljar.yaml", SPECIFIED);
     world.run(&["config", "check", "belljar.yaml"]).succeeded();
 }

@@ -1,4 +1,4 @@
-//! Servers that the configuration names: who is shown their credentials on this machine, and by which TLS they show who they are.
+//! Servers in the configuration: which users on this machine are shown credentials, and how TLS authenticates the server.
 
 use crate::BELLJAR;
 use crate::models::KEY;
@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::Receiver;
 
-/// A server of another user, as a configuration names it without and with that user.
+/// A server of another user, with its configuration.
 struct OfOther {
     url: String,
     heard: Receiver<String>,
@@ -24,7 +24,7 @@ struct OfOther {
 // === impl OfOther ===
 
 impl OfOther {
-    /// Starts one; `None` without root.
+    /// Starts a server; `None` without root.
     fn start() -> Option<Self> {
         let (address, heard) = listen("127.0.0.1:0")?;
         Some(Self { url: format!("http://{address}"), heard })
@@ -37,7 +37,7 @@ impl OfOther {
         assert_eq!(heard, "");
     }
 
-    /// Waits until it was shown that text.
+    /// Waits until it receives that text.
     #[track_caller]
     fn hears(&self, shown: &str) {
         let mut heard = String::new();
@@ -48,7 +48,7 @@ impl OfOther {
     }
 }
 
-/// A world with a file that holds the credential, and the file's path.
+/// Returns a world with a file that contains the credential, and the file's path.
 fn world_with_key() -> (World, String) {
     let world = World::new(BELLJAR);
     let key = world.write("key", format!("user:{KEY}"));
@@ -56,7 +56,7 @@ fn world_with_key() -> (World, String) {
     (world, key.display().to_string())
 }
 
-/// What is in a configuration without and with the member `user`.
+/// Returns the part of a configuration without and with the member `user`.
 fn without_and_with_user() -> [String; 2] {
     [String::new(), format!(", user: {UNKNOWN_USER}")]
 }
@@ -72,7 +72,7 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
     let url = &server.url;
     for (user, is_shown) in without_and_with_user().iter().zip([false, true]) {
         let check = |shown: &str| if is_shown { server.hears(shown) } else { server.heard_nothing() };
-        // A provider of models.
+        // A model provider.
         let config = format!(
             "inference:\n  providers: [{{name: house, kind: litellm, url: '{url}', credential: {{file: '{key}'}}{user}}}]\n  \
              models: [{{name: small, provider: house}}]\n"
@@ -83,7 +83,7 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
         let ran = world.run(&["exec", "--model", "small", "--config", "config.yaml", "--", "sh", "-c", call]);
         assert_eq!(ran.stdout.contains("provider_of_other_user"), !is_shown, "{ran:?}");
         check(KEY);
-        // A proxy of the house.
+        // An upstream proxy.
         let policy = format!(
             "rules: [{{host: pkgs.example, ports: [80]}}]\nproxy: {{url: '{url}', names: there, credential: {{file: '{key}'}}{user}}}\n"
         );
@@ -92,7 +92,7 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
             world.run(&["exec", "--egress", "policy.yaml", "--", "curl", "-sf", "http://pkgs.example/"]);
         assert_ne!(ran.code, 0, "it is no proxy: {ran:?}");
         check("Proxy-Authorization: Basic ");
-        // A server of metrics.
+        // A metrics server.
         let headers = format!("headers: {{authorization: {{prefix: 'Bearer ', secret: {{file: '{key}'}}}}}}");
         let config = format!("tools: {{metrics: [{{name: house, url: '{url}', {headers}{user}}}]}}\n");
         world.write(".config/belljar/config.yaml", config);
@@ -101,7 +101,7 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
         assert_ne!(ran.code, 0, "it has no metrics: {ran:?}");
         check(KEY);
         std::fs::remove_file(world.path().join(".config/belljar/config.yaml")).unwrap();
-        // A server of tools.
+        // An MCP server.
         let config = format!(
             "mcp: {{servers: [{{name: house, transport: streamable_http, url: '{url}', {headers}{user}}}]}}\n"
         );
@@ -110,7 +110,7 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
         until(|| node.log().contains("an MCP server is not there"));
         check(KEY);
         drop(node);
-        // A collector of traces.
+        // A trace collector.
         let config = format!("node: {{traces: {{endpoint: '{url}'{user}}}}}\n");
         let config = world.write("node.yaml", config).display().to_string();
         let headers = [("OTEL_EXPORTER_OTLP_HEADERS".to_owned(), format!("x-key={KEY}"))];
@@ -172,7 +172,7 @@ fn messages_and_requests_go_to_the_server_of_another_user_only_where_the_configu
     }
 }
 
-/// Takes connections as a server of PostgreSQL does, and says of each whether it asked for TLS and named the role to it.
+/// Accepts connections like a PostgreSQL server, and prints for each whether it asked for TLS and named the role.
 const DATABASE: &str = r#"
 import socket, ssl, sys
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -236,7 +236,7 @@ fn channels_and_databases_are_what_their_sections_say() {
         let ran = world.run(&["tools", "call", tool, &arguments.to_string(), "--agent", "ada", "--json"]);
         ran.json()
     };
-    // A webhook is signed, and a channel for Slack has what Slack takes.
+    // A webhook is signed, and a Slack channel gets Slack's format.
     let channels = format!(
         "channels: {{webhooks: [{{name: team, url: '{}', secret: {{file: '{key}'}}, audience: internal}}], slack: [{{name: ops, url: '{}'}}]}}",
         house.url("/team"),
@@ -246,7 +246,7 @@ fn channels_and_databases_are_what_their_sections_say() {
     for (tool, channel) in [("send_notification", "team"), ("send_external_message", "ops")] {
         assert_eq!(call(&channels, tool, &message(channel))["status"], "ok", "{channel}");
     }
-    // The control: what the house reads and what others read are two tools.
+    // The control: there are separate tools for internal and external messages.
     assert_eq!(call(&channels, "send_external_message", &message("team"))["domain_code"], "not_found");
     let received = house.received();
     let [team, ops] = received.as_slice() else { panic!("{received:?}") };
@@ -254,7 +254,7 @@ fn channels_and_databases_are_what_their_sections_say() {
     assert_eq!((&team.body["subject"], &ops.body), (&json!("Fire"), &json!({ "text": "*Fire*\nOut" })));
     let is_signed = [team, ops].map(|one| one.header("webhook-signature").is_some());
     assert_eq!(is_signed, [true, false]);
-    // A database is read, unless it is said to be writable.
+    // A database is read-only unless it is configured as writable.
     let file = world.path().join("data/house.db");
     std::fs::create_dir(world.path().join("data")).unwrap();
     let make = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('CREATE TABLE t (a)')";

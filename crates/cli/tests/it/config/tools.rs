@@ -1,4 +1,4 @@
-//! What members of `tools` change: to which servers tools go, and as which user.
+//! The effects of members of `tools`: the servers that tools call, and the credentials that they use.
 
 use crate::BELLJAR;
 use base64::Engine as _;
@@ -14,13 +14,14 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 const SECRET: &str = "a-word-of-the-house";
 
-/// Three forms in which a configuration says where a secret comes from, all of the same one.
+/// Returns three forms in which a configuration names the source of one secret.
 fn forms(world: &World) -> [String; 3] {
     let file = world.write("secret", SECRET).display().to_string();
     [format!("file: '{file}'"), "env: HOUSE_SECRET".to_owned(), format!("command: [cat, '{file}']")]
 }
 
-/// What a tool answers to an agent of the autonomy `full`, by these members of `tools`; `status` is `absent` where there is no such tool.
+/// Returns a tool's result for an agent with the autonomy `full`, with these members of `tools`; `status` is `absent` if
+/// there is no such tool.
 fn call(world: &World, tools: &str, tool: &str, arguments: &Value) -> Value {
     let agents = "tool_access: {agents: [{name: ada, level: elevated, autonomy: full}]}";
     world.write(".config/belljar/config.yaml", format!("{agents}\ntools: {{{tools}}}\n"));
@@ -52,7 +53,7 @@ fn webhook_is_signed_by_the_secret_that_its_section_names_in_any_form() {
     assert_eq!(house.received().len(), 3);
 }
 
-/// A server that is a program in Python and prints what it is told, line by line.
+/// A Python program that serves a protocol and prints what it receives, line by line.
 struct Printing {
     server: Child,
     port: String,
@@ -62,7 +63,7 @@ struct Printing {
 // === impl Printing ===
 
 impl Printing {
-    /// Starts one that prints its port first.
+    /// Starts a program that prints its port first.
     fn start(program: &str, arguments: &[&str]) -> Self {
         let mut server = Command::new("python3");
         server.args(["-u", "-c", program]).args(arguments).stdout(Stdio::piped());
@@ -72,7 +73,7 @@ impl Printing {
         Self { server, port, lines }
     }
 
-    /// What it was told by one client: the lines until it prints an empty one.
+    /// Returns the lines that it received from one client, up to an empty one.
     fn told(&mut self) -> Vec<String> {
         self.lines.by_ref().map(Result::unwrap).take_while(|line| !line.is_empty()).collect()
     }
@@ -85,7 +86,7 @@ impl Drop for Printing {
     }
 }
 
-/// A mail server that takes everything once there is TLS, which is asked for or begins with the connection.
+/// A mail server that accepts every message after STARTTLS or over TLS from the start.
 const MAIL: &str = r#"
 import socket, ssl, sys
 folder, manner = sys.argv[1:]
@@ -138,7 +139,7 @@ fn mail_goes_from_and_to_the_addresses_of_its_channel_by_tls_and_login_of_its_se
         call(&world, &format!("channels: {{mail: [{{{channel}}}]}}"), tool, &message("owners"))
     };
     let (tool, ca) = ("send_external_message", format!(", ca: '{authority}'"));
-    // By the two ways to TLS, each to the server that speaks so, and from and to those addresses.
+    // Both kinds of TLS, each with the matching server and these addresses.
     let envelope = [
         "MAIL FROM:<bell@house.example>",
         "RCPT TO:<one@house.example>",
@@ -155,7 +156,7 @@ fn mail_goes_from_and_to_the_addresses_of_its_channel_by_tls_and_login_of_its_se
     let sent = send(&implicit_port, &format!("{ca}, tls: implicit"), tool);
     assert_eq!(sent["status"], "ok", "{sent}");
     assert!(!implicit.told().contains(&"STARTTLS".to_owned()));
-    // The controls: the other way, a server of which no authority is known, and the tool for the other readers.
+    // The controls: the wrong kind of TLS, a server without a known CA, and the tool for the other audience.
     let unsent = |more: &str, asked: &mut Printing| {
         let told = send(&asked_port, more, tool);
         assert_eq!(told["status"], "error", "{more}: {told}");
@@ -168,7 +169,7 @@ fn mail_goes_from_and_to_the_addresses_of_its_channel_by_tls_and_login_of_its_se
     assert_eq!(send(&asked_port, &internal, tool)["status"], "absent");
     assert_eq!(send(&asked_port, &internal, "send_notification")["status"], "ok");
     asked.told();
-    // A login is shown, whichever way its password comes.
+    // The login is sent, whatever the source of its password.
     let shown = format!("AUTH PLAIN {}", STANDARD.encode(format!("\0bell\0{SECRET}")));
     for from in forms(&world) {
         let login = format!("{ca}, login: {{user: bell, password: {{{from}}}}}");
@@ -177,7 +178,7 @@ fn mail_goes_from_and_to_the_addresses_of_its_channel_by_tls_and_login_of_its_se
     }
 }
 
-/// A server of PostgreSQL that asks for a password, and says which one it was told for which role and database.
+/// A PostgreSQL server that asks for a password, and prints it with the role and the database.
 const DATABASE: &str = r#"
 import socket, struct
 server = socket.create_server(('127.0.0.1', 0))
@@ -247,7 +248,7 @@ fn database_of_a_server_is_read_and_changed_only_where_its_section_says_so() {
     assert_eq!(asked(there, "", "sql_execute", &insert)["status"], "absent");
     assert_eq!(asked(there, ", writable: true", "sql_execute", &insert)["data"]["rows_affected"], 1);
     assert_eq!(asked(there, "", "sql_query", &count)["data"]["rows"], json!([{ "n": 1 }]));
-    // The controls: each member by itself names something else, or a role that is not let in.
+    // The controls: each member alone names something else, or a role without access.
     let nowhere = world.path().join("nowhere").display().to_string();
     for (place, more) in [
         ((nowhere.as_str(), name, role.as_str()), ""),

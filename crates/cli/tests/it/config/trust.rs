@@ -1,13 +1,13 @@
-//! What members of `trust` change: by which of them an agent of whom things are recorded has which level.
+//! The effects of members of `trust` on the level of an agent with recorded events.
 
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// So long ago that all spans of these tests are over.
+/// A time before all intervals of these tests.
 const LONG_AGO: &str = "2026-01-01T00:00:00Z";
 
-/// Something that happened to `worker`, long ago or now.
+/// An event of `worker`; true if it is long ago.
 type Event = (Value, bool);
 
 fn now(event: Value) -> Event {
@@ -22,7 +22,7 @@ fn task(quality: f64) -> Value {
     json!({ "type": "task_completed", "quality": quality, "difficulty": 1.0 })
 }
 
-/// What is shown of the agent by that strategy, once that has happened.
+/// Returns the displayed trust state of the agent with that strategy and these events.
 fn shown(trust: &str, events: &[Event]) -> Value {
     let world = World::new(BELLJAR);
     let agents = "tool_access: {agents: [{name: worker, autonomy: full}]}";
@@ -42,7 +42,7 @@ fn level(shown: &Value) -> &str {
     shown["global_level"].as_str().unwrap_or_else(|| panic!("{shown}"))
 }
 
-/// Whether a step up is proposed to a person.
+/// Returns true if a promotion waits for a person.
 fn is_proposed(shown: &Value) -> bool {
     shown["pending"].as_array().is_some_and(|pending| !pending.is_empty())
 }
@@ -89,7 +89,7 @@ fn each_step_takes_what_its_milestone_says() {
         let taken = with("tasks_completed: 2, auto_promote: true", &tasks);
         assert_eq!((level(&taken), is_proposed(&taken)), (to, false), "{step}");
     }
-    // The highest step is a person's, whatever is written.
+    // The highest level always requires a person, whatever is configured.
     let world = World::new(BELLJAR);
     for members in ["requires_human_approval: false", "auto_promote: true", "tasks_completed: 2"] {
         let milestones = format!("milestones: {{standard_to_elevated: {{{members}}}}}");
@@ -110,7 +110,7 @@ fn score_is_made_by_its_weights_and_leads_as_far_as_thresholds_say() {
         let hired = now(json!({ "type": "agent_hired" }));
         shown(&trust, &[hired, now(task(9.0)), now(json!({ "type": "human_feedback", "score": 0.5 }))])
     };
-    // One task is one of ten for what it was and whether it was completed, and one of twenty of late.
+    // One task counts as one of ten for difficulty and completion rate, and as one of twenty recent ones for the error rate.
     for (weights, score) in [
         ([1.0, 0.0, 0.0, 0.0], 0.1),
         ([0.0, 1.0, 0.0, 0.0], 0.1),

@@ -1,4 +1,4 @@
-//! The node with its database, by Compose. Its images are on another host, so it is read and not started.
+//! The Compose file of the node with its database. Its images are on a remote registry, so it is parsed and not started.
 
 use super::{file, said};
 use belljar_testkit::skip::skip;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 #[test]
 fn its_file_is_well_formed_and_publishes_no_database() {
-    // Where it is found, so that what it names beside it is.
+    // The file's own directory, so that relative paths in it resolve.
     let mut command = Command::new("docker-compose");
     command.arg("config").current_dir(file(""));
     let Some((is_well_formed, said)) = said(&mut command) else {

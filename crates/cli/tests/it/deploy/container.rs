@@ -1,4 +1,4 @@
-//! The image of the node: built, run with what the documentation says that it needs and no more, and given a job.
+//! The image of the node: it is built, run with exactly the documented options, and given a job.
 
 use super::{file, text};
 use crate::BELLJAR;
@@ -18,18 +18,18 @@ const TASK: &str = "5a1d9a0e-8f5c-4f5e-9d51-0c4c2b1f7e11";
 const JOB: &str = "9f2c7d34-1f0a-4f3b-8a77-3f1f7f1f0b01";
 const TOKEN: &str = "the-token-of-tests-0123456789";
 
-/// What it may beyond what any container may, besides the calls, and what it may not.
+/// The option beyond the defaults of containers, in addition to the seccomp profile, and the restrictions.
 const SYSTEM_PATHS: &str = "--security-opt=systempaths=unconfined";
 const LESS: [&str; 5] =
     ["--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", "--tmpfs=/tmp", "--network=none"];
 
-/// What asks the node, inside: the image has no program for it, and its network leads nowhere.
+/// Sends a request to the node from inside: the image has no HTTP client, and its network is isolated.
 const ASK: &str = r#"exec 3<>/dev/tcp/127.0.0.1/12090
     printf 'POST /v1/worker/jobs:run HTTP/1.1\r\nHost: node\r\nConnection: close\r\nAuthorization: Bearer %s\r\n' "$1" >&3
     printf 'Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' "${#2}" "$2" >&3
     cat <&3"#;
 
-/// The image, for as long as this lives.
+/// The image, which is removed when this is dropped.
 struct Image<'e> {
     engine: &'e Docker,
     secrets: &'e Path,
@@ -39,7 +39,7 @@ impl<'e> Image<'e> {
     fn build(engine: &'e Docker, folder: &'e Path) -> Self {
         std::fs::copy(BELLJAR, folder.join("belljar")).unwrap();
         std::fs::write(folder.join("token"), TOKEN).unwrap();
-        // The container's user may read it, and no other.
+        // Only the container's user may read it.
         std::fs::set_permissions(folder.join("token"), PermissionsExt::from_mode(0o400)).unwrap();
         std::os::unix::fs::chown(folder.join("token"), Some(1000), Some(1000)).unwrap();
         let base = format!("BASE={IMAGE}");
@@ -50,7 +50,7 @@ impl<'e> Image<'e> {
         Self { engine, secrets: folder }
     }
 
-    /// Starts a node with these options, gives it a job, and tells what came of that.
+    /// Starts a node with these options, gives it a job, and returns the result.
     fn run(&self, options: &[&str], sandbox: &Value) -> Value {
         let token = format!("--volume={}:/run/secrets/token:ro", self.secrets.join("token").display());
         let start = ["run", "--detach", "--name", NODE, "--health-interval=1s", &token];
@@ -68,7 +68,7 @@ impl<'e> Image<'e> {
         });
         let job = json!({ "version": 1, "task_id": TASK, "job_id": JOB, "sandbox": sandbox });
         let ask = ["exec", NODE, "bash", "-c", ASK, "bash", TOKEN, &job.to_string()];
-        // One that could not start is not there to be asked.
+        // A container that couldn't start can't be asked.
         let Ok(answer) = self.engine.command(&ask) else { return Value::Null };
         answer
             .split_once("\r\n\r\n")
@@ -107,7 +107,7 @@ fn a_job_runs_in_a_container_of_the_image_that_may_no_more_than_is_documented() 
         "constraints": constraints, "steps": steps } });
     let told = image.run(&[&calls, SYSTEM_PATHS], &spec);
     assert_eq!(told["status"], "completed", "{told:#}");
-    // The controls: neither is there for nothing.
+    // The controls: each of the options is necessary.
     for option in [calls.as_str(), SYSTEM_PATHS] {
         assert_ne!(image.run(&[option], &command)["status"], "completed", "with {option} alone");
     }

@@ -1,4 +1,4 @@
-//! The unit for systemd.
+//! The systemd unit.
 
 use super::{said, text};
 use crate::BELLJAR;
@@ -11,12 +11,12 @@ use std::process::Command;
 const UNIT: &str = "belljar-node.service";
 const DOCUMENT: &str = include_str!("../../../../../docs/deploy.md");
 
-/// What `systemd-analyze` says; nothing if it is not here.
+/// Returns true if `systemd-analyze` succeeds, with its output; `None` if it isn't installed.
 fn analyzed(arguments: &[&str]) -> Option<(bool, String)> {
     said(Command::new("systemd-analyze").arg("--no-pager").args(arguments))
 }
 
-/// The calls that a setting of the unit names, by themselves or by their groups.
+/// Returns the system calls that a setting of the unit names, directly or by group.
 fn calls(named: &str) -> BTreeSet<String> {
     let Some(group) = named.strip_prefix('@') else { return BTreeSet::from([named.to_owned()]) };
     let (_, listed) = analyzed(&["syscall-filter", &format!("@{group}")]).unwrap();
@@ -25,14 +25,14 @@ fn calls(named: &str) -> BTreeSet<String> {
     members.flat_map(calls).collect()
 }
 
-/// The unit with the drop-in.
+/// Returns the unit with the drop-in.
 fn as_ordinary_user() -> String {
     let settings = text("ordinary-user.conf");
     let (_, settings) = settings.split_once("[Service]").unwrap();
     text(UNIT).replace("[Install]", &format!("{settings}\n[Install]"))
 }
 
-/// What `systemd-analyze security` gives a unit.
+/// Returns the score of a unit by `systemd-analyze security`.
 fn exposure(unit: &str) -> String {
     let world = World::new(BELLJAR);
     world.write(UNIT, unit);
@@ -50,7 +50,7 @@ fn its_exposure_is_the_one_that_is_stated() {
             "systemd-analyze is not installed",
         );
     };
-    // "systemd 252 (252.38-1~deb12u1)": another one may weigh otherwise.
+    // "systemd 252 (252.38-1~deb12u1)": another version may score differently.
     let version = version.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     if !DOCUMENT.contains(&version) {
         let reason = format!("the score is stated for another systemd than {version}");
@@ -88,7 +88,7 @@ fn the_list_of_calls_for_containers_is_the_units() {
     }
     let settings = text(UNIT);
     let named = settings.lines().filter_map(|line| line.strip_prefix("SystemCallFilter="));
-    // What systemd itself adds to every list.
+    // The calls that systemd itself adds to every list.
     let named = named.flat_map(str::split_whitespace).chain(["@default"]);
     let of_unit: BTreeSet<String> = named.flat_map(calls).collect();
     let profile: Value = serde_json::from_str(&text("seccomp.json")).unwrap();

@@ -1,4 +1,4 @@
-//! Real clients that install from real registries, by a policy that names the registry alone.
+//! Real clients that install from real registries, with a policy that names only the registry.
 
 use super::git_server::GitServer;
 use super::policy;
@@ -9,16 +9,16 @@ use belljar_testkit::world::{Ran, World};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A client at work: what it is lent, and what it does.
+/// A client's task: its mounts, and its commands.
 struct Work {
     registry: Registry,
     lent: Vec<String>,
     script: String,
-    /// What it prints when it is done.
+    /// Its output when it is done.
     done: &'static str,
 }
 
-/// A host that no policy here names, and what a client of the web is told of it.
+/// A host that no policy here names, to show the denial that a web client gets.
 const ELSEWHERE: &str = "https://elsewhere.example/";
 
 // === impl Work ===
@@ -40,7 +40,7 @@ fn passages(world: &World) -> Vec<Value> {
     records.map(|record| record["event"].clone()).collect()
 }
 
-/// It does its work by the registry's rules; without them it doesn't, and nothing of it goes anywhere.
+/// Checks that the task works with the registry's rules, and that without them it fails and reaches no server.
 #[track_caller]
 fn works_by_its_registry_alone(test: &str, work: Result<Work, String>) {
     let work = match work {
@@ -63,7 +63,7 @@ fn works_by_its_registry_alone(test: &str, work: Result<Work, String>) {
         let asked = (&passage["asked"]["host"], &passage["outcome"]["denied"]["reason"]);
         assert_eq!(asked, (&"elsewhere.example".into(), &"no_rule_for_host".into()), "{passage}");
     }
-    // The control: another host's rule is none for the registry.
+    // The control: a rule for another host doesn't allow the registry.
     let elsewhere = World::new(BELLJAR);
     let ran = work.run(&elsewhere, "[{host: other.example}]");
     assert!(ran.code != 0 && !ran.stdout.contains(work.done), "{ran:?}");
@@ -150,7 +150,7 @@ fn curl_reads_the_host_that_is_named_and_is_told_of_others_that_they_are_denied(
 #[test]
 fn git_clones_over_https_from_the_server_that_is_named() {
     let (world, server, other) = (World::new(BELLJAR), GitServer::start(), GitServer::start());
-    // Nothing here is left to a client's idea of what is near.
+    // The client must not bypass the proxy for local addresses.
     let script = "unset NO_PROXY no_proxy; git clone --quiet \"$WHERE\" /workspace/cloned && cat /workspace/cloned/file";
     let clone = |server: &GitServer, rules: &str| {
         policy(&world, rules);

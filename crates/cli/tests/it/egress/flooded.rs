@@ -1,11 +1,11 @@
-//! A sandbox that asks without end: what is recorded of it has a bound, and nothing of it is lost without a count.
+//! A sandbox with endless requests: its audit records are bounded, and every dropped record is counted.
 
 use super::{Server, policy_text};
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::Value;
 
-/// Asks for what is allowed until it is told something else, and then as often as `MORE` says for what isn't.
+/// Makes allowed requests until the response changes, and then `MORE` denied ones.
 const FLOOD: &str = r#"
 import http.client, json
 proxy = http.client.HTTPConnection("127.0.0.1", 3128)
@@ -62,12 +62,13 @@ fn audit_records_of_a_run_end_at_its_quota_and_further_denials_are_counted() {
     assert!(folded.iter().all(|event| event["why"] == "audit_quota"), "{folded:?}");
     let counted: u64 = folded.iter().map(|event| event["count"].as_u64().unwrap()).sum();
     assert_eq!(counted, 300, "the first denial stands by itself, and the others are counted");
-    // The control: with the usual quota all of them are let through.
+    // The control: with the default quota all of them are allowed.
     let (_world, said) = ran("");
     assert_eq!(said.trim(), "1500 200");
 }
 
-/// Asks for a page with a long path until one has taken more than a second, or so many times. Prints how often, and whether it was slow.
+/// Requests a page with a long path until a request took more than a second, or up to a maximum number. Prints the number,
+/// and whether it was slow.
 const PACED: &str = r#"
 import http.client, time
 proxy = http.client.HTTPConnection("127.0.0.1", 3128)
@@ -88,7 +89,7 @@ fn requests_wait_for_their_audit_records_at_the_pace_of_the_policy_once_a_burst_
     let port = server.address.port().to_string();
     let asked = |pace: &str| {
         let world = World::new(BELLJAR);
-        // A burst is a sixteenth of that: a quarter of a mebibyte.
+        // The burst is a sixteenth of that: a quarter of a mebibyte.
         let quota = format!("audit_bytes: 4m\naudit_bytes_per_second: {pace}\n");
         let rule = format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}");
         policy_text(&world, &format!("rules: [{rule}]\n{quota}"));

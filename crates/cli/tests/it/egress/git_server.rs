@@ -1,10 +1,10 @@
-//! Git over HTTPS, by Git's own server side, for a repository with one file.
+//! Git over HTTPS, served by Git's own backend, for a repository with one file.
 
 use crate::https_server::HttpsServer;
 use std::path::Path;
 use std::process::Command;
 
-/// Such a server. It says what is asked of it, a line for each request.
+/// A Git server. It logs one line per request.
 pub(crate) struct GitServer {
     server: HttpsServer,
 }
@@ -53,9 +53,10 @@ impl GitServer {
         format!("{}/repository.git", self.server.url())
     }
 
-    /// A program in Python that clones, and pushes to that branch, by the proxy: it prints `cloned` and `pushed` as far as it gets.
+    /// Returns a Python program that clones, and pushes to that branch, through the proxy: it prints `cloned` and `pushed` as
+    /// far as it gets.
     pub(crate) fn cloning_and_pushing(&self, branch: &str) -> String {
-        // Nobody is asked whom to trust: that is not what this is about.
+        // The certificate isn't verified: this test is about other things.
         format!(
             "import os, subprocess
 for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)
@@ -71,23 +72,23 @@ print('pushed')",
         )
     }
 
-    /// The file with whom a client is to trust.
+    /// Returns the path of the server's CA certificate.
     pub(crate) fn authority(&self) -> String {
         self.server.authority().display().to_string()
     }
 
-    /// What each request has shown to be let in.
+    /// Returns the credentials of each request.
     pub(crate) fn shown(&self) -> Vec<String> {
         let asked = std::fs::read_to_string(self.server.file("asked")).unwrap_or_default();
         asked.lines().map(|line| line.split_once(' ').unwrap_or_default().1.to_owned()).collect()
     }
 
-    /// How many requests have come.
+    /// Returns the number of requests.
     pub(crate) fn asked(&self) -> usize {
         std::fs::read_to_string(self.server.file("asked")).map_or(0, |asked| asked.lines().count())
     }
 
-    /// Takes pushes from anybody, from now on.
+    /// Accepts pushes without authentication from now on.
     pub(crate) fn open_to_pushes(&self) {
         let repository = self.server.file("repository.git");
         let set =
@@ -95,7 +96,7 @@ print('pushed')",
         assert!(set.unwrap().success());
     }
 
-    /// Whether there is a branch of that name.
+    /// Returns true if there is a branch of that name.
     pub(crate) fn has_branch(&self, name: &str) -> bool {
         let reference = format!("refs/heads/{name}");
         let shown = Command::new("git")

@@ -1,11 +1,11 @@
-//! NT2, NT6 and NT7 with a hatch to the web: names, descriptors and settings by which somebody inside might get further than it
-//! leads.
+//! NT2, NT6 and NT7 with a hatch to the web: names, descriptors and settings by which a program inside might get further than
+//! the hatch allows.
 
 use super::{Server, policy};
 use crate::BELLJAR;
 use belljar_testkit::world::{Ran, World};
 
-/// Hands the writing end of a pipe to whoever is at the other end of a socket, and tells whether anybody has kept it.
+/// Passes the writing end of a pipe to the peer of a socket, and prints whether any process has kept it.
 const HAND_OVER: &str = r#"
 import array, os, select, socket, sys
 def is_kept(s):
@@ -39,7 +39,7 @@ fn a_descriptor_that_is_handed_to_the_proxy_is_taken_by_nobody() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "given up\n403\n!\n"), "{ran:?}");
 }
 
-/// Takes the proxy's place in the network, beside it and before it.
+/// Tries to bind the proxy's port: plainly, with reuse options, and at the wildcard address; then another port.
 const TAKE_PLACE: &str = r#"
 import errno, socket
 def bind(address, *options):
@@ -57,7 +57,7 @@ fn nobody_inside_listens_where_the_proxy_does() {
     policy(&world, "[{host: allowed.example}]");
     let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "python3", "-c", TAKE_PLACE]);
     assert_eq!(ran.stdout, "EADDRINUSE EADDRINUSE EADDRINUSE bound\n", "{ran:?}");
-    // The control: where there is no hatch its port is free.
+    // The control: without a hatch its port is free.
     let ran = world.run(&["exec", "--", "python3", "-c", TAKE_PLACE]);
     assert!(ran.stdout.starts_with("bound "), "{ran:?}");
 }
@@ -68,13 +68,13 @@ fn no_setting_inside_leads_further_than_the_policy() {
     let port = server.address.port();
     policy(&world, "[{host: allowed.example}]");
     let beside = [
-        // Without the variables, or with others.
+        // Without the variables, or with other values.
         format!("env -i curl -sf http://127.0.0.1:{port}/"),
         format!(
             "env -i HTTP_PROXY=http://127.0.0.1:{port} http_proxy=http://127.0.0.1:{port} curl -sf http://any.example/"
         ),
         format!("NO_PROXY=\\* no_proxy=\\* curl -sf http://127.0.0.1:{port}/"),
-        // With names of one's own.
+        // With a hosts file of its own.
         format!(
             "echo 'mine 127.0.0.1' > /tmp/hosts; HOSTALIASES=/tmp/hosts curl -sf --noproxy '*' http://mine:{port}/"
         ),
@@ -83,12 +83,12 @@ fn no_setting_inside_leads_further_than_the_policy() {
         format!(
             "unset NO_PROXY no_proxy; curl -sf --connect-to allowed.example:80:127.0.0.1:{port} http://allowed.example/ --proxytunnel"
         ),
-        // By a resolver of one's own, which is asked by the web.
+        // By a resolver of its own, which is queried over the web.
         "curl -sf 'https://dns.example/dns-query?name=secret.example'".to_owned(),
         "python3 -c \"import socket; socket.getaddrinfo('secret.other.example', 80)\"".to_owned(),
-        // With an authority of one's own: who is trusted inside is no matter of who may be reached.
+        // With its own trusted CA: trust inside doesn't affect which hosts are reachable.
         format!("unset NO_PROXY no_proxy; SSL_CERT_FILE=/dev/null curl -skf https://127.0.0.1:{port}/"),
-        // Through the proxy to itself.
+        // Through the proxy to the proxy.
         "unset NO_PROXY no_proxy; curl -sf http://127.0.0.1:3128/".to_owned(),
     ];
     for attempt in &beside {
@@ -96,14 +96,14 @@ fn no_setting_inside_leads_further_than_the_policy() {
         assert!(ran.code != 0 && ran.stdout.is_empty(), "{attempt}: {ran:?}");
     }
     assert_eq!(server.asked(), 0);
-    // The control: on the host there is nothing in the way of the first ones.
+    // The control: on the host the first attempts succeed.
     for attempt in &beside[..3] {
         let ran = world.command_of("/bin/sh".as_ref(), &["-c", attempt]).output().unwrap();
         assert_eq!(ran.stdout, b"hello\n", "{attempt}: {ran:?}");
     }
 }
 
-/// Asks for a page again and again, until it is told no or has enough, and prints each status.
+/// Requests a page again and again, until it is denied or has enough, and prints each status.
 const ASK_ON: &str = r#"
 import os, urllib.request, urllib.error
 for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name)
@@ -114,7 +114,7 @@ for _ in range(400):
         break
 "#;
 
-/// PX9: the audit's file can't grow beyond so many bytes, as on a disk that is full.
+/// PX9: the audit file can't grow beyond this many bytes, as on a full disk.
 #[test]
 fn when_the_audit_is_full_nobody_is_let_out_any_more() {
     let (world, server) = (World::new(BELLJAR), Server::start());
@@ -132,10 +132,10 @@ fn when_the_audit_is_full_nobody_is_let_out_any_more() {
     assert!((1..400).contains(&through), "{through}: {:.300}", full.stderr);
     assert!(full.stdout.contains("503 ") && full.stdout.contains("recording_unavailable"), "{full:?}");
     assert_eq!(server.heard(), through);
-    // Whoever was let through is in the audit, and what could not be recorded is told.
+    // Every allowed request is in the audit log, and a failure to record one is reported.
     let begun = world.run(&["audit", "show", "--json", "--kind", "egress_begun"]).succeeded();
     assert!(begun.stdout.lines().count() >= through, "{} of {through}", begun.stdout.lines().count());
     assert!(full.code != 0 && full.stderr.contains("belljar: "), "{full:?}");
-    // The control: where it may grow all are let through.
+    // The control: without the file size limit all are allowed.
     assert_eq!(ask("unlimited").stdout, "200\n".repeat(400));
 }

@@ -1,10 +1,10 @@
-//! What a run has tried, as a policy: read from the audit, and nobody is let out for it.
+//! A policy of the requests that a run tried: learned from the audit log, while the requests themselves stay denied.
 
 use super::{Server, policy};
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 
-/// Asks for this page, and for a tunnel to a name.
+/// Returns a script that requests this page, and a tunnel to a name.
 fn ask(server: &Server) -> String {
     format!(
         "unset NO_PROXY no_proxy; curl -s http://{}/page; curl -s https://pkgs.example/; curl -s -I http://pkgs.example/; \
@@ -34,7 +34,7 @@ fn what_a_command_wants_is_proposed_without_letting_it_out_and_the_proposal_lets
     # Tried, and not proposed:
     #   169.254.169.254:80: no rule may lead there (link_local_address)
     "#);
-    // It is a policy, which says of each what was wanted.
+    // It is a policy with an expectation for each request.
     let expected = format!(
         "expect:\n- {{url: \"http://{0}/page\", verdict: allowed}}\n- {{url: \"http://{0}/page\", method: POST, verdict: denied}}\n\
          - {{url: \"https://pkgs.example/\", verdict: allowed}}\n- {{url: \"https://other.example/\", verdict: denied}}\n\
@@ -44,7 +44,7 @@ fn what_a_command_wants_is_proposed_without_letting_it_out_and_the_proposal_lets
     world.write("expect.yaml", expected);
     let held = world.run(&["egress", "test", "expect.yaml", "--policy", "learned.yaml"]);
     assert_eq!((held.code, held.stdout.as_str()), (0, "5 of 5 as expected\n"), "{held:?}");
-    // The control: with it the same command gets there.
+    // The control: with that policy the command's requests are allowed.
     let ran = world.run(&["exec", "--egress", "learned.yaml", "--", "sh", "-c", &ask]);
     assert!(ran.stdout.starts_with("hello\n"), "{ran:?}");
     assert_eq!(server.asked(), 1);
@@ -88,7 +88,7 @@ fn nothing_is_proposed_for_nothing_and_no_policy_is_written_over() {
     assert!(code == 0 && told.ends_with("\nrules: []\n"), "{told}");
     let (code, _, why) = learn(&["--run", "01890a5d-ac96-774b-bcce-b302099a8057"]);
     assert!(code == 125 && why.contains("has wanted nothing"), "{why}");
-    // What a sandbox is lent would be ignored where none is made.
+    // Sandbox options would be ignored, because no sandbox is made.
     for ignored in [["--ro", "/usr"], ["--memory", "1g"], ["--workspace", "/tmp"], ["--policy", "p.yaml"]] {
         assert_eq!(learn(&ignored).0, 125, "{ignored:?}");
     }

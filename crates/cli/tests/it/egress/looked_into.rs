@@ -1,4 +1,4 @@
-//! Real clients whose connections are looked into, and what is filled in for them.
+//! Real clients with TLS interception, and the credentials that the proxy injects for them.
 
 use super::git_server::GitServer;
 use super::registries::{Registry, node};
@@ -48,7 +48,7 @@ fn git_is_let_in_by_what_is_filled_in_for_it_and_never_sees_it() {
     }
 }
 
-/// Clones by a credential that the host has from there.
+/// Clones with a credential from that source on the host.
 fn let_in_by(world: &World, secret: &str, from: &str) {
     let (server, other) = (GitServer::start(), GitServer::start());
     let ca = server.authority();
@@ -77,7 +77,7 @@ fn let_in_by(world: &World, secret: &str, from: &str) {
     let filled = format!("Basic {}", STANDARD.encode(format!("someone:{secret}")));
     let shown = server.shown();
     assert!(shown.contains(&filled), "{from}: {shown:?}");
-    // It goes to nobody else, and the audit tells which it was, and nothing of what it is.
+    // It is sent to no other server. The audit log has its name, and no part of its value.
     clone(&other);
     assert!(!other.shown().contains(&filled), "{:?}", other.shown());
     let audit = world.run(&["audit", "show", "--json"]).succeeded().stdout;
@@ -111,14 +111,14 @@ fn a_fork_is_looked_into_by_an_authority_of_its_own() {
         assert!(ran.stdout.starts_with("1\n"), "{name}: {ran:?}");
         ran.stdout
     });
-    // Whom one trusts, no other one does.
+    // Each session has a CA of its own.
     assert!(said[0] != said[1] && said[1] != said[2] && said[0] != said[2], "{said:?}");
-    // And the origin's end is not its forks'.
+    // The end of a session leaves its forks working.
     world.run(&["session", "end", "--discard", "first"]).succeeded();
     crate::session::exec(&world, "second", &ask).succeeded();
 }
 
-/// The host's curl, in a root that has none: started by the loader that goes with it.
+/// The host's curl for a root that has none, started with the loader that belongs to it.
 const LENT_CURL: &str = "curl() { /opt/usr/lib64/ld-linux-x86-64.so.2 \
     --library-path /opt/usr/lib/x86_64-linux-gnu /opt/usr/bin/curl -sS -o /dev/null -w '%{http_code}\\n' \"$@\"; }; ";
 
@@ -139,14 +139,14 @@ fn clients_in_a_container_trust_whom_its_image_does_or_whom_the_host_does_or_who
         world.run(&[&docker[..], &rest, &variables, &["--", "sh", "-c", &script]].concat())
     };
     let ask = "curl \"$PIP_INDEX_URL/six/\"; echo \"$SSL_CERT_FILE\"";
-    // An image without a list: whom the host trusts.
+    // An image without a CA list: the host's list is used.
     policy(&world, &registry.rules());
     let ran = run(IMAGE, ask);
     assert!(ran.stdout.starts_with("200\n/home/agent/.belljar/authorities.pem\n"), "{ran:?}");
-    // The control: without that nobody is trusted there.
+    // The control: without these variables no CA is trusted there.
     let ran = run(IMAGE, "unset SSL_CERT_FILE CURL_CA_BUNDLE; curl \"$PIP_INDEX_URL/six/\"; echo $?");
     assert!(ran.stdout.starts_with("000\n") && !ran.stdout.ends_with("\n0\n"), "{ran:?}");
-    // One that has a list is told of nobody.
+    // An image with a CA list of its own gets no variables.
     let id = engine.command(&["create", IMAGE, "true"]).unwrap().trim().to_owned();
     let list = world.write("ssl/certs/ca-certificates.crt", "its own\n");
     let from = list.parent().and_then(std::path::Path::parent).unwrap().display().to_string();
@@ -155,7 +155,7 @@ fn clients_in_a_container_trust_whom_its_image_does_or_whom_the_host_does_or_who
     engine.command(&["rm", &id]).unwrap();
     let ran = run("belljar/listed", "echo \"<$SSL_CERT_FILE>\"; cat /etc/ssl/certs/ca-certificates.crt");
     assert_eq!(ran.stdout, "<>\nits own\n", "{ran:?}");
-    // Where connections are looked into, whoever does that counts more than any list.
+    // With TLS interception, the proxy's CA takes precedence over any list.
     policy(&world, &registry.rules().replace("networks:", "methods: [GET, HEAD], networks:"));
     for image in [IMAGE, "belljar/listed"] {
         let ran = run(image, "curl \"$PIP_INDEX_URL/six/\"; curl -d x \"$PIP_INDEX_URL/six/\"");

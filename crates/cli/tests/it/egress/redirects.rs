@@ -1,4 +1,4 @@
-//! PX4: an answer that sends a client elsewhere is no leave to go there: its next request is judged as any other is.
+//! PX4: a redirect isn't a permission: the client's next request is checked like any other.
 
 use super::policy;
 use crate::BELLJAR;
@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
-/// A server that sends whoever asks for `/to/URL` there, says `arrived` to everybody else, and keeps what it is asked.
+/// A server that redirects `/to/URL` to that URL, responds `arrived` to other requests, and keeps the requests.
 struct Redirecting {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
@@ -21,7 +21,7 @@ impl Redirecting {
         let address = listener.local_addr().unwrap();
         let heads = Arc::<Mutex<Vec<String>>>::default();
         let theirs = Arc::clone(&heads);
-        // It goes with the test's process.
+        // The thread ends with the test's process.
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let (mut head, mut byte) = (Vec::new(), [0]);
@@ -58,7 +58,7 @@ fn allow(world: &World, ports: &[u16]) {
     policy(world, &format!("[{{host: localhost, ports: [{ports}], networks: [127.0.0.0/8, \"::1\"]}}]"));
 }
 
-/// Follows wherever it is sent, with a credential for where it begins.
+/// Follows redirects, with a credential for the first server. Returns the output and the exit code.
 fn follow(world: &World, url: &str) -> (String, i32) {
     let curl = "unset NO_PROXY no_proxy; curl -sL --max-redirs 20 -H 'Proxy-Authorization: Basic hidden' -u user:word -w '%{http_code} %{num_redirects}' \"$WHERE\"";
     let there = format!("WHERE={url}");
@@ -85,20 +85,21 @@ fn whoever_is_sent_elsewhere_is_let_there_by_a_rule_or_not_at_all() {
         assert!(told.contains("urn:belljar:egress:") && !told.contains("arrived"), "{elsewhere}: {told}");
         assert!(told.ends_with("403 1") || told.ends_with("400 1"), "{elsewhere}: {told}");
     }
-    // By another scheme, which would be a tunnel; and to what a client would not ask a proxy for.
+    // To another scheme, which would need a tunnel; and to a URL for which a client asks no proxy.
     for elsewhere in [format!("https://localhost:{others}/"), "file:///etc/passwd".to_owned()] {
         let (told, code) = follow(&world, &format!("http://localhost:{port}/to/{elsewhere}"));
         assert!(code != 0 && !told.contains("root:"), "{elsewhere}: {told}");
     }
     assert!(other.heads().is_empty());
-    // Round and round, each time judged, until the client has enough.
+    // In a loop: each request is checked, until the client gives up.
     let before = server.heads().len();
     let (told, code) = follow(&world, &format!("http://localhost:{port}/round"));
     assert!(code == 47 && told.ends_with("307 20"), "{told} {code}");
     assert_eq!(server.heads().len() - before, 21);
     let recorded = world.run(&["audit", "show", "--json", "--kind", "egress_begun"]).succeeded();
     assert_eq!(recorded.stdout.lines().count(), server.heads().len());
-    // The control: with a rule for the other one it gets there, and what was for the first one or the proxy does not.
+    // The control: with a rule for the other server the client gets there, without the credentials for the first server and
+    // the proxy.
     allow(&world, &[port, others]);
     let (told, _) = follow(&world, &format!("http://localhost:{port}/to/http://localhost:{others}/"));
     assert_eq!(told, "arrived\n200 1");

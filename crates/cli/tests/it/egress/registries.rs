@@ -1,4 +1,4 @@
-//! Where packages come from on this machine: what its clients are set to, or the public registries.
+//! The package registries for this machine: those that its clients are configured for, or the public ones.
 
 use belljar_testkit::clients;
 use serde_json::Value;
@@ -7,20 +7,20 @@ use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A registry, and how its client is told of it inside.
+/// A registry, and the configuration of its client inside.
 pub(super) struct Registry {
-    /// Each host that it takes, with its port.
+    /// Hosts that it needs, with their ports.
     pub(super) hosts: BTreeSet<(String, u16)>,
-    /// Variables by which the client inside finds it.
+    /// Environment variables that point the client to it.
     pub(super) variables: Vec<String>,
 }
 
-/// The toolchain that this was built with, to be lent to a sandbox.
+/// Returns the Rust toolchain of this build, to mount in a sandbox.
 pub(super) fn toolchain() -> PathBuf {
     said(Command::new("rustc").args(["--print", "sysroot"])).unwrap().trim().into()
 }
 
-/// The folder of a Node with npm, to be lent to a sandbox.
+/// Returns the folder of a Node.js with npm, to mount in a sandbox.
 pub(super) fn node() -> PathBuf {
     let node = clients::node().unwrap();
     node.parent().unwrap().parent().unwrap().to_owned()
@@ -29,7 +29,7 @@ pub(super) fn node() -> PathBuf {
 // === impl Registry ===
 
 impl Registry {
-    /// pip's.
+    /// Returns pip's registry.
     pub(super) fn of_python() -> Result<Self, String> {
         let set = std::env::var("PIP_INDEX_URL").ok().or_else(|| {
             said(Command::new("python3").args(["-m", "pip", "config", "get", "global.index-url"])).ok()
@@ -42,7 +42,7 @@ impl Registry {
         Ok(Self { hosts, variables: vec![format!("PIP_INDEX_URL={index}")] })
     }
 
-    /// npm's.
+    /// Returns npm's registry.
     pub(super) fn of_node() -> Result<Self, String> {
         let npm = node().join("lib/node_modules/npm/bin/npm-cli.js");
         let set = said(Command::new(node().join("bin/node")).arg(npm).args(["config", "get", "registry"]));
@@ -55,7 +55,7 @@ impl Registry {
         Ok(Self { hosts, variables: vec![format!("npm_config_registry={index}/")] })
     }
 
-    /// Cargo's.
+    /// Returns Cargo's registry.
     pub(super) fn of_rust() -> Result<Self, String> {
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
@@ -75,8 +75,8 @@ impl Registry {
         Ok(Self { hosts, variables })
     }
 
-    /// The rules that name it and nothing else. Where its names lead is said too, as not every machine has it on the open
-    /// internet.
+    /// Returns rules that allow only this registry. They include its networks, because on some machines it has a private
+    /// address.
     pub(super) fn rules(&self) -> String {
         let rules = self.hosts.iter().map(|(host, port)| {
             let addresses = (host.as_str(), *port).to_socket_addrs().unwrap();
@@ -89,7 +89,7 @@ impl Registry {
     }
 }
 
-/// The host and port of a URL that says them.
+/// Returns the host and port of a URL that has them.
 fn authority(url: &str) -> Option<(String, u16)> {
     let schemes = [("https://", 443), ("http://", 80)];
     let (rest, usual) = schemes.iter().find_map(|(scheme, port)| Some((url.strip_prefix(scheme)?, *port)))?;

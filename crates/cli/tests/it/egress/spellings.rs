@@ -1,5 +1,5 @@
-//! PX1 from inside of a real sandbox: every spelling of an address, by both forms of a request, through the real proxy. Servers
-//! that count say what came of it. The control is a proxy that forbids nothing, asked for the same.
+//! PX1 from inside of a real sandbox: every spelling of an address, in both forms of a request, through the real proxy.
+//! Servers count the connections. The control is a proxy without rules that gets the same requests.
 
 use crate::BELLJAR;
 use belljar_testkit::skip::skip;
@@ -11,13 +11,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A port of this machine at which whoever comes is counted, whatever address of its loopback they come by.
+/// A port of this machine that counts its connections, at every loopback address.
 struct Counted {
     port: u16,
     asked: Arc<AtomicUsize>,
 }
 
-/// Some of the spellings by which libraries find this machine.
+/// Some of the spellings that libraries resolve to this machine.
 const OF_THIS_MACHINE: [&str; 14] = [
     "127.0.0.1",
     "127.1",
@@ -35,7 +35,7 @@ const OF_THIS_MACHINE: [&str; 14] = [
     "[::ffff:127.0.0.1]",
 ];
 
-/// Asks a proxy for each host in a file, in both forms, and prints for each the statuses and codes that it is told.
+/// Requests each host in a file from a proxy, in both forms, and prints the statuses and error codes.
 const ASK: &str = r#"
 import json, re, socket, sys
 proxy, port, file = int(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -65,7 +65,7 @@ impl Counted {
         let asked = Arc::<AtomicUsize>::default();
         for listener in [Some(by_4), TcpListener::bind(("::1", port)).ok()].into_iter().flatten() {
             let asked = Arc::clone(&asked);
-            // It goes with the test's process.
+            // The thread ends with the test's process.
             std::thread::spawn(move || {
                 listener.incoming().flatten().for_each(|_| {
                     asked.fetch_add(1, Ordering::SeqCst);
@@ -103,18 +103,18 @@ fn no_spelling_of_an_address_gets_out_of_a_sandbox_by_either_form() {
         for [status, code] in [tunnel, whole] {
             assert!(["400", "403"].contains(&status.as_str()) && !code.is_empty(), "{host}: {status} {code}");
         }
-        // In a URL some characters end the host; what is left of it is no more allowed.
+        // In a URL some characters end the host; the rest isn't allowed either.
         assert!(tunnel == whole || host.contains(['#', '?', '\\', '/']), "{host}: {tunnel:?} {whole:?}");
     }
     assert_eq!(server.asked(), 0);
-    // Each was recorded, and none of them was begun.
+    // Each request was recorded, and none was begun.
     let shown = |kind: &str| world.run(&["audit", "show", "--json", "--kind", kind]).succeeded().stdout;
     assert_eq!((shown("egress").lines().count(), shown("egress_begun").lines().count()), (2 * all.len(), 0));
     let forbids_nothing = match Permissive::start(&world) {
         Ok(proxy) => proxy,
         Err(why) => return skip("spellings of addresses by a proxy that forbids nothing", &why),
     };
-    // The control: such a proxy understands them, and gets there.
+    // The control: a proxy without rules understands them, and connects.
     assert!(OF_THIS_MACHINE.iter().all(|host| SPELLINGS.contains(host)));
     let file = world.write("known.json", serde_json::to_string(&OF_THIS_MACHINE).unwrap());
     let port_of_it = forbids_nothing.port.to_string();
@@ -124,7 +124,7 @@ fn no_spelling_of_an_address_gets_out_of_a_sandbox_by_either_form() {
     assert!(led_there >= 10 && server.asked() >= 10, "{led_there}, {}: {by_it:?}", server.asked());
 }
 
-/// tinyproxy, which dials whatever its library makes of a host.
+/// tinyproxy, which connects to whatever address its library finds for a host.
 struct Permissive {
     port: u16,
     process: Child,

@@ -1,4 +1,4 @@
-//! A sealed agent's run ends as a branch at a real server, and nothing that opens the server was inside.
+//! The run of an agent in a sandbox ends as a branch at a real server, and no credential of the server was inside.
 
 use super::rig::{PASSWORD, Rig};
 use crate::BELLJAR;
@@ -6,7 +6,7 @@ use crate::agents::small::{Small, records};
 use belljar_testkit::git::{git, refs, updates};
 use belljar_testkit::world::{Ran, World};
 
-/// What an agent can find of the password or of the server, everywhere it can look.
+/// Searches everything that an agent can read for the password and the server.
 const LOOKS: &str = "grep -rIs -e 'pw-[9]sVn4Tq7' -e 'origin[.]git' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr; \
     env | grep -e 'pw-[9]s' -e 'GI[T]_'; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -e 'pw-[9]s' -e 'origin[.]git'; \
     git remote -v; git log --format=%s; echo work >work.txt; echo more >>README.md; git add -A; git commit -qm agents; echo end";
@@ -41,7 +41,7 @@ fn a_run_ends_as_a_branch_with_who_has_made_it_and_no_credential_was_inside() {
     );
     assert_eq!(records(&rig.world, "git_push_begun").len(), 1);
     assert_eq!(std::fs::read_dir(rig.world.path().join("state/runs")).unwrap().count(), 0, "nothing is left");
-    // The control: whoever isn't sealed finds it.
+    // The control: a process outside of the sandbox finds it.
     let found = rig.world.command_of("sh".as_ref(), &["-c", "grep -l pw-9s .gitconfig"]).output().unwrap();
     assert!(found.status.success());
 }

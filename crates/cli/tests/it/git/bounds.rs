@@ -1,4 +1,4 @@
-//! What clones and pushes take and leave on the host: as much as is documented, whatever a server sends and an agent asks for.
+//! Limits of what clones and pushes use and leave on the host, whatever a server sends and an agent requests.
 
 use super::rig::Rig;
 use super::tools::{call, done, folder, refused, rig};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Every file below a folder, with how large it is.
+/// Returns every file below a folder, with its size in bytes.
 fn sizes(below: &Path) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     let mut pending = vec![below.to_owned()];
@@ -25,7 +25,7 @@ fn sizes(below: &Path) -> BTreeMap<PathBuf, u64> {
             }
         }
     }
-    // Of each branch it is noted when a push of it was first tried.
+    // For each branch there is a note of the first attempt to push it.
     found.retain(|path, _| !path.file_name().unwrap().to_str().unwrap().starts_with("push-"));
     found
 }
@@ -41,7 +41,7 @@ fn a_push_leaves_no_objects_in_the_hosts_clone_whether_it_is_refused_or_made() {
     let clones = folder(&rig, &session).join("clones");
     let push = |branch: &str| json!({ "directory": "app", "branch": branch, "message": "Fix it" });
     let leave = |script: &str| exec(&rig.world, &session, &format!("cd /workspace/app && {script}"));
-    // The first push makes the lock.
+    // The first push creates the lock file.
     assert_eq!(refused(&rig, &session, "git_push", &push("belljar/none")).0, "conflict", "nothing differs");
     let before = sizes(&clones);
     leave("echo 'x: ; touch y' > Makefile").succeeded();
@@ -52,7 +52,7 @@ fn a_push_leaves_no_objects_in_the_hosts_clone_whether_it_is_refused_or_made() {
         assert_eq!(sizes(&clones), before, "refused {at}");
     }
     assert_eq!(refs(&rig.bare), ["refs/heads/main"]);
-    // The control: the same gets there once somebody says yes, whole, and the same again finds it.
+    // The control: the same content is pushed once it is approved, and pushing it again finds it.
     let trusting = |branch: &str| call(&rig, &session, ("git_push", &push(branch)), &["--trust", "Makefile"]);
     for outcome in ["pushed", "already_there"] {
         let (code, told) = trusting("belljar/one");
@@ -61,7 +61,7 @@ fn a_push_leaves_no_objects_in_the_hosts_clone_whether_it_is_refused_or_made() {
     }
     assert_eq!(git(&rig.bare, &["cat-file", "-s", "belljar/one:random"]).trim(), "1000000");
     git(&rig.bare, &["fsck", "--strict", "--no-dangling"]);
-    // What the server refuses leaves nothing, either.
+    // A push that the server refuses leaves no files, either.
     leave("head -c 1000000 /dev/urandom > random").succeeded();
     let (_, told) = trusting("belljar/one");
     assert_eq!(told["domain_code"], Value::from("conflict"), "{told}");
@@ -88,7 +88,7 @@ fn a_session_keeps_so_many_clones_however_many_of_them_the_agent_removes() {
         "{message}"
     );
     assert_eq!((kept(), rig.server.requests().len()), (16, before));
-    // The control: one takes the place of another, and is pushed from; and another session has room.
+    // The control: a clone replaces another, and can be pushed from; and another session has its own quota.
     done(&rig, &session, "git_clone", &clone("d3"));
     exec(&rig.world, &session, "echo b > /workspace/d3/b.txt").succeeded();
     let push = json!({ "directory": "d3", "branch": "belljar/one", "message": "Fix it" });
@@ -97,7 +97,7 @@ fn a_session_keeps_so_many_clones_however_many_of_them_the_agent_removes() {
     done(&rig, &create(&rig.world, &[]), "git_clone", &clone("one-more"));
 }
 
-/// Makes a branch of directories in directories, each with 16 names for the same one: 16^8 paths, in a few objects.
+/// Makes a branch of nested directories, each with 16 names for the same one: 16^8 paths, in a few objects.
 fn make_endless(rig: &Rig) {
     let object = |arguments: &[&str]| git(&rig.bare, arguments).trim().to_owned();
     let mut inner = format!("100644 blob {}", object(&["rev-parse", "main:README.md"]));
@@ -123,7 +123,7 @@ fn repository_that_takes_gigabytes_of_memory_is_given_up() {
         ran.code == 125 && ran.stderr.contains("git read-tree needed more than 2 GiB of memory"),
         "{ran:?}"
     );
-    // The control: the other branch of the same server.
+    // The control: the other branch of this server.
     rig.world.run(&["git", "clone", &rig.url, "other", "--allow-network", "127.0.0.0/8"]).succeeded();
 }
 
@@ -133,7 +133,7 @@ fn clone_ends_before_it_has_filled_the_disk() {
     if !rustix::process::geteuid().is_root() {
         return skip("a small file system", "mounting one needs root");
     }
-    // Git leaves holes where there are zeros.
+    // Git writes sparse files for zeros, so the content isn't zeros.
     let large = "a".repeat(32 << 20);
     let names: Vec<String> = (0..8).map(|at| format!("large{at}")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), large.as_str())).collect();

@@ -1,4 +1,4 @@
-//! What gains trust where it goes takes a yes: at a push, and where changes are written into a person's directory.
+//! Files that gain trust at their destination require an approval: for a push, and for changes to a person's directory.
 
 use super::rig::Rig;
 use crate::BELLJAR;
@@ -137,7 +137,7 @@ fn a_repository_takes_a_yes_wherever_it_is_and_whatever_its_name_is() {
     let told = run(&[]);
     assert!(told.code == 3 && told.stderr.contains("  git         docs/refs/HEAD"), "{told:?}");
     assert_eq!(world.picture("project"), before);
-    // The control: with a yes, Git on the host does what the settings say.
+    // The control: with an approval, Git on the host does what the settings say.
     run(&["--trust", "docs/refs/"]).succeeded();
     let mut status = std::process::Command::new("git");
     status.arg("status").current_dir(world.path().join("project/docs/refs")).output().unwrap();
@@ -183,7 +183,7 @@ fn a_session_commits_what_takes_a_yes_only_with_one() {
     world.run(&["session", "end", "--discard", "s"]).succeeded();
 }
 
-/// Pushes at a terminal of its own, which `script` gives it, where somebody types this and goes.
+/// Pushes at a terminal of its own (by `script`), with this input.
 fn push_at_a_terminal(rig: &Rig, branch: &str, typed: &str) -> Ran {
     let push = format!("git push work --allow-network 127.0.0.0/8 --branch {branch}");
     let inner = format!("{BELLJAR} {push}");
@@ -197,7 +197,7 @@ fn a_person_at_the_terminal_is_asked_and_their_word_counts() {
     rig.leaves(".envrc", "x\n");
     rig.leaves("e\u{301}/Makefile", "x\n");
     const ASKED: &str = "Let them go there? [y/n] ";
-    // No, nothing, what is neither and then nothing: each is none.
+    // No, empty input, and invalid input followed by the end: each is a refusal.
     for (typed, asks) in [("n\n", 1), ("", 1), ("no\n", 1), ("maybe\n\nN\n", 4), ("Y\n", 2)] {
         let ran = push_at_a_terminal(&rig, "belljar/one", typed);
         assert_eq!(ran.code, 3, "{typed:?}: {ran:?}");
@@ -208,7 +208,7 @@ fn a_person_at_the_terminal_is_asked_and_their_word_counts() {
         );
         assert_eq!(refs(&rig.bare), ["refs/heads/main"], "{typed:?}");
     }
-    // Where there is no terminal, or only half of one, nobody is asked, whatever is typed.
+    // Without a terminal, or with only half of one, there is no question, whatever the input is.
     let mut command = rig.world.command(&["git", "push", "work", "--allow-network", "127.0.0.0/8"]);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

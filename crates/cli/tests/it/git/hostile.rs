@@ -1,17 +1,17 @@
-//! GT1: what an agent leaves for the host's git to find. None of it is run, and none of it gets out that nobody has said yes
-//! to. Each has its control: a git that works in that very directory runs it, or the same without it gets out.
+//! GT1: traps that an agent leaves for the host's git. None of them runs, and no content is pushed without an approval. Each
+//! has its control: a git that works in that directory runs it, or the push succeeds without it.
 
 use super::rig::Rig;
 use belljar_testkit::git::git;
 use std::path::Path;
 use std::process::Command;
 
-/// What it leaves, and how a git in that directory falls for it.
+/// A trap, and a command of git in that directory that triggers it.
 struct Case {
     name: &'static str,
-    /// A script of the agent's, in the clone; `$RAN` is a file that is there if anything was run.
+    /// A script of the agent in the clone; `$RAN` is the path of a file that exists if the trap was triggered.
     leaves: &'static str,
-    /// What a person's git would do there; empty where nothing of git's own would run it.
+    /// A git command that a person might run there; empty if git itself wouldn't trigger the trap.
     control: &'static str,
 }
 
@@ -19,7 +19,7 @@ const fn case(name: &'static str, leaves: &'static str, control: &'static str) -
     Case { name, leaves, control }
 }
 
-/// Things that git runs, by its settings, its hooks, and by what is in the tree.
+/// Programs that git runs by its settings, its hooks, and by content of the tree.
 const RUN: &[Case] = &[
     case(
         "hook pre-commit",
@@ -182,7 +182,7 @@ const RUN: &[Case] = &[
     ),
 ];
 
-/// Names and things that can't be in a tree at all.
+/// Names and file types that can't be in a tree.
 const REFUSED: &[(&str, &str)] = &[
     (".git by case", "mkdir .GIT && echo x >.GIT/config"),
     (".git by case, a file", "echo gitdir: x >.Git"),
@@ -212,7 +212,7 @@ fn sh(rig: &Rig, script: &str) {
     command.current_dir(rig.work(".")).env("RAN", &ran).env("URL", &rig.url);
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_AUTHOR_NAME", "a").env("GIT_AUTHOR_EMAIL", "a@b");
     command.env("GIT_COMMITTER_NAME", "a").env("GIT_COMMITTER_EMAIL", "a@b").env("GIT_TERMINAL_PROMPT", "0");
-    // Settings are read by other programs than the agent's shell: the place stands in them as it is.
+    // Other programs than the agent's shell read the settings, so they contain the path itself.
     let script = script.replace("$RAN", &ran);
     let mut args: Command = rig.world.command_of(Path::new("sh"), &["-c", &script]);
     args.current_dir(rig.work("."));
@@ -269,7 +269,7 @@ fn what_would_be_another_repository_for_somebody_is_never_pushed() {
         );
     }
     assert_eq!(belljar_testkit::git::refs(&rig.bare), ["refs/heads/main"]);
-    // The control: what only looks like it gets out.
+    // The control: harmless similar names are pushed.
     fresh(&rig);
     sh(&rig, "echo x >git~x; mkdir .gitter && echo x >.gitter/config; echo x >a.git");
     rig.push(&["--branch", "belljar/one", "--trust", ".gitter/"]).succeeded();

@@ -1,4 +1,4 @@
-//! Over TLS, with a password: work gets out as one commit on a new branch, and nothing of the password anywhere.
+//! Over TLS, with a password: work is pushed as one commit on a new branch, and the password appears nowhere.
 
 use super::rig::{PASSWORD, Rig, holding};
 use belljar_testkit::git::{git, refs, updates};
@@ -71,7 +71,7 @@ fn the_password_is_in_no_file_no_output_and_no_argument() {
     rig.leaves("b.txt", "b\n");
     let pushed = rig.push(&["--branch", "belljar/one"]).succeeded();
     std::fs::rename(rig.world.path().join(".gitconfig"), rig.world.path().join("kept")).unwrap();
-    // Without it, the server lets nobody in.
+    // Without the password, the server refuses.
     let refused = rig.push(&["--branch", "belljar/two"]);
     assert_eq!(refused.code, 125, "{refused:?}");
     for ran in [&cloned, &pushed, &refused] {
@@ -80,7 +80,7 @@ fn the_password_is_in_no_file_no_output_and_no_argument() {
     for folder in ["state", "work"] {
         assert_eq!(holding(&rig.world.path().join(folder), PASSWORD), Vec::<std::path::PathBuf>::new());
     }
-    // The control: it is found where it is.
+    // The control: the password is found in its own file.
     assert_eq!(holding(&rig.world.path().join("kept"), PASSWORD).len(), 1);
     assert_eq!(rig.world.run(&["audit", "verify"]).code, 0);
 }
@@ -99,7 +99,7 @@ fn git_is_asked_for_a_password_by_the_program_that_the_person_has_for_that() {
     let clone = ["git", "clone", &rig.url, "work", "--allow-network", "127.0.0.1"];
     let mut command = rig.world.command(&clone);
     command.env("GIT_ASKPASS", &asks).env("GIT_SSL_CAINFO", &authority);
-    // Settings that are handed on by variables are as good as those of a file, and as bad.
+    // Settings from variables are treated like those of a file: password programs and CAs are used, URL rewrites aren't.
     command.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "url.https://elsewhere.invalid/.insteadOf");
     let ran = command.env("GIT_CONFIG_VALUE_0", "https://127.0.0.1").output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
@@ -144,7 +144,7 @@ fn both_ways_are_recorded_before_anything_goes_out() {
         .collect();
     assert_eq!(kinds, ["git_fetch_begun", "git_fetch", "git_push_begun", "git_push", "git_push"], "{shown}");
     assert!(shown.contains("handoff_not_trusted"), "{shown}");
-    // Where nothing can be recorded, nothing goes out.
+    // If the audit log can't be written, no push is made.
     let before = rig.server.requests().len();
     let log = rig.world.path().join("state/audit");
     std::fs::remove_dir_all(&log).unwrap();
@@ -161,7 +161,7 @@ fn the_hosts_own_clone_goes_when_the_directory_has_gone() {
     rig.world.run(&["git", "clone", &rig.url, "other", "--allow-network", "127.0.0.0/8"]).succeeded();
     assert_eq!(own(), 2);
     std::fs::remove_dir_all(rig.world.path().join("work")).unwrap();
-    // Into the same place: nobody takes it for the one that was there.
+    // A new clone at the same path isn't taken for the old one.
     rig.clone().succeeded();
     assert_eq!(own(), 2);
     rig.leaves("b.txt", "b\n");

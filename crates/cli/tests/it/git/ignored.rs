@@ -1,4 +1,4 @@
-//! What a repository says is none of its files stays where it is: by the rules that were cloned, whatever a sandbox has made of them.
+//! Ignored files of a repository aren't pushed: by the cloned ignore rules, whatever a sandbox has changed in them.
 
 use super::rig::Rig;
 use crate::BELLJAR;
@@ -12,7 +12,7 @@ fn begin(test: &str) -> Option<Rig> {
         (".gitignore", RULES),
         ("README.md", "hello\n"),
         ("sub/.gitignore", "generated/\n"),
-        // It is part of it all the same.
+        // It is tracked although a rule ignores it.
         ("sub/old.log", "old\n"),
     ];
     let rig = Rig::with(test, World::new(BELLJAR), &files)?;
@@ -60,7 +60,7 @@ fn what_is_ignored_stays_where_it_is_and_is_told() {
 #[test]
 fn rules_that_a_sandbox_has_written_count_for_nothing_and_are_told() {
     let Some(rig) = begin("rules_that_a_sandbox_has_written_count_for_nothing_and_are_told") else { return };
-    // It would hide one file and have others out, by every way that git knows.
+    // It would ignore one file and include others, by every mechanism of git.
     rig.leaves(".gitignore", "evil.sh\n!target/\n!*.log\n");
     rig.leaves("evil.sh", "#!/bin/sh\n");
     rig.leaves("target/.gitignore", "!*\n");

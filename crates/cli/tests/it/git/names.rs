@@ -1,4 +1,4 @@
-//! Where names lead is asked once, by belljar; git and ssh connect to what was looked at, and ask nobody.
+//! Belljar resolves a name once; git and ssh connect to the checked address, and resolve nothing (DNS rebinding).
 
 use super::rig::Rig;
 use crate::BELLJAR;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const HOST: &str = "git.house.test";
 
-/// Somebody at another address and the same port, who counts those that come.
+/// A listener at another address and the same port that counts its connections.
 struct Trap {
     address: Ipv4Addr,
     come: Arc<AtomicUsize>,
@@ -46,7 +46,7 @@ fn one(address: Ipv4Addr) -> Vec<IpAddr> {
     vec![address.into()]
 }
 
-/// A name server that every program asks that is started by [`asking`].
+/// Starts a name server for every program that [`asking`] starts.
 fn serve(test: &str, answers: Answers) -> Option<NameServer> {
     if !rustix::process::geteuid().is_root() {
         skip(test, "the system's name server can be another one for root alone");
@@ -55,7 +55,7 @@ fn serve(test: &str, answers: Answers) -> Option<NameServer> {
     NameServer::start(&[(HOST, answers)]).map_err(|error| skip(test, &format!("no port 53: {error}"))).ok()
 }
 
-/// Runs a program for which the system's name server is that one.
+/// Runs a program with that name server as the system's.
 fn asking(world: &World, names: &NameServer, program: &Path, arguments: &[&str]) -> Ran {
     world.write("resolv.conf", format!("nameserver {}\noptions attempts:1 timeout:2\n", names.address()));
     let script = "mount --bind resolv.conf /etc/resolv.conf && exec \"$@\"";
@@ -86,9 +86,9 @@ fn git_connects_by_https_to_what_was_looked_at_and_a_second_answer_decides_nothi
     rig.leaves("b.txt", "b\n");
     let names = NameServer::start(&[(HOST, flips())]).unwrap();
     run(&names, &["git", "push", "work", "--branch", "belljar/one"]).succeeded();
-    // What is there is asked for, and then it is sent: two connections of git's, and no question of its own.
+    // Two connections of git, one to list refs and one to push, and no query of its own.
     assert_eq!((questions(&names), trap.come()), ((1, 1), 0));
-    // The control: git by itself asks anew each time, and goes where the second answer leads.
+    // The control: git by itself resolves the name each time, and connects to the second answer.
     let names = NameServer::start(&[(HOST, flips())]).unwrap();
     let authority = rig.server.authority().display().to_string();
     let script = format!("git -c http.sslCAInfo={authority} ls-remote {url}; git ls-remote {url}");
@@ -137,7 +137,7 @@ fn ssh_tries_one_address_after_the_other_until_somebody_is_there() {
         Err(why) => return skip(test, &why),
     };
     let url = format!("ssh://{HOST}:{}{}", server.port(), bare.display());
-    // Every ssh notes how it was called.
+    // Every ssh logs its arguments.
     let ssh = world.write("bin/ssh", "#!/bin/sh\necho \"$@\" >>\"$HOME/called\"\nexec /usr/bin/ssh \"$@\"\n");
     std::fs::set_permissions(&ssh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let command = server.command(HOST).replacen("ssh", &ssh.display().to_string(), 1);
@@ -154,7 +154,7 @@ fn ssh_tries_one_address_after_the_other_until_somebody_is_there() {
         let is_host = |word: &&str| word.starts_with("HostName=");
         called.lines().filter_map(|line| line.split(' ').find(is_host)).map(str::to_owned).collect::<Vec<_>>()
     };
-    // Whatever the order is, somebody who isn't there comes first.
+    // In any order, an address without a listener comes first.
     let all = [before, there, after];
     let Some(ran) = run(&all, &["git", "clone", &url, "work"]) else { return };
     ran.succeeded();
@@ -163,13 +163,13 @@ fn ssh_tries_one_address_after_the_other_until_somebody_is_there() {
     assert_eq!(tried[1], format!("HostName={there}"));
     world.write("work/b.txt", "b\n");
     run(&all, &["git", "push", "work", "--branch", "belljar/one"]).unwrap().succeeded();
-    // What is there, and the push: each in two attempts.
+    // The listing and the push, each in two attempts.
     assert_eq!((called().len(), updates(&bare, "belljar/one")), (4, 1));
-    // Nobody is there: all were tried, and it is told which was the last.
+    // No address has a listener: all were tried, and the last error is reported.
     let ran = run(&[before, after], &["git", "push", "work", "--branch", "belljar/two"]).unwrap();
     assert!(ran.code == 125 && ran.stderr.contains("Connection refused"), "{ran:?}");
     assert_eq!(called().len(), 2);
-    // Who answers and isn't who was meant is the end: a server's refusal is no reason to ask another one.
+    // A server that responds with the wrong identity ends the attempt: a refusal is no reason to try another address.
     let unknown = command.replace(&format!("known-{HOST}"), "known-other.test");
     server.command("other.test");
     world.write(".gitconfig", format!("[core]\n\tsshCommand = {unknown}\n"));

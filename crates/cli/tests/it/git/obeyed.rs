@@ -1,4 +1,4 @@
-//! What git and ssh obey of the user's is nothing that a sandbox or another user can write.
+//! Settings of the user that git and ssh obey must not be writable by a sandbox or another user.
 
 use super::rig::Rig;
 use crate::session::{Sessions, create};
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 /// A directory that a live sandbox writes, with programs and settings in it, and another that is the user's own.
 const PLACES: [&str; 2] = ["project", "own"];
 
-/// A setting or variable by which git or ssh runs or believes something.
+/// A setting or variable that makes git or ssh run or trust something.
 struct Way {
-    /// Lines of the user's settings of git, of ssh, and a variable. `@` stands for the place, and `+` for its name below the home
-    /// directory.
+    /// Lines of the user's git settings, of the ssh settings, and a variable. `@` stands for the directory, and `+` for its
+    /// name below the home directory.
     git: &'static str,
     ssh: &'static str,
-    /// Lines of a further file of settings of ssh, `~/.ssh/conf.d/work`.
+    /// Lines of a further file of ssh settings, `~/.ssh/conf.d/work`.
     further: &'static str,
     variable: (&'static str, &'static str),
     scheme: &'static str,
@@ -23,7 +23,7 @@ struct Way {
 
 const NONE: Way = Way { git: "", ssh: "", further: "", variable: ("NONE", ""), scheme: "https" };
 
-/// A line of ssh by which it runs a program.
+/// A line of ssh settings that runs a program.
 const RUNS: &str = "Match exec @/helper\n";
 
 const WAYS: [Way; 24] = [
@@ -53,7 +53,7 @@ const WAYS: [Way; 24] = [
     Way { git: "[credential]\n\thelper = \"!sh \\\"${HOME}\\\"/+/helper\"\n", ..NONE },
 ];
 
-/// A server, a sandbox that writes one of the places, and both filled alike.
+/// A server, a sandbox that writes one of the directories, and both directories with the same content.
 struct Obeyed {
     rig: Rig,
     settings: String,
@@ -91,7 +91,7 @@ impl Obeyed {
         self.rig.world.path().join(name)
     }
 
-    /// Clones with a way that leads to a place.
+    /// Clones with a setting that points into a directory.
     fn clone(&self, way: &Way, place: &str) -> Ran {
         let to = |text: &str| text.replace('@', &self.path(place).display().to_string()).replace('+', place);
         self.rig.world.write(".gitconfig", format!("{}{}", self.settings, to(way.git)));
@@ -126,14 +126,14 @@ fn git_and_ssh_obey_nothing_that_a_live_sandbox_writes() {
             "{number}: {refused:?}"
         );
         assert!(!obeyed.has_run(), "{number}: {refused:?}");
-        // The control: the same where no sandbox writes.
+        // The control: the directory that no sandbox writes.
         let own = obeyed.clone(way, "own");
         assert!(!own.stderr.contains("git obey"), "{number}: {own:?}");
     }
-    // The control of what is run: a helper of the user's own.
+    // The control for programs: a helper of the user's own.
     obeyed.clone(&WAYS[2], "own");
     assert!(obeyed.has_run());
-    // Settings that are a link into it.
+    // Settings that are a link into the directory.
     std::fs::remove_dir_all(obeyed.path("work")).unwrap();
     for name in ["mark", ".gitconfig"] {
         std::fs::remove_file(obeyed.path(name)).unwrap();

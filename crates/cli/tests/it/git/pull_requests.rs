@@ -1,4 +1,4 @@
-//! A pull request for what was pushed: at a forge that counts, behind TLS; its token is the host's.
+//! A pull request for a push: at a forge that counts requests, over TLS, with a token that only the host has.
 
 use super::rig::{Rig, holding};
 use crate::BELLJAR;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const TOKEN: &str = "tk-4hQm8Zr1VbX6sL";
 
-/// The configuration of a forge of that kind, at the rig's server.
+/// Writes the configuration of a forge of that kind at the rig's server.
 fn configure(rig: &Rig, kind: &str, more: &str) {
     let (prefix, placement) = match kind {
         "gitlab" => ("/api/v4", "header private-token"),
@@ -32,7 +32,7 @@ fn configure(rig: &Rig, kind: &str, more: &str) {
     rig.world.write("forge.yaml", format!("{{{sections}}}"));
 }
 
-/// A rig with a project of a team, and a clone of it with some work in it.
+/// Returns a rig with a team's project, and a clone of it with some changes.
 fn begin(test: &str, kind: &str) -> Option<Rig> {
     let rig = Rig::beside_a_forge(test, World::new(BELLJAR), TOKEN)?;
     configure(&rig, kind, ", methods: [GET, POST]");
@@ -63,7 +63,7 @@ fn each_kind_of_forge_gets_one_pull_request_however_often_it_is_asked() {
         assert_eq!((opened.title.as_str(), opened.body.as_str()), ("Fix it", "Because.\nAnd so."), "{kind}");
         assert_eq!((opened.head.as_str(), opened.base.as_str()), ("belljar/one", "main"), "{kind}");
         assert!(!opened.is_draft, "{kind}");
-        // What was noted is as good as what the forge says.
+        // The local record has the same effect as the forge's response.
         for forgets in [false, true] {
             if forgets {
                 forget(&rig);
@@ -86,7 +86,7 @@ fn each_kind_of_forge_gets_one_pull_request_however_often_it_is_asked() {
     }
 }
 
-/// Loses what was noted of pull requests.
+/// Removes the records of pull requests.
 fn forget(rig: &Rig) {
     for folder in std::fs::read_dir(rig.world.path().join("state/git")).unwrap() {
         for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
@@ -112,7 +112,7 @@ fn whoever_asks_says_what_it_says_and_what_it_is_for() {
         let opened = rig.forge().opened().pop().unwrap();
         assert!(opened.title.ends_with("A title") && opened.is_draft, "{kind}: {opened:?}");
         assert_eq!((opened.body.as_str(), opened.base.as_str()), ("A\nbody", "next"), "{kind}");
-        // Into another branch it is another one.
+        // A pull request into another branch is a separate one.
         push(&rig, &["--pr-base", "main"]).succeeded();
         assert_eq!(rig.forge().opened().len(), 2, "{kind}");
     }
@@ -122,7 +122,7 @@ fn whoever_asks_says_what_it_says_and_what_it_is_for() {
 fn nothing_is_pushed_where_there_can_be_no_pull_request() {
     let Some(rig) = begin("nothing_is_pushed_where_there_can_be_no_pull_request", "github") else { return };
     let before = rig.server.requests().len();
-    // No word of a forge, a connection for other calls, a base that is none.
+    // No forge configured, a connection that permits other calls only, and an invalid base branch.
     rig.world.write("none.yaml", "git:\n  networks: [127.0.0.0/8]\n");
     let ran = rig.push(&["--config", "none.yaml", "--branch", "belljar/one", "--pr"]);
     assert_eq!(ran.code, 2, "{ran:?}");
@@ -160,7 +160,7 @@ fn a_forge_that_says_no_leaves_the_branch_and_the_same_again_opens_it() {
         (told["outcome"].as_str(), told["pull_request"]["outcome"].as_str()),
         (Some("already_there"), Some("opened"))
     );
-    // Whoever has closed it doesn't want another one.
+    // A pull request that was closed isn't opened again.
     rig.forge().close();
     push(&rig, &[]).succeeded();
     assert_eq!((rig.forge().opened().len(), updates(&rig.bare, "belljar/one")), (1, 1));
@@ -190,7 +190,7 @@ fn an_agents_run_ends_as_a_pull_request_and_its_token_was_never_inside() {
         let all = ["agent", "small", "--model", "small", "--config", "config.yaml", "--clone", &rig.url];
         rig.world.run(&[&all[..], &["--allow-network", "127.0.0.0/8"], options, &["--", "hi"]].concat())
     };
-    // Whoever pushes nothing can't have one, and is told before anything runs.
+    // A run without a push can't have a pull request, which is refused before anything runs.
     let ran = run(&["--pr"]);
     assert!(ran.code == 125 && small.server.request_count() == 0, "{ran:?}");
     let result = run(&["--push", "--pr", "--json"]).succeeded().json();
@@ -200,6 +200,6 @@ fn an_agents_run_ends_as_a_pull_request_and_its_token_was_never_inside() {
     assert_eq!((opened.len(), opened[0].head.as_str()), (1, format!("belljar/{run_id}").as_str()));
     assert!(opened[0].body.contains(&format!("Belljar-Run: {run_id}")), "{opened:?}");
     assert_eq!(result["push"]["pull_request"]["url"], "https://forge.test/team/origin/pulls/1", "{result:#}");
-    // The control: whoever isn't sealed finds it.
+    // The control: a process outside of the sandbox finds it.
     assert_eq!(holding(&rig.world.path().join("token"), TOKEN).len(), 1);
 }

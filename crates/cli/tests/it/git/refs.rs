@@ -1,4 +1,5 @@
-//! GT2: which refs a push may touch, and what is said of it. Each refusal has its control: the ordinary push that gets there.
+//! GT2: the refs that a push may change, and the messages about it. Each refusal has its control: the ordinary push that
+//! succeeds.
 
 use super::rig::{PASSWORD, Rig};
 use belljar_testkit::git::{git, refs, updates};
@@ -69,7 +70,7 @@ fn a_branch_that_somebody_else_has_made_meanwhile_stays_as_it_is() {
     };
     rig.clone().succeeded();
     rig.leaves("b.txt", "b\n");
-    // Between the look and the push: the server makes it when the objects come in, before it takes the ref.
+    // Between the check and the push: the server creates it when the objects arrive, before it updates the ref.
     let hook = rig.bare.join("hooks/pre-receive");
     std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
     std::fs::write(
@@ -112,7 +113,7 @@ fn a_push_goes_to_the_repository_that_was_named_and_to_no_address_with_a_passwor
     let other = rig.repositories.make("other.git", &[("x", "x\n")]);
     rig.clone().succeeded();
     rig.leaves("b.txt", "b\n");
-    // What the agent says of remotes is its own business.
+    // The agent's own remotes have no effect.
     let to_other = rig.url.replace("origin.git", "other.git");
     git(&rig.work("."), &["remote", "add", "origin", &to_other]);
     git(&rig.work("."), &["config", "remote.pushDefault", "origin"]);

@@ -1,4 +1,4 @@
-//! A repository at a server over TLS, a person who has its password, and a clone.
+//! A repository at a server over TLS, a user with its password, and a clone.
 
 use crate::BELLJAR;
 use belljar_testkit::forge::Forge;
@@ -8,10 +8,10 @@ use belljar_testkit::world::{Ran, World};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-/// What the host shows to the server, and nobody else sees.
+/// The password that only the host sends to the server.
 pub(crate) const PASSWORD: &str = "pw-9sVn4Tq7YcE2hK";
 
-/// Both, and what it takes to get there.
+/// The world with the clone, the server, and the access to it.
 pub(crate) struct Rig {
     pub(crate) world: World,
     pub(crate) server: HttpsServer,
@@ -24,7 +24,7 @@ pub(crate) struct Rig {
 // === impl Rig ===
 
 impl Rig {
-    /// One with a repository of a few files; nothing, and a skip that is counted, where it can't be had.
+    /// Starts a rig with a repository of a few files. Returns `None` and counts a skip if that isn't possible.
     pub(crate) fn start(test: &str) -> Option<Self> {
         Self::with(test, World::new(BELLJAR), &[("README.md", "hello\n"), ("src/a.txt", "a\n")])
     }
@@ -33,7 +33,7 @@ impl Rig {
         Self::of(test, world, ("origin.git", files), None)
     }
 
-    /// One of a team, which has a forge for whoever has the token.
+    /// Starts a rig with a team's repository, and with a forge that requires the token.
     pub(crate) fn beside_a_forge(test: &str, world: World, token: &str) -> Option<Self> {
         Self::of(test, world, ("team/origin.git", &[("README.md", "hello\n")]), Some(token))
     }
@@ -53,7 +53,7 @@ impl Rig {
         let served = HttpsServer::start_beside(&world, repositories.root(), place, beside);
         let server = served.map_err(|why| skip(test, &why)).ok()?;
         let url = format!("https://127.0.0.1:{}/{name}", server.port());
-        // As a person has it, with much that must not be heeded.
+        // A typical user configuration, with many settings that must be ignored.
         let ran = world.path().join("ran").display().to_string();
         world.write(
             ".gitconfig",
@@ -70,7 +70,7 @@ impl Rig {
         Some(Self { world, server, repositories, bare, url, forge })
     }
 
-    /// Its forge.
+    /// Returns the forge.
     pub(crate) fn forge(&self) -> &Forge {
         self.forge.as_ref().unwrap()
     }
@@ -84,7 +84,7 @@ impl Rig {
         self.world.run(&["git", "clone", url, "work", "--allow-network", "127.0.0.0/8"])
     }
 
-    /// Pushes what became of it, with a proxy in the environment that must not be asked.
+    /// Pushes the clone's changes, with a proxy in the environment that must not be used.
     pub(crate) fn push(&self, options: &[&str]) -> Ran {
         let all = [&["git", "push", "work", "--allow-network", "127.0.0.0/8"], options].concat();
         let mut command = self.world.command(&all);
@@ -92,32 +92,32 @@ impl Rig {
         Ran::from(command.output().unwrap())
     }
 
-    /// A path of the clone.
+    /// Returns a path in the clone.
     pub(crate) fn work(&self, path: &str) -> PathBuf {
         self.world.path().join("work").join(path)
     }
 
-    /// Writes a file as an agent does.
+    /// Writes a file like an agent.
     pub(crate) fn leaves(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.work(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    /// What the server has of a branch: a line for each path, with its mode.
+    /// Returns the server's tree of a branch: a line for each path, with its mode.
     pub(crate) fn tree(&self, branch: &str) -> Vec<String> {
         let listed = git(&self.bare, &["ls-tree", "-r", "-z", branch]);
         let lines = listed.split('\0').filter_map(|line| line.split_once('\t'));
         lines.map(|(head, path)| format!("{} {path}", &head[..6])).collect()
     }
 
-    /// Whether anything that was to be run by git was.
+    /// Returns true if git ran any of the programs that it must not run.
     pub(crate) fn has_run(&self) -> bool {
         self.world.path().join("ran").exists()
     }
 }
 
-/// Every file below a folder that has a text in it.
+/// Returns every file below a folder that contains a text.
 pub(crate) fn holding(below: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![below.to_owned()];

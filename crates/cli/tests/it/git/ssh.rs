@@ -1,4 +1,4 @@
-//! Over ssh, by keys.
+//! Over ssh, with keys.
 
 use crate::BELLJAR;
 use belljar_testkit::git::{Repositories, SshServer, updates};
@@ -22,7 +22,7 @@ fn work_gets_out_by_ssh_with_the_persons_key_and_to_no_host_whose_key_is_not_kno
         let mut started = world.command(&[arguments, &allowed].concat());
         belljar_testkit::world::Ran::from(started.env("GIT_SSH_COMMAND", command).output().unwrap())
     };
-    // What the person says doesn't weaken it: to ssh the first word counts.
+    // The user's options can't weaken the check: ssh uses the first value of an option.
     let lax = " -o StrictHostKeyChecking=no -o ProxyCommand='touch ran' -o ForwardAgent=yes";
     let unknown = format!("{}{lax}", server.command("other.test"));
     let ran = run(&["git", "clone", &url, "work"], &unknown);

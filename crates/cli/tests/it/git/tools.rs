@@ -1,4 +1,5 @@
-//! `git_clone` and `git_push`: the host fetches into an agent's session and pushes out of it, and nothing of the host gets in.
+//! `git_clone` and `git_push`: the host fetches into an agent's session and pushes from it, and none of the host's
+//! credentials get in.
 
 use super::rig::{PASSWORD, Rig, holding};
 use crate::session::{Sessions, create, exec};
@@ -6,7 +7,7 @@ use belljar_testkit::git::{git, refs, updates};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A repository that the configuration names for agents.
+/// Returns a rig with a repository that the configuration permits to agents.
 pub(super) fn rig(test: &str) -> Option<Rig> {
     let rig = Rig::start(test)?;
     configure(&rig, &rig.url);
@@ -43,7 +44,7 @@ pub(super) fn refused(rig: &Rig, session: &str, tool: &str, arguments: &Value) -
     (text("domain_code"), text("message"))
 }
 
-/// What the host keeps of a session.
+/// Returns the host's folder of a session.
 pub(super) fn folder(rig: &Rig, session: &str) -> PathBuf {
     rig.world.path().join("state/runs").join(session)
 }
@@ -60,7 +61,7 @@ fn what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing()
     let main = git(&rig.bare, &["rev-parse", "main"]).trim().to_owned();
     assert_eq!((&cloned["commit"], &cloned["directory"]), (&json!(main), &json!("lib/app")), "{cloned}");
     assert!(cloned["size_bytes"].as_u64() > Some(0) && cloned["files"].as_u64() > Some(2), "{cloned}");
-    // It is a repository there, with its history, and knows where it is from.
+    // It is a repository with its history and its remote.
     let at = json!({ "directory": "lib/app" });
     assert_eq!(
         done(&rig, &session, "git_status", &json!({ "directory": "lib/app", "short": true }))["output"],
@@ -73,9 +74,9 @@ fn what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing()
     let leaked =
         exec(&rig.world, &session, &format!("grep -r '{PASSWORD}' /workspace /tmp; env | grep '{PASSWORD}'"));
     assert_eq!(leaked.stdout, "");
-    // A second one doesn't go over it.
+    // A second clone doesn't overwrite it.
     assert_eq!(refused(&rig, &session, "git_clone", &clone).0, "conflict");
-    // What the agent does, and has committed for itself, gets out as it stands.
+    // The agent's changes, including its own commits, are pushed as they are.
     done(&rig, &session, "write_file", &json!({ "path": "lib/app/src/b.txt", "content": "b\n" }));
     let commit = json!({ "directory": "lib/app", "message": "mine", "paths": ["src/b.txt"] });
     done(&rig, &session, "git_commit", &commit);
@@ -93,13 +94,13 @@ fn what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing()
     assert_eq!(rig.tree("belljar/one"), ["100644 README.md", "100644 src/a.txt", "100644 src/b.txt"]);
     let again = done(&rig, &session, "git_push", &push);
     assert_eq!((&again["outcome"], &again["commit"]), (&json!("already_there"), &pushed["commit"]));
-    // Nothing that is there is replaced, and other work takes another branch.
+    // No existing branch is overwritten, and other work requires another branch.
     done(&rig, &session, "write_file", &json!({ "path": "lib/app/src/c.txt", "content": "c\n" }));
     assert_eq!(refused(&rig, &session, "git_push", &push).0, "conflict");
     assert_eq!(updates(&rig.bare, "belljar/one"), 1);
     assert_eq!(refs(&rig.bare), ["refs/heads/belljar/one", "refs/heads/main"]);
     assert!(!rig.has_run(), "nothing of the person's settings was run");
-    // The password is in nothing that the host keeps, and nothing that it keeps outlives the session.
+    // The host stores the password nowhere, and keeps no files after the session's end.
     assert_eq!(holding(&rig.world.path().join("state"), PASSWORD), Vec::<PathBuf>::new());
     let kept = folder(&rig, &session).join("clones");
     assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 1);
@@ -129,7 +130,7 @@ fn both_are_recorded_as_calls_and_as_what_git_does() {
 #[test]
 fn who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing() {
     let Some(rig) = rig("who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing") else { return };
-    // What holds for an agent instead of its level, and what its level is made to be.
+    // The agent's own setting instead of its level's, and a changed level.
     let levels =
         "restricted: {network: open, git: local_only}, standard: {network: open, git: read_and_branch}";
     let access = format!(
@@ -186,12 +187,12 @@ fn a_push_waits_for_a_persons_yes_to_that_very_branch_and_is_made_once() {
     };
     let one = waits("belljar/one");
     crate::approval::approve(&rig.world, &one, &[]).succeeded();
-    // The yes is for that branch, and for no other.
+    // The approval is for that branch only.
     assert_ne!(waits("belljar/two"), one);
     assert_eq!((updates(&rig.bare, "belljar/one"), updates(&rig.bare, "belljar/two")), (0, 0));
     let (code, told) = call(&rig, &session, ("git_push", &push("belljar/one")), &whose);
     assert_eq!((code, updates(&rig.bare, "belljar/one")), (0, 1), "{told}");
-    // It is used up by that.
+    // The push consumes it.
     assert_ne!(waits("belljar/one"), one);
     assert_eq!(updates(&rig.bare, "belljar/one"), 1);
 }
@@ -222,7 +223,7 @@ fn an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_s
         done(&rig, &session, "write_file", &json!({ "path": "app/b.txt", "content": content }));
     };
     cloned_from(&rig.url);
-    // A push that would be refused is not asked about.
+    // There is no approval request for a push that would be refused.
     assert_eq!(pushed().1["domain_code"], "conflict");
     write("reviewed\n");
     let id = waits();
@@ -234,14 +235,14 @@ fn an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_s
     assert_eq!((&plan["ref"], &plan["files"]), (&json!("refs/heads/belljar/one"), &json!(["added b.txt"])));
     assert!(rig.world.run(&["approval", "show", &id]).succeeded().stdout.contains(&rig.url));
     crate::approval::approve(&rig.world, &id, &[]).succeeded();
-    // Other files take another yes, and so does a clone of another repository.
+    // Other files require another approval, and so does a clone of another repository.
     write("other\n");
     assert_ne!(waits(), id);
     cloned_from(&rig.url.replace("origin.git", "other.git"));
     write("reviewed\n");
     assert_ne!(waits(), id);
     assert_eq!((updates(&rig.bare, "belljar/one"), updates(&other, "belljar/one")), (0, 0));
-    // The control: what was approved is pushed.
+    // The control: the approved content is pushed.
     cloned_from(&rig.url);
     write("reviewed\n");
     let (code, told) = pushed();
@@ -267,15 +268,15 @@ fn git_goes_to_no_repository_that_the_configuration_does_not_name() {
         assert!(!message.contains("hush"), "{message}");
     }
     assert_eq!(rig.server.requests(), Vec::<String>::new());
-    // The control: what is named is gone to, also as one of many.
+    // The control: a permitted repository can be cloned, also by a prefix for several.
     configure(&rig, rig.url.trim_end_matches("origin.git"));
     done(&rig, &session, "git_clone", &json!({ "url": other }));
-    // What is named no more by then is not pushed to.
+    // A repository that is no longer permitted can't be pushed to.
     configure(&rig, &rig.url);
     done(&rig, &session, "write_file", &json!({ "path": "other/b.txt", "content": "b\n" }));
     let push = json!({ "directory": "other", "branch": "belljar/one", "message": "Fix it" });
     assert_eq!(refused(&rig, &session, "git_push", &push).0, "permission_denied");
-    // Where nothing is named there are no such tools.
+    // Without permitted repositories there are no such tools.
     let names = || {
         let listed = rig.world.run(&["tools", "list", "--json"]).succeeded().json();
         let names = listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
@@ -322,7 +323,7 @@ fn what_an_agent_leaves_is_pushed_as_files_or_refused() {
     for branch in ["main", "master", "release/1", "-x", "a..b"] {
         assert_eq!(refused(&rig, &session, "git_push", &push(branch)).0, "invalid_argument", "{branch}");
     }
-    // A repository that it has turned into a trap, and links that lead out.
+    // A repository that the agent has turned into a trap, and links that lead out.
     leave("printf '[core]\\n\\tfsmonitor = touch /tmp/ran\\n\\thooksPath = /tmp\\n' >> .git/config");
     leave(
         "ln -s /etc/passwd link && mkfifo pipe && mkdir -p sub/.git && echo x > sub/.git/config && echo y > sub/y",
@@ -341,7 +342,7 @@ fn what_an_agent_leaves_is_pushed_as_files_or_refused() {
     let tree = rig.tree("belljar/one");
     assert_eq!(tree, ["100644 README.md", "120000 link", "100644 src/a.txt", "100644 sub/y"]);
     assert_eq!(git(&rig.bare, &["show", "belljar/one:link"]), "/etc/passwd");
-    // What some file system takes for `.git` goes nowhere, nor what isn't a clone of the host's.
+    // Names that some file system treats as `.git` aren't pushed, nor is a folder that the host hasn't cloned.
     leave("rm link && mkdir .GIT && echo x > .GIT/config");
     assert_eq!(refused(&rig, &session, "git_push", &push("belljar/two")).0, "permission_denied");
     exec(&rig.world, &session, "mkdir /workspace/own && cp -r /workspace/app/.git /workspace/own/")
@@ -371,7 +372,7 @@ fn a_clone_of_a_part_of_the_history_is_pushed_from_and_a_persons_clone_is_too() 
     let push = json!({ "directory": "part", "branch": "belljar/part", "message": "Fix it" });
     done(&rig, &session, "git_push", &push);
     assert_eq!(git(&rig.bare, &["rev-list", "--count", "belljar/part"]).trim(), "3");
-    // The workspace itself is a copy of what the person has cloned.
+    // The workspace itself is a copy of a person's clone.
     exec(&rig.world, &session, "rm -r /workspace/part && echo c > /workspace/c.txt").succeeded();
     done(&rig, &session, "git_push", &json!({ "branch": "belljar/whole", "message": "Fix it" }));
     assert_eq!(rig.tree("belljar/whole"), ["100644 README.md", "100644 c.txt", "100644 src/a.txt"]);

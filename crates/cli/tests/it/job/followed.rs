@@ -1,4 +1,4 @@
-//! Jobs that somebody watches, reads, and stops.
+//! Jobs that a client watches, reads, and cancels.
 
 use super::{Liar, Relay, ask, command, told};
 use belljar_testkit::http::Asked;
@@ -25,11 +25,11 @@ fn who_watches_hears_each_event_once_also_over_connections_that_break() {
         assert_eq!(heard, node.events(&id));
         assert!(heard.len() >= 5, "{heard:?}");
         let seen = relay.seen.lock().unwrap();
-        // Where the connection broke in its first event, nothing had been heard yet.
+        // If the connection broke in its first event, the client had received none yet.
         let last_ids: [u64; 4] = if event == 1 { [0, 0, 0, 0] } else { [0, 1, 2, 3] };
         assert_eq!((seen.cut, seen.last_ids.as_slice()), (3, &last_ids[..]));
     }
-    // The control: nothing is said of connections that hold, and a job that is over is told as well.
+    // The control: stable connections produce no message, and an ended job is reported as well.
     let watched = ask(&world, node.address(), &["watch", &id]);
     assert_eq!((watched.code, watched.stderr.as_str()), (1, ""));
     assert!(
@@ -60,7 +60,7 @@ fn who_watches_hears_of_the_end_also_when_the_node_was_killed_and_started_again(
     let output = watching.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    // Once, however often it was tried.
+    // Once, for any number of attempts.
     assert_eq!(said.matches("the connection is gone").count(), 1, "{said}");
 }
 
@@ -76,7 +76,8 @@ fn an_event_that_comes_again_is_told_once() {
     };
     let begun = event(1, "accepted") + &event(2, "in_progress");
     let all = begun.clone() + &event(3, "failed");
-    // A node that doesn't know where its client is begins anew each time, and hangs up in the middle at first.
+    // A node that ignores the client's last event id starts from the beginning each time, and disconnects in the middle at
+    // first.
     let node = Liar::telling(&world, move |target| match target.ends_with("/events") {
         true if asked.fetch_add(1, Ordering::Relaxed) == 0 => (200, begun.clone().into_bytes()),
         true => (200, all.clone().into_bytes()),
@@ -97,7 +98,7 @@ fn what_a_job_writes_is_printed_as_it_was_written_and_followed_while_it_runs() {
     let mut told = node.begin(&Asked::new("GET", &events));
     wait::until(|| told.line().unwrap().is_some_and(|line| line.contains("two")));
     drop(told);
-    // What there is by now.
+    // The output up to now.
     let ran = ask(&world, node.address(), &["logs", &id]).succeeded();
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("one\u{1b}[1m\n", "two\n"));
     let mut following =
@@ -110,10 +111,10 @@ fn what_a_job_writes_is_printed_as_it_was_written_and_followed_while_it_runs() {
     assert!(ran.stdout.contains("is to stop"), "{}", ran.stdout);
     assert!(following.wait().unwrap().success());
     node.wait_for(&id, "canceled");
-    // Once more changes nothing.
+    // A repeated request changes nothing.
     let ran = ask(&world, node.address(), &["cancel", &id]).succeeded();
     assert_eq!(ran.stdout, format!("{id} is over: canceled\n"));
-    // When it is over it is all there.
+    // After the end the output is complete.
     let ran = ask(&world, node.address(), &["logs", &id]).succeeded();
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("one\u{1b}[1m\n", "two\n"));
     assert_eq!(ask(&world, node.address(), &["watch", &id]).code, 1);
@@ -131,7 +132,7 @@ fn on_a_terminal_nothing_that_a_job_has_written_acts() {
         world.program().display(),
         node.address()
     );
-    // `script` gives it a terminal.
+    // `script` provides a terminal.
     let mut scripted: Command = world.command_of("script".as_ref(), &["-qec", &line, "/dev/null"]);
     let output = scripted.output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a\tb\\u{1b}[2Jc\r\n");

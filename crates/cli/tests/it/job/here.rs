@@ -1,4 +1,4 @@
-//! The same commands without a node: they work on this machine's own state.
+//! The commands of `belljar job` without a node: they work on this machine's own state.
 
 use super::command;
 use belljar_testkit::node::{Node, new_id};
@@ -46,7 +46,7 @@ fn a_state_that_a_node_has_is_left_to_it_with_a_way_to_ask_it() {
         assert!(ran.code == 125 && ran.stderr.contains("another daemon uses"), "{}", ran.stderr);
         assert!(ran.stderr.contains("Hint: a node serves from that state, or"), "{}", ran.stderr);
     }
-    // The control: by the node itself.
+    // The control: a request to the node itself.
     let mut asked = command(&world, node.address(), &["list"]);
     assert_eq!(Ran::from(asked.output().unwrap()).succeeded().stdout, "No jobs.\n");
 }
@@ -80,7 +80,7 @@ fn who_only_looks_begins_no_job_that_waits() {
     submit(&running, &["sleep", "60"]);
     node.wait_for(&running, "in_progress");
     submit(&waiting, &["sleep", "1"]);
-    // Killed, so that it has no time for anything.
+    // The node is killed, so that it can't clean up.
     drop(node);
     let shown = |id: &str| job(&world, &["show", id, "--json"]).succeeded().json()["status"].clone();
     assert_eq!((shown(&running), shown(&waiting)), (json!("node_failure"), json!("accepted")));
@@ -91,7 +91,7 @@ fn who_only_looks_begins_no_job_that_waits() {
         watched.stderr
     );
     assert_eq!(shown(&waiting), "accepted");
-    // The control: whoever runs a job here also runs what waits, and stays for it.
+    // The control: a command that runs a job here also runs the waiting ones, and stays until they end.
     assert_eq!(job(&world, &["submit", "--", "true"]).code, 0);
     assert_eq!(shown(&waiting), "completed");
 }

@@ -1,4 +1,4 @@
-//! Files that a job has left, fetched.
+//! Artifacts of a job are downloaded.
 
 use super::{Liar, ask, over, told};
 use belljar_testkit::node::{Node, new_id};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::symlink;
 
-/// Fetches what a node says that a job has left; each path with the content that comes for it.
+/// Downloads the artifacts that a node reports for a job, each with this content.
 fn fetch(world: &World, artifacts: &Value, content: &'static [u8], more: &[&str]) -> Ran {
     fetch_into(world, "out", (artifacts, content), more)
 }
@@ -52,7 +52,7 @@ fn what_a_job_has_left_is_listed_and_comes_as_it_was() {
     ask(&world, node.address(), &["artifacts", &id, "--output", "a/out"]).succeeded();
     assert_eq!(world.read("a/out/note"), "kept\n");
     assert_eq!(world.read("a/out/d/e/large"), "x".repeat(300_000));
-    // What is there stays, unless it is said that it may go.
+    // Existing files stay, unless their replacement is requested.
     world.write("a/out/note", "mine");
     let ran = ask(&world, node.address(), &["artifacts", &id, "--output", "a/out"]);
     assert!(ran.code == 125 && ran.stderr.contains("Hint: --force replaces it"), "{}", ran.stderr);
@@ -71,12 +71,12 @@ fn nothing_is_written_outside_of_the_directory_whatever_a_file_is_called() {
     for path in
         ["/job/artifacts/../stolen", "../stolen", "/etc/stolen", "/job/artifacts//stolen", "a/./b", "..", ""]
     {
-        // One that is good before it: nothing is fetched at all.
+        // With a valid artifact before it: no artifact is downloaded.
         let ran = fetch(&world, &json!([artifact("good", b"x"), artifact(path, b"x")]), b"x", &["--force"]);
         assert!(ran.code == 125 && ran.stderr.contains("leads out"), "{path}: {}", ran.stderr);
         assert!(!world.path().join("stolen").exists() && entries(&world, "out").is_empty(), "{path}");
     }
-    // Nor through what is there already.
+    // Nor through an existing link.
     world.write("elsewhere/kept", "mine");
     std::fs::create_dir(world.path().join("out")).unwrap();
     symlink(world.path().join("elsewhere"), world.path().join("out/link")).unwrap();
@@ -91,13 +91,13 @@ fn nothing_is_written_outside_of_the_directory_whatever_a_file_is_called() {
     fetch(&world, &json!([artifact("file", b"x")]), b"x", &["--force"]).succeeded();
     assert_eq!((world.read("out/file").as_str(), world.read("elsewhere/kept").as_str()), ("x", "mine"));
     assert_eq!(entries(&world, "elsewhere"), ["kept"]);
-    // Nor where a link leads that came with a repository.
+    // Nor through a link of a cloned repository.
     world.write("cloned/.git/HEAD", "");
     symlink(world.path().join("elsewhere"), world.path().join("cloned/out")).unwrap();
     let ran = fetch_into(&world, "cloned/out", (&json!([artifact("new", b"x")]), b"x"), &[]);
     assert!(ran.code == 125 && ran.stderr.contains("may be a sandbox's"), "{}", ran.stderr);
     assert_eq!(entries(&world, "elsewhere"), ["kept"]);
-    // The control: what leads down arrives.
+    // The control: a path that leads down is downloaded.
     fetch(&world, &json!([artifact("/workspace/d/new", b"x")]), b"x", &[]).succeeded();
     assert_eq!(world.read("out/workspace/d/new"), "x");
 }
@@ -116,7 +116,7 @@ fn artifacts_that_go_to_one_place_are_named_and_all_others_are_fetched() {
         }
         assert_eq!((world.read("out/y").as_str(), world.read("out/workspace/x").as_str()), ("x", "x"));
     }
-    // The control: without them all is fetched.
+    // The control: without them all artifacts are downloaded.
     let first = Value::from(paths[..2].iter().map(|path| artifact(path, b"x")).collect::<Vec<_>>());
     fetch(&world, &first, b"x", &["--force"]).succeeded();
 }
@@ -160,12 +160,12 @@ fn files_of_a_job_that_gain_trust_where_they_go_take_a_yes() {
         assert!(ran.code == 3 && ran.stderr.contains("--trust"), "{artifacts}: {} {}", ran.code, ran.stderr);
         assert!(entries(&world, "out").is_empty(), "{artifacts}");
     }
-    // Beside what is there already: a link of a trusted name leads to it.
+    // An existing link with a trusted name leads to the file.
     std::fs::create_dir_all(world.path().join("linked")).unwrap();
     symlink("rules.txt", world.path().join("linked/Makefile")).unwrap();
     let into_linked = |name, more: &[&str]| fetch_into(&world, "linked", (&one(name), config), more);
     assert_eq!(into_linked("rules.txt", &["--force"]).code, 3);
-    // The controls: a yes to it, one to all, and what gains no trust.
+    // The controls: an approval for the file, one for all files, and a file that gains no trust.
     into_linked("notes.txt", &[]).succeeded();
     assert_eq!(fetch(&world, &bad[1], config, &["--trust", ".env"]).code, 3);
     fetch(&world, &bad[1], config, &["--trust", ".envrc"]).succeeded();

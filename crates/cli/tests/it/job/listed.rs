@@ -40,7 +40,7 @@ fn pages_are_followed_up_to_the_limit_and_not_beyond() {
     let world = World::new(crate::BELLJAR);
     let all: Vec<String> = (0..7).map(|_| new_id()).collect();
     let jobs = all.clone();
-    // Two a page, whatever is asked for.
+    // Two jobs per page, whatever page size is requested.
     let node = Liar::telling(&world, move |target| {
         let at = target.split("page_token=p%26").nth(1).map_or(0, |token| token.parse().unwrap());
         let here = jobs.iter().skip(at).take(2);
@@ -62,7 +62,7 @@ fn pages_are_followed_up_to_the_limit_and_not_beyond() {
     };
     let listed = list(&[]);
     assert_eq!(ids(&listed), all);
-    // What isn't known here is passed on.
+    // Unknown members are passed through.
     assert_eq!(listed[0]["of_tomorrow"], true);
     assert_eq!(node.asked.lock().unwrap().len(), 4);
     node.asked.lock().unwrap().clear();
@@ -102,7 +102,7 @@ fn what_a_job_says_of_itself_never_acts_on_a_terminal() {
     for verb in ["show", "artifacts"] {
         let ran = ask_as_on_a_terminal(&world, node.address, &[verb, &id]).succeeded();
         assert!(ran.stdout.contains("/job/artifacts/a\\u{1b}[2J\\u{202e}b"), "{:?}", ran.stdout);
-        // What belljar itself says has colors.
+        // Belljar's own output has colors.
         assert_eq!(ran.stdout.contains("\u{1b}[31mfailed"), verb == "show", "{:?}", ran.stdout);
         for acts in ["\u{1b}[2J", "\u{202e}", "b\n\n"] {
             assert!(!ran.stdout.contains(acts), "{:?}", ran.stdout);

@@ -1,4 +1,4 @@
-//! What is refused, by whom, and how that is said.
+//! Refusals by the client and by the node, and their messages.
 
 use super::{Liar, ask, ask_as_on_a_terminal, command};
 use belljar_testkit::node::{Node, TOKEN, new_id, steps};
@@ -32,7 +32,7 @@ fn token_is_not_shown_to_another_user_who_listens_where_a_node_was() {
             assert!(ran.stderr.contains("--node-user USER"), "{at}: {}", ran.stderr);
             assert_eq!(heard.recv().unwrap(), "", "{at}");
         }
-        // Control: a node of a user who is named is asked, and shown the token.
+        // Control: a node whose user is named gets the request and the token.
         for user in ["54321", "any"] {
             ask(&["job", "list"], &["--node-user", user]);
             assert!(heard.recv().unwrap().contains(TOKEN), "{at}: {user}");
@@ -133,7 +133,7 @@ fn who_can_not_be_asked_is_told_with_a_way_out() {
     }
     let ran = world.run(&["job", "list", "--node", "http://127.0.0.1:1"]);
     assert!(ran.code == 125 && ran.stderr.contains("--token-file"), "{}", ran.stderr);
-    // The control: the same by variables.
+    // The control: the same settings by environment variables.
     let mut asked = world.command(&["job", "list"]);
     asked.env("BELLJAR_NODE", format!("http://{}", node.address())).env("BELLJAR_NODE_TOKEN_FILE", "token");
     assert_eq!(Ran::from(asked.output().unwrap()).succeeded().stdout, "No jobs.\n");

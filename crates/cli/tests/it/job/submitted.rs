@@ -1,4 +1,4 @@
-//! What is submitted to a node, and how it is waited for.
+//! Submitting jobs to a node, and waiting for them.
 
 use super::{ask, command};
 use belljar_testkit::node::{Node, new_id, script, steps};
@@ -16,13 +16,13 @@ fn a_command_is_accepted_and_its_id_is_all_that_is_printed() {
         ask(&world, node.address(), &["submit", "--", "sh", "-c", "sleep 1; echo \"$0\"", "a b"]).succeeded();
     assert_eq!(ran.stderr, "");
     let id = ran.stdout.trim();
-    // It has not waited.
+    // The command has not waited.
     assert!(
         ["accepted", "in_progress"].map(Into::into).contains(&node.job(id)["status"]),
         "{}",
         node.job(id)
     );
-    // No shell has read it.
+    // No shell has parsed it.
     assert_eq!(node.wait_for(id, "completed")["stdout"], "a b\n");
 }
 
@@ -45,7 +45,7 @@ fn what_is_waited_for_is_told_as_it_happens_and_ends_as_the_job_does() {
     }
     assert!(ran.stderr.lines().last().unwrap().starts_with("completed in "), "{}", ran.stderr);
     assert!(!ran.stderr.contains('\u{1b}'), "{:?}", ran.stderr);
-    // As JSON it is the job alone.
+    // The JSON output is the job alone.
     let ran = wait(&["--json", "--", "echo", "hello"]).succeeded();
     assert_eq!((&ran.json()["status"], &ran.json()["stdout"]), (&json!("completed"), &json!("hello\n")));
 }
@@ -122,12 +122,12 @@ fn what_the_options_say_reaches_the_node() {
     );
     let done = node.wait_for(&job, "completed");
     assert_eq!(done["stdout"], "b\n");
-    // The same once more is the same job.
+    // A repeated submission returns the first job.
     assert_eq!(
         ask(&world, node.address(), &arguments).succeeded().json()["outcome_sha256"],
         done["outcome_sha256"]
     );
-    // With the key of another it is refused.
+    // Another job with that idempotency key is refused.
     let other = ask(&world, node.address(), &["submit", "--idempotency-key", "one", "--", "true"]);
     assert_eq!(other.code, 2, "{}", other.stderr);
     assert_eq!(node.get("/v1/worker/jobs").json()["jobs"].as_array().unwrap().len(), 1);

@@ -1,11 +1,11 @@
-//! What reaches the directory that a session is a copy of.
+//! Changes of a session that are written to the directory that it is a copy of.
 
 use super::Talk;
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// What it takes to approve what the session has by now.
+/// Returns the arguments that approve the session's current changes.
 fn approve(talk: &mut Talk, session: &str) -> Value {
     let digest = talk.done("diff", &json!({ "session": session }))["digest"].clone();
     json!({ "session": session, "reviewed": digest, "confirm": true, "reason": "the test wants it" })
@@ -25,7 +25,7 @@ fn nothing_is_approved_unless_whoever_started_the_server_lets_it() {
         assert_eq!(typed, format!("belljar session commit {session}"));
         assert_eq!(world.read("source/file"), "before\n");
         drop(talk);
-        // What it told is what a person types.
+        // The reported command is the one that a person types.
         let words: Vec<_> = typed.split(' ').skip(1).collect();
         let _ = world.run(&words).succeeded();
         assert_eq!(world.read("source/file"), "after\n");
@@ -78,7 +78,7 @@ fn what_gains_trust_takes_a_yes_that_no_client_can_say() {
     sly["trust"] = json!([".git/hooks/pre-commit"]);
     assert_eq!(talk.refused("approve", &sly).0, "invalid_argument");
     assert_eq!(world.read("source/file"), "before\n", "all of it or nothing");
-    // By the command line it takes the same yes.
+    // The command line requires the same approval.
     assert_eq!(world.run(&["session", "commit", &session]).code, 3);
     drop(talk);
     let options = ["--workspace", "source", "--allow-approve", "--trust", ".git/"];
@@ -111,7 +111,7 @@ fn approval_without_the_digest_of_the_current_changes_writes_nothing() {
         arguments.as_object_mut().unwrap().remove("reviewed");
         assert_eq!(talk.refused("approve", &arguments).0, "invalid_argument");
         assert_eq!(world.read("source/file"), "before\n");
-        // The control: with the digest of what there is now.
+        // The control: with the digest of the current changes.
         let arguments = approve(&mut talk, &session);
         talk.done("approve", &arguments);
         assert_eq!(world.read("source/file"), "never shown\n");

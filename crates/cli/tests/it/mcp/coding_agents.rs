@@ -1,5 +1,5 @@
-//! Coding agents from npm, which are not sealed themselves, work in sealed sandboxes by the tools of `belljar mcp`, told to by a scripted
-//! model.
+//! Coding agents from npm, which run outside of a sandbox, work in sandboxes through the tools of `belljar mcp`, directed by
+//! a scripted model.
 
 use crate::BELLJAR;
 use crate::session::list;
@@ -10,7 +10,7 @@ use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What the model has the agent call, one after the other.
+/// Returns the calls that the model makes, one after another.
 fn calls(secret: &Path) -> Vec<(&'static str, Value)> {
     let shell = format!("sed -i s/world/belljar/ greeting.txt; cat {}", secret.display());
     vec![
@@ -29,14 +29,14 @@ fn calls(secret: &Path) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A model that works by those tools, and names the session that the first one has told.
+/// Starts a model that makes those calls, with the session id from the first result.
 fn scripted(agent: &'static Agent, secret: &Path) -> ModelServer {
     let calls = calls(secret);
     ModelServer::start(Script::from_fn(move |request| {
         let offered = request.json()["tools"].to_string();
         let results = request.tool_results();
         let session = results.iter().find_map(|result| session_in(&result.to_string()));
-        // Who offers none of them asks for a title, or the like.
+        // A request that offers no such tools is for a title or something similar.
         let next = calls.get(results.len()).filter(|_| offered.contains("belljar"));
         let answer = || match next {
             None => Answer::text("It is done."),
@@ -51,7 +51,7 @@ fn scripted(agent: &'static Agent, secret: &Path) -> ModelServer {
     }))
 }
 
-/// The session that an answer tells, however often it is written down as text.
+/// Returns the session id in a result, at any level of JSON escaping.
 fn session_in(answer: &str) -> Option<String> {
     let after = answer.split_once("session\\")?.1;
     let from = after.find(|character: char| character.is_ascii_hexdigit())?;

@@ -1,4 +1,4 @@
-//! How a server begins and ends, and what is left then.
+//! The start and the end of a server, and its leftovers.
 
 use super::Talk;
 use crate::BELLJAR;
@@ -32,7 +32,7 @@ fn a_server_that_is_told_to_ends_at_once_with_what_runs_in_it() {
         let arguments = json!({ "session": session, "argv": ["sleep", "600"] });
         talk.begin_asking("tools/call", &json!({ "name": "exec", "arguments": arguments }));
         kill_process(talk.pid(), signal).unwrap();
-        // Its standard input is open all the while.
+        // Its standard input stays open.
         assert_eq!(talk.child.wait().unwrap().code(), Some(0), "{signal:?}");
         assert!(list(&world).is_empty());
     }

@@ -76,7 +76,7 @@ fn a_path_leads_to_what_is_in_the_sandbox_and_not_to_the_hosts() {
         let envelope = talk.call("read", &json!({ "session": session, "path": path }));
         assert_eq!(envelope["status"], "error", "{path}: {envelope}");
     }
-    // Whoever has no walls around them reads it.
+    // The control: a process outside of the sandbox reads it.
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "of the host's\n");
     let written = json!({ "session": session, "path": secret, "content": "of the sandbox's\n" });
     let _ = talk.call("write", &written);

@@ -1,4 +1,4 @@
-//! The server by HTTP: who is let in, by which token, under which names.
+//! The server over HTTP: authentication, tokens, and permitted host names.
 
 use crate::BELLJAR;
 use crate::session::{Sessions, list};
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Child, Stdio};
 
-/// A server that is ended when this is dropped.
+/// A server that is killed when this is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
@@ -21,7 +21,7 @@ pub(crate) struct Server {
 // === impl Server ===
 
 impl Server {
-    /// Starts one at a free port, with a token that it makes.
+    /// Starts a server at a free port, with a token that it creates.
     pub(crate) fn start(world: &World, options: &[&str]) -> Self {
         let all = [&["mcp", "--http", "127.0.0.1:0", "--token-file", "token"], options].concat();
         let mut child = world.command(&all).stderr(Stdio::piped()).spawn().unwrap();
@@ -31,7 +31,7 @@ impl Server {
         Self { address, token: world.read("token").trim().to_owned(), child }
     }
 
-    /// Ends it, and gives its exit code.
+    /// Ends it, and returns its exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         self.child.wait().unwrap().code()
@@ -41,7 +41,7 @@ impl Server {
         format!("Bearer {}", self.token)
     }
 
-    /// Calls `run` with these headers besides, at that path.
+    /// Calls `run` with these additional headers, at that path.
     fn ask(&self, target: &str, headers: &[(&str, &str)]) -> Answered {
         let mut asked = Asked::new("POST", target).header("Accept", "application/json, text/event-stream");
         for (name, value) in headers {

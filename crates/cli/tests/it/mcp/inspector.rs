@@ -1,4 +1,4 @@
-//! The inspector of MCP's authors, as a client on the command line. It also looks at whether other clients can read the schemas.
+//! The MCP Inspector as a command-line client. It also validates that clients can parse the schemas.
 
 use super::http::Server;
 use crate::BELLJAR;
@@ -7,7 +7,7 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 
-/// What it prints when it is given that.
+/// Returns its output for these arguments.
 fn inspected(world: &World, arguments: &[&str]) -> Result<Ran, String> {
     let mut command = inspector()?;
     command.arg("--cli").args(arguments).current_dir(world.path());

@@ -1,4 +1,4 @@
-//! The official SDK for Python as a client, in both families of revisions.
+//! The official Python SDK as a client, in both families of protocol revisions.
 
 use super::http::Server;
 use crate::BELLJAR;
@@ -8,7 +8,7 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// How it begins, and the revision that comes of it.
+/// The SDK's modes, each with the negotiated revision.
 const MODES: [(&str, &str); 2] = [("auto", "2026-07-28"), ("legacy", "2025-11-25")];
 
 fn calls() -> Value {

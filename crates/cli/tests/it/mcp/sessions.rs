@@ -74,7 +74,7 @@ fn commands_are_sealed_and_the_host_has_what_they_have_not() {
     let ran = talk.done("exec", &json!({ "session": session, "argv": ["bash", "-c", probe] }));
     assert_eq!((&ran["stdout"], &ran["exit_code"]), (&json!("here\n"), &json!(1)), "{ran}");
     assert!(ran["stderr"].as_str().unwrap().contains("No such file"), "{ran}");
-    // The same where nothing forbids it.
+    // The control: these commands outside of a sandbox.
     let control = world.command_of("/bin/bash".as_ref(), &["-c", &probe]).output().unwrap();
     let control = String::from_utf8_lossy(&control.stdout).into_owned();
     assert!(control.contains("of the host's\n") && control.contains("reached\n"), "{control}");
@@ -180,7 +180,7 @@ fn there_is_room_for_some_sandboxes_and_closing_one_makes_room_for_another() {
     assert_eq!(talk.refused("run", &json!({ "argv": ["true"] })).0, "limit_exceeded");
     talk.done("close", &json!({ "session": sessions[3] }));
     assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
-    // One that has ended by itself, or by a person, holds no place either.
+    // A session that has ended by itself, or by a person, doesn't count either.
     let _ = world.run(&["session", "end", "--discard", &sessions[4]]).succeeded();
     talk.open();
     talk.open();
@@ -231,7 +231,7 @@ fn the_web_is_what_whoever_started_the_server_has_allowed() {
     assert_eq!(talk.shell(session["session"].as_str().unwrap(), &fetch), "hello\n");
     assert_eq!(talk.done("run", &json!({ "shell": fetch }))["stdout"], "hello\n");
     assert_eq!(server.asked(), 2);
-    // A policy that could be approved into its place would be the client's own.
+    // A policy in the workspace could be replaced by an approved change, so the client would control it.
     let ran = world.run(&["mcp", "--egress", "source/policy.yaml", "--workspace", "source"]);
     assert!(ran.code == 125 && ran.stderr.contains("lies in the workspace"), "{ran:?}");
 }

@@ -1,4 +1,4 @@
-//! Nodes with one database that can't run the same jobs: each claims those that it can.
+//! Nodes with a shared database and different capabilities: each claims only the jobs that it can run.
 
 use super::stopped::stop;
 use crate::models::configure;
@@ -18,7 +18,7 @@ fn on_each_shared_database(name: &str, test: impl Fn(&World, &str)) {
     }
 }
 
-/// Has the node that can do without models or images run something, so that it has looked at all that waits.
+/// Makes the node without models and images run a few jobs, so that it has seen every waiting job.
 fn pass_by(unable: &Node<'_>) {
     for _ in 0..3 {
         assert_eq!(unable.run(&command(&["true"])).json()["status"], "completed");
@@ -58,7 +58,7 @@ fn job_of_an_image_is_claimed_by_the_node_that_allows_it() {
             let sandbox = json!({ "allowed_images": ["debian:*"], "default_image": "debian:12" });
             let config = world.write("config.yaml", json!({ "node": { "sandbox": sandbox } }).to_string());
             let unable = Node::start(world, &["--database", database, "--state-dir", "unable"]);
-            // There is no engine: what becomes of the job says which node has claimed it.
+            // There is no engine: the job's failure shows which node has claimed it.
             let config = config.display().to_string();
             let of_able = ["--database", database, "--state-dir", "able", "--config", &config];
             let able =

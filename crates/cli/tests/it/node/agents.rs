@@ -1,4 +1,4 @@
-//! Agents of a node's jobs, judged by the rules of its configuration, and what their sandboxes have by them.
+//! Agents of a node's jobs, checked by the rules of its configuration, and the effects of those on their sandboxes.
 
 mod calls;
 mod categories;
@@ -11,12 +11,12 @@ mod words;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// A configuration with these agents and more.
+/// Writes a configuration with these agents and further settings, and returns its path.
 fn configure(world: &World, rules: &str) -> String {
     world.write("config.yaml", rules).display().to_string()
 }
 
-/// The same job, done as that agent.
+/// Returns the job with this agent.
 fn as_agent(name: &str, mut job: Value) -> Value {
     job["agent_id"] = json!(name);
     job

@@ -1,4 +1,4 @@
-//! What a node's answers say of a job: whose mistake it is, and which job.
+//! A node's responses about a job: the cause of a failure, and the job that they are about.
 
 use super::sessions::SESSIONS;
 use belljar_testkit::foreign_root::Docker;
@@ -38,7 +38,7 @@ fn request_can_not_set_the_variables_of_the_nodes_own_endpoints() {
     session["env"] = json!({ "HTTP_PROXY": "http://127.0.0.1:1" });
     let told = node.post(SESSIONS, &session);
     assert_eq!(told.status, 400, "{}", told.json());
-    // The control: without that endpoint the variable is the request's, and others are anyway.
+    // The control: without that endpoint the variable has the request's value, and other variables always have it.
     let mut job = script("echo $HTTP_PROXY $OTHER");
     job["sandbox"]["env"] = json!({ "HTTP_PROXY": "http://own", "OTHER": "other" });
     assert_eq!(node.run(&job).json()["stdout"], "http://own other\n");
@@ -57,7 +57,7 @@ fn ids_in_upper_case_are_the_same_ids() {
         }
         let again = node.run(&job);
         assert_eq!((again.status, again.json()), (200, first.json()));
-        // The control: another job under that id is none.
+        // The control: another job with this id is refused.
         job["sandbox"]["timeout_seconds"] = json!(7);
         assert_eq!(node.run(&job).status, 409);
     }
@@ -114,7 +114,7 @@ fn image_that_declares_volumes_is_refused_before_the_job_is_accepted() {
     let mut session = json!({ "version": 1, "task_id": new_id(), "session_id": new_id() });
     session["image"] = json!(WITH);
     assert_eq!(node.post(SESSIONS, &session).status, 403);
-    // The control: without volumes it is accepted, and fails for what is not in it.
+    // The control: an image without volumes is accepted, and the job fails because the image is empty.
     job["sandbox"]["image"] = json!(WITHOUT);
     assert_eq!(node.run(&job).status, 200);
     engine.command(&["rmi", WITH, WITHOUT]).unwrap();

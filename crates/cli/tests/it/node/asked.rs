@@ -1,4 +1,4 @@
-//! Who may ask, and how.
+//! Authentication of requests, and their limits.
 
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN, command};
@@ -120,7 +120,7 @@ fn client_that_closes_its_sending_side_behind_its_request_is_answered() {
         answer
     };
     assert!(answer("GET /v1/worker/jobs", "").starts_with("HTTP/1.1 200 OK"));
-    // Also where the answer takes its time.
+    // Also if the response takes a while.
     let ran = answer(&format!("POST {RUN}"), &command(&["sh", "-c", "sleep 1; echo done"]).to_string());
     assert!(ran.starts_with("HTTP/1.1 200 OK") && ran.contains("done\\n"), "{ran}");
 }
@@ -136,14 +136,14 @@ fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     let answer = |rest: &[u8]| {
         let mut stream = TcpStream::connect(node.address()).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
-        // The node may have hung up before it has heard all of it.
+        // The node may have closed the connection before it has read everything.
         let _ = stream.write_all(rest);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
     };
     assert_eq!(answer(b"Content-Length: 10485761\r\n\r\n"), "HTTP/1.1 413 Payload Too Large");
-    // The same for one that doesn't say how long it is.
+    // A body of unknown length is limited as well.
     let mut chunked = b"Transfer-Encoding: chunked\r\n\r\n".to_vec();
     for _ in 0..11 {
         chunked.extend_from_slice(b"100000\r\n");
@@ -151,7 +151,7 @@ fn a_body_that_is_too_large_is_refused_before_it_is_read() {
         chunked.extend_from_slice(b"\r\n");
     }
     assert_eq!(answer(&chunked), "HTTP/1.1 413 Payload Too Large");
-    // The control: a body of exactly as much is read, and refused for what is in it.
+    // The control: a body of exactly the maximum size is read, and refused for its content.
     let mut whole = b"Content-Length: 10485760\r\n\r\n".to_vec();
     whole.extend(std::iter::repeat_n(b' ', 10_485_760));
     assert_eq!(answer(&whole), "HTTP/1.1 400 Bad Request");

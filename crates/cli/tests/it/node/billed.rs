@@ -1,4 +1,5 @@
-//! What a node tells of the models that its jobs and sessions have called: sums of the calls' records, and for whom they were made.
+//! A node's usage reports of its jobs' and sessions' model calls: the sums of the call records, and the accounts that they
+//! are for.
 
 use super::remote_tools::{call, envelope, token};
 use super::sessions::open;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// A job of a command that makes so many whole calls, and hangs up on so many.
+/// Returns a job with a command that makes this many whole calls, and disconnects during this many others.
 pub(super) fn calling((whole, cut): (usize, usize)) -> Value {
     let argv = program(whole, cut);
     let mut job = command(&argv.iter().map(String::as_str).collect::<Vec<_>>());
@@ -21,14 +22,14 @@ pub(super) fn calling((whole, cut): (usize, usize)) -> Value {
     job
 }
 
-/// What `usage list` says of a run of a node.
+/// Returns the output of `usage list` for a run of a node.
 pub(super) fn listed(world: &World, run: &Value) -> Value {
     let mut list = world.command(&["usage", "list", "--json", "--run", run.as_str().unwrap()]);
     let state = world.path().join("state/node");
     Ran::from(list.env("BELLJAR_STATE_DIR", state).output().unwrap()).succeeded().json()
 }
 
-/// The usage in the record of a run's end.
+/// Returns the usage in the audit record of a run's end.
 pub(super) fn ended(world: &World, kind: &str, (member, id): (&str, &Value)) -> Value {
     let ends = recorded(&world.path().join("state/node/audit"), kind);
     let end = ends.iter().find(|end| end[member] == *id).unwrap_or_else(|| panic!("{id}: {ends:?}"));
@@ -84,7 +85,7 @@ fn job_session_and_planners_job_tell_the_sums_of_their_calls_and_null_for_what_i
     assert_eq!(of_planner["inference"], exact, "{of_planner}");
 }
 
-/// What is written beside the last call that came by.
+/// Returns the metadata header of the last call.
 fn metadata(server: &ModelServer) -> Value {
     let requests = server.requests();
     let said = requests.last().and_then(|request| request.header("x-litellm-spend-logs-metadata"));
@@ -116,16 +117,16 @@ fn calls_of_jobs_and_sessions_carry_the_user_and_the_trace_of_their_request() {
         })
     };
     assert_eq!(metadata(&server), expected(&told, TRACE), "{told}");
-    // The same job by another trace is the same job.
+    // A repeated submission with another trace returns the first job.
     assert_eq!(run(job.clone(), None)["run_id"], told["run_id"]);
-    // Without a trace of the caller's it is the one that the node makes of the job; one that can't be read is none.
+    // Without a trace of the caller the node derives one from the job; an unparsable one is ignored.
     let mut other = calling((1, 0));
     other["user_id"] = json!("ada");
     let told = run(other.clone(), Some("00-zero"));
     let said = metadata(&server);
     let trace = other["job_id"].as_str().unwrap().replace('-', "");
     assert_eq!((&said["run_id"], &said["existing_trace_id"]), (&told["run_id"], &json!(trace)), "{said}");
-    // What the document says counts before the header.
+    // The trace in the document takes precedence over the header.
     let mut own = calling((1, 0));
     own["traceparent"] = json!(PARENT.replace(TRACE, &"a".repeat(32)));
     run(own, Some(PARENT));
@@ -171,7 +172,7 @@ fn credential_that_is_missing_at_the_start_ends_a_node_and_later_each_run_that_n
     let refused = node.post(super::sessions::SESSIONS, &request);
     assert_eq!(refused.status, 503, "{}", refused.json());
     assert!(refused.json()["detail"].as_str().unwrap().contains(why), "{}", refused.json());
-    // The control: a job that calls none needs none.
+    // The control: a job without model calls needs no credential.
     assert_eq!(node.run(&command(&["true"])).json()["status"], "completed");
 }
 

@@ -1,5 +1,5 @@
-//! What a real LiteLLM writes down, what `usage list` says, what a run's answer says and what the audit says are the same, to the last
-//! digit: for a command, an agent, a job, a session and a planner's job, also when a client hangs up, a stream breaks or nothing comes.
+//! The records of a real LiteLLM, `usage list`, the result of a run and the audit log agree to the last digit: for a command,
+//! an agent, a job, a session and a planner's job, also when a client disconnects, a stream breaks or no response comes.
 
 use super::billed::{ended, listed};
 use super::remote_tools::{call, envelope, token};
@@ -17,7 +17,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-/// Two whole calls, a streamed one, one that its client hangs up on, one whose stream breaks, and one to which nothing comes.
+/// Two whole calls, a streamed one, one whose client disconnects, one whose stream breaks, and one without a response.
 const CALLS: &str = r#"
 import http.client, json, os, socket, urllib.request
 def call(model, text, stream, timeout=60):
@@ -40,11 +40,11 @@ except (socket.timeout, OSError):
     print("silent")
 "#;
 
-/// Calls that a provider answered, and those of them whose cost nobody knows.
+/// Number of calls that a provider answered, and of those with an unknown cost.
 const ANSWERED: usize = 5;
 const UNKNOWN: usize = 2;
 
-/// A way to LiteLLM that ends a stream in its middle, or says nothing, for requests that ask for it.
+/// Starts a proxy to LiteLLM that breaks a stream off in its middle, or doesn't respond, for requests that ask for it.
 fn relay(to: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -56,14 +56,14 @@ fn relay(to: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Passes one request on, and its answer back.
+/// Passes one request on, and its response back.
 fn pass_on(mut client: TcpStream, to: SocketAddr) -> Option<()> {
     let request = whole_request(&mut client)?;
     let text = String::from_utf8_lossy(&request);
     let (breaks, stalls) = (text.contains("break this"), text.contains("hang on"));
     let is_silent = text.contains("say nothing");
     let mut server = TcpStream::connect(to).ok()?;
-    // The end of the connection is the end of the answer.
+    // The end of the connection is the end of the response.
     let head_end = text.find("\r\n\r\n")?;
     server.write_all(&request[..head_end]).ok()?;
     server.write_all(b"\r\nconnection: close").ok()?;
@@ -76,7 +76,7 @@ fn pass_on(mut client: TcpStream, to: SocketAddr) -> Option<()> {
         let passed = event.filter(|_| !is_silent).map_or(0, |event| event + 40);
         client.write_all(&answer[..passed]).ok()?;
         if !breaks {
-            // Until the other end has hung up.
+            // Wait until the peer has closed the connection.
             let _ = client.set_read_timeout(Some(Duration::from_secs(30)));
             let _ = client.read(&mut [0]);
         }
@@ -100,7 +100,7 @@ fn whole_request(client: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-/// A configuration with the models of LiteLLM by that way, and an agent that makes the calls.
+/// Writes a configuration with the models of LiteLLM through that proxy, and an agent that makes the calls.
 fn configure(world: &World, litellm: &LiteLlm) {
     world.write("key", MASTER_KEY);
     std::fs::set_permissions(world.path().join("key"), PermissionsExt::from_mode(0o644)).unwrap();
@@ -117,7 +117,7 @@ fn configure(world: &World, litellm: &LiteLlm) {
     world.write("project/a.txt", "a");
 }
 
-/// Runs a test with a LiteLLM, if there is one.
+/// Runs a test with a LiteLLM, if one is installed.
 fn with_litellm(name: &str, test: impl FnOnce(&LiteLlm, &World)) {
     match LiteLlm::start() {
         Ok(litellm) => {
@@ -129,7 +129,7 @@ fn with_litellm(name: &str, test: impl FnOnce(&LiteLlm, &World)) {
     }
 }
 
-/// Each report is what LiteLLM has written down of its call, and the totals are their sum.
+/// Checks that each report matches LiteLLM's record of the call, and that the totals are their sum.
 fn agrees(litellm: &LiteLlm, listed: &Value, totals: &Value) {
     let reports = listed["reports"].as_array().unwrap();
     assert_eq!(reports.len(), ANSWERED, "{listed:#}");

@@ -1,4 +1,4 @@
-//! Other servers of MCP, whose tools a node's agents call.
+//! Other MCP servers, whose tools a node's agents call.
 
 use super::remote_tools::{call, list, names, token};
 use super::tools::{job_of, told, tool_calls};
@@ -37,7 +37,7 @@ fn an_agent_calls_tools_of_another_server_which_ends_with_the_node() {
             packages.display()
         )
     };
-    // One for agents in sandboxes, one for those that plan, and one that can't be had.
+    // One server for agents in sandboxes, one for planners, and one that can't be started.
     let every = server("every", "      scope: sandbox\n      enabled_tools: [echo, get-sum]\n");
     let planners = server("planners", "");
     let none = "    - {name: none, transport: stdio, command: no-such-server, scope: sandbox}\n";
@@ -55,7 +55,7 @@ fn an_agent_calls_tools_of_another_server_which_ends_with_the_node() {
     assert_eq!(names, &json!(["mcp_every_echo", "mcp_every_get-sum"]));
     assert_eq!((&echo["status"], &echo["data"]["content"]), (&json!("ok"), &json!("Echo: hello")));
     assert_eq!(wrong["domain_code"], "invalid_argument", "{wrong}");
-    // It is another agent's tool, or isn't known yet.
+    // The tool belongs to another agent, or isn't known yet.
     assert!(denied["error"]["code"].is_i64() || denied["domain_code"] == "not_found", "{denied}");
     let calls = tool_calls(&world);
     let echoed = calls.iter().find(|call| call["tool_name"] == "mcp_every_echo");
@@ -88,10 +88,10 @@ fn server_is_lent_no_directory_in_which_a_configuration_is_looked_for() {
     world.write("mcp.yaml", config);
     let arguments = ["node", "--listen", "127.0.0.1:0", "--token-file", "token", "--config", "mcp.yaml"];
     let mut node = world.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    // The pipe stays open: a node has somewhere to log to for as long as it runs.
+    // The pipe stays open, so that the node can write its log as long as it runs.
     let mut log = BufReader::new(node.stderr.take().unwrap()).lines().map_while(Result::ok);
     let refused = log.find(|line| line.contains("\"home\"")).unwrap();
-    // Control: another directory is lent.
+    // Control: another directory is mounted.
     wait::until(|| world.path().join("plain/ran").exists());
     node.kill().unwrap();
     node.wait().unwrap();
@@ -99,7 +99,7 @@ fn server_is_lent_no_directory_in_which_a_configuration_is_looked_for() {
     assert!(!world.path().join(".config/ran").exists());
 }
 
-/// A server with two tools, of which one says that it only reads.
+/// A server with two tools, of which one is marked as read-only.
 pub(super) const HINTED: &str = r#"
 import json, sys
 def tool(name, annotations): return {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations}
@@ -142,7 +142,7 @@ fn analyst_has_tools_of_another_server_only_where_it_says_that_they_only_read() 
     assert_eq!(called("mcp_hinted_change")["error"]["data"]["reason"], "not_read_only");
 }
 
-/// A server that says what is wrong with it at great length.
+/// A server that returns a very long error message.
 const WORDY: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -171,7 +171,7 @@ fn log_of_a_node_has_little_of_what_a_server_says() {
     let path = world.path().join("mcp.yaml");
     let node = Node::start(&world, &["--config", path.to_str().unwrap()]);
     let is_told = |line: &&str| line.contains("an MCP server is not there");
-    // It is connected to again and again.
+    // The node connects to it again and again.
     wait::until(|| node.log().lines().filter(is_told).count() >= 2);
     let log = node.log();
     let lines: Vec<&str> = log.lines().filter(is_told).collect();

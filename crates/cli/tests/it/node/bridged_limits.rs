@@ -1,4 +1,4 @@
-//! What the configuration limits of other servers of MCP: each limit is one server's, and the first has none.
+//! Limits of other MCP servers in the configuration: each limit applies to one server, and the first server has none.
 
 use super::remote_tools::{self, call, list, names, token};
 use belljar_testkit::node::Node;
@@ -6,7 +6,7 @@ use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// A server with five tools, of which one only reads, and says another number each time.
+/// A server with five tools, of which one only reads, and returns another number each time.
 const SERVER: &str = r#"
 import json, sys, threading, time
 kept, number = [], 0
@@ -46,7 +46,7 @@ for line in sys.stdin:
     else: say(asked, {"error": {"code": -32601, "message": "no such method"}})
 "#;
 
-/// A node with such servers, by their names and what each has besides.
+/// Starts a node with these servers, each with a name and further members.
 fn started<'w>(world: &'w World, servers: &[(&str, &str)]) -> Node<'w> {
     let script = world.write("server/server.py", SERVER).display().to_string();
     let folder = world.path().join("server").display().to_string();
@@ -61,7 +61,7 @@ fn started<'w>(world: &'w World, servers: &[(&str, &str)]) -> Node<'w> {
     Node::start(world, &["--config", &config])
 }
 
-/// The text that a call has come to, or why it has failed.
+/// Returns the text of a call's result, or the reason of its failure.
 fn content(told: &Value) -> String {
     let told = &told["result"]["structuredContent"];
     let content = &told["data"]["content"];
@@ -100,7 +100,7 @@ fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
     assert_eq!(tools_of("plain"), ["count", "hold", "size", "threads", "wait"]);
     assert_eq!(tools_of("hasty"), ["count", "size", "wait"]);
     assert_eq!(tools_of("partial"), ["count", "size", "threads"]);
-    // The controls are calls of the server that has no limits of its own.
+    // The controls are calls of the server without limits of its own.
     assert_eq!(call("plain_hold", json!({ "mebibytes": 256, "seconds": 0 })), "held");
     let ended = call("narrow_hold", json!({ "mebibytes": 256, "seconds": 20 }));
     assert!(ended.contains("gone"), "{ended}");
@@ -114,11 +114,11 @@ fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
     assert_eq!(call("plain_wait", json!({ "seconds": 2 })), "waited");
     let late = call("hasty_wait", json!({ "seconds": 20 }));
     assert!(late.contains("no answer within 1 s"), "{late}");
-    // One is made and sixteen wait; of the usual four, and 64 that wait, none is turned away.
+    // With its limits one call runs and sixteen wait; with the default, four run and 64 wait, so none is refused.
     let turned_away = |server: &str| {
         let name = format!("mcp_{server}_wait");
         let call = || {
-            // One token has so many calls under way and no more.
+            // The number of concurrent calls per token is limited as well.
             let planner = token(&node, json!({ "kind": "project_manager" }));
             let told = remote_tools::call(node.address(), &planner, &name, &json!({ "seconds": 0.2 }));
             content(&told).contains("too many calls of this server")

@@ -1,4 +1,4 @@
-//! Jobs that somebody wants to stop.
+//! Jobs that a client cancels.
 
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, script, steps};

@@ -1,4 +1,4 @@
-//! What comes of jobs.
+//! Results of jobs.
 
 use super::on_each_database;
 use belljar_testkit::node::{Node, command, script, steps};
@@ -24,7 +24,7 @@ fn a_command_is_run_sealed_and_what_it_wrote_comes_back() {
             assert_eq!(told["artifacts"][0]["size_bytes"], 5);
             assert_eq!(told["isolation"]["backend"], "native");
             assert!(told["started_at"].is_string() && told["ended_at"].is_string());
-            // The same is told later, too.
+            // Later requests return the same record.
             let id = job["job_id"].as_str().unwrap();
             assert_eq!(node.job(id), told);
             assert_eq!(node.story(id), ["accepted 0", "in_progress 1", "failed 1"]);
@@ -46,7 +46,7 @@ fn a_job_for_the_runner_comes_back_with_its_result() {
     let result = &told["sba_result"];
     assert_eq!((&result["status"], &result["job_id"]), (&json!("success"), &job["job_id"]));
     assert_eq!(result["steps"][1]["result"]["stdout"], "text");
-    // In progress is what the runner says when it has read the job, and not before.
+    // The status is `in_progress` once the runner has read the job, and not before.
     let events = node.events(job["job_id"].as_str().unwrap());
     let kinds: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(&kinds[..3], ["status", "status", "step"]);
@@ -154,7 +154,7 @@ fn nothing_of_the_node_is_seen_from_inside_and_nothing_reached() {
         "{out}"
     );
     assert_ne!(out.lines().last(), Some("0"));
-    // The control: from here it is reached.
+    // The control: from here the node is reachable.
     assert_eq!(node.get("/healthz").status, 200);
 }
 

@@ -1,4 +1,4 @@
-//! What members of `egress.connections` change, for calls of an agent in a node's job.
+//! The effects of members of `egress.connections` on calls by the agent of a node's job.
 
 use super::tools::{job_of, told};
 use crate::recording_server::RecordingServer;
@@ -6,11 +6,11 @@ use belljar_testkit::node::Node;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// The operations of each connection here.
+/// The operations of each connection.
 const OPERATIONS: &str =
     "operations: [{name: read, method: GET, path: /a}, {name: write, method: POST, path: /a}]";
 
-/// Calls that operation of each of these connections, one after the other.
+/// Returns a script that calls these operations of these connections, one after another.
 fn calls(calls: &[(&str, &str)]) -> String {
     let call = |(provider, operation): &(&str, &str)| {
         format!(
@@ -47,16 +47,16 @@ fn calls_of_a_connection_are_made_where_its_members_allow_them_and_as_often() {
         told(&node, &job)
     };
     let is_done = |answer: &Value| answer["data"]["status"] == "success";
-    // Of what changes something a person is asked, unless the connection says otherwise.
+    // An operation that changes something requires an approval, unless the connection exempts it.
     let answers = answered(&calls(&[("usual", "read"), ("usual", "write"), ("free", "write")]));
     assert_eq!(answers.iter().map(is_done).collect::<Vec<_>>(), [true, false, true], "{answers:?}");
     assert!(answers[1]["message"].as_str().unwrap().contains("takes an approval"), "{answers:?}");
-    // What is not written is sixty times a minute.
+    // The default rate limit is sixty calls a minute.
     let answers = answered(&calls(&[("twice", "read"); 3]));
     assert_eq!(answers.iter().map(is_done).collect::<Vec<_>>(), [true, true, false], "{answers:?}");
     let answers = answered(&calls(&[("usual", "read"); 3]));
     assert!(answers.iter().all(is_done), "{answers:?}");
-    // Where no authority vouches for the server, or its name may not lead, nothing is sent.
+    // Without a trusted CA, or with a forbidden address, nothing is sent.
     let before = server.heads();
     let answers = answered(&calls(&[("unknown", "read"), ("of-other", "read"), ("nowhere", "read")]));
     assert!(!answers.iter().any(is_done), "{answers:?}");

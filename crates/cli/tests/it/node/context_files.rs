@@ -1,4 +1,4 @@
-//! Files that a request has for `/job/context`.
+//! Files in a request for `/job/context`.
 
 use crate::models::configure;
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};

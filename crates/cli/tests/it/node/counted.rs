@@ -1,4 +1,4 @@
-//! What can be counted of a node is counted: every single thing moves when it happens.
+//! The metrics of a node: each counter increases when its event happens.
 
 use super::reported;
 use super::told;
@@ -11,7 +11,7 @@ use belljar_testkit::{http::Asked, wait};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Everything that is counted, by its name and labels.
+/// Returns all values, by name and labels.
 fn counts(node: &Node<'_>) -> BTreeMap<String, f64> {
     let answered = node.get("/metrics");
     assert!(answered.header("content-type").unwrap().starts_with("application/openmetrics-text"));
@@ -21,7 +21,7 @@ fn counts(node: &Node<'_>) -> BTreeMap<String, f64> {
     samples.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
 }
 
-/// The names of all that there is.
+/// Returns the names of all metrics.
 fn families(node: &Node<'_>) -> Vec<String> {
     let text = String::from_utf8(node.get("/metrics").body).unwrap();
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
@@ -90,7 +90,7 @@ fn everything_that_is_counted_moves_when_it_happens() {
     node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
     wait::until(|| counts(&node)["belljar_jobs_running"] == 0.0);
     assert_eq!(counts(&node)["belljar_jobs_ended_total{status=\"canceled\"}"], 1.0);
-    // Nobody counts without the token.
+    // The metrics require the token.
     assert_eq!(Asked::new("GET", "/metrics").send(node.address()).unwrap().status, 401);
     assert!(!String::from_utf8(node.get("/metrics").body).unwrap().contains(TOKEN));
 }

@@ -1,4 +1,4 @@
-//! Many slow clients that never show a token: health checks and clients that have one are answered all the same.
+//! Many slow clients without a token: health checks and authenticated clients still get responses.
 
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN, command};
@@ -9,7 +9,7 @@ use std::net::TcpStream;
 
 const SLOW: usize = 3_000;
 
-/// Their sockets are this process's.
+/// Raises this process's limit of open files, for the clients' sockets.
 fn allow_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -21,13 +21,13 @@ fn slow_clients_without_a_token_do_not_stop_health_checks() {
     allow_descriptors();
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    // A client that has shown a token keeps its connection, however many others come.
+    // An authenticated client keeps its connection, however many others connect.
     let request =
         format!("GET /v1/worker/jobs HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
     let mut known = TcpStream::connect(node.address()).unwrap();
     let mut ask = || {
         known.write_all(request.as_bytes()).unwrap();
-        // No job has run yet, or one: the answer comes at once.
+        // At most one job has run, so the response is short and fits into one read.
         let mut answer = [0; 64 << 10];
         let length = known.read(&mut answer).unwrap();
         assert!(
@@ -42,7 +42,7 @@ fn slow_clients_without_a_token_do_not_stop_health_checks() {
         .map(|number| {
             let mut stream = TcpStream::connect(node.address()).unwrap();
             let said: &[u8] = if number % 2 == 0 { b"GET /healthz HTTP/1.1\r\nHost: no" } else { b"" };
-            // The node may have closed it already.
+            // The node may have closed the connection already.
             let _ = stream.write_all(said);
             stream
         })
@@ -54,7 +54,7 @@ fn slow_clients_without_a_token_do_not_stop_health_checks() {
     }
     ask();
     assert_eq!(node.run(&command(&["true"])).json()["status"], "completed");
-    // No more of them are open than are allowed to one peer.
+    // No more connections are open than one peer may have.
     wait::until(|| std::fs::read_dir(format!("/proc/{}/fd", node.pid())).unwrap().count() < 400);
     drop(slow);
 }
@@ -71,6 +71,6 @@ fn node_with_too_few_descriptors_does_not_start_and_says_so() {
     };
     let refused = limited(64);
     assert!(refused.code == 125 && refused.stderr.contains("at least 1024 open files"), "{refused:?}");
-    // Control: a node that may open as many as it needs starts.
+    // Control: a node with a sufficient limit of open files starts.
     assert!(Node::start(&world, &[]).stop() == Some(0));
 }

@@ -1,4 +1,4 @@
-//! The Worker API is what its OpenAPI document says.
+//! The Worker API conforms to its OpenAPI document.
 
 use belljar_contract::worker::operation::Operation;
 use belljar_testkit::http::Asked;
@@ -12,12 +12,12 @@ const DOCUMENT: &str = "/v1/worker/openapi.json";
 #[test]
 fn what_is_answered_is_what_the_document_says_whatever_is_asked() {
     let world = World::new(crate::BELLJAR);
-    // Nobody is told that there is no room: that is true, and no finding.
+    // High limits, because a 503 for a lack of capacity would be right and no finding.
     let config = world.write("config.yaml", "node: { sessions: { max: 10000 }, max_waiting: 100000 }\n");
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
     match schemathesis::ask(node.address(), DOCUMENT, TOKEN, 1) {
         Ok((is_well, report)) => {
-            // All but the place that the document itself is read from, which is left out.
+            // All operations except the one that returns the document itself.
             let tested = format!("Tested: {}", Operation::ALL.len() - 1);
             assert!(is_well && report.contains(&tested), "{report}");
         }
@@ -25,7 +25,7 @@ fn what_is_answered_is_what_the_document_says_whatever_is_asked() {
             skip("node::described::what_is_answered_is_what_the_document_says_whatever_is_asked", &why);
         }
     }
-    // It has asked for jobs, and they were taken.
+    // The tool submitted jobs, and the node accepted some.
     assert!(!node.get("/v1/worker/jobs").json()["jobs"].as_array().unwrap().is_empty());
 }
 

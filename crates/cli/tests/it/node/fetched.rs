@@ -1,4 +1,4 @@
-//! Pages of the web for the agent of a node's job, by the tools at its hatch.
+//! Web pages for the agent of a node's job, through the tools at its hatch.
 
 use super::web::{configure, job, rule};
 use crate::egress::Server;
@@ -7,7 +7,7 @@ use belljar_testkit::node::Node;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// A program inside that calls a tool, and prints what comes of it: `TOOL` by `ARGUMENTS`.
+/// A program inside that calls the tool `TOOL` with `ARGUMENTS`, and prints the result.
 const CALL: &str = r#"python3 - <<'END'
 import http.client, json
 
@@ -37,7 +37,7 @@ pub(super) fn calling(tool: &str, arguments: &Value) -> String {
     CALL.replace("TOOL", tool).replace("ARGUMENTS", &arguments.to_string())
 }
 
-/// What a step of the job has printed.
+/// Returns the output of a step of the job.
 pub(super) fn printed(told: &Value, step: usize) -> Value {
     let stdout = told["sba_result"]["steps"][step]["result"]["stdout"].as_str();
     serde_json::from_str(stdout.unwrap_or_else(|| panic!("{told}"))).unwrap()
@@ -68,7 +68,7 @@ fn an_agent_reads_pages_that_its_job_may_reach_and_each_is_recorded_as_the_jobs_
     assert!(message.contains("{host: \"localhost\", ports: [1]"), "{message}");
     assert_eq!(printed(&told, 2)["answer"]["domain_code"], "permission_denied");
 
-    // It is told and recorded as what the job asks for by its proxy.
+    // The request is reported and recorded like a request through the job's proxy.
     assert_eq!(
         (&told["web"]["passages"], &told["web"]["denied"][0]["port"]),
         (&json!(1), &json!(1)),
@@ -110,7 +110,7 @@ fn an_agent_makes_requests_that_its_job_may_make_and_none_that_it_may_not() {
     let port = server.address.port();
     let config = configure(&world, &rule(port));
     let node = Node::start(&world, &["--config", &config]);
-    // It is for no task: what it does is known to be the job's by where it comes from.
+    // It names no task: the hatch identifies the job.
     let asking = |url: &str, more: &Value| {
         let mut arguments = json!({ "url": url, "method": "POST", "body": "x" });
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -137,7 +137,7 @@ fn an_agent_makes_requests_that_its_job_may_make_and_none_that_it_may_not() {
     let passages = recorded(&world.path().join("state/node/audit"), "egress");
     assert_eq!(passages.len(), 3, "{passages:?}");
     assert_eq!(passages[0]["asked"]["method"], "POST");
-    // What may have changed something is on the disk before it is done.
+    // A call that may change something is recorded on disk before it is made.
     assert_eq!(recorded(&world.path().join("state/node/audit"), "tool_begun").len(), 4);
     let told = node.run(&job(&[&there], false)).json();
     assert_eq!(printed(&told, 0)["error"]["data"]["reason"], "no_reach", "{told}");

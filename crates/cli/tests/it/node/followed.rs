@@ -1,4 +1,4 @@
-//! Jobs that somebody follows, submits twice, lists, and acknowledges.
+//! Jobs that a client follows, submits twice, lists, and acknowledges.
 
 use super::on_each_database;
 use belljar_testkit::http::Asked;
@@ -40,7 +40,7 @@ fn events_come_while_the_job_runs_and_go_on_after_the_last_that_was_seen() {
             assert!(
                 rest.iter().any(|data| data.contains("two")) && rest.last().unwrap().contains("canceled")
             );
-            // Who asks for what comes after the end is told that there is nothing.
+            // A request for events after the end returns an empty response.
             let all = node.events(&id);
             let after = node.get(&format!("{path}?after={}", all.len()));
             assert_eq!((after.status, after.body.len()), (200, 0));
@@ -59,7 +59,7 @@ fn the_same_job_is_run_once_however_often_it_is_asked_for() {
     other["sandbox"]["command"] = json!(["true"]);
     let refused = node.run(&other);
     assert_eq!((refused.status, &refused.json()["type"]), (409, &json!("urn:cynodeai:error:conflict")));
-    // With a key that was used for something else.
+    // With a key that was used for another job.
     let keyed = |job: &serde_json::Value| {
         node.send(
             &Asked::new("POST", "/v1/worker/jobs:run").header("Idempotency-Key", "k1").json(job.to_string()),
@@ -90,11 +90,11 @@ fn a_client_that_hangs_up_while_it_waits_changes_nothing() {
             body.len()
         );
         stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).unwrap();
-        // Gone as soon as all is said: some of them before the node has said anything to its database.
+        // The client disconnects as soon as the request is sent: sometimes before the node has written to its database.
     }
     for job in &jobs {
         let id = job["job_id"].as_str().unwrap();
-        // It may not have been read at all by then: whoever has no answer asks again.
+        // The node may not have read the request by then: a client without a response asks again.
         let mut again = job.clone();
         again["wait"] = json!(false);
         assert_eq!(node.run(&again).status, 202);
@@ -115,7 +115,7 @@ fn a_result_is_acknowledged_by_its_digest() {
     let known = node.post(&path, &json!({ "version": 1, "outcome_sha256": told["outcome_sha256"] }));
     assert_eq!(known.status, 200);
     assert!(known.json()["acknowledged_at"].is_string());
-    // What is told now is what is told later.
+    // The response equals that of later requests.
     assert_eq!(node.job(job["job_id"].as_str().unwrap()), known.json());
     let running = node.submit(script("sleep 60"));
     let early = node.post(&format!("/v1/worker/jobs/{running}:ack"), &json!({ "version": 1 }));

@@ -1,4 +1,4 @@
-//! A node's policy for the web, changed while jobs run by it; and tunnels, when what they are of ends.
+//! A node's web policy that changes while jobs run; and tunnels when their job or the node ends.
 
 use super::processes_with;
 use super::sessions::open;
@@ -14,13 +14,13 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A server that listens to whoever comes, and counts who is there.
+/// A server that accepts connections, and counts the open ones.
 struct Holder {
     port: u16,
     open: Arc<AtomicUsize>,
 }
 
-/// Opens a tunnel, and says when it is closed.
+/// Opens a tunnel, and reports when it is closed.
 const TUNNEL: &str = r#"
 import socket, sys
 port = sys.argv[1]
@@ -45,7 +45,7 @@ impl Holder {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, open) = (listener.local_addr().unwrap().port(), Arc::<AtomicUsize>::default());
         let theirs = Arc::clone(&open);
-        // It goes with the test's process.
+        // The thread ends with the test's process.
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let open = Arc::clone(&theirs);
@@ -66,7 +66,7 @@ impl Holder {
         self.open.load(Ordering::SeqCst)
     }
 
-    /// A job that has a tunnel here until that is closed.
+    /// Starts a job with a tunnel to this server that lasts until it is closed.
     fn tunnel(&self, node: &Node<'_>) -> String {
         let port = self.port.to_string();
         let mut job = belljar_testkit::node::command(&["python3", "-c", TUNNEL, &port]);
@@ -78,7 +78,7 @@ impl Holder {
     }
 }
 
-/// Puts another configuration in the place of one, as a whole.
+/// Replaces the configuration file atomically.
 fn replace(world: &World, rules: &str) {
     let next = world.write("next.yaml", format!("egress: {{rules: [{rules}]}}\n"));
     std::fs::rename(next, world.path().join("config.yaml")).unwrap();
@@ -120,7 +120,7 @@ fn a_policy_that_allows_more_counts_for_a_session_that_is_open_and_one_with_mist
         node.post(&format!("{session}/exec"), &command).json()["stdout"] == "hello\n"
     };
     assert!(!reaches());
-    // In place, and not whole at first.
+    // Written in place, incomplete at first.
     world.write("config.yaml", format!("egress: {{rules: [{}", rule(port)));
     world.write("config.yaml", format!("egress: {{rules: [{}]}}\n", rule(port)));
     wait::until(reaches);
@@ -132,10 +132,10 @@ fn a_policy_that_allows_more_counts_for_a_session_that_is_open_and_one_with_mist
     let last = refused().pop().unwrap();
     assert!(last["why"].as_str().unwrap().contains("hots") && last["generation"] == 2, "{last}");
     assert!(node.log().contains("the former policy for the web goes on to count"));
-    // Without the section nobody reaches anything.
+    // Without the section no request is allowed.
     world.write("config.yaml", "node: {}\n");
     wait::until(|| !reaches());
-    // What allows less counts before it is on the disk.
+    // A narrower policy takes effect before its record is on disk.
     wait::until(|| changes(&world, "egress_policy_changed").pop().unwrap()["rules"] == 0);
 }
 
@@ -163,7 +163,7 @@ fn the_tunnels_of_a_job_end_when_it_is_canceled() {
     let told = node.wait_for(&job, "canceled");
     wait::until(|| held.open() == 1);
     assert_eq!((&told["web"]["passages"], &told["web"]["sent_bytes"]), (&json!(1), &json!(6)), "{told}");
-    // The control: another job's goes on.
+    // The control: the tunnel of another job goes on.
     assert_eq!(node.job(&other)["status"], "in_progress");
     assert_eq!(held.open(), 1);
 }
@@ -181,10 +181,10 @@ fn nothing_is_left_of_the_web_of_a_node_that_is_killed() {
     node.wait_for(&job, "node_failure");
     let runs = world.path().join("state/node/runs");
     wait::until(|| std::fs::read_dir(&runs).is_ok_and(|mut runs| runs.next().is_none()));
-    // It is recorded that it began, and of no end.
+    // The audit log has its begin, and no end.
     let audit = world.path().join("state/node/audit");
     assert_eq!((recorded(&audit, "egress_begun").len(), recorded(&audit, "egress").len()), (1, 0));
-    // The control: the next one has all of it again.
+    // The control: the next tunnel has both again.
     let again = held.tunnel(&node);
     node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{again}:cancel")));
     node.wait_for(&again, "canceled");

@@ -1,4 +1,4 @@
-//! A run that attacks every hatch that it has: no other run, not the Worker API and not the end of the node waits for it.
+//! A run that attacks each of its hatches: no other run, no Worker API request and no shutdown of the node is delayed.
 
 use super::tools::CLIENT;
 use crate::BELLJAR;
@@ -14,17 +14,17 @@ use belljar_testkit::world::World;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Attacks by what is sent at the level of connections and bytes.
+/// Attacks at the level of connections and bytes.
 const ATTACKS: &str = include_str!("../hatches/attacks.py");
 
-/// Attacks by calls of tools.
+/// Attacks by tool calls.
 const LARGE_MESSAGES: &str = include_str!("large_messages.py");
 
-/// The most memory that a node takes while messages of one run are handled, in KiB. A message of 4 MiB without a bound on its
-/// values takes 800 MiB.
+/// Maximum memory of a node while it handles messages of one run, in KiB. Without a bound on its values, a message of 4 MiB
+/// takes 800 MiB.
 const MOST_MEMORY_KIB: u64 = 512 << 10;
 
-/// Uses each of its hatches, by its network and by its files, and tells how long that took at the most.
+/// Uses each of its hatches, over the network and by Unix sockets, and prints the longest time of a call.
 const USES: &str = r#"
 import socket, time
 def asked(port, path, line, body):
@@ -52,14 +52,15 @@ for _ in range(10):
 tell({name: max(all) for name, all in took.items()})
 "#;
 
-/// Longer than any call takes on a busy machine, and far shorter than the attacks hold anything up.
+/// Longer than any call takes on a busy machine, and far shorter than the attacks block. In seconds.
 const CALL_WITHIN: f64 = 15.0;
 
-/// What liveness is to be answered within. It is asked for in rounds, of which one has to hold: the machine does other things.
+/// Maximum time of a liveness response. It is measured in rounds, of which one has to succeed, because the machine also does
+/// other work.
 const ALIVE_WITHIN: Duration = Duration::from_millis(100);
 const ROUNDS: usize = 8;
 
-/// The attacker may run for so long, and is over so much later.
+/// Run time of the attacker, and the maximum delay of its end.
 const RUNTIME_SECONDS: u32 = 20;
 const OVER_WITHIN: Duration = Duration::from_secs(15);
 
@@ -79,7 +80,7 @@ fn configure(world: &World, models: &ModelServer, servers: [&Server; 2]) -> Stri
     world.write("config.yaml", config.to_string()).display().to_string()
 }
 
-/// A job with every hatch that there is.
+/// Returns a job with every kind of hatch.
 fn job(script: &str, seconds: u32) -> Value {
     let mut job = steps(&json!([{ "type": "run_command", "args": { "argv": ["python3", "-c", script] } }]));
     let spec = &mut job["sandbox"]["job_spec"];
@@ -93,7 +94,7 @@ fn attacker(told: &Server, attacks: &str) -> Value {
     job(&format!("BEGINS = 'http://localhost:{}/'\n{attacks}", told.address.port()), RUNTIME_SECONDS)
 }
 
-/// Runs a job that uses its hatches meanwhile; the longest call by each.
+/// Runs a job that uses its hatches meanwhile. Returns the longest call of each.
 fn used(node: &Node<'_>, server: &Server) -> Value {
     let script = format!("{CLIENT}HOST = 'localhost:{}'\n{USES}", server.address.port());
     let answer = node.run(&job(&script, 300)).json();
@@ -102,7 +103,7 @@ fn used(node: &Node<'_>, server: &Server) -> Value {
     serde_json::from_str(output).unwrap()
 }
 
-/// The usual time in which liveness is answered, in the best of several rounds.
+/// Returns the median time of liveness responses in the best of several rounds.
 fn alive_within(node: &Node<'_>) -> Duration {
     let round = |_| {
         let mut all: Vec<_> = (0..9).map(|_| alive(node)).collect();
@@ -118,14 +119,14 @@ fn alive(node: &Node<'_>) -> Duration {
     begun.elapsed()
 }
 
-/// The most memory that the node has taken so far, in KiB.
+/// Returns the node's peak memory so far, in KiB.
 fn peak_memory_kib(node: &Node<'_>) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", node.pid())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
     peak.unwrap().trim().parse().unwrap()
 }
 
-/// Attacks, and returns the most memory that the node has taken meanwhile, in KiB.
+/// Attacks, and returns the node's peak memory meanwhile, in KiB.
 fn attack(world: &World, attacks: &str) -> u64 {
     let models = ModelServer::start(Script::always(Answer::text("hello")));
     let (told, server) = (Server::start(), Server::start());
@@ -148,7 +149,7 @@ fn attack(world: &World, attacks: &str) -> u64 {
     assert_eq!(ended["status"], "timeout", "{ended}");
     let peak_kib = peak_memory_kib(&node);
 
-    // Another one is under way when the node is asked to stop.
+    // Another attack is under way when the node is asked to stop.
     node.submit(attacker(&told, attacks));
     wait::until(|| told.asked() == 2);
     let asked = Instant::now();

@@ -1,4 +1,4 @@
-//! Jobs and sessions that run a program of an image, in a container.
+//! Jobs and sessions that run a program of an image in a container.
 
 use super::sessions::{SESSIONS, open};
 use super::stopped::{POLITE, begun, stop};
@@ -12,7 +12,7 @@ use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// One call of a model; there is no Python in the image.
+/// Makes one model call. The image has no Python.
 const CALL: &str = r#"perl -MIO::Socket::INET -e '
     my $to = IO::Socket::INET->new(PeerAddr => "127.0.0.1:8080") or die;
     my $body = q({"model": "small", "messages": []});
@@ -29,7 +29,7 @@ struct Hall<'w> {
 // === impl Hall ===
 
 impl Hall<'_> {
-    /// Runs a job in the image; what came of it. Nothing of it is left, inside the engine and outside.
+    /// Runs a job in the image, and returns its record. Checks that no container and no folder is left.
     fn run(&self, mut job: Value) -> Value {
         job["sandbox"]["image"] = json!(IMAGE);
         let answered = self.node.run(&job);
@@ -38,7 +38,7 @@ impl Hall<'_> {
         answered.json()
     }
 
-    /// Whoever is told of an end may be faster than what clears the run's folder away.
+    /// Checks that nothing is left. A client may learn of the end before the run's folder is removed.
     fn is_empty(&self, told: &Value) {
         assert_eq!(self.containers(), "", "{told:#}");
         let runs = self.world.path().join("state/node/runs");
@@ -76,7 +76,7 @@ fn jobs_and_sessions_run_programs_of_an_image_that_may_be_run() {
     what_a_killed_node_leaves_the_next_one_clears_away(&mut hall);
 }
 
-/// Containers can't hold a list of programs: the job is refused with the reason.
+/// Containers can't enforce an allowlist of programs: the job is refused with the reason.
 fn programs_that_a_job_allows_are_not_left_to_a_container(hall: &Hall<'_>) {
     let mut job = steps(&json!([{ "type": "run_command", "args": { "argv": ["sh", "-c", "ls"] } }]));
     job["sandbox"]["job_spec"]["constraints"]["allowed_commands"] = json!(["sh"]);
@@ -102,7 +102,7 @@ fn in_a_container_a_job_whose_engine_is_killed_ends_once_and_the_next_one_runs()
     let id = job["job_id"].as_str().unwrap();
     node.wait_for(id, "in_progress");
     engine.crash().unwrap();
-    // Whatever it comes to, it comes to it once.
+    // It ends exactly once, with any of these statuses.
     until(|| !node.job(id)["ended_at"].is_null());
     let ends = ["completed", "failed", "timeout", "canceled", "node_failure"];
     let story = node.story(id);
@@ -112,13 +112,13 @@ fn in_a_container_a_job_whose_engine_is_killed_ends_once_and_the_next_one_runs()
     next["sandbox"]["image"] = json!(IMAGE);
     let next = node.run(&next).json();
     assert_eq!((&next["status"], &next["stdout"]), (&json!("completed"), &json!("well\n")), "{next:#}");
-    // The container that nobody could have removed, and the folder that it worked in.
+    // The container that could not be removed before, and its folder.
     until(|| engine.command(&["ps", "--all", "--quiet"]).is_ok_and(|left| left.is_empty()));
     let runs = world.path().join("state/node/runs");
     until(|| std::fs::read_dir(&runs).is_ok_and(|mut left| left.next().is_none()));
 }
 
-/// Adds to the configuration what may be run, and how much it may use.
+/// Adds the permitted images and their limits to the configuration.
 fn allow(world: &World, sandbox: &Value) {
     let mut config: Value = serde_json::from_str(&world.read("config.yaml")).unwrap();
     config["node"] = json!({ "sandbox": sandbox });
@@ -169,7 +169,7 @@ fn the_runner_works_there_as_anywhere(hall: &Hall<'_>) {
 
 fn what_goes_too_far_is_ended(hall: &Hall<'_>) {
     let fill = "dd if=/dev/zero of=big bs=1M count=400 2>/dev/null; sleep 60";
-    // A file that has no name any more is on the disk all the same.
+    // A deleted file that is still open takes disk space, too.
     let hidden = "exec 3> gone; rm gone; dd if=/dev/zero bs=1M count=400 >&3 2>/dev/null; sleep 60";
     let hold = "exec perl -e '$held = q(x) x (1 << 30); print length $held; sleep 60'";
     for (text, why) in [(fill, "disk"), (hidden, "disk"), (hold, "memory")] {
@@ -182,7 +182,7 @@ fn what_goes_too_far_is_ended(hall: &Hall<'_>) {
     late["sandbox"]["timeout_seconds"] = json!(2);
     let told = hall.run(late);
     assert_eq!((&told["status"], &told["failure_code"]), (&json!("timeout"), &json!("timeout")), "{told:#}");
-    // The control: as much as may be.
+    // The control: a file within the quota.
     let told = hall.run(script("dd if=/dev/zero of=big bs=1M count=100 2>/dev/null; stat -c %s big"));
     assert_eq!(told["stdout"], "104857600\n", "{told:#}");
 }
@@ -216,7 +216,7 @@ fn ids_of_a_job_are_in_its_container_and_that_of_the_container_is_in_its_result(
     let [first, second] =
         [(); 2].map(|()| hall.run(script("true"))["isolation"]["container_id"].as_str().unwrap().to_owned());
     assert!(first != second && first != container, "{first} {second}");
-    // The control: a job that is no container's has no such id.
+    // The control: a native job has no container id.
     let native = hall.node.run(&script("true")).json();
     assert_eq!(
         (&native["isolation"]["backend"], &native["isolation"]["container_id"]),
@@ -244,14 +244,14 @@ fn what_may_not_be_run_is_refused_before_it_is_accepted(hall: &Hall<'_>) {
         session["image"] = json!(image);
         assert_eq!(hall.node.post(SESSIONS, &session).status, status, "{image}");
     }
-    // It may be run, and the engine hasn't got it.
+    // The image is permitted, and the engine doesn't have it.
     let mut missing = script("true");
     missing["sandbox"]["image"] = json!("no-such/image");
     let told = hall.node.run(&missing).json();
     assert_eq!((&told["status"], &told["failure_code"]), (&json!("node_failure"), &json!("node_failure")));
     let message = told["failure_message"].as_str().unwrap();
     assert!(message.contains("no image docker.io/no-such/image:latest"), "{told:#}");
-    // The control: the node's own programs are always there.
+    // The control: the node's own programs are always available.
     let mut native = script("true");
     native["sandbox"]["image"] = json!("native");
     assert_eq!(hall.node.run(&native).json()["isolation"]["backend"], "native");

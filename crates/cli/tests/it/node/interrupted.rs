@@ -1,4 +1,4 @@
-//! A node that dies, or stops, under its jobs.
+//! A node that dies or stops while its jobs run.
 
 use super::{on_each_database, processes_with};
 use crate::models::configure;
@@ -16,7 +16,7 @@ fn a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left() {
         "node::interrupted::a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left",
         |world, arguments| {
             let mut node = Node::start(world, arguments);
-            // A number that no other test sleeps for.
+            // A duration that no other test sleeps for.
             let mark = format!("sleep {}", 100_000 + std::process::id());
             let id = node.submit(script(&mark));
             node.wait_for(&id, "in_progress");
@@ -57,7 +57,7 @@ fn jobs_that_waited_are_carried_out_by_the_next_and_one_that_may_be_repeated_is(
     }
 }
 
-/// Whether a file is in the workspace of some run.
+/// Returns true if a file is in the workspace of some run.
 fn has_workspace_file(world: &World, name: &str) -> bool {
     let runs = std::fs::read_dir(world.path().join("state/node/runs")).into_iter().flatten().flatten();
     runs.map(|run| run.path().join("private/workspace").join(name)).any(|path| path.exists())
@@ -95,7 +95,7 @@ fn job_of_a_node_that_was_killed_half_way_goes_on_after_the_steps_that_were_done
     wait::until(|| std::fs::read_dir(&runs).is_ok_and(|mut left| left.next().is_none()));
 }
 
-/// A model whose third answer doesn't come.
+/// Returns a model that doesn't respond to the third request.
 fn interrupted_way() -> Script {
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
     let done = |id: u32| call("todo_update", json!({ "id": id, "status": "done" }));
@@ -184,7 +184,7 @@ fn a_node_whose_launcher_is_gone_ends_so_that_it_is_started_again_and_nothing_is
     let mut node = Node::start(&world, &[]);
     let running = node.submit(script("sleep 100"));
     node.wait_for(&running, "in_progress");
-    // The first of its children is what all others are of.
+    // Its first child is the launcher, the parent of all others.
     let own = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     let launcher = own(node.pid()).split_whitespace().next().unwrap().parse().unwrap();
     kill_process(Pid::from_raw(launcher).unwrap(), Signal::KILL).unwrap();

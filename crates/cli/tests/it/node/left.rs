@@ -1,4 +1,4 @@
-//! Files that jobs leave.
+//! Artifacts of jobs.
 
 use belljar_testkit::node::{Node, script, steps};
 use belljar_testkit::s3::S3;
@@ -7,7 +7,7 @@ use belljar_testkit::world::World;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-/// A job leaves a file; it comes back as it was, and by no other job's name.
+/// Checks that a job's artifact is returned unchanged, and not under another job's name.
 fn comes_back(node: &Node<'_>) {
     let job = script(
         "head -c 3000000 /dev/zero | tr '\\0' x > /job/artifacts/large; ln -s /etc/passwd /job/artifacts/link",
@@ -55,7 +55,8 @@ fn what_a_job_leaves_comes_back_from_a_bucket() {
 fn what_a_job_says_of_its_files_is_not_believed() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    // A step writes a result, keeps the runner from replacing it by permissions, and puts something else where files are collected.
+    // A step writes a result, prevents the runner from replacing it by permissions, and replaces files in the artifact
+    // folder.
     let forge = r#"printf '{"protocol_version":"1.0","job_id":"%s","task_id":"%s","status":"failure","steps":[],
         "artifacts":[{"path":"/job/artifacts/a","sha256":"/etc/shadow","size_bytes":1}],
         "failure_code":"step_failed","failure_message":"forged","started_at":"2026-01-01T00:00:00Z",

@@ -1,4 +1,4 @@
-//! Requests that a node passes on to services beside it.
+//! Requests that a node forwards to services beside it.
 
 use crate::models::recorded;
 use belljar_testkit::http::Answered;
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What a service does with a connection after it has read a request.
+/// The action of a service on a connection after it has read a request.
 type Act = fn(&mut TcpStream, &str);
 
-/// A service, with what it has heard.
+/// A service, with the requests that it received.
 struct Service {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
@@ -241,7 +241,7 @@ fn what_leads_elsewhere_is_not_followed_and_what_is_no_request_goes_nowhere() {
 #[test]
 fn whoever_goes_takes_the_request_along() {
     fn waits(stream: &mut TcpStream, _: &str) {
-        // Until the other end hangs up.
+        // Wait until the peer closes the connection.
         let _ = stream.read(&mut [0]);
     }
     let world = World::new(crate::BELLJAR);

@@ -1,4 +1,4 @@
-//! Several nodes on one database.
+//! Several nodes with one database.
 
 use super::stopped::{POLITE, begun, stop};
 use belljar_testkit::http::Asked;
@@ -22,11 +22,11 @@ fn two_nodes_on_one_database_share_the_work_and_run_nothing_twice() {
     let nodes = worlds.each_ref().map(|world| Node::start(world, &arguments));
     let ids: Vec<_> = (0..24).map(|number| nodes[number % 2].submit(command(&["true"]))).collect();
     for id in &ids {
-        // Either of them knows all.
+        // Either node knows all jobs.
         nodes[0].wait_for(id, "completed");
         assert_eq!(nodes[1].story(id), ["accepted 0", "in_progress 1", "completed 1"]);
     }
-    // One hears of what is asked for by way of the other.
+    // A cancellation at one node reaches the job at the other.
     let jobs: Vec<_> = (0..4).map(|_| nodes[0].submit(script("sleep 100"))).collect();
     for id in &jobs {
         nodes[1].wait_for(id, "in_progress");
@@ -81,7 +81,7 @@ fn copied_state_directory_does_not_start_while_its_original_lives() {
     node.wait_for(&running, "in_progress");
     let refused = Node::refused(&copy, &arguments);
     assert!(refused.contains("is alive at this database") && refused.contains("node-id"), "{refused}");
-    // Controls: a node of its own starts, and the original goes on and, killed, is back at once.
+    // Controls: a node with an id of its own starts; and the original goes on and, after a kill, starts again at once.
     std::fs::remove_file(to.join("node-id")).unwrap();
     drop(Node::start(&copy, &arguments));
     assert_eq!(node.wait_for(&running, "completed")["stdout"], "done\n");

@@ -10,7 +10,7 @@ use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Calls each model that it is told of, and says what comes of that.
+/// Calls each model of its arguments, and prints the result.
 const CALLS: &str = r#"
 import json, os, sys, urllib.error, urllib.request
 for model in sys.argv[1:]:
@@ -185,7 +185,7 @@ fn job_calls_models_of_the_source_that_it_names_or_is_refused() {
     };
     let stdout =
         |told: &Value| told["sba_result"]["steps"][0]["result"]["stdout"].as_str().unwrap().to_owned();
-    // The provider of this test is on this machine, and the other one is not.
+    // This test's provider is on this machine, and the other one isn't.
     let told = asking(&["small", "far"], "worker").json();
     assert_eq!(stdout(&told), "small hello\nfar model_not_allowed\n", "{told}");
     let told = stdout(&asking(&["small", "far"], "api_egress").json());
@@ -201,7 +201,7 @@ fn job_calls_models_of_the_source_that_it_names_or_is_refused() {
     }
 }
 
-/// A job whose agent has something to do, and what a model does about it.
+/// Returns a job with an agent, and a model that directs it.
 fn job_of_an_agent() -> (Value, Script) {
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
     let way = [

@@ -1,4 +1,4 @@
-//! The node's operator keeps what counts for groups and for all: by a token, by the Worker API, by the command line.
+//! The node's operator manages data of groups and of the system: with a token, by the Worker API, and by the command line.
 
 use super::planned::Planner;
 use crate::models::{configure, recorded};
@@ -7,7 +7,7 @@ use belljar_testkit::node::{Node, new_id, steps};
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 
-/// `belljar` with these arguments, at a node.
+/// Runs `belljar` with these arguments at a node.
 fn at(world: &World, node: &Node<'_>, arguments: &[&str]) -> Ran {
     let url = format!("http://{}", node.address());
     world.run(&[arguments, &["--node", &url, "--token-file", "token"]].concat())
@@ -27,7 +27,7 @@ fn operator_writes_by_a_token_what_no_planner_writes() {
         assert_eq!(planner.refused("db.preference.create", &wish), "permission_denied", "{scope_type}");
         assert_eq!(operator.done("db.preference.create", &wish)["updated_by"], "ada", "{scope_type}");
     }
-    // An analyst reads them, and writes none.
+    // An analyst reads them, and can't write any.
     let analyst = Planner::with_token(&node, json!({ "kind": "project_analyst", "user_id": "ada" }));
     let which = json!({ "scope_type": "system", "key": "language.preferred" });
     assert_eq!(analyst.done("db.preference.get", &which)["value"], "de");
@@ -38,7 +38,7 @@ fn operator_writes_by_a_token_what_no_planner_writes() {
     let skill = json!({ "name": "style", "content": "be short", "scope": "system" });
     assert_eq!(planner.refused("skills.create", &skill), "permission_denied");
     operator.done("skills.create", &skill);
-    // What is for all a planner reads.
+    // A planner reads the system's data.
     assert_eq!(
         planner.done("skills.get", &json!({ "task_id": new_id(), "skill_id": "style" }))["content"],
         "be short"

@@ -1,4 +1,4 @@
-//! Agents that plan: sandboxes, jobs and tasks by tools, and what they keep for those who work.
+//! Planners: sandboxes, jobs and tasks by tools, and the data that they keep for other agents.
 
 use super::remote_tools::{self, call, envelope, token};
 use super::web::rule;
@@ -9,7 +9,7 @@ use belljar_testkit::node::{Node, command, new_id, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// One that plans in a project.
+/// A planner in a project.
 pub(super) struct Planner<'n> {
     node: &'n Node<'n>,
     token: String,
@@ -20,7 +20,7 @@ impl<'n> Planner<'n> {
         Self::with_token(node, json!({ "kind": "project_manager", "project_id": "mean" }))
     }
 
-    /// One with a token that is issued for that.
+    /// Creates a planner with a token for this identity.
     pub(super) fn with_token(node: &'n Node<'n>, whose: Value) -> Self {
         Self { node, token: token(node, whose) }
     }
@@ -29,7 +29,7 @@ impl<'n> Planner<'n> {
         call(self.node.address(), &self.token, name, arguments)
     }
 
-    /// What comes of a call that is done.
+    /// Makes a call that must succeed, and returns its result.
     pub(super) fn done(&self, name: &str, arguments: &Value) -> Value {
         let answer = self.call(name, arguments);
         let envelope = envelope(&answer);
@@ -37,7 +37,7 @@ impl<'n> Planner<'n> {
         envelope["data"].clone()
     }
 
-    /// The class of the error of one that isn't.
+    /// Makes a call that must fail, and returns the class of its error.
     pub(super) fn refused(&self, name: &str, arguments: &Value) -> String {
         let answer = self.call(name, arguments);
         envelope(&answer)["domain_code"].as_str().unwrap_or_else(|| panic!("{name}: {answer}")).to_owned()
@@ -99,7 +99,7 @@ fn one_that_plans_submits_a_job_follows_it_and_sees_it_among_its_tasks() {
     assert_eq!(planner.refused("job.get", &json!({ "job_id": new_id() })), "not_found");
     let unfit = json!({ "task_id": task, "job_id": new_id(), "sandbox": { "commands": [] } });
     assert_eq!(planner.refused("job.submit", &unfit), "invalid_argument");
-    // Who is bound to a task has no other's.
+    // A token that is bound to a task can't read another task's job.
     let bound = token(&node, json!({ "kind": "project_manager", "task_id": new_id() }));
     let other = call(node.address(), &bound, "job.get", &json!({ "job_id": id }));
     assert_eq!(envelope(&other)["domain_code"], "not_found", "{other}");
@@ -116,7 +116,7 @@ fn all_lists_of_tools_have_one_shape_and_are_asked_for_in_parts() {
         planner.done("job.submit", &json!({ "task_id": task, "job_id": id, "sandbox": job["sandbox"] }));
         node.wait_for(id.as_str().unwrap(), "completed");
     }
-    // All lists, by their names; each with what it must be told.
+    // All list tools by name, each with its required arguments.
     let names = remote_tools::names(&remote_tools::list(&node, &planner.token));
     let mut lists: Vec<_> =
         names.iter().filter(|name| name.ends_with(".list") || name.starts_with("list_")).collect();
@@ -138,7 +138,7 @@ fn all_lists_of_tools_have_one_shape_and_are_asked_for_in_parts() {
         assert_eq!((&told["offset"], &told["limit"]), (&json!(1), &json!(2)), "{name}: {answer}");
         assert!(told["total"].is_u64(), "{name}: {answer}");
     }
-    // The middle of what there is, the last job first, and how many there are of which.
+    // The middle of the list, with the last job first, and the total number.
     let part = |arguments: Value| envelope(&planner.call("job.list", &arguments)).clone();
     let middle = part(json!({ "offset": 1, "limit": 1 }));
     assert_eq!(middle["data"][0]["job_id"], jobs[1]["job_id"], "{middle}");
@@ -185,7 +185,7 @@ fn agent_bound_to_a_task_is_not_told_of_another_tasks_sessions() {
         assert_eq!(envelope(&answer)["domain_code"], "not_found", "{name}: {answer}");
         assert!(!answer.to_string().contains(&other_task), "{name}: {answer}");
     }
-    // Control: for the agent of the session's task each of them is done.
+    // Control: the agent of the session's task may make each of them.
     let own = of_task(&other_task);
     for (name, arguments) in calls(&other_task) {
         own.done(name, &arguments);
@@ -245,7 +245,7 @@ fn what_somebody_prefers_and_knows_reaches_the_agent_of_their_job_and_nobody_els
         assert!(told.contains(part), "{part}: {told}");
     }
     assert!(!told.contains("language-of-ada"), "the project prevails: {told}");
-    // The same again is the same job, whatever has changed.
+    // A repeated submission returns the same job, whatever has changed since.
     let update = json!({
         "scope_type": "project", "scope_id": "mean", "key": "language.preferred", "value": "another", "value_type": "string"
     });
@@ -294,7 +294,7 @@ fn one_that_plans_adds_images_where_it_may_and_nowhere_else() {
     let mut job = with_image();
     job["wait"] = json!(false);
     assert_eq!(node.post("/v1/worker/jobs:run", &job).status, 202, "it is one of those that are run now");
-    // What is switched off is nobody's.
+    // A disabled tool is available to no agent.
     let off = planner.call("task.list", &json!({}));
     assert_eq!(off["error"]["data"]["reason"], "disabled", "{off}");
 }
@@ -320,7 +320,7 @@ fn one_that_plans_reaches_the_web_by_the_nodes_policy_and_each_call_is_recorded_
     let (begun, passages) = (recorded(&audit, "egress_caller_begun"), recorded(&audit, "egress"));
     assert_eq!((begun.len(), passages.len()), (1, 4), "{begun:?} {passages:?}");
     assert!(begun.iter().all(|call| call["kind"] == "project_manager" && call["project_id"] == "mean"));
-    // What bounds a run bounds all that they ask for.
+    // The limits of a run apply to all its requests together.
     assert!(passages.iter().all(|passage| passage["run_id"] == passages[0]["run_id"]), "{passages:?}");
     assert_eq!(planner.refused("web.search", &json!({ "task_id": task, "query": "q" })), "not_supported");
 }

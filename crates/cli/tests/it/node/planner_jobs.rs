@@ -1,4 +1,4 @@
-//! Jobs that planners submit: their users and projects, and what their agents are told because of those.
+//! Jobs that planners submit: their users and projects, and the context that their agents get from those.
 
 use super::planned::Planner;
 use crate::models::{configure, recorded};
@@ -7,7 +7,7 @@ use belljar_testkit::node::{Node, new_id, script, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// The answers of a model with which an agent meets the one criterion of [`job`].
+/// Returns a model's responses that make an agent meet the single criterion of [`job`].
 fn way() -> [Answer; 3] {
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
     [
@@ -17,7 +17,7 @@ fn way() -> [Answer; 3] {
     ]
 }
 
-/// What `job.submit` takes for a job with an agent.
+/// Returns the arguments of `job.submit` for a job with an agent.
 fn job(context: &Value) -> Value {
     let mut job = steps(&json!([]));
     let spec = &mut job["sandbox"]["job_spec"];
@@ -28,7 +28,7 @@ fn job(context: &Value) -> Value {
     json!({ "task_id": job["task_id"], "job_id": job["job_id"], "sandbox": job["sandbox"] })
 }
 
-/// What the model was told last.
+/// Returns the messages of the model's last request.
 fn told(server: &ModelServer) -> String {
     let asked = server.requests().into_iter().rfind(|request| request.operation().generates()).unwrap();
     asked.json()["messages"].to_string()
@@ -73,7 +73,7 @@ fn job_of_a_planner_has_the_preferences_and_skills_of_its_project_and_user() {
     other["project_id"] = json!("Mean");
     let refused = planner.call("job.submit", &other);
     assert_eq!(refused["error"]["data"]["reason"], "out_of_bounds", "{refused}");
-    // Control: without a user and a project nothing of theirs is told.
+    // Control: without a user and a project no context of theirs is included.
     let unbound = Planner::with_token(&node, json!({ "kind": "project_manager" }));
     let unbound_job = job(&json!({ "skill_ids": ["means"] }));
     unbound.done("job.submit", &unbound_job);
@@ -104,7 +104,7 @@ fn planner_that_is_bound_to_no_project_keeps_preferences_and_skills_for_each() {
         planner.done("skills.get", &json!({ "task_id": task_id, "skill_id": id }))["content"],
         "second"
     );
-    // One that is bound to another project neither sees nor writes it, however it spells the project's id.
+    // A planner that is bound to another project can't read or write it, in any spelling of the project's id.
     let bound = Planner::with_token(&node, json!({ "kind": "project_manager", "project_id": "P2" }));
     assert_eq!(bound.refused("skills.get", &json!({ "skill_id": id })), "not_found");
     assert_eq!(bound.done("skills.list", &json!({ "scope": "project:p2" })), json!([]));
@@ -114,7 +114,7 @@ fn planner_that_is_bound_to_no_project_keeps_preferences_and_skills_for_each() {
         "scope_type": "project", "scope_id": "p2", "key": "language.preferred", "value": "de", "value_type": "string"
     });
     assert_eq!(bound.refused("db.preference.create", &wish), "permission_denied");
-    // What many read no planner writes.
+    // No planner may write data of groups or of the system.
     for scope in ["system", "group:ops"] {
         let skill = json!({ "name": "x", "content": "x", "scope": scope });
         assert_eq!(planner.refused("skills.create", &skill), "permission_denied", "{scope}");
@@ -190,6 +190,6 @@ fn prompt_has_the_title_of_the_persona_and_answers_name_skill_and_persona() {
     for part in ["Statistician\\n\\nYou are careful with means.", "Project ID: mean\\n\\nMeans of lists."] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // The job says nothing of its task but what is to be met.
+    // The job describes its task only by the acceptance criteria.
     assert!(text.contains("Requirements: 1, acceptance criteria: 1; all are listed below"), "{text}");
 }

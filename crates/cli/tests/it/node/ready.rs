@@ -1,4 +1,4 @@
-//! Whether a node is ready: it is if it can make the sandboxes of jobs.
+//! Readiness of a node: it is ready if it can make the sandboxes of jobs.
 
 use belljar_testkit::http::{Answered, Asked};
 use belljar_testkit::node::{Node, script};
@@ -26,11 +26,11 @@ fn node_whose_state_sandboxes_can_not_reach_is_not_ready_and_its_log_says_why() 
         (503, &b"the node can't make sandboxes; its log says why"[..])
     );
     assert_eq!(Asked::new("GET", "/healthz").send(node.address()).unwrap().status, 200);
-    // It is what becomes of a job, too.
+    // A job fails with that reason, too.
     assert_eq!(node.run(&script("true")).json()["status"], "node_failure");
     let log = node.log();
     assert!(log.contains("Permission denied") && log.contains("closed"), "{log}");
-    // The control: the same node is ready once its sandboxes get through.
+    // The control: the node is ready once its sandboxes can access the directory.
     mode(0o711);
     wait::until(|| readiness(&node).status == 200);
     assert_eq!(node.run(&script("true")).json()["status"], "completed");

@@ -1,4 +1,4 @@
-//! What a node does not take on.
+//! Jobs and requests that a node refuses.
 
 use crate::models::recorded;
 use belljar_testkit::http::Asked;
@@ -25,7 +25,7 @@ fn more_jobs_than_may_wait_are_refused_with_a_time_to_come_again() {
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert_eq!(refused.json()["type"], "urn:cynodeai:error:rate_limit");
     assert_eq!(node.get(&format!("/v1/worker/jobs/{}", job["job_id"].as_str().unwrap())).status, 404);
-    // When there is room it is taken.
+    // Once there is capacity the job is accepted.
     node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
     wait::until(|| node.run(&job).status == 202);
 }
@@ -61,7 +61,7 @@ fn what_is_denied_is_in_the_audit_and_a_flood_of_it_is_counted() {
     assert_eq!(record["reason"], "urn:cynodeai:error:authorization");
     assert_eq!((&record["method"], &record["path"]), (&json!("POST"), &json!("/v1/worker/jobs:run")));
     assert!(record["detail"].as_str().unwrap().contains("$.sandbox.image"), "{record}");
-    // What is malformed, or not there, is denied to nobody.
+    // A malformed request or an unknown path counts as no denial.
     assert_eq!(node.get("/v1/worker/nothing").status, 404);
 
     const MANY: u64 = 400;
@@ -76,7 +76,7 @@ fn what_is_denied_is_in_the_audit_and_a_flood_of_it_is_counted() {
     stream.write_all(asked.as_bytes()).unwrap();
     let answers = answers.join().unwrap().unwrap();
     assert_eq!(answers.matches("HTTP/1.1 401").count() as u64, MANY);
-    // The next one, which is none of the equal ones, tells of those that were too many.
+    // The next denial, which isn't equal to the others, reports the number of the dropped ones.
     std::thread::sleep(Duration::from_millis(1_100));
     Asked::new("GET", "/v1/worker/sessions").send(node.address()).unwrap();
     let told = |records: &[Value]| -> u64 {
@@ -119,7 +119,7 @@ fn a_node_that_can_not_start_says_why() {
     let url = "postgres://u:secret@127.0.0.1:1/d";
     let (code, said) = run(&[&arguments[..], &["--database", url]].concat());
     assert!(code == 125 && said.contains("PGPASSFILE") && !said.contains("secret"), "{said}");
-    // A variable is seen by this user alone.
+    // A variable is visible to this user only.
     let unseen = world.command(&arguments).env("BELLJAR_DATABASE", url).output().unwrap();
     let said = String::from_utf8(unseen.stderr).unwrap();
     assert!(said.contains("can't open the database") && !said.contains("secret"), "{said}");
@@ -136,7 +136,7 @@ fn node_refuses_tokens_that_others_can_read_and_addresses_that_others_reach() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
     let ran = world.run(&["node", "--token-file", "token", "--listen", "127.0.0.1:0"]);
     assert!(ran.code == 125 && ran.stderr.contains("can read the token in token; chmod 600 it"), "{ran:?}");
-    // The control: neither is in the way where the file is this user's alone and the address was meant.
+    // The control: neither is refused if only this user can read the file and remote access is allowed explicitly.
     world.write("token", TOKEN);
     let all = [
         "node",

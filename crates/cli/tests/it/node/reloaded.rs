@@ -1,4 +1,4 @@
-//! A node that is told to read its files again (SIGHUP).
+//! A node that reloads its files (SIGHUP).
 
 use super::bridged::HINTED;
 use super::modeled::calls;
@@ -21,7 +21,7 @@ fn hang_up(node: &Node<'_>) {
     kill_process(Pid::from_raw(node.pid().cast_signed()).unwrap(), Signal::HUP).unwrap();
 }
 
-/// Sends the signal, and waits until the log has that text once more.
+/// Sends the signal, and waits until the log contains that text once more.
 fn reload(node: &Node<'_>, told: &str) {
     let before = node.log().matches(told).count();
     hang_up(node);

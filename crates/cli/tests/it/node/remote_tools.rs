@@ -1,4 +1,4 @@
-//! Agents elsewhere call the node's tools, each by a token of its own: what lets them in, and what doesn't or doesn't any more.
+//! Remote agents call the node's tools, each with a token of its own: valid, invalid and revoked tokens.
 
 use super::on_each_database;
 use crate::models::recorded;
@@ -16,13 +16,13 @@ use std::path::Path;
 const ISSUE: &str = "/v1/worker/mcp/tokens";
 const REVOKE: &str = "/v1/worker/mcp/tokens:revoke";
 
-/// A job that is under way until somebody ends it.
+/// A job that runs until it is ended.
 struct Waiting {
     task_id: String,
     job_id: String,
 }
 
-/// A call, without whose it is.
+/// Returns a request without a token.
 fn asked(method: &str, mut params: Value) -> Asked {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -39,7 +39,7 @@ fn asked(method: &str, mut params: Value) -> Asked {
     name.iter().fold(asked, |asked, name| asked.header("Mcp-Name", name))
 }
 
-/// The same in a revision that has a handshake.
+/// Returns a request in a protocol revision with a handshake.
 fn asked_formerly(method: &str, params: &Value) -> Asked {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     Asked::new("POST", "/mcp")
@@ -130,7 +130,7 @@ fn an_agent_elsewhere_has_the_tools_of_its_kind_for_its_own_job_and_in_both_fami
             assert!(has("memory.add") && !has("sandbox.exec") && !has("job.submit"), "{tools:?}");
             let added = call(to, &of_one, "memory.add", &note(&one, "k"));
             assert_eq!(envelope(&added)["status"], "ok", "{added}");
-            // The other's token is the other's: nothing of the first is in reach of it, by any of its ids.
+            // The other agent's token gives no access to data of the first, by any of its ids.
             for arguments in [
                 note(&one, "x"),
                 json!({ "task_id": other.task_id, "job_id": one.job_id, "key": "x", "content": "c" }),
@@ -149,7 +149,7 @@ fn an_agent_elsewhere_has_the_tools_of_its_kind_for_its_own_job_and_in_both_fami
                 "clientInfo": { "name": "test", "version": "1" } });
             let hello = sent(to, &of_one, asked_formerly("initialize", &hello));
             assert_eq!(hello.json()["result"]["protocolVersion"], "2025-11-25");
-            // There is no session that another one could take over; an id that somebody makes up for one changes nothing.
+            // There is no session that another client could take over; an invented session id has no effect.
             assert_eq!(hello.header("mcp-session-id"), None);
             let ids = json!({ "task_id": one.task_id, "job_id": one.job_id });
             let params = json!({ "name": "memory.list", "arguments": ids });
@@ -199,7 +199,7 @@ fn a_request_shows_one_token_in_one_header_and_no_other_is_good() {
         &["bjt_"],
         &[good.as_str()],
         &[long.as_str()],
-        // The node's own is for another door.
+        // The node's own token isn't valid for this endpoint.
         &[&format!("Bearer {TOKEN}")],
     ] {
         let answered = with(values);
@@ -214,7 +214,7 @@ fn a_request_shows_one_token_in_one_header_and_no_other_is_good() {
         assert_eq!(listing.clone().send(to).unwrap().status, 401);
         assert_eq!(listing.header("Authorization", &bearer).send(to).unwrap().status, 401);
     }
-    // And it opens no other door.
+    // And the agent's token isn't valid for other endpoints.
     for path in ["/v1/worker/jobs", "/v1/worker/openapi.json", "/metrics"] {
         let asked = Asked::new("GET", path);
         assert_eq!(asked.clone().header("Authorization", &bearer).send(to).unwrap().status, 401, "{path}");
@@ -224,7 +224,7 @@ fn a_request_shows_one_token_in_one_header_and_no_other_is_good() {
         Asked::new("POST", ISSUE).json(json!({ "version": 1, "kind": "project_manager" }).to_string());
     assert_eq!(sent(to, &good, forged.clone()).status, 401);
     assert_eq!(node.send(&forged).status, 201);
-    // A page of somebody else's has no use of it, nor a name that leads here.
+    // A web page of another origin can't use it, nor can a DNS name that resolves to this address (DNS rebinding).
     let origin =
         |origin: &str| sent(to, &good, asked("tools/list", json!({})).header("Origin", origin)).status;
     assert_eq!((origin("http://evil.example"), origin("http://localhost:3000")), (403, 403));
@@ -237,11 +237,11 @@ fn a_request_shows_one_token_in_one_header_and_no_other_is_good() {
     for code in ["token_not_shown", "token_unknown", "token_malformed"] {
         wait::until(|| is_recorded(code));
     }
-    // There were so many that the last ones may have been counted only.
+    // After so many denials the last ones may only have been counted.
     wait::until(|| origin("http://evil.example") == 403 && is_recorded("other_host_or_origin"));
 }
 
-/// What a request with that name for the host is answered with.
+/// Returns the status of the response to a request with this `Host`.
 fn by_host(to: SocketAddr, token: &str, host: &str) -> u16 {
     let Asked { headers, body, .. } = asked("tools/list", json!({}));
     let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n");
@@ -287,7 +287,7 @@ fn a_token_is_dead_when_it_is_taken_back_or_its_time_is_over() {
             assert_eq!((list(&node, &one).status, list(&node, &other).status), (200, 200));
             assert_eq!(revoke(&node, &one), json!({ "version": 1, "revoked": true }));
             assert_eq!((list(&node, &one).status, list(&node, &other).status), (401, 200));
-            // Once more changes nothing, nor does one that never was.
+            // A repeated revocation has no effect, nor has one of an unknown token.
             assert_eq!(revoke(&node, &one)["revoked"], false);
             assert_eq!(revoke(&node, "bjt_never")["revoked"], false);
             let mut short = of(&job);
@@ -315,23 +315,23 @@ fn the_first_request_after_a_jobs_end_is_refused_also_by_a_node_that_was_killed_
             for token in [&of_one, &of_other, &of_left, &manager] {
                 assert_eq!(list(&node, token).status, 200);
             }
-            // As soon as the end of the job can be seen, and not a moment later.
+            // The tokens are invalid exactly when the end of the job is visible.
             end(&node, &one);
             assert_eq!((list(&node, &of_one).status, list(&node, &of_other).status), (401, 200));
             end(&node, &other);
             node.killed_and_started();
-            // What was under way has nobody any more who would carry it out.
+            // No node carries out an interrupted job, so its token is invalid.
             for token in [&of_one, &of_other, &of_left] {
                 assert_eq!(list(&node, token).status, 401);
             }
-            // One that has no job goes on.
+            // A token without a job stays valid.
             assert_eq!(list(&node, &manager).status, 200);
             assert_eq!(issue(&node, of(&one)).status, 409);
         },
     );
 }
 
-/// A call that takes minutes, in a sandbox that was made for it.
+/// Makes a call that takes minutes, in a sandbox that was made for it.
 fn long_call(to: SocketAddr, token: &str, of: &Waiting, mark: &str) -> std::thread::JoinHandle<Value> {
     let ids = json!({ "task_id": of.task_id, "job_id": of.job_id });
     let made = call(to, token, "sandbox.create", &ids);
@@ -368,7 +368,7 @@ fn what_is_under_way_by_a_token_ends_with_it_and_nothing_else_does() {
     let before = std::time::Instant::now();
     assert_eq!(reason(&by_job.join().unwrap()), "over");
     eprintln!("a call under way has ended {:?} after its job", before.elapsed());
-    // The control: nothing has happened to it all the while.
+    // The control: the call with the kept token is still under way.
     assert!(!by_kept.is_finished());
     assert_eq!(list(&node, &kept).status, 200);
     revoke(&node, &kept);
@@ -396,7 +396,7 @@ fn an_agent_that_is_bound_to_a_task_is_told_of_no_other() {
     for name in ["job.list", "sandbox.list", "task.list"] {
         let [by_one, by_anybody] = [&of_one, &anybody].map(|token| told(token, name));
         assert!(by_one.contains(&one.task_id) && !by_one.contains(&other.task_id), "{name}: {by_one}");
-        // The control: there is another.
+        // The control: the other job exists.
         assert!(by_anybody.contains(&one.task_id) && by_anybody.contains(&other.task_id), "{name}");
     }
     let get = |token: &str| call(to, token, "job.get", &json!({ "job_id": other.job_id }));
@@ -475,7 +475,7 @@ fn what_is_under_way_ends_when_the_database_does_not_say_that_its_token_is_good(
     eprintln!("a call under way has ended {:?} after its database fell silent", before.elapsed());
     assert_eq!(list(&node, &manager).status, 503);
     server.hold(false);
-    // The control: it was good all the while.
+    // The control: the token was valid all the time.
     wait::until(|| list(&node, &manager).status == 200);
 }
 
@@ -540,7 +540,7 @@ fn a_token_is_issued_for_what_there_is_and_is_kept_nowhere() {
             assert_eq!(ids("mcp_token_revoked"), [issued["token_id"].clone()]);
             assert_eq!(ids("mcp_token_issued")[0], issued["token_id"]);
             assert_eq!(ids("mcp_token_issued").len(), 2);
-            // While the node runs, so with the database's log as it is now; and in what it has told.
+            // While the node runs, so with the database's log in its current state; and in the node's output.
             let digits = good.strip_prefix("bjt_").unwrap();
             let id = issued["token_id"].as_str().unwrap();
             let (mut with_token, mut with_id) = (Vec::new(), 0);
@@ -552,7 +552,7 @@ fn a_token_is_issued_for_what_there_is_and_is_kept_nowhere() {
                 with_id += usize::from(has(id));
             });
             assert_eq!(with_token, Vec::<std::path::PathBuf>::new());
-            // The control: whoever looks like that finds what is there.
+            // The control: this search finds existing content.
             assert!(with_id > 0);
         },
     );

@@ -1,4 +1,4 @@
-//! A whole repair on a node: a bug in a small project, found and mended by an agent, which keeps what it has made for the task.
+//! A complete repair on a node: an agent finds and fixes a bug in a small project, and keeps the result for the task.
 
 use super::told::configuration;
 use crate::models::{configure, recorded};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const PROGRAM: &str = "def mean(values):\n    return sum(values) / (len(values) - 1)\n";
 const MENDED: &str = "def mean(values):\n    return sum(values) / len(values)\n";
-/// The same, in Base64.
+/// The fixed file in Base64.
 const MENDED_BASE64: &str = "ZGVmIG1lYW4odmFsdWVzKToKICAgIHJldHVybiBzdW0odmFsdWVzKSAvIGxlbih2YWx1ZXMpCg==";
 const TESTS: &str = "import unittest\nfrom mean import mean\n\nclass Mean(unittest.TestCase):\n    def test_mean(self):\n        self.assertEqual(mean([1, 2, 3]), 2)\n";
 
@@ -19,7 +19,7 @@ fn run_tests() -> Value {
     json!({ "argv": ["python3", "-m", "unittest", "-q"] })
 }
 
-/// The project arrives by steps; the rest is the agent's.
+/// Returns a job whose steps write the project; the rest is up to the agent.
 fn job() -> Value {
     let write = |path: &str, content: &str| json!({ "type": "write_file", "args": { "path": path, "content": content } });
     let mut job = steps(&json!([write("mean.py", PROGRAM), write("test_mean.py", TESTS)]));
@@ -33,7 +33,8 @@ fn job() -> Value {
     job
 }
 
-/// As a model goes about it: its first command fails, and so do the tests before the repair. One tool that it tries is no agent's.
+/// A typical course: the first command fails, and so do the tests before the repair. One tool that it tries doesn't exist for
+/// agents.
 fn way() -> Script {
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
     let done = |id: u32| call("todo_update", json!({ "id": id, "status": "done", "reason": "it was done" }));
@@ -78,14 +79,14 @@ fn an_agent_mends_a_project_shows_that_it_is_and_keeps_what_it_has_made() {
     let [put] = &calls[..] else { panic!("one call reached the gateway: {calls:?}") };
     assert_eq!((&put["tool_name"], &put["status"]), (&json!("artifact.put"), &json!("success")));
     assert_eq!(put["job_id"], job["job_id"]);
-    // What it has put into its task is what the job has left.
+    // The file that it has put into its task is the job's artifact.
     let [left] = &told["artifacts"].as_array().unwrap()[..] else { panic!("one artifact: {told:#}") };
     assert_eq!((&left["path"], &left["size_bytes"]), (&json!("mean.py"), &json!(MENDED.len())));
     assert_eq!(result["artifacts"], told["artifacts"]);
     let id = job["job_id"].as_str().unwrap();
     let content = format!("/v1/worker/jobs/{id}/artifacts/{}", left["sha256"].as_str().unwrap());
     assert_eq!(node.get(&content).body, MENDED.as_bytes());
-    // Callbacks and the command line have it, too; before the end there is none.
+    // Callbacks and the command line report it, too; before the end there is none.
     wait::until(|| node.job(id)["acknowledged_at"].is_string());
     let received = orchestrator.received();
     let (last, before) = received.split_last().unwrap();

@@ -1,10 +1,10 @@
-//! What a job says of itself by its status hatch, and the time that it gets for it.
+//! Status reports of a job through its status hatch, and the extra time that they give it.
 
 use belljar_testkit::node::{Node, command, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// A shell's way to report: a document, and where to if not where it belongs.
+/// A shell function that sends a report: a document, and optionally another path.
 const REPORT: &str = r#"report() {
     exec 3<>/dev/tcp/127.0.0.1/7070
     printf 'POST %s HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s' \
@@ -22,7 +22,7 @@ fn shell(script: &str) -> Vec<String> {
     ["bash", "-c", &format!("{REPORT}{script}")].map(str::to_owned).to_vec()
 }
 
-/// A job for the runner of one step, that may last two seconds.
+/// Returns a job for the runner of one step, with a time limit of two seconds.
 fn short_job(script: &str) -> Value {
     let mut job = steps(&json!([{ "type": "run_command", "args": { "argv": shell(script) } }]));
     job["sandbox"]["job_spec"]["constraints"]["max_runtime_seconds"] = json!(2);
@@ -158,6 +158,6 @@ fn many_connections_that_say_nothing_keep_the_runner_from_nothing() {
     job["sandbox"]["job_spec"]["constraints"]["max_runtime_seconds"] = json!(30);
     let told = node.run(&job).json();
     assert_eq!(told["status"], "completed", "{told}");
-    // Their ends are the end of the step's processes.
+    // The end of the job is the end of the step's processes.
     assert_eq!(node.story(job["job_id"].as_str().unwrap()), ["accepted 0", "in_progress 1", "completed 1"]);
 }

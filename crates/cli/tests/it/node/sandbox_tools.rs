@@ -1,4 +1,4 @@
-//! `sandbox.*`: how sandboxes that stay are used by tools, and what refusals say and leave in the audit.
+//! `sandbox.*`: kept sandboxes are used by tools; the messages and audit records of refusals.
 
 use super::planned::Planner;
 use super::remote_tools::{envelope, list, token};
@@ -41,7 +41,7 @@ fn what_commands_of_a_sandbox_print_is_found_under_the_id_that_made_it() {
     assert_eq!(last, events.len() as u64);
     let rest = planner.done("sandbox.stream_logs", &with(&of, &json!({ "after": last - 1 })));
     assert_eq!(rest["events"].as_array().unwrap().len(), 1, "{rest}");
-    // Under another task there is no such sandbox.
+    // Under another task this sandbox doesn't exist.
     let other = with(&of, &json!({ "task_id": new_id() }));
     assert_eq!(planner.refused("sandbox.stream_logs", &other), "not_found");
 }
@@ -83,7 +83,7 @@ fn refused_argument_is_told_in_words_and_never_by_a_regular_expression() {
         envelope(&answer)["message"].as_str().unwrap().starts_with("/job_id: expected a UUID such as "),
         "{answer}"
     );
-    // Every pattern of every tool has words of its own.
+    // Every pattern of every tool has a description of its own.
     for kind in ["project_manager", "operator"] {
         let tools = list(&node, &token(&node, json!({ "kind": kind }))).json();
         for tool in tools["result"]["tools"].as_array().unwrap() {
@@ -94,7 +94,7 @@ fn refused_argument_is_told_in_words_and_never_by_a_regular_expression() {
     }
 }
 
-/// The schemas with a pattern that neither a mark of its own nor a format explains.
+/// Collects the schemas with a pattern that has neither an annotation nor a format.
 fn patterns(schema: &Value, silent: &mut Vec<Value>) {
     match schema {
         Value::Object(members) => {
@@ -118,7 +118,7 @@ fn call_that_its_tool_or_a_guard_refuses_is_recorded_as_denied() {
     assert_eq!(planner.refused("sandbox.allowed_images.add", &add), "permission_denied");
     let of = json!({ "task_id": new_id(), "job_id": new_id() });
     assert_eq!(planner.refused("sandbox.destroy", &of), "guardrail_violated");
-    // Control: what was let through and failed otherwise was let through.
+    // Control: a permitted call that failed for another reason counts as permitted.
     assert_eq!(planner.refused("job.get", &json!({ "job_id": new_id() })), "not_found");
     let calls = recorded(&world.path().join("state/node/audit"), "tool_called");
     let decided: Vec<_> = calls
@@ -156,7 +156,7 @@ tell(call("artifact.put", task_id=TASK, path="a", content_bytes_base64=""))
     let job = super::tools::job_of(None, script);
     let told = super::tools::told(&node, &job);
     let inside: Vec<_> = told[0].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-    // What agents in sandboxes never get no scope gives them.
+    // No scope gives agents in sandboxes the tools that they must never have.
     assert!(inside.contains(&"html_parser") && !inside.contains(&"artifact.put"), "{inside:?}");
     assert!(!inside.contains(&"skills.create"), "{inside:?}");
     assert_eq!(told[1]["error"]["data"]["reason"], "other_scope", "{}", told[1]);

@@ -1,4 +1,4 @@
-//! Searches, and calls of services, for the agent of a node's job.
+//! Web searches and API calls by the agent of a node's job.
 
 use super::fetched::{calling, printed};
 use super::tools::job_of;
@@ -14,7 +14,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// A service that writes down what it is asked, and answers by its path.
+/// A service that records its requests, and responds by path.
 struct Service {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -30,7 +30,7 @@ impl Service {
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::<Mutex<Vec<String>>>::default();
         let theirs = Arc::clone(&asked);
-        // It goes with the test's process.
+        // The thread ends with the test's process.
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let mut said = vec![0; 64 << 10];
@@ -80,7 +80,7 @@ fn configure(world: &World, connections: &[String], more: &str) -> String {
     world.write("config.yaml", text).display().to_string()
 }
 
-/// What comes of a call of a tool by the agent of a job that may reach out.
+/// Returns the result of a tool call by the agent of a job with network access.
 fn called(node: &Node<'_>, tool: &str, arguments: &Value) -> (Value, Value) {
     let told = node.run(&job(&[&calling(tool, arguments)], true)).json();
     assert_eq!(told["status"], "completed", "{told}");
@@ -106,7 +106,7 @@ fn an_agent_searches_by_a_real_searxng_and_what_is_hidden_in_results_is_gone() {
     assert_eq!(first["title"], "First page");
     assert!(first["snippet"].as_str().unwrap().starts_with("about it"), "{first}");
     assert!(pages.asked()[0].starts_with("GET /pages?q=how"), "{:?}", pages.asked());
-    // It is a passage of the run, by the name of the connection and by no rule.
+    // It is one of the run's requests, with the connection's name and no rule.
     assert_eq!((&told["web"]["passages"], &told["web"]["denied"]), (&json!(1), &json!([])), "{told}");
     let passages = recorded(&world.path().join("state/node/audit"), "egress");
     assert_eq!((&passages[0]["connection"], &passages[0]["run_id"]), (&json!("searches"), &told["run_id"]));
@@ -122,7 +122,7 @@ fn an_agent_searches_by_an_interface_as_braves_and_without_any_is_told_so() {
     let expected = json!([{ "title": "One", "snippet": "say x", "url": "https://a.example/" }]);
     assert_eq!(answer["data"]["results"], expected, "{answer}");
     assert!(service.asked()[0].starts_with("GET /v1/web/search?q=x&count=10&safesearch=off HTTP/1.1\r\n"));
-    // What is for searches is nobody's to call.
+    // A connection for searches can't be called directly.
     let call = json!({ "provider": "searches", "operation": "search", "params": {} });
     assert_eq!(called(&node, "api.call", &call).0["domain_code"], "not_found");
     drop(node);
@@ -144,7 +144,7 @@ fn operation_that_changes_something_is_made_once_a_person_has_approved_it() {
         "name: forge, url: 'http://localhost:{}/v1', methods: [GET, POST], {operations}",
         service.port
     );
-    // One agent is asked about by its autonomy, the other only because the operation writes.
+    // One agent requires an approval by its autonomy, the other only because the operation writes.
     let agents = "tool_access: {agents: [{name: careful, level: elevated, autonomy: semi}, {name: free, level: elevated, autonomy: full}]}\n";
     let config = configure(&world, &[url], agents);
     let node = Node::start(&world, &["--config", &config]);

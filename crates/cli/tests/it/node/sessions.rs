@@ -1,4 +1,4 @@
-//! Sandboxes that stay over many commands.
+//! Sandboxes that stay for many commands.
 
 use super::processes_with;
 use belljar_testkit::http::{Answered, Asked};
@@ -16,7 +16,7 @@ fn request() -> Value {
     json!({ "version": 1, "task_id": new_id(), "session_id": new_id() })
 }
 
-/// Opens a session; its path.
+/// Opens a session, and returns its path.
 pub(super) fn open(node: &Node<'_>, request: &Value) -> String {
     let answered = node.post(SESSIONS, request);
     assert_eq!(answered.status, 201, "{}", answered.json());
@@ -27,7 +27,7 @@ fn exec(node: &Node<'_>, session: &str, script: &str) -> Answered {
     node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": ["sh", "-c", script] }))
 }
 
-/// Leaves something running in the background.
+/// Leaves a process running in the background.
 fn leave_running(node: &Node<'_>, session: &str, marker: &str) {
     let told = exec(node, session, &format!("setsid sh -c 'sleep 300; : {marker}' >/dev/null 2>&1 &")).json();
     assert_eq!(told["status"], "completed", "{told}");
@@ -50,7 +50,7 @@ fn what_a_command_leaves_the_next_one_finds_and_another_session_does_not() {
     assert_eq!((&told["stdout"], &told["status"]), (&json!(expected), &json!("completed")));
     let other = open(&node, &request());
     assert_eq!(exec(&node, &other, "ls").json()["stdout"], "");
-    // Nothing of the host's, and no network.
+    // No file of the host, and no network.
     let sealed =
         exec(&node, &session, "cat /etc/shadow; ip -o link 2>/dev/null | grep -v lo: ; kill -9 1; echo end");
     assert_eq!(sealed.json()["stdout"], "end\n");
@@ -77,7 +77,7 @@ fn a_session_that_is_ended_is_gone_with_everything_in_it() {
     assert!(!is_there());
     assert_eq!(exec(&node, &session, "true").status, 404);
     assert_eq!(node.get(&session).status, 404);
-    // It can be opened anew, and is another one.
+    // A new session with this id is a different one.
     assert_eq!(node.send(&Asked::new("POST", &format!("{session}/end"))).status, 404);
 }
 
@@ -118,7 +118,7 @@ fn a_session_is_over_when_nothing_is_done_in_it_and_when_its_time_is() {
     short["max_lifetime_seconds"] = json!(3);
     let short = open(&node, &short);
     let begun = Instant::now();
-    // What is done in it keeps it from being idle, and not from being too old.
+    // Commands keep it from being idle, but not from reaching its maximum age.
     while begun.elapsed() < Duration::from_millis(2_500) {
         assert_eq!(exec(&node, &idle, "true").status, 200);
         assert_eq!(exec(&node, &short, "true").status, 200);
@@ -195,7 +195,7 @@ fn a_session_that_asks_for_no_time_of_its_own_has_what_the_configuration_gives()
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
     let begun = Instant::now();
     let session = open(&node, &request());
-    // It is in use all the time, so that it isn't over for being idle.
+    // It is used all the time, so that it doesn't end because it is idle.
     wait::until(|| exec(&node, &session, "true").status == 404);
     assert!(begun.elapsed() >= Duration::from_secs(2), "it was over too early");
 }
@@ -215,7 +215,7 @@ fn an_opener_who_vanishes_leaves_no_place_taken_for_good() {
         );
         client.write_all(head.as_bytes()).unwrap();
         drop(client);
-        // Whatever has come of it, it is over when nothing is done in it.
+        // In any case it ends once it is idle.
         wait::until(|| node.post(SESSIONS, &request()).status == 201);
         wait::until(|| node.get(SESSIONS).json()["sessions"] == json!([]));
     }

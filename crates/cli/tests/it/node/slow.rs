@@ -1,4 +1,4 @@
-//! Clients that take their time, or are gone.
+//! Clients that are slow, or disconnect.
 
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN, command, script};
@@ -29,11 +29,11 @@ fn clients_that_say_little_read_nothing_or_vanish_hold_up_nobody_and_leave_nothi
     let body = "Content-Type: application/json\r\nContent-Length: 100000\r\n";
     let mut slow = Vec::new();
     for _ in 0..EACH {
-        // Half a head; a head and half a body; an answer without end that nobody reads.
+        // Half a head; a head and half a body; an endless response that the client doesn't read.
         slow.push(say("POST /v1/worker/jobs:run HTTP/1.1\r\nHost: no"));
         slow.push(say(&(head("POST", "/v1/worker/jobs:run", body) + "{\"version\": 1,")));
         slow.push(say(&head("GET", &format!("/v1/worker/jobs/{noisy}/events"), "")));
-        // Gone in the middle of each.
+        // Disconnects in the middle of each.
         drop(say("POST /v1/worker/jobs:run HTTP/1.1\r\nHost: no"));
         drop(say(&(head("POST", "/v1/worker/jobs:run", body) + "{\"version\": 1,")));
         let mut follower = say(&head("GET", &format!("/v1/worker/jobs/{noisy}/events"), ""));
@@ -42,7 +42,7 @@ fn clients_that_say_little_read_nothing_or_vanish_hold_up_nobody_and_leave_nothi
     for _ in 0..10 {
         assert_eq!(node.run(&command(&["true"])).json()["status"], "completed");
     }
-    // Those that are gone are noticed while the others still wait.
+    // The node notices the disconnected clients while the others still wait.
     wait::until(|| descriptors(&node) <= before + slow.len() + 10);
     drop(slow);
     wait::until(|| descriptors(&node) <= before + 10);

@@ -1,4 +1,4 @@
-//! Jobs that an orchestrator stops: one, or all.
+//! Jobs that an orchestrator stops: a single one, or all.
 
 use belljar_testkit::http::{Answered, Asked};
 use belljar_testkit::node::{Node, new_id, script, steps};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 const STOP_ALL: &str = "/v1/worker/admin/stop-all-orchestrator-directed";
 
-/// Ends by itself when it is asked to.
+/// Exits by itself on SIGTERM.
 pub(super) const POLITE: &str = "trap 'echo bye; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
 
-/// Doesn't.
+/// Ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM; echo begun; while :; do sleep 0.05; done";
 
 pub(super) fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> Answered {
@@ -21,7 +21,7 @@ pub(super) fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> Answered
     node.post("/v1/worker/jobs:stop", &request)
 }
 
-/// Submits a job, and waits until it has said that it has begun.
+/// Submits a job, waits until it has printed that it has begun, and returns its id.
 pub(super) fn begun(node: &Node<'_>, job: &Value) -> String {
     let id = node.submit(job.clone());
     let mut events = node.begin(&Asked::new("GET", &format!("/v1/worker/jobs/{id}/events")));
@@ -79,7 +79,7 @@ fn a_job_that_does_not_run_is_what_was_wanted() {
     node.run(&over);
     let told = stop(&node, &over, 0).json();
     assert_eq!((&told["was_running"], &told["status"]), (&json!(false), &json!("completed")));
-    // Another task's is not.
+    // A request for another task's job is refused.
     let mut others = over;
     others["task_id"] = json!(new_id());
     assert_eq!(stop(&node, &others, 0).status, 409);
@@ -111,7 +111,7 @@ fn everything_is_stopped_at_once_and_the_node_takes_new_jobs() {
         assert_eq!(node.job(id)["status"], "canceled");
     }
     assert_eq!(node.story(&waiting), ["accepted 0", "canceled 0"]);
-    // An empty body asks for the same, and there is nothing left.
+    // An empty body requests the same, and no job is left.
     let nothing = node.send(&Asked::new("POST", STOP_ALL));
     assert_eq!((nothing.status, &nothing.json()["stopped_jobs"]), (200, &json!(0)));
     assert_eq!(node.run(&script("true")).json()["status"], "completed");

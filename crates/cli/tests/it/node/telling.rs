@@ -1,4 +1,4 @@
-//! What a node tells of itself.
+//! Reports of a node about itself.
 
 use belljar_testkit::node::{Node, new_id, script, steps};
 use belljar_testkit::world::World;
@@ -60,7 +60,7 @@ fn sandboxes_are_told_of_by_their_task_and_job_while_they_run_and_afterwards() {
     assert_eq!(get(&node, &format!("containers?task_id={}", new_id()))["containers"], json!([]));
     assert_eq!(node.get(&format!("{TELEMETRY}/containers/{}", new_id())).status, 404);
 
-    // The last made first, a page after the other.
+    // The latest first, page by page.
     let first = get(&node, "containers?limit=2");
     let token = first["next_page_token"].as_str().unwrap();
     let second = get(&node, &format!("containers?limit=2&page_token={token}"));

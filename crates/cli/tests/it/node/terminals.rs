@@ -1,4 +1,4 @@
-//! Terminals in sessions, by requests and by a WebSocket.
+//! PTYs in sessions, by requests and by a WebSocket.
 
 use super::processes_with;
 use super::sessions::open;
@@ -16,7 +16,7 @@ fn session(node: &Node<'_>) -> String {
     open(node, &json!({ "version": 1, "task_id": new_id(), "session_id": new_id() }))
 }
 
-/// Opens a terminal; its id.
+/// Opens a PTY, and returns its id.
 fn terminal(node: &Node<'_>, session: &str, command: &[&str]) -> String {
     let request = json!({ "version": 1, "command": command, "cols": 100, "rows": 30 });
     let answered = node.post(&format!("{session}/pty:open"), &request);
@@ -34,7 +34,8 @@ fn receive(node: &Node<'_>, session: &str, pty: &str, after: u64) -> Value {
     node.get(&format!("{session}/pty:recv?pty_id={pty}&after={after}&wait_ms=5000")).json()
 }
 
-/// Reads on from there until it has that, or the end; what came, and where to read on.
+/// Reads on from an offset until the output contains a text, or the end. Returns the output, the next offset, and the last
+/// response.
 fn until(node: &Node<'_>, session: &str, pty: &str, mut after: u64, wanted: &str) -> (String, u64, Value) {
     let (mut text, given_up) = (String::new(), Instant::now() + Duration::from_secs(30));
     loop {
@@ -59,7 +60,7 @@ fn what_is_typed_is_done_and_what_is_printed_is_read_where_one_left_off() {
     send(&node, &session, &pty, "stty size; echo is-$((40 + 2))\n");
     let (text, next, _) = until(&node, &session, &pty, 0, "is-42");
     assert!(text.contains("30 100"), "{text}");
-    // What has not been read on from is given once more.
+    // Output that isn't yet acknowledged by a later offset is returned again.
     let (again, ..) = until(&node, &session, &pty, 0, "is-42");
     assert!(text.ends_with(&again) || again.contains("is-42"), "{again}");
     let resize = json!({ "version": 1, "pty_id": pty, "cols": 50, "rows": 20 });
@@ -67,7 +68,7 @@ fn what_is_typed_is_done_and_what_is_printed_is_read_where_one_left_off() {
     send(&node, &session, &pty, "stty size\n");
     let (text, next, _) = until(&node, &session, &pty, next, "20 50");
     assert!(text.contains("20 50"), "{text}");
-    // Bytes, whatever they are.
+    // Arbitrary bytes are passed through.
     send(&node, &session, &pty, "printf '\\377\\0\\376' | od -An -tx1; exit 7\n");
     let (text, _, told) = until(&node, &session, &pty, next, "nothing says this");
     assert!(text.contains("ff 00 fe"), "{text}");
@@ -84,7 +85,7 @@ fn nobody_who_prints_without_end_takes_memory_for_it() {
         &session,
         &["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo the-end"],
     );
-    // Nobody reads: it waits, and its end has not come.
+    // No client reads: the program blocks, and hasn't ended.
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(node.get(&session).json()["running"], 1);
     let (text, next, told) = until(&node, &session, &pty, 0, "nothing says this");
@@ -152,7 +153,7 @@ fn attach(node: &Node<'_>, session: &str, pty: &str, after: u64) -> WebSocket<Tc
     tungstenite::client(request, stream).unwrap().0
 }
 
-/// Reads until it has that; all that was printed until then.
+/// Reads until the output contains a text, and returns all of it.
 fn printed(socket: &mut WebSocket<TcpStream>, wanted: &str) -> String {
     let mut text = String::new();
     while !text.contains(wanted) {
@@ -174,7 +175,7 @@ fn a_terminal_goes_on_over_a_websocket_that_breaks_and_tells_its_end() {
     socket.send(Message::text(r#"{"cols":61,"rows":17}"#)).unwrap();
     socket.send(Message::binary("stty size; kept=this\n".as_bytes().to_vec())).unwrap();
     let text = printed(&mut socket, "17 61");
-    // Without a word.
+    // Disconnect without a close frame.
     drop(socket);
     let mut socket = attach(&node, &session, &pty, text.len() as u64);
     socket.send(Message::binary("echo still-$kept; exit 5\n".as_bytes().to_vec())).unwrap();

@@ -1,4 +1,4 @@
-//! An orchestrator that is told what becomes of jobs, without asking.
+//! An orchestrator that receives callbacks about its jobs.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,13 +15,13 @@ use std::time::Duration;
 
 const SECRET: &str = "a-secret-for-signatures";
 
-/// The section `node` of a configuration with callbacks to that URL.
+/// Returns the section `node` of a configuration with callbacks to that URL.
 pub(super) fn configuration(world: &World, url: &str) -> Value {
     world.write("callback-secret", SECRET);
     json!({ "callback": { "url": url, "secret_file": world.path().join("callback-secret") } })
 }
 
-/// A configuration with callbacks to that URL.
+/// Returns the options for a configuration with callbacks to that URL.
 fn configured(world: &World, url: &str) -> Vec<String> {
     let config = json!({ "node": configuration(world, url) });
     let path = world.write("config.yaml", config.to_string());
@@ -33,7 +33,7 @@ fn start<'w>(world: &'w World, arguments: &[String]) -> Node<'w> {
     Node::start(world, &arguments)
 }
 
-/// The statuses of a job, in the order in which they were first told.
+/// Returns the statuses of a job, in the order in which they were first received.
 fn story(received: &[Received], id: &str) -> Vec<String> {
     let mut told = Vec::new();
     for message in received.iter().filter(|message| message.body["job"]["job_id"] == id) {
@@ -104,7 +104,7 @@ fn whatever_an_orchestrator_answers_it_hears_of_each_state_in_order_and_always_t
     let ids: Vec<String> = (0..8).map(|_| node.submit(command(&["true"]))).collect();
     for id in &ids {
         let job = node.wait_for(id, "completed");
-        // While it is told of, somebody acknowledges it as well, and twice.
+        // While callbacks are sent, a client acknowledges the job as well, and twice.
         let path = format!("/v1/worker/jobs/{id}:ack");
         let known = json!({ "version": 1, "outcome_sha256": job["outcome_sha256"] });
         let acknowledged = [(); 2].map(|()| node.post(&path, &known).json()["acknowledged_at"].clone());
@@ -117,7 +117,7 @@ fn whatever_an_orchestrator_answers_it_hears_of_each_state_in_order_and_always_t
         assert_eq!(story(&received, id), ["accepted", "in_progress", "completed"]);
         let of_job: Vec<_> =
             received.iter().filter(|message| message.body["job"]["job_id"] == id.as_str()).collect();
-        // What comes again has the id that it had, and nothing that is older comes after it was taken.
+        // A repeated callback has the same id, and no older one follows an accepted one.
         let numbers: Vec<_> =
             of_job.iter().map(|message| message.body["event"]["id"].as_u64().unwrap()).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");
@@ -175,7 +175,7 @@ fn origin_that_never_answers_keeps_no_other_waiting() {
     wait::until(|| held.load(Ordering::SeqCst) >= MOST_AT_ONCE);
     let id = node.submit(command(&["true"]));
     wait::until(|| node.job(&id)["acknowledged_at"].is_string());
-    // No message to the origin that doesn't answer had been given up by then, so none had made room.
+    // No callback to the unresponsive origin was given up by then, so none had made room for another.
     assert_eq!(held.load(Ordering::SeqCst), MOST_AT_ONCE);
 }
 
@@ -198,7 +198,7 @@ fn a_job_may_say_where_messages_go_only_where_the_configuration_allows_it() {
     wait::until(|| node.job(&id)["acknowledged_at"].is_string());
     assert!(orchestrator.received().iter().all(|message| message.path == "/elsewhere"));
     assert!(other.received().is_empty());
-    // A node that has nobody to tell says so.
+    // A node without a callback URL refuses a job that asks for one.
     let lonely = World::new(crate::BELLJAR);
     let node = Node::start(&lonely, &[]);
     let mut job = command(&["true"]);

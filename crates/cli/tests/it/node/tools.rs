@@ -1,11 +1,12 @@
-//! Tools that a job's agent calls at its hatch: what they keep, and for whom.
+//! Tools that a job's agent calls at its hatch: the data that they keep, and its scope.
 
 use crate::models::recorded;
 use belljar_testkit::node::{Node, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// Speaks MCP without a handshake: `call(name, arguments)` gives the answer, `send(message)` whatever comes of a message.
+/// Speaks MCP without a handshake: `call(name, arguments)` returns the result, and `send(message)` the response to any
+/// message.
 pub(super) const CLIENT: &str = r#"
 import base64, json, os, sys, urllib.request, urllib.error
 JOB, TASK = os.environ["CYNODE_JOB_ID"], os.environ["CYNODE_TASK_ID"]
@@ -32,7 +33,7 @@ def call(name, **arguments):
 def tell(value): print(json.dumps(value))
 "#;
 
-/// A job of that task whose one program says those lines.
+/// Returns a job of that task whose single program is this script.
 pub(super) fn job_of(task: Option<&Value>, script: &str) -> Value {
     let script = format!("{CLIENT}{script}");
     let mut job = steps(&json!([
@@ -45,7 +46,7 @@ pub(super) fn job_of(task: Option<&Value>, script: &str) -> Value {
     job
 }
 
-/// What the program of a job has told.
+/// Returns the lines that a job's program has reported.
 pub(super) fn told(node: &Node<'_>, job: &Value) -> Vec<Value> {
     let answer = node.run(job).json();
     assert_eq!(answer["status"], "completed", "{answer}");
@@ -53,7 +54,7 @@ pub(super) fn told(node: &Node<'_>, job: &Value) -> Vec<Value> {
     output.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{output}"))).collect()
 }
 
-/// The records of calls of tools in the audit of that node.
+/// Returns the audit records of tool calls on that node.
 pub(super) fn tool_calls(world: &World) -> Vec<Value> {
     recorded(&world.path().join("state/node/audit"), "tool_called")
 }
@@ -152,7 +153,8 @@ for name in others + nowhere:
     assert!(names.contains(&"html_parser") && names.contains(&"render_chart"));
     assert!(names.iter().all(is_theirs), "{names:?}");
     let (others, nowhere) = told_lines[1..].split_at(7);
-    // A tool of others is refused by the protocol, and a name that no tool has by a result that lists the tools that there are.
+    // A tool for other agents is refused with a protocol error, and an unknown name with a result that lists the existing
+    // tools.
     for line in others {
         let reason = if line[0] == "web.fetch" { "no_reach" } else { "never" };
         let refused = (&line[1]["result"], &line[1]["error"]["code"], &line[1]["error"]["data"]["reason"]);
@@ -226,7 +228,7 @@ fn a_command_has_no_tools_and_a_job_has() {
     let answer = node.run(&belljar_testkit::node::command(&["python3", "-c", &script])).json();
     let text = answer["stdout"].as_str().unwrap();
     assert!(!text.contains("artifact.put"), "{text}");
-    // Nothing tells it of a gateway that it doesn't have.
+    // It has no variables for a gateway that doesn't exist.
     let env = node.run(&belljar_testkit::node::command(&["env"])).json();
     let env = env["stdout"].as_str().unwrap();
     assert!(env.contains("BELLJAR_STATUS_SOCKET=") && !env.contains("MCP_GATEWAY_URL"), "{env}");

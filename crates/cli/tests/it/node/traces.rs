@@ -1,4 +1,4 @@
-//! What a node tells a collector of traces.
+//! The spans that a node sends to a trace collector.
 
 use super::modeled::calls;
 use crate::models::configure;
@@ -17,7 +17,7 @@ fn of_job(collector: &Collector, id: &str) -> Vec<Span> {
     collector.spans().into_iter().filter(|span| span.trace == trace).collect()
 }
 
-/// The spans below another, in the order in which they began.
+/// Returns the children of a span, in the order of their start.
 fn below<'s>(spans: &'s [Span], parent: &Span) -> Vec<&'s Span> {
     let mut below: Vec<_> = spans.iter().filter(|span| span.parent == parent.id).collect();
     below.sort_by_key(|span| span.times);
@@ -35,7 +35,7 @@ fn names<'s>(spans: &[&'s Span]) -> Vec<&'s str> {
     spans.iter().map(|span| span.name.as_str()).collect()
 }
 
-/// A configuration with models and a collector.
+/// Writes a configuration with models and a collector, and returns its path.
 fn with_collector(world: &World, server: &ModelServer, url: &str) -> String {
     let path = configure(world, server);
     let mut config: Value = serde_json::from_str(&world.read("config.yaml")).unwrap();
@@ -88,7 +88,7 @@ fn a_job_is_a_trace_from_its_acceptance_to_its_record_with_its_steps_and_its_cal
         }
     }
     assert!(!collector.has_heard(CANARY), "a trace has what is nobody's business");
-    // The control: it has what it shall have.
+    // The control: it has the expected data.
     assert!(collector.has_heard("belljar.job_id"));
 }
 
@@ -131,7 +131,7 @@ fn a_job_that_fails_says_by_what_and_one_that_was_killed_with_its_node_is_still_
     let mut node = Node::start_with(&world, &[], &variables);
     let failed = script("exit 3");
     node.run(&failed);
-    // What waits to be sent goes with a node that is killed.
+    // Unsent spans are lost when a node is killed.
     let failed = failed["job_id"].as_str().unwrap();
     until(|| !of_job(&collector, failed).is_empty());
     let mut again = script("echo begun; sleep 2");
@@ -159,7 +159,7 @@ fn a_collector_that_is_busy_is_asked_again_and_one_that_is_away_hinders_no_job()
     node.run(&job);
     until(|| !busy.spans().is_empty());
     assert_eq!(busy.heads().len(), 2);
-    // What waits is sent before it ends.
+    // Unsent spans are sent before a node stops.
     let last = script("true");
     node.run(&last);
     assert_eq!(node.stop(), Some(0));

@@ -1,5 +1,5 @@
-//! Jobs that fail for want of the web in other ways than by a step that was denied: by an agent that gives up, and behind a proxy of
-//! the house that says no, or is not there.
+//! Jobs that fail for lack of network access without a denial in a failed step: an agent gives up, or an upstream proxy
+//! refuses the request or is unreachable.
 
 use super::web::{fetching, job};
 use crate::egress::Server;
@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
-/// A node whose jobs have a model, and may reach one port of this machine.
+/// Starts a node whose jobs have a model, and may connect to one port of this machine.
 fn node<'w>(world: &'w World, models: &ModelServer, port: u16) -> Node<'w> {
     crate::models::configure(world, models);
     let mut config: Value = serde_json::from_str(&world.read("config.yaml")).unwrap();
@@ -27,13 +27,13 @@ fn call(tool: &str, arguments: Value) -> Answer {
     Answer::tool(ToolCall::new(tool, arguments))
 }
 
-/// An agent that runs a script, and gives up whatever comes of it.
+/// Returns an agent's calls that run a script, and give up whatever its result is.
 fn gives_up_after(script: &str) -> [Answer; 2] {
     let run = call("run_command", json!({ "argv": ["sh", "-c", script] }));
     [run, call("finish", json!({ "summary": "it can't be done", "gave_up": true }))]
 }
 
-/// A job with an agent behind these steps.
+/// Returns a job with an agent after these steps.
 fn with_agent(scripts: &[&str]) -> Value {
     let mut job = job(scripts, true);
     let spec = &mut job["sandbox"]["job_spec"];
@@ -59,7 +59,7 @@ fn agent_that_gives_up_what_it_was_denied_is_an_ext_net_required_and_another_one
     assert!(message.contains("it can't be done"), "{message}");
     assert_eq!(told["sba_result"]["failure_code"], "ext_net_required");
     assert_eq!(told["web"]["denied"][0]["port"], 1);
-    // The controls: it was denied nothing, a step before it was, and a command of it only says so.
+    // The controls: it had no denial, a step before it had one, and its command only prints the message.
     let before = format!("{denied} || true");
     for steps in [&[][..], &[before.as_str()], &[]] {
         let told = node.run(&with_agent(steps)).json();
@@ -67,7 +67,7 @@ fn agent_that_gives_up_what_it_was_denied_is_an_ext_net_required_and_another_one
     }
 }
 
-/// A proxy that refuses everything: its address, and the heads of what it is asked.
+/// Starts a proxy that refuses everything. Returns its URL, and the heads of its requests.
 fn refusing() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -110,7 +110,7 @@ fn proxy_of_the_house_is_asked_for_a_whole_url_and_told_the_task_and_the_job() {
         })
     };
     assert_eq!(with(true), [[true; 2]; 2]);
-    // The control: who isn't to know isn't told.
+    // The control: an upstream proxy without `identity` doesn't get the ids.
     assert_eq!(with(false), [[false; 2]; 2]);
 }
 
@@ -129,7 +129,7 @@ fn proxy_of_the_house_is_shown_its_credential_and_is_not_asked_for_what_is_excep
         let config = world.write("config.yaml", config).display().to_string();
         let word = [("PROXY_WORD".to_owned(), "house:a-word-for-the-proxy".to_owned())];
         let node = Node::try_start(&world, &["--config", &config], &word).unwrap();
-        // What is excepted is looked for here, where there is no such name.
+        // A host that bypasses the upstream proxy is resolved here, where the name doesn't exist.
         for host in ["excepted.example", "pkgs.example"] {
             node.run(&job(&[&format!("curl -sSf http://{host}/")], true));
         }

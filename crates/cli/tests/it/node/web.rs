@@ -1,4 +1,4 @@
-//! The web for a node's jobs.
+//! Network access of a node's jobs.
 
 use super::sessions::open;
 use crate::egress::Server;
@@ -8,29 +8,29 @@ use belljar_testkit::node::{Node, new_id, script, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// A rule for one port of this machine.
+/// Returns a rule for one port of this machine.
 pub(super) fn rule(port: u16) -> String {
     format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}")
 }
 
-/// A configuration with these rules.
+/// Writes a configuration with these rules, and returns its path.
 pub(super) fn configure(world: &World, rules: &str) -> String {
     world.write("config.yaml", format!("egress: {{rules: [{rules}]}}\n")).display().to_string()
 }
 
-/// Asks for a page by the proxy, also where a client would leave a name to no proxy.
+/// Returns a shell command that requests a page through the proxy, also where a client would bypass it for the name.
 pub(super) fn fetching(port: u16) -> String {
     format!("unset NO_PROXY no_proxy; curl -sSf http://localhost:{port}/")
 }
 
-/// A command with that policy of the network.
+/// Returns a job with a command and that network policy.
 pub(super) fn command(text: &str, network_policy: &str) -> Value {
     let mut job = script(text);
     job["sandbox"]["network_policy"] = json!(network_policy);
     job
 }
 
-/// A job for the runner that may reach what is outside, with a script for each step.
+/// Returns a job for the runner with or without network access, with a script for each step.
 pub(super) fn job(scripts: &[&str], ext_net_allowed: bool) -> Value {
     let step = |text: &&str| json!({ "type": "run_command", "args": { "argv": ["sh", "-c", text] } });
     let mut job = steps(&json!(scripts.iter().map(step).collect::<Vec<_>>()));
@@ -62,7 +62,7 @@ fn jobs_that_may_reach_what_the_policy_allows_and_each_passage_is_recorded() {
     assert_eq!((&ends[1]["job_id"], &ends[1]["usage"]), (&of_job["job_id"], &of_job["web"]));
 }
 
-/// What there is of a proxy, seen from inside.
+/// Prints every sign of a proxy, seen from inside.
 const LOOK: &str = "env | grep -ci proxy; ls -d /web-sock 2>/dev/null | grep -c web; \
                     python3 -c 'import socket\ntry: socket.create_connection((\"127.0.0.1\", 3128), 5); print(\"there\")\n\
                     except ConnectionRefusedError: print(\"refused\")'";
@@ -119,13 +119,13 @@ fn what_did_not_cause_a_failure_is_not_taken_for_its_cause() {
     let code = |job: &Value| node.run(job).json()["failure_code"].clone();
     // Denied in another step than the one that failed.
     assert_eq!(code(&job(&[&denied, "exit 3"], true)), "step_failed");
-    // Nobody asked, whatever is printed.
+    // No request was made, whatever the output is.
     let printed = "echo 'curl: (6) Could not resolve host: pkgs.example' >&2; exit 6";
     assert_eq!(code(&job(&[printed], true)), "step_failed");
     // Denied, and not failed.
     let told = node.run(&job(&[&denied], true)).json();
     assert_eq!((&told["status"], &told["web"]["denied"][0]["port"]), (&json!("completed"), &json!(1)));
-    // The controls: denied in the step that failed, and the same words where nobody could have seen it.
+    // The controls: denied in the step that failed, and the same output without a proxy that could have seen a request.
     assert_eq!(code(&job(&["true", &format!("{denied}; exit 3")], true)), "ext_net_required");
     assert_eq!(code(&job(&[printed], false)), "ext_net_required");
 }

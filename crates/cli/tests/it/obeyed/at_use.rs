@@ -1,4 +1,5 @@
-//! What a configuration or a policy names is checked when it is used, too: a sandbox can put there what was missing.
+//! Files that a configuration or a policy names are checked again when they are used: a sandbox could have created a missing
+//! one.
 
 use super::{CALL, has_run, program, refused};
 use crate::BELLJAR;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A configuration with a model whose credential comes from there.
+/// Writes a configuration with a model whose credential has this source.
 fn configuration(world: &World, name: &str, credential: &Value) {
     let config = json!({"inference": {
         "providers": [{"name": "p", "kind": "litellm", "url": "http://127.0.0.1:9", "credential": credential}],
@@ -16,7 +17,7 @@ fn configuration(world: &World, name: &str, credential: &Value) {
     world.write(name, config.to_string());
 }
 
-/// Runs `before` in a sandbox that writes the project, and has it ask the model then.
+/// Runs `before` in a sandbox that writes the project, and then calls the model.
 fn ask(world: &World, config: &str, before: &str, variables: &[(&str, String)]) -> Ran {
     let script = format!("{before}\n{CALL}");
     let with =
@@ -30,7 +31,7 @@ pub(super) fn at(world: &World, name: &str) -> String {
     world.path().join(name).display().to_string()
 }
 
-/// A program that leaves a mark, as a sandbox writes it to the workspace.
+/// Returns a script that writes a program to the workspace, which leaves a mark.
 fn planted(world: &World, name: &str) -> String {
     let mark = at(world, "mark");
     format!(
@@ -48,7 +49,7 @@ fn what_a_sandbox_puts_where_a_credential_is_looked_for_is_not_run_on_the_host()
     let project = at(&world, "project");
     let search_path = |first: &str| format!("{project}/{first}:{}", std::env::var("PATH").unwrap());
     let shell = |script: String| json!({"command": ["sh", "-c", script]});
-    // Each is missing at the beginning.
+    // Each file is missing at the start.
     for (credential, planted) in [
         (json!({"command": [format!("{project}/tok")]}), "tok"),
         (json!({"command": ["sh", format!("{project}/tok")]}), "tok"),
@@ -66,12 +67,12 @@ fn what_a_sandbox_puts_where_a_credential_is_looked_for_is_not_run_on_the_host()
         assert!(!has_run(&world), "{credential}: {ran:?}");
         let _ = std::fs::remove_file(world.path().join("project/tok"));
     }
-    // By a name alone it is looked for when it is run.
+    // A bare name is searched for when it is run.
     configuration(&world, "own/config.yaml", &json!({"command": ["tok-of-venv"]}));
     let variables = [("PATH", search_path(".venv/bin"))];
     ask(&world, config, &planted(&world, ".venv/bin/tok-of-venv"), &variables);
     assert!(!has_run(&world));
-    // Nor does what it starts itself come from there: not by the working directory, the search path or a variable.
+    // Nor do its child processes come from there: not by the working directory, the search path or a variable.
     let own = "#!/usr/bin/env interpreter-of-nobody\n";
     let path = world.write("own/script", own);
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
@@ -88,7 +89,7 @@ fn what_a_sandbox_puts_where_a_credential_is_looked_for_is_not_run_on_the_host()
     assert!(!has_run(&world));
     ask(&world, config, &module, &[("PYTHONPATH", project.clone())]);
     assert!(!has_run(&world));
-    // The control: what lies out of reach is run, also by its name.
+    // The control: a program out of the sandbox's reach runs, also by its name.
     configuration(&world, "own/config.yaml", &json!({"command": ["print"]}));
     let beside = format!("{}:{}", at(&world, "own"), search_path("bin"));
     ask(&world, config, "true", &[("PATH", beside)]).succeeded();
@@ -109,7 +110,7 @@ fn no_file_is_read_as_a_credential_that_a_sandbox_put_there() {
     let key = at(&world, "own/key");
     let linked = told(&json!({"file": at(&world, "project/key")}), &format!("ln -s {key} key"));
     let own = told(&json!({"file": key}), "true");
-    // Nobody listens there, which is only found out with a credential.
+    // No server listens there, which shows only after a credential is available.
     assert!(own.contains("provider_unreachable"), "{own}");
     assert!(linked.contains("lies in the workspace"), "{linked}");
 }
@@ -162,24 +163,24 @@ fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
     let of_user = [("XDG_CONFIG_HOME", at(&world, "dotfiles"))];
     let ran = apply("dotfiles", "belljar/config.yaml", &of_user);
     assert!(asked(&ran), "{ran:?}");
-    // Neither by a link in the place of its directory.
+    // Nor through a link in the place of its directory.
     let link = "ln -s elsewhere belljar; mkdir elsewhere; echo 'egress: {rules: []}' > elsewhere/config.yaml";
     let mut command =
         world.command(&["exec", "--workspace-copy", "dotfiles", "--apply", "--", "sh", "-c", link]);
     let ran = Ran::from(command.envs(of_user.iter().cloned()).output().unwrap());
     assert!(asked(&ran), "{ran:?}");
     let named = [("BELLJAR_CONFIG", at(&world, "own/my.cfg"))];
-    // One that is named and missing is an error, so nothing runs that could make it.
+    // A configuration that is named and missing is an error, so no sandbox runs that could create it.
     assert_eq!(apply("own", "my.cfg", &named).code, 125);
     world.write("own/my.cfg", "audit: {anchors: []}");
     let ran = apply("own", "my.cfg", &named);
     assert!(asked(&ran), "{ran:?}");
-    // What a configuration names that would be found counts, too, also where it is missing.
+    // Files that a discovered configuration names count, too, even if it is missing.
     configuration(&world, "etc/belljar/config.yaml", &json!({"command": ["sh", at(&world, "own/tok")]}));
     let found = [("XDG_CONFIG_HOME", at(&world, "etc"))];
     let ran = apply("own", "tok", &found);
     assert!(asked(&ran), "{ran:?}");
-    // The control: beside them.
+    // The control: other names beside them.
     apply("dotfiles", "belljar/other.yaml", &of_user).succeeded();
     apply("own", "other.cfg", &named).succeeded();
     assert!(world.path().join("own/other.cfg").exists());
@@ -199,7 +200,7 @@ fn no_program_is_run_that_another_user_can_put_on_the_search_path() {
         let search_path = format!("{}:{}", at(&world, "shared"), std::env::var("PATH").unwrap());
         ask(&world, &at(&world, "own/config.yaml"), "true", &[("PATH", search_path)])
     };
-    // With the sticky bit others can't replace what is there, but add names.
+    // With the sticky bit other users can't replace files, but create new ones.
     for mode in [0o777, 0o1777] {
         asked(mode);
         assert!(!has_run(&world), "{mode:o}");
@@ -285,14 +286,14 @@ fn a_part_of_a_workspace_that_is_mounted_elsewhere_is_known() {
     let exec = |source: &str| exec_mounted(&world, source, "own/mounted");
     refused(&exec("project/conf"), "lies in the workspace");
     exec("elsewhere").succeeded();
-    // Neither by a link there that a sandbox may have put.
+    // Nor through a link there that a sandbox may have created.
     std::os::unix::fs::symlink(
         at(&world, "elsewhere/policy.yaml"),
         world.path().join("project/links/policy.yaml"),
     )
     .unwrap();
     refused(&exec("project/links"), "lies in the workspace");
-    // Nor by a mount of the file alone.
+    // Nor by a bind mount of the file alone.
     std::fs::remove_dir_all(world.path().join("own/mounted")).unwrap();
     world.write("own/mounted/policy.yaml", "rules: []");
     let exec_file = |source: &str| exec_mounted(&world, source, "own/mounted/policy.yaml");
@@ -300,7 +301,7 @@ fn a_part_of_a_workspace_that_is_mounted_elsewhere_is_known() {
     exec_file("elsewhere/policy.yaml").succeeded();
 }
 
-/// Has a policy obeyed in a mount namespace in which `source` is mounted on `place`.
+/// Runs a command that obeys a policy, in a mount namespace in which `source` is mounted on `place`.
 fn exec_mounted(world: &World, source: &str, place: &str) -> Ran {
     let (source, place) = (at(world, source), at(world, place));
     let run = world.command(&[

@@ -1,4 +1,4 @@
-//! A link that a sandbox can have made doesn't decide what is lent or written to, nor a program that it can have put somewhere.
+//! A link or a program that a sandbox may have created doesn't decide which directory is mounted or written.
 
 use super::{at_use, refused};
 use crate::BELLJAR;
@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 const SANDBOXS: &str = "so the link may be a sandbox's";
 
-/// Every way in which a path is lent or written to; `@` stands for it.
+/// Every way in which a path is mounted or written; `@` stands for it.
 const WAYS: [&[&str]; 7] = [
     &["exec", "--workspace", "@", "--", "true"],
     &["exec", "--workspace-copy", "@", "--", "true"],
@@ -47,7 +47,7 @@ fn link_that_a_sandbox_made_decides_nothing_also_after_it_has_ended() {
             assert_eq!(std::fs::read_dir(&secret).unwrap().count(), 1);
         };
         all_refused("project/out");
-        // Nor by another name of the directory, nor by a link of the user's that leads there.
+        // Nor by another name of the directory, nor by a link of the user that leads there.
         std::fs::rename(world.path().join("project"), world.path().join("moved")).unwrap();
         symlink(at_use::at(world, "moved"), world.path().join("own")).unwrap();
         all_refused("moved/out");
@@ -75,10 +75,10 @@ fn link_of_a_live_session_or_of_a_repository_decides_nothing() {
     for ran in runs(&world, "project/out") {
         refused(&ran, SANDBOXS);
     }
-    // Git takes settings from where it lays a clone out.
+    // Git reads settings from the directory of a new clone.
     let ran = world.run(&["git", "clone", "https://host.invalid/a.git", "project/new"]);
     refused(&ran, "lies in the workspace");
-    // What was cloned brings its links along; no sandbox has worked there.
+    // A cloned repository brings its links along; no sandbox has worked there.
     world.write("cloned/.git/HEAD", "");
     symlink("../secret", world.path().join("cloned/out")).unwrap();
     for ran in runs(&world, "cloned/out") {
@@ -90,7 +90,7 @@ fn link_of_a_live_session_or_of_a_repository_decides_nothing() {
     }
 }
 
-/// Has an agent run that is found by its name in this directory.
+/// Runs an agent that is found by its name in this directory.
 fn agent_in(small: &Small<'_>, directory: &str) -> Ran {
     let mut command = small.command(&["--discard"]);
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", at_use::at(small.world, directory));
@@ -118,12 +118,12 @@ fn program_of_an_agent_is_taken_from_no_directory_that_a_sandbox_writes() {
         .unwrap();
     let ran = agent_in(&small, "links");
     assert!(ran.stderr.contains("lies in the workspace") && ran.stdout.is_empty(), "{ran:?}");
-    // Nor does a link that it leaves choose what of the host is lent.
+    // Nor does a link that a sandbox left decide which file of the host is mounted.
     let plant = format!("mkdir left; ln -s {} left/tool-of-nobody", at_use::at(&world, "secret/deploy"));
     exec(&world, &id, &plant).succeeded();
     world.run(&["session", "end", &id]).succeeded();
     let mut last = None;
-    // Its keeper takes a moment to be gone.
+    // The keeper exits shortly afterwards.
     until(|| {
         let ran = agent_in(&small, "tree/left");
         let is_told = ran.stderr.contains(SANDBOXS);
@@ -131,7 +131,7 @@ fn program_of_an_agent_is_taken_from_no_directory_that_a_sandbox_writes() {
         is_told
     });
     assert!(!format!("{last:?}").contains("secret of the host"), "{last:?}");
-    // Nor does the first line of a program that it leaves.
+    // Nor does the first line of a program that a sandbox left.
     script("tree/script/tool-of-nobody", "");
     world.write("tree/script/tool-of-nobody", format!("#!{}\n", at_use::at(&world, "secret/deploy")));
     let ran = agent_in(&small, "tree/script");
@@ -141,7 +141,7 @@ fn program_of_an_agent_is_taken_from_no_directory_that_a_sandbox_writes() {
     assert!(ran.code == 0 && ran.stdout.contains("hello"), "{ran:?}");
 }
 
-/// Takes connections, and keeps what it is sent.
+/// Accepts connections, and keeps the received data.
 const SERVE: &str = "import socket\n\
     server = socket.socket(socket.AF_UNIX)\n\
     server.bind('engine.sock')\n\
@@ -177,7 +177,7 @@ fn engine_that_a_sandbox_serves_is_sent_nothing() {
         refused(&ask("own/moved.sock"), "of a sandbox");
         let sent = std::fs::read_to_string(world.path().join("project/sent")).unwrap_or_default();
         assert_eq!(sent.replace("b''", ""), "");
-        // The control: a server of the host's is asked.
+        // The control: a server of the host is used.
         let server = std::os::unix::net::UnixListener::bind(world.path().join("own/engine.sock")).unwrap();
         world.give(&world.path().join("own/engine.sock"));
         let asked = std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! What is moved out of a workspace while a sandbox lives, or mounted into one: the sandbox may write it all the same.
+//! Files that are moved out of a workspace while a sandbox lives, or mounted into one: the sandbox may still be able to write
+//! them.
 
 use super::refused;
 use crate::BELLJAR;
@@ -9,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Has `moved` open in one of many ways until it is killed, and then writes `ready`.
+/// Has `moved` open in one of many ways until it is killed, and writes `ready`.
 const HOLD: &str = r#"
 import ctypes, mmap, os, socket, sys, threading, time
 how, kept, name = sys.argv[1], [], "moved"
@@ -65,7 +66,7 @@ impl<'a> Ground<'a> {
         until(|| self.world.path().join("project/ready").exists());
     }
 
-    /// Ends it.
+    /// Kills the program.
     fn release(&self) {
         exec(self.world, &self.session, "kill -9 $(cat pid); while kill -0 $(cat pid); do :; done");
     }
@@ -90,9 +91,9 @@ fn file_that_a_sandbox_has_open_is_refused_wherever_it_is_moved() {
             let ran = ground.obey("own/policy.yaml");
             let why = if how == "flight" { "has sent descriptors" } else { "is open in the process" };
             assert!(ran.code == 125 && ran.stderr.contains(why), "{how}: {ran:?}");
-            // The controls: another file, and the same one once nothing has it open.
+            // The controls: another file, and the same one once no process has it open.
             world.write("own/other.yaml", "rules: []");
-            // What is in flight is unknown, and may be any file.
+            // A descriptor in flight (`SCM_RIGHTS`) is unknown, and may be any file.
             assert_eq!(ground.obey("own/other.yaml").code == 0, how != "flight", "{how}");
             ground.release();
             until(|| ground.obey("own/policy.yaml").code == 0);
@@ -111,7 +112,7 @@ fn directory_that_a_sandbox_has_open_is_refused_wherever_it_is_moved() {
             ground.hold(how);
             ground.rename("project/moved", "own/moved");
             refused(&ground.obey("own/moved/policy.yaml"), "is open in the process");
-            // A link in it may be the sandbox's, too.
+            // A link in the directory may be the sandbox's, too.
             let lend = || world.run(&["exec", "--workspace", "own/moved/link", "--", "true"]);
             refused(&lend(), "own/moved/link");
             ground.release();
@@ -136,14 +137,14 @@ fn linked_file_is_refused_while_a_sandbox_reaches_it_by_any_name() {
         let ran = ground.obey("own/policy.yaml");
         assert!(ran.code == 125, "{ran:?}");
         exec(world, &ground.session, "chmod 700 inner; mv inner/moved moved").succeeded();
-        // The workspace is elsewhere by now.
+        // The workspace has been renamed.
         ground.rename("project", "renamed");
         fs::create_dir(at("project")).unwrap();
         refused(&ground.obey("own/policy.yaml"), "is the same file as");
         refused(&ground.obey("renamed/moved"), "lies in the workspace");
         fs::remove_dir(at("project")).unwrap();
         ground.rename("renamed", "project");
-        // It has no name there any more.
+        // The file has no name in the workspace any more.
         ground.hold("read");
         exec(world, &ground.session, "rm moved").succeeded();
         refused(&ground.obey("own/policy.yaml"), "is open in the process");
@@ -169,25 +170,25 @@ fn what_is_mounted_below_a_workspace_is_written_by_its_sandbox() {
     let mount = format!("mount --bind {} {}", at("source"), at("project/mounted"));
     let run = |mount: &str, arguments: &[&str]| in_mounts(&world, mount, arguments);
     let obey = |policy| ["exec", "--workspace", "project", "--egress", policy, "--", "true"];
-    // A policy of the run's own.
+    // A policy that the run itself obeys.
     refused(&run(&mount, &obey("source/policy.yaml")), "lies in the workspace");
     run(&mount, &obey("beside/policy.yaml")).succeeded();
     run("true", &obey("source/policy.yaml")).succeeded();
     let read_only = format!("{mount} && mount -o remount,bind,ro {}", at("project/mounted"));
     run(&read_only, &obey("source/policy.yaml")).succeeded();
-    // Nor does such a mount hide other names of a file with several.
+    // Nor does such a mount hide the other names of a file with several.
     fs::hard_link(at("beside/policy.yaml"), at("beside/linked.yaml")).unwrap();
     run(&read_only, &obey("beside/linked.yaml")).succeeded();
-    // One that another process obeys: the directory isn't lent.
+    // A policy that another process obeys: the directory isn't mounted.
     let session = create(&world, &["--egress", "source/policy.yaml"]);
     let _sessions = Sessions(&world);
     let lend = ["exec", "--workspace", "project", "--", "true"];
     refused(&run(&mount, &lend), "lies in the workspace");
     run("true", &lend).succeeded();
     world.run(&["session", "end", &session]).succeeded();
-    // Its keeper takes a moment to be gone.
+    // The keeper exits shortly afterwards.
     until(|| run(&mount, &lend).code == 0);
-    // What another session writes by a mount that only its own processes see.
+    // A file that another session writes through a mount that only its own processes see.
     let session = run(&mount, &["session", "create", "--workspace", "project"]).succeeded().stdout;
     exec(&world, session.trim(), "echo '# written' >> mounted/policy.yaml").succeeded();
     assert!(world.read("source/policy.yaml").contains("# written"));
@@ -218,7 +219,7 @@ fn part_of_a_renamed_workspace_that_is_mounted_elsewhere_is_known() {
     obey("beside").succeeded();
 }
 
-/// Runs the program in a mount namespace in which something was mounted before.
+/// Runs the program in a mount namespace with a mount made before.
 fn in_mounts(world: &World, mount: &str, arguments: &[&str]) -> Ran {
     let run = world.command(arguments);
     let mut command = Command::new("unshare");

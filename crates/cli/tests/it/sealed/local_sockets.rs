@@ -1,4 +1,4 @@
-//! Local sockets in a directory of the host that a sandbox writes directly: its own are reached, the host's never are.
+//! Unix sockets in a directory of the host that a sandbox writes directly: a sandbox reaches its own, and never the host's.
 
 use super::listen_on_host;
 use crate::BELLJAR;
@@ -7,7 +7,7 @@ use belljar_testkit::world::World;
 use rustix::fs::statfs;
 use std::process::Command;
 
-/// Makes sockets in the working directory, and connects to them by every name that they have had.
+/// Creates sockets in the working directory, and connects to them by every name that they have had.
 const OWN: &str = r"
 import os, socket
 def listen(name, kind=socket.SOCK_STREAM):
@@ -28,7 +28,7 @@ except OSError as error: print(type(error).__name__)
 for name in ['own', 'linked', 'symlinked', 'moved', 'below/it/own']: os.unlink(name)
 ";
 
-/// Has a socket of the host at `listening` take the place of one of its own, in every way, and counts what gets through to which.
+/// Replaces one of its own sockets by the host's socket `listening`, in every way, and counts the connections to each.
 const ATTACKS: &str = r"
 import os, socket, threading
 own = socket.socket(socket.AF_UNIX); own.bind('own'); own.listen(128)
@@ -63,7 +63,7 @@ print('after its end', connect('kept'))
 for name in ['own', 'kept', 'flip']: os.unlink(name)
 ";
 
-/// Whether the file system has inode numbers by which a sandbox's own sockets are known.
+/// Returns true if the file system has inode numbers that identify a sandbox's own sockets.
 fn knows_own_sockets(world: &World, test: &str) -> bool {
     const EXT: i64 = 0xef53;
     let found = statfs(world.path()).unwrap().f_type;
@@ -103,7 +103,7 @@ fn socket_of_the_host_is_reached_by_no_name_of_a_sandboxs_own() {
             .succeeded();
         assert_eq!(ran.stdout, "own 1\nalias 0\nin its place 0\nsome came\nafter its end 0\n");
         assert_eq!(arrived(), 0);
-        // The control: where nothing forbids it, each of them leads to the host's.
+        // The control: where nothing forbids it, each of them leads to the host's socket.
         link();
         let script = script("20");
         let outside = Command::new("python3").arg(script).current_dir(&given).output().unwrap();

@@ -1,9 +1,10 @@
-//! Space that programs reserve for files (`fallocate`): they get it, and no more of the disk than by writing.
+//! Space that programs reserve for files (`fallocate`): the reservation works, and counts against the disk quota like written
+//! data.
 
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 
-/// Reserves space in the ways that tools do, and says what came of each.
+/// Reserves space in the ways that tools use, and prints each result.
 const RESERVE: &str = r"
 import ctypes, errno, os, subprocess, threading
 libc = ctypes.CDLL(None, use_errno=True)

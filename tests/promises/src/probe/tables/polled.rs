@@ -1,12 +1,12 @@
-//! Tables of `poll`: threads that wait for many descriptors.
+//! Takes tables of `poll`: threads that wait for many descriptors.
 
 use super::call_named;
 use std::sync::mpsc;
 
-/// How many descriptors each thread waits for.
+/// Number of descriptors that each thread waits for.
 const OF_EACH: usize = 4_000;
 
-/// Has up to so many threads wait; returns how many could. They live as long as this process.
+/// Starts up to `most` waiting threads, and returns how many could wait. They live as long as this process.
 pub(super) fn take(most: u64) -> Result<u64, String> {
     raise_limit();
     let (tell, told) = mpsc::channel();
@@ -28,7 +28,7 @@ pub(super) fn take(most: u64) -> Result<u64, String> {
     Ok(took)
 }
 
-/// Waits for no time. A sandbox counts the thread until it ends all the same.
+/// Polls without waiting, and returns true if the call succeeded. A sandbox still counts the thread until it exits.
 fn wait_for_many() -> bool {
     // struct pollfd: standard input, no event
     let descriptors = vec![0_u64; OF_EACH];

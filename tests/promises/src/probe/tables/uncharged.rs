@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::time::Duration;
 
-/// Takes up to `most` of a kind and keeps them for `stay`. Prints how many it got, if it is still there then.
+/// Takes up to `most` of a kind and keeps them for `stay`. Prints how many it got, if it is still alive then.
 pub(super) fn take(kind: &str, most: u64, folder: &str, stay: Duration) -> Result<(), String> {
     let in_processes = |take: &dyn Fn(u64) -> u64| in_processes(most, stay, take);
     let mut files = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn take(kind: &str, most: u64, folder: &str, stay: Duration) -> Resul
     Ok(())
 }
 
-/// One byte of a file, and none beside another: the kernel would join them.
+/// Locks one byte of a file, not adjacent to another lock: the kernel would join them.
 fn lock(number: u64, folder: &str, files: &mut Vec<File>) -> Result<(), Errno> {
     const IN_A_FILE: u64 = 800;
     if number.is_multiple_of(IN_A_FILE) {
@@ -41,13 +41,13 @@ fn lock(number: u64, folder: &str, files: &mut Vec<File>) -> Result<(), Errno> {
         files.push(made.map_err(|error| Errno(error.raw_os_error().unwrap_or_default()))?);
     }
     let file = files.last().ok_or(Errno(libc::EBADF))?;
-    // struct flock: a lock for writing, from so many bytes, of one byte.
+    // struct flock: a write lock of one byte at this offset.
     let lock = [libc::F_WRLCK as u64, 2 * (number % IN_A_FILE), 1, 0];
     let place = lock.as_ptr().expose_provenance() as u64;
     call_named(libc::SYS_fcntl, [file.as_raw_fd() as u64, libc::F_SETLK as u64, place, 0, 0, 0]).map(drop)
 }
 
-/// Takes them in as many processes as it needs for their descriptors. They stay as long as this one.
+/// Takes entries in as many processes as their descriptors need. They stay as long as this process.
 fn in_processes(most: u64, stay: Duration, take: &dyn Fn(u64) -> u64) -> Result<u64, String> {
     const IN_A_PROCESS: u64 = 4_000;
     let mut took = 0;
@@ -66,7 +66,7 @@ fn in_processes(most: u64, stay: Duration, take: &dyn Fn(u64) -> u64) -> Result<
     Ok(took)
 }
 
-/// As many as may be.
+/// Raises the limit of open files to its maximum.
 fn raise_open_files() {
     let mut limit = [0_u64; 2];
     let (kind, place) = (u64::from(libc::RLIMIT_NOFILE), limit.as_mut_ptr().expose_provenance() as u64);
@@ -80,7 +80,7 @@ fn as_errno(error: &std::io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or_default())
 }
 
-/// A lock by `flock`, of few in a file. Its descriptor stays open as long as this process.
+/// Takes a lock by `flock`, few per file. Its descriptor stays open as long as this process.
 fn shared_lock(number: u64, folder: &str) -> Result<(), Errno> {
     const IN_A_FILE: u64 = 500;
     let path = format!("{folder}/shared-{}-{}", std::process::id(), number / IN_A_FILE);
@@ -88,7 +88,7 @@ fn shared_lock(number: u64, folder: &str) -> Result<(), Errno> {
     call_named(libc::SYS_flock, [file.into_raw_fd() as u64, libc::LOCK_SH as u64, 0, 0, 0, 0]).map(drop)
 }
 
-/// A connection that is closed at one end and stays for a minute, because the other end isn't.
+/// Opens a connection that is closed at one end and stays for a minute, because the other end isn't.
 fn orphan(listener: &TcpListener) -> Result<(), Errno> {
     static SECONDS: u32 = 120;
     let socket = TcpStream::connect(listener.local_addr().map_err(|error| as_errno(&error))?)
@@ -104,7 +104,7 @@ fn long_names(folder: &str) -> std::io::Result<()> {
     (0..NAMES).try_for_each(|number| File::create(format!("{folder}/{number:0>200}")).map(drop))
 }
 
-/// A descriptor by which a directory is read, after a name was added to it.
+/// Opens a descriptor that reads a directory, after a name was added to it.
 fn listing(folder: &str) -> Result<(), Errno> {
     let passing = format!("{folder}/passing");
     File::create(&passing).and_then(|_| std::fs::remove_file(&passing)).map_err(|error| as_errno(&error))?;
@@ -114,17 +114,17 @@ fn listing(folder: &str) -> Result<(), Errno> {
     call_named(libc::SYS_getdents64, [directory as u64, place, 512, 0, 0, 0]).map(drop)
 }
 
-/// Stays open as long as this process.
+/// Opens a socket that stays open as long as this process.
 fn socket(family: i32, kind: i32) -> Result<u64, Errno> {
     call_named(libc::SYS_socket, [family as u64, kind as u64, 0, 0, 0, 0]).map(i64::cast_unsigned)
 }
 
-/// A socket that the kernel lists, and that holds nothing. Stays open as long as this process.
+/// Opens an empty socket that the kernel lists. It stays open as long as this process.
 fn bound_socket() -> Result<(), Errno> {
     UdpSocket::bind("127.0.0.1:0").map(|socket| _ = socket.into_raw_fd()).map_err(|error| as_errno(&error))
 }
 
-/// A socket whose receive queue is full of errors, each with the question that it answers.
+/// Opens a socket whose receive queue is full of errors, each with the request that it answers.
 fn full_netlink_socket() -> Result<(), Errno> {
     const MESSAGE_BYTES: usize = 60_000;
     const UNKNOWN_TYPE: u32 = 0x7f;

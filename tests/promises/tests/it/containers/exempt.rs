@@ -1,4 +1,5 @@
-//! What containers are not tried for, each with the reason: a row that is neither here nor counted fails the suite.
+//! The cases that don't apply to containers, each with the reason. A row that is neither listed here nor counted fails
+//! the suite.
 
 use crate::case::Case;
 use crate::tally::{Tally, tell};
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 /// Cases that don't apply to containers.
 struct Exempt {
     row: &'static str,
-    /// What their names have behind the row, or begin with; every case of the row if it is empty.
+    /// Beginnings of the cases' names after the row; empty for every case of the row.
     cases: &'static [&'static str],
     why: &'static str,
 }
@@ -74,7 +75,7 @@ const EXEMPT: [Exempt; 11] = [
     },
 ];
 
-/// Whether a case doesn't apply.
+/// Returns true if a case doesn't apply to containers.
 pub(crate) fn is_exempt(case: &Case) -> bool {
     let is_named = |exempt: &Exempt| {
         exempt.cases.is_empty() || exempt.cases.iter().any(|name| case.what.starts_with(name))
@@ -82,7 +83,7 @@ pub(crate) fn is_exempt(case: &Case) -> bool {
     EXEMPT.iter().any(|exempt| exempt.row == case.row && is_named(exempt))
 }
 
-/// Says what doesn't apply, and that nothing else is left out.
+/// Prints the exempt cases, and checks that nothing else is left out.
 pub(super) fn tell_and_check(tallies: &[&Tally]) {
     for Exempt { row, cases, why } in &EXEMPT {
         let cases = if cases.is_empty() { "all of it".to_owned() } else { cases.join(", ") };

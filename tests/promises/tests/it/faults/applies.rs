@@ -1,5 +1,5 @@
-//! An apply of kept changes that is killed wherever it may be: the next one finishes it, and the directory is what an apply that
-//! nothing interrupts makes of it.
+//! An apply of kept changes that is killed at any place: the next one finishes it, and the directory equals the result
+//! of an uninterrupted apply.
 
 use crate::belljar::belljar;
 use belljar_failpoint::{APPLY, VARIABLE};
@@ -9,10 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-/// How often a place is come by at most before the process dies there.
+/// Maximum number of times that a place is passed before the process dies there.
 const MOST_TIMES: usize = 4;
 
-/// Everything in a directory: permission bits and content.
+/// Returns everything in a directory: permission bits and content.
 fn tree(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let (mut found, mut pending) = (BTreeMap::new(), vec![top.to_owned()]);
     while let Some(directory) = pending.pop() {
@@ -56,7 +56,7 @@ fn keep(world: &World, source: &str, (names, is_edited): (usize, bool)) -> Strin
 fn an_apply_that_is_killed_anywhere_and_done_again_makes_what_one_that_is_not_killed_makes() {
     let world = World::new(belljar());
     let mut killed = 0;
-    // A snapshot, with files that are merged, and an overlay.
+    // A snapshot with files that are merged, and an overlay.
     for (kind, how) in [("snapshot", (0, true)), ("overlay", (100, false))] {
         let id = keep(&world, kind, how);
         world.run(&["changes", "apply", &id, "--merge=markers"]).succeeded();

@@ -1,5 +1,5 @@
-//! A call that takes a person's yes, killed wherever somebody asks, answers or uses it: it is made at most once for each yes, and never
-//! without one.
+//! A call that requires a person's approval, killed at every place of the request, the answer and the use: it is made
+//! at most once per approval, and never without one.
 
 use crate::belljar::belljar;
 use belljar_failpoint::{APPROVALS, VARIABLE};
@@ -14,13 +14,13 @@ tool_access:
     - {name: asker, level: standard, autonomy: full, human_approval: ['code:write']}
 ";
 
-/// It takes a yes.
+/// Exit code of a call that requires an approval.
 const REFUSED: i32 = 3;
 
-/// Places on the way of each record to the disk, which a call comes by several times.
+/// Places in the write path of each audit record, which a call passes several times.
 const RECORDS: [&str; 4] = ["audit.announced", "audit.written", "audit.stored", "audit.confirmed"];
 
-/// A session in which an agent's calls leave a line each.
+/// A session in which each call of an agent leaves one line.
 struct Ground(World);
 
 // === impl Ground ===
@@ -33,7 +33,7 @@ impl Ground {
         Self(world)
     }
 
-    /// Does what a command says, and dies at a place if one is named.
+    /// Runs a command that dies at a place if one is named.
     fn run(&self, arguments: &[&str], place: Option<&str>) -> (ExitStatus, Ran) {
         let mut command = self.0.command(arguments);
         command.envs(place.map(|place| (VARIABLE, place)));
@@ -41,20 +41,20 @@ impl Ground {
         (output.status, Ran::from(output))
     }
 
-    /// The agent's call.
+    /// Makes the agent's call.
     fn call(&self, place: Option<&str>) -> (ExitStatus, Ran) {
         let line = json!({ "command": "echo made >> made" }).to_string();
         let whose = ["--session", "work", "--agent", "asker", "--json"];
         self.run(&[&["tools", "call", "shell_command", &line], &whose[..]].concat(), place)
     }
 
-    /// The ids of what stands so.
+    /// Returns the ids of the approvals with this status.
     fn listed(&self, status: &str) -> Vec<String> {
         let listed = self.0.run(&["approval", "list", "--status", status, "--json"]).succeeded().json();
         listed.as_array().unwrap().iter().map(|one: &Value| one["id"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Says yes to what is asked.
+    /// Approves the open request.
     fn approve(&self, place: Option<&str>) -> (ExitStatus, Ran) {
         let open = [self.listed("pending"), self.listed("approved")].concat();
         assert_eq!(open.len(), 1, "the same call is one question: {open:?}");
@@ -63,7 +63,7 @@ impl Ground {
         self.run(&["approval", "approve", &open[0], "--digest", digest], place)
     }
 
-    /// How often the call was made.
+    /// Returns the number of times that the call was made.
     fn made(&self) -> usize {
         let count = ["session", "exec", "work", "--", "sh", "-c", "cat made 2> /dev/null | wc -l"];
         self.0.run(&count).succeeded().stdout.trim().parse().unwrap()
@@ -104,7 +104,7 @@ fn a_call_that_is_killed_around_its_approval_is_made_at_most_once_and_never_with
             assert_eq!((ground.made(), ground.listed("used").len()), (0, usize::from(is_late)), "{place}");
             makes = !is_late;
         }
-        // The control: a yes that nobody has used is good for the call.
+        // The control: an unused approval is good for the call.
         let code = if makes { 0 } else { REFUSED };
         assert_eq!(ground.call(None).1.code, code, "{place}");
         assert_eq!(ground.call(None).1.code, REFUSED, "{place}: it takes a new yes");
@@ -133,7 +133,7 @@ fn a_call_that_is_killed_at_any_record_of_it_is_made_at_most_once() {
             assert!(made <= 1 && used == 1, "{place}, {time}: made {made} times, used {used}");
             assert_eq!(ground.0.run(&["audit", "verify"]).code, 0, "{place}, {time}");
             if !died {
-                // The control: it was made, by the one that nobody killed.
+                // The control: the call was made by the process that wasn't killed.
                 assert_eq!((ran.code, made, again), (0, 1, REFUSED), "{place}, {time}: {ran:?}");
                 assert!(time > 1, "nothing died at {place}");
                 break;

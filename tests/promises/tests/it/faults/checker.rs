@@ -1,4 +1,4 @@
-//! The one checker: every invariant of jobs, by everything that can be looked at.
+//! The one checker: every invariant of jobs, by everything that can be observed.
 
 use super::client::Wanted;
 use super::witness::Witness;
@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::Path;
 
-/// What a world holds of its jobs when nothing happens any more.
+/// The state of a world's jobs when no more changes are expected.
 pub(super) struct Scene<'s> {
     pub(super) world: &'s World,
     pub(super) node: &'s Node<'s>,
     pub(super) orchestrator: Option<&'s Orchestrator>,
     pub(super) witness: Option<&'s Witness>,
-    /// What stands in the command line of everything that jobs start which would run on.
+    /// A mark in the command line of every long-running process that a job starts.
     pub(super) mark: &'s str,
 }
 
@@ -26,7 +26,7 @@ const FINAL: [&str; 5] = ["completed", "failed", "timeout", "canceled", "node_fa
 // === impl Scene ===
 
 impl Scene<'_> {
-    /// Looks at everything.
+    /// Checks every invariant.
     pub(super) fn check(&self, wanted: &[Wanted]) {
         for wanted in wanted {
             self.check_job(wanted);
@@ -72,7 +72,7 @@ impl Scene<'_> {
             let least = u64::from(status == "completed");
             assert!((least..=may).contains(&seen), "{id} is {status}, and has called {seen} times: {told:?}");
         }
-        // What it says of itself is the same as what it keeps.
+        // The recorded digest is that of the outcome.
         let digest = job["outcome_sha256"].as_str().unwrap();
         if status == "completed" {
             assert_eq!(job["exit_code"], 0);
@@ -83,7 +83,7 @@ impl Scene<'_> {
             let path = format!("/v1/worker/jobs/{id}/artifacts/{}", artifact["sha256"].as_str().unwrap());
             let answered = self.node.get(&path);
             assert_eq!(answered.status, 200, "{id}: {}", String::from_utf8_lossy(&answered.body));
-            // Of a job that was killed there may be less, and that is what was stored.
+            // The artifact of a killed job may be shorter; its digest is that of the stored content.
             let content = answered.body.as_slice();
             assert!(content == b"kept\n" || status != "completed", "{id}: {content:?}");
             let sha256: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -94,7 +94,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The orchestrator has heard of the end, once or more often, and always of the same.
+    /// Checks that the orchestrator received the end of the job at least once, and always the same end.
     fn check_told(&self, orchestrator: &Orchestrator, id: &str, digest: &str) {
         let of_end = |messages: Vec<belljar_testkit::orchestrator::Received>| -> Vec<Value> {
             let of_job = messages.into_iter().filter(|message| message.body["job"]["job_id"] == id);
@@ -109,7 +109,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Nothing is there that nobody wanted.
+    /// Checks that the node lists no job that the client didn't submit.
     fn check_listed(&self, wanted: &[Wanted]) {
         let mut listed = Vec::new();
         let mut token = String::new();
@@ -131,7 +131,7 @@ fn status_of(event: &Value) -> &str {
     event["status"].as_str().unwrap_or_default()
 }
 
-/// How many processes have that in their command line.
+/// Returns the number of processes with this text in their command line.
 fn processes_with(mark: &str) -> usize {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());

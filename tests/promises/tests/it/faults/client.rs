@@ -1,31 +1,31 @@
-//! An orchestrator's side of a conversation that breaks off: it remembers what it was promised, and asks again for what it
-//! was not.
+//! An orchestrator's side of an interrupted conversation: it remembers which requests were acknowledged, and repeats
+//! the others.
 
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{self, Node};
 use belljar_testkit::wait;
 use serde_json::{Value, json};
 
-/// A job that somebody wants.
+/// A job that the client wants.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub(super) job: Value,
-    /// Whether the node has said that it has it.
+    /// True if the node has acknowledged the job.
     pub(super) is_accepted: bool,
-    /// What is asked for besides.
+    /// Request that follows.
     pub(super) also: Also,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Also {
     Nothing,
-    /// It is canceled when it has been accepted.
+    /// The job is canceled once it is accepted.
     Cancel,
     /// Its result is acknowledged.
     Acknowledge,
 }
 
-/// The node is gone, or does not answer any more.
+/// The node has exited or no longer responds.
 #[derive(Debug)]
 pub(super) struct Gone;
 
@@ -36,25 +36,25 @@ impl Wanted {
         Self { job, is_accepted: false, also }
     }
 
-    /// A short job that leaves a file.
+    /// Returns a short job that leaves a file.
     pub(super) fn leaving_a_file() -> Self {
         Self::new(node::script("echo kept > /job/artifacts/a; echo said"), Also::Acknowledge)
     }
 
-    /// A job for the runner.
+    /// Returns a job for the runner.
     pub(super) fn of_steps() -> Self {
         let steps = json!([{ "type": "run_command", "args": { "argv": ["true"] } }]);
         Self::new(node::steps(&steps), Also::Nothing)
     }
 
-    /// One that may be begun again.
+    /// Returns a job that may be retried.
     pub(super) fn repeatable() -> Self {
         let mut job = node::script("echo begun; sleep 0.12; echo done");
         job["max_attempts"] = json!(4);
         Self::new(job, Also::Nothing)
     }
 
-    /// One that takes longer than anybody waits.
+    /// Returns a job that takes longer than any test waits.
     pub(super) fn endless(mark: &str, also: Also) -> Self {
         Self::new(node::script(mark), also)
     }
@@ -63,12 +63,12 @@ impl Wanted {
         self.job["job_id"].as_str().unwrap()
     }
 
-    /// Pursues it until somebody has begun with it, also while the node can't answer. Before that it would be begun by whoever
-    /// comes next, and one that is endless would never end.
+    /// Sends requests until the job has begun, also while the node can't respond. Otherwise the next node would begin
+    /// it, and an endless job would never end.
     pub(super) fn pursue_until_begun(&mut self, node: &Node<'_>) {
         wait::until(|| {
             if !self.is_accepted {
-                // A node that is gone just now is asked again.
+                // A node that is gone at the moment is asked again.
                 let _ = self.pursue(node);
             }
             self.is_accepted
@@ -76,7 +76,8 @@ impl Wanted {
         });
     }
 
-    /// Asks for whatever has no answer yet. Whether the job is over, and all that was asked for is done.
+    /// Sends every request that has no response yet. Returns true if the job is over and every request has its
+    /// response.
     pub(super) fn pursue(&mut self, node: &Node<'_>) -> Result<bool, Gone> {
         let send = |asked: &Asked| node.try_send(asked).map_err(|_| Gone);
         if !self.is_accepted {
@@ -84,7 +85,7 @@ impl Wanted {
             job["wait"] = json!(false);
             let answered = send(&Asked::new("POST", "/v1/worker/jobs:run").json(job.to_string()))?;
             self.is_accepted = answered.status == 202;
-            // With a node that is about to die, or has enough to do, it is tried again.
+            // A node that is about to die or is overloaded is asked again.
             assert!(
                 self.is_accepted || answered.status == 503,
                 "{}",
@@ -116,7 +117,7 @@ impl Wanted {
     }
 }
 
-/// Pursues all of them, until the node is gone or there is nothing more to be asked for.
+/// Sends requests for all jobs until the node is gone (an error) or no request is left.
 pub(super) fn pursue_all(node: &Node<'_>, wanted: &mut [Wanted]) -> Result<(), Gone> {
     let given_up = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {

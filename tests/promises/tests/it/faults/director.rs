@@ -1,17 +1,18 @@
-//! Whoever is told of each place that a node comes by, and has somebody killed while the node is held at one.
+//! A director that is notified of each place that a node passes, and can kill a process while the node is held there.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Such a one. Its thread goes with the test's process.
+/// The director. Its thread ends with the test's process.
 pub(super) struct Director {
     socket: PathBuf,
     order: Arc<Mutex<Option<Order>>>,
 }
 
-/// What is to be done at the next time that a place is come by. Whether it was: there may be nobody to kill.
+/// The action for the next time that a node passes a place. It returns true if it killed a process: there may be none
+/// to kill.
 struct Order {
     place: String,
     kill: Box<dyn FnMut() -> bool + Send>,
@@ -34,17 +35,17 @@ impl Director {
         Self { socket, order }
     }
 
-    /// What a node that it directs is started with.
+    /// Returns the environment variable for a node that it directs.
     pub(super) fn environment(&self) -> (String, String) {
         (belljar_failpoint::SOCKET.to_owned(), self.socket.display().to_string())
     }
 
-    /// Has somebody killed at a place, once.
+    /// Runs a kill once, at the next pass of a place.
     pub(super) fn order(&self, place: &str, kill: impl FnMut() -> bool + Send + 'static) {
         *self.order.lock().unwrap() = Some(Order { place: place.to_owned(), kill: Box::new(kill) });
     }
 
-    /// Whether the latest order is carried out.
+    /// Returns true if the latest order is carried out.
     pub(super) fn is_done(&self) -> bool {
         self.order.lock().unwrap().is_none()
     }
@@ -59,5 +60,5 @@ fn heard(stream: &UnixStream, order: &Mutex<Option<Order>>) {
     if order.as_mut().is_some_and(|order| order.place == place.trim_end() && (order.kill)()) {
         *order = None;
     }
-    // The connection is closed with this, and the node goes on.
+    // Dropping the connection lets the node continue.
 }

@@ -1,4 +1,5 @@
-//! What a node stands on in these: a world, an orchestrator that hears of jobs, a witness that jobs call.
+//! The surroundings of a node in these tests: a world, an orchestrator that receives callbacks, and a witness that jobs
+//! call.
 
 use super::checker::Scene;
 use super::client::{Also, Wanted};
@@ -14,8 +15,8 @@ pub(super) struct Ground {
     pub(super) world: World,
     pub(super) orchestrator: Orchestrator,
     pub(super) witness: Witness,
-    /// What stands in the command line of everything that jobs start which would run on: a number that nobody else sleeps
-    /// for.
+    /// A mark in the command line of every long-running process that jobs start: a duration that no other process
+    /// sleeps for.
     pub(super) mark: String,
     has_callbacks: bool,
     database: Option<String>,
@@ -24,11 +25,11 @@ pub(super) struct Ground {
 // === impl Ground ===
 
 impl Ground {
-    /// Of a node that tells of jobs, unless it is for a place that none comes by who does.
+    /// Creates the surroundings. The node sends callbacks, except for places that a node with callbacks never passes.
     pub(super) fn lay(place: &str, database: Option<String>) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = std::process::id() as usize * 10_000 + NEXT.fetch_add(1, Ordering::SeqCst);
-        // Who has answered a callback need not acknowledge anything.
+        // A job whose callback was answered needs no acknowledgement.
         let has_callbacks = !place.starts_with("acknowledge");
         let (world, orchestrator, witness) = (World::new(belljar()), Orchestrator::start(), Witness::start());
         world.write("secret", "a-secret-for-signatures");
@@ -48,18 +49,18 @@ impl Ground {
         own.into_iter().chain(database).collect()
     }
 
-    /// One of each kind.
+    /// Returns a job of each kind.
     pub(super) fn jobs(&self) -> [Wanted; 5] {
         let [file, steps, canceled] = self.short_jobs();
         [file, steps, canceled, Wanted::repeatable(), Witness::job()]
     }
 
-    /// One of each kind that is over soon.
+    /// Returns a job of each kind that ends soon.
     pub(super) fn short_jobs(&self) -> [Wanted; 3] {
         [Wanted::leaving_a_file(), Wanted::of_steps(), Wanted::endless(&self.mark, Also::Cancel)]
     }
 
-    /// Looks at everything.
+    /// Checks every invariant of the jobs.
     pub(super) fn check(&self, node: &Node<'_>, wanted: &[Wanted]) {
         let orchestrator = self.has_callbacks.then_some(&self.orchestrator);
         let (world, witness, mark) = (&self.world, Some(&self.witness), self.mark.as_str());

@@ -1,4 +1,4 @@
-//! Killed at any moment, a thousand times in all shares of the long counts together.
+//! Kills at arbitrary moments, a thousand in all shares of the long tests together.
 
 use super::checker::Scene;
 use super::client::{Also, Wanted, pursue_all};
@@ -12,7 +12,7 @@ use std::time::Duration;
 const KILLS: u64 = 1_000;
 const AT_ONCE: u64 = 2;
 
-/// A node lives for less than this from when it listens.
+/// Upper bound of a node's life, in milliseconds from when it listens.
 const LONGEST: u64 = 120;
 
 #[test]
@@ -32,7 +32,7 @@ fn a_node_that_is_killed_a_thousand_times_loses_no_job_and_ends_each_once() {
     tell(&format!("{kills} kills at random (seed {seed}), {jobs} jobs, 0 lost, 0 ended twice, 0 orphans"));
 }
 
-/// Kills a node so often, with work always going on. How many jobs there were.
+/// Kills a node this many times, while it always has work. Returns the number of jobs.
 fn kill(seed: u64, times: u64) -> usize {
     let world = World::new(belljar());
     let mut chance = Chance(seed * 2 + 1);
@@ -54,7 +54,7 @@ fn kill(seed: u64, times: u64) -> usize {
                 let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
                 rustix::process::kill_process(pid, rustix::process::Signal::KILL)
             });
-            // The latest are asked for; what comes before is over, or is looked at in the end.
+            // Only the latest are pursued here; earlier ones are over, or are checked in the end.
             let latest = wanted.len().saturating_sub(4);
             while pursue_all(&node, &mut wanted[latest..]).is_ok() {
                 std::thread::sleep(Duration::from_millis(1));

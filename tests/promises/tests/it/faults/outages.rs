@@ -1,4 +1,4 @@
-//! What a node needs is away for a while, and comes back: its database, the disk, its own time.
+//! Outages of what a node needs: its database, the disk, or its own time.
 
 use super::client::{Wanted, pursue_all};
 use super::ground::Ground;
@@ -15,16 +15,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// As long as a database says nothing.
+/// Time for which a database doesn't respond.
 const OUTAGE: Duration = Duration::from_secs(30);
 
-/// As long as a node stands still, which is longer than others wait for it.
+/// Time for which a node is stopped. It is longer than its lease.
 const STANDSTILL: Duration = Duration::from_secs(60);
 
-/// After this a node knows that its database is not there.
+/// Time after which a node has noticed that its database is unreachable.
 const NOTICED: Duration = Duration::from_secs(10);
 
-/// What one client waits then who asks just when the node asks its database, too; and most of them.
+/// Maximum response time while the node itself is asking its database; and that of most requests.
 const SOON: Duration = Duration::from_secs(4);
 const AT_ONCE: Duration = Duration::from_millis(500);
 
@@ -40,7 +40,7 @@ fn while_a_database_says_nothing_clients_are_told_so_at_once_and_jobs_go_on() {
     };
     let ground = Ground::lay("database", Some(server.database().unwrap()));
     let node = Node::start(&ground.world, &ground.arguments());
-    // It is over while nobody can be told.
+    // The job ends while its end can't be recorded.
     let running = Wanted::new(script("sleep 10; echo done"), super::client::Also::Nothing);
     let mut wanted = vec![running];
     let _ = wanted[0].pursue(&node);
@@ -96,7 +96,7 @@ fn a_node_that_stood_still_for_a_minute_writes_nothing_of_what_is_anothers_by_no
     let url = server.database().unwrap();
     let (first, second) = (Ground::lay("first", Some(url.clone())), Ground::lay("second", Some(url)));
     let one = Node::start(&first.world, &first.arguments());
-    // One that may be begun again, and one that may not.
+    // A job that may be retried, and one that may not.
     let mut again = script("sleep 8; echo done");
     again["max_attempts"] = json!(4);
     let mut wanted = vec![
@@ -114,23 +114,23 @@ fn a_node_that_stood_still_for_a_minute_writes_nothing_of_what_is_anothers_by_no
     let told = other.job(wanted[0].id());
     assert_eq!((&told["attempt"], &told["stdout"]), (&json!(2), &json!("done\n")), "{told}");
     assert_eq!(other.job(wanted[1].id())["status"], "node_failure");
-    // Until its orchestrator has taken the ends, there is still something to change by right.
+    // Until the orchestrator has accepted the ends, the records may still change.
     for job in &wanted {
         wait::until(|| other.job(job.id())["acknowledged_at"].is_string());
     }
     let before = wanted.iter().map(|job| (other.job(job.id()), other.story(job.id()))).collect::<Vec<_>>();
     std::thread::sleep(STANDSTILL.saturating_sub(since.elapsed()));
     signal(&one, Signal::CONT);
-    // It hears that they are not its own any more, and ends what runs of them.
+    // The node learns that it no longer owns the jobs, and kills their processes.
     wait::until(|| processes::sealed_below(one.pid().cast_signed()).is_empty());
     for (job, before) in wanted.iter().zip(before) {
         assert_eq!((other.job(job.id()), other.story(job.id())), before, "nothing of it has changed");
     }
-    // And it takes new ones.
+    // It accepts new jobs.
     let mut more = Vec::from(first.jobs());
     assert!(pursue_all(&one, &mut more).is_ok());
     wanted.extend(more);
-    // Either of them tells the same, each to its own orchestrator.
+    // Both nodes return the same records, each to its own orchestrator.
     for job in &wanted {
         assert_eq!(one.job(job.id()), other.job(job.id()));
     }
@@ -171,7 +171,7 @@ fn on_a_full_disk_nothing_new_is_accepted_and_what_runs_ends_as_it_should() {
     assert_eq!(node.get("/healthz").status, 200, "it lives");
     assert_eq!(node.get("/readyz").status, 503);
     assert_eq!(open_session(&node), 503);
-    // The job's end finds no room, and waits.
+    // The record of the job's end doesn't fit on the disk, and waits.
     std::thread::sleep(Duration::from_secs(5));
     std::fs::remove_file(&filler).unwrap();
     wait::until(|| attempt(&node) == 202);
@@ -216,7 +216,7 @@ fn job_that_fills_the_disk_is_ended_and_the_node_goes_on() {
     let _mounted = Mounted(&state);
     let arguments = [ground.arguments(), vec!["--state-dir", "small/node"]].concat();
     let mut node = Node::start(&ground.world, &arguments);
-    // Control: a job that leaves little is done.
+    // Control: a job that writes little completes.
     let ends_as = |node: &Node<'_>, text: &str| node.run(&script(text)).json()["status"].clone();
     assert_eq!(ends_as(&node, "echo kept > /job/artifacts/x"), "completed");
     let id = node.submit(script(FILL));
@@ -241,7 +241,7 @@ fn job_that_fills_the_disk_is_ended_and_the_node_goes_on() {
     assert_eq!(ends_as(&node, "true"), "completed");
 }
 
-/// A file system that is there until the test is over.
+/// A mount that lasts until it is dropped.
 struct Mounted<'p>(&'p Path);
 
 impl Drop for Mounted<'_> {

@@ -1,4 +1,4 @@
-//! Killed at each place: before and after each durable write, and between the steps of an attempt.
+//! Kills at each place: before and after each durable write, and between the steps of an attempt.
 
 use super::client::{Also, Wanted, pursue_all};
 use super::ground::Ground;
@@ -7,7 +7,7 @@ use belljar_failpoint::{STEPS, VARIABLE, WRITES};
 use belljar_testkit::node::Node;
 use belljar_testkit::share::Share;
 
-/// Places that a node comes by more than once.
+/// Places that a node passes more than once.
 const OFTEN: [&str; 6] = ["submit", "claim", "end", "callback", "run", "folder"];
 
 #[test]
@@ -24,8 +24,8 @@ fn a_node_that_dies_at_any_place_loses_no_job_and_ends_each_once() {
     ));
 }
 
-/// Has a node die there, the first, the second or the third time that it comes by, and looks at what is left. How often it
-/// died.
+/// Kills a node the first, second or third time that it passes a place, and checks the outcome. Returns the number of
+/// kills.
 fn die_at(place: &str, time: usize) -> usize {
     let ground = Ground::lay(place, None);
     let arguments = ground.arguments();
@@ -39,7 +39,7 @@ fn die_at(place: &str, time: usize) -> usize {
             ground.orchestrator.refuse(6);
         }
         let armed = [(VARIABLE.to_owned(), format!("{place}@{hit}"))];
-        // It may die before it says where it listens.
+        // It may die before it prints its address.
         died += match Node::try_start(&ground.world, &arguments, &armed) {
             Err(_) => 1,
             Ok(mut node) => usize::from(pursue_all(&node, &mut wanted).is_err() || node.has_died_soon()),
@@ -47,7 +47,7 @@ fn die_at(place: &str, time: usize) -> usize {
         if died > 0 {
             break;
         }
-        // There was no second time, or third.
+        // The place was passed fewer times.
     }
     assert!(died > 0, "nothing died at {place}");
     let mut node = Node::start(&ground.world, &arguments);
@@ -57,11 +57,11 @@ fn die_at(place: &str, time: usize) -> usize {
     died
 }
 
-/// Kills a node in the middle of two jobs, so that the next one has something to clear away.
+/// Kills a node in the middle of two jobs, so that the next one has to clean up.
 fn interrupt(ground: &Ground, wanted: &mut Vec<Wanted>) {
     let node = Node::start(&ground.world, &ground.arguments());
     for mut job in [Wanted::endless(&ground.mark, Also::Nothing), Wanted::repeatable()] {
-        // From then on nobody begins it again, or only so often.
+        // From then on no node begins it again, or only up to its maximum number of attempts.
         job.pursue_until_begun(&node);
         wanted.push(job);
     }

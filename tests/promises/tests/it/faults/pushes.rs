@@ -1,5 +1,5 @@
-//! A push that is killed wherever it may be: the server's branch changes once, by whichever attempt, and to what a push
-//! that nobody kills would have made of it; and its forge has one pull request for it.
+//! A push that is killed at any place: the server's branch changes exactly once, to the commit that an uninterrupted
+//! push would have made; and its forge has one pull request for it.
 
 use crate::belljar::belljar;
 use belljar_failpoint::{PULL_REQUESTS, PUSHES, VARIABLE};
@@ -15,7 +15,7 @@ use std::process::ExitStatus;
 const PASSWORD: &str = "pw-2uFj6Wd0RzM8aX";
 const TOKEN: &str = "tk-7cNq2Yx9GhT4vB";
 
-/// A server that counts, and a clone of what it has.
+/// A server that counts pushes, and a clone of its repository.
 struct Ground {
     world: World,
     server: HttpsServer,
@@ -70,7 +70,7 @@ impl Ground {
     }
 }
 
-/// How much pushes have left beside the clones of a session: what git has made for one of them alone.
+/// Returns the number of leftovers of pushes beside a session's clones: files that git made for one push only.
 fn left(run: &Path) -> usize {
     let folders = std::fs::read_dir(run.join("clones")).unwrap().map(|one| one.unwrap().path());
     folders.filter_map(|folder| std::fs::read_dir(folder.join("made")).ok()).map(Iterator::count).sum()
@@ -115,7 +115,7 @@ fn a_push_that_is_killed_on_the_way_to_its_pull_request_and_done_again_has_one()
         Ok(ground) => ground,
         Err(why) => return skip(test, &why),
     };
-    // Between the push and the pull request, too.
+    // Also the places between the push and the pull request.
     let places: Vec<&str> = ["git_push.after", "git_push_record.after"]
         .into_iter()
         .chain(PULL_REQUESTS.iter().copied())
@@ -190,7 +190,7 @@ fn a_push_of_an_agents_tool_that_is_killed_anywhere_and_done_again_changes_the_s
         assert_eq!(call(push(), None).1.succeeded().json()["commit"], told["commit"], "{place}");
         assert_eq!(updates(&ground.repository, &branch), 1, "{place}: the server was changed more than once");
         assert_eq!(git(&ground.repository, &["rev-parse", &branch]).trim(), told["commit"], "{place}");
-        // What the one that was killed has left on the host is gone.
+        // The files that the killed push left on the host are gone.
         assert_eq!(left(&kept), 0, "{place}");
     }
     ground.world.run(&["session", "end", "--discard", &session]).succeeded();

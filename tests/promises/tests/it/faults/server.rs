@@ -1,4 +1,4 @@
-//! The database server's processes are killed under a node that goes on: those that serve clients, and the first of all.
+//! The database server's processes are killed under a running node: those that serve clients, and the main process.
 
 use super::checker::Scene;
 use super::client::{Also, Wanted, pursue_all};
@@ -12,7 +12,8 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::world::World;
 use std::time::Duration;
 
-/// Each of them takes the server a moment to recover from, for it ends all its connections.
+/// Number of killed client processes. The server needs a moment to recover from each, because it ends all its
+/// connections.
 const KILLS: u64 = 40;
 
 #[test]
@@ -40,7 +41,7 @@ fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
                 std::thread::sleep(Duration::from_millis(chance.below(100)));
                 server.kill_a_backend()
             });
-            // A node that can't reach its database says so, and is asked again.
+            // A node that can't reach its database reports so, and is asked again.
             let pursued = pursue_all(&node, &mut wanted[latest..]);
             assert!(pursued.is_ok(), "the node is gone");
             killed += usize::from(killing.join().unwrap());
@@ -54,7 +55,7 @@ fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
     ));
 }
 
-/// Each of them takes the server a second to start again from.
+/// Number of crashes of the server. It takes about a second to start again.
 const CRASHES: u64 = 20;
 
 #[test]

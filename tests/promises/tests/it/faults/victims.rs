@@ -1,5 +1,5 @@
-//! Not the node is killed, but somebody whom it needs, while it is held at a place: a process of a sandbox, or one of the
-//! database's.
+//! Kills of a process that the node depends on while the node is held at a place: a process of a sandbox, or one of the
+//! database server.
 
 use super::client::{Also, Wanted, pursue_all};
 use super::director::Director;
@@ -17,16 +17,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Writes that come while something runs.
+/// Writes that happen while jobs run.
 const WHILE_JOBS_RUN: [&str; 6] = ["submit", "claim", "tell", "end", "cancel", "callback"];
 
-/// Steps at the beginning of a node, when nothing runs.
+/// Steps at the start of a node, when no job runs.
 const AT_THE_BEGINNING: [&str; 3] = ["migrate.before", "migrate.after", "recovery.cleared"];
 
-/// So often work is begun anew until a place is come by.
+/// Maximum number of rounds of work until a place is passed.
 const MOST_ROUNDS: usize = 12;
 
-/// So often jobs of each kind are wanted.
+/// Number of jobs of each kind.
 const EACH_KIND: usize = 5;
 
 #[test]
@@ -75,8 +75,7 @@ fn a_node_whose_database_is_killed_at_any_write_loses_no_job_and_ends_each_once(
     ));
 }
 
-/// Has somebody killed while a node is at that place, again and again, and looks at what has become of all jobs. How often
-/// somebody was.
+/// Kills a process while a node is at that place, again and again, and checks all jobs. Returns the number of kills.
 fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send + 'static) -> usize {
     let director = Director::start(ground.world.path());
     let environment = [director.environment()];
@@ -101,7 +100,7 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
                 ground.orchestrator.refuse(3);
             }
             let latest = wanted.len();
-            // Models are called for the audit's places, and now and then for the others.
+            // Models are called for the audit's places, and in some rounds for the others.
             match place.starts_with("audit") || time % EACH_KIND == 0 {
                 true => wanted.extend(ground.jobs()),
                 false => wanted.extend(ground.short_jobs()),
@@ -114,7 +113,7 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
             if director.is_done() {
                 break;
             }
-            // What it comes by only at its end, or at its beginning, when something was left to it.
+            // A place that the node passes only as it stops, or as it starts with unfinished jobs.
             wanted.extend(interrupted(&node, ground));
             drop(node);
             node = begin();
@@ -126,7 +125,7 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
     times.count()
 }
 
-/// Jobs that run, of which one may be begun again.
+/// Returns running jobs, of which one may be retried.
 fn interrupted(node: &Node<'_>, ground: &Ground) -> [Wanted; 2] {
     let mut jobs = [Wanted::endless(&ground.mark, Also::Nothing), Wanted::repeatable()];
     for job in &mut jobs {
@@ -135,7 +134,7 @@ fn interrupted(node: &Node<'_>, ground: &Ground) -> [Wanted; 2] {
     jobs
 }
 
-/// A node that serves. It may be without its database at first.
+/// Starts a node and returns it once it serves. Its database may be unreachable at first.
 fn begun<'g>(ground: &'g Ground, environment: &[(String, String)]) -> Node<'g> {
     let given_up = Instant::now() + Duration::from_secs(60);
     loop {

@@ -1,5 +1,5 @@
-//! A witness outside of the node: a provider of models that every job of one kind calls first of all, and that counts who has
-//! called. What it has seen, no node has written.
+//! A witness outside of the node: a model provider that every job of one kind calls first, and that counts its callers.
+//! The node doesn't write this record.
 
 use super::client::{Also, Wanted};
 use belljar_testkit::models::{Answer, ModelServer, Script};
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 /// The witness.
 pub(super) struct Witness(ModelServer);
 
-/// Says who it is to the only model there is.
+/// Sends the job's id to the only model.
 const CALL: &str = r#"
 import json, os, urllib.request
 body = {"model": "witness", "messages": [{"role": "user", "content": os.environ["CYNODE_JOB_ID"]}]}
@@ -27,7 +27,7 @@ impl Witness {
         Self(ModelServer::start(Script::always(Answer::text("seen"))))
     }
 
-    /// What a node's configuration says of it.
+    /// Returns the provider's part of a node's configuration.
     pub(super) fn configuration(&self, world: &World) -> Value {
         world.write("key", "a-key-for-models-0123456789");
         let key = world.path().join("key");
@@ -38,14 +38,14 @@ impl Witness {
         json!({ "providers": [provider], "models": [{ "name": "witness", "provider": "house" }] })
     }
 
-    /// A job that calls it.
+    /// Returns a job that calls it.
     pub(super) fn job() -> Wanted {
         let mut job = node::command(&["python3", "-c", CALL]);
         job["sandbox"]["use_inference"] = json!(true);
         Wanted::new(job, Also::Nothing)
     }
 
-    /// How often a job has called it.
+    /// Returns the number of times that a job has called it.
     pub(super) fn has_seen(&self, job_id: &str) -> usize {
         let requests = self.0.requests();
         requests.iter().filter(|request| String::from_utf8_lossy(&request.body).contains(job_id)).count()

@@ -1,4 +1,4 @@
-//! FS4: moving files across the boundary, changing what is mounted, and misusing the marks of an overlay.
+//! FS4: moving files across the boundary, changing what is mounted, and misusing overlay markers.
 
 use super::changing::UNCHANGEABLE;
 use crate::case::{BAD, Case, Control, HERE, Inside, Outside, Script, args, numbers, words};
@@ -7,9 +7,9 @@ use crate::way::{Place, Way};
 use belljar_promises::attempt::Argument;
 use libc::{EFAULT, EINVAL, EPERM, EXDEV, O_CREAT, O_RDWR};
 
-/// Requests by which file systems reserve space, change flags on which quotas rest, or exchange the content of files.
+/// Returns requests by which file systems reserve space, change flags that quotas depend on, or exchange file contents.
 fn requests(place: &Place) -> Vec<Case> {
-    // struct space_resv: from the beginning, 0, so many bytes.
+    // struct space_resv: from the beginning, offset 0, this many bytes.
     let space = || words(args![0, 0, 1 << 20, 0, 0, 0]);
     let requests: [(&str, u32, Argument); 9] = [
         ("FS_IOC_RESVSP", 0x4030_5828, space()),
@@ -73,7 +73,7 @@ fn links_and_renames(place: &Place) -> Vec<Case> {
     ]
 }
 
-/// Calls that would show other files where these are. Where nothing forbids them they are made for good.
+/// Returns calls that would mount other files here. The control makes them in a namespace of its own.
 fn mounts(place: &Place) -> Vec<Case> {
     const BIND: i32 = 0x1000;
     const REMOUNT: i32 = 0x20;
@@ -102,7 +102,7 @@ fn mounts(place: &Place) -> Vec<Case> {
     ]
 }
 
-/// Attributes and devices by which an overlay knows what is removed and what hides the layer below.
+/// Returns cases with the attributes and devices that mark removed and opaque entries in an overlay.
 fn overlay_marks(place: &Place) -> Vec<Case> {
     let file = place.path("/workspace/kept/file");
     let mut cases: Vec<Case> = ["trusted.overlay.opaque", "trusted.overlay.redirect", "security.capability"]
@@ -125,7 +125,7 @@ fn overlay_marks(place: &Place) -> Vec<Case> {
             .after("creat", args![&from, 0o600])
             .fails(&[EINVAL]),
     );
-    // PID 1 reserves space for programs; other ways of the call it doesn't take.
+    // PID 1 reserves space for programs; it refuses other modes of the call.
     const ZERO_RANGE: i32 = 0x10;
     let mut zeroed = Script::default();
     let opened = zeroed.call("creat", args![place.path("/workspace/zeroed"), 0o600]);
@@ -134,7 +134,7 @@ fn overlay_marks(place: &Place) -> Vec<Case> {
     let zeroed = Case::denied("RS3", "a range zeroed in place", zeroed).fails(&[libc::EOPNOTSUPP]);
     cases.push(zeroed.needs("files that can be zeroed in place"));
     cases.extend(requests(place));
-    // In an overlay that keeps its notes in attributes of users, those of a user are kept apart from them.
+    // In an overlay that stores its markers in user attributes, those of programs are kept apart from them.
     for name in
         ["user.overlay.opaque", "user.overlay.redirect", "user.overlay.metacopy", "user.overlay.whiteout"]
     {

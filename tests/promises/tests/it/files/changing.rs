@@ -1,21 +1,21 @@
-//! FS2: changing what is lent to be read, the host's programs, and the sandbox's own settings.
+//! FS2: changing read-only mounts, the host's programs, and the sandbox's own settings.
 
 use crate::case::{Case, Control, HERE, args, words};
 use crate::scene::Scene;
 use crate::way::Place;
 use libc::{EACCES, EPERM, EROFS, EXDEV, O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY};
 
-/// Refusals of a change.
+/// Errnos that refuse a change.
 pub(super) const UNCHANGEABLE: &[i32] = &[EROFS, EACCES, EPERM, EXDEV];
 
-/// Files that belong to the sandbox's user, in a root that nobody may change.
+/// Files that belong to the sandbox's user, in a root that is read-only.
 const OWN_FILES: [&str; 5] =
     ["/etc/passwd", "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/usr/bin/env"];
 
-/// The same, to be removed.
+/// Files of that root for the attempts to remove.
 const REMOVED: [&str; 2] = ["/etc/group", "/usr/bin/sh"];
 
-/// Directories in which nothing may be made.
+/// Directories in which no entry can be created.
 const CLOSED: [&str; 8] = ["", "/usr", "/usr/bin", "/etc", "/dev", "/lent", "/home", "/run/belljar"];
 
 pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
@@ -32,7 +32,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     for path in REMOVED {
         cases.push(case(&format!("remove {path}"), "unlink", args![place.path(path)]));
     }
-    // What covers a file or directory of the kernel's is the host's or that of a root that many share, and others read its times.
+    // The cover of a kernel file or directory belongs to the host or to a shared root, so others could read its times.
     for path in ["/proc/keys", "/proc/fs"] {
         let now = case(&format!("times of {path}"), "utimensat", args![HERE, path, 0, 0]);
         cases.push(now.by(Control::Root));
@@ -47,7 +47,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases
 }
 
-/// Every kind of change to what is lent.
+/// Returns every kind of change to a read-only mount.
 fn of_lent(place: &Place) -> Vec<Case> {
     let lent = |below: &str| place.path(&format!("/lent/{below}"));
     let open = |below: &str, flags: i32| args![HERE, lent(below), flags, 0o600];
@@ -88,5 +88,5 @@ fn of_lent(place: &Place) -> Vec<Case> {
     ]
 }
 
-/// An overlay without changes has no place for one either.
+/// Errnos for unnamed files. An overlay without a writable layer doesn't support them.
 const UNNAMED: &[i32] = &[EROFS, EACCES, EPERM, libc::EOPNOTSUPP];

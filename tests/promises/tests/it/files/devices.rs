@@ -8,7 +8,7 @@ use libc::{EACCES, EPERM, EROFS, S_IFBLK, S_IFCHR};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
-/// The devices that a sandbox has.
+/// Devices that a sandbox has.
 const LENT: [&str; 7] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
 
@@ -34,12 +34,12 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
         .into_iter()
         .filter(|path| !LENT.contains(&path.as_str()))
         .map(|path| {
-            // It is only looked at: some devices begin to work as soon as somebody opens them.
+            // Only `stat` is called: some devices start to work as soon as they are opened.
             Case::call("FS5", &path, "newfstatat", args![HERE, &path, room(144), libc::AT_SYMLINK_NOFOLLOW])
                 .fails(NOT_THERE)
         })
         .collect();
-    // The host's own files: what a sandbox writes into their times, others read.
+    // These are the host's own files: their times are readable by others.
     for path in LENT.into_iter().filter(|path| *path != "/dev/ptmx") {
         let now = Case::call("FS5", &format!("times of {path}"), "utimensat", args![HERE, path, 0, 0]);
         cases.push(now.fails(&[EROFS]));
@@ -55,14 +55,14 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases
 }
 
-/// Every device that the host has in `/dev`.
+/// Returns every device in the host's `/dev`.
 fn devices_of_host() -> Vec<String> {
     let mut devices = Vec::new();
     let mut pending = vec![PathBuf::from("/dev")];
     while let Some(directory) = pending.pop() {
         for entry in std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok) {
             let Ok(kind) = entry.file_type() else { continue };
-            // Terminals of whoever is logged in come and go.
+            // Terminals of logged-in users come and go.
             let is_passing = entry.path().starts_with("/dev/pts") || entry.path().starts_with("/dev/shm");
             if kind.is_dir() {
                 pending.push(entry.path());

@@ -1,4 +1,4 @@
-//! FS7: what a job is judged by, and what carries it out.
+//! FS7: the job's description and result, and the program that carries it out.
 
 use crate::belljar::belljar;
 use crate::case::{Case, HERE, args};
@@ -9,15 +9,15 @@ use belljar_testkit::world::World;
 use libc::{EACCES, EBUSY, EPERM, EROFS, ETXTBSY, EXDEV, O_RDWR, O_TRUNC, O_WRONLY};
 use serde_json::json;
 
-/// Refusals of a change to a program that runs.
+/// Errnos that refuse a change to a running program.
 const UNCHANGEABLE_OR_BUSY: &[i32] = &[EROFS, EACCES, EPERM, EXDEV, ETXTBSY, EBUSY];
 
-/// A job that replaces its own description and its result, step by step, and then fails.
+/// The job replaces its own description and its result, step by step, and then fails.
 #[test]
 fn a_job_that_rewrites_its_papers_is_judged_as_it_was() {
     World::as_everyone(belljar(), |world| {
         let forged = job(&json!([shell("true"), shell("true"), shell("true")]));
-        // The papers are not its own to write, but lie in a directory that is.
+        // The job doesn't own the files, but it owns their directory.
         let write = format!(
             "cat > /job/forged <<'E'\n{forged}\nE\ncp /job/forged /job/result.json; mv -f /job/forged /job/job.json; \
              cat /job/job.json"
@@ -27,7 +27,7 @@ fn a_job_that_rewrites_its_papers_is_judged_as_it_was() {
         let ran = world.run(&["run", "--json", "job.json"]);
         let result = ran.json();
         let steps = result["steps"].as_array().unwrap();
-        // The control: what is forged did stand there.
+        // The control: the forged description was in place.
         assert_eq!(steps[0]["result"]["stdout"], format!("{forged}\n"));
         assert_eq!(
             (ran.code, &result["status"], &result["failure_code"]),

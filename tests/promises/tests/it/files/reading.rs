@@ -1,4 +1,4 @@
-//! FS1: reading and listing what only the host may see.
+//! FS1: reading and listing files that only the host may see.
 
 use crate::case::{Case, Control, HERE, Inside, Outside, Script, args, room};
 use crate::scene::Scene;
@@ -6,10 +6,10 @@ use crate::way::Place;
 use libc::{EACCES, ENOENT, ENOTDIR, O_DIRECTORY, O_RDONLY};
 use std::os::unix::fs::MetadataExt;
 
-/// Refusals of a path that isn't there, or that leads nowhere.
+/// Errnos for a path that doesn't exist or can't be resolved.
 pub(super) const NOT_THERE: &[i32] = &[ENOENT, EACCES, ENOTDIR];
 
-/// Files that many hosts have and that are nobody's business inside.
+/// Files of many hosts that a sandbox must not show.
 const HOST_FILES: [&str; 14] = [
     "/etc/shadow",
     "/etc/gshadow",
@@ -27,7 +27,7 @@ const HOST_FILES: [&str; 14] = [
     "/sys/class/net/lo/address",
 ];
 
-/// Directories of the host that are not there inside.
+/// Directories of the host that don't exist inside.
 const HOST_DIRECTORIES: [&str; 12] = [
     "/root",
     "/var",
@@ -55,7 +55,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         })
         .collect();
     let there = |path: &&str| std::fs::symlink_metadata(path).is_ok();
-    // An image has files of its own in the same places, and a control group to look at.
+    // An image has files of its own at the same paths, and a control group directory.
     let may_be_there =
         |path: &str| scene.engine.is_some() && (!path.starts_with("/sys/") || path == "/sys/fs/cgroup");
     cases.extend(HOST_FILES.into_iter().filter(there).map(|path| match may_be_there(path) {
@@ -76,7 +76,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     cases
 }
 
-/// What is at that path is not what the host has there.
+/// Returns a case in which the file at that path must differ from the host's.
 fn other_than_the_hosts(path: &str) -> Case {
     let metadata = std::fs::metadata(path).unwrap();
     // struct stat begins with device and inode.
@@ -89,7 +89,7 @@ fn other_than_the_hosts(path: &str) -> Case {
         .by(Control::Root)
 }
 
-/// Opens a file and reads its beginning.
+/// Returns a script that opens a file and reads its beginning.
 pub(crate) fn read(path: &str) -> Script {
     let mut script = Script::default();
     let file = script.call("openat", args![HERE, path, O_RDONLY, 0]);
@@ -97,7 +97,7 @@ pub(crate) fn read(path: &str) -> Script {
     script
 }
 
-/// Opens a directory and lists it.
+/// Returns a script that opens a directory and lists it.
 pub(crate) fn list(path: &str) -> Script {
     let mut script = Script::default();
     let directory = script.call("openat", args![HERE, path, O_RDONLY | O_DIRECTORY, 0]);

@@ -1,4 +1,4 @@
-//! FS6: programs that lend their owner's rights to whoever runs them.
+//! FS6: set-id programs, which run with the rights of their owner.
 
 use crate::case::{Case, HERE, Inside, Outside, Script, args};
 use crate::scene::Scene;
@@ -12,7 +12,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases
 }
 
-/// Programs with set-id bits, lent, given, and copied inside.
+/// Returns cases that run set-id programs that are mounted read-only, in the workspace, or copied inside.
 fn run_such_programs(place: &Place) -> Vec<Case> {
     let mut cases = Vec::new();
     for (folder, ways) in [("/lent", Way::ALL), ("/workspace", Way::GIVEN)] {
@@ -41,7 +41,7 @@ fn is_nobody_else(answer: &Answer) -> bool {
         )
 }
 
-/// The real user is another than the effective one.
+/// Returns true if the real user differs from the effective one.
 fn gains_user(answer: &Answer) -> bool {
     let words: Vec<&str> = answer.bytes.split_whitespace().collect();
     words.get(1).is_some_and(|real| words.get(2) != Some(real))
@@ -52,7 +52,7 @@ fn gains_group(answer: &Answer) -> bool {
     words.get(6).is_some_and(|real| words.get(7) != Some(real))
 }
 
-/// Every call by which a file could get a set-id bit, with each of the two bits.
+/// Returns every call that could give a file a set-id bit, with each of the two bits.
 fn make_such_files(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     let mut cases = Vec::new();
     for (bit, mode) in [("uid", 0o4755_u32), ("gid", 0o2755)] {

@@ -1,4 +1,4 @@
-//! FS3: paths that might lead out: dots, links, magic links, handles, descriptors that somebody forgot to close.
+//! FS3: paths that might lead out: dots, links, magic links, file handles, and inherited descriptors.
 
 use super::reading::{NOT_THERE, list, read};
 use crate::case::{BAD, Case, Control, HERE, Inside, Outside, Script, args, room};
@@ -9,7 +9,7 @@ use libc::{
     EACCES, EBADF, ELOOP, ENOENT, ENOSYS, EPERM, EROFS, ETXTBSY, O_DIRECTORY, O_PATH, O_RDONLY, O_WRONLY,
 };
 
-/// Refusals of a magic link or of what it leads to.
+/// Errnos for a magic link or its target.
 const CLOSED: &[i32] = &[ENOENT, EACCES, EPERM, ELOOP, libc::ENOTDIR, libc::ESRCH];
 
 pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
@@ -32,7 +32,7 @@ fn dots(secret: &str, place: &Place) -> Vec<Case> {
         .into()
 }
 
-/// Links that the host has in what it lends and gives, and links that are made inside.
+/// Returns cases with links that the host has in mounted folders, and links that are made inside.
 fn links(secret: &str, scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     let mut cases = Vec::new();
     for (folder, ways) in [("/lent", Way::ALL), ("/workspace", Way::GIVEN)] {
@@ -76,7 +76,7 @@ fn magic_links(secret: &str, scene: &Scene<'_>) -> Vec<Case> {
         read("/proc/1/cwd", format!("/proc/1/cwd{}{secret}", "/..".repeat(16))).by(Control::Free),
         read("/proc/1/environ", "/proc/1/environ".to_owned()).by(Control::Free),
         read("/proc/1/maps", "/proc/1/maps".to_owned()).by(Control::Free).inside(Inside::Learns(
-            // Whose it is to know, the file says; a stranger finds nothing in it.
+            // The file is readable, but the kernel shows its content to permitted processes only; it must be empty.
             |answer| answer.bytes.is_empty(),
         )),
         Case::denied("FS3", "/proc/1/fd", list("/proc/1/fd")).fails(CLOSED).by(Control::Free),
@@ -97,7 +97,7 @@ fn open_to_write(path: &str) -> Script {
     Script::one("openat", args![HERE, path, O_WRONLY, 0])
 }
 
-/// A directory of the host that the parent of the sandbox has forgotten to close.
+/// Returns a case with a directory of the host that the sandbox's parent process has left open.
 fn descriptors() -> Vec<Case> {
     vec![
         Case::call("FS3", "a forgotten descriptor", "openat", args![7, "secret", O_RDONLY, 0])
@@ -114,10 +114,10 @@ fn descriptors() -> Vec<Case> {
     ]
 }
 
-/// File handles: made on the host for the control, made up for the attempt.
+/// Returns cases with file handles: obtained on the host for the control, made up for the attempt.
 fn handles(secret: &str) -> Vec<Case> {
     let mut open = Script::default();
-    // struct file_handle: the room for the handle, its type, the handle
+    // struct file_handle: the capacity for the handle, its type, the handle
     let mut handle = 128_u32.to_ne_bytes().to_vec();
     handle.resize(136, 0);
     let handle = Argument::Bytes(handle);

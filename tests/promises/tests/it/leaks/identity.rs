@@ -1,4 +1,4 @@
-//! LK2: what would tell one host from another.
+//! LK2: data that distinguishes one host from another.
 
 use super::{dump_inside, dump_outside};
 use crate::belljar::belljar;
@@ -8,7 +8,7 @@ use belljar_testkit::world::World;
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Where a host tells it.
+/// Files of a host with such data.
 const SOURCES: [&str; 8] = [
     "/proc/cmdline",
     "/proc/sys/kernel",
@@ -27,7 +27,7 @@ fn nothing_inside_tells_which_host_it_is() {
     tally.close();
 }
 
-/// Looks for every mark of the host in every sandbox of a scene.
+/// Searches for every mark of the host in every sandbox of a scene.
 pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
     let marks = marks(scene);
     let sources: Vec<String> = SOURCES.map(str::to_owned).into_iter().chain(addresses()).collect();
@@ -35,7 +35,7 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
     for way in scene.ways {
         let inside = dump_inside(scene, *way);
         for (name, mark) in &marks {
-            // Links that the test itself has put into the workspace say where it lies.
+            // Links that the test itself has put into the workspace contain its path.
             let mut lines = inside.lines().filter(|line| !line.starts_with("link /workspace/"));
             let line = lines.find(|line| line.contains(mark));
             let verdict = match (line, outside.contains(mark)) {
@@ -51,14 +51,14 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
     }
 }
 
-/// The files that hold the addresses of the host's interfaces.
+/// Returns the files with the addresses of the host's interfaces.
 fn addresses() -> Vec<String> {
     let interfaces = std::fs::read_dir("/sys/class/net").into_iter().flatten().filter_map(Result::ok);
     let files = interfaces.filter_map(|interface| interface.path().join("address").canonicalize().ok());
     files.map(|file| file.display().to_string()).collect()
 }
 
-/// What tells this host from others: a name for it, and a text that is long enough to be found.
+/// Returns the marks of this host: a name for each, and a text that is long enough to be found.
 fn marks(scene: &Scene<'_>) -> Vec<(String, String)> {
     const SHORTEST: usize = 6;
     let file = |path: &str| read_to_string(path).unwrap_or_default().trim().to_owned();
@@ -81,7 +81,7 @@ fn marks(scene: &Scene<'_>) -> Vec<(String, String)> {
     for (name, address) in scene.listeners.tcp().filter(|(name, _)| name.starts_with("outward")) {
         marks.push((format!("{name} address"), address.ip().to_string()));
     }
-    // Whom the host asks for names. Loopback is everybody's.
+    // The host's resolvers. Loopback addresses are the same on every host.
     let resolvers = file("/etc/resolv.conf");
     let settings = resolvers.lines().filter_map(|line| line.split_once(char::is_whitespace));
     let settings = settings.filter(|(name, _)| ["nameserver", "search", "domain"].contains(name));
@@ -90,7 +90,7 @@ fn marks(scene: &Scene<'_>) -> Vec<(String, String)> {
     {
         marks.push((format!("resolver {word}"), word.to_owned()));
     }
-    // People, but not the users that every system has.
+    // Names of human users, not those of system users that every host has.
     let people = file("/etc/passwd");
     for user in people.lines().filter(|line| {
         line.split(':').nth(2).is_some_and(|id| (1000..60_000).contains(&id.parse().unwrap_or(0)))

@@ -1,4 +1,4 @@
-//! LK1: secrets in the environment and in the home of whoever starts a sandbox, in every form that they could take.
+//! LK1: secrets in the environment and in the home of the user who starts a sandbox, in every encoding.
 
 use super::{dump_inside, dump_outside};
 use crate::belljar::belljar;
@@ -22,7 +22,7 @@ const VARIABLES: [&str; 12] = [
     "LD_PRELOAD_SECRET",
 ];
 
-/// Files that do.
+/// Files that hold secrets.
 const FILES: [&str; 8] = [
     ".netrc",
     ".git-credentials",
@@ -41,7 +41,7 @@ fn no_secret_of_the_host_can_be_read_inside() {
     tally.close();
 }
 
-/// Plants the secrets and looks for each in every sandbox of a scene.
+/// Plants the secrets and searches for each in every sandbox of a scene.
 pub(crate) fn judge(scene: &mut Scene<'_>, tally: &Tally) {
     let mut secrets: Vec<(String, String)> =
         VARIABLES.map(|name| (format!("variable {name}"), format!("secret-{}", random(16)))).into();
@@ -75,18 +75,18 @@ pub(crate) fn judge(scene: &mut Scene<'_>, tally: &Tally) {
     }
 }
 
-/// The beginning of the line that has the secret in it, plain or encoded.
+/// Returns the beginning of the line that contains the secret, plain or encoded.
 fn found(dump: &str, secret: &str) -> Option<String> {
     let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     let reversed: String = secret.chars().rev().collect();
-    // Of a secret that is split, the halves are long enough to be nobody else's.
+    // The halves of a split secret are long enough to be unique.
     let (first, second) = secret.split_at(secret.len() / 2 + 3);
     let forms = [secret, &hex, &base64(secret), &reversed, first, second];
     let line = dump.lines().find(|line| forms.iter().any(|form| line.contains(form)))?;
     Some(line.chars().take(120).collect())
 }
 
-/// Whole groups of three bytes in base64.
+/// Encodes whole groups of three bytes in base64.
 fn base64(text: &str) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     text.as_bytes()

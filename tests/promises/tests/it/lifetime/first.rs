@@ -1,5 +1,5 @@
-//! LF3: PID 1 goes on, whatever a program makes of the descriptors that it names to it and of the processes that PID 1 starts,
-//! and no close of a socket waits.
+//! LF3: PID 1 goes on, no matter what a program does with the descriptors that it passes to PID 1 and with the
+//! processes that PID 1 starts; and no close of a socket blocks it.
 
 use crate::belljar::belljar;
 use crate::scene::Scene;
@@ -35,7 +35,7 @@ fn pid_1_never_waits_for_a_socket_that_a_program_named_to_it() {
     tally.close();
 }
 
-/// The process that PID 1 makes a program belongs to the sandbox's user, so other programs may stop it before it is one.
+/// A process that PID 1 is starting belongs to the sandbox's user, so other programs may stop it before its `exec`.
 #[test]
 fn pid_1_never_waits_for_a_program_that_another_has_stopped() {
     let tally = Tally::new("stopped-start");
@@ -47,7 +47,7 @@ fn pid_1_never_waits_for_a_program_that_another_has_stopped() {
 }
 
 fn judge_stopped_start(scene: &Scene<'_>) -> Verdict {
-    /// A start takes some milliseconds; one that is stopped takes until the probe lets it go on.
+    /// A start takes some milliseconds; a stopped one takes until the probe continues it.
     const STOPPED: Duration = Duration::from_secs(1);
     let lent = format!("{}:/lent", scene.path("lent"));
     let session = scene.make(&["session", "create"], &["--ro", &lent], &[]).succeeded().stdout;
@@ -69,7 +69,7 @@ fn judge_stopped_start(scene: &Scene<'_>) -> Verdict {
     told.read_to_string(&mut end).unwrap();
     end_session(scene, session);
     match (longest, line.trim(), end.trim()) {
-        // The control: a start was stopped, and went on when it was let go.
+        // The control: a start was stopped, and went on when it was continued.
         ((took, Some(0)), "stopping", "stopped a start\nanswered") if took > STOPPED => Verdict::Held,
         (_, "stopping", "stopped a start\nno answer") => Verdict::Escaped("PID 1 waits".to_owned()),
         _ => Verdict::Invalid(format!("{longest:?}, {line}, {end}")),

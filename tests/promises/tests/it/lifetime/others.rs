@@ -1,11 +1,11 @@
-//! LF2: doing something to a process of the host, by its number, by every call that names one.
+//! LF2: affecting a process of the host by its number, with every call that takes one.
 
 use crate::case::{BAD, Case, Control, Script, args, numbers, room, words};
 use crate::scene::Scene;
 use crate::way::Place;
 use libc::{EPERM, ESRCH, PRIO_PROCESS, SIGURG};
 
-/// Refusals of a process that isn't there, or of the call itself.
+/// Errnos for a process that doesn't exist, or for the call itself.
 const NOBODY: &[i32] = &[ESRCH, EPERM];
 
 pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! LF1: processes that try to stay. Whether any has is read on the host.
+//! LF1: processes that try to outlive their sandbox. The host looks for them.
 
 use crate::belljar::belljar;
 use crate::host;
@@ -25,7 +25,7 @@ const WAYS_TO_STAY: [Leave; 7] = [
     Leave::Restless,
 ];
 
-/// An end of a sandbox with everybody in it.
+/// A way to end a sandbox in which every kind of process is left behind.
 type End = (&'static str, fn(&Scene<'_>, &str));
 
 const ENDS: [End; 4] = [
@@ -35,7 +35,7 @@ const ENDS: [End; 4] = [
     ("a session's end", session_ended),
 ];
 
-/// Whoever is still there after this has stayed.
+/// Grace period. A process that is still there afterwards has outlived the sandbox.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
 
 #[test]
@@ -45,7 +45,7 @@ fn whoever_tries_to_stay_is_gone_with_the_sandbox() {
     tally.close();
 }
 
-/// Has everybody try to stay in every sandbox of a scene, however it ends.
+/// Makes every kind of process try to stay in every sandbox of a scene, for each way to end it.
 pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     let stays = control(scene);
     let place = |what: &str| format!("{what} {:?}", scene.world.user());
@@ -67,7 +67,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     }
 }
 
-/// Nobody in the sandbox can see that the host is gone when PID 1 doesn't: then it is the kernel that must.
+/// When PID 1 is stopped, no process in the sandbox can notice that the host process is gone: the kernel must end them.
 #[test]
 fn nobody_is_left_of_a_sandbox_whose_first_process_stands_still() {
     let tally = Tally::new("standing still");
@@ -93,7 +93,7 @@ fn nobody_is_left_of_a_sandbox_whose_first_process_stands_still() {
     tally.close();
 }
 
-/// One attempt for each way to stay, and the marks of who would.
+/// Returns one attempt for each way to stay, and the marks of its processes.
 fn attempts() -> (Vec<Attempt>, Vec<String>) {
     let marks: Vec<String> = WAYS_TO_STAY.iter().map(|_| format!("mark{}", random(8))).collect();
     let attempts = WAYS_TO_STAY.iter().zip(&marks).map(|(how, mark)| Attempt {
@@ -103,7 +103,7 @@ fn attempts() -> (Vec<Attempt>, Vec<String>) {
     (attempts.collect(), marks)
 }
 
-/// The ways to stay that work where nobody ends whoever does.
+/// Returns the ways to stay that work where no process is killed.
 fn control(scene: &Scene<'_>) -> Vec<Leave> {
     let (attempts, marks) = attempts();
     let file = scene.world.write("outside/attempts.json", serde_json::to_string(&attempts).unwrap());
@@ -136,7 +136,7 @@ fn judge(mark: &str, stays_outside: bool) -> Verdict {
     }
 }
 
-/// Runs the command until everybody in it is there.
+/// Starts the command, and waits until every process in it is there.
 fn with_everyone(command: &mut Command, mark: &str) -> std::process::Child {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);

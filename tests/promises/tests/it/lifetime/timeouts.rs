@@ -1,4 +1,4 @@
-//! LF3: whatever a program waits for, its time is over when it is over.
+//! LF3: a time limit ends a program, whatever it waits for.
 
 use crate::belljar::belljar;
 use crate::host;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const KINDS: [&str; 6] = ["sleep", "spin", "fifo", "lock", "deaf", "stopped"];
 
-/// A limit, and how much later the host may be done at most; how much later it was is told.
+/// The time limit of the programs.
 const LIMIT: Duration = Duration::from_secs(1);
 
 #[test]
@@ -23,7 +23,7 @@ fn whatever_a_program_waits_for_its_time_ends() {
     tally.close();
 }
 
-/// Waits for everything in sandboxes of a scene.
+/// Waits in every way in sandboxes of a scene.
 pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     let mark = format!("mark{}", random(8));
     let waits = control(scene, &mark);
@@ -70,7 +70,7 @@ fn run(scene: &Scene<'_>, kind: &str) -> Command {
     scene.world.command(&["run", "--json", "--ro", &lent, &name])
 }
 
-/// Runs one command a kind, all at the same time.
+/// Runs one command per kind, all at the same time.
 fn all_at_once(command: &dyn Fn(&str) -> Command) -> Vec<Ran> {
     let begun = Instant::now();
     let start = |kind: &str| {
@@ -86,7 +86,7 @@ fn all_at_once(command: &dyn Fn(&str) -> Command) -> Vec<Ran> {
     ran
 }
 
-/// The kinds that are still waiting after that time where nobody ends them.
+/// Returns the kinds that still wait after that time if they aren't killed.
 fn control(scene: &Scene<'_>, mark: &str) -> Vec<&'static str> {
     let probe = scene.path("lent/belljar-probe");
     let start = |kind: &'static str| {

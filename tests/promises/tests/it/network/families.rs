@@ -1,4 +1,4 @@
-//! NT5: sockets of families that don't care about namespaces, or that are only there to be attacked.
+//! NT5: sockets of families that ignore network namespaces, or that mainly add attack surface.
 
 use crate::case::{Case, Control, Inside, Outside, Script, args, numbers};
 use crate::scene::Scene;
@@ -8,17 +8,17 @@ use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, EAFNOSUPPORT, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM,
 };
 
-/// The families that sandboxes may use at all.
+/// Families that sandboxes may use.
 const ALLOWED: [i32; 4] = [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK];
 
-/// Every family that Linux has a number for.
+/// Every family number that Linux assigns.
 const FAMILIES: std::ops::RangeInclusive<i32> = 1..=45;
 
-/// Those of which this kernel tells that it has them without being asked to load them, by their names.
+/// Families with names by which this kernel lists them without loading their modules.
 const KNOWN_BY_NAME: [(&str, i32); 6] =
     [("PACKET", 17), ("AF_VSOCK", 40), ("XDP", 44), ("KEY", 15), ("ALG", 38), ("TIPC", 30)];
 
-/// Netlink protocols, other than that of routes.
+/// Netlink protocols other than route netlink.
 const NETLINK: [(&str, i32); 16] = [
     ("usersock", 2),
     ("sock_diag", 4),
@@ -38,7 +38,7 @@ const NETLINK: [(&str, i32); 16] = [
     ("crypto", 21),
 ];
 
-/// Protocols of IP beside TCP and UDP.
+/// IP protocols other than TCP and UDP.
 const PROTOCOLS: [(&str, i32, i32); 9] = [
     ("ping", SOCK_DGRAM, libc::IPPROTO_ICMP),
     ("raw ICMP", SOCK_RAW, libc::IPPROTO_ICMP),
@@ -57,7 +57,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         let known = KNOWN_BY_NAME.iter().find(|(name, number)| *number == family && is_known(name));
         let case = socket(&format!("family {family}"), family, SOCK_RAW, 0);
         cases.push(match known {
-            // Of the kinds that a family has, one is enough to show that it is there.
+            // The case tries one socket type of the family, which is enough to show that the family exists.
             Some(_) => case.outside(Outside::Reaches(NO_SUCH_KIND)).by(Control::Root),
             None => not_asked_for(case),
         });
@@ -73,7 +73,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         for (name, kind, protocol) in PROTOCOLS {
             let case = socket(&format!("{name} of family {family}"), family, kind, protocol);
             cases.push(match name {
-                // Asking for them may have the kernel load them.
+                // Asking for them could make the kernel load their modules.
                 "SCTP" | "SCTP messages" | "DCCP" => not_asked_for(case),
                 "UDP-Lite" => case.needs("UDP-Lite"),
                 "MPTCP" => case.needs("MPTCP"),
@@ -100,7 +100,7 @@ fn socket(what: &str, family: i32, kind: i32, protocol: i32) -> Case {
     Case::call("NT5", what, "socket", args![family, kind, protocol]).fails(&[EAFNOSUPPORT])
 }
 
-/// A control would have the kernel load what it doesn't have, if it could; that is not for a test to do.
+/// Removes the control: it could make the kernel load a module, which a test must not do.
 fn not_asked_for(mut case: Case) -> Case {
     case.control = Control::None;
     case.needs("that family, as far as it tells, and asking for it might have it loaded")
@@ -111,14 +111,14 @@ fn is_known(name: &str) -> bool {
         .is_ok_and(|known| known.lines().any(|line| line.split_whitespace().next() == Some(name)))
 }
 
-/// Route netlink is there to be read; bringing an interface down takes a capability.
+/// Returns a case that writes to route netlink. It may be read; bringing an interface down requires a capability.
 fn write_routes() -> Case {
     let mut script = Script::one("socket", args![AF_NETLINK, SOCK_RAW, libc::NETLINK_ROUTE]);
     let socket = script.first();
     // nlmsghdr (length, type RTM_NEWLINK, flags REQUEST|ACK, sequence, pid), ifinfomsg (family, index 1, no flags)
     let message = numbers(&[32, 16 | (5 << 16), 1, 0, 0, 1, 0, 1]);
     script.call("sendto", args![socket, message, 32, 0, 0, 0]);
-    // nlmsgerr: the errno stands behind the header.
+    // nlmsgerr: the errno follows the header.
     script.call("recvfrom", args![socket, Argument::Room(64), 64, 0, 0, 0]);
     Case::denied("NT5", "bring loopback down", script)
         .inside(Inside::Learns(|answer| error_of(answer) == -libc::EPERM))
@@ -135,7 +135,8 @@ fn error_of(answer: &Answer) -> i32 {
     i32::from_ne_bytes(four)
 }
 
-/// `socketcall` hides its arguments from every filter; it exists only by the entry for 32-bit programs.
+/// Returns a case with `socketcall`, which hides its arguments from every seccomp filter. It exists only at the entry point
+/// for 32-bit programs.
 fn by_the_old_entry(scene: &Scene<'_>) -> Case {
     let call = Act::Foreign { entry: Entry::I386, number: 102, arguments: [1, 1, 0] };
     Case::denied("NT5", "socketcall by int 0x80", Script::of(call))

@@ -1,11 +1,11 @@
-//! NT6: the hatch to the web is the host's. Nobody inside takes its place in the file system, or puts something beside it.
+//! NT6: the hatch to the web belongs to the host. No program inside can replace its socket, or create a file beside it.
 
 use crate::case::{Case, HERE, Script, args, local, local_length};
 use crate::scene::Scene;
 use crate::way::{Place, Way};
 use libc::{AF_UNIX, EACCES, EPERM, EROFS, O_CREAT, O_WRONLY, SOCK_STREAM};
 
-/// Refusals of a change.
+/// Errnos that refuse a change.
 const CLOSED: &[i32] = &[EACCES, EPERM, EROFS];
 
 const SOCKET: &str = "/web-sock/web.sock";
@@ -17,7 +17,7 @@ pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
     let listener = listen.first();
     listen.call("bind", args![listener, local(&beside), local_length(&beside)]);
     let file = place.path("/web-sock/file");
-    // Outside each has a file of its own to take away.
+    // Outside, each case has a file of its own to remove.
     let cases = [
         Case::denied("NT6", "a listener beside the hatch", listen),
         Case::call("NT6", "a file beside the hatch", "openat", args![HERE, &file, O_CREAT | O_WRONLY, 0o600]),

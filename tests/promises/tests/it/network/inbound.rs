@@ -1,4 +1,4 @@
-//! NT6: nobody outside is let in, whatever is listened at inside.
+//! NT6: no connection from outside reaches a listener inside, whatever its address.
 
 use crate::belljar::belljar;
 use crate::case::{Script, args, internet, local, local_length, numbers};
@@ -20,7 +20,7 @@ fn nobody_outside_reaches_what_is_listened_at_inside() {
     tally.close();
 }
 
-/// Listens in every sandbox of a scene, and knocks.
+/// Listens in every sandbox of a scene, and tries to connect from outside.
 pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
     let free_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let attempt = Attempt { case: "listen".to_owned(), steps: listen(free_port, &scene.mark).into_steps() };
@@ -59,7 +59,7 @@ fn listen(port: u16, mark: &str) -> Script {
     s
 }
 
-/// Which ways lead to whoever is held.
+/// Returns each address with whether it reaches the held listeners.
 fn reached(_held: &Holding, addresses: &[SocketAddr], mark: &str) -> Vec<(String, bool)> {
     let connects = |address: &SocketAddr| TcpStream::connect_timeout(address, Duration::from_secs(2)).is_ok();
     let mut reached: Vec<(String, bool)> =

@@ -9,11 +9,10 @@ use libc::{
 };
 use std::net::{IpAddr, SocketAddr};
 
-/// Refusals of a connection: of what isn't there, or can't be reached.
+/// Errnos for a connection to an address that doesn't exist or is unreachable.
 pub(super) const UNREACHABLE: &[i32] = &[ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL, EACCES];
 
-/// Addresses of others: the documentation's, public ones, private ranges, link-local ones and where clouds keep their
-/// secrets.
+/// Addresses outside of the host: documentation, public, private and link-local ones, and the metadata services of clouds.
 const OTHERS: [&str; 11] = [
     "198.51.100.1",
     "8.8.8.8",
@@ -39,7 +38,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         let socket = script.first();
         let (to, length) = internet(address);
         script.call("sendto", args![socket, &scene.mark, 16, 0, to, length]);
-        // Loopback of one's own takes any datagram; what counts is whether the host's listener got it.
+        // The sandbox's own loopback accepts any datagram; the verdict depends on whether the host's listener got it.
         let has_ipv6 = scene.engine.is_none();
         let own_loopback = address.ip().is_loopback() && (address.is_ipv4() || has_ipv6);
         let case = Case::denied("NT1", format!("UDP to {name}"), script).seen_by(format!("udp {name}"));
@@ -49,7 +48,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         });
     }
     for address in OTHERS.map(|address| address.parse::<IpAddr>().unwrap()) {
-        // Connecting a datagram socket sends nothing, and asks whether there is a way.
+        // Connecting a datagram socket sends nothing; it only looks up the route.
         let mut script = socket(SocketAddr::new(address, 9), SOCK_DGRAM);
         let socket = script.first();
         let (to, length) = internet(SocketAddr::new(address, 9));
@@ -66,7 +65,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     cases
 }
 
-/// Connects by TCP, and waits no more than two seconds.
+/// Returns a script that connects by TCP, and waits at most two seconds.
 pub(super) fn connect(address: SocketAddr) -> Script {
     let mut script = socket(address, SOCK_STREAM);
     let socket = script.first();

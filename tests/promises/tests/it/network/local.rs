@@ -1,4 +1,4 @@
-//! NT4: local sockets of the host, by abstract name and by every path that might lead to them.
+//! NT4: Unix sockets of the host, by abstract name and by every path that might lead to them.
 
 use crate::case::{Case, HERE, Outside, Script, args, local, local_length, room};
 use crate::scene::Scene;
@@ -7,7 +7,7 @@ use libc::{
     AF_UNIX, EACCES, ECONNREFUSED, ENOENT, ENXIO, EPERM, EPROTONOSUPPORT, O_WRONLY, SOCK_DGRAM, SOCK_STREAM,
 };
 
-/// Refusals of a local connection.
+/// Errnos for a Unix connection.
 const UNREACHABLE: &[i32] = &[ENOENT, ECONNREFUSED, EACCES, EPERM];
 
 pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
@@ -73,7 +73,7 @@ fn through_own_link(scene: &Scene<'_>, place: &Place, path: &str, witness: &str)
     Case::denied("NT4", format!("{witness} through a link"), script).fails(UNREACHABLE).seen_by(witness)
 }
 
-/// By a name alone, from the directory that it lies in.
+/// Returns a case that connects by the bare name, from the socket's directory.
 fn from_its_folder(place: &Place, folder: &str, witness: &str) -> Case {
     let mut script = Script::one("chdir", args![place.path(folder)]);
     script.prepared();

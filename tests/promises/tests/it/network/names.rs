@@ -1,4 +1,4 @@
-//! NT2: questions to whoever might know names, on any way that resolvers are asked.
+//! NT2: queries to resolvers, on every port and protocol that resolvers use.
 
 use super::ip::{UNREACHABLE, connect, socket};
 use crate::case::{Case, Inside, Script, args, internet};
@@ -8,18 +8,18 @@ use belljar_promises::attempt::Argument;
 use libc::SOCK_DGRAM;
 use std::net::{IpAddr, SocketAddr};
 
-/// Listeners that would be resolvers: what resolv.conf names on many systems, and the ports of DNS, DNS over TLS,
-/// multicast DNS and LLMNR.
+/// Listeners in the place of resolvers: at the address that resolv.conf names on many systems, and at the ports of DNS, DNS
+/// over TLS, multicast DNS and LLMNR.
 const RESOLVERS: [&str; 6] = ["resolver", "local resolver", "port 53", "port 853", "port 5353", "port 5355"];
 
-/// Resolvers that everybody knows, and groups that are asked at large.
+/// Well-known public resolvers, and multicast groups for queries.
 const WELL_KNOWN: [(&str, u16); 5] =
     [("8.8.8.8", 53), ("9.9.9.9", 853), ("1.1.1.1", 443), ("224.0.0.251", 5353), ("224.0.0.252", 5355)];
 
 pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, address) in scene.listeners.udp().filter(|(name, _)| RESOLVERS.contains(name)) {
-        // Its own loopback takes the question, and nobody hears it.
+        // The sandbox's own loopback accepts the query, and no listener of the host gets it.
         let case = Case::denied("NT2", format!("ask {name}"), ask(address, &scene.mark));
         cases.push(case.inside(Inside::Harmless).seen_by(format!("udp {name}")));
     }
@@ -39,7 +39,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     cases
 }
 
-/// A question for the address of a name that nobody else asks for.
+/// Returns a script with a query for the address of a unique name.
 fn ask(address: SocketAddr, name: &str) -> Script {
     let mut question = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in [name, "example"] {

@@ -1,4 +1,4 @@
-//! NT7: no file and no variable inside decides where anything leads.
+//! NT7: no file and no environment variable inside changes where connections lead.
 
 use crate::case::{Case, HERE, args};
 use crate::network::ip::{UNREACHABLE, connect};
@@ -6,7 +6,7 @@ use crate::scene::Scene;
 use crate::way::Place;
 use libc::{EACCES, EPERM, EROFS, O_WRONLY};
 
-/// Files by which programs find their way.
+/// Files that configure name resolution.
 const SETTINGS: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"];
 
 /// Ports of the host at which a proxy might listen.

@@ -1,4 +1,4 @@
-//! PID 1, as the host sees it: nobody of the host's, and nothing of the host's is open in it.
+//! PID 1 as the host sees it: it has no user of the host, and no open file of the host.
 
 use crate::belljar::belljar;
 use crate::holding::Holding;
@@ -33,7 +33,7 @@ fn pid_1_holds_nothing_of_the_host() {
     tally.close();
 }
 
-/// What is found about PID 1, and what must be.
+/// Properties of PID 1, each with the found and the required value.
 pub(crate) type Compared = Vec<(&'static str, Value, Value)>;
 
 pub(crate) fn judge(compared: Compared, place: &str, tally: &Tally) {
@@ -52,10 +52,10 @@ pub(crate) fn compare(scene: &Scene<'_>, init: u32) -> Compared {
         let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
         line.unwrap_or_default().trim().to_owned()
     };
-    // What it needed to build the sandbox it closes as the program begins.
+    // PID 1 closes what it needed for building the sandbox when the program begins.
     let deadline = Instant::now() + Duration::from_secs(2);
     let mut before = held_by(init);
-    // It may look at something now and then: what it holds is there at two moments that follow each other.
+    // PID 1 may open something for a moment: only what it holds at two consecutive moments counts.
     let held = loop {
         std::thread::sleep(Duration::from_millis(1));
         let now = held_by(init);
@@ -82,7 +82,7 @@ pub(crate) fn compare(scene: &Scene<'_>, init: u32) -> Compared {
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
         compared.push((set, json!(value(set)), nothing.clone()));
     }
-    // The control: whoever starts the sandbox holds something, is root or not, and reaches the file.
+    // The control: the process that starts the sandbox, as root or not, reaches the secret and has other arguments.
     if scene.world.user() == User::Own {
         assert!(reaches(std::process::id(), scene), "the control reaches nothing");
         assert_ne!(arguments(std::process::id()), "belljar-init");
@@ -95,40 +95,39 @@ fn arguments(pid: u32) -> String {
     String::from_utf8_lossy(&line).trim_end_matches('\0').to_owned()
 }
 
-/// Whether a process leads a session. The field stands behind the name, which may hold anything.
+/// Returns true if a process leads a session. The field follows the name, which may contain any character.
 fn leads_a_session(pid: Option<u32>) -> bool {
     let stat = pid.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok()).unwrap_or_default();
     let session = stat.rsplit(')').next().unwrap_or_default().split_whitespace().nth(3);
     session.is_some_and(|session| session.parse() == Ok(pid.unwrap_or_default()))
 }
 
-/// Whether a secret is there for somebody at the very root of a process's mount namespace, where no change of root is in
-/// the way.
+/// Returns true if a secret is visible from the very root of a process's mount namespace, which no change of root hides.
 fn reaches(pid: u32, scene: &Scene<'_>) -> bool {
     let is_there = |secret: &PathBuf| {
         let mut command = Command::new("nsenter");
         command.arg(format!("--mount=/proc/{pid}/ns/mnt")).args(["--", "/usr/bin/test", "-e"]).arg(secret);
         let status = command.stdin(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-        // Anything but a clear answer counts as one that must not be.
+        // Any result other than a clear "no" counts as reached.
         status.code() != Some(1)
     };
     scene.secrets.iter().any(is_there)
 }
 
-/// What of the host a process has open: anything but sockets, pipes and what has no name.
+/// Returns the files of the host that a process has open: everything except sockets, pipes and unnamed files.
 fn held_by(pid: u32) -> Vec<String> {
     let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().filter_map(Result::ok);
     let targets =
         open.filter_map(|entry| fs::read_link(entry.path()).ok()).map(|target| target.display().to_string());
     let is_own = |target: &String| {
         ["socket:[", "anon_inode:", "mnt:[", "pipe:["].iter().any(|own| target.starts_with(own))
-            // On control groups of version 1 PID 1 reads what the sockets of its own group hold.
+            // With control groups of version 1, PID 1 reads the socket memory of its own group.
             || target.ends_with("/memory.kmem.tcp.usage_in_bytes")
     };
     targets.filter(|target| !is_own(target)).collect()
 }
 
-/// The process that a process has started, if it is one: through the shell that has become it, belljar's PID 1.
+/// Returns the process that a process has started, if it has one: for belljar, its PID 1.
 fn child_of(parent: u32) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
     children.split_whitespace().next()?.parse().ok()

@@ -1,16 +1,16 @@
-//! What is mounted where, and how.
+//! The mounts of a sandbox and their attributes.
 
 use super::Compared;
 use crate::way::Way;
 use serde_json::{Value, json};
 
-/// What memory may hold of a sandbox's files.
+/// Maximum size of a sandbox's files in memory, in bytes.
 const SCRATCH_BYTES: u64 = 1 << 30;
 
-/// Where something of the host's is bound, of whatever kind that is.
+/// The kind of a bind mount from the host, whatever its file system.
 const OF_HOST: &str = "the host's";
 
-/// What was found at each place beside what must be.
+/// Returns for each place the found and the required mount.
 pub(super) fn compare(told: &Value, way: Way) -> Compared {
     let places = expected(way).into_iter().map(|(place, expected)| {
         let mut found = told[place].clone();
@@ -22,7 +22,7 @@ pub(super) fn compare(told: &Value, way: Way) -> Compared {
     places.collect()
 }
 
-/// What a sandbox decides about a mount of the host's: not its kind, and not whether programs run from it.
+/// Returns those properties of a bind mount that the sandbox decides: not its kind, and not `noexec`.
 fn of_host(found: &Value) -> Value {
     let mut attributes = found["attributes"].as_array().unwrap().clone();
     attributes.retain(|attribute| attribute != "noexec");

@@ -1,14 +1,14 @@
-//! PK1: capabilities and users, by every way back to them.
+//! PK1: gaining capabilities or another user, in every way.
 
 use crate::case::{Case, Control, Inside, Outside, Script, args, numbers, room};
 use crate::scene::Scene;
 use crate::way::Place;
 use libc::{EINVAL, EPERM};
 
-/// What it takes to be somebody else: nobody else exists in the namespace, or one has no right to be.
+/// Errnos for becoming another user: the namespace has no other user, or the process lacks the right.
 const NOBODY_ELSE: &[i32] = &[EINVAL, EPERM];
 
-/// `_LINUX_CAPABILITY_VERSION_3`, and oneself.
+/// `_LINUX_CAPABILITY_VERSION_3`, and the calling process.
 const HEADER: [u32; 2] = [0x2008_0522, 0];
 
 pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
@@ -45,7 +45,7 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
         .outside(Outside::Learns(|answer| answer.ret == 0)),
     );
     for (name, is_user) in [("setfsuid", true), ("setfsgid", false)] {
-        // It returns who one was, whether or not it has worked; so it is asked again.
+        // The call returns the previous id whether or not it succeeded; so the second call shows the result.
         let mut script = Script::one(name, args![0]);
         script.call(name, args![u64::from(u32::MAX)]);
         let what = format!("{name}: {} 0 for files", if is_user { "user" } else { "group" });
@@ -67,17 +67,17 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
     cases
 }
 
-/// Sets effective, permitted and inheritable capabilities, the lower and the upper half alike.
+/// Returns a case that sets effective, permitted and inheritable capabilities, the lower and the upper half alike.
 fn set(what: &str, sets: [u32; 3]) -> Case {
     let known = sets.map(|set| if set == 0 { 0 } else { 0x1ff });
     let data = [sets, known].concat();
-    // Where they are had, setting them changes nothing; the inheritable ones come from what is permitted.
+    // The control has the capabilities, so setting them changes nothing; the inheritable ones come from the permitted ones.
     Case::call("PK1", what, "capset", args![numbers(&HEADER), numbers(&data)])
         .by(Control::Free)
         .inside(Inside::Fails(&[EPERM]))
 }
 
-/// An ambient capability must be inheritable before.
+/// Returns a case with an ambient capability, which must first be inheritable.
 fn ambient(bit: u32) -> Case {
     let mut inheritable = [u32::MAX, u32::MAX, 0, 0x1ff, 0x1ff, 0];
     inheritable[if bit < 32 { 2 } else { 5 }] = 1 << (bit % 32);

@@ -1,11 +1,11 @@
-//! PK5: the entries for programs of other architectures, whose calls have other numbers.
+//! PK5: the entry points for programs of other architectures, which have other system call numbers.
 
 use crate::case::{Case, Inside, Outside, Script};
 use crate::scene::Scene;
 use crate::way::Place;
 use belljar_promises::attempt::{Act, Entry};
 
-/// Denied calls and harmless ones, by the numbers that they have on a 32-bit x86.
+/// Denied calls and harmless ones, by their numbers on 32-bit x86.
 const I386: [(&str, u32); 14] = [
     ("getpid", 20),
     ("mount", 21),
@@ -23,7 +23,7 @@ const I386: [(&str, u32); 14] = [
     ("bpf", 357),
 ];
 
-/// The same with 32-bit pointers, by this architecture's numbers.
+/// Calls with 32-bit pointers (x32), by this architecture's numbers.
 const X32: [(&str, u32); 10] = [
     ("getpid", 39),
     ("ptrace", 521),
@@ -39,7 +39,7 @@ const X32: [(&str, u32); 10] = [
 
 pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     let case = |entry: Entry, name: &str, number: u32| {
-        // Senseless arguments: numbers that are no pointers, and no process.
+        // Invalid arguments: numbers that are no valid pointers, and no process.
         let call = Act::Foreign { entry, number, arguments: [u32::MAX, 1, 1] };
         Case::denied("PK5", format!("{entry:?} {name}"), Script::of(call))
             .inside(Inside::of_foreign_call(scene))
@@ -47,7 +47,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     };
     let i386 =
         I386.map(|(name, number)| case(Entry::I386, name, number).needs("the entry for 32-bit programs"));
-    // Also a kernel without this entry answers, with another errno: that it is answered is what the control shows.
+    // A kernel without this entry point answers, too, with another errno: the control shows only that it answers.
     let x32 = X32.map(|(name, number)| case(Entry::X32, name, number));
     i386.into_iter().chain(x32).collect()
 }

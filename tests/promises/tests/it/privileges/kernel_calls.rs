@@ -1,4 +1,4 @@
-//! PK4: calls that reach deep into the kernel or into other processes.
+//! PK4: calls with access to kernel internals or to other processes.
 
 use crate::case::{BAD, Case, Control, HERE, Outside, Script, args, numbers, words};
 use crate::scene::Scene;
@@ -59,7 +59,7 @@ fn refused_by_number() -> Vec<Case> {
     cases.collect()
 }
 
-/// Allowed calls, with arguments that are not.
+/// Returns allowed calls with arguments that aren't allowed.
 fn refused_by_argument() -> Vec<Case> {
     const TIOCLINUX: u64 = 0x541c;
     const TIOCCONS: u64 = 0x541d;
@@ -108,7 +108,7 @@ fn refused_by_argument() -> Vec<Case> {
     cases
 }
 
-/// What no rule names is not there.
+/// Returns calls that no rule names, so that they don't exist inside.
 fn unlisted() -> Vec<Case> {
     let calls: [(&str, Vec<Argument>, &'static [i32]); 9] = [
         ("ustat", args![0, BAD], &[EINVAL, EFAULT]),
@@ -129,11 +129,11 @@ fn unlisted() -> Vec<Case> {
         .collect()
 }
 
-/// PID 1 is of the same user, and yet out of reach.
+/// Returns calls on PID 1, which has the same user and must still be inaccessible.
 fn of_init() -> Vec<Case> {
     let free = |what: &str, name: &str, arguments| Case::call("PK4", what, name, arguments).by(Control::Free);
     vec![
-        // Without stopping it: it is also who waits for this.
+        // Doesn't stop PID 1, because PID 1 also waits for this process.
         free("of PID 1", "ptrace", args![libc::PTRACE_SEIZE, 1, 0, 0]),
         free("PID 1's memory", "openat", args![HERE, "/proc/1/mem", O_RDONLY, 0])
             .fails(&[EPERM, libc::EACCES]),
@@ -151,7 +151,7 @@ fn of_init() -> Vec<Case> {
     ]
 }
 
-/// Filters and domains of one's own may only tighten.
+/// Returns cases with a program's own filters and Landlock domains, which may only restrict further.
 fn own_filters() -> Vec<Case> {
     // struct sock_filter: RET_ALLOW
     let allow_all = Argument::Bytes(vec![6, 0, 0, 0, 0, 0, 0xff, 0x7f]);
@@ -168,13 +168,13 @@ fn own_filters() -> Vec<Case> {
         Case::denied("PK4", "a filter that allows everything", allowing)
             .by(Control::Root)
             .outside(Outside::Reaches(&[EINVAL, EFAULT])),
-        // There is one already, which PID 1 answers, and a second would take its questions.
+        // A listener exists already, which PID 1 serves; a second one would intercept its notifications.
         Case::denied("PK4", "a filter that asks oneself", filter(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER))
             .fails(&[EBUSY]),
     ]
 }
 
-/// A program that is in no file is run all the same: it gains nothing by that.
+/// Returns a case that runs a program from a memory file. It is allowed, and gains no rights by that.
 fn memory_as_program(scene: &Scene<'_>) -> Case {
     let mut script = Script::one("memfd_create", args![&scene.mark, 0]);
     let memory = script.first();

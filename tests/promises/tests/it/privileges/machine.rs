@@ -1,4 +1,4 @@
-//! PK3: what changes the machine. Arguments are senseless throughout: where the call gets through, the kernel says so.
+//! PK3: calls that change the machine. Arguments are invalid throughout: the kernel rejects them if the call gets through.
 
 use crate::case::{BAD, Case, Control, args};
 use crate::scene::Scene;
@@ -6,7 +6,7 @@ use crate::way::Place;
 use belljar_promises::attempt::Argument;
 use libc::{EBADF, EFAULT, EINVAL, ENODEV, ENOENT, ENOEXEC, ENOTBLK, ESRCH};
 
-/// Calls that only root's control can show: name, arguments, and what the kernel says to them.
+/// Returns calls that only a control by root can show: name, arguments, and the kernel's errnos for them.
 fn senseless() -> Vec<(&'static str, Vec<Argument>, &'static [i32])> {
     vec![
         ("mount", args![BAD, BAD, BAD, 0, 0], &[EFAULT]),
@@ -63,7 +63,7 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
         .map(|(name, arguments, reaches)| {
             let case = Case::sentinel("PK3", name, arguments, reaches).by(Control::Root);
             match name {
-                // It hangs up the terminal of whoever tries, so nobody does.
+                // The call hangs up the caller's terminal, so there is no control.
                 "vhangup" => {
                     let mut case = case.needs("a terminal to hang up");
                     case.control = Control::None;
@@ -76,7 +76,7 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
             }
         })
         .collect();
-    // The same for good, where it changes nothing but a namespace of one's own.
+    // Valid calls, with controls that change only a namespace of their own.
     let free = |what: &str, name: &str, arguments| Case::call("PK3", what, name, arguments).by(Control::Free);
     cases.extend([
         free("a name", "sethostname", args!["other", 5]),

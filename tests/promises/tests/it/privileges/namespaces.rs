@@ -11,7 +11,7 @@ use libc::{
 
 const CLONE_NEWTIME: i32 = 0x80;
 
-/// Each kind: its name, its flag, its file.
+/// The kinds of namespaces: name, flag, file.
 const KINDS: [(&str, i32, &str); 8] = [
     ("user", CLONE_NEWUSER, "user"),
     ("mount", CLONE_NEWNS, "mnt"),
@@ -29,7 +29,7 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
         let free = |what: String, script| Case::denied("PK2", what, script).by(Control::Free);
         cases.push(free(format!("unshare {kind}"), Script::one("unshare", args![flag])));
         if kind == "time" {
-            // In `clone` the same bit is part of the signal's number.
+            // In `clone` this bit is part of the signal number.
             cases.push(fork(kind, Fork::Clone3, flag).fails(&[ENOSYS]));
         } else {
             cases.push(fork(kind, Fork::Clone, flag));
@@ -45,7 +45,7 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
     cases.push(
         Case::sentinel("PK2", "clone3", args![BAD, 88], &[libc::EFAULT]).fails(&[ENOSYS]).named("senseless"),
     );
-    // High bits that the kernel doesn't look at must not hide a flag from the filter.
+    // High bits that the kernel ignores must not hide a flag from the filter.
     let hidden = (1_u64 << 32) | CLONE_NEWUSER as u64;
     cases.push(
         Case::call("PK2", "with a high bit", "unshare", args![hidden]).outside(Outside::Reaches(&[EINVAL])),
@@ -58,7 +58,8 @@ fn fork(kind: &str, by: Fork, flag: i32) -> Case {
     Case::denied("PK2", format!("{by:?} {kind}"), Script::of(Act::Fork { by, flags })).by(Control::Free)
 }
 
-/// The namespace of one's own, which is the only one that there is a file for; for the control another one's.
+/// Returns a case that enters the process's own namespace, the only one with an accessible file; the control enters another
+/// one.
 fn enter(kind: &str, flag: i32, file: &str) -> Case {
     let mut script = Script::one("openat", args![HERE, format!("/proc/self/ns/{file}"), O_RDONLY, 0]);
     let namespace = script.first();
@@ -66,9 +67,9 @@ fn enter(kind: &str, flag: i32, file: &str) -> Case {
     script.call("setns", args![namespace, flag]);
     let case = Case::denied("PK2", format!("setns {kind}"), script).by(Control::Free);
     match kind {
-        // Nobody enters the user namespace that one is in.
+        // A process can't enter the user namespace that it is already in.
         "user" => case.outside(Outside::Reaches(&[EINVAL])),
-        // The control has made none, and the host's is not its own to enter.
+        // The control has made no time namespace, and an ordinary user may not enter the host's.
         "time" => case.by(Control::Root),
         _ => case,
     }

@@ -1,14 +1,14 @@
-//! PK7: the kernel's files. Settings can't be written, and what could be read says nothing about addresses or others.
+//! PK7: the kernel's files. Settings can't be written, and readable files reveal no addresses and no other processes.
 
 use crate::case::{Case, Control, HERE, Inside, Outside, Script, args, room};
 use crate::scene::Scene;
 use crate::way::Place;
 use libc::{EACCES, ENOENT, ENOTDIR, EPERM, EROFS, O_DIRECTORY, O_RDONLY, O_WRONLY};
 
-/// Refusals of a file that is there or isn't.
+/// Errnos for a file, whether it exists or not.
 const CLOSED: &[i32] = &[EROFS, EACCES, EPERM, ENOENT, ENOTDIR];
 
-/// Files whose writing steers the machine. They are opened, and nothing is written.
+/// Files that change the machine when they are written. They are opened, and nothing is written.
 const SETTINGS: [&str; 29] = [
     "/proc/sysrq-trigger",
     "/proc/sys/kernel/core_pattern",
@@ -41,7 +41,7 @@ const SETTINGS: [&str; 29] = [
     "/sys/fs/cgroup/devices/devices.allow",
 ];
 
-/// Files whose reading tells of the kernel's memory or of everybody's processes.
+/// Files that reveal kernel memory or processes of other users.
 const SECRETS: [&str; 12] = [
     "/proc/kcore",
     "/proc/kmsg",
@@ -57,7 +57,7 @@ const SECRETS: [&str; 12] = [
     "/sys/kernel/security",
 ];
 
-/// Files of one's own process that reach into the machine.
+/// Files of the program's own process that affect the machine.
 const OWN: [&str; 3] = ["/proc/self/oom_score_adj", "/proc/self/uid_map", "/proc/self/coredump_filter"];
 
 pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
@@ -90,7 +90,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     cases
 }
 
-/// An engine hides a file behind one that is empty.
+/// Returns a case for a file that an engine covers with an empty one.
 fn hidden(path: &str) -> Case {
     let mut script = Script::one("openat", args![HERE, path, O_RDONLY, 0]);
     let file = script.first();
@@ -102,7 +102,7 @@ fn hidden(path: &str) -> Case {
         .needs("anything in that file")
 }
 
-/// `/proc/kallsyms` names every function of the kernel; where they lie is what one must not learn.
+/// Returns a case for `/proc/kallsyms`, which names every function of the kernel. Their addresses must stay hidden.
 fn addresses() -> Case {
     let mut script = Script::one("openat", args![HERE, "/proc/kallsyms", O_RDONLY, 0]);
     let file = script.first();
@@ -114,13 +114,14 @@ fn addresses() -> Case {
         .needs("addresses that root is told")
 }
 
-/// How many lines begin with an address other than zero.
+/// Returns the number of lines that begin with a nonzero address.
 fn has_addresses(text: &str) -> usize {
     let nothing = "0".repeat(16);
     text.lines().filter(|line| line.len() > 16 && !line.starts_with(&nothing)).count()
 }
 
-/// `/proc/self/pagemap` tells where one's own memory really lies; to whom may not know, it says zero.
+/// Returns a case for `/proc/self/pagemap`, which shows physical addresses of the process's memory; without the right it
+/// shows zeros.
 fn own_page_map() -> Case {
     // The page of the probe's own first code.
     const PAGE: u64 = 0x40_0000 / 4096;
@@ -134,7 +135,7 @@ fn own_page_map() -> Case {
         .needs("physical addresses that root is told")
 }
 
-/// Whether the lower 55 bits of an entry of a page map are other than zero.
+/// Returns true if the lower 55 bits of a page map's entry aren't zero.
 fn has_frame(bytes: &str) -> bool {
     let bytes: Vec<u8> = bytes.chars().map(|character| character as u8).collect();
     bytes.chunks(8).any(|entry| entry.iter().take(6).any(|byte| *byte != 0))

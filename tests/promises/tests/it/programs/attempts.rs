@@ -2,11 +2,11 @@
 
 /// One attempt.
 pub(super) struct Attempt {
-    /// What is tried. With the row it is the case's name, and unique.
+    /// Description of the attempt. With the row it is the case's name, and unique.
     pub(super) what: &'static str,
-    /// The programs that it takes besides a shell, separated by commas.
+    /// Programs that it needs besides a shell, separated by commas.
     pub(super) takes: &'static str,
-    /// For the shell.
+    /// Script for the shell.
     pub(super) script: &'static str,
 }
 
@@ -80,7 +80,7 @@ os.close(file); os.execve(again, [\"sh\", \"/a/MARK\"], {})'",
     ),
 ];
 
-/// What must work with a list: `git` is made of parts, `python3` a link, and both bring their loader.
+/// Programs that must work with an allowlist: `git` has several parts, `python3` is a link, and both need their loader.
 pub(super) const LISTED: &[(&str, &str)] = &[
     (
         "a shell, what it starts and what it writes",

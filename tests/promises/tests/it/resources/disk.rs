@@ -1,5 +1,5 @@
-//! RS3: disk space, taken in ways that are easily overlooked. Whoever takes more than there is for the sandbox ends it as
-//! a whole; what is in memory is refused.
+//! RS3: disk space, taken in ways that a quota easily misses. A sandbox that exceeds its quota is killed as a whole; file
+//! systems in memory refuse the write.
 
 use crate::belljar::belljar;
 use crate::scene::Scene;
@@ -13,7 +13,7 @@ const SMALL: &str = "4m";
 const LARGE: &str = "1g";
 const TAKEN: &str = "12";
 
-/// Each way to fill, and whether it is another one for an ordinary user.
+/// The ways to fill a disk, each with whether it differs for an ordinary user.
 const KINDS: [(&str, bool); 11] = [
     ("plain", true),
     ("deleted", true),
@@ -60,9 +60,9 @@ fn whoever_takes_too_much_disk_ends_the_sandbox() {
     tally.close();
 }
 
-/// Fills what lies in memory.
+/// Fills the file systems in memory.
 pub(crate) fn judge_memory(scene: &Scene<'_>, tally: &Tally) {
-    // Whoever has filled something stays for a while, and all of them at the same time.
+    // Each probe stays for a while after it has filled a folder, so all of them run at the same time.
     let begin = |folder| (folder, in_memory(scene, folder, LARGE).stdout(Stdio::piped()).spawn().unwrap());
     for (folder, control) in ["/tmp", "/home/agent", "/dev/shm"].map(begin) {
         let ran = Ran::from(in_memory(scene, folder, SMALL).output().unwrap());
@@ -76,7 +76,7 @@ pub(crate) fn judge_memory(scene: &Scene<'_>, tally: &Tally) {
     }
 }
 
-/// One call that takes the whole disk is over before anybody looks.
+/// Judges a single call that takes the whole disk, and that ends before the quota is checked.
 fn judge_reservation(scene: &Scene<'_>, kind: &str, refusal: &str) -> Verdict {
     let outside = tempfile::tempdir().unwrap();
     let probe = scene.path("lent/belljar-probe");
@@ -104,7 +104,7 @@ fn command(scene: &Scene<'_>, options: &[&str], arguments: &[&str]) -> Command {
     scene.making(&["exec"], &[&["--ro", &lent], options].concat(), &[&[PROBE], arguments].concat())
 }
 
-/// However it was filled, nothing of the run stays.
+/// Checks that no file of the run stays, however the disk was filled.
 fn judge_rest(scene: &Scene<'_>, before: &[PathBuf]) -> Verdict {
     match runs(scene) {
         after if after == before => Verdict::Held,

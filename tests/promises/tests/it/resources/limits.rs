@@ -1,6 +1,6 @@
-//! RS1 and RS4: processes, descriptors and other things that there may be too many of.
+//! RS1 and RS4: limits of processes, descriptors and other resources.
 //!
-//! Bounded, so that a machine survives them where nothing else would hold: each stops a little above the limit.
+//! The attempts are bounded, so that a machine survives them without any limit: each stops a little above the limit.
 
 use crate::case::{Case, Control, Inside, Outside, Script, args, numbers, room, words};
 use crate::scene::Scene;
@@ -13,7 +13,7 @@ const PROCESSES: u32 = 1_100;
 const DESCRIPTORS: u32 = 65_600;
 const LOCKED_MEBIBYTES: u32 = 9;
 
-/// Limits, and a value just above that of a sandbox: where the limit is higher, that takes no right.
+/// Limits, and a value just above that of a sandbox: where the limit is higher, setting it requires no right.
 const LIMITS: [(&str, u32, u64); 6] = [
     ("open files", libc::RLIMIT_NOFILE, 65_537),
     ("processes", libc::RLIMIT_NPROC, 1_025),
@@ -23,7 +23,7 @@ const LIMITS: [(&str, u32, u64); 6] = [
     ("niceness", libc::RLIMIT_NICE, 1),
 ];
 
-/// What root may have been left without.
+/// Requirement that root may not meet either.
 const HIGHER_LIMITS: &str = "higher limits, and without the right to raise them";
 
 pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
@@ -73,7 +73,7 @@ fn priorities() -> Vec<Case> {
     ]
 }
 
-/// A pipe that holds more than a pipe of an ordinary user may.
+/// Returns a case with a pipe that is larger than an ordinary user's maximum.
 fn pipes() -> Case {
     let mut script = Script::one("pipe", args![room(8)]);
     let pipe = script.first();

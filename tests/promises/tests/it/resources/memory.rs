@@ -1,4 +1,4 @@
-//! RS2: memory of every kind. Whoever takes more than there is for the sandbox ends it as a whole, and belljar says so.
+//! RS2: memory of every kind. A sandbox that exceeds its limit is killed as a whole, and belljar reports the limit.
 
 use crate::belljar::belljar;
 use crate::scene::Scene;
@@ -7,13 +7,13 @@ use crate::way::PROBE;
 use belljar_confine::group::Hierarchies;
 use belljar_testkit::world::{Ran, World};
 
-/// What a sandbox is given, and what is taken.
+/// The small and the large memory limit, and the memory that is taken, in MiB.
 const SMALL: &str = "96m";
 const LARGE: &str = "1g";
 const TAKEN: &str = "240";
 
-/// Each kind, and whether it takes a control group to be counted. Where there is none, PID 1 counts what belongs to its
-/// processes, the tables of their pages among it, and what lies in their files in memory.
+/// The kinds of memory, each with whether counting it requires a control group. Without one, PID 1 counts the memory of its
+/// processes with their page tables, and files in memory.
 const KINDS: [(&str, bool); 8] = [
     ("anonymous", false),
     ("children", false),
@@ -32,11 +32,11 @@ fn whoever_takes_too_much_memory_ends_the_sandbox() {
     tally.close();
 }
 
-/// Takes too much of every kind in sandboxes of a scene.
+/// Takes too much memory of every kind in sandboxes of a scene.
 pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     let place = format!("{:?}", scene.world.user());
     let has_group = has_control_group(scene);
-    // An engine sets no limit on what TCP holds, and the groups of version 1 charge it to nothing.
+    // An engine sets no limit for TCP memory, and control groups of version 1 don't charge it to the memory limit.
     let charges_tcp = scene.engine.is_none() || Hierarchies::find().is_ok_and(|groups| groups.version() == 2);
     for (kind, needs_group) in KINDS {
         let verdict = match kind {
@@ -46,7 +46,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
         };
         tally.count("RS2", &format!("RS2 {kind}"), &place, verdict);
     }
-    // What the kernel merely remembers is no reason: twice as much as there is goes through.
+    // The page cache is no reason to kill: twice the limit succeeds.
     let cached = take(scene, "cache", SMALL);
     let verdict = match cached.stdout.trim() {
         "took 240" if cached.code == 0 => Verdict::Held,
@@ -77,7 +77,7 @@ fn take(scene: &Scene<'_>, kind: &str, memory: &str) -> Ran {
 
 pub(super) fn has_control_group(scene: &Scene<'_>) -> bool {
     if scene.engine.is_some() {
-        // Engines do without no group.
+        // Engines always use a control group.
         return true;
     }
     let ran = scene.world.run(&["exec", "--isolation", "--", "true"]);

@@ -1,4 +1,4 @@
-//! RS5: floods of output of every kind. What is kept is exactly what may be, and a terminal is not driven by it.
+//! RS5: floods of output of every kind. Exactly the permitted bytes are kept, and the output can't control a terminal.
 
 use crate::belljar::belljar;
 use crate::scene::Scene;
@@ -9,11 +9,11 @@ use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What there is, and what of it may be kept.
+/// Bytes that are written, and the maximum that is kept.
 const FLOOD_BYTES: usize = 4 << 20;
 const MOST_BYTES: usize = 5_000;
 
-/// Each kind, and the beginning of what comes of it.
+/// The kinds of output, each with the beginning of its result.
 const KINDS: [(&str, &[u8]); 6] = [
     ("line", b"xxxx"),
     ("lines", b"\n\n\n\n"),
@@ -86,7 +86,7 @@ fn judge_result(scene: &Scene<'_>, kind: &str) -> Verdict {
     }
 }
 
-/// How many bytes of a stream are in the result, in whatever encoding.
+/// Returns the number of a stream's bytes in the result, in either encoding.
 fn kept_bytes(output: &Value, stream: &str) -> usize {
     let text = output[stream].as_str().unwrap_or_default();
     match output[format!("{stream}_encoding")].as_str() {
@@ -95,7 +95,7 @@ fn kept_bytes(output: &Value, stream: &str) -> usize {
     }
 }
 
-/// What a person sees holds nothing that a terminal obeys.
+/// Checks that the summary for people contains no control sequences of terminals.
 fn judge_summary(scene: &Scene<'_>, kind: &str) -> Verdict {
     let ran = run(scene, kind, &[]);
     let seen = ran.stdout + &ran.stderr;

@@ -1,4 +1,4 @@
-//! RS6: processor time. A sandbox gets its share and no more, with however many processes and by whatever niceness.
+//! RS6: processor time. A sandbox gets its share and no more, with any number of processes and any niceness.
 
 use crate::belljar::belljar;
 use crate::scene::Scene;
@@ -6,7 +6,7 @@ use crate::tally::{Tally, Verdict};
 use belljar_confine::group::Hierarchies;
 use belljar_testkit::world::{User, World};
 
-/// Four that spin for a second, and what all of them have used.
+/// Four processes that spin for a second, and the processor time of all of them.
 const SPIN: &str = "for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' & done; wait; times";
 
 #[test]
@@ -35,7 +35,7 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
                 (true, false) => Verdict::Invalid(format!("{free} s without a limit, {limited} s with one")),
             }
         }
-        // Said, and not run: that is what `--require` is for.
+        // Refused with a message: that is the purpose of `--require`.
         _ if required.stderr.contains("cpu_limit") && !may_be_limited(scene) => {
             Verdict::NotShown("control groups".to_owned())
         }
@@ -44,15 +44,15 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
     tally.count("RS6", "RS6 spinning", &place, verdict);
 }
 
-/// Whether there are control groups of processor time for whoever makes this scene's sandboxes. Of others than this
-/// process's user it isn't known.
+/// Returns true if the user who makes this scene's sandboxes has control groups for processor time. For users other than this
+/// process's own it is unknown.
 fn may_be_limited(scene: &Scene<'_>) -> bool {
     let all = |groups: Hierarchies| groups.version() == 2 || groups.parents().len() > 1;
     scene.world.user() == User::Own && Hierarchies::find().is_ok_and(all)
 }
 
-/// The most that they get in several attempts, or the first that is more than `enough`: on a machine that is busy,
-/// whoever has no limit may get little, too.
+/// Returns the maximum processor time in several attempts, or the first value above `enough`: on a busy machine even an
+/// unlimited sandbox may get little.
 fn most_seconds(scene: &Scene<'_>, options: &[&str], enough: f64) -> f64 {
     const ATTEMPTS: usize = 5;
     let mut most: f64 = 0.0;
@@ -65,7 +65,7 @@ fn most_seconds(scene: &Scene<'_>, options: &[&str], enough: f64) -> f64 {
     most
 }
 
-/// The processor time of the shell's children, from the second line of `times`.
+/// Returns the processor time of the shell's children in seconds, from the second line of `times`.
 fn seconds(scene: &Scene<'_>, options: &[&str]) -> f64 {
     let ran = scene.make(&["exec"], options, &["sh", "-c", SPIN]).succeeded();
     let of_children = ran.stdout.lines().nth(1).unwrap();

@@ -1,5 +1,5 @@
-//! RS8: tables and memory that the kernel has once for all programs. A sandbox that takes all it can get leaves enough for
-//! another sandbox and for the host, and learns nothing of what they do.
+//! RS8: tables and memory that the kernel shares among all programs. A sandbox that takes all it can get leaves enough for
+//! another sandbox and for the host, and can't observe their use.
 
 use crate::belljar::belljar;
 use crate::case::{BAD, Case, HERE, Outside, Script, args, numbers, room, words};
@@ -17,18 +17,18 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Something that there is a number of in the whole machine, or for one of its users.
+/// A resource with one limit for the whole machine, or for one of its users.
 struct Table {
     name: &'static str,
-    /// The most that one sandbox gets.
+    /// Maximum number that one sandbox gets.
     inside: u64,
-    /// What another sandbox still gets meanwhile, and the host.
+    /// Number that another sandbox and the host still get meanwhile.
     beside: u64,
-    /// What the control takes, where nothing forbids it: more than a sandbox gets, and little of what there is.
+    /// Number that the control takes without a limit: more than a sandbox gets, and a small part of the total.
     control: u64,
     /// Options of the greedy sandbox and of the other.
     options: &'static [&'static str],
-    /// Whether it takes a control group.
+    /// True if the limit requires a control group.
     needs_group: bool,
 }
 
@@ -40,13 +40,13 @@ const TABLES: [Table; 11] = [
     Table { beside: 0, ..Table::new("filters-on-the-run", 64) },
     Table::new("instances", 32),
     Table { control: 4_200, ..Table::new("timers", 4_096) },
-    // Landlock lets none be opened, see `known_holes`; what counts is that nothing is taken from others.
+    // Landlock allows no queue to be opened, see `known_holes`; the verdict depends on whether others still get theirs.
     Table { beside: 0, control: 4, ..Table::new("queues", 3) },
     // Threads that wait for 4000 descriptors each.
     Table::new("polled", MOST_POLLED / 4_000),
-    // The root and what is in it count as well.
+    // The root and its entries count as well.
     Table { options: &["--scratch", "8m"], control: 2_100, ..Table::new("inodes", 2_048) },
-    // Mebibytes. Version 1 of control groups gives less of them to sockets.
+    // In mebibytes. Control groups of version 1 give sockets less memory.
     Table { options: &["--memory", "128m"], control: 136, needs_group: true, ..Table::new("udp", 128) },
 ];
 
@@ -73,7 +73,7 @@ fn judge(scene: &Scene<'_>, table: &Table) -> Verdict {
         return Verdict::Invalid(format!("{} of {} where nothing forbids it", control.took, table.control));
     }
     drop(control);
-    // More than the control took, and not all that there is: where a limit is missing, others shall feel little of it.
+    // Twice the control, but not the total: if a limit is missing, other programs must notice little of it.
     let greedy = table.inside(scene, 2 * table.control);
     if greedy.took > table.inside {
         return Verdict::Escaped(format!("it took {} of {}", greedy.took, table.inside));
@@ -92,7 +92,7 @@ fn judge(scene: &Scene<'_>, table: &Table) -> Verdict {
     }
 }
 
-/// A probe that holds what it took. It gives it back when this is dropped.
+/// A probe that holds what it took, and gives it back when this is dropped.
 struct Taker {
     child: Child,
     took: u64,
@@ -132,7 +132,7 @@ impl Taker {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let took = line.trim().strip_prefix("took ").and_then(|took| took.parse().ok());
-        // One that was ended for want of memory says nothing.
+        // A probe that the OOM killer ended prints nothing.
         Self { child, took: took.unwrap_or_default() }
     }
 }
@@ -153,9 +153,9 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases
 }
 
-/// What the kernel does with the operations of all that wait for semaphores, it does under one lock.
+/// Returns calls with many semaphore operations: the kernel makes those of all waiting processes under one lock.
 fn semaphores() -> Vec<Case> {
-    // struct sembuf: the first, up by one; two in three numbers
+    // struct sembuf: the first semaphore, plus one; two operations in three numbers
     let operations = || numbers(&[1 << 16, 0, 1].repeat(17));
     vec![
         Case::sentinel("RS8", "semop", args![BAD, operations(), 33], &[EINVAL]).fails(&[E2BIG]),
@@ -164,7 +164,7 @@ fn semaphores() -> Vec<Case> {
     ]
 }
 
-/// Numbers that the kernel counts up for all sockets and network namespaces of the machine.
+/// Returns cases for numbers that the kernel counts for all sockets and network namespaces of the machine.
 fn cookies() -> Vec<Case> {
     const SO_NETNS_COOKIE: i32 = 71;
     let read = |what: &str, option: i32| {
@@ -180,7 +180,7 @@ fn cookies() -> Vec<Case> {
     ]
 }
 
-/// Contexts for asynchronous reads and writes.
+/// Returns calls with contexts for asynchronous reads and writes.
 fn asynchronous() -> Vec<Case> {
     let calls: [(&str, Vec<Argument>, &'static [i32]); 6] = [
         ("io_setup", args![1, room(8)], &[]),
@@ -196,7 +196,7 @@ fn asynchronous() -> Vec<Case> {
     cases.collect()
 }
 
-/// What tells of the accesses of other processes, or makes them wait.
+/// Returns calls that report file accesses of other processes, or that make them wait.
 fn notifications(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     const F_NOTIFY: i32 = 1026;
     const DN_ACCESS: i32 = 1;
@@ -243,9 +243,9 @@ fn notifications(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     ]
 }
 
-/// Filters of sockets are compiled, like those of system calls.
+/// Returns cases with socket filters, which the kernel compiles like seccomp filters.
 fn socket_filters() -> Vec<Case> {
-    // struct sock_filter: return everything
+    // struct sock_filter: return the whole packet
     let whole = || {
         let program = Argument::Bytes(vec![6, 0, 0, 0, 0xff, 0xff, 0, 0]);
         words(vec![1.into(), program])

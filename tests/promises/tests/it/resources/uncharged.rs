@@ -1,5 +1,5 @@
-//! RS8: memory that the kernel charges to no control group, by options of sockets, huge pages, and what the page cache
-//! tells of other programs.
+//! RS8: memory that the kernel charges to no control group, by socket options and huge pages; and page cache state that
+//! depends on other programs.
 
 use crate::belljar::belljar;
 use crate::case::{BAD, Case, HERE, Inside, Outside, Script, args, numbers, room};
@@ -18,19 +18,19 @@ use std::path::Path;
 
 const PAGE: u64 = 4096;
 
-/// Time to keep what is allowed, in seconds: long enough for PID 1 to look, and to look again.
+/// Time to keep an allowed number, in seconds: PID 1 checks at least twice in it.
 const SHORT_STAY: &str = "3";
 
-/// Time to keep what is too much. What other programs give back meanwhile hides growth from PID 1, which looks every 30
-/// seconds in any case.
+/// Time to keep a number that is too large, in seconds. Memory that other programs free meanwhile hides growth from PID 1, which
+/// checks every 30 seconds in any case.
 const LONG_STAY: &str = "45";
 
-/// What PID 1 counts, how many are no reason to end a sandbox, and how many are.
+/// The kinds that PID 1 counts: name, a number that is tolerated, and a number that ends the sandbox.
 const COUNTED: [(&str, &str, &str); 8] = [
     ("locks", "10000", "140000"),
     ("flocks", "10000", "50000"),
     ("netlink", "200", "1800"),
-    // They hold nothing: the number alone counts, so that no look at them takes long.
+    // They hold no data: only their number counts, so that counting them never takes long.
     ("quiet-netlink", "700", "3000"),
     ("bound", "3000", "8000"),
     ("unbound", "600", "2500"),
@@ -102,9 +102,9 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases
 }
 
-/// Access control lists of files, which the kernel keeps in memory.
+/// Returns cases with access control lists of files, which the kernel keeps in memory.
 fn access_lists(scene: &Scene<'_>, place: &Place) -> [Case; 4] {
-    // A list that gives the owner all, and others nothing.
+    // A list that gives the owner all rights, and others none.
     let list = || {
         let entry = |tag: u32, rights: u32| [tag | rights << 16, u32::MAX];
         numbers(&[&[2], &entry(1, 7)[..], &entry(4, 0), &entry(0x20, 0)].concat())
@@ -143,10 +143,10 @@ fn access_lists(scene: &Scene<'_>, place: &Place) -> [Case; 4] {
     ]
 }
 
-/// A socket option that is tried: its name, family and kind of the socket, level and number, value.
+/// A socket option for a case: name, family and type of the socket, level and number of the option, value.
 type Tried = (&'static str, (i32, i32), (i32, i32), Argument);
 
-/// Options for which the kernel keeps memory, fills a queue, or uses a table that all programs of the machine share.
+/// Returns options for which the kernel keeps memory, fills a queue, or uses a table that all programs of the machine share.
 fn socket_options() -> Vec<Case> {
     let number = || numbers(&[0, 0]);
     let options: [Tried; 20] = [
@@ -182,7 +182,7 @@ fn socket_options() -> Vec<Case> {
     options.into_iter().map(case).collect()
 }
 
-/// Setting the size of a buffer succeeds, and does nothing.
+/// Returns a case in which setting a buffer size succeeds without effect.
 fn buffer_size() -> Case {
     const TWICE_WHAT_IS_ASKED: u32 = 16_384;
     fn is_changed(answer: &Answer) -> bool {
@@ -199,7 +199,8 @@ fn buffer_size() -> Case {
         .outside(Outside::Learns(is_changed))
 }
 
-/// Pages of the machine's pool. The arguments make no sense, so that the control tells the filter from an empty pool.
+/// Returns cases with pages of the machine's huge page pool. The arguments are invalid, so that the control distinguishes the
+/// filter from an empty pool.
 fn huge_pages() -> [Case; 3] {
     let mapping = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB;
     [
@@ -210,7 +211,7 @@ fn huge_pages() -> [Case; 3] {
     ]
 }
 
-/// Calls that tell whether a part of a file is in the cache, because another program has read it.
+/// Returns calls that reveal whether a part of a file is in the page cache, because another program has read it.
 fn page_cache() -> [Case; 3] {
     const RWF_NOWAIT: i32 = 8;
     [
@@ -222,7 +223,7 @@ fn page_cache() -> [Case; 3] {
     ]
 }
 
-/// The advice to drop a file from the cache drops nothing.
+/// Returns a case in which the advice to drop a file from the page cache has no effect.
 fn dropped(scene: &Scene<'_>, place: &Place) -> Case {
     fn is_cached(answer: &Answer) -> bool {
         answer.succeeded() && answer.bytes.starts_with('\u{1}')

@@ -1,12 +1,13 @@
-//! RS7: what others on the host wait for at the disk. A program in a sandbox has single files written back that it has open,
-//! and not those of others, all at once or by a flag that no filter sees. How much others are slowed down by what is left is measured (`bench/src/neighbour.rs`).
+//! RS7: write-back of other programs' files. A program in a sandbox can write back single files that it has open. It can't
+//! write back files of others, either all at once or by a flag that no filter sees. How much the remaining load slows other
+//! programs down is measured in `bench/src/neighbour.rs`.
 
 use crate::case::{Case, HERE, Outside, Script, args, words};
 use crate::scene::Scene;
 use crate::way::{Place, Way};
 use libc::{ENOSYS, ENOTTY, EOPNOTSUPP, O_CREAT, O_RDWR};
 
-/// Each control has the host's files written back, which takes its time: by one who is behind each of the two policies.
+/// Each control writes back the host's files, which takes long: so each of the two policies is tried once.
 const ONCE: &[Way] = &[Way::Empty, Way::Job];
 
 pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
@@ -24,7 +25,8 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     ]
 }
 
-/// Asks where a file lies, and has it written back before (`FIEMAP_FLAG_SYNC`). Not every file system knows that.
+/// Returns a case that asks for a file's extents, and writes the file back first (`FIEMAP_FLAG_SYNC`). Not every file system
+/// supports that.
 fn by_its_extents(path: &str) -> Case {
     const FS_IOC_FIEMAP: u32 = 0xc020_660b;
     const FIEMAP_FLAG_SYNC: u64 = 1;

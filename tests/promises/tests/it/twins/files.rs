@@ -1,4 +1,4 @@
-//! Files of one's own: every way to make, read, change, lock, name and remove them.
+//! The program's own files: every way to create, read, change, lock, name and remove them.
 
 use crate::case::{Case, HERE, Handle, Script, args, numbers, room, words};
 use crate::scene::Scene;
@@ -92,7 +92,7 @@ fn read_and_write(s: &mut Script, path: &str) {
     s.call("munmap", args![mapped, 4096]);
 }
 
-/// Where it is memory that is written back: a disk may be busy with what others write.
+/// Writes back a file in memory: a disk may be busy with writes of other programs.
 fn write_back(s: &mut Script, path: &str) {
     let file = s.call("openat", args![HERE, path, O_CREAT | O_RDWR, 0o600]);
     s.call("pwrite64", args![file, "text", 4, 0]);
@@ -112,7 +112,7 @@ fn names(s: &mut Script, folder: &str) {
     s.call("openat", args![HERE, "b", O_CREAT | O_WRONLY, 0o600]);
     s.call("linkat", args![HERE, "a", HERE, "linked", 0]);
     s.call("renameat", args![below, "linked", below, "renamed"]);
-    // Not over what is there, and one for the other.
+    // Rename without replacing a file (`RENAME_NOREPLACE`), and exchange two files.
     s.call("renameat2", args![HERE, "renamed", HERE, "again", 1]);
     s.call("renameat2", args![HERE, "a", HERE, "b", 2]);
     s.call("symlinkat", args!["a", below, "link"]);
@@ -143,14 +143,14 @@ fn metadata(s: &mut Script, path: &str) {
     requests(s, file);
 }
 
-/// Requests that programs make of a file. A file system that doesn't know one says so.
+/// Makes ioctl requests on a file that programs use. A file system that doesn't support one returns an error.
 fn requests(s: &mut Script, file: Handle) {
     const FIGETBSZ: u32 = 2;
     const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
     const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
     const FICLONE: u32 = 0x4004_9409;
     const FICLONERANGE: u32 = 0x4020_940d;
-    // An overlay has no size of blocks.
+    // An overlay has no block size.
     s.call_or("ioctl", args![file, FIGETBSZ, room(4)], &[EINVAL]);
     s.call_or("ioctl", args![file, FS_IOC_GETFLAGS, room(8)], &[ENOTTY, EOPNOTSUPP]);
     s.call_or("ioctl", args![file, FS_IOC_FSGETXATTR, room(28)], &[ENOTTY, EOPNOTSUPP]);
@@ -166,7 +166,7 @@ fn attributes(s: &mut Script, path: &str) {
     s.call("getxattr", args![path, "user.a", room(8), 8]);
     s.call("lgetxattr", args![path, "user.b", room(8), 8]);
     s.call("fgetxattr", args![file, "user.c", room(8), 8]);
-    // As ls asks for.
+    // `ls` asks for this attribute.
     s.call_or("getxattr", args![path, "security.capability", room(64), 64], &[ENODATA, EOPNOTSUPP]);
     s.call("listxattr", args![path, room(256), 256]);
     s.call("llistxattr", args![path, room(256), 256]);
@@ -238,7 +238,7 @@ fn case_counts(s: &mut Script, folder: &str) {
     }
 }
 
-/// Without making a file, the mode is whatever the caller had in that register.
+/// Without `O_CREAT`, the mode is an arbitrary value in the caller's register.
 fn modes(s: &mut Script, path: &str) {
     s.call("creat", args![path, 0o1755]);
     s.call("open", args![path, O_RDONLY, 0o6755]);

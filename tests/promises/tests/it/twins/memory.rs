@@ -1,4 +1,4 @@
-//! Memory of one's own, and what processes of one sandbox share.
+//! The program's own memory, and memory that processes of one sandbox share.
 
 use crate::case::{Case, Script, args, numbers, room, words};
 use crate::scene::Scene;
@@ -53,7 +53,7 @@ fn mappings(s: &mut Script) {
     let own = s.call("getpid", args![]);
     let own = s.call("pidfd_open", args![own, 0]);
     let range = words(vec![pages.into(), PAGE.into()]);
-    // Whether one may do this to oneself is for the kernel's version to say.
+    // The kernel's version decides if a process may do this to itself.
     s.call_or("process_madvise", args![own, range, 1, libc::MADV_COLD, 0], &[EPERM]);
     s.call("mprotect", args![pages, PAGE, PROT_READ | PROT_WRITE]);
     s.call("mremap", args![pages, 4 * PAGE, 8 * PAGE, libc::MREMAP_MAYMOVE]);
@@ -64,7 +64,7 @@ fn resident(s: &mut Script) {
     s.call("mlock", args![page, PAGE]);
     s.call("munlock", args![page, PAGE]);
     s.call("mlock2", args![page, PAGE, 1]);
-    // All that comes, once it is used.
+    // Lock all future mappings, once they are used.
     s.call("mlockall", args![libc::MCL_FUTURE | libc::MCL_ONFAULT]);
     s.call("munlockall", args![]);
 }
@@ -76,10 +76,10 @@ fn system_v(s: &mut Script) {
     s.call("shmdt", args![address]);
     s.call("shmctl", args![memory, IPC_RMID, 0]);
     let semaphores = s.call("semget", args![IPC_PRIVATE, 1, IPC_CREAT | 0o600]);
-    // struct sembuf: the first, up by one; then down by one, but not for long
+    // struct sembuf: the first semaphore, plus one; then minus one, with a timeout
     s.call("semop", args![semaphores, numbers(&[1 << 16, 0]), 1]);
     s.call("semtimedop", args![semaphores, numbers(&[0xffff << 16, 0]), 1, words(args![1, 0])]);
-    // As many at once as there may be, two in three numbers; and as many in one set.
+    // The maximum number of operations in one call, two in three numbers; and the maximum number of semaphores in a set.
     let many = || numbers(&[1 << 16, 0, 1].repeat(16));
     s.call("semop", args![semaphores, many(), 32]);
     s.call("semtimedop", args![semaphores, many(), 32, words(args![1, 0])]);

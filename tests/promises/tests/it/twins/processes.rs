@@ -1,4 +1,4 @@
-//! Processes and threads of one's own.
+//! The program's own processes and threads.
 
 use crate::case::{Case, HERE, Script, args, numbers, room, words};
 use crate::scene::Scene;
@@ -69,10 +69,10 @@ fn identity(s: &mut Script) {
     );
 }
 
-/// As programs do that drop privileges, whether they have any or not.
+/// Makes the calls of programs that drop privileges, whether they have any or not.
 fn oneself(s: &mut Script) {
     let (user, group) = (s.call("getuid", args![]), s.call("getgid", args![]));
-    // Not even root may, in a sandbox's namespace.
+    // In a sandbox's namespace not even root may do this.
     s.call_or("setgroups", args![1, numbers(&[0])], &[EPERM, EINVAL]);
     s.call("setgid", args![group]);
     s.call("setregid", args![-1, group]);
@@ -92,7 +92,7 @@ fn thread(s: &mut Script) {
     s.call("set_tid_address", args![room(8)]);
     s.call("set_robust_list", args![room(24), 24]);
     s.call("get_robust_list", args![0, room(8), room(8)]);
-    // The C library has registered one already.
+    // The C library has already registered one.
     s.call_or("rseq", args![room(64), 32, 0, 0], &[EINVAL, libc::EBUSY, EPERM]);
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     });
     vec![
         git.needs("git"),
-        // Nothing is written back, and nobody is told that it was: the call itself can't say so, either.
+        // No data is written back, and the call itself can't report that.
         Case::twin("sync, and files by name", |s| {
             let file = format!("{}-sync", place.path(&format!("/workspace/{}", scene.mark)));
             s.act(run(&["/bin/sh", "-c", &format!("echo text > {file} && sync && sync {file}")], "/"));

@@ -1,4 +1,4 @@
-//! Signals among one's own processes.
+//! Signals among the program's own processes.
 
 use crate::case::{Case, Script, args, room, words};
 use crate::scene::Scene;
@@ -6,7 +6,7 @@ use crate::way::Place;
 use belljar_promises::attempt::Act;
 use libc::{SIG_BLOCK, SIGUSR1};
 
-/// The set of `SIGUSR1` alone.
+/// The signal set that contains only `SIGUSR1`.
 const SET: u64 = 1 << (SIGUSR1 - 1);
 
 pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! Sockets of one's own: local ones, loopback, and the list of interfaces.
+//! The program's own sockets: Unix sockets, loopback, and the list of interfaces.
 
 use crate::case::{Case, Handle, Script, args, internet, local, local_length, numbers, room, words};
 use crate::scene::Scene;
@@ -44,7 +44,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     ]
 }
 
-/// As runtimes, clients and servers set them.
+/// Sets the options that runtimes, clients and servers use.
 fn options(s: &mut Script) {
     let stream = s.call("socket", args![AF_INET, SOCK_STREAM, 0]);
     let stream6 = s.call("socket", args![AF_INET6, SOCK_STREAM, 0]);
@@ -109,7 +109,7 @@ fn pair(s: &mut Script, kind: i32) {
     s.call("shutdown", args![pair.stored(3, 0), libc::SHUT_WR]);
 }
 
-/// Listens, connects, and says something, all in one process.
+/// Listens, connects, and sends a message, all in one process.
 fn at_path(s: &mut Script, path: &str, kind: i32) {
     let listener = s.call("socket", args![AF_UNIX, kind, 0]);
     s.call("bind", args![listener, local(path), local_length(path)]);
@@ -156,7 +156,7 @@ fn datagrams(s: &mut Script, family: i32, protocol: i32) {
     let sender = s.call("socket", args![family, SOCK_DGRAM, protocol]);
     s.call("sendto", args![sender, "text", 4, 0, bound.memory(1), length]);
     s.call("recvfrom", args![receiver, room(4), 4, 0, 0, 0]);
-    // Several at once, as resolvers do. struct mmsghdr is a message and a length.
+    // Several messages at once, like resolvers. struct mmsghdr is a message and a length.
     s.call("connect", args![sender, bound.memory(1), length]);
     s.call("sendmmsg", args![sender, several(message("text")), 1, 0]);
     s.call("recvmmsg", args![receiver, several(empty_message()), 1, 0, 0]);
@@ -177,7 +177,7 @@ fn several(message: Argument) -> Argument {
     words(one)
 }
 
-/// As `getifaddrs` asks.
+/// Lists the interfaces like `getifaddrs`.
 fn interfaces(s: &mut Script) {
     let socket = s.call("socket", args![AF_NETLINK, SOCK_RAW, libc::NETLINK_ROUTE]);
     // struct nlmsghdr: length, RTM_GETLINK with REQUEST and DUMP; then any family
@@ -188,7 +188,7 @@ fn interfaces(s: &mut Script) {
     s.call("close", args![socket]);
 }
 
-/// What programs ask of an interface, each request of the policy's list.
+/// Makes every request about an interface that the policy lists.
 fn an_interface(s: &mut Script) {
     const SIOCGPGRP: u64 = 0x8904;
     // struct ifreq: a name of sixteen bytes, and room for the answer.
@@ -217,7 +217,7 @@ fn an_interface(s: &mut Script) {
     s.call("ioctl", args![socket, libc::SIOCGIFNAME, numbers(&[0, 0, 0, 0, 1, 0, 0, 0, 0, 0])]);
     s.call("ioctl", args![socket, libc::SIOCGIFCONF, words(args![0, 0])]);
     s.call("ioctl", args![socket, SIOCGPGRP, room(4)]);
-    // A name without a question: no kernel reads one from there.
+    // The request pointer is invalid, so every kernel returns EFAULT.
     s.call_or("ioctl", args![socket, libc::SIOCETHTOOL, named()], &[libc::EFAULT]);
 }
 

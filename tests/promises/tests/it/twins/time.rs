@@ -1,4 +1,4 @@
-//! Clocks and timers to be read and to be woken by.
+//! Clocks, and timers that wake a program.
 
 use crate::case::{Case, Script, args, room, words};
 use crate::scene::Scene;
@@ -24,7 +24,7 @@ fn clocks(s: &mut Script) {
 }
 
 fn timers(s: &mut Script) {
-    // The probe's own limit, a little later.
+    // Restores the probe's own time limit, a little later.
     s.call("alarm", args![20]);
     s.call("getitimer", args![libc::ITIMER_VIRTUAL, room(32)]);
     s.call("setitimer", args![libc::ITIMER_VIRTUAL, words(args![0, 0, 100, 0]), 0]);

@@ -1,4 +1,4 @@
-//! Waiting for something to happen.
+//! Waiting for events.
 
 use crate::case::{Case, Script, args, numbers, room, words};
 use crate::scene::Scene;
@@ -28,7 +28,7 @@ fn descriptors(s: &mut Script) {
     // struct pollfd: descriptor, POLLIN
     s.call("poll", args![numbers(&[40, 1]), 1, 0]);
     s.call("ppoll", args![numbers(&[40, 1]), 1, none(), 0, 0]);
-    // More than PID 1 lets by without a question.
+    // More descriptors than PID 1 allows without a check.
     s.call("poll", args![numbers(&[40, 1].repeat(1_025)), 1_025, 0]);
     s.call("ppoll", args![numbers(&[40, 1].repeat(1_025)), 1_025, none(), 0, 0]);
     let many_bits = || words([args![1_u64 << 40], vec![0.into(); 31]].concat());
@@ -57,7 +57,7 @@ fn watch(s: &mut Script, folder: &str) {
     s.call("creat", args![format!("{folder}/made"), 0o600]);
     s.call("read", args![watch, room(256), 256]);
     s.call("inotify_rm_watch", args![watch, number]);
-    // A path that begins in the working directory, and a link itself.
+    // A path relative to the working directory, and a link itself.
     s.call("symlink", args!["made", format!("{folder}/link")]);
     s.call("inotify_add_watch", args![watch, format!("{folder}/link"), libc::IN_ATTRIB]);
     s.call(

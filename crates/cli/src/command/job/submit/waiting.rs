@@ -13,15 +13,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether somebody wants this command to end.
+/// Flag that is set once a signal asks this command to end.
 pub(super) struct Interrupts(Arc<AtomicBool>);
 
-/// Whoever waits for a job.
+/// State of a command that waits for a job.
 pub(super) struct Waiting<'c> {
     client: &'c Client,
     id: &'c JobId,
     interrupts: &'c Interrupts,
-    /// Whether the job goes when this process does.
+    /// True if the job ends with this process.
     is_here: bool,
     is_canceled: bool,
     lost: Lost,

@@ -1,4 +1,4 @@
-//! A tree that the host has laid out itself, and nobody else has written to.
+//! File tree that the host has laid out itself, and that no other process has written to.
 
 use super::CarryError;
 use belljar_contract::workbench::{Bytes, TreeLine};

@@ -1,4 +1,4 @@
-//! Pipes that nobody inside can hold up: each wait on one ends when its time is over, or nobody waits for what comes of it.
+//! Pipes that programs in the sandbox can't block: each wait ends at the deadline, or when the caller stops waiting for the result.
 
 use super::super::execution::GivenUp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

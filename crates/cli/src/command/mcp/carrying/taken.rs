@@ -86,7 +86,7 @@ fn make(
     make: impl FnOnce(&Directory, &OsStr) -> io::Result<()>,
 ) -> Result<(), CarryError> {
     let (parent, name) = to.parent_of(relative(path)?).map_err(|error| match error {
-        // Through a link, or below what is no directory: nobody has told that it is one.
+        // The path leads through a link, or through something that the listing has not declared as a directory.
         DirectoryError { source: Errno::LOOP | Errno::NOTDIR | Errno::NOENT, .. } => CarryError::NoTree,
         error => error.into(),
     })?;

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The branch on which it stands in the workspace.
 const BRANCH: &str = "sandbox/work";
 
-/// As much is cloned, with its history.
+/// Limits of a clone, including its history.
 const LIMITS: TreeLimits = TreeLimits { files: 200_000, bytes: 1 << 30, file_bytes: 1 << 30 };
 
 /// So long it may take: no longer than the call.

@@ -1,4 +1,4 @@
-//! What went wrong with the host's git, as an agent is told of it.
+//! Errors of the host's git, as they are reported to agents.
 
 use super::super::carrying::CarryError;
 use super::super::failures;
@@ -104,7 +104,7 @@ fn of_git(error: &GitError) -> Failure {
     Failure::new(code, with_causes(error))
 }
 
-/// What takes a yes that no agent can say.
+/// Returns the failure for findings that need an approval which agents can't give.
 fn of_findings(findings: &[Finding]) -> Failure {
     let listed = findings.iter().take(MOST_NAMED);
     let listed: Vec<_> =

@@ -29,7 +29,7 @@ const MOST_SHOWN_BYTES: usize = 8 << 10;
 /// So long it may take to read it out.
 const READ_WITHIN: Duration = Duration::from_secs(180);
 
-/// As much is read out: much of it may be ignored, and is pushed by nobody.
+/// Limits of the tree that is read out of the workspace. They are generous, because ignored files are read but not pushed.
 const READ: TreeLimits = TreeLimits { files: 500_000, bytes: 4 << 30, file_bytes: 1 << 30 };
 
 /// Pushes it; what a person has approved, if it takes that, and nothing else.
@@ -167,7 +167,7 @@ fn root() -> Result<WorkspacePath, Failure> {
     root.beneath(WORKSPACE).map_err(|error| Failure::internal("name the workspace", &error))
 }
 
-/// The same, with what wasn't taken out of the workspace.
+/// Adds the entries that were not taken out of the workspace to the result of a push.
 fn with(others: &Others, pushed: Pushed) -> Pushed {
     let named = others.named.iter().map(|path| escaped(path.as_os_str().as_bytes()));
     let left_out_count = others.count + pushed.left_out_count;

@@ -1,12 +1,12 @@
-//! What the host's git does for agents, one call after the other: so what one of them may take of the disk and of memory is what all
-//! of them may.
+//! Queue that runs the host's git for one call at a time. The disk and memory limits of one call are therefore limits for all calls
+//! together.
 
 use super::super::execution::{GivenUp, waiting};
 use belljar_tools::answer::Failure;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Whoever comes waits here, for as long as the call is waited for.
+/// Queue of calls. A queued call leaves it when its caller stops waiting.
 #[derive(Debug)]
 pub(in crate::command::mcp) struct Queue(Arc<Semaphore>);
 
@@ -19,18 +19,18 @@ impl Default for Queue {
 // === impl Queue ===
 
 impl Queue {
-    /// Does something on a thread that may wait, once nobody else does, until it is done or nobody waits for it any more.
+    /// Runs `does` on a blocking thread once no other call runs. Signals `GivenUp` if the caller stops waiting.
     pub(super) async fn done<T: Send + 'static>(
         &self,
         does: impl FnOnce(&GivenUp) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let turn = Arc::clone(&self.0).acquire_owned().await;
         let turn = turn.map_err(|error| Failure::internal("wait for its turn", &error))?;
-        // Dropped with this call, whether it has ended or is given up.
+        // The handle is dropped when this call ends or is given up.
         let (_waiting, given_up) =
             waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;
         let done = tokio::task::spawn_blocking(move || {
-            // A thread goes on for a moment after its call was given up.
+            // The thread keeps its turn, because it can outlive a call that was given up.
             let _turn = turn;
             does(&given_up)
         });

@@ -1,4 +1,4 @@
-//! What ends the host's git early: nobody waits for it, its time is over, or it brings too much.
+//! Checks that end the host's git early: its caller stopped waiting, its timeout passed, or it fetched more than the limits allow.
 
 use super::super::execution::GivenUp;
 use belljar_node::git::TreeLimits;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Watch<'w> {
     given_up: &'w GivenUp,
     pub(super) until: Instant,
-    /// What grows meanwhile.
+    /// Folders whose size is watched.
     folders: Vec<PathBuf>,
     limits: TreeLimits,
     looked_at: Cell<Instant>,
@@ -40,7 +40,7 @@ impl<'w> Watch<'w> {
         }
     }
 
-    /// Whether it is to end.
+    /// Returns true if git is to be ended.
     pub(super) fn is_over(&self) -> bool {
         if self.looked_at.get().elapsed() >= EVERY {
             self.brings_too_much.set(self.folders.iter().any(|folder| self.is_too_much(folder)));
@@ -57,7 +57,7 @@ impl<'w> Watch<'w> {
         self.brings_too_much.get()
     }
 
-    /// Whether there is more below a folder than may be.
+    /// Returns true if a folder's tree exceeds the limits.
     fn is_too_much(&self, folder: &Path) -> bool {
         let (mut files, mut bytes, mut pending) = (0, 0, vec![folder.to_owned()]);
         while let Some(folder) = pending.pop() {

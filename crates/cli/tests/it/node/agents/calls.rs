@@ -1,4 +1,4 @@
-//! Calls of tools: by whose rules they are judged, what is told of that, and how a person is asked.
+//! Tool calls: the rules that apply to them, the reports about decisions, and requests for approvals.
 
 use super::{as_agent, configure};
 use crate::node::remote_tools::{call, envelope, list, names, token};
@@ -34,7 +34,7 @@ fn the_agent_of_a_job_is_judged_by_its_own_rules_and_each_decision_can_be_asked_
     let [refused, listed] = &told(&node, &as_agent("mute", job_of(None, NOTE)))[..] else { panic!() };
     assert_eq!(refused["domain_code"], "permission_denied", "{refused}");
     assert!(!has(listed, "memory.add") && has(listed, "artifact.put"), "{listed}");
-    // The control: the same job, done as somebody else.
+    // The control: the same job with another agent.
     let [done, listed] = &told(&node, &as_agent("noter", job_of(None, NOTE)))[..] else { panic!() };
     assert_eq!(done["status"], "ok", "{done}");
     assert!(has(listed, "memory.add"), "{listed}");
@@ -70,7 +70,7 @@ tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first", a
     assert_eq!(refused["domain_code"], "permission_denied", "{refused}");
     assert_ne!(named["status"], "ok", "nobody says in a call as whom it is made: {named}");
     assert_eq!(tool_calls(&world)[0]["judged"]["level"], "custom");
-    // What the same would have come to by another level for those without a name is told of the node's record.
+    // The node's record shows which decisions another level for unlisted agents would have changed.
     let database = format!("sqlite:{}", world.path().join("state/node/node.db").display());
     let tried = |level: &str| {
         let candidate = house.replace("default_level: custom", &format!("default_level: {level}"));
@@ -82,7 +82,7 @@ tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first", a
     };
     assert_eq!(tried("custom"), json!([]));
     assert_eq!(tried("sandboxed")[0]["would_be"], "allow", "{}", tried("sandboxed"));
-    // The control: the same where the configuration says nothing of agents, whoever is named.
+    // The control: without agents in the configuration no call is checked, whatever agent is named.
     let plain = World::new(crate::BELLJAR);
     let node = Node::start(&plain, &[]);
     let [done, _] = &told(&node, &as_agent("mute", job_of(None, note)))[..] else { panic!() };
@@ -135,7 +135,7 @@ fn nobody_says_yes_to_what_a_job_of_the_same_agent_asks() {
     };
     let own = answered("boss");
     assert_eq!(own["domain_code"], "permission_denied", "{own}");
-    // Whoever has nobody's yes to answer with asks for one.
+    // An agent without an approver asks for an approval.
     assert_eq!(answered("watched")["domain_code"], "approval_required");
     let by_another = answered("lead");
     assert_eq!(by_another["data"]["approval"]["status"], "approved", "{by_another}");
@@ -178,7 +178,7 @@ fn one_that_plans_is_judged_as_the_agent_of_its_token_and_gives_away_no_more_tha
         let wanted = json!({ "task_id": job["task_id"], "job_id": job["job_id"], "sandbox": job["sandbox"] });
         call(node.address(), token, "job.submit", &wanted)
     };
-    // What the agent of the token may not start, no job of its may start.
+    // A job can't start a program that the agent of the token may not start.
     let refused = submit(&junior, "curl");
     assert_eq!(envelope(&refused)["domain_code"], "permission_denied", "{refused}");
     for (token, program) in [(&junior, "true"), (&lead, "curl")] {
@@ -194,7 +194,7 @@ fn one_that_plans_is_judged_as_the_agent_of_its_token_and_gives_away_no_more_tha
         assert_eq!(envelope(&made)["status"], "ok", "{made}");
     }
 
-    // Nobody in a sandbox is anybody else than their job says.
+    // A token for a sandbox can't name an agent: processes in a sandbox act as the agent of their job.
     let job = steps(&json!([{ "type": "run_command", "args": { "argv": ["python3", "-c", "pass"] } }]));
     let named = json!({
         "version": 1, "kind": "sandbox", "task_id": job["task_id"], "job_id": job["job_id"], "agent_id": "lead",
@@ -220,7 +220,7 @@ fn an_agent_that_no_rule_knows_is_given_no_job_no_session_and_no_token() {
         let says_why = detail.contains("there is no agent workr") && detail.contains("`worker`, perhaps");
         assert!(answered.status == 400 && says_why, "{problem}");
     }
-    // The controls: a house that says what agents have that aren't listed, and one where newcomers earn it.
+    // The controls: a configuration with a level for unlisted agents, and one where new agents earn theirs.
     let listed = "tool_access: {default_level: sandboxed, agents: [{name: worker, level: sandboxed}]}";
     for answered in slips(listed) {
         assert!(answered.status < 300, "{}", answered.json());

@@ -1,4 +1,4 @@
-//! Jobs that say what kind of thing they are: where their end counts for the trust in their agent.
+//! Jobs with a category: their results count for the agent's trust in that category.
 
 use super::{as_agent, configure};
 use crate::node::remote_tools::{call, envelope, token};
@@ -27,7 +27,7 @@ fn job(agent: &str, category: Option<&str>, script: &str) -> Value {
     job
 }
 
-/// The levels for files and for git.
+/// Returns the levels for files and for git.
 fn levels(node: &Node<'_>, agent: &str) -> [Value; 2] {
     let levels = node.get(&format!("/v1/worker/trust/{agent}")).json()["state"]["category_levels"].clone();
     ["file_system", "version_control"].map(|category| levels[category].clone())
@@ -40,7 +40,7 @@ fn a_job_counts_in_the_category_that_it_says_and_without_one_its_failure_counts_
     for number in 0..2 {
         let script = format!("print({number})");
         assert_eq!(node.run(&job("worker", Some("git"), &script)).json()["status"], "completed");
-        // What says nothing is done in no category.
+        // A job without a category counts for none.
         let script = format!("print(-{number})");
         assert_eq!(node.run(&job("worker", None, &script)).json()["status"], "completed");
     }
@@ -131,7 +131,7 @@ fn jobs_lead_up_a_step_that_takes_quality_once_it_was_said_how_good_they_were() 
     let unknown = assess(&json!(new_id()), 10.0).json();
     assert!(unknown["ignored"].as_str().is_some_and(|why| why.contains("no job of that id")), "{unknown}");
     assert_eq!(levels(&node, "worker"), ["restricted", "restricted"]);
-    // A person says it by the command line, which records in the node's database.
+    // A person records it by the command line, in the node's database.
     let database = format!("sqlite:{}", world.path().join("state/node/node.db").display());
     let options = ["--config", "config.yaml", "--database", &database];
     let said = |quality: &str| {

@@ -1,4 +1,4 @@
-//! Sandboxes that stay: what the level of their agent means there, around every checker, and what becomes of them when less is left of it.
+//! Sessions of agents: the effect of their level on the sandbox itself, and on a live session when the level is lowered.
 
 use super::configure;
 use crate::egress::Server;
@@ -28,7 +28,7 @@ fn house(rules: &str) -> String {
     format!("egress: {{{rules}}}\ntool_access:\n  default_level: sandboxed\n  agents:{AGENTS}")
 }
 
-/// A session for that agent, with the web or without.
+/// Returns a session for that agent, with network access or without.
 fn wanted(agent: &str, network: &str) -> Value {
     json!({
         "version": 1, "task_id": new_id(), "session_id": new_id(), "agent_id": agent, "network_policy": network,
@@ -39,14 +39,14 @@ fn run(node: &Node<'_>, session: &str, argv: &[&str]) -> Answered {
     node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": argv }))
 }
 
-/// What a script prints there.
+/// Returns the output of a script in a session.
 fn python(node: &Node<'_>, session: &str, script: &str) -> String {
     let told = run(node, session, &["python3", "-c", script]).json();
     assert!(told["stdout"].is_string(), "{told:#}");
     told["stdout"].as_str().unwrap().to_owned()
 }
 
-/// What a refusal says.
+/// Returns the message of a refusal.
 fn refusal(answered: &Answered) -> String {
     assert_eq!(answered.status, 403, "{:#}", answered.json());
     assert_eq!(answered.json()["type"], "urn:cynodeai:error:authorization");
@@ -77,7 +77,7 @@ except OSError as error: print(getattr(error, 'code', 'nothing'))"
     let sealed = open(&node, &wanted("looker", "none"));
     assert_eq!(python(&node, &sealed, &fetch), "nothing\n");
     assert_eq!(server.asked(), 0);
-    // The control: the same session for somebody with a network.
+    // The control: the same session for an agent with network access.
     let wide = wanted("open", "restricted");
     let session = open(&node, &wide);
     assert_eq!(python(&node, &session, &fetch), "hello\n");
@@ -110,7 +110,7 @@ for program in ('/bin/ls', '/bin/sh', '/workspace/git'):
     assert_eq!(run(&node, &all, &["/bin/sh", "-c", "true"]).json()["status"], "completed");
     assert_eq!(node.post(&format!("{all}/pty:open"), &terminal).status, 201);
 
-    // An image can't hold it, and so it is refused.
+    // An image can't enforce it, and so it is refused.
     let mut of_image = wanted("looker", "none");
     of_image["image"] = json!("debian:12");
     let told = refusal(&node.post(SESSIONS, &of_image));
@@ -150,7 +150,7 @@ fn a_session_ends_when_its_agent_has_less_than_it_and_one_that_has_nothing_of_th
     let kept = open(&node, &wanted("worker", "none"));
     assert_eq!(python(&node, &lost, "print(1)"), "1\n");
     say("level", json!({ "version": 1, "level": "sandboxed", "reason": "not by itself" }));
-    // From then on nothing is begun in it, and it is gone soon.
+    // From then on it accepts no program, and it is gone soon.
     let after = run(&node, &lost, &["python3", "-c", "print(2)"]).status;
     assert!([403, 404].contains(&after), "{after}");
     until(|| node.get(&lost).status == 404);
@@ -185,11 +185,11 @@ fn one_that_plans_runs_nothing_in_the_sandbox_of_an_agent_that_may_do_more() {
     for (tool, more) in [("sandbox.exec", &script), ("sandbox.put_file", &file)] {
         let refused = asked(&narrow, tool, &others, more.clone());
         assert_eq!(refused["domain_code"], "permission_denied", "{refused}");
-        // The control: whoever has all of that may do so in either.
+        // The control: an agent with all of these permissions may do so in either session.
         assert_eq!(asked(&wide, tool, &others, more.clone())["status"], "ok");
     }
     assert_eq!(asked(&wide, "sandbox.exec", &own, script)["status"], "ok");
-    // Its own holds it all the same.
+    // In its own session the agent's level applies as before.
     let shell = asked(&narrow, "sandbox.exec", &own, json!({ "argv": ["sh", "-c", "true"] }));
     assert_eq!(shell["domain_code"], "permission_denied", "{shell}");
 }

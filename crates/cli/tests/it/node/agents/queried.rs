@@ -1,4 +1,4 @@
-//! Databases of the host's: what the agent of a job asks of them by tools, as far as its level goes.
+//! Databases of the host: queries by the agent of a job through tools, as far as its level permits.
 
 use super::{as_agent, configure};
 use crate::models::recorded;
@@ -21,7 +21,7 @@ tell(call("sql_query", database="house", query="SELECT name FROM t ORDER BY a"))
 tell(call("sql_query", database="house", query="DELETE FROM t"))
 "#;
 
-/// What comes of a program of the host's own, on that database.
+/// Returns the output of a Python program on the host that uses that database.
 fn python(database: &str, program: &str) -> String {
     let program = format!("import sqlite3, sys\nhouse = sqlite3.connect(sys.argv[1])\n{program}");
     let ran = Command::new("python3").args(["-c", &program, database]).output().unwrap();

@@ -1,4 +1,5 @@
-//! Sandboxes of jobs: what a level means there holds around every checker, and what can't be held is refused before it is accepted.
+//! Sandboxes of jobs: the level is enforced by the sandbox itself, and a level that can't be enforced is refused before the
+//! job is accepted.
 
 use super::{as_agent, configure};
 use crate::egress::Server;
@@ -21,7 +22,7 @@ fn house(rules: &str) -> String {
     format!("egress: {{{rules}}}\ntool_access:\n  default_level: sandboxed\n  agents:{AGENTS}")
 }
 
-/// A job whose one program is that script.
+/// Returns a job with that script as its only program.
 fn python(script: &str) -> Value {
     let step = json!({ "type": "run_command", "args": { "argv": ["python3", "-c", script] } });
     let mut job = steps(&json!([step]));
@@ -29,14 +30,14 @@ fn python(script: &str) -> Value {
     job
 }
 
-/// What it has printed, also if it has failed.
+/// Returns the output of the job's program, also after a failure.
 fn printed(told: &Value) -> String {
     let result = &told["sba_result"]["steps"][0]["result"];
     assert!(result["stdout"].is_string(), "{told:#}");
     result["stdout"].as_str().unwrap().to_owned()
 }
 
-/// What a refusal says. Nothing is kept of what was refused.
+/// Returns the message of a refusal, and checks that no record of the job is kept.
 fn refusal(node: &Node<'_>, job: &Value) -> String {
     let answered: Answered = node.run(job);
     assert_eq!(answered.status, 403, "{:#}", answered.json());
@@ -64,7 +65,7 @@ except OSError as error: print(getattr(error, 'code', 'nothing'))",
         "$.sandbox.job_spec.constraints.ext_net_allowed: the agent looker reaches nothing of the web (`network: none`): \
          expected false"
     );
-    // At the usual level, too, and for a command.
+    // Also at the default level, and for a command.
     assert!(refusal(&node, &job).contains("without `agent_id`, at the level sandboxed"));
     let mut program = command(&["python3", "-c", &fetch]);
     program["sandbox"]["network_policy"] = json!("restricted");
@@ -73,7 +74,7 @@ except OSError as error: print(getattr(error, 'code', 'nothing'))",
     sealed["sandbox"]["job_spec"]["constraints"]["ext_net_allowed"] = json!(false);
     assert_eq!(printed(&node.run(&as_agent("looker", sealed)).json()), "nothing\n");
     assert_eq!(server.asked(), 0);
-    // The control: the same job, done as somebody with a network.
+    // The control: the same job with an agent that has network access.
     assert_eq!(printed(&node.run(&as_agent("open", job)).json()), "hello\n");
     assert_eq!(server.asked(), 1);
 }
@@ -93,7 +94,7 @@ proxy.sendall(b'CONNECT localhost:{port} HTTP/1.1\\r\\nHost: localhost:{port}\\r
 print(proxy.recv(9999).decode())"
     );
     let said = |agent: &str| printed(&node.run(&as_agent(agent, python(&connect))).json());
-    // It is looked into, and so it is let in before it is dialed.
+    // Its TLS is intercepted, so the tunnel is accepted before the connection is made.
     let listed = said("lister");
     assert!(listed.starts_with("HTTP/1.1 200"), "{listed}");
     for agent in ["reader", "open"] {
@@ -151,7 +152,7 @@ for program in ('/bin/ls', '/bin/sh', '/workspace/git'):
     // The control.
     assert_eq!(command("open")["stdout"], "True\nTrue\nTrue\n");
 
-    // An image can't hold it, and so it is refused; whoever starts what they like may have it.
+    // An image can't enforce it, and so it is refused; an agent without an allowlist of programs may use one.
     let mut of_image = belljar_testkit::node::command(&["python3", "-c", "pass"]);
     of_image["sandbox"]["image"] = json!("debian:12");
     let told = refusal(&node, &as_agent("looker", of_image.clone()));

@@ -1,4 +1,4 @@
-//! Levels that agents of jobs earn by them and lose: what counts once, and what holds at once.
+//! Levels that agents earn and lose by their jobs: which results count, and when a change takes effect.
 
 use super::{as_agent, configure};
 use belljar_testkit::node::{Node, command, steps};
@@ -15,7 +15,7 @@ trust:
     sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 0}
 ";
 
-/// Each completed job counts at once, whatever it was.
+/// Every completed job counts at once.
 const AT_ONCE: &str = "  jobs: {needs_check: false, an_hour: 100, a_day: 100, hours_at_level: 0}\n";
 
 const LOST: &str = "
@@ -32,14 +32,15 @@ fn python(script: &str) -> Value {
     as_agent("worker", command(&["python3", "-c", script]))
 }
 
-/// A job that may reach what the policy lets.
+/// Returns a job that may use the network as the policy permits.
 fn with_web(script: &str) -> Value {
     let mut job = python(script);
     job["sandbox"]["network_policy"] = json!("restricted");
     job
 }
 
-/// Whether a job may ask for the web. It is none that is accepted, whatever it may: what was run would count, too.
+/// Returns true if a job may request network access. The job is refused in either case, because a job that ran would count,
+/// too.
 fn may_reach_out(node: &Node<'_>) -> bool {
     let mut job = with_web("pass");
     job["callback_url"] = json!("http://nobody.example/");
@@ -64,7 +65,7 @@ fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_e
         node.killed_and_started();
     }
     assert!(!may_reach_out(&node), "one job is one, however often it is asked for");
-    // What is stopped, and what its node fails at, is none either.
+    // A canceled job and a failure of the node don't count either.
     let stopped = node.submit(python("import time; time.sleep(600)"));
     node.wait_for(&stopped, "in_progress");
     node.post(&format!("/v1/worker/jobs/{stopped}:cancel"), &json!({}));
@@ -72,12 +73,12 @@ fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_e
     assert!(!may_reach_out(&node));
     assert_eq!(node.run(&python("print(2)")).json()["status"], "completed");
     until(|| may_reach_out(&node));
-    // The control: somebody else has earned nothing by that.
+    // The control: another agent earns nothing by that.
     let other = as_agent("other", with_web("pass"));
     assert_eq!(node.run(&other).status, 403);
     node.killed_and_started();
     assert!(may_reach_out(&node), "it is kept");
-    // A person's word, in the database of the node.
+    // A person's record, in the database of the node.
     let database = format!("sqlite:{}", world.path().join("state/node/node.db").display());
     let incident = json!({ "type": "security_incident" }).to_string();
     let told = ["trust", "record", "worker", &incident, "--config", "config.yaml", "--database", &database];
@@ -112,7 +113,7 @@ fn jobs_count_as_often_within_an_hour_and_a_day_as_the_configuration_says() {
             let job = python(&format!("print({number})"));
             assert_eq!(node.run(&job).json()["status"], "completed");
         }
-        // Both count, or the second one is known to be ignored.
+        // Wait until both count, or the second one is known to be ignored.
         let mut told = Value::Null;
         until(|| {
             told = node.get("/v1/worker/trust/worker").json();
@@ -137,7 +138,7 @@ fn jobs_with_the_same_content_count_once() {
         assert_eq!(node.run(&job).json()["status"], "completed");
     }
     assert!(!may_reach_out(&node));
-    // The control: a different one.
+    // The control: a different job.
     assert_eq!(node.run(&python("pass")).json()["status"], "completed");
     until(|| may_reach_out(&node));
 }
@@ -165,10 +166,10 @@ fn what_an_agent_loses_is_lost_for_what_runs_and_what_it_still_has_goes_on() {
         assert!(over["failure_message"].as_str().unwrap().contains("may do less by now"), "{over:#}");
     }
     assert_eq!(node.run(&with_web("pass")).status, 403);
-    // What was accepted when it could do that is asked for again, and is that job.
+    // A repeated submission of a job that was accepted before returns that job.
     let again = node.run(&accepted);
     assert_eq!((again.status, &again.json()["failure_code"]), (200, &json!("policy_violation")), "{again:?}");
-    // The control: a job that has nothing of what was lost.
+    // The control: a job that uses none of the lost permissions.
     assert_eq!(node.job(&kept)["status"], "in_progress");
     node.post(&format!("/v1/worker/jobs/{kept}:cancel"), &json!({}));
     node.wait_for(&kept, "canceled");

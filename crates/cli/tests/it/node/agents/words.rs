@@ -1,4 +1,5 @@
-//! The trust in a node's agents over HTTP: what is told of it, who may say something, and when that counts.
+//! The trust in a node's agents over HTTP: the reports, the permission to change it, and the time at which changes take
+//! effect.
 
 use super::{as_agent, configure};
 use crate::node::on_each_database;
@@ -50,14 +51,14 @@ fn set(node: &Node<'_>, level: &str) -> Answered {
     node.post(&format!("{TRUST}/worker/level"), &body)
 }
 
-/// A job of its that may reach what the policy lets.
+/// Returns a job of the agent that may use the network as the policy permits.
 fn with_web(script: &str) -> Value {
     let mut job = as_agent("worker", command(&["python3", "-c", script]));
     job["sandbox"]["network_policy"] = json!("restricted");
     job
 }
 
-/// What is no matter of who tells it: the time at which it is told.
+/// Removes the time of the report, which differs between two reports.
 fn timeless(mut told: Value) -> Value {
     told["state"].as_object_mut().unwrap().remove("as_of").unwrap();
     told
@@ -78,7 +79,7 @@ fn the_trust_in_agents_is_told_over_http_as_by_the_command_line_and_an_event_cou
         assert_eq!(shown(&node)["state"]["global_level"], "sandboxed", "one is one");
         event["event"]["quality"] = json!(10);
         assert_eq!(send(&event).status, 409, "{:#}", send(&event).json());
-        // The control: another one counts.
+        // The control: another event counts.
         assert_eq!(good_task(&node), "restricted");
 
         let file = format!("sqlite:{}", world.path().join("state/node/node.db").display());
@@ -137,7 +138,7 @@ fn a_promotion_is_answered_over_http_and_nobody_with_another_token_says_anything
     }
     assert_eq!(timeless(shown(&node)), before);
 
-    // The control: the node's token answers, and the same again is no other answer.
+    // The control: the node's token may answer, and repeating the answer changes nothing.
     let yes = || node.send(&Asked::new("POST", &place("approve")));
     for _ in 0..2 {
         let said = yes();
@@ -205,7 +206,7 @@ fn what_is_said_over_http_has_counted_when_it_is_answered_and_ends_what_runs_wit
     assert_eq!(report(&node, &json!({ "type": "security_incident" }))["state"]["global_level"], "sandboxed");
     assert_eq!(node.run(&with_web("pass")).status, 403);
     assert_eq!(node.wait_for(&lost, "failed")["failure_code"], "policy_violation");
-    // The control: what has nothing of what was lost goes on.
+    // The control: a job that uses none of the lost permissions continues.
     assert_eq!(node.job(&kept)["status"], "in_progress");
     node.post(&format!("/v1/worker/jobs/{kept}:cancel"), &json!({}));
     node.wait_for(&kept, "canceled");
@@ -224,7 +225,7 @@ fn where_nothing_is_earned_a_persons_word_counts_and_nothing_else() {
     good_task(&node);
     node.killed_and_started();
     assert_eq!(node.run(&with_web("pass")).status, 403);
-    // The control: another word.
+    // The control: another level.
     assert_eq!(set(&node, "standard").status, 200);
     assert_eq!(node.run(&with_web("pass")).json()["status"], "completed");
 }
