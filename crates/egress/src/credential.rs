@@ -5,8 +5,8 @@ mod config;
 
 pub(crate) use config::read_source;
 
-use crate::leak_scan::Forms;
 use crate::known;
+use crate::leak_scan::Forms;
 use crate::secret::{Secret, SecretError};
 use belljar_contract::yaml::{Log, Node};
 use belljar_trusted::trusted_file;

@@ -17,8 +17,8 @@ mod pool;
 mod secure;
 mod server_user;
 mod stream;
-mod upstream_proxy;
 mod trust;
+mod upstream_proxy;
 
 pub(crate) use answer::AnswerError;
 pub(crate) use connect::{ConnectError, Connector, secure};
@@ -27,7 +27,7 @@ pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};
 pub use server_user::{read_server_user, read_user};
 pub(crate) use stream::Stream;
-pub(crate) use upstream_proxy::{Introduction, Reached, Resolver, Through, Wants};
 pub(crate) use trust::Trust;
 pub(crate) use trust::pem;
 pub use trust::{TrustError, authorities_of_system};
+pub(crate) use upstream_proxy::{Introduction, Reached, Resolver, Through, Wants};

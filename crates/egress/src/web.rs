@@ -12,28 +12,28 @@
 
 mod answer;
 mod asked_names;
-pub mod interception_ca;
 pub mod config;
+mod credential_injection;
 mod decision;
 pub mod explain;
 pub mod fetch;
-mod credential_injection;
 mod forward;
 pub(crate) mod gate;
-mod response_scan;
-mod tls_interception;
+pub mod interception_ca;
 pub mod ledger;
 pub mod limits;
 pub mod live;
 mod opening;
 mod other_resource;
-mod proxied_request;
 mod passed_on;
 mod placeholder;
 pub mod proposal;
+mod proxied_request;
 mod refusal;
+mod response_scan;
 pub mod run;
 mod sigv4;
+mod tls_interception;
 mod tunnel;
 
 pub(crate) use forward::authority as authority_of;

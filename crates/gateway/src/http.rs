@@ -1,9 +1,9 @@
 //! MCP over HTTP: one path, one message per request.
 
 use crate::Gateway;
+use crate::caller_slot::Seat;
 use crate::long::{LARGEST_SHORT_BYTES, LONG_MESSAGES};
 use crate::mcp::Server;
-use crate::caller_slot::Seat;
 use crate::strict;
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::Request;

@@ -4,8 +4,8 @@
 use crate::Gateway;
 use crate::arguments;
 use crate::call::{Answered, Called, Refusal};
-use crate::long;
 use crate::caller_slot::Seat;
+use crate::long;
 use axum::http::request::Parts;
 use belljar_contract::tool::{DomainCode, Envelope};
 use belljar_tools::answer::{Attachment, Failure, envelope};

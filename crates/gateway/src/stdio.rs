@@ -5,8 +5,8 @@ mod lines;
 
 use self::lines::Lines;
 use crate::Gateway;
-use crate::mcp::Server;
 use crate::caller_slot::Seat;
+use crate::mcp::Server;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::io::stdio_pipes;
 use std::sync::Arc;

@@ -8,8 +8,8 @@ mod origin;
 
 pub use origin::{Origin, OriginError};
 
-use crate::run_journal::BookError;
 use crate::git::{Base, BaseError, HostEnv, fetch, lay_out};
+use crate::run_journal::BookError;
 use belljar_contract::git::{FetchRecord, GitOutcome};
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{Excerpt, ReasonCode};

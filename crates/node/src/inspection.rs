@@ -1,8 +1,8 @@
 //! TLS interception for the web of one run: a certificate authority, and the sandbox's trust in it.
 
 use belljar_egress::upstream::TrustError;
-use belljar_egress::web::interception_ca::{Authority, AuthorityError};
 use belljar_egress::web::config::WebConfig;
+use belljar_egress::web::interception_ca::{Authority, AuthorityError};
 use belljar_egress::web::live::LivePolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;

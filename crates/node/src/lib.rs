@@ -5,7 +5,6 @@
 pub mod agent;
 pub mod api;
 pub mod approvals;
-pub mod run_journal;
 mod canary;
 mod chain;
 pub mod clone;
@@ -22,6 +21,7 @@ mod machine;
 mod managed;
 mod metrics;
 pub mod models;
+pub mod run_journal;
 pub mod run_once;
 pub mod serving;
 mod session;

@@ -23,8 +23,8 @@ pub use messages::{MESSAGES, PlaceError};
 pub use place::Place;
 pub use spec::{OnceLimits, OnceSpec, OnceWeb, Watch};
 
-use crate::run_journal::{Book, Calls, Span};
 use crate::grant::Granted;
+use crate::run_journal::{Book, Calls, Span};
 use belljar_confine::sealed::Outcome;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;

@@ -4,8 +4,8 @@ mod thread;
 
 pub use thread::HatchThread;
 
-use crate::run_journal::Book;
 use crate::inspection::Inspection;
+use crate::run_journal::Book;
 use crate::web::{Noted, Seen};
 use belljar_contract::id::RunId;
 use belljar_egress::http1::limits::Times;

@@ -12,10 +12,10 @@ mod table;
 
 pub(crate) use table::{Sessions, With};
 
-use crate::run_journal::BookError;
 use crate::house::{House, Terms, TooMuch};
 use crate::images::Image;
 use crate::models::{NoModels, RunModels};
+use crate::run_journal::BookError;
 use crate::serving::ServeError;
 use crate::web::RunWeb;
 use belljar_confine::plan::Stdio;

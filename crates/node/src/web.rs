@@ -10,10 +10,10 @@ pub(crate) use failure::judged;
 pub(crate) use noted::Noted;
 pub use noted::Seen;
 
-use crate::run_journal::{Book, BookError};
 use crate::inspection::Inspection;
 use crate::metrics::Metrics;
 use crate::models::Caller;
+use crate::run_journal::{Book, BookError};
 use crate::serving::{HatchThread, ServeError, ServedWeb};
 use begun::{Begun, Verdict};
 use belljar_contract::audit::FoldedRecords;

@@ -6,11 +6,11 @@ pub(crate) mod groups;
 mod identity;
 mod isolation;
 mod programs;
-mod teardown;
-mod sandbox;
-mod warm_pool;
 mod quiesce;
+mod sandbox;
+mod teardown;
 pub(crate) mod view;
+mod warm_pool;
 
 pub use backend::NativeBackend;
 pub use environment::{HOME, SEARCH_PATH};
@@ -19,11 +19,11 @@ pub use view::shows;
 
 use crate::backend::{BackendError, in_words};
 use crate::directory::DirectoryError;
+use crate::disk_quota::{self, DiskQuotas, Fate};
 use crate::hatch::{self, Hatch};
 use crate::limits::{Limit, Limits};
 use crate::spec::{Program, SandboxSpec, Workspace};
 use crate::state::{JOB, State};
-use crate::disk_quota::{self, Fate, DiskQuotas};
 use belljar_confine::group::{Group, GroupError};
 use belljar_confine::launch::{LaunchError, Launched, launch};
 use belljar_confine::launcher::Launcher;
@@ -120,7 +120,8 @@ pub(crate) fn start_by(
     program: &Program,
     stdio: Stdio,
 ) -> Result<Running, StartError> {
-    let site = Site { launcher, makes_many: false, groups: &Groups::open(state), quotas: &DiskQuotas::default() };
+    let site =
+        Site { launcher, makes_many: false, groups: &Groups::open(state), quotas: &DiskQuotas::default() };
     build(&site, spec, Some(starting(spec, program, stdio)?))
 }
 

@@ -3,9 +3,9 @@
 use super::draft::Draft;
 use super::observe::Observer;
 use crate::client::{Client, Stop};
-use crate::leak_scan;
 use crate::http1::limits::RESPONSE_BODY_BYTES;
 use crate::http1::{BodyLength, Chunks};
+use crate::leak_scan;
 use crate::upstream::Connection;
 use crate::within::within;
 use bytes::Buf;

@@ -1,11 +1,11 @@
 //! Forwards one request. Its head is written anew; its body and the answer's body are streamed.
 
 use super::credential_injection::Filling;
-use super::response_scan::{Guard, Repeated};
 use super::limits::ROOM;
-use super::proxied_request::Passage;
 use super::passed_on::passed_on;
+use super::proxied_request::Passage;
 use super::refusal::Refusal;
+use super::response_scan::{Guard, Repeated};
 use super::run::WebRun;
 use crate::client::{Client, Stop};
 use crate::http1::limits::REQUEST_HEAD_BYTES;

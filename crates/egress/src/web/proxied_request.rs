@@ -6,14 +6,14 @@ mod kept_out;
 pub(super) use fetched::{Asking, Fetched, Taken};
 
 use super::answer;
-use super::decision::{self, Way};
 use super::credential_injection::{Filling, fill};
+use super::decision::{self, Way};
 use super::forward;
 use super::gate::Gate;
-use super::tls_interception;
 use super::live::Generation;
 use super::other_resource;
 use super::refusal::Refusal;
+use super::tls_interception;
 use super::tunnel;
 use super::tunnel::socket::Socket;
 use crate::client::Client;
@@ -137,7 +137,9 @@ impl<'g> Passage<'g> {
         }
         self.status = Some(200);
         let ended = match dialed {
-            Some(dialed) => tunnel::run(client, dialed, &allowed, &mut self).await.map_err(tls_interception::End::from),
+            Some(dialed) => {
+                tunnel::run(client, dialed, &allowed, &mut self).await.map_err(tls_interception::End::from)
+            }
             None => tls_interception::run(client, allowed.value(), &mut self).await,
         };
         self.outcome = ended.map_or_else(|end| failed(end.code()), |()| PassageOutcome::Completed);

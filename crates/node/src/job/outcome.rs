@@ -1,7 +1,7 @@
 //! The outcome of a job, as the Worker API reports it.
 
-use crate::run_journal::BookError;
 use crate::house::TooMuch;
+use crate::run_journal::BookError;
 use crate::web::{Seen, judge, judged};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;

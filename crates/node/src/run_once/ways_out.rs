@@ -2,8 +2,8 @@
 
 use super::enclosure::hatches;
 use super::{OnceError, OnceSpec, OnceWeb};
-use crate::run_journal::Book;
 use crate::inspection::Inspection;
+use crate::run_journal::Book;
 use crate::serving::{Served, ServedWeb};
 use crate::web::policy_file::{Change, Following};
 use belljar_contract::egress::WebUsage;

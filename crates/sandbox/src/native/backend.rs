@@ -1,11 +1,11 @@
 //! The native backend: sandboxes launched by a small process, their folders in a state directory.
 
+use super::disk_quota::DiskQuotas;
 use super::groups::Groups;
 use super::programs::NO_LANDLOCK;
-use super::teardown::Remains;
 use super::sandbox::{Made, NativeSandbox};
+use super::teardown::Remains;
 use super::warm_pool::{Spare, Spares};
-use super::disk_quota::DiskQuotas;
 use super::{HostUser, Running, Site, StartError, build, isolation};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted};
 use crate::correlation::fill_session;

@@ -1,7 +1,7 @@
 //! A native sandbox that lives on.
 
-use super::teardown::Remains;
 use super::disk_quota::Fate;
+use super::teardown::Remains;
 use super::{command, quiesce};
 use crate::archive;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};

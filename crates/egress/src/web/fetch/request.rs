@@ -2,8 +2,8 @@
 
 use super::super::credential_injection::first_of;
 use super::super::gate::Gate;
-use super::super::proxied_request::Taken;
 use super::super::passed_on::may_pass;
+use super::super::proxied_request::Taken;
 use super::{FetchError, Said, Wanted, repeated};
 use crate::http1::limits::REQUEST_HEADERS;
 use std::fmt::Write;

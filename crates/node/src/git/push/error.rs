@@ -1,11 +1,11 @@
 //! Errors of pushing a sandbox's work.
 
-use crate::run_journal::BookError;
 use crate::git::base::BaseError;
 use crate::git::commit::CommitError;
 use crate::git::ignored::Ignored;
 use crate::git::runner::GitError;
 use crate::git::tree::TreeError;
+use crate::run_journal::BookError;
 use belljar_egress::git::PinError;
 use belljar_policy::git::{BranchName, Remote};
 use belljar_policy::handoff::Finding;
