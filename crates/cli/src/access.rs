@@ -1,4 +1,4 @@
-//! Whose rules count: a level or an agent, said on the command line, and what the configuration says of it.
+//! Access rules of the level or agent named on the command line, as the configuration defines them.
 
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
@@ -29,7 +29,7 @@ pub(crate) struct AccessArguments {
 // === impl AccessArguments ===
 
 impl AccessArguments {
-    /// As whom, if anything was said.
+    /// Returns the identity that `--agent` or `--level` names; `None` if neither is given.
     pub(crate) fn identity(&self) -> Option<Identity> {
         let agent = self.agent.clone().map(Identity::Agent);
         agent.or(self.level.map(Identity::Level))
@@ -43,17 +43,17 @@ fn parse_level(text: &str) -> Result<AccessLevel, String> {
     })
 }
 
-/// What a configuration says of agents: the one that was named, or that there is, or none.
+/// Returns the access rules of the configuration in use; the default rules if there is no configuration.
 pub(crate) fn rules_of(named: Option<&Path>) -> Result<AccessRules, CliError> {
     Ok(configuration(named)?.map(|configuration| configuration.access).unwrap_or_default())
 }
 
-/// The configuration that was named, or that there is.
+/// Reads the named configuration, or else the first one found; `None` if there is none.
 pub(crate) fn configuration(named: Option<&Path>) -> Result<Option<Configuration>, CliError> {
     found(named).map(|path| Configuration::read(&path)).transpose()
 }
 
-/// What they say of somebody who has earned that.
+/// Returns the standing of an agent with this earned trust, or of a level, under these rules. Levels ignore earned trust.
 pub(crate) fn standing(rules: &AccessRules, identity: &Identity, earned: Option<&Earned>) -> AgentStanding {
     match identity {
         Identity::Agent(agent) => rules.of_agent(agent, earned),
@@ -61,7 +61,7 @@ pub(crate) fn standing(rules: &AccessRules, identity: &Identity, earned: Option<
     }
 }
 
-/// What somebody has earned by now.
+/// Returns the trust that an agent has earned so far; `None` for a level.
 pub(crate) fn earned(config: Option<&Path>, identity: &Identity) -> Result<Option<Earned>, CliError> {
     match identity {
         Identity::Agent(agent) => trust::earned(config, agent),
@@ -69,11 +69,11 @@ pub(crate) fn earned(config: Option<&Path>, identity: &Identity) -> Result<Optio
     }
 }
 
-/// Refuses an agent of which nothing is said and nothing is recorded: a name with a slip in it would have the default level. A configuration
-/// that writes `default_level` has said what such agents may do, and so has one in which newcomers earn their levels.
+/// Rejects an agent that neither the rules nor the trust records mention: a misspelled name would get the default level. A configuration
+/// that sets `default_level`, or in which new agents earn their levels, covers unknown agents, so none is rejected.
 ///
 /// # Errors
-/// Usage, with the name that was meant, perhaps.
+/// Usage error for an unknown agent; it may suggest the intended name.
 pub(crate) fn check_known(config: Option<&Path>, identity: &Identity) -> Result<(), CliError> {
     let Identity::Agent(agent) = identity else { return Ok(()) };
     let rules = rules_of(config)?;
@@ -83,10 +83,11 @@ pub(crate) fn check_known(config: Option<&Path>, identity: &Identity) -> Result<
     Err(CliError::usage(format!("--agent: {}", rules.unknown(agent))))
 }
 
-/// What somebody's rules mean for their sandboxes, which would be lent that and reach the web by that file.
+/// Compiles the access rules of an identity for its sandboxes and checks the requested options against them: mounts of the host
+/// (`is_lent_to`), the web rules (`egress`) and the workspace.
 ///
 /// # Errors
-/// Usage, when more was asked for than they have.
+/// Usage error if an option requests more than the rules permit, or if the agent is unknown.
 pub(crate) fn compiled(
     identity: &Identity,
     (config, is_lent_to, egress): (Option<&Path>, bool, Option<&Path>),
@@ -116,7 +117,7 @@ pub(crate) fn compiled(
     }
 }
 
-/// What somebody is called.
+/// Returns the display name of an identity: the agent's id or the level's name.
 pub(crate) fn name(identity: &Identity) -> String {
     match identity {
         Identity::Agent(agent) => agent.to_string(),
@@ -124,7 +125,7 @@ pub(crate) fn name(identity: &Identity) -> String {
     }
 }
 
-/// Where tools of each category work.
+/// Returns for each category whether its tools run in a plain process (subprocess backend) or in a container.
 pub(crate) fn works_in(sandboxing: &Config) -> BTreeMap<Category, WorksIn> {
     let works_in = |category| match sandboxing.sandboxing.backend_for(category) {
         BackendName::Subprocess => WorksIn::Process,
@@ -133,7 +134,7 @@ pub(crate) fn works_in(sandboxing: &Config) -> BTreeMap<Category, WorksIn> {
     Category::ALL.into_iter().map(|category| (category, works_in(category))).collect()
 }
 
-/// Whoever types this, by the kernel's name for them: what the environment says of names anybody may have written.
+/// Returns the user that runs this process as `uid:N`, from the kernel: any program can set the user names in the environment.
 pub(crate) fn whoever_runs_this() -> Result<UserId, CliError> {
     let name = format!("uid:{}", rustix::process::getuid().as_raw());
     UserId::parse(&name).map_err(|error| CliError::usage(error.to_string()))

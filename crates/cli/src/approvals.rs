@@ -1,4 +1,4 @@
-//! Approvals of this machine, in its own state: what `belljar mcp` asks, and a person answers.
+//! Approvals of this machine, stored in its state: `belljar mcp` requests them, and a user answers.
 
 use crate::configuration::Configuration;
 use crate::error::CliError;
@@ -10,24 +10,24 @@ use belljar_store::database::{Database, Location};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// The runtime that they are asked and answered in.
+/// Creates the runtime for requesting and answering approvals.
 pub(crate) fn runtime() -> Result<Runtime, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|source| CliError::Runtime { source })
 }
 
-/// Those of this machine, recorded in its audit.
+/// Opens the approvals of this machine, recorded in its audit log.
 pub(crate) async fn open(audit: &Arc<AuditLog>) -> Result<Approvals, CliError> {
     let database = Database::open(&Location::File(state::agents_database()?)).await?;
     Ok(Approvals::new(database, Arc::clone(audit)))
 }
 
-/// The audit of this machine.
+/// Opens the audit log of this machine.
 pub(crate) fn audit() -> Result<Arc<AuditLog>, CliError> {
     Ok(Arc::new(AuditLog::open(&folder_in(state::open().path()))?))
 }
 
-/// Who is asked on this machine, by the configuration that there is.
+/// Returns the approver of this machine, by the configuration in use.
 pub(crate) async fn approver(
     audit: &Arc<AuditLog>,
     configuration: Option<&Configuration>,
@@ -36,7 +36,7 @@ pub(crate) async fn approver(
     let approvals = open(audit).await?;
     let now = jiff::Timestamp::now();
     let kept = jiff::SignedDuration::try_from(rules.retention).unwrap_or(jiff::SignedDuration::MAX);
-    // Nothing else sweeps here.
+    // No other task purges expired approvals here.
     while approvals.purge(now.checked_sub(kept).unwrap_or(jiff::Timestamp::MIN)).await? > 0 {}
     Ok(StoredApprover::new(approvals, rules.timeout, Arc::new(jiff::Timestamp::now)))
 }

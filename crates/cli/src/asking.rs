@@ -1,15 +1,15 @@
-//! Questions to the person at the terminal. Each begins with a terminal in which nothing waits to be read: a key that was typed before
-//! the question was there, or while what it is about was still being printed, is no answer to it.
+//! Questions to the user at the terminal. Each first discards pending input: a key typed before the question appeared, or while its
+//! context was still being printed, is no answer.
 
 use crate::terminal::begin_review;
 use rustix::stdio::stdin;
 use rustix::termios::{QueueSelector, tcflush};
 use std::io::{self, IsTerminal, Write as _};
 
-/// The answers to a question that takes a yes or a no.
+/// Answers of a yes/no question.
 const YES_OR_NO: [(&[&str], bool); 2] = [(&["y", "yes"], true), (&["n", "no"], false)];
 
-/// Returns true if a person can be asked: also what is printed for them has to reach a terminal.
+/// Returns true if the user can be asked: output for the user must reach a terminal, too.
 pub(crate) fn is_at_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -32,11 +32,11 @@ pub(crate) fn answer<T: Copy>(question: &str, answers: &[(&[&str], T)]) -> Optio
 /// Asks for a line; `None` at the end of the input.
 ///
 /// # Errors
-/// That of reading.
+/// I/O errors of reading standard input.
 pub(crate) fn line(question: &str) -> io::Result<Option<String>> {
-    // For a question before which nothing was shown.
+    // Needed for a question without preceding output.
     begin_review();
-    // What is no terminal has nothing to be thrown away.
+    // Input that isn't a terminal has nothing to discard.
     let _ = tcflush(stdin(), QueueSelector::IFlush);
     crate::output::err!("{question}");
     let _ = io::stderr().flush();

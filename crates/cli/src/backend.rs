@@ -1,5 +1,5 @@
-//! The arguments that say which backend makes a sandbox; the same for `exec` and `session create`. Where they say nothing, a configuration
-//! does: for the tools of agents, and where it writes a backend for commands, for those.
+//! Arguments that select the backend of a sandbox, shared by `exec` and `session create`. Without them the configuration selects it: for
+//! the tools of agents, and for commands if it sets a backend for commands.
 
 mod quarters;
 
@@ -17,7 +17,7 @@ use belljar_sandbox::docker::ImageName;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
-// Each argument names its heading: one for all of them would be that of whatever comes after them, too.
+// Each argument names its heading: a heading for the whole struct would also apply to the arguments after it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct BackendArguments {
     /// What makes the sandbox: this kernel alone, a Docker engine on this machine, or, for programs of low risk, this
@@ -46,7 +46,7 @@ const HEADING: &str = "Backend";
 // === impl BackendArguments ===
 
 impl BackendArguments {
-    /// The sandboxes for the tools of agents: what was said here, else what a configuration says.
+    /// Returns the sandboxes for the tools of agents: as these arguments select them, else as the configuration does.
     pub(crate) fn quarters(
         &self,
         config: Option<&Configuration>,
@@ -65,14 +65,14 @@ impl BackendArguments {
         }
     }
 
-    /// The engine's socket. Whoever makes the sandbox may work in another directory.
+    /// Returns the absolute path of the engine's socket. The process that creates the sandbox may have another working directory.
     fn socket(&self) -> Result<PathBuf, CliError> {
         let socket = self.docker_socket.as_deref().unwrap_or(Path::new(Here::DOCKER_SOCKET));
         std::path::absolute(socket).map_err(|source| CliError::read(socket, source))
     }
 
-    /// The backend for commands of a person: what was said here, else what the configuration writes for them, else the native one. A list of
-    /// programs, which native sandboxes alone can hold, comes before what the configuration writes.
+    /// Returns the backend for commands of a user: from these arguments, else from the configuration, else native. A program list overrides
+    /// the configuration, because only native sandboxes can enforce one.
     pub(crate) fn for_commands(&self, listed: Option<&ProgramList>) -> Result<Chosen, CliError> {
         let written = match self.backend {
             Some(_) => None,
@@ -101,7 +101,7 @@ impl BackendArguments {
         }
     }
 
-    /// Refuses what is said of containers where there is none.
+    /// Rejects container options for a backend without containers.
     fn without_docker(&self, chosen: Chosen) -> Result<Chosen, CliError> {
         match (&self.image, &self.docker_socket) {
             (None, None) => Ok(chosen),
@@ -110,7 +110,8 @@ impl BackendArguments {
         }
     }
 
-    /// The backend that was said here, or the native one, with the settings of the configuration and nothing that would be ignored.
+    /// Returns the backend that these arguments select (default: native), with its settings from the configuration. Options that it would
+    /// ignore are errors.
     pub(crate) fn chosen(&self) -> Result<Chosen, CliError> {
         match (self.backend.unwrap_or(Kind::Native), &self.image) {
             (Kind::Native, _) => self.without_docker(Chosen::Native),
@@ -129,7 +130,7 @@ impl BackendArguments {
     }
 }
 
-/// What the configuration says of sandboxes, if it says anything.
+/// Returns the `sandboxing` section of the configuration in use, if there is one.
 fn configured_sandboxing() -> Result<Option<Sandboxing>, CliError> {
     let configured = configuration::current()?.filter(|config| config.has_sandboxing);
     Ok(configured.map(|config| config.sandboxing.sandboxing))

@@ -1,7 +1,7 @@
-//! A client of the Worker API: it asks one node, and waits for the answer.
+//! Client of the Worker API: sends requests to one node and waits for the responses.
 //!
 //! It speaks plain HTTP/1.1, a connection for each request; heads and bodies are read by `egress`'s strict parser. There is
-//! no TLS and no resolver of names here: what leaves for a host that only a name tells is `egress`'s business.
+//! no TLS and no DNS resolver here: requests to hosts given by name are the business of `egress`.
 
 mod answer;
 mod error;
@@ -24,7 +24,7 @@ use serde_json::Value;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Who asks a node.
+/// Client of one node.
 pub(crate) struct Client {
     place: Place,
     token: ShownToken,
@@ -34,9 +34,9 @@ pub(crate) struct Client {
 /// A request.
 #[derive(Debug, Default)]
 pub(crate) struct Ask<'a> {
-    /// Whether it is a `POST`, which it is also without a body.
+    /// True for a `POST`, with or without a body.
     pub(crate) is_post: bool,
-    /// Below the Worker API's own path, with the query.
+    /// Path below the Worker API's base path, with the query.
     pub(crate) path: &'a str,
     /// Headers besides those that every request has.
     pub(crate) headers: &'a [(&'static str, String)],
@@ -44,37 +44,37 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<&'a [u8]>,
 }
 
-/// A document of the node's: as it came, and as it is understood.
+/// Document from the node: as received, and parsed.
 pub(crate) struct Told<T> {
-    /// All of it, also what is not known here.
+    /// Complete document, with members that this client doesn't know.
     pub(crate) document: Value,
-    /// What is known.
+    /// Parsed members.
     pub(crate) known: T,
 }
 
-/// A node that says nothing for so long says nothing any more. It sends a sign of life every 15 seconds.
+/// Silence after which a node counts as unresponsive. A node sends a heartbeat every 15 seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Maximum time for the head of an answer, and for a whole document, however slowly it trickles.
 pub(crate) const WHOLE: Duration = Duration::from_secs(120);
 
-/// The largest document that is taken, in bytes.
+/// Maximum size of a document, in bytes.
 const LARGEST_DOCUMENT_BYTES: usize = 64 << 20;
 
 // === impl Client ===
 
 impl Client {
-    /// A client that shows the token to a node of `user`, where the node is on this machine.
+    /// Creates a client. It sends the token to a node on this machine only if `user` permits the node's user.
     pub(crate) fn new(place: Place, token: ShownToken, user: ServerUser) -> Self {
         Self { place, token, user }
     }
 
-    /// Where the node is, as it was written.
+    /// Returns the address of the node as it was written.
     pub(crate) fn node(&self) -> &str {
         self.place.as_str()
     }
 
-    /// Sends a request; the answer, if it is none that tells of a problem.
+    /// Sends a request and returns the response. A response that reports a problem is an error.
     pub(crate) fn ask(&self, ask: &Ask<'_>) -> Result<Answer, ClientError> {
         let mut answer = Answer::to(&self.place, self.user, &self.request(ask))?;
         match answer.status() {
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    /// The document that a request is answered with.
+    /// Sends a request and returns the document of its response.
     pub(crate) fn document<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<Told<T>, ClientError> {
         let body = self.ask(ask)?.whole(LARGEST_DOCUMENT_BYTES)?;
         let read = |source| ClientError::Document { node: self.node().to_owned(), source };
@@ -92,17 +92,17 @@ impl Client {
         Ok(Told { document, known })
     }
 
-    /// A job, with what came of it once it is over.
+    /// Returns a job, with its result once it has ended.
     pub(crate) fn job(&self, id: &JobId) -> Result<Told<JobResponse>, ClientError> {
         self.document(&Ask { path: &format!("/jobs/{id}"), ..Ask::default() })
     }
 
-    /// Has a job stopped.
+    /// Cancels a job.
     pub(crate) fn cancel(&self, id: &JobId) -> Result<Told<JobResponse>, ClientError> {
         self.document(&Ask { is_post: true, path: &format!("/jobs/{id}:cancel"), ..Ask::default() })
     }
 
-    /// A page of jobs.
+    /// Returns a page of jobs.
     pub(crate) fn page(&self, query: &str) -> Result<Told<JobListResponse>, ClientError> {
         self.document(&Ask { path: &format!("/jobs?{query}"), ..Ask::default() })
     }

@@ -1,4 +1,4 @@
-//! The configuration file: all its sections, and where it is when nobody names it.
+//! The configuration file: all its sections, and the default paths where it is searched for.
 
 use crate::error::CliError;
 use crate::obeyed;
@@ -21,44 +21,44 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What a file says.
+/// Parsed configuration file.
 pub(crate) struct Configuration {
-    /// Which backend for which tools; what is usual where it says nothing.
+    /// Sandbox backend of each tool category; defaults where the file has no setting.
     pub(crate) sandboxing: Config,
-    /// Whether it says something about that.
+    /// True if the file has a `sandboxing` section.
     pub(crate) has_sandboxing: bool,
-    /// The backend for commands of a person, where it writes one: `default_backend`, or an override for `terminal`.
+    /// Backend for commands that a user runs, if the file sets one: `default_backend`, or an override for `terminal`.
     pub(crate) backend_for_commands: Option<BackendName>,
-    /// Who answers for models.
+    /// Providers of models and the routes to them.
     pub(crate) inference: Option<InferenceConfig>,
-    /// What sandboxes may reach of the web, where something is said of it.
+    /// Web rules of sandboxes, if the file has an `egress` section.
     pub(crate) egress: Option<WebConfig>,
-    /// What is said of the node.
+    /// Settings of the node.
     pub(crate) node: NodeConfig,
-    /// How agents elsewhere reach the node's tools.
+    /// Settings for remote agents that call the node's tools through MCP.
     pub(crate) mcp: McpConfig,
-    /// What tools may ask and tell.
+    /// Settings of the built-in tools.
     pub(crate) tools: ToolsConfig,
-    /// Agents besides those that are built in, or instead of them.
+    /// Agents that extend or replace the built-in ones.
     pub(crate) agents: Catalogue,
-    /// Where the host's git may go.
+    /// Remotes and forges that git on the host may use.
     pub(crate) git: GitRules,
-    /// What agents may do.
+    /// Access rules of agents.
     pub(crate) access: AccessRules,
-    /// Whether something is said of that, or of what agents earn: then callers at a node are judged by it.
+    /// True if the file has one of the sections in [`ACCESS`]. A node then applies the access rules to its callers.
     pub(crate) has_access: bool,
-    /// How long people are waited for who are asked about calls.
+    /// Rules for approvals of calls, such as how long to wait for one.
     pub(crate) approvals: ApprovalRules,
-    /// How agents come to higher levels, where something is said of it.
+    /// How agents earn higher levels, if the file has a `trust` section.
     pub(crate) trust: Option<TrustConfig>,
-    /// Where checkpoints of the audit log are delivered to.
+    /// Destinations for checkpoints of the audit log.
     pub(crate) anchors: Vec<AnchorSettings>,
 }
 
-/// The sections by which agents are judged.
+/// Sections that define the access rules of agents.
 const ACCESS: [&str; 3] = ["tool_access", "autonomy", "trust"];
 
-/// The sections that may stand without `sandboxing`.
+/// Sections that make `sandboxing` optional.
 const OTHERS: [&str; 13] = [
     "log",
     "audit",
@@ -78,19 +78,20 @@ const OTHERS: [&str; 13] = [
 // === impl Configuration ===
 
 impl Configuration {
-    /// Reads a document, all of it.
+    /// Parses a complete document.
     ///
     /// # Errors
-    /// [`Mistakes`]: all that are found, in all sections.
+    /// [`Mistakes`]: every mistake of every section.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Mistakes> {
         let mut log = Log::default();
         let read = yaml::parse(bytes, &mut log).and_then(|root| Self::sections(&root, &mut log));
         log.finish()?;
-        // Nothing is read of a document that is none, and that has been noted.
+        // `finish` has already returned the mistakes of a document that can't be read.
         Ok(read.unwrap_or_else(Self::nothing))
     }
 
-    /// Reads a file. This process reads each only once: what it takes from one is of one state of it, also where the file is a pipe.
+    /// Reads a file. A process reads each file only once and caches its bytes. All settings then come from one version of the file, and
+    /// the file may be a pipe.
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
         let mut known = READ.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = match known.get(path) {
@@ -106,7 +107,7 @@ impl Configuration {
         Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
     }
 
-    /// Reads a file as it is now, also if this process has read it before.
+    /// Reads the current content of a file, without the cache.
     pub(crate) fn read_again(path: &Path) -> Result<Self, CliError> {
         let bytes = read_bytes(obeyed::open(path)?).map_err(|error| CliError::read(path, error))?;
         obeyed::check_named(&bytes)?;
@@ -190,32 +191,32 @@ impl Configuration {
     }
 }
 
-/// What this process has read.
+/// Cache of the files that this process has read.
 static READ: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
 
 /// The file that the command line names (`--config`), if it names one.
 static NAMED: OnceLock<PathBuf> = OnceLock::new();
 
-/// Says which configuration the command line names. It counts for all that this process does, and is read at once, so that a mistake in
-/// it is never passed over.
+/// Sets the configuration that the command line names, for this whole process. The file is read immediately, so that a mistake in it is
+/// always reported.
 pub(crate) fn name(path: PathBuf) -> Result<(), CliError> {
     Configuration::read(&path)?;
     let _ = NAMED.set(path);
     Ok(())
 }
 
-/// The file that this process works with: the one that was named, else that of `BELLJAR_CONFIG`, of the user, of the system.
+/// Returns the path of the configuration in use: the named one, else `BELLJAR_CONFIG`, else the user's file, else the system's.
 pub(crate) fn found(named: Option<&Path>) -> Option<PathBuf> {
     let named = named.or_else(|| NAMED.get().map(PathBuf::as_path)).map(Path::to_owned);
     named.or_else(explicit).or_else(|| usual().into_iter().find(|path| is_there(path)))
 }
 
-/// The configuration that this process works with, if there is one.
+/// Reads the configuration in use; `None` if there is none.
 pub(crate) fn current() -> Result<Option<Configuration>, CliError> {
     found(None).map(|path| Configuration::read(&path)).transpose()
 }
 
-/// Whether something stands at a path. What can't be looked at counts as there, and reading it says why it can't be read.
+/// Returns true if a path exists. A path that can't be inspected counts as existing: reading it then reports the reason.
 fn is_there(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(_) => true,
@@ -223,7 +224,7 @@ fn is_there(path: &Path) -> bool {
     }
 }
 
-/// Where a configuration is looked for when none is named, whether there is one or not.
+/// Returns the paths where a configuration is searched for if none is named, including paths that don't exist.
 pub(crate) fn candidates() -> Vec<PathBuf> {
     explicit().into_iter().chain(usual()).collect()
 }
@@ -232,7 +233,7 @@ fn explicit() -> Option<PathBuf> {
     std::env::var_os("BELLJAR_CONFIG").map(PathBuf::from)
 }
 
-/// That of the user, which comes first, and that of the system.
+/// Returns the default paths: the user's file first, then the system's.
 fn usual() -> Vec<PathBuf> {
     let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     // Never `home_dir()`: without HOME it asks the system's user database, for which glibc loads modules into this static program.
@@ -245,13 +246,13 @@ fn usual() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The anchors of the configuration that this process works with. Of one that can't be read they aren't known, which is an error: the log
-/// is not written without them.
+/// Returns the audit log anchors of the configuration in use. An unreadable configuration is an error, because the audit log must not be
+/// written without its anchors.
 pub(crate) fn anchors() -> Result<Vec<AnchorSettings>, Box<dyn Error + Send + Sync>> {
     Ok(current()?.map(|configuration| configuration.anchors).unwrap_or_default())
 }
 
-/// The agents that there are: those of a configuration, which win, and those that are built in.
+/// Returns all agents: the built-in ones and those of the configuration, which take precedence.
 pub(crate) fn catalogue(named: Option<&Path>) -> Result<Catalogue, CliError> {
     let built_in = Catalogue::built_in();
     match found(named) {
@@ -260,7 +261,7 @@ pub(crate) fn catalogue(named: Option<&Path>) -> Result<Catalogue, CliError> {
     }
 }
 
-/// A byte more than may be is enough to see that there is too much.
+/// Reads at most one byte more than [`LARGEST_BYTES`]: enough to detect a file that is too long.
 pub(crate) fn read_bytes(source: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes)?;

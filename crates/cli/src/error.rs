@@ -1,4 +1,4 @@
-//! What can go wrong outside of a job, said with a way out.
+//! Errors outside of a job, each with a hint how to resolve it.
 
 mod hints;
 
@@ -55,18 +55,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Exit code when belljar itself could not do its part.
+/// Exit code if belljar itself failed.
 pub(crate) const OWN_FAILURE: u8 = 125;
-/// Exit code for what is malformed: nothing ran.
+/// Exit code for malformed input: nothing ran.
 pub(crate) const BAD_INPUT: u8 = 2;
-/// Exit code for what isn't allowed, or takes a yes that nobody has said.
+/// Exit code for an action that isn't allowed, or that lacks a required approval.
 pub(crate) const DENIED: u8 = 3;
-/// Exit code for changes that conflict: all others are applied, and those are kept.
+/// Exit code for changes that conflict: they are kept, and all others are applied.
 pub(crate) const CONFLICT: u8 = 5;
-/// Exit code when time was over.
+/// Exit code for a timeout.
 pub(crate) const OUT_OF_TIME: u8 = 124;
 
-/// Why a command failed.
+/// Error of a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// Something about an agent can't be recorded.
@@ -75,7 +75,7 @@ pub(crate) enum CliError {
     /// A node can't go on.
     #[error("the process that launches sandboxes is gone; start the node again")]
     LauncherGone,
-    /// The command line asks for something that can't be.
+    /// The command line is invalid.
     #[error("{message}")]
     Usage { message: String },
     /// A file can't be read.
@@ -92,20 +92,20 @@ pub(crate) enum CliError {
         #[source]
         source: std::io::Error,
     },
-    /// A job that can't be one.
+    /// A document is no valid job.
     #[error("{name} is no job")]
     Invalid { name: String, problems: Problems },
-    /// A node has not done what it was asked for.
+    /// A request to a node failed.
     #[error(transparent)]
     Node(#[from] ClientError),
-    /// Something a job has left can't be taken.
+    /// An output of a job can't be taken.
     #[error("can't take {path}")]
     Artifact {
         path: String,
         #[source]
         source: ArtifactError,
     },
-    /// There can be no tools.
+    /// The tools can't be set up.
     #[error(transparent)]
     Tools(#[from] ToolsError),
     /// A client can't be served.
@@ -114,26 +114,26 @@ pub(crate) enum CliError {
     /// A token can't be used.
     #[error(transparent)]
     TokenFile(#[from] TokenFileError),
-    /// Nobody can be served there.
+    /// The address can't be listened on.
     #[error("can't listen at {address}")]
     Listen {
         address: SocketAddr,
         #[source]
         source: std::io::Error,
     },
-    /// There can be no daemon.
+    /// The daemon can't be started.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
     /// The daemon's token can't be used.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// There are no threads to serve with.
+    /// The runtime for serving can't be started.
     #[error("can't serve")]
     Runtime {
         #[source]
         source: std::io::Error,
     },
-    /// Nothing can be written to standard output.
+    /// Standard output can't be written.
     #[error("can't write to standard output")]
     Output {
         #[source]
@@ -148,7 +148,7 @@ pub(crate) enum CliError {
     /// A sandbox of a chosen backend can't be made or used.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// There is no launcher.
+    /// The launcher can't be started.
     #[error("can't start a launcher")]
     Launcher(#[from] LaunchError),
     /// An option is for sandboxes of another backend.
@@ -159,22 +159,22 @@ pub(crate) enum CliError {
     Serve(#[from] ServeError),
     #[error(transparent)]
     Inspection(#[from] InspectionError),
-    /// Not everything that happened is on the disk.
+    /// The record of the calls is not completely on disk.
     #[error(transparent)]
     Book(#[from] BookError),
     /// A repository can't be cloned.
     #[error(transparent)]
     Clone(#[from] CloneError),
-    /// There is no clone of that.
+    /// The requested clone doesn't exist.
     #[error(transparent)]
     Base(#[from] BaseError),
-    /// It can't be pushed to such a branch.
+    /// The branch can't be pushed to.
     #[error("can't push there")]
     Branch {
         #[source]
         source: InvalidBranch,
     },
-    /// There can be no pull request for it.
+    /// A pull request can't be opened.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// An agent's program can't be started in a sandbox.
@@ -203,15 +203,15 @@ pub(crate) enum CliError {
     /// A commit that was interrupted can't be finished.
     #[error(transparent)]
     Interrupted(#[from] InterruptedError),
-    /// There is no session.
+    /// A session can't be started.
     #[error("can't begin a session: {why}")]
     NoSession {
-        /// What its keeper said.
+        /// Reason reported by its keeper.
         why: String,
-        /// Whether that is because there is no such backend here.
+        /// True if the reason is that the backend isn't available here.
         lacks_backend: bool,
     },
-    /// The changes of a command can't be told.
+    /// The changes of a command can't be reported.
     #[error(transparent)]
     Changes(#[from] ChangesError),
     #[error(transparent)]
@@ -219,19 +219,19 @@ pub(crate) enum CliError {
     /// Kept changes can't be used.
     #[error(transparent)]
     Kept(#[from] KeptError),
-    /// How long changes are kept can't be read or set.
+    /// The retention of kept changes can't be read or set.
     #[error(transparent)]
     Retention(#[from] RetentionError),
-    /// Somebody can't be asked about a call, or can't answer.
+    /// An approval of a call can't be requested or answered.
     #[error(transparent)]
     Approval(#[from] ApprovalError),
-    /// The person at the terminal did not approve a call.
+    /// The user at the terminal did not answer an approval; it stays pending.
     #[error("approval {id} was not answered, and goes on waiting")]
     NotApproved { id: ApprovalId },
     /// A database of this machine can't be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// A tool can't be among the others.
+    /// A tool can't be registered with the others.
     #[error(transparent)]
     Register(#[from] RegisterError),
     /// The audit log can't be used.
@@ -240,7 +240,7 @@ pub(crate) enum CliError {
     /// The audit log can't be exported.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// The audit log proves nothing.
+    /// The audit log fails verification, so it proves nothing.
     #[error("the audit log is not as it was written, and so no basis for a bill")]
     NoBasis {
         #[source]
@@ -260,25 +260,25 @@ pub(crate) enum CliError {
         #[source]
         source: serde_json::Error,
     },
-    /// Somebody's spend logs can't be had.
+    /// The spend logs of an account can't be obtained.
     #[error(transparent)]
     Spend(#[from] SpendError),
-    /// They would be too many.
+    /// The requested range has too many days.
     #[error(transparent)]
     Days(#[from] TooManyDaysError),
-    /// The grant doesn't cover it. That is recorded.
+    /// The grant doesn't cover the run. The refusal is recorded.
     #[error("{}: {refusal}", refusal.code())]
     NotGranted {
-        /// Why not.
+        /// Reason of the refusal.
         refusal: GrantRefusal,
     },
-    /// A grant is not issued.
+    /// A grant can't be issued.
     #[error(transparent)]
     IssueGrant(#[from] IssueGrantError),
     /// The key that signs grants can't be used.
     #[error(transparent)]
     GrantKey(#[from] GrantKeyError),
-    /// A model's provider wants a credential that isn't there.
+    /// The credential of a model's provider is missing.
     #[error(transparent)]
     NoCredential(#[from] NoCredentialError),
 }

@@ -1,4 +1,4 @@
-//! What `git` and `agent` have in common: where the host's git may go, and whose its commits are.
+//! Shared by `git` and `agent`: hosts that git on the host may connect to, and the author of its commits.
 
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
@@ -41,7 +41,7 @@ pub(crate) struct PullRequestArguments {
     pr_draft: bool,
 }
 
-/// Where the host's git may go, and by what forges are called there.
+/// Hosts that git on the host may connect to, and the connections to their forges.
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     pub(crate) rules: GitRules,
@@ -51,7 +51,7 @@ pub(crate) struct Reach {
 // === impl RemoteArguments ===
 
 impl RemoteArguments {
-    /// Where it may go, by the configuration and by what was said.
+    /// Returns the permitted hosts, from the configuration and the arguments.
     pub(crate) fn reach(&self, config: Option<&Path>) -> Result<Reach, CliError> {
         let mut reach = match found(config) {
             Some(path) => {
@@ -70,7 +70,7 @@ impl RemoteArguments {
 // === impl PullRequestArguments ===
 
 impl PullRequestArguments {
-    /// What is wanted, if anything is. Whether there can be one is known before anything is pushed.
+    /// Returns the requested pull request, if any. An impossible one is an error here, before anything is pushed.
     pub(crate) fn plan(&self, remote: &Remote, reach: &Reach) -> Result<Option<PullRequestOrder>, CliError> {
         if !self.pr {
             return Ok(None);
@@ -85,7 +85,7 @@ impl PullRequestArguments {
     }
 }
 
-/// Whose commits are: who was named, or who the user is for git, or belljar.
+/// Returns the author of commits: the named one, else git's configured user, else belljar.
 pub(crate) fn author_of(named: Option<&str>, env: &HostEnv) -> Result<Author, CliError> {
     const NOBODY: &str = "belljar <belljar@localhost.invalid>";
     let users = match named {

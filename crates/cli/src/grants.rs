@@ -1,4 +1,4 @@
-//! Grants on this machine: the arguments that show one, and what the state has of it.
+//! Grants on this machine: the arguments that present one, and its record in the state.
 
 use crate::error::CliError;
 use crate::{obeyed, state};
@@ -23,20 +23,20 @@ pub(crate) struct GrantArguments {
     grant_secret_file: Option<PathBuf>,
 }
 
-/// What was shown can't be read.
+/// A presented grant can't be read.
 pub(crate) enum GrantInputError {
-    /// It is malformed: how.
+    /// The grant is malformed, with the reason.
     Malformed(String),
     /// Something else failed.
     Own(CliError),
 }
 
-/// A grant that counts, or why none does.
+/// A valid grant, or the reason for its refusal.
 pub(crate) type ShownGrant = Result<ExecutionGrant, GrantRefusal>;
 
 const SECRET: &str = "BELLJAR_GRANT_SECRET";
 
-/// A grant, or its secret, is a few lines.
+/// Maximum size of a grant or secret file, in bytes. Real ones have a few lines.
 const LARGEST_BYTES: u64 = 64 << 10;
 
 /// Threads of the database end soon after it is closed.
@@ -50,7 +50,7 @@ pub(crate) async fn open() -> Result<Grants, CliError> {
 // === impl GrantArguments ===
 
 impl GrantArguments {
-    /// The grant that is shown, if one is, as the state has it by now.
+    /// Returns the presented grant, if any, as currently recorded in the state.
     pub(crate) fn shown(&self) -> Result<Option<ShownGrant>, GrantInputError> {
         let Some(shown) = &self.grant else { return Ok(None) };
         match GrantId::parse(shown) {
@@ -80,7 +80,7 @@ impl GrantArguments {
     }
 }
 
-/// The grant in a signed file; there is none if there is no such file.
+/// Reads the grant of a signed file. A missing file is a refusal.
 fn by_file(path: &Path) -> Result<ShownGrant, GrantInputError> {
     if !path.exists() {
         return Ok(Err(GrantRefusal::NotFound));
@@ -100,7 +100,7 @@ fn by_file(path: &Path) -> Result<ShownGrant, GrantInputError> {
     Ok(find(&grant.id)?.map(|record| record.grant).ok_or(GrantRefusal::NotFound))
 }
 
-/// What the state of this machine has of a grant. No thread is left behind: sandboxes start from a process with one.
+/// Returns the record of a grant in this machine's state. No thread is left behind: sandboxes must start from a single-threaded process.
 fn find(id: &GrantId) -> Result<Option<GrantRecord>, CliError> {
     if !state::has_agents_database() {
         return Ok(None);

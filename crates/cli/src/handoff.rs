@@ -1,4 +1,4 @@
-//! What gains trust where a sandbox's work goes: told, asked about, and said yes to.
+//! Approval of paths that gain trust when a sandbox's changes are applied: they are listed, and the user is asked about them.
 
 use crate::asking::{confirmed, is_at_terminal};
 use crate::error::CliError;
@@ -32,12 +32,13 @@ impl TrustArguments {
         }
     }
 
-    /// Whether nothing is trusted.
+    /// Returns true if no path is approved.
     pub(crate) fn is_empty(&self) -> bool {
         !self.trust_all && self.trust.is_empty()
     }
 
-    /// Does something with what was said yes to, and again if somebody at the terminal says yes to the rest.
+    /// Calls `act` with the approved paths. If that fails because further paths need an approval, and the user at the terminal gives it,
+    /// calls `act` once more.
     pub(crate) fn with_yes<T>(
         &self,
         mut act: impl FnMut(&Trust) -> Result<T, CliError>,
@@ -45,7 +46,7 @@ impl TrustArguments {
         let done = act(&self.trust());
         match done.as_ref().err().and_then(asked) {
             Some(asking) if is_trusted(&asking) => {
-                // To what was shown, and to nothing that has come since.
+                // Only the paths shown are approved, not paths that have appeared since.
                 act(&self.trust().and_in(asking.into_iter().map(|asking| asking.path)))
             }
             _ => done,
@@ -53,7 +54,7 @@ impl TrustArguments {
     }
 }
 
-/// What takes a yes, if that is what went wrong.
+/// Returns the paths that need an approval, if their lack of one caused the error.
 pub(crate) fn asked(error: &CliError) -> Option<Vec<Asking>> {
     match error {
         CliError::Apply(ApplyError::Handoff { findings })
@@ -68,7 +69,7 @@ pub(crate) fn asked(error: &CliError) -> Option<Vec<Asking>> {
     }
 }
 
-/// The paths that gain trust, each with its reason.
+/// Formats the paths that gain trust, one per line, each with its reason.
 pub(crate) fn listed(asking: &[Asking]) -> String {
     let bold = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
     let mut text = String::new();
@@ -78,7 +79,7 @@ pub(crate) fn listed(asking: &[Asking]) -> String {
     text
 }
 
-/// Asks the person at the terminal for a yes; without one there is none.
+/// Asks the user at the terminal for an approval. Returns false without a terminal or if no path is listed.
 pub(crate) fn is_trusted(asking: &[Asking]) -> bool {
     if asking.is_empty() || !is_at_terminal() {
         return false;

@@ -1,7 +1,7 @@
-//! The end of a run on a copy: its changes are applied, kept or discarded, and the person is told which.
+//! The end of a run on a copy: its changes are applied, kept or discarded, and the user is informed.
 //!
-//! Whatever is decided, the changes are moved to the kept ones first. So they survive this process, and an apply at the end
-//! of a run is the same as `belljar changes apply`.
+//! The changes are always moved to the kept ones first. They therefore survive this process, and an apply at the end of a run is
+//! the same as `belljar changes apply`.
 
 use crate::asking::{answer, confirmed, is_at_terminal};
 use crate::error::{CONFLICT, CliError};
@@ -39,20 +39,20 @@ pub(crate) struct FateArguments {
     pub(crate) trust: TrustArguments,
 }
 
-/// How a run ended.
+/// End of a run, and what the user is asked then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunEnd {
-    /// Whether it succeeded. Changes of a run that failed are not applied by `--apply`.
+    /// True if the run succeeded. `--apply` doesn't apply the changes of a failed run.
     pub(crate) succeeded: bool,
-    /// Whether a person may be asked, if there is a terminal.
+    /// True if the user may be asked, if there is a terminal.
     pub(crate) asks: bool,
-    /// Whether the changes are shown before a person is asked.
+    /// True if the changes are shown before the user is asked.
     pub(crate) shows: bool,
-    /// Whether `--keep` keeps the folder of a run that has changed nothing, too.
+    /// True if `--keep` also keeps the folder of a run without changes.
     pub(crate) keeps_run: bool,
 }
 
-/// What became of the changes of a run.
+/// Outcome for the changes of a run.
 #[derive(Debug)]
 pub(crate) struct Fate {
     pub(crate) state: ChangesState,
@@ -62,11 +62,11 @@ pub(crate) struct Fate {
     pub(crate) conflicts: Vec<String>,
     /// Paths of the source that something else changed.
     pub(crate) changed_in_source: Vec<String>,
-    /// Why they could not be applied. They are kept.
+    /// Error that prevented an apply, or that left changes out. The changes are kept.
     pub(crate) failure: Option<CliError>,
 }
 
-/// Changes that are applied.
+/// Reviewed changes to apply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reviewed<'a> {
     pub(crate) frozen: &'a Frozen,
@@ -74,7 +74,7 @@ pub(crate) struct Reviewed<'a> {
     pub(crate) set: &'a ChangeSet,
     /// The digest of the changes that were reviewed, if one was given.
     pub(crate) digest: Option<ReviewDigest>,
-    /// Whether files that the review lists without showing them are applied, too.
+    /// True if files that the review lists without their content are applied, too.
     pub(crate) unshown: bool,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct ReviewArguments {
     pub(crate) unshown: bool,
 }
 
-/// What is done with changes.
+/// User's decision about changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     Apply,
@@ -109,7 +109,7 @@ impl<'a> Reviewed<'a> {
 // === impl FateArguments ===
 
 impl FateArguments {
-    /// Whether the changes are to be kept without asking.
+    /// Returns true if the changes are kept without asking.
     pub(crate) fn keeps(&self) -> bool {
         self.keep
     }
@@ -154,7 +154,7 @@ impl FateArguments {
         }
         match kept.changes() {
             Ok(frozen) => self.decide(kept, &frozen, end),
-            // That is a failure only of an apply. Where the directory has gone it can't be told now what has changed.
+            // A missing source directory is a failure only for an apply. Without it the changes can't be computed now.
             Err(error @ KeptError::SourceGone { .. }) if !(self.apply && end.succeeded) => {
                 crate::output::errln!("belljar: {}", CliError::from(error).chain());
                 Ok(Fate::of(ChangesState::Kept, Some(kept)))
@@ -168,7 +168,7 @@ impl FateArguments {
     fn decide(&self, mut kept: Kept, frozen: &Frozen, end: RunEnd) -> Result<Fate, CliError> {
         let choice = match self.choice(&kept, frozen, end) {
             Ok(choice) => choice,
-            // They are kept by now, and what names their id is the fate.
+            // The changes are kept by now, and only the fate carries their id.
             Err(error) => {
                 return Ok(Fate { failure: Some(error), ..Fate::of(ChangesState::Kept, Some(kept)) });
             }
@@ -185,7 +185,7 @@ impl FateArguments {
                 Err(error) => Fate { failure: Some(error), ..Fate::of(ChangesState::Kept, Some(kept)) },
             },
         };
-        // What can't be told fails the run, as it fails a job.
+        // Changes that can't be reported fail the run, as they fail a job.
         let is_told = frozen.left_out().is_empty() || fate.state == ChangesState::Discarded;
         let too_long = || CliError::from(KeptError::Changes(ChangesError::TooLong));
         let failure = fate.failure.or_else(|| (!is_told).then(too_long));
@@ -209,9 +209,9 @@ impl FateArguments {
     }
 }
 
-/// Applies a part of kept changes. What gains trust is asked about, and so is a merge of what conflicts, if a person is there.
+/// Applies a part of kept changes. If there is a terminal, asks the user about paths that gain trust and about a merge of conflicts.
 ///
-/// This is the one way from a frozen change set into a person's directory: a digest of what was reviewed is checked here.
+/// Frozen change sets reach the user's directory only through this function, so it checks the digest of the reviewed changes.
 pub(crate) fn apply(
     kept: &mut Kept,
     Reviewed { frozen, set, digest, unshown }: Reviewed<'_>,
@@ -253,7 +253,7 @@ fn is_merge_wanted(applied: &Applied) -> bool {
     confirmed("Merge those that changed in different lines? [y/n] ")
 }
 
-/// Asks the person at the terminal; without one the changes are kept.
+/// Asks the user at the terminal what to do; without a terminal the changes are kept.
 fn ask(frozen: &Frozen) -> Result<Choice, CliError> {
     if !is_at_terminal() {
         return Ok(Choice::Keep);
@@ -269,7 +269,7 @@ fn ask(frozen: &Frozen) -> Result<Choice, CliError> {
     Ok(if is_approved { choice } else { Choice::Keep })
 }
 
-/// Asks the person at the terminal about files that were listed and not shown, if there are any.
+/// Asks the user at the terminal about files that were listed but not shown, if there are any.
 pub(crate) fn is_unshown_approved(files: usize) -> bool {
     files == 0 || confirmed(&format!("{files} of the listed files are not shown. Write them, too? [y/n] "))
 }
@@ -281,7 +281,7 @@ impl Fate {
         Self { state, kept, conflicts: Vec::new(), changed_in_source: Vec::new(), failure: None }
     }
 
-    /// Of changes of which some may be left. When none are, the kept change set is removed.
+    /// Returns the outcome of an apply. Removes the kept change set if no changes are left in it.
     pub(crate) fn of_applied(kept: Kept, applied: &Applied, left_out: &[PathBuf]) -> Result<Self, CliError> {
         if applied.conflicts.is_empty() && !left_out.is_empty() {
             return Ok(Self::of(ChangesState::Applied, Some(kept)));
@@ -294,12 +294,12 @@ impl Fate {
         Ok(Self { conflicts, ..Self::of(ChangesState::Conflict, Some(kept)) })
     }
 
-    /// The id of the kept change set.
+    /// Returns the id of the kept change set.
     pub(crate) fn id(&self) -> Option<&RunId> {
         self.kept.as_ref().map(Kept::id)
     }
 
-    /// Adds it to what is reported of the changes.
+    /// Adds the outcome to the report of the changes.
     pub(crate) fn add_to(&self, changes: &mut WorkspaceChanges) {
         changes.id = self.id().map(RunId::to_string);
         changes.state = Some(self.state);
@@ -307,7 +307,7 @@ impl Fate {
         changes.changed_in_source.clone_from(&self.changed_in_source);
     }
 
-    /// Tells the person on standard error.
+    /// Prints the outcome for the user on standard error.
     pub(crate) fn tell(&self) {
         crate::output::err!("{}", self.text());
     }
@@ -332,7 +332,7 @@ impl Fate {
         text
     }
 
-    /// The exit code of a run that itself has succeeded, or the error that it is reported with.
+    /// Returns the exit code of a run that succeeded itself, or the error to report.
     pub(crate) fn into_exit_code(self) -> Result<u8, CliError> {
         match self {
             Self { failure: Some(error), .. } => Err(error),
@@ -341,7 +341,7 @@ impl Fate {
         }
     }
 
-    /// Reports why the changes could not be applied. Returns the exit code of a run that itself has succeeded.
+    /// Reports why the changes could not be applied. Returns the exit code of a run that succeeded itself.
     pub(crate) fn report(&self) -> u8 {
         match (&self.failure, self.state) {
             (Some(error), _) => error.report_code(),
@@ -389,7 +389,7 @@ pub(crate) fn not_pushed_kept_as(kept: &Kept) -> String {
     )
 }
 
-/// A length of time in its largest whole unit.
+/// Formats a duration in its largest whole unit.
 pub(crate) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (number, unit) = match seconds {
@@ -401,7 +401,7 @@ pub(crate) fn duration(duration: Duration) -> String {
     format!("{number} {unit}")
 }
 
-/// Paths of the source that something else has changed, each on its line.
+/// Formats paths of the source that changed outside of the run, one per line.
 pub(crate) fn drift(paths: &[String]) -> String {
     lines("Changed in the source since the run began, by something else:", paths)
 }
@@ -411,7 +411,7 @@ pub(crate) fn others_kept_as(kept: &Kept) -> String {
     format!("The other changes are still kept as {}.\n", kept.id())
 }
 
-/// Paths that conflict, each on its line.
+/// Formats paths that conflict, one per line.
 pub(crate) fn conflicts(paths: &[String]) -> String {
     lines("Changed in the source meanwhile, and not applied:", paths)
 }
@@ -453,7 +453,7 @@ pub(crate) fn listed(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| untrusted::name(path)).collect()
 }
 
-/// Tells which kept changes were collected.
+/// Reports the kept changes that garbage collection removed.
 pub(crate) fn tell_collected(collected: &[Collected]) {
     for Collected { id, reason, title, .. } in collected {
         let why = match reason {

@@ -1,4 +1,4 @@
-//! The arguments that say what a sandbox is lent; the same for `run` and `exec`.
+//! Arguments for the workspace, bind mounts, variables and limits of a sandbox, shared by `run` and `exec`.
 
 use crate::configuration::{self, Configuration};
 use crate::error::CliError;
@@ -55,7 +55,7 @@ pub(crate) struct AllowanceArguments {
 // === impl SandboxArguments ===
 
 impl SandboxArguments {
-    /// What is at `/workspace`.
+    /// Returns the choice of the directory at `/workspace`.
     pub(crate) fn workspace(&self) -> Result<WorkspaceChoice, CliError> {
         let workspace = match (&self.workspace, &self.workspace_copy) {
             (Some(path), _) => WorkspaceChoice::Direct(directory(path)?),
@@ -66,37 +66,37 @@ impl SandboxArguments {
         Ok(workspace)
     }
 
-    /// What is lent besides.
+    /// Returns the additional read-only mounts (`--ro`).
     pub(crate) fn lent(&self) -> Result<Vec<Lent>, CliError> {
         self.allowance.lent()
     }
 
-    /// Variables to set inside.
+    /// Returns the environment variables to set in the sandbox.
     pub(crate) fn env(&self) -> BTreeMap<String, String> {
         self.allowance.env()
     }
 
-    /// The only programs that can be started in it, if not all can.
+    /// Returns the allowlist of programs; `None` if all programs can be started.
     pub(crate) fn programs(&self) -> Result<Option<ProgramList>, CliError> {
         self.programs.listed()
     }
 
-    /// The same for somebody with rules of their own.
+    /// Returns the allowlist of programs for an agent with these access rules.
     pub(crate) fn programs_for(&self, access: Option<&Compiled>) -> Result<Option<ProgramList>, CliError> {
         self.programs.listed_for(access)
     }
 
-    /// What it may use.
+    /// Returns the resource limits of the sandbox.
     pub(crate) fn limits(&self, backend: &Chosen) -> Result<Limits, CliError> {
         Ok(self.allowance.limits.limits(usual(backend.name())?.0, self.workspace.is_some()))
     }
 
-    /// The layers without which there shall be no sandbox: what was asked for by name is not let go of.
+    /// Returns the isolation layers without which no sandbox is created. Limits given on the command line are required, too.
     pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
         self.allowance.required_of(backend)
     }
 
-    /// How long it may last.
+    /// Returns the maximum lifetime of the sandbox.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.allowance.timeout
     }
@@ -105,44 +105,44 @@ impl SandboxArguments {
 // === impl AllowanceArguments ===
 
 impl AllowanceArguments {
-    /// What is lent besides.
+    /// Returns the additional read-only mounts (`--ro`).
     pub(crate) fn lent(&self) -> Result<Vec<Lent>, CliError> {
         self.ro.iter().map(lent).collect()
     }
 
-    /// Variables to set inside.
+    /// Returns the environment variables to set in the sandbox.
     pub(crate) fn env(&self) -> BTreeMap<String, String> {
         self.env.iter().cloned().collect()
     }
 
-    /// What it may use, on a copy.
+    /// Returns the resource limits of a sandbox that works on a copy.
     pub(crate) fn limits(&self, backend: &Chosen) -> Result<Limits, CliError> {
         Ok(self.limits.limits(usual(backend.name())?.0, false))
     }
 
-    /// The same where a configuration says what is usual.
+    /// Returns the resource limits with `usual` as the defaults.
     pub(crate) fn limits_over(&self, usual: Limits) -> Limits {
         self.limits.over(usual)
     }
 
-    /// The layers without which there shall be no sandbox: what was asked for by name is not let go of.
+    /// Returns the isolation layers without which no sandbox is created. Limits given on the command line are required, too.
     pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
         self.required_in(backend.name())
     }
 
-    /// The same for a backend of which nothing more is known.
+    /// Returns the required isolation layers for a backend of which only the name is known.
     pub(crate) fn required_in(&self, backend: BackendName) -> Result<Required, CliError> {
         Ok(self.limits.required_with_limits()?.and(&usual(backend)?.1))
     }
 
-    /// How long it may last.
+    /// Returns the maximum lifetime of the sandbox.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 }
 
-/// Limits and required layers of a backend where the command line says nothing: those of the configuration. A file that says nothing about
-/// sandboxes leaves containers and subprocesses the usual ones.
+/// Returns the configured limits and required layers of a backend, for use where the command line sets none. Without a `sandboxing`
+/// section, containers and subprocesses have the defaults.
 fn usual(backend: BackendName) -> Result<(Limits, Required), CliError> {
     let says = |configured: &Configuration| configured.has_sandboxing || backend == BackendName::Native;
     let configured = configuration::current()?.filter(says);
@@ -153,14 +153,14 @@ fn usual(backend: BackendName) -> Result<(Limits, Required), CliError> {
     Ok(configured.map(of_backend).unwrap_or_default())
 }
 
-/// A directory of the host's, as it is now.
+/// Opens a directory of the host. Refuses the root directory.
 pub(crate) fn directory(path: &Path) -> Result<HostPath, CliError> {
     if path.components().eq([Component::RootDir]) {
         return Err(CliError::usage(
             "the root directory can't be a workspace: it holds what Belljar itself runs on, and file systems that can't be lent; name the directory of a project".to_owned(),
         ));
     }
-    // Resolved at once: what is lent is the directory meant now, not where a link may lead later.
+    // Resolved immediately, so that the directory mounted is the present one and not the target of a link changed later.
     let found = given(path)?;
     let path = HostPath::of_opened(found.real, &found.opened)?;
     match path.is_directory() {
@@ -169,19 +169,20 @@ pub(crate) fn directory(path: &Path) -> Result<HostPath, CliError> {
     }
 }
 
-/// What a path of the command line leads to, unless a sandbox may have made it lead there.
+/// Resolves a path of the command line. Refuses a path that a sandbox may have redirected.
 fn given(path: &Path) -> Result<GivenPath, CliError> {
     state::open();
     given_path::resolve(path).map_err(|error| not_followed(path, error))
 }
 
-/// The same for a path that is to be made: as far as there is something, and the names of what is missing.
+/// Resolves a path that is to be created: returns its existing part and the missing remainder. Refuses a path that a sandbox may have
+/// redirected.
 pub(crate) fn given_place(path: &Path) -> Result<(GivenPath, PathBuf), CliError> {
     state::open();
     given_path::resolve_as_far(path).map_err(|error| not_followed(path, error))
 }
 
-/// The path without links of a file that is to be made, or replaced by its name.
+/// Returns the path of a file that is to be created or replaced, with all links in its parent resolved.
 pub(crate) fn given_target(path: &Path) -> Result<PathBuf, CliError> {
     let Some(name) = path.file_name() else { return Ok(path.to_owned()) };
     let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -214,7 +215,7 @@ fn lent(argument: &OsString) -> Result<Lent, CliError> {
     Ok(Lent { path: HostPath::of_opened(found.real, &found.opened)?, inside: inside_root(&inside)? })
 }
 
-/// The path relative to the sandbox's root. What the sandbox itself puts up can't be covered.
+/// Returns a path relative to the sandbox's root. Refuses paths that would cover the sandbox's own mounts.
 fn inside_root(inside: &Path) -> Result<String, CliError> {
     let refused =
         |why: &str| CliError::usage(format!("can't lend at {}: {why}", crate::output::path(inside)));

@@ -66,13 +66,13 @@ impl LimitArguments {
         }
     }
 
-    /// The layers without which there shall be no sandbox.
+    /// Returns the isolation layers named by `--require`, without which no sandbox is created.
     pub(crate) fn required(&self) -> Result<Required, crate::error::CliError> {
         Required::parse(self.require.clone())
             .map_err(|error| crate::error::CliError::usage(format!("--require: {error}")))
     }
 
-    /// Those, and the layers that uphold the limits which were set here.
+    /// Returns the layers named by `--require`, and the layers that enforce the limits set on the command line.
     pub(crate) fn required_with_limits(&self) -> Result<Required, crate::error::CliError> {
         let limits = [
             (self.memory.is_some_and(|most| most.0.is_some()), "memory_limit"),
@@ -90,7 +90,7 @@ impl LimitArguments {
     }
 }
 
-/// Says which limit has ended a sandbox, and how to give it more.
+/// Reports the limit that ended a sandbox, and the option that raises it.
 pub(crate) fn tell(limit: Limit) {
     let option = match limit {
         Limit::Memory => "--memory",
@@ -108,7 +108,7 @@ fn parse_most(text: &str) -> Result<Most, String> {
     }
 }
 
-/// With less no sandbox can be built.
+/// Parses a memory limit. Refuses less than a sandbox needs to start.
 fn parse_memory(text: &str) -> Result<Most, String> {
     match parse_most(text)? {
         Most(Some(bytes)) => at_least(text, bytes, LEAST_MEMORY).map(|bytes| Most(Some(bytes))),

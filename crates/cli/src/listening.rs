@@ -1,5 +1,5 @@
-//! What every server of ours refuses, whichever command starts it: an address that other machines reach without encryption, and a token that
-//! other users of this machine can read.
+//! Checks for every server that belljar starts. Refused are addresses that other machines reach without encryption, and token files
+//! that other users of this machine can read.
 
 use crate::error::CliError;
 use crate::obeyed;
@@ -7,7 +7,7 @@ use belljar_trusted::trusted_file;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Refuses an address that other machines reach, unless the operator has said that it may be one.
+/// Refuses an address that other machines reach, unless the operator allows it.
 pub(crate) fn check_address(address: SocketAddr, allows_remote: bool) -> Result<(), CliError> {
     match address.ip().to_canonical().is_loopback() || allows_remote {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! Models for what runs in a sandbox: the arguments that ask for them, and the proxy that serves them.
+//! Models for programs in a sandbox: the arguments that select them, and the proxy that serves them.
 
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
@@ -57,17 +57,17 @@ struct MetadataArguments {
     session_id: Option<String>,
 }
 
-/// Models that are served. Dropping it ends their calls.
+/// Model proxy of a run. Dropping it ends its calls.
 pub(crate) struct Served {
     models: belljar_node::serving::Served,
     book: Arc<Book>,
     run_id: RunId,
 }
 
-/// Who pays where nobody is named.
+/// Billing account of runs without a grant.
 pub(crate) const LOCAL: &str = "local";
 
-/// The graph that a command in a sandbox is.
+/// Graph id of a command in a sandbox.
 pub(crate) const EXEC: &str = "sandbox:exec";
 
 const HEADING: &str = "Models";
@@ -92,7 +92,8 @@ pub(crate) fn entitle(
 // === impl ModelArguments ===
 
 impl ModelArguments {
-    /// The models that were asked for, if any were; checked before anything is made.
+    /// Returns the selected models with their configuration; `None` if none was selected. Credentials and metadata are checked here, before
+    /// a sandbox is created.
     pub(crate) fn chosen(&self) -> Result<Option<InferenceConfig>, CliError> {
         if self.models.is_empty() {
             return Ok(None);
@@ -111,22 +112,22 @@ impl ModelArguments {
         Ok(Some(InferenceConfig { models, ..config }))
     }
 
-    /// Who calls are made for.
+    /// Returns the metadata of the calls: user, trace and session.
     pub(crate) fn metadata(&self) -> CallMetadata {
         self.metadata.read()
     }
 
-    /// The one that was named first.
+    /// Returns the model that was named first.
     pub(crate) fn first(&self) -> Option<&str> {
         self.models.first().map(String::as_str)
     }
 
-    /// The configuration that was named.
+    /// Returns the path of the configuration named by `--config`.
     pub(crate) fn config(&self) -> Option<&Path> {
         self.config.as_deref()
     }
 
-    /// The grant that is shown, if one is. What else is said of the account and the user must be what it says.
+    /// Returns the presented grant, if there is one. `--billing-account` and `--user-id` must agree with it.
     pub(crate) fn grant(&self) -> Result<Option<ShownGrant>, GrantInputError> {
         let shown = self.grant.shown()?;
         let account = self.billing_account.as_deref();
@@ -152,7 +153,8 @@ impl ModelArguments {
         Ok(shown)
     }
 
-    /// The models that were asked for and that a job may call; checked before anything is made. A job without `inference` calls none.
+    /// Returns the selected models, checked against the job before a sandbox is created. A model that the job doesn't allow is a usage
+    /// error, and so is any model for a job without `inference`.
     pub(crate) fn chosen_of_job(&self, job: &Job) -> Result<Option<InferenceConfig>, CliError> {
         let Some(config) = self.chosen()? else { return Ok(None) };
         let refused = |why: String| CliError::usage(format!("--model: {why}"));
@@ -173,7 +175,7 @@ impl ModelArguments {
         Ok(Some(InferenceConfig { models, ..config }))
     }
 
-    /// Serves the models by a sandbox's sockets. `graph_id` is what the providers are told is run. The grant, if there is one, says who pays.
+    /// Serves the models on a sandbox's sockets. Providers receive `graph_id` as the graph that runs. A grant sets the billing account.
     pub(crate) fn serve(
         &self,
         (config, (graph_id, granted)): (InferenceConfig, (&str, Option<&Granted>)),
@@ -197,7 +199,7 @@ impl ModelArguments {
 // === impl Served ===
 
 impl Served {
-    /// Ends what is under way, and tells what there has been, once all of it is recorded.
+    /// Ends calls in progress, reports the usage and failed calls, and closes the record.
     pub(crate) fn end(self) -> Result<(), CliError> {
         let Self { models, book, run_id } = self;
         models.end();
@@ -212,7 +214,7 @@ impl Served {
     }
 }
 
-/// Tells of calls that no provider answered, and why not: the sandbox alone has heard of it so far.
+/// Reports calls that no provider answered, by error code. Until now only the sandbox has received these errors.
 fn tell_failed(book: &Book) {
     let mut failed: BTreeMap<String, u64> = BTreeMap::new();
     for call in book.calls().listed {
@@ -229,7 +231,7 @@ fn tell_failed(book: &Book) {
 // === impl MetadataArguments ===
 
 impl MetadataArguments {
-    /// Checks that all of it can stand in a header.
+    /// Checks that each value is valid in a header: 1 to 256 visible ASCII characters.
     fn check(&self) -> Result<(), CliError> {
         let said = [
             ("--user-id", &self.user_id),
@@ -247,7 +249,7 @@ impl MetadataArguments {
     }
 
     fn read(&self) -> CallMetadata {
-        // As W3C Trace Context says, a `traceparent` that can't be read is as none.
+        // W3C Trace Context: an invalid `traceparent` is ignored.
         let of_environment = || {
             let parent = std::env::var("TRACEPARENT").ok().and_then(|text| TraceParent::parse(&text).ok());
             parent.map(|parent| parent.trace_id().to_owned())
@@ -261,7 +263,7 @@ impl MetadataArguments {
     }
 }
 
-/// Who answers for models, by the configuration that was named or that there is.
+/// Reads the section `inference` of the configuration in use. A missing file or section is a usage error.
 pub(crate) fn configuration(named: Option<&PathBuf>) -> Result<(PathBuf, InferenceConfig), CliError> {
     let path = found(named.map(PathBuf::as_path)).ok_or_else(|| {
         CliError::usage("it takes a configuration that says who answers for models: --config FILE".to_owned())

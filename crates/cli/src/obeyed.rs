@@ -1,4 +1,5 @@
-//! The files that belljar obeys on the host, and the workspaces that sandboxes write directly: one must not be in the other.
+//! Checks of trusted files on the host (configuration, policies, secrets) against the workspaces that sandboxes write directly:
+//! neither may contain the other.
 
 use crate::configuration::{candidates, read_bytes};
 use crate::error::CliError;
@@ -10,20 +11,20 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// Opens a file that belljar obeys, if no sandbox and no other user can write it.
+/// Opens a trusted file, if no sandbox and no other user can write it.
 pub(crate) fn open(path: &Path) -> Result<File, CliError> {
     state::open();
     trusted_file::open(path).map_err(|error| untrusted(path, error))
 }
 
-/// Checks a file that belljar obeys, and that is read elsewhere.
+/// Checks a trusted file that is read elsewhere.
 pub(crate) fn check(path: &Path) -> Result<(), CliError> {
     state::open();
     trusted_file::check(path).map(drop).map_err(|error| untrusted(path, error))
 }
 
-/// Checks a file with a secret of a node. That other users can read it is logged, and it counts all the same: the
-/// machine may have no other users.
+/// Checks a file with a secret of a node. A file that other users can read is logged but accepted: the machine may have no
+/// other users.
 pub(crate) fn check_secret(path: &Path) -> Result<(), CliError> {
     check(path)?;
     if trusted_file::is_readable_by_others(path) {
@@ -33,7 +34,7 @@ pub(crate) fn check_secret(path: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Refuses a policy that lies where the sandbox writes: it would be its own.
+/// Refuses a policy file that the sandbox could write: the sandbox could then change its own policy.
 pub(crate) fn check_outside(path: &Path, workspace: &WorkspaceChoice) -> Result<(), CliError> {
     let WorkspaceChoice::Direct(directory) = workspace else { return Ok(()) };
     trusted_file::check_outside(path, directory.as_path()).map_err(|error| untrusted(path, error))
@@ -51,17 +52,17 @@ pub(crate) fn check_named(document: &[u8]) -> Result<(), CliError> {
     })
 }
 
-/// Registers this program, the configurations that would be found, and what they name, so that a change of one takes a yes. It doesn't matter whether
-/// this process obeys any of it: another one will.
+/// Registers this program, the default configurations and the files that they name, so that a change to one needs an approval. Files
+/// that this process doesn't use are registered, too: another process will use them.
 pub(crate) fn register_usual() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
         let state = state::open();
         if state.path().is_dir() {
-            // What is in it is obeyed, such as the levels of agents.
+            // Its content is trusted, such as the levels of agents.
             let _ = trusted_file::expect(state.path(), Role::Mentioned);
         }
-        // The next command of this user is the same program.
+        // The user's next command runs this program again.
         if let Ok(program) = std::env::current_exe() {
             let _ = trusted_file::expect(&program, Role::File);
         }
@@ -73,8 +74,8 @@ pub(crate) fn register_usual() {
     });
 }
 
-/// Registers the workspace if a sandbox writes it directly. It is refused if belljar obeys a file in it, or would obey one that the
-/// sandbox could put there, or keeps its state there.
+/// Registers the workspace if a sandbox writes it directly. Refuses a workspace that contains a trusted file, a path where the sandbox
+/// could create one, or belljar's state.
 pub(crate) fn lend(workspace: &WorkspaceChoice) -> Result<(), CliError> {
     if !matches!(workspace, WorkspaceChoice::Empty) {
         register_usual();
@@ -83,7 +84,7 @@ pub(crate) fn lend(workspace: &WorkspaceChoice) -> Result<(), CliError> {
     let directory = directory.as_path();
     let mut places = candidates();
     places.push(state::open().path().join("runs"));
-    // Both may have been said relative to the working directory.
+    // Both may be relative to the working directory.
     let places: Vec<PathBuf> = places.iter().filter_map(|place| std::path::absolute(place).ok()).collect();
     trusted_file::lend_workspace(directory, &places).map_err(|error| CliError::usage(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Everything that commands print for people passes through here.
+//! Output of commands for users, with escapes for characters that a terminal acts on.
 //!
 //! A value from outside (a sandbox, an agent, a server, a file name) is escaped where it is put into a text, by
 //! [`belljar_policy::untrusted`]. What reaches the terminal is looked at once more as a whole: apart from line feeds and the few styles
@@ -74,7 +74,7 @@ pub(crate) fn write_exactly(bytes: &[u8]) {
     note(output.write_all(bytes).and_then(|()| output.flush()));
 }
 
-/// Notes a failure to write to standard output. A reader that has gone has seen enough.
+/// Records a failure to write to standard output. A broken pipe is no failure: the reader has closed it deliberately.
 pub(crate) fn note(written: io::Result<()>) {
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
@@ -99,7 +99,7 @@ pub(crate) fn tell(text: &str) {
     let _ = anstream::stderr().write_all(on_stderr(text).as_bytes());
 }
 
-/// Prints on standard error what the parser of the command line says, in its own styles.
+/// Prints a message of the command line parser on standard error, in the parser's styles.
 pub(crate) fn tell_styled(text: &str) {
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
@@ -107,12 +107,12 @@ pub(crate) fn tell_styled(text: &str) {
 /// Writes the lines of the log to standard error, escaped.
 pub(crate) struct LogWriter(fn(&str) -> Cow<'_, str>);
 
-/// For a log in words.
+/// Writer for a log in text format.
 pub(crate) fn log() -> LogWriter {
     LogWriter(on_stderr)
 }
 
-/// For a log in JSON.
+/// Writer for a log in JSON format.
 pub(crate) fn json_log() -> LogWriter {
     LogWriter(untrusted::json)
 }
@@ -134,24 +134,24 @@ pub(crate) fn redraw(text: &str) {
     let _ = anstream::stderr().write_all(format!("{CLEAR_LINE}{}", on_stderr(text)).as_bytes());
 }
 
-/// A document as pretty JSON.
+/// Formats a document as indented JSON.
 pub(crate) fn json(document: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
     untrusted::json(&text).into_owned()
 }
 
-/// A document as JSON on one line.
+/// Formats a document as JSON on one line.
 pub(crate) fn json_line(document: &impl Serialize) -> String {
     let text = serde_json::to_string(document).unwrap_or_default();
     untrusted::json(&text).into_owned()
 }
 
-/// The text as it is printed on standard output.
+/// Returns the text as printed on standard output.
 pub(crate) fn on_stdout(text: &str) -> Cow<'_, str> {
     printed(text, io::stdout().is_terminal())
 }
 
-/// The text as it is printed on standard error.
+/// Returns the text as printed on standard error.
 fn on_stderr(text: &str) -> Cow<'_, str> {
     printed(text, io::stderr().is_terminal())
 }

@@ -1,4 +1,4 @@
-//! Which programs can be started in a sandbox: a list on the command line, and what a level of access says.
+//! Allowlist of programs that can be started in a sandbox, from the command line and the access level.
 
 use crate::error::CliError;
 use belljar_contract::programs::ProgramList;
@@ -17,7 +17,7 @@ pub(crate) struct ProgramArguments {
 // === impl ProgramArguments ===
 
 impl ProgramArguments {
-    /// The only programs that can be started, if not all can.
+    /// Returns the allowlist of programs; `None` if all programs can be started.
     pub(crate) fn listed(&self) -> Result<Option<ProgramList>, CliError> {
         if self.programs.is_empty() {
             return Ok(None);
@@ -26,7 +26,7 @@ impl ProgramArguments {
         list("--programs", names).map(Some)
     }
 
-    /// The same for somebody with rules of their own: what both let be started.
+    /// Returns the allowlist for an agent with these access rules: the programs that `--programs` and the rules both permit.
     pub(crate) fn listed_for(&self, access: Option<&Compiled>) -> Result<Option<ProgramList>, CliError> {
         let of_access = match access.map(|access| &access.programs) {
             None | Some(ProgramTerms::All) => None,

@@ -1,4 +1,4 @@
-//! Where belljar keeps what it makes, and where belljar itself is.
+//! Paths of belljar's state directory and of its own program.
 
 use crate::error::CliError;
 use belljar_sandbox::state::State;
@@ -8,18 +8,18 @@ const AGENTS: &str = "agents.db";
 
 /// The state directory of root, and of the system.
 ///
-/// Root's is not in a home directory: those are closed to everybody else, the sandbox's user included.
+/// Root's is not in a home directory: those are closed to all other users, the sandbox's included.
 const OF_SYSTEM: &str = "/var/lib/belljar";
 
-/// The state directory: `BELLJAR_STATE_DIR`, else the system's for root, else the user's. [`check`] has refused commands that have none;
-/// the system's stands for it then, in which another user can make nothing.
+/// The state directory: `BELLJAR_STATE_DIR`, else the system's for root, else the user's. [`check`] refuses
+/// commands that have none; this function then returns the system's, in which another user can create nothing.
 pub(crate) fn open() -> State {
     let state = State::at(location().unwrap_or_else(|| PathBuf::from(OF_SYSTEM)));
     state.begin_use();
     state
 }
 
-/// Checks that there is a state directory, and that no other local user can replace what is in it. Nothing is made.
+/// Checks that a state directory is configured, and that no other local user can replace its content. Creates nothing.
 pub(crate) fn check() -> Result<(), CliError> {
     let path = location().ok_or_else(|| CliError::usage(NO_LOCATION.to_owned()))?;
     State::at(&path).check().map_err(|source| CliError::StateDirectory { path, source })
@@ -46,12 +46,12 @@ pub(crate) fn own_program() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|source| CliError::read("/proc/self/exe".as_ref(), source))
 }
 
-/// Whether anything is kept of agents on this machine.
+/// Returns true if this machine has an agents database.
 pub(crate) fn has_agents_database() -> bool {
     open().path().join(AGENTS).exists()
 }
 
-/// The file with what is kept of agents on this machine.
+/// Returns the path of this machine's agents database.
 pub(crate) fn agents_database() -> Result<PathBuf, CliError> {
     let state = open();
     state.create().map_err(|source| CliError::read(state.path(), source))?;

@@ -1,4 +1,4 @@
-//! A result for a person, and for a program.
+//! Results of jobs and runs, as text for the user and as JSON for programs.
 
 use crate::error::CliError;
 use crate::output::{self, Untrusted, UntrustedLines, path};
@@ -21,7 +21,7 @@ pub(crate) fn print_json(result: &JobResult) -> Result<(), CliError> {
     output::outcome()
 }
 
-/// Prints why a job was refused before anything ran.
+/// Prints the reason why a job was refused before it ran.
 pub(crate) fn print_refusal(name: &str, result: &JobResult) {
     let bad = bold(AnsiColor::Red);
     let code = result.failure_code.map_or("refused", |code| code.as_str());
@@ -38,7 +38,7 @@ pub(crate) fn print_refusal(name: &str, result: &JobResult) {
     }
 }
 
-/// A table of sessions.
+/// Formats a table of sessions.
 pub(crate) fn sessions(sessions: &[Description]) -> String {
     if sessions.is_empty() {
         return "No sessions.\n".to_owned();
@@ -122,7 +122,7 @@ pub(crate) fn changes(changes: &WorkspaceChanges) -> String {
     files(changes, "changed in the copy") + &diff(changes)
 }
 
-/// The changed files, and what is the case with them.
+/// Formats the list of changed files, with notes about them.
 pub(crate) fn files(changes: &WorkspaceChanges, what: &str) -> String {
     let mut text = format!("  {} {what}:\n", counted_files(changes));
     for file in &changes.files {
@@ -193,7 +193,7 @@ fn diff(changes: &WorkspaceChanges) -> String {
     text
 }
 
-/// How many lines came and went in each file.
+/// Counts the lines added and removed in each file.
 pub(crate) fn stat(changes: &WorkspaceChanges) -> String {
     let counted = counted(&changes.diff);
     let width = changes.files.iter().map(|file| harmless(&file.path).chars().count()).max().unwrap_or(0);
@@ -233,7 +233,7 @@ fn lines_of(number: usize) -> String {
     count(number, "line")
 }
 
-/// What a file's sections of a diff hold.
+/// Content of a file's sections in a diff.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Lines {
     added: usize,
@@ -275,7 +275,7 @@ pub(crate) fn print_timings(timings: &Timings) {
     crate::output::errln!("{:<12} {:>8.1} µs", "total", total.as_secs_f64() * 1e6);
 }
 
-/// A duration in the unit that fits.
+/// Formats a duration in a suitable unit.
 pub(crate) fn duration(duration: Duration) -> String {
     match duration.as_millis() {
         0..1000 => format!("{} ms", duration.as_millis()),
@@ -283,7 +283,7 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-/// A size in the unit that fits.
+/// Formats a size in a suitable unit.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => count(usize::try_from(bytes).unwrap_or(usize::MAX), "byte"),
@@ -291,7 +291,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// How many files and directories changed.
+/// Formats the number of changed files and directories.
 fn counted_files(changes: &WorkspaceChanges) -> String {
     let directories = changes.files.iter().filter(|file| is_directory(file)).count();
     let files = changes.files.len() - directories;
@@ -306,7 +306,7 @@ fn counted_files(changes: &WorkspaceChanges) -> String {
     }
 }
 
-/// Whether a line of the list is about a directory: its path ends with a slash.
+/// Returns true if a line of the list is about a directory: its path ends with a slash.
 fn is_directory(file: &ChangedFile) -> bool {
     file.path.ends_with('/')
 }

@@ -1,7 +1,7 @@
 //! Joins belljar's own input and output with those of a sandbox.
 //!
-//! A terminal of the host's never goes into a sandbox: whoever holds one can type into it. Nor does a file, whose
-//! path would be seen there, nor a socket, which leads outside, nor a pipe, which can be reopened in the other direction.
+//! A terminal of the host is never passed into a sandbox: a process that holds one can inject input into it. Nor is a file,
+//! whose path would be visible, nor a socket, which leads outside, nor a pipe, which can be reopened in the other direction.
 //! With a terminal on both sides the sandbox gets one of its own and belljar relays; every other stream but `/dev/null`
 //! is relayed through a pipe.
 
@@ -26,21 +26,21 @@ use rustix::termios::{
 };
 use std::time::{Duration, Instant};
 
-/// What belljar must relay while the sandbox runs.
+/// Streams that belljar relays while the sandbox runs.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     input: Option<Pump>,
     outputs: Vec<Pump>,
-    /// Why some of the program's output is lost.
+    /// Error that lost some of the program's output.
     lost: Option<Errno>,
 }
 
-/// How relaying ended.
+/// Result of relaying.
 #[derive(Debug)]
 pub(crate) enum Relay {
     /// The program ended, with the exit code that a shell would give.
     Ended(u8),
-    /// Its time was over; it was killed.
+    /// The program exceeded its time limit and was killed.
     OutOfTime,
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum Relay {
 pub(crate) trait Watched {
     /// Becomes readable when it has ended.
     fn ending(&self) -> BorrowedFd<'_>;
-    /// Waits until it has ended, or until `deadline`; nothing then. Its exit code.
+    /// Waits until it has ended and returns its exit code; `None` at `deadline`.
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<u8>, CliError>;
     fn kill(&self);
     /// Tells it the size of its terminal, where that is no terminal of this host's.
@@ -57,7 +57,7 @@ pub(crate) trait Watched {
 
 const TICK: Duration = Duration::from_millis(250);
 
-/// What the sandbox gets, and what is left to relay.
+/// Returns the streams for the sandbox, and those to relay.
 pub(crate) fn connect() -> Result<(Stdio, Streams), CliError> {
     connect_streams().map_err(|source| CliError::Watch { source })
 }
@@ -71,7 +71,7 @@ fn connect_streams() -> Result<(Stdio, Streams), Errno> {
         true => duplicate(stdin())?,
         false => {
             let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-            // Whoever doesn't read must not hold up the watch over time.
+            // A program that doesn't read its input must not block the timeout check.
             rustix::io::ioctl_fionbio(&ours, true)?;
             streams.input = Some(Pump::new(duplicate(stdin())?, ours));
             theirs
@@ -104,7 +104,7 @@ fn duplicate(stream: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 // === impl Streams ===
 
 impl Streams {
-    /// Relays until the program has ended and all it wrote is passed on, or kills it when its time is over. Afterwards the person's terminal
+    /// Relays until the program has ended and all it wrote is passed on, or kills it when its time is over. Afterwards the user's terminal
     /// is in a known state again, whatever the program has written to it.
     pub(crate) fn until_end(
         self,
@@ -165,7 +165,7 @@ impl Streams {
             each_time(watched);
             let has_ended =
                 self.wait_for_something(watched, deadline).map_err(|source| CliError::Watch { source })?;
-            // What a program doesn't read is not lost for anybody.
+            // Input that the program doesn't read is not reported as lost.
             self.input = self.input.take().and_then(|input| input.work().unwrap_or_default());
             self.outputs =
                 std::mem::take(&mut self.outputs).into_iter().filter_map(|pump| self.pass_on(pump)).collect();

@@ -1,4 +1,4 @@
-//! What is recorded of agents on this machine, and what they have earned by it.
+//! Trust events recorded for agents on this machine, and the access levels that agents have earned.
 
 use crate::access::configuration;
 use crate::error::CliError;
@@ -16,35 +16,35 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tokio::runtime::Runtime;
 
-/// What is recorded, and the configuration by which it counts.
+/// Recorded trust events with the configuration that evaluates them.
 pub(crate) struct Book {
     pub(crate) runtime: Runtime,
     book: TrustBook,
 }
 
-/// The strategy of a configuration.
+/// Returns the trust settings of the configuration; the default settings if it has none.
 pub(crate) fn config(named: Option<&Path>) -> Result<TrustConfig, CliError> {
     Ok(configuration(named)?.and_then(|configuration| configuration.trust).unwrap_or_default())
 }
 
-/// A category of that name.
+/// Parses the name of a tool category.
 pub(crate) fn parse_category(text: &str) -> Result<Category, String> {
     let known = || Category::ALL.map(Category::as_str).join(", ");
     Category::named(text).ok_or_else(|| format!("{text:?} is no category; there are {}", known()))
 }
 
-/// What is recorded.
+/// Opens the trust events of this machine's agents database.
 pub(crate) async fn events() -> Result<TrustEvents, CliError> {
     events_in(&Location::File(state::agents_database()?)).await
 }
 
-/// What is recorded there.
+/// Opens the trust events of the database at this location.
 async fn events_in(location: &Location) -> Result<TrustEvents, CliError> {
     Ok(TrustEvents::new(Database::open(location).await?))
 }
 
-/// What an agent has earned by now; nothing, where levels are what the configuration says they are. Where they are earned, one of whom
-/// nothing is recorded begins as all do.
+/// Returns the trust that an agent has earned so far; `None` where the configuration alone sets the levels. If levels are earned, an agent
+/// without records starts as a newcomer.
 pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Earned>, CliError> {
     let config = config(named)?;
     if config.is_disabled() && !state::has_agents_database() {
@@ -55,7 +55,7 @@ pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Ear
     Ok(earned.or_else(|| book.config().of_newcomer()))
 }
 
-/// Returns true if something is recorded of that agent on this machine, or if it is said what agents have of which nothing is.
+/// Returns true if this machine has trust records of the agent, or if the configuration sets a level for newcomers.
 pub(crate) fn covers(named: Option<&Path>, agent: &AgentId) -> Result<bool, CliError> {
     let config = config(named)?;
     if config.of_newcomer().is_some() || !state::has_agents_database() {
@@ -64,7 +64,7 @@ pub(crate) fn covers(named: Option<&Path>, agent: &AgentId) -> Result<bool, CliE
     Ok(Book::open(config, None)?.agents()?.contains(agent))
 }
 
-/// All that is recorded of agents there, or on this machine, where it may count.
+/// Returns the trust events of each agent, from the given database or else from this machine's. The map is empty if neither exists.
 pub(crate) fn recorded(
     config: &TrustConfig,
     location: Option<&Location>,
@@ -80,7 +80,7 @@ pub(crate) fn recorded(
 // === impl Book ===
 
 impl Book {
-    /// What is recorded there, or on this machine.
+    /// Opens the trust records of the given database, or else those of this machine.
     pub(crate) fn open(config: TrustConfig, location: Option<&Location>) -> Result<Self, CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| CliError::Runtime { source })?;

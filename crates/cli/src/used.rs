@@ -1,4 +1,4 @@
-//! What calls of models have used together, as a line for a person.
+//! Total usage of model calls, as text for the user.
 
 use belljar_contract::usage::UsageTotals;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The web for what runs in a sandbox: the argument that asks for it, and the proxy that serves it.
+//! Web hatch for programs in a sandbox: the argument that requests it, and the proxy that serves it.
 
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
@@ -29,26 +29,26 @@ pub(crate) struct WebArguments {
     egress: Option<PathBuf>,
 }
 
-/// The web that is served. Dropping it ends what is under way.
+/// Web proxy of a sandbox. Dropping it ends requests in progress.
 pub(crate) struct Served {
     web: ServedWeb,
     book: Arc<Book>,
-    /// The file with the policy is followed.
+    /// Watches the policy file for changes.
     _following: Following,
 }
 
 // === impl WebArguments ===
 
 impl WebArguments {
-    /// What may be reached, if anything may; checked before anything is made.
+    /// Returns the policy, if one was named. It is checked here, before a sandbox is created.
     pub(crate) fn policy(&self, workspace: &WorkspaceChoice) -> Result<Option<OpenPolicy>, CliError> {
         let Some(path) = &self.egress else { return Ok(None) };
         obeyed::check_outside(path, workspace)?;
         open(of_rules(path)?).map(Some)
     }
 
-    /// The same for a job, which says itself whether it may reach anything: what was named, or what the configuration says, or
-    /// nothing.
+    /// Returns the policy for a job: the named file, else the configuration's section, else one that allows nothing. The job itself
+    /// states whether it may use the web.
     pub(crate) fn policy_of_job(&self, workspace: &WorkspaceChoice) -> Result<OpenPolicy, CliError> {
         if let Some(policy) = self.policy(workspace)? {
             return Ok(policy);
@@ -58,7 +58,7 @@ impl WebArguments {
         open(of_configuration(&path)?)
     }
 
-    /// The file that was named, whatever the working directory will be; checked, too.
+    /// Returns the absolute path of the named file, after a check.
     pub(crate) fn file(&self, workspace: &WorkspaceChoice) -> Result<Option<PathBuf>, CliError> {
         let Some(path) = &self.egress else { return Ok(None) };
         self.policy(workspace)?;
@@ -66,7 +66,7 @@ impl WebArguments {
     }
 }
 
-/// What a session reaches: what its file says, and what its level of access makes of that.
+/// Returns the web policy of a session: its policy file, restricted by its access level.
 pub(crate) fn reached(session: &Session) -> Result<Option<OpenPolicy>, CliError> {
     match session.access.clone() {
         None => session.egress.as_deref().map(opened).transpose(),
@@ -74,13 +74,13 @@ pub(crate) fn reached(session: &Session) -> Result<Option<OpenPolicy>, CliError>
     }
 }
 
-/// What is reached by a file and what a level of access makes of that.
+/// Returns the policy of a file, restricted by an access level.
 pub(crate) fn reached_by(egress: Option<&Path>, compiled: Compiled) -> Result<Option<OpenPolicy>, CliError> {
     if compiled.web == WebTerms::None {
         return Ok(None);
     }
     let by_level = move |config: WebConfig| {
-        // Without a way out nothing is served, and so nothing is asked for.
+        // Without a web hatch nothing is served, so nothing is requested.
         let policy = compiled.egress(&config.policy).unwrap_or_default();
         config.with_policy(policy)
     };
@@ -90,29 +90,29 @@ pub(crate) fn reached_by(egress: Option<&Path>, compiled: Compiled) -> Result<Op
     }
 }
 
-/// A file that is a policy and nothing else.
+/// Returns a policy file that contains only a policy.
 pub(crate) fn of_rules(path: &Path) -> Result<PolicyFile, CliError> {
     PolicyFile::of_rules(path).map_err(|error| CliError::read(path, error))
 }
 
-/// The section of a configuration. Without it nothing is allowed.
+/// Returns the section `egress` of a configuration as a policy. Without the section nothing is allowed.
 pub(crate) fn of_configuration(path: &Path) -> Result<PolicyFile, CliError> {
     let read = |bytes: &[u8]| Ok(Configuration::parse(bytes)?.egress.unwrap_or_default());
     PolicyFile::new(path, Arc::new(read)).map_err(|error| CliError::read(path, error))
 }
 
-/// A policy of its own, read.
+/// Opens a separate policy file.
 pub(crate) fn opened(path: &Path) -> Result<OpenPolicy, CliError> {
     open(of_rules(path)?)
 }
 
-/// Reads a policy of its own, for those who don't follow it.
+/// Reads a separate policy file once, without watching it for changes.
 pub(crate) fn read_policy(path: &Path) -> Result<EgressPolicy, CliError> {
     Ok(opened(path)?.live().current().config.policy.clone())
 }
 
 fn open(file: PolicyFile) -> Result<OpenPolicy, CliError> {
-    // What other processes of the same state lend to sandboxes is known by it.
+    // The state records which paths other processes have mounted into sandboxes.
     state::open();
     file.open().map_err(|error| match error {
         PolicyFileError::Read { path, source } => CliError::read(&path, source),
@@ -123,7 +123,7 @@ fn open(file: PolicyFile) -> Result<OpenPolicy, CliError> {
 // === impl Served ===
 
 impl Served {
-    /// Serves it by a sandbox's sockets, and follows the policy from then on. There are threads from then on.
+    /// Serves the web on a sandbox's sockets and watches the policy file. Starts threads.
     pub(crate) fn begin(
         (policy, inspection): (OpenPolicy, Option<&Inspection>),
         run_id: &RunId,
@@ -141,19 +141,19 @@ impl Served {
         Ok(Self { web, book, _following: following.map_err(|source| CliError::Runtime { source })? })
     }
 
-    /// By what tools reach it.
+    /// Returns the hatch that tools use.
     pub(crate) fn reach(&self) -> Reach {
         self.web.reach()
     }
 
-    /// Ends what is under way, and tells what was denied, once all of it is recorded.
+    /// Ends requests in progress and, once all are recorded, reports the denied ones.
     pub(crate) fn end(self) -> Result<(), CliError> {
         let seen = self.finish()?;
         tell_denied(&seen.usage);
         Ok(())
     }
 
-    /// Ends what is under way. What there has been, once all of it is recorded.
+    /// Ends requests in progress. Returns the totals once all are recorded.
     pub(crate) fn finish(self) -> Result<Seen, CliError> {
         let seen = self.web.end();
         self.book.close("egress_end", None, &serde_json::json!({ "passages_recorded": true }))?;
@@ -161,7 +161,7 @@ impl Served {
     }
 }
 
-/// Tells what was denied or not reached.
+/// Reports requests that were denied or failed to connect.
 pub(crate) fn tell_denied(usage: &WebUsage) {
     for denied in &usage.denied {
         let needed =
@@ -175,7 +175,7 @@ pub(crate) fn tell_denied(usage: &WebUsage) {
     }
 }
 
-/// Tells what has become of a policy's file.
+/// Reports a change of the policy file.
 pub(crate) fn tell(change: &Change) {
     match change {
         Change::Taken { path, generation, .. } => {

@@ -1,5 +1,5 @@
-//! Where the tools of agents work that need a workspace: in a sandbox of the backend that a configuration has for their category, all
-//! on the same files. Pure.
+//! Sandboxes of a session for agents' tools that need a workspace. Each tool runs in a sandbox of the backend configured for its
+//! category; all sandboxes share the same files. This module performs no I/O on sandboxes.
 //!
 //! ```text
 //! sandboxing.overrides ──► categories with the same backend, network and runtime ──► one quarter each, the one for commands first
@@ -22,56 +22,56 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// The sandboxes of each session of an agent, never none.
+/// Sandboxes of each session of an agent; never empty.
 #[derive(Debug, Clone)]
 pub(crate) struct Quarters {
     quarters: Vec<Quarter>,
-    /// Which tools work in which, if there are several.
+    /// Assignment of tool categories to the sandboxes; empty if there is only one sandbox.
     divisions: Vec<Division>,
-    /// For each of them, the one that takes its place where its backend can't hold what an agent is held to.
+    /// Replacement of each sandbox, for a backend that can't enforce an agent's restrictions.
     substitutes: Vec<Substitute>,
-    /// What was moved to native sandboxes, and why, for people.
+    /// Messages for the user: which categories moved to native sandboxes, and why.
     moved: Vec<String>,
 }
 
-/// A native sandbox in the place of one whose backend can't hold what an agent is held to.
+/// Native sandbox that replaces one whose backend can't enforce an agent's restrictions.
 #[derive(Debug, Clone)]
 struct Substitute {
-    /// It, or why there is none.
+    /// The sandbox, or the reason why there can be none.
     quarter: Result<Quarter, String>,
-    /// The tools of which categories work in it, if the configuration says so.
+    /// Categories that the configuration assigns to it.
     categories: BTreeSet<Category>,
 }
 
-/// What one of a session's sandboxes is made by, and has for itself.
+/// Settings of one sandbox of a session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Quarter {
-    /// What makes it.
+    /// Backend that creates it.
     pub(crate) backend: Chosen,
-    /// What it may use.
+    /// Resource limits.
     pub(crate) limits: Limits,
-    /// The layers without which there shall be none.
+    /// Isolation layers without which it must not be created.
     pub(crate) required: Required,
-    /// Whether it has a way out to the web, where the session has one.
+    /// True if it has the session's web hatch, where the session has one.
     pub(crate) has_web: bool,
-    /// Whether what the session works on can only be looked at in it.
+    /// True if the workspace is read-only in it.
     pub(crate) is_seen: bool,
-    /// How long it is kept between commands, if the session has several.
+    /// How long it is kept between commands, if the session has several sandboxes.
     pub(crate) lifecycle: LifecycleConfig,
-    /// For how long a call of a tool may run something in it.
+    /// Maximum run time of a tool call in it.
     pub(crate) longest_call: Duration,
 }
 
-/// What tools in a workspace are of. The first is what people's commands are of, too.
+/// Categories whose tools need a workspace. The first is also the category of users' commands.
 const OF_WORKSPACES: [Category; 4] =
     [Category::Terminal, Category::CodeExecution, Category::FileSystem, Category::VersionControl];
 
-/// Returns true if tools of that category work in a sandbox of a session. All others are the host's own, whatever an override says.
+/// Returns true if tools of that category run in a sandbox of a session. All others run on the host, regardless of overrides.
 pub(crate) fn has_sandbox(category: Category) -> bool {
     OF_WORKSPACES.contains(&category)
 }
 
-/// What two categories must have in common to work in one sandbox.
+/// Properties that categories must share to use one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kind {
     backend: BackendName,
@@ -82,7 +82,7 @@ struct Kind {
 // === impl Quarter ===
 
 impl Quarter {
-    /// The only one of its session, with all that is usual.
+    /// Returns default settings for the only sandbox of a session.
     pub(crate) fn of(backend: Chosen) -> Self {
         let lifecycle = LifecycleConfig { max_idle: None, ..LifecycleConfig::default() };
         Self {
@@ -100,12 +100,12 @@ impl Quarter {
 // === impl Quarters ===
 
 impl Quarters {
-    /// One, for all categories.
+    /// Returns one sandbox for all categories.
     pub(crate) fn of_one(backend: Chosen, allowance: &AllowanceArguments) -> Result<Self, CliError> {
         let (limits, required) = (allowance.limits(&backend)?, allowance.required_of(&backend)?);
         let name = backend.name();
         let quarter = Quarter { limits, required, ..Quarter::of(backend) };
-        // What was asked for by name is not replaced.
+        // A backend named on the command line is not replaced.
         let substitute = match name {
             BackendName::Native => Ok(quarter.clone()),
             name => Err(format!(
@@ -116,7 +116,7 @@ impl Quarters {
         Ok(Self { quarters: vec![quarter], divisions: Vec::new(), substitutes, moved: Vec::new() })
     }
 
-    /// Those that a configuration names. What was said on the command line of limits and layers counts for all of them.
+    /// Returns the sandboxes that the configuration selects. Limits and layers of the command line apply to all of them.
     pub(crate) fn configured(
         sandboxing: &Sandboxing,
         socket: &Path,
@@ -143,27 +143,27 @@ impl Quarters {
         Ok(Self { quarters, divisions, substitutes, moved: Vec::new() })
     }
 
-    /// Whether that backend makes one of them.
+    /// Returns true if that backend creates one of the sandboxes.
     pub(crate) fn have(&self, backend: BackendName) -> bool {
         self.quarters.iter().any(|quarter| quarter.backend.name() == backend)
     }
 
-    /// For a session: what each is made by and has, and which tools work in which.
+    /// Returns the settings of each sandbox and the assignment of tool categories, for a session.
     pub(crate) fn all(&self) -> (Vec<Quarter>, Vec<Division>) {
         (self.quarters.clone(), self.divisions.clone())
     }
 
-    /// Those that can hold a list of programs, if there is one, and in which code runs contained, if it has to: a native sandbox, with the
-    /// limits of the one that it replaces, wherever the configuration has a backend that can't do that.
+    /// Returns sandboxes that enforce the program list, if there is one, and contain code, if `isolation` requires that. A backend that
+    /// can't do so is replaced by a native sandbox.
     ///
     /// # Errors
-    /// Usage, where there can be no native sandbox instead.
+    /// Usage error if no native sandbox can replace the configured one.
     pub(crate) fn holding(
         &self,
         programs: Option<&ProgramList>,
         isolation: Option<CodeIsolation>,
     ) -> Result<Self, CliError> {
-        // What was replaced before was reported then.
+        // Earlier replacements have been reported already.
         let mut held = Self { moved: Vec::new(), ..self.clone() };
         for (number, Substitute { quarter, categories }) in self.substitutes.iter().enumerate() {
             let Some(place) = held.quarters.get_mut(number) else { continue };
@@ -187,21 +187,21 @@ impl Quarters {
         Ok(held)
     }
 
-    /// Which categories work in native sandboxes though the configuration has another backend for them, and why; nothing if none does.
+    /// Returns a message that lists the categories moved from their configured backend to a native sandbox, and why; `None` if none was.
     pub(crate) fn notice(&self) -> Option<String> {
         let moved = self.moved.join("; ");
         (!moved.is_empty())
             .then(|| format!("tools work in other sandboxes than the configuration says: {moved}"))
     }
 
-    /// Where tools of each category work.
+    /// Returns for each category whether its tools run in a plain process or in a container.
     pub(crate) fn works_in(&self) -> BTreeMap<Category, WorksIn> {
         works_in(|category| {
             self.quarter_for(category).map_or(BackendName::Native, |quarter| quarter.backend.name())
         })
     }
 
-    /// For how long a call of a tool of that category may run something.
+    /// Returns the maximum run time of a tool call of that category.
     pub(crate) fn longest_call(&self, category: Category) -> Duration {
         self.quarter_for(category).map_or(LONGEST_RUN, |quarter| quarter.longest_call)
     }
@@ -211,12 +211,13 @@ impl Quarters {
     }
 }
 
-/// Where tools work in a session that was there before.
+/// Returns for each category where its tools run in an existing session.
 pub(crate) fn works_in_session(session: &Session) -> BTreeMap<Category, WorksIn> {
     works_in(|category| session.backend_for(Some(category)))
 }
 
-/// What needs no workspace is done outside of sandboxes, by ways that let through what rules say.
+/// Returns for each category where its tools run. Tools without a workspace run outside of sandboxes, through hatches that enforce the
+/// rules; they count as contained.
 fn works_in(backend_for: impl Fn(Category) -> BackendName) -> BTreeMap<Category, WorksIn> {
     let works_in = |category| match OF_WORKSPACES.contains(&category).then(|| backend_for(category)) {
         Some(BackendName::Subprocess) => WorksIn::Process,
@@ -254,7 +255,8 @@ fn quarter(
     Ok(Quarter { limits, required, ..quarter })
 }
 
-/// A native sandbox instead of that one, with its limits and layers as far as it has any, and with what the house requires of native ones.
+/// Returns a native sandbox that replaces `quarter`. It keeps the limits of a container, else it has the configured limits of native
+/// sandboxes; it requires the layers of both. The inner error says why there can be no replacement.
 fn substitute(
     (sandboxing, kind): (&Sandboxing, &Kind),
     quarter: &Quarter,
@@ -265,7 +267,7 @@ fn substitute(
             "a list of programs (--programs, or a level of access) holds in native sandboxes alone, and sandboxing.docker asks for the runtime {runtime}"
         )));
     }
-    // A backend without limits of its own says nothing about what a sandbox with limits may have.
+    // Limits of a backend that enforces none are no basis for a native sandbox, so the configured native limits apply.
     let limits = match kind.backend {
         BackendName::Docker => quarter.limits,
         _ => allowance.limits_over(sandboxing.native.limits),

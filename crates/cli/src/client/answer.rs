@@ -1,4 +1,4 @@
-//! One request by a connection of its own, and the answer as it comes.
+//! Sends one request over its own connection, and reads the response as a stream.
 
 use super::{ClientError, PATIENCE, Place, WHOLE};
 use belljar_egress::http1::limits::{RESPONSE_HEAD_BYTES, Times};
@@ -8,16 +8,16 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// An answer whose body is still to come.
+/// Response whose body has not been read yet.
 pub(crate) struct Answer {
     node: String,
     stream: TcpStream,
     status: u16,
-    /// Read, and not yet handed on.
+    /// Bytes read but not yet returned.
     inbox: Vec<u8>,
     length: BodyLength,
     chunks: Chunks,
-    /// When something came last.
+    /// Time of the last received data.
     heard_at: Instant,
 }
 
@@ -25,13 +25,13 @@ pub(crate) struct Answer {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
-    /// Nothing, for as long as it was waited.
+    /// No data within the timeout.
     Nothing,
-    /// It was all.
+    /// End of the body.
     End,
 }
 
-/// What is read at a time, in bytes.
+/// Maximum size of one read, in bytes.
 const PORTION: usize = 64 << 10;
 
 /// Maximum number of connections that are made for one request, of which all but the last were closed before anything was sent.
@@ -51,7 +51,7 @@ impl Answer {
         };
         stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(broken)?;
-        // A node that refuses what is too large hangs up before it has heard all of it: then its answer counts.
+        // A node that refuses a request as too large closes the connection before it has read all of it: its response counts.
         let sent = stream.write_all(request);
         let answered = read_head(&mut stream, &node);
         let (parsed, inbox) = match (sent, answered) {
@@ -68,7 +68,7 @@ impl Answer {
         self.status
     }
 
-    /// All of the body, of at most so many bytes.
+    /// Returns the complete body, of at most this many bytes.
     pub(crate) fn whole(&mut self, most: usize) -> Result<Vec<u8>, ClientError> {
         let (mut body, begun) = (Vec::new(), Instant::now());
         loop {
@@ -86,7 +86,7 @@ impl Answer {
         }
     }
 
-    /// What comes next of the body, waited for that long. Who has said nothing for [`PATIENCE`] is not waited for.
+    /// Returns the next part of the body, waiting at most this long. A node that is silent for [`PATIENCE`] is an error.
     pub(crate) fn next(&mut self, tick: Duration) -> Result<Piece, ClientError> {
         loop {
             if self.is_over() {
@@ -119,7 +119,7 @@ impl Answer {
         }
     }
 
-    /// What has been read of the body and not been handed on.
+    /// Returns the part of the body that has been read but not yet returned.
     fn payload(&mut self) -> Result<Vec<u8>, ClientError> {
         let inbox = std::mem::take(&mut self.inbox);
         match &mut self.length {
@@ -140,7 +140,7 @@ impl Answer {
         }
     }
 
-    /// Reads once; how much came, or nothing when nothing came in that time.
+    /// Reads once. Returns the number of bytes, or `None` on a timeout.
     fn fill(&mut self, tick: Duration) -> Result<Option<usize>, ClientError> {
         let set = self.stream.set_read_timeout(Some(tick));
         set.map_err(|source| self.broken(source))?;
@@ -188,7 +188,7 @@ fn connect_to_owner(place: &Place, user: ServerUser) -> Result<TcpStream, Client
     }
 }
 
-/// A connection to the first that answers.
+/// Connects to the first address that accepts.
 fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut failure = ErrorKind::NotFound.into();
     for address in addresses {
@@ -216,7 +216,7 @@ fn read_head(stream: &mut TcpStream, node: &str) -> Result<(ResponseHead, Vec<u8
             let parsed = parsed.map_err(|source| ClientError::Malformed { node: node(), source })?;
             inbox.drain(..end);
             match parsed.status {
-                // Nobody has asked for another protocol.
+                // The request asked for no protocol upgrade.
                 101 => return Err(ClientError::Malformed { node: node(), source: Malformed::Syntax }),
                 100..=199 => {}
                 _ => return Ok((parsed, inbox)),

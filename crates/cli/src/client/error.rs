@@ -5,34 +5,34 @@ use belljar_egress::http1::Malformed;
 use belljar_trusted::tcp_server::UntrustedServerError;
 use std::io;
 
-/// Why a node has not done what it was asked for.
+/// Error of a request to a node.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// Nobody is there.
+    /// The connection can't be established.
     #[error("can't reach a node at {node}")]
     Unreachable {
         node: String,
         #[source]
         source: io::Error,
     },
-    /// A process on this machine listens there that may be another user's.
+    /// The address belongs to a process on this machine that another user may run.
     #[error("nothing was sent to {node}")]
     Untrusted {
         node: String,
         #[source]
         source: UntrustedServerError,
     },
-    /// Somebody was there, and hung up.
+    /// The connection was established and then broke.
     #[error("the connection to {node} broke")]
     Broken {
         node: String,
         #[source]
         source: io::Error,
     },
-    /// It says nothing any more.
+    /// The node did not respond in time.
     #[error("no answer from {node} in time")]
     Silent { node: String },
-    /// What it says is no HTTP.
+    /// The response is no valid HTTP.
     #[error("no answer from {node} that can be understood")]
     Malformed {
         node: String,

@@ -15,57 +15,57 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Whoever follows a job.
+/// Receiver of a job's events.
 pub(crate) trait Follower {
-    /// An event: as it came, and as it is understood, if it is.
+    /// Handles an event: its document as received, and its parsed form if it could be parsed.
     fn heard(&mut self, document: &Value, event: Option<&JobEvent>) -> Result<(), CliError>;
 
-    /// Called several times a second. Whether it has had enough.
+    /// Called several times a second. Returns true to stop following.
     fn has_enough(&mut self) -> Result<bool, CliError> {
         Ok(false)
     }
 
-    /// The connection is gone, and another one is tried for.
+    /// Called after the connection is lost, before a retry.
     fn lost(&mut self, error: Option<&ClientError>);
 }
 
-/// How much of a job's events is wanted.
+/// Range of a job's events to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// To the job's end.
+    /// All events up to the job's end.
     Whole,
-    /// What there is by now.
+    /// Events that exist now.
     SoFar,
 }
 
-/// How following ended.
+/// Result of following a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Followed {
     /// The job is over.
     Over,
-    /// It goes on, for all that is known.
+    /// The job still runs, as far as is known.
     Left,
 }
 
-/// How one connection ended.
+/// Result of one connection.
 #[derive(Debug, PartialEq, Eq)]
 enum Pass {
     Over,
     Left,
-    /// Too early.
+    /// The connection ended before the job did.
     Ended,
 }
 
-/// Where somebody is in a job's events.
+/// Position of a follower in a job's events.
 #[derive(Debug, Default)]
 struct Position {
-    /// The last that was heard.
+    /// Number of the last event received.
     last: u64,
     /// Whether the node has told any, or was about to: then it is worth waiting for.
     has_begun: bool,
 }
 
-/// What has been read of a stream of events.
+/// Parser state of an event stream.
 #[derive(Debug, Default)]
 struct Lines {
     pending: Vec<u8>,
@@ -74,17 +74,17 @@ struct Lines {
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// What there is by now comes at once; who says nothing for so long has said it.
+/// Silence after which a node has sent all existing events: it sends them immediately.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Between two attempts.
+/// Backoff between two connection attempts: first and longest pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A node that is away for longer is not waited for.
+/// Maximum time to wait for an unreachable node.
 const LONGEST_ABSENCE: Duration = Duration::from_secs(600);
 
-/// The largest event that is taken, in bytes.
+/// Maximum size of an event, in bytes.
 const LARGEST_EVENT_BYTES: usize = 16 << 20;
 
 /// Follows a job from its first event on.
@@ -102,7 +102,7 @@ pub(crate) fn follow(
         let error = match pass(client, job, extent, &mut position, follower) {
             Ok(Pass::Over) => return Ok(Followed::Over),
             Ok(Pass::Left) => return Ok(Followed::Left),
-            // Who asks for what comes behind the last event of a job that is over is told nothing.
+            // A finished job has no events after its last one: the node ends the response without any.
             Ok(Pass::Ended) if position.last == before && is_over(client, job) => return Ok(Followed::Over),
             Ok(Pass::Ended) => None,
             Err(CliError::Node(error)) if error.may_pass() && position.has_begun => Some(error),

@@ -1,8 +1,8 @@
-//! Where a node is: `http://ADDRESS[:PORT][/PREFIX]`.
+//! Address of a node: `http://ADDRESS[:PORT][/PREFIX]`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Where a node is.
+/// Address of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     url: String,
@@ -11,21 +11,21 @@ pub(crate) struct Place {
     prefix: String,
 }
 
-/// A text says no such place.
+/// A text is no valid node address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PlaceError {
-    /// Another protocol.
+    /// The URL has another scheme than `http`.
     #[error("a node is asked by plain HTTP: http://ADDRESS:PORT; where it stands behind TLS, by a tunnel")]
     Scheme,
-    /// A host that is told by its name.
+    /// The host is a name.
     #[error("names of hosts are not looked up: an address such as 127.0.0.1 or [::1], or localhost")]
     Name,
-    /// Anything else.
+    /// The URL is malformed otherwise.
     #[error("expected http://ADDRESS:PORT, with a path at most")]
     Form,
 }
 
-/// Where a node listens that was told nothing else.
+/// Default port of a node.
 const USUAL_PORT: u16 = 12090;
 
 // === impl Place ===
@@ -46,7 +46,7 @@ impl Place {
         Ok(Self { url: url.to_owned(), addresses, host: host.to_owned(), prefix })
     }
 
-    /// The place of a node that listens there.
+    /// Returns the place of a node that listens on this address.
     pub(crate) fn of(address: SocketAddr) -> Self {
         let host = address.to_string();
         Self { url: format!("http://{host}"), addresses: vec![address], host, prefix: String::new() }

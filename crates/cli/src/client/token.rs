@@ -28,7 +28,7 @@ impl ShownToken {
         }
     }
 
-    /// A new one that nobody can guess.
+    /// Creates a new random token that an attacker can't guess.
     pub(crate) fn new() -> Self {
         let [one, other] = [(); 2].map(|()| uuid::Uuid::new_v4().as_simple().to_string());
         Self(Zeroizing::new([one.as_bytes(), other.as_bytes()].concat()))

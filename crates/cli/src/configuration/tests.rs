@@ -20,10 +20,10 @@ use belljar_sandbox::state::State;
 use belljar_testkit::world::World;
 use belljar_tools::builtin::configured::config::ToolsConfig;
 
-/// A member and the way to it: each with those that it stands among.
+/// A member with the path to it: each element with its siblings.
 type Way = Vec<(&'static Member, &'static [Member])>;
 
-/// What comes of a file, as far as a default may show in it.
+/// Parse result of a file, as far as a default may affect it.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     git: belljar_policy::git::GitRules,
@@ -44,10 +44,10 @@ struct Outcome {
     anchors: Vec<belljar_store::audit::anchor::AnchorSettings>,
 }
 
-/// Of no section.
+/// Name of a member that no section has.
 const UNKNOWN: &str = "a_member_that_no_section_knows";
 
-/// Other values than those that stand; whoever stands for a number or a truth value finds another one by itself.
+/// Replacement values that differ from those in the reference. Numbers and booleans need none: the test derives another value.
 const OTHERS: &[(&str, &str)] = &[
     ("hosts", "[git.house.example]"),
     ("networks", "[10.0.0.0/8]"),
@@ -123,7 +123,7 @@ fn ways() -> Vec<Way> {
     found
 }
 
-/// The place of a way's end, as mistakes call it.
+/// Returns the path of a member as error messages write it.
 fn place(way: &Way) -> String {
     let last = way.len() - 1;
     let step = |(index, (member, _)): (usize, &(&Member, _))| match member.takes {

@@ -1,4 +1,4 @@
-//! Moves bytes from one descriptor to another, without ever holding up the others.
+//! Copies bytes from one descriptor to another without blocking the other copies.
 
 use super::turn::Turn;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,11 +10,11 @@ use rustix::io::Errno;
 pub(super) struct Pump {
     from: OwnedFd,
     to: OwnedFd,
-    /// Read, but not yet written.
+    /// Bytes read but not yet written.
     pending: Vec<u8>,
-    /// Whose turn it is, where it writes to a terminal.
+    /// Lock of the terminal, if it writes to one.
     turn: Option<Turn>,
-    /// Whether it waits for its turn.
+    /// True while it waits for that lock.
     is_held: bool,
 }
 
@@ -33,13 +33,13 @@ impl Pump {
     pub(super) fn interest(&self) -> PollFd<'_> {
         match self.pending.is_empty() {
             true => PollFd::new(&self.from, PollFlags::IN),
-            // Nothing tells when the turn comes: it is looked at again after a while.
+            // The lock has no notification, so it is polled.
             false if self.is_held => PollFd::new(&self.to, PollFlags::empty()),
             false => PollFd::new(&self.to, PollFlags::OUT),
         }
     }
 
-    /// Whether there is nothing to do at this moment.
+    /// Returns true if there is nothing to do at this moment.
     pub(super) fn is_idle(&self) -> bool {
         self.pending.is_empty() && !is_ready(self.from.as_fd(), PollFlags::IN)
     }

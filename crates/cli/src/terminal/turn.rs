@@ -1,4 +1,4 @@
-//! Whose turn it is on a terminal: while a command shows a review there, no other relays a program's output to it.
+//! Locks on a terminal: while a command shows a review on it, no other command relays a program's output to it.
 //!
 //! A program that runs on in the background of the terminal (`belljar session exec … &`) could otherwise paint another review over the one
 //! that is approved. Locks of the terminal's device (`flock`) keep the two apart, and end with the process that holds them:
@@ -19,7 +19,7 @@ pub(super) struct Turn(OwnedFd);
 // === impl Turn ===
 
 impl Turn {
-    /// `None` for what is no terminal, or is another user's (`su`).
+    /// Returns `None` for a stream that is no terminal, or another user's terminal (`su`).
     pub(super) fn at(stream: BorrowedFd<'_>) -> Option<Self> {
         if !isatty(stream) {
             return None;
@@ -29,18 +29,18 @@ impl Turn {
         open(itself, flags, Mode::empty()).ok().map(Self)
     }
 
-    /// Takes the turn for a review. Returns `false` if another command has it.
+    /// Takes the exclusive lock for a review. Returns `false` if another command holds a lock.
     pub(super) fn take(&self) -> bool {
         flock(self.0.as_fd(), FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
-    /// Waits until no other command has the turn, and takes it for a review.
+    /// Waits until no other command holds a lock, and takes the exclusive lock for a review.
     pub(super) fn wait(&self) {
         // Without it, as where the terminal can't be opened.
         let _ = rustix::io::retry_on_intr(|| flock(self.0.as_fd(), FlockOperation::LockExclusive));
     }
 
-    /// Writes something of a program's, unless a review is shown: `None` then.
+    /// Writes output of a program. Returns `None` without writing while a review is shown.
     pub(super) fn write<T>(&self, write: impl FnOnce() -> T) -> Option<T> {
         flock(self.0.as_fd(), FlockOperation::NonBlockingLockShared).ok()?;
         let written = write();

@@ -1,4 +1,4 @@
-//! Which sandboxes a session has by which configuration.
+//! Tests of the sandboxes that a configuration yields for a session.
 
 use super::*;
 use clap::Parser;
@@ -19,7 +19,7 @@ fn quarters(sandboxing: &str, options: &[&str]) -> Quarters {
     Quarters::configured(&config.sandboxing, Path::new("/run/engine.sock"), &said(options)).unwrap()
 }
 
-/// Which categories work in which backend, in their order.
+/// Returns the categories of each backend, in order.
 fn divided(quarters: &Quarters) -> Vec<(BackendName, String)> {
     let each = quarters.divisions.iter();
     each.map(|Division { backend, categories }| (*backend, in_words(categories))).collect()
@@ -48,7 +48,7 @@ fn categories_are_together_that_have_everything_in_common() {
             "{default_backend: docker, docker: {runtime_overrides: {code_execution: runsc}}}",
             &[(Docker, "file_system, version_control, terminal"), (Docker, "code_execution")],
         ),
-        // What needs no workspace divides nothing.
+        // An override for a category without a workspace adds no sandbox.
         ("{default_backend: native, overrides: {web: docker, database: subprocess}}", &[]),
     ] {
         let mut found = divided(&quarters(sandboxing, &[]));
@@ -119,7 +119,7 @@ fn what_a_backend_can_not_hold_is_held_natively_with_the_limits_that_it_had() {
     let notice = held.notice().unwrap();
     assert!(notice.contains("code_execution, terminal in native, because docker can't hold"), "{notice}");
     assert_eq!(held.holding(Some(&list), None).unwrap().notice(), None, "it is reported once");
-    // The control: nothing to hold moves nothing, and contained code is moved out of what doesn't contain it alone.
+    // Control: without restrictions nothing moves, and contained code moves only out of backends that don't contain it.
     assert_eq!(names(&configured.holding(None, None).unwrap()), names(&configured));
     let contained = configured.holding(None, Some(CodeIsolation::Containerized)).unwrap();
     assert_eq!(names(&contained), names(&configured));
