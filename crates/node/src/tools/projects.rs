@@ -19,12 +19,13 @@ struct OfProject {
     jobs: Jobs,
 }
 
-/// Wraps each of the tools that take a `task_id`.
+/// Wraps each of the tools that take a task, as an id or as a scope.
 pub(super) fn kept_apart(tools: Vec<Arc<dyn Tool>>, jobs: &Jobs) -> Vec<Arc<dyn Tool>> {
     let kept_apart = |tool: Arc<dyn Tool>| -> Arc<dyn Tool> {
-        match tool.definition().input["properties"].get("task_id") {
-            Some(_) => Arc::new(OfProject { tool, jobs: jobs.clone() }),
-            None => tool,
+        let takes = |name| tool.definition().input["properties"].get(name).is_some();
+        match ["task_id", "scope", "scope_id"].into_iter().any(takes) {
+            true => Arc::new(OfProject { tool, jobs: jobs.clone() }),
+            false => tool,
         }
     };
     tools.into_iter().map(kept_apart).collect()
@@ -35,24 +36,33 @@ pub(super) fn of(caller: &Caller) -> Option<ProjectId> {
     caller.project_id.as_deref().and_then(|id| ProjectId::parse(id).ok())
 }
 
+/// Returns the tasks that a call names.
+fn tasks_of(arguments: &Arguments) -> impl Iterator<Item = TaskId> {
+    let text = |name| arguments.get(name).and_then(Value::as_str);
+    let scope = text("scope").and_then(|scope| scope.strip_prefix("task:"));
+    let scope_id = text("scope_id").filter(|_| text("scope_type") == Some("task"));
+    [text("task_id"), scope, scope_id].into_iter().flatten().filter_map(|id| TaskId::parse(id).ok())
+}
+
 // === impl OfProject ===
 
 impl OfProject {
-    /// Checks that the task that the call names, if any, has no job of another project. A task without jobs is accepted: its
-    /// first one may be about to be made.
+    /// Checks that no task that the call names has a job of another project. A task without jobs is accepted: its first one may be
+    /// about to be made.
     async fn check(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
-        let named = arguments.get("task_id").and_then(Value::as_str).and_then(|id| TaskId::parse(id).ok());
         // The gateway has checked that a caller that is bound to a task names no other.
-        let (Some(project_id), Some(task_id), None) = (of(caller), named, &caller.task_id) else {
-            return Ok(());
-        };
-        match self.jobs.has_foreign(&task_id, &project_id).await {
-            Ok(false) => Ok(()),
-            Ok(true) => {
-                Err(Failure::new(DomainCode::NotFound, format!("your project has no task {task_id}")))
+        let (Some(project_id), None) = (of(caller), &caller.task_id) else { return Ok(()) };
+        for task_id in tasks_of(arguments) {
+            match self.jobs.has_foreign(&task_id, &project_id).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    let message = format!("your project has no task {task_id}");
+                    return Err(Failure::new(DomainCode::NotFound, message));
+                }
+                Err(error) => return Err(Failure::unreachable(&error)),
             }
-            Err(error) => Err(Failure::unreachable(&error)),
         }
+        Ok(())
     }
 }
 
@@ -86,7 +96,11 @@ impl Tool for OfProject {
         caller: &'a Caller,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Option<String>, Failure>> {
-        self.tool.takes_approval(caller, arguments)
+        async move {
+            self.check(caller, &arguments).await?;
+            self.tool.takes_approval(caller, arguments).await
+        }
+        .boxed()
     }
 
     fn call_approved<'a>(

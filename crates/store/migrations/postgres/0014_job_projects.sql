@@ -2,7 +2,9 @@
 -- left to end by itself: nothing stands for none.
 ALTER TABLE jobs ADD COLUMN IF NOT EXISTS project_id TEXT;
 ALTER TABLE jobs ADD COLUMN IF NOT EXISTS grace_ms BIGINT;
-UPDATE jobs SET project_id = assignment::json ->> 'project_id';
+-- PostgreSQL reads no document with an escaped NUL: such jobs have no project.
+UPDATE jobs SET project_id = assignment::json ->> 'project_id'
+    WHERE position('"project_id"' in assignment) > 0 AND position('\u0000' in assignment) = 0;
 
 -- Ids of tasks are the same in either case.
 DROP INDEX IF EXISTS jobs_of_task;

@@ -144,7 +144,16 @@ fn planner_of_a_project_sees_no_job_and_no_sandbox_of_another() {
     let task = json!({ "task_id": job["task_id"] });
     let exec = json!({ "task_id": sandbox["task_id"], "job_id": sandbox["job_id"], "argv": ["true"] });
     let upper = json!({ "task_id": job["task_id"].as_str().unwrap().to_uppercase(), "path": "note.txt" });
+    let scope = format!("task:{}", job["task_id"].as_str().unwrap());
+    let skill = json!({ "name": "means", "content": "a mean is a sum over a count", "scope": scope });
+    let wish = json!({
+        "scope_type": "task", "scope_id": job["task_id"], "key": "language.preferred", "value": "de", "value_type": "string"
+    });
     for (tool, arguments) in [
+        ("skills.create", &skill),
+        ("skills.list", &json!({ "scope": scope })),
+        ("db.preference.create", &wish),
+        ("db.preference.list", &json!({ "scope_type": "task", "scope_id": job["task_id"] })),
         ("job.get", &json!({ "job_id": job["job_id"] })),
         ("task.get", &task),
         ("artifact.get", &json!({ "task_id": job["task_id"], "path": "note.txt" })),
