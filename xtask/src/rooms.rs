@@ -12,10 +12,11 @@ pub(crate) struct Room {
 pub(crate) const ROOMS: &[Room] = &[
     Room { name: "contract", may_import: &[] },
     Room { name: "policy", may_import: &["contract"] },
-    Room { name: "confine", may_import: &[] },
+    Room { name: "files", may_import: &[] },
+    Room { name: "confine", may_import: &["files"] },
     Room { name: "failpoint", may_import: &[] },
     Room { name: "trusted", may_import: &["contract", "confine"] },
-    Room { name: "sandbox", may_import: &["contract", "policy", "confine", "failpoint", "trusted"] },
+    Room { name: "sandbox", may_import: &["contract", "policy", "files", "confine", "failpoint", "trusted"] },
     Room { name: "egress", may_import: &["contract", "policy", "trusted"] },
     Room { name: "store", may_import: &["contract", "policy", "failpoint", "trusted"] },
     Room { name: "tools", may_import: &["contract", "policy", "trusted", "sandbox", "egress", "store"] },
@@ -25,6 +26,7 @@ pub(crate) const ROOMS: &[Room] = &[
         may_import: &[
             "contract",
             "policy",
+            "files",
             "confine",
             "failpoint",
             "sandbox",
@@ -35,16 +37,16 @@ pub(crate) const ROOMS: &[Room] = &[
             "gateway",
         ],
     },
-    Room { name: "runner", may_import: &["contract", "policy"] },
+    Room { name: "runner", may_import: &["contract", "policy", "files"] },
     Room {
         name: "cli",
         may_import: &[
-            "contract", "policy", "confine", "trusted", "sandbox", "egress", "store", "tools", "gateway",
-            "node", "runner",
+            "contract", "policy", "files", "confine", "trusted", "sandbox", "egress", "store", "tools",
+            "gateway", "node", "runner",
         ],
     },
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
-    Room { name: "promises", may_import: &["confine", "failpoint", "sandbox"] },
+    Room { name: "promises", may_import: &["files", "confine", "failpoint", "sandbox"] },
     Room { name: "vm", may_import: &[] },
     Room { name: "budgets", may_import: &[] },
     Room {

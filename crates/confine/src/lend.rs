@@ -4,9 +4,10 @@
 
 use crate::kernel::{self, Cloned, set_mount_attributes, set_mount_identity};
 use crate::launcher::Launcher;
-use crate::plan::{Access, HostPath, Identity, Inode, Source};
+use crate::plan::{Access, Identity, Source};
 use crate::wall;
 use crate::walls::sources::attributes_of_lent;
+use belljar_files::host_path::{HostPath, Inode};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io::Errno;

@@ -9,12 +9,11 @@ pub(crate) mod wire;
 use self::programs::Programs;
 use crate::group::Entrance;
 use crate::seccomp::policy::Audience;
-use rustix::fd::{AsFd, OwnedFd};
+use belljar_files::host_path::HostPath;
+use rustix::fd::OwnedFd;
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
-use std::ffi::{CString, OsStr};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::ffi::CString;
 use std::time::Duration;
 
 /// A whole sandbox.
@@ -161,24 +160,6 @@ pub enum Source {
     },
 }
 
-/// A path of the host and what it named when the host looked.
-///
-/// The namespaces of a sandbox are new, so a descriptor of the host's can't be mounted there; the path has to be
-/// walked again. If it then leads somewhere else, the launch fails.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct HostPath {
-    path: CString,
-    inode: Inode,
-    is_directory: bool,
-}
-
-/// Which file it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Inode {
-    device: (u32, u32),
-    number: u64,
-}
-
 /// Access mode of a bind mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
@@ -229,17 +210,6 @@ pub struct Limits {
     pub inotify_instances: u64,
     /// inotify watches.
     pub inotify_watches: u64,
-}
-
-/// A path of the host that can't be taken into a plan.
-#[derive(Debug, thiserror::Error)]
-#[error("can't use {}", path.display())]
-pub struct HostPathError {
-    /// The path.
-    pub path: PathBuf,
-    /// Why.
-    #[source]
-    pub source: rustix::io::Errno,
 }
 
 /// Maximum number of file locks of a sandbox, POSIX locks and those of `flock`. The kernel charges them to no control
@@ -323,87 +293,13 @@ impl Plan {
     }
 }
 
-// === impl HostPath ===
-
-impl HostPath {
-    /// Looks at what `path` names now; a symbolic link at its end is followed.
-    ///
-    /// # Errors
-    /// [`HostPathError`] when there is nothing, or it may not be looked at.
-    pub fn resolve(path: impl Into<PathBuf>) -> Result<Self, HostPathError> {
-        use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-        let path = path.into();
-        let found = std::path::absolute(&path)
-            .map_err(|error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::INVAL))
-            .and_then(|absolute| {
-                let flags = StatxFlags::TYPE | StatxFlags::INO;
-                statx(CWD, &absolute, AtFlags::empty(), flags).map(|stat| (absolute, stat))
-            });
-        match found {
-            Ok((path, stat)) => Ok(Self::found(path, &stat)),
-            Err(source) => Err(HostPathError { path, source }),
-        }
-    }
-
-    /// Names the file that an open descriptor leads to, at the absolute path by which it was reached.
-    ///
-    /// # Errors
-    /// [`HostPathError`] when the descriptor can't be looked at.
-    pub fn of_opened(path: PathBuf, opened: impl AsFd) -> Result<Self, HostPathError> {
-        use rustix::fs::{AtFlags, StatxFlags, statx};
-        match statx(opened, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE | StatxFlags::INO) {
-            Ok(stat) => Ok(Self::found(path, &stat)),
-            Err(source) => Err(HostPathError { path, source }),
-        }
-    }
-
-    fn found(path: PathBuf, stat: &rustix::fs::Statx) -> Self {
-        let is_directory = u32::from(stat.stx_mode) & libc::S_IFMT == libc::S_IFDIR;
-        // The kernel has just found it, so there is no NUL in it.
-        let path = CString::new(path.into_os_string().into_vec()).unwrap_or_default();
-        Self { path, inode: Inode::of(stat), is_directory }
-    }
-
-    /// The path, absolute.
-    pub fn as_path(&self) -> &Path {
-        Path::new(OsStr::from_bytes(self.path.as_bytes()))
-    }
-
-    /// Returns true if it is a directory.
-    pub fn is_directory(&self) -> bool {
-        self.is_directory
-    }
-
-    /// Returns true if this is the file that an open descriptor leads to.
-    ///
-    /// # Errors
-    /// The kernel's, when the descriptor can't be looked at.
-    pub fn is(&self, opened: impl AsFd) -> Result<bool, rustix::io::Errno> {
-        use rustix::fs::{AtFlags, StatxFlags, statx};
-        let stat = statx(opened, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE | StatxFlags::INO)?;
-        Ok(Inode::of(&stat) == self.inode)
-    }
-
-    pub(crate) fn inode(&self) -> Inode {
-        self.inode
-    }
-}
-
-// === impl Inode ===
-
-impl Inode {
-    pub(crate) fn of(stat: &rustix::fs::Statx) -> Self {
-        Self { device: (stat.stx_dev_major, stat.stx_dev_minor), number: stat.stx_ino }
-    }
-}
-
 // === impl Source ===
 
 impl Source {
     /// Returns true if it is a directory.
     pub fn is_directory(&self) -> bool {
         match self {
-            Self::Path(path) => path.is_directory,
+            Self::Path(path) => path.is_directory(),
             Self::Mount { is_directory, .. } => *is_directory,
         }
     }

@@ -10,9 +10,9 @@
 
 use crate::daemon::Settings;
 use belljar_confine::launcher::Launcher;
-use belljar_confine::plan::HostPath;
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::isolation::Required;
+use belljar_files::host_path::HostPath;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;

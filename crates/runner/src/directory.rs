@@ -11,14 +11,15 @@
 //!
 //! Where `openat2` is missing, paths are walked component by component, and links are read and walked alike.
 
-mod components;
 mod replace;
 
+pub(crate) use belljar_files::beneath::Symlinks;
 pub(crate) use replace::Replacement;
 
 use crate::fault::{Fault, code_of_io};
 use belljar_contract::failure::FailureCode;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use belljar_files::beneath::{self, Resolver};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -31,24 +32,6 @@ pub(crate) struct Directory {
     descriptor: OwnedFd,
     resolver: Resolver,
     symlinks: Symlinks,
-}
-
-/// Method of resolving paths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Resolver {
-    /// The kernel.
-    Openat2,
-    /// By this program, one component at a time.
-    Components,
-}
-
-/// Treatment of symbolic links in a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Symlinks {
-    /// Follow links that stay beneath the directory.
-    Beneath,
-    /// Follow no link.
-    Refused,
 }
 
 /// A regular file, open for reading.
@@ -103,10 +86,7 @@ impl Directory {
     fn open_with(path: &Path, flags: OFlags) -> Result<Self, PathError> {
         let descriptor = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|error| PathError::io("open directory", path, error))?;
-        // Old kernels lack the call, and some seccomp policies return other errors for it.
-        let probe =
-            rustix::fs::openat2(&descriptor, ".", LOCATE_DIRECTORY, Mode::empty(), ResolveFlags::BENEATH);
-        let resolver = if probe.is_ok() { Resolver::Openat2 } else { Resolver::Components };
+        let resolver = Resolver::detect(&descriptor);
         Ok(Self { descriptor, resolver, symlinks: Symlinks::Beneath })
     }
 
@@ -205,31 +185,13 @@ impl Directory {
 
     fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, PathError> {
         let relative = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        match self.resolver {
-            Resolver::Openat2 => self.resolve_in_kernel(relative, flags),
-            Resolver::Components => components::resolve(self.as_fd(), relative, flags, self.symlinks),
-        }
-        .map_err(|error| match error {
-            Errno::XDEV => PathError::Escapes { path: path.to_owned() },
-            Errno::LOOP => PathError::Symlink { path: path.to_owned() },
-            error => PathError::io("open", relative, error),
-        })
-    }
-
-    fn resolve_in_kernel(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // The kernel gives up on a path when something is renamed meanwhile. That doesn't happen many times in a row,
-        // unless an attacker causes it.
-        const ATTEMPTS: usize = 1000;
-        let mut how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        how.set(ResolveFlags::NO_SYMLINKS, self.symlinks == Symlinks::Refused);
-        let mut outcome = Err(Errno::AGAIN);
-        for _ in 0..ATTEMPTS {
-            outcome = rustix::fs::openat2(&self.descriptor, path, flags, Mode::empty(), how);
-            if !matches!(outcome, Err(Errno::AGAIN | Errno::INTR)) {
-                break;
-            }
-        }
-        outcome
+        beneath::open_with(&self.descriptor, relative, flags, (self.symlinks, self.resolver)).map_err(
+            |error| match error {
+                Errno::XDEV => PathError::Escapes { path: path.to_owned() },
+                Errno::LOOP => PathError::Symlink { path: path.to_owned() },
+                error => PathError::io("open", relative, error),
+            },
+        )
     }
 }
 

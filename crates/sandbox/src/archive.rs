@@ -4,9 +4,9 @@
 //! nothing that is swapped leads anywhere else.
 
 use crate::backend::BackendError;
-use crate::directory::Directory;
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
+use belljar_files::directory::Directory;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,11 +3,11 @@
 //! The host trusts no hash and no size from inside. It opens each file itself, copies it within caps, and what it
 //! reports is the hash of the bytes that it stored.
 
-use crate::directory::{Directory, DirectoryError};
-use crate::reserve::Room;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::result::Artifact;
 use belljar_contract::text;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::reserve::Room;
 use rustix::fs::{FileType, Mode, OFlags, fsync, openat, renameat};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;

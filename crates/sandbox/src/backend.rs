@@ -10,7 +10,6 @@
 //! Everything is blocking and may be called from any thread; a program that wants to wait for many things at once
 //! waits on their descriptors.
 
-use crate::directory::Directory;
 use crate::hatch::Hatch;
 use crate::limits::{Limit, Limits};
 use crate::run::WorkspaceChoice;
@@ -22,6 +21,7 @@ use belljar_confine::sealed::Ending;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, Layer, Required};
 use belljar_contract::programs::ProgramList;
+use belljar_files::directory::Directory;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! Disk quota: ends sandboxes that have written too much to disk. One thread watches all of them; it runs only while there
 //! are sandboxes to watch.
 
-use crate::directory::{Directory, DirectoryError};
 use crate::workspace::growth::Growth;
-use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Handle;
 use belljar_confine::wall;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::host_path::HostPath;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! Paths that users and configurations give, of what a sandbox is lent.
 
-use belljar_confine::plan::{HostPath, HostPathError};
+use belljar_files::host_path::{HostPath, HostPathError};
 use belljar_trusted::given_path::{self, GivenPathError};
 use std::path::Path;
 

@@ -12,8 +12,9 @@
 
 use crate::native::HostUser;
 use crate::state::{JOB, RunFolder, State, StateError};
-use belljar_confine::plan::{HostPath, Identity};
+use belljar_confine::plan::Identity;
 use belljar_contract::id::{JobId, RunId};
+use belljar_files::host_path::HostPath;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;

@@ -2,12 +2,13 @@
 //! other sandbox: `/workspace`, `/tmp`, `/home/agent`.
 
 use crate::backend::BackendError;
-use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::state::RunFolder;
 use crate::workspace::imprint::Imprint;
 use crate::workspace::{COPY, copy};
-use belljar_confine::plan::{HostPath, Identity};
+use belljar_confine::plan::Identity;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::host_path::HostPath;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -19,11 +19,12 @@ mod trusted;
 
 pub use trusted::UntrustedStateError;
 
-use crate::directory::{Directory, DirectoryError};
 use crate::kept::{self, RECORD, Settled};
-use crate::lock_file::open_lock;
-use belljar_confine::plan::{HostPath, HostPathError, Identity};
+use belljar_confine::plan::Identity;
 use belljar_contract::id::RunId;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::host_path::{HostPath, HostPathError};
+use belljar_files::lock_file::open_lock;
 use belljar_trusted::in_use;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, chownat};

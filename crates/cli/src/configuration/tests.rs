@@ -2,12 +2,12 @@
 //! reference says of one is what the parser does.
 
 use super::Configuration;
-use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::LAYERS;
 use belljar_contract::yaml::instead_of;
 use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
 use belljar_egress::inference::budget::BudgetLimits;
 use belljar_egress::web::config::WebConfig;
+use belljar_files::host_path::HostPath;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{

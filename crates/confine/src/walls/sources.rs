@@ -3,8 +3,9 @@
 use super::root::restrictive;
 use super::{About, Fault};
 use crate::kernel::set_mount_attributes;
-use crate::plan::{Access, Entry, HostPath, Source};
+use crate::plan::{Access, Entry, Source};
 use crate::wall;
+use belljar_files::host_path::HostPath;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;

@@ -6,7 +6,7 @@ use super::environment::HostEnv;
 use super::runner::{Git, GitError};
 use belljar_contract::id::RunId;
 use belljar_egress::git::Pinned;
-use belljar_sandbox::directory::Directory;
+use belljar_files::directory::Directory;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

@@ -7,10 +7,10 @@ use super::base::{Base, REFERENCE, is_object_id, object_id};
 use super::runner::{Git, GitError};
 use super::tree::{Kind, Tree};
 use belljar_contract::id::RunId;
+use belljar_files::directory::Directory;
 use belljar_policy::handoff::{
     Entry as Touch, Finding, NoOutside, Touched, TreeContext, TreeLinks, is_compiled, review_in_tree,
 };
-use belljar_sandbox::directory::Directory;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

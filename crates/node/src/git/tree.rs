@@ -1,8 +1,8 @@
 //! Reads a sandbox's directory as files: by descriptors, without following links, with vetted names, and without git.
 
+use belljar_files::directory::{Directory, DirectoryError, Name};
 use belljar_policy::git::{InvalidTreePath, TreePath, is_dot_git};
 use belljar_policy::handoff::TELLING_BYTES;
-use belljar_sandbox::directory::{Directory, DirectoryError, Name};
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};

@@ -2,8 +2,9 @@
 
 use super::messages::{self, MESSAGES};
 use super::{OnceError, PlaceError};
-use belljar_confine::plan::{HostPath, Identity};
-use belljar_sandbox::directory::{Directory, DirectoryError};
+use belljar_confine::plan::Identity;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::host_path::HostPath;
 use belljar_sandbox::run::Changes;
 use belljar_sandbox::workspace::changes::ChangeSet;
 use belljar_sandbox::workspace::imprint::Imprint;

@@ -3,11 +3,12 @@
 use super::copied::Copied;
 use super::messages::MESSAGES;
 use super::{OnceError, OnceSpec, Place};
-use belljar_confine::plan::{HostPath, Identity, Stdio};
+use belljar_confine::plan::{Identity, Stdio};
 use belljar_contract::id::RunId;
+use belljar_files::directory::Directory;
+use belljar_files::host_path::HostPath;
 use belljar_sandbox::archive;
 use belljar_sandbox::backend::Wanted;
-use belljar_sandbox::directory::Directory;
 use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::enclosure::{Enclosure, Maker, Site};
 use belljar_sandbox::hatch::Hatch;

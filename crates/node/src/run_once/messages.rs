@@ -4,7 +4,7 @@
 //! followed, as the directory may have been written by an attacker.
 
 use belljar_confine::plan::Identity;
-use belljar_sandbox::directory::{Directory, DirectoryError};
+use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fchown, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};

@@ -2,11 +2,11 @@
 
 use crate::inspection::Inspection;
 use crate::web::policy_file::{Change, OpenPolicy};
-use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;
 use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_files::host_path::HostPath;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::spec::Lent;
 use std::collections::BTreeMap;

@@ -93,8 +93,8 @@ fn fight(resolver: Resolver, mut succeeds: impl FnMut() -> bool) {
 fn contenders(arena: &Arena) -> [Directory; 3] {
     let open = |resolver| Directory::open(&arena.path("workspace")).unwrap().with_resolver(resolver);
     [
-        open(Resolver::Openat2),
-        open(Resolver::Openat2).with_symlinks(Symlinks::Refused),
+        open(Resolver::Kernel),
+        open(Resolver::Kernel).with_symlinks(Symlinks::Refused),
         open(Resolver::Components),
     ]
 }

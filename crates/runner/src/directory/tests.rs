@@ -5,7 +5,7 @@ use rustix::fs::{CWD, mkfifoat, mknodat};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 
-const RESOLVERS: [Resolver; 2] = [Resolver::Openat2, Resolver::Components];
+const RESOLVERS: [Resolver; 2] = [Resolver::Kernel, Resolver::Components];
 
 /// `root/workspace` with a file `inside` in it, and `root/secret` beside it.
 struct Place {

@@ -2,12 +2,13 @@
 //! over, by a socket that is gone before anything else runs inside.
 
 use super::inside::{HANDED_OVER, Handover};
-use crate::directory::Directory;
 use crate::hatch::Hatch;
 use crate::state::RunFolder;
 use crate::workspace::owned::{self, FileOwner};
 use belljar_confine::message;
-use belljar_confine::plan::{HostPath, Identity};
+use belljar_confine::plan::Identity;
+use belljar_files::directory::Directory;
+use belljar_files::host_path::HostPath;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, socket_with};
 use std::error::Error;

@@ -3,7 +3,8 @@
 use super::container::HOME;
 use crate::spec::Lent;
 use crate::state::RunFolder;
-use belljar_confine::plan::{HostPath, Identity};
+use belljar_confine::plan::Identity;
+use belljar_files::host_path::HostPath;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;

@@ -8,12 +8,12 @@
 
 use super::relay;
 use crate::archive;
-use crate::directory::Directory;
 use crate::hatch::Hatch;
 use belljar_confine::inside::{Walls, attend, listen};
 use belljar_confine::message;
 use belljar_confine::plan::Identity;
 use belljar_confine::seccomp::policy::Audience;
+use belljar_files::directory::Directory;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior};

@@ -4,8 +4,8 @@ use super::backend::DockerBackend;
 use super::container::User;
 use super::measured::{Measured, namespace};
 use crate::limits::{Bytes, Limits};
-use crate::reserve::OR_LESS;
 use belljar_contract::isolation::{Isolation, Layer};
+use belljar_files::reserve::OR_LESS;
 
 /// Subject of the report.
 #[derive(Debug)]

@@ -3,8 +3,6 @@
 use super::record::{CopyRecord, RECORD};
 use super::settle::{Summary, at, write_summary};
 use super::{SUMMARY, garbage};
-use crate::directory::{Directory, DirectoryError};
-use crate::lock_file::open_lock;
 use crate::state::State;
 use crate::workspace::apply::ApplyError;
 use crate::workspace::changes::{ChangeSet, ChangesError};
@@ -14,6 +12,8 @@ use crate::workspace::drift::Drift;
 use crate::workspace::partial::{Application, Applied, Wishes};
 use belljar_contract::id::RunId;
 use belljar_contract::result::WorkspaceChanges;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::lock_file::open_lock;
 use belljar_policy::untrusted::Untrusted;
 use std::fs::File;
 use std::io;

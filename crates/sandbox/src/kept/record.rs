@@ -1,10 +1,10 @@
 //! The record of a copy, in the folder of its run: all data needed to determine and apply its changes later.
 
-use crate::directory::{Directory, DirectoryError};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::imprint::Imprint;
-use belljar_confine::plan::HostPath;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::host_path::HostPath;
 use belljar_trusted::in_use::{self, Entry, Use};
 use belljar_trusted::trusted_file::{self, Role};
 use jiff::Timestamp;

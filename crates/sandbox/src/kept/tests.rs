@@ -2,12 +2,12 @@
 
 use super::settle::write_summary;
 use super::*;
-use crate::directory::Directory;
 use crate::native::HostUser;
 use crate::workspace::partial::{Applied, Wishes};
 use crate::workspace::snapshot::{self, Cheap};
-use belljar_confine::plan::HostPath;
 use belljar_contract::id::RunId;
+use belljar_files::directory::Directory;
+use belljar_files::host_path::HostPath;
 use jiff::Timestamp;
 use std::path::Path;
 

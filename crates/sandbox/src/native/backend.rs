@@ -9,7 +9,6 @@ use super::warm_pool::{Spare, Spares};
 use super::{HostUser, Running, Site, StartError, build, isolation};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted};
 use crate::correlation::fill_session;
-use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::spec::{SandboxSpec, Workspace};
 use crate::state::State;
@@ -17,6 +16,7 @@ use crate::workspace::held::{HeldWorkspace, Layers};
 use belljar_confine::execution::Resident;
 use belljar_confine::launcher::Launcher;
 use belljar_contract::id::RunId;
+use belljar_files::directory::{Directory, DirectoryError};
 use std::path::Path;
 use std::sync::Arc;
 

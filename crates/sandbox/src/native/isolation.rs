@@ -7,10 +7,10 @@ use super::HostUser;
 use super::groups::Held;
 use crate::host;
 use crate::limits::{Bytes, Limits};
-use crate::reserve::OR_LESS;
 use crate::spec::{SandboxSpec, Workspace};
 use belljar_confine::plan::{Identity, Plan};
 use belljar_contract::isolation::{Isolation, Layer};
+use belljar_files::reserve::OR_LESS;
 
 /// The layer that holds a limit of processor time.
 const CPU_LIMIT: &str = "cpu_limit";

@@ -57,7 +57,7 @@ mod tests {
     use crate::native::{HostUser, SEARCH_PATH};
     use crate::spec::Lent;
     use crate::state::State;
-    use belljar_confine::plan::HostPath;
+    use belljar_files::host_path::HostPath;
 
     fn compiled(names: &[&str], lent: Vec<Lent>) -> Programs {
         let listed = ProgramList::new(names.iter().map(|&name| name.to_owned())).unwrap();

@@ -3,8 +3,8 @@
 //! A stop is a signal: a system call in progress goes on for a moment. Processes that wake each other up on purpose may
 //! never come to rest, so the caller must still expect anything of a stopped sandbox.
 
-use crate::directory::{Directory, DirectoryError};
 use belljar_confine::thread_state::ThreadState;
+use belljar_files::directory::{Directory, DirectoryError};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io::Read;

@@ -1,6 +1,7 @@
 //! A sandbox's view of the host: programs and libraries, read-only, and a small `/etc` of its own.
 
-use belljar_confine::plan::{Access, Entry, HostPath, Identity, Source};
+use belljar_confine::plan::{Access, Entry, Identity, Source};
+use belljar_files::host_path::HostPath;
 use std::path::Path;
 
 /// Top-level directories that hold programs and libraries; on most systems all but the first are links into it.

@@ -13,7 +13,6 @@ use crate::native::HostUser;
 use crate::spec::{Lent, Program, SandboxSpec};
 use crate::state::{JOB, RunFolder};
 use crate::streams::{Stream, Streams};
-use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
 use belljar_confine::stage::Timings;
 use belljar_contract::failure::FailureCode;
@@ -22,6 +21,7 @@ use belljar_contract::isolation::{Isolation, Required};
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::programs::ProgramList;
 use belljar_contract::result::{Artifact, Failure, ResourceUsage};
+use belljar_files::host_path::HostPath;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -4,12 +4,12 @@
 //! which steps have ended and which step was running. Their outputs are in `steps.jsonl` beside the job. Steps can write
 //! there, so that file adds an output to a step that has succeeded according to the log, and nothing else.
 
-use crate::directory::Directory;
 use belljar_contract::event::{Event, LogLine};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::Job;
 use belljar_contract::result::output::StepOutput;
 use belljar_contract::result::{JobResult, StepError, StepResult, StepStatus};
+use belljar_files::directory::Directory;
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::io::Read;

@@ -3,10 +3,10 @@
 use super::Watch;
 use super::heard_steps::HeardSteps;
 use super::supervise::Hearer;
-use crate::directory::Directory;
 use crate::streams::Stream;
 use belljar_contract::event::LogLine;
 use belljar_contract::result::JobResult;
+use belljar_files::directory::Directory;
 use std::path::Path;
 use std::time::Duration;
 

@@ -3,7 +3,6 @@
 use super::keeper::Measure;
 use super::protocol::{Committed, Trusted};
 use super::{COMMIT, Session};
-use crate::directory::{Directory, DirectoryError};
 use crate::kept::{self, CopyRecord, KeptError, Settled};
 use crate::run::WorkspaceChoice;
 use crate::state::{RunFolder, State};
@@ -14,6 +13,7 @@ use crate::workspace::diff;
 use crate::workspace::digest::ReviewDigest;
 use crate::workspace::frozen::Frozen;
 use belljar_contract::id::RunId;
+use belljar_files::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::Trust;
 use serde::{Deserialize, Serialize};
 use std::fs::File;

@@ -6,7 +6,6 @@ use super::settings::SubprocessSettings;
 use super::{SUPERVISOR, isolation, view};
 use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
 use crate::correlation::fill_session;
-use crate::directory::Directory;
 use crate::hatch::none_of;
 use crate::limits::Limits;
 use crate::rooms::{self, Rooms};
@@ -17,6 +16,7 @@ use belljar_confine::execution::Resident;
 use belljar_confine::plan::{self, Identity};
 use belljar_confine::supervised::{self, Files, Place, Plan, User, Walls};
 use belljar_contract::id::RunId;
+use belljar_files::directory::Directory;
 use rustix::fd::AsFd;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use std::error::Error;
@@ -217,7 +217,7 @@ fn open(path: &Path) -> Result<Place, Failure> {
     let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     Ok(opened
         .map(Place::from)
-        .map_err(|source| crate::directory::DirectoryError { path: path.to_owned(), source })?)
+        .map_err(|source| belljar_files::directory::DirectoryError { path: path.to_owned(), source })?)
 }
 
 fn place(opened: impl AsFd) -> Result<Place, Failure> {

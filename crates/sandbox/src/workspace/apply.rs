@@ -12,7 +12,7 @@ use super::handoff::{self, Reviewed};
 use super::references;
 use super::touched::Touched;
 use super::transfer::{Owner, Route, TransferError};
-use crate::directory::{Directory, DirectoryError};
+use belljar_files::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{Finding, Trust};
 use rustix::fs::FileType;
 use rustix::io::Errno;

@@ -10,8 +10,8 @@ use super::merge::MergedContent;
 use super::names::Names;
 use super::references::{self, PackedReferences};
 use super::since::Since;
-use crate::directory::Directory;
-use belljar_confine::plan::HostPath;
+use belljar_files::directory::Directory;
+use belljar_files::host_path::HostPath;
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
@@ -331,7 +331,7 @@ mod as_pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::Directory;
+    use belljar_files::directory::Directory;
 
     #[test]
     fn what_a_commit_left_is_nobodys_work_until_somebody_touches_it() {

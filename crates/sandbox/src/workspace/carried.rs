@@ -10,7 +10,7 @@
 
 use super::acl::AccessList;
 use super::changes::{Changed, State};
-use crate::directory::{Directory, DirectoryError};
+use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeMap;

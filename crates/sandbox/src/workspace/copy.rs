@@ -5,8 +5,8 @@
 use super::imprint::Imprint;
 use super::owned::{self, FileOwner};
 use super::transfer::copy_data;
-use crate::directory::{Directory, DirectoryError};
 use belljar_confine::plan::Identity;
+use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, fchown, openat, statat, symlinkat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, geteuid};

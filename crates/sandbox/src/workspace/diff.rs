@@ -4,8 +4,8 @@
 //! in the list, with its size and its hash. There is room for small files first, so no large one pushes them out.
 
 use super::changes::{ChangeSet, Changed, Line, State, lines};
-use crate::directory::{Directory, DirectoryError};
 use belljar_contract::result::{Change, Unshown, WorkspaceChanges};
+use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::FileType;
 use sha2::{Digest, Sha256};
 use similar::TextDiff;

@@ -6,7 +6,7 @@
 
 use super::changes::{ChangeSet, Changed, State};
 use super::extents;
-use crate::directory::{Directory, DirectoryError};
+use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -15,7 +15,7 @@
 //! or a snapshot. Of a whole copy, all are.
 
 use super::baseline::{Baseline, changed_at, modified_at};
-use crate::directory::{Directory, DirectoryError, Name};
+use belljar_files::directory::{Directory, DirectoryError, Name};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, statx};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,8 @@
 
 use super::baseline::Baseline;
 use super::changes::{State, same_content};
-use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::WorkspaceChanges;
+use belljar_files::directory::{Directory, DirectoryError, Name};
 use belljar_policy::untrusted;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use std::ffi::OsStr;

@@ -8,9 +8,9 @@ mod tests;
 
 use super::opened::{self, Opened};
 use super::transfer::copy_data;
-use crate::directory::{Directory, DirectoryError, Name};
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
+use belljar_files::directory::{Directory, DirectoryError, Name};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, XattrFlags, fchmod, fgetxattr, flistxattr,

@@ -12,7 +12,7 @@
 
 use super::baseline::Stamp;
 use super::owned::is_same;
-use crate::directory::{Directory, DirectoryError};
+use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::{
     AtFlags, OFlags, RenameFlags, Stat, fstat, openat, renameat, renameat_with, statat, unlinkat,
 };

@@ -12,9 +12,9 @@
 mod processes;
 mod standstill;
 
-use crate::directory::{Directory, DirectoryError};
-use crate::reserve::Room;
 use belljar_confine::sealed::Handle;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::reserve::Room;
 use rustix::fs::{AtFlags, FileType, fstatvfs, statat};
 use rustix::io::Errno;
 use std::collections::HashSet;

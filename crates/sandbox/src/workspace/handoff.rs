@@ -12,7 +12,7 @@ mod references;
 mod settings;
 
 use super::changes::{ChangeSet, Changed, State, lines};
-use crate::directory::{Directory, DirectoryError};
+use belljar_files::directory::{Directory, DirectoryError};
 use belljar_policy::git::is_dot_git;
 use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
 use belljar_policy::untrusted;

@@ -1,7 +1,7 @@
 //! The workspace of a sandbox that lives, as its host reaches it.
 
-use crate::directory::Directory;
 use belljar_confine::plan::Identity;
+use belljar_files::directory::Directory;
 
 /// A workspace by its descriptors. Programs in the sandbox may change everything meanwhile.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! difference that the source has not made is the copy's.
 
 use super::baseline;
-use crate::directory::{Directory, DirectoryError};
+use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

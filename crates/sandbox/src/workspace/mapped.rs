@@ -4,8 +4,8 @@
 //! already when a run began, and every page on tmpfs, is written without a trace. And once a file is replaced, writes
 //! through an old mapping go to the old file.
 
-use crate::directory::Directory;
 use belljar_confine::listing::numbers_in;
+use belljar_files::directory::Directory;
 use rustix::fs::{AtFlags, Stat, StatxFlags, fstat, major, minor, statx};
 use std::collections::BTreeSet;
 use std::fs::File;

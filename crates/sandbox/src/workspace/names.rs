@@ -1,7 +1,7 @@
 //! The names that a source had when a copy of it was made, as far as they were looked at. They distinguish a file that is
 //! gone from one that never existed.
 
-use crate::directory::Name;
+use belljar_files::directory::Name;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

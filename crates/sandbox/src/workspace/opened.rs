@@ -2,7 +2,7 @@
 //!
 //! An ordinary user's host has no more rights to a file than the sandbox, which may have taken them from itself.
 
-use crate::directory::Directory;
+use belljar_files::directory::Directory;
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

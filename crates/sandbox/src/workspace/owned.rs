@@ -9,8 +9,8 @@
 //! link, directory ─► made as its owner, who can't change what belongs to others
 //! ```
 
-use crate::directory::Directory;
 use belljar_confine::as_user::AsUser;
+use belljar_files::directory::Directory;
 use rustix::fs::{Mode, Stat, fchown, mkdirat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};

@@ -17,7 +17,7 @@ use super::handoff::{self, Links, Reviewed};
 use super::merge::{MergeBudget, Merged, MergedContent, merge};
 use super::touched::Touched;
 use super::transfer::{Owner, Route};
-use crate::directory::{Directory, DirectoryError, Name};
+use belljar_files::directory::{Directory, DirectoryError, Name};
 use belljar_policy::handoff::Trust;
 use rustix::fs::{FileType, Stat};
 use std::collections::{BTreeMap, BTreeSet};

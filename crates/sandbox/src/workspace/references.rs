@@ -5,7 +5,7 @@
 //! References in a reftable need nothing of this: every change of one is a change of the file `tables.list`.
 
 use super::baseline::Baseline;
-use crate::directory::{Directory, DirectoryError};
+use belljar_files::directory::{Directory, DirectoryError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

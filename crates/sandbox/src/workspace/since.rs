@@ -7,7 +7,7 @@
 //! The clock of the machine may be set back afterwards. The start time of the machine, computed from both of its clocks,
 //! shows that: the monotonic clock is never set. File servers stamp files with a clock of their own ([`StampedBy`]).
 
-use crate::directory::Directory;
+use belljar_files::directory::Directory;
 use rustix::fs::{Stat, fstat, fstatfs};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};

@@ -5,9 +5,10 @@
 //! is worked on through an overlay, and what something else changes in it is reported (`drift`).
 
 use super::copy;
-use crate::directory::{Directory, DirectoryError};
 use crate::state::RunFolder;
-use belljar_confine::plan::{HostPath, Identity};
+use belljar_confine::plan::Identity;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::host_path::HostPath;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, statat};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};

@@ -13,7 +13,7 @@ use super::changes::Changed;
 use super::directories::Replaced;
 use super::mapped::Mapped;
 use super::references::Moved;
-use crate::directory::{Directory, DirectoryError};
+use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::{FileType, Stat};
 use std::path::Path;
 

@@ -10,10 +10,10 @@ use super::extents;
 use super::handoff::Links;
 use super::opened::{self, Opened};
 use super::owned::{self, FileOwner, is_same};
-use crate::directory::{Directory, DirectoryError};
-use crate::reserve::Room;
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
+use belljar_files::directory::{Directory, DirectoryError};
+use belljar_files::reserve::Room;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, fchmod, fstat, mkdirat, mknodat, openat, seek, statat,

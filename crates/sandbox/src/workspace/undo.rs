@@ -8,7 +8,7 @@ use super::baseline::Baseline;
 use super::changes::{ChangeSet, Changed};
 use super::held::{HeldWorkspace, Layers};
 use super::transfer::{Owner, Route};
-use crate::directory::Directory;
+use belljar_files::directory::Directory;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 

@@ -5,9 +5,10 @@ use crate::house::{
     House, docker, docker_settings, engine_socket, nothing, owner, pipe, program, run, shell, start, state,
     wait,
 };
-use belljar_confine::plan::{HostPath, Stdio};
+use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::{LAYERS, Required};
+use belljar_files::host_path::HostPath;
 use belljar_sandbox::backend::{Backend, BackendError, Wanted};
 use belljar_sandbox::docker::{DockerBackend, ImageName};
 use belljar_sandbox::limits::{Limit, Limits};

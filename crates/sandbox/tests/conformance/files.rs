@@ -2,8 +2,8 @@
 
 use crate::Case;
 use crate::house::{House, run};
-use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
+use belljar_files::host_path::HostPath;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
 use belljar_sandbox::run::WorkspaceChoice;
 use std::collections::BTreeMap;

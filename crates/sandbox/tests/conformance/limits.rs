@@ -106,7 +106,7 @@ fn processor_time_is_shared_out(house: &House) {
 
 /// Request with a copy of a directory, and that disk quota.
 fn on_disk(source: &TempDir, disk_bytes: u64) -> Wanted {
-    let path = belljar_confine::plan::HostPath::resolve(source.path()).unwrap();
+    let path = belljar_files::host_path::HostPath::resolve(source.path()).unwrap();
     let limits = Limits { disk_bytes: Some(disk_bytes), ..Limits::default() };
     Wanted { limits, ..House::wanted(WorkspaceChoice::Copy(path)) }
 }

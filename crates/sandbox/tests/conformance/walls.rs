@@ -4,9 +4,10 @@
 
 use crate::Case;
 use crate::house::{House, Ran, program, run, start, wait};
-use belljar_confine::plan::{self, HostPath};
+use belljar_confine::plan;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::Required;
+use belljar_files::host_path::HostPath;
 use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;

@@ -2,7 +2,8 @@
 
 use crate::tally::{Tally, Verdict};
 use belljar_confine::lend::prepare;
-use belljar_confine::plan::{Access, HostPath, Identity};
+use belljar_confine::plan::{Access, Identity};
+use belljar_files::host_path::HostPath;
 use belljar_testkit::skip::skip;
 use std::fs;
 

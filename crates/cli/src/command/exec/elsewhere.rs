@@ -5,7 +5,7 @@ use crate::error::{CliError, OUT_OF_TIME};
 use crate::terminal::{self, Relay};
 use crate::{limits, state};
 use belljar_confine::launcher::Launcher;
-use belljar_confine::plan::HostPath;
+use belljar_files::host_path::HostPath;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
 use belljar_sandbox::backends::chosen::{Chosen, Site};
 use belljar_sandbox::kept::{CopyRecord, KeptError, RunKind, RunLabel};

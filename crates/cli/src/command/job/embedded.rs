@@ -8,7 +8,7 @@ use crate::command::node;
 use crate::error::CliError;
 use crate::state;
 use belljar_confine::launcher::Launcher;
-use belljar_confine::plan::HostPath;
+use belljar_files::host_path::HostPath;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{Daemon, Settings};
 use belljar_trusted::tcp_server::ServerUser;

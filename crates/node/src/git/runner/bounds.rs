@@ -1,7 +1,7 @@
 //! What the host's git may take of the host, besides time: the server whose data it reads is untrusted.
 
 use super::GitError;
-use belljar_sandbox::reserve::Room;
+use belljar_files::reserve::Room;
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::fs::File;

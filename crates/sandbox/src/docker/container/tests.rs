@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::DockerConfig;
 use crate::docker::settings::{DeploymentId, ImageName};
-use belljar_confine::plan::HostPath;
+use belljar_files::host_path::HostPath;
 
 fn settings() -> DockerSettings {
     DockerSettings {

@@ -3,7 +3,6 @@
 
 use super::sandboxes::Standing;
 use crate::backend::BackendError;
-use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::session::Refusal;
 use crate::spec::HostPath;
@@ -16,6 +15,7 @@ use crate::workspace::imprint::Imprint;
 use crate::workspace::opened::Opened;
 use crate::workspace::{COPY, copy};
 use belljar_confine::plan::Identity;
+use belljar_files::directory::{Directory, DirectoryError};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;

@@ -66,9 +66,9 @@ fn is_directory(state: Option<State>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::directory::Directory;
     use crate::workspace::changes::ChangeSet;
     use crate::workspace::diff;
+    use belljar_files::directory::Directory;
     use std::fs;
     use tempfile::TempDir;
 

@@ -2,8 +2,8 @@
 //! repositories.
 
 use super::outside::Host;
-use crate::directory::{Directory, DirectoryError, Name};
 use crate::workspace::changes::ChangeSet;
+use belljar_files::directory::{Directory, DirectoryError, Name};
 use belljar_policy::git::is_dot_git;
 use belljar_policy::handoff::{Landing, Resolved, TreeContext, TreeLinks};
 use belljar_trusted::in_use::Identity;

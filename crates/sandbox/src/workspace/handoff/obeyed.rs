@@ -1,7 +1,7 @@
 //! Changed paths that the host obeys, recognised by identity, whatever their names are.
 
-use crate::directory::{Directory, DirectoryError};
 use crate::workspace::changes::{ChangeSet, Changed};
+use belljar_files::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{Finding, HandoffKind};
 use belljar_policy::untrusted;
 use belljar_trusted::in_use::{self, Entry, Identity, Use};

@@ -1,7 +1,7 @@
 //! Verifies new objects of Git. Git believes the name of an object and doesn't look at whether what is in the file has that hash: with
 //! other content, a known commit would be another one under its own name.
 
-use crate::directory::Directory;
+use belljar_files::directory::Directory;
 use flate2::bufread::ZlibDecoder;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};

@@ -1,6 +1,6 @@
 //! Follows links of a tree on the host, outside of the tree: name by name and without opening anything, until they come back.
 
-use crate::directory::Directory;
+use belljar_files::directory::Directory;
 use belljar_policy::handoff::{Exit, Landing, Names, Outside, prepend};
 use belljar_trusted::in_use::Identity;
 use rustix::fd::{AsFd, OwnedFd};

@@ -1,6 +1,6 @@
 //! Location of a tree on the host: the names above it may be trusted like those in it.
 
-use crate::directory::Directory;
+use belljar_files::directory::Directory;
 use rustix::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 

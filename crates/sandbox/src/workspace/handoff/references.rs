@@ -2,7 +2,7 @@
 //! lead to a new commit, to its previous commit, or to the one that the work tree is of.
 
 use super::git_content::read;
-use crate::directory::Directory;
+use belljar_files::directory::Directory;
 use std::collections::BTreeMap;
 use std::path::Path;
 

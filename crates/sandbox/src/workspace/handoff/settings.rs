@@ -6,7 +6,7 @@ mod hooks;
 mod syntax;
 
 use super::links::{WayIn, Ways};
-use crate::directory::Directory;
+use belljar_files::directory::Directory;
 use belljar_policy::handoff::{GitSetting, TreeContext};
 use belljar_trusted::accounts;
 use environment::Variables;

@@ -2,8 +2,8 @@
 
 use super::CarryError;
 use belljar_contract::workbench::{Bytes, TreeLine};
+use belljar_files::directory::{Directory, DirectoryError};
 use belljar_node::git::TreeLimits;
-use belljar_sandbox::directory::{Directory, DirectoryError};
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};

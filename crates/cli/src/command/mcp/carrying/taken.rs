@@ -3,8 +3,8 @@
 
 use super::{CarryError, broken, line};
 use belljar_contract::workbench::{Bytes, TreeLine};
+use belljar_files::directory::{Directory, DirectoryError};
 use belljar_node::git::TreeLimits;
-use belljar_sandbox::directory::{Directory, DirectoryError};
 use belljar_tools::builtin::git::hatch::MOST_TOLD;
 use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
 use rustix::io::Errno;

@@ -11,11 +11,11 @@ use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::text::escaped;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::upstream::names::NameSource;
+use belljar_files::directory::Directory;
 use belljar_node::git::{
     Attribution, Base, BaseError, HostEnv, Prepared, PushError, PushOrder, Standing, TreeLimits,
 };
 use belljar_policy::git::{GitRules, Remote};
-use belljar_sandbox::directory::Directory;
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
 use belljar_tools::builtin::git::hatch::{MOST_TOLD, PlannedPush, PushRequest, Pushed};

@@ -3,9 +3,8 @@
 //! Names come from inside sandboxes. No symbolic link is followed, no mount point of `/proc` is passed, nothing but
 //! regular files is opened, and opening never waits: a FIFO has no way to hold the host up.
 
-mod beneath;
-
-use belljar_confine::plan::HostPath;
+use crate::beneath;
+use crate::host_path::HostPath;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
@@ -178,7 +177,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`DirectoryError`], also for a link.
-    pub(crate) fn change_mode_if(
+    pub fn change_mode_if(
         &self,
         path: &Path,
         mode: u32,

@@ -90,8 +90,8 @@ fn open_component(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Res
     match opened {
         // With `O_DIRECTORY`, a link is reported as no directory.
         Err(Errno::NOTDIR) if is_symlink(directory, name) => Err(Errno::LOOP),
-        // With `O_PATH`, the link itself was opened.
-        Ok(descriptor) if flags.contains(OFlags::PATH) => {
+        // With `O_PATH`, the link itself was opened, which is an error unless the caller wants that.
+        Ok(descriptor) if flags.contains(OFlags::PATH) && !flags.contains(OFlags::NOFOLLOW) => {
             let stat = rustix::fs::fstat(&descriptor)?;
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Symlink => Err(Errno::LOOP),

@@ -10,14 +10,14 @@ pub struct Room {
     /// Space that every user may still use, in bytes.
     pub available_bytes: u64,
     /// Space that is to stay available, in bytes.
-    pub(crate) reserve_bytes: u64,
+    pub reserve_bytes: u64,
 }
 
 /// Maximum reserve of a disk, in bytes.
 const RESERVE_BYTES: u64 = 64 << 20;
 
 /// Suffix of a disk limit in texts for people.
-pub(crate) const OR_LESS: &str = ", or less where the disk has less left";
+pub const OR_LESS: &str = ", or less where the disk has less left";
 
 /// Divisor for the reserve of a small disk: one eighth of it is kept free.
 const PART: u64 = 8;
@@ -45,13 +45,13 @@ impl Room {
     }
 
     /// Returns the space left above the reserve, in bytes.
-    pub(crate) fn spare_bytes(self) -> u64 {
+    pub fn spare_bytes(self) -> u64 {
         self.available_bytes.saturating_sub(self.reserve_bytes)
     }
 
     /// Returns the maximum that a sandbox may have written while no more than this is left. Once the reserve is touched,
     /// that is as much as is left: those that have written most are ended first, and give back what they took.
-    pub(crate) fn most_bytes(self) -> u64 {
+    pub fn most_bytes(self) -> u64 {
         match self.takes(0) {
             true => u64::MAX,
             false => self.available_bytes.max(HARMLESS_BYTES),
@@ -59,7 +59,7 @@ impl Room {
     }
 
     /// Returns how much can be written before a sandbox that has written `grown` bytes is to be looked at again.
-    pub(crate) fn left_bytes(self, grown: u64) -> u64 {
+    pub fn left_bytes(self, grown: u64) -> u64 {
         match self.takes(0) {
             true => self.spare_bytes(),
             // What it writes is also taken from what is left.
