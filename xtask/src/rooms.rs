@@ -19,6 +19,11 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "sandbox", may_import: &["contract", "policy", "files", "confine", "failpoint", "trusted"] },
     Room { name: "egress", may_import: &["contract", "policy", "trusted"] },
     Room { name: "store", may_import: &["contract", "policy", "failpoint", "trusted"] },
+    Room { name: "journal", may_import: &["contract", "egress", "store"] },
+    Room {
+        name: "git",
+        may_import: &["contract", "policy", "files", "failpoint", "trusted", "egress", "journal"],
+    },
     Room { name: "tools", may_import: &["contract", "policy", "trusted", "sandbox", "egress", "store"] },
     Room { name: "gateway", may_import: &["contract", "policy", "sandbox", "store", "tools", "trusted"] },
     Room {
@@ -35,6 +40,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "store",
             "tools",
             "gateway",
+            "journal",
         ],
     },
     Room { name: "runner", may_import: &["contract", "policy", "files"] },
@@ -42,7 +48,7 @@ pub(crate) const ROOMS: &[Room] = &[
         name: "cli",
         may_import: &[
             "contract", "policy", "files", "confine", "trusted", "sandbox", "egress", "store", "tools",
-            "gateway", "node", "runner",
+            "gateway", "journal", "git", "node", "runner",
         ],
     },
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
@@ -52,8 +58,8 @@ pub(crate) const ROOMS: &[Room] = &[
     Room {
         name: "bench",
         may_import: &[
-            "contract", "policy", "confine", "sandbox", "egress", "store", "tools", "gateway", "node",
-            "testkit",
+            "contract", "policy", "confine", "sandbox", "egress", "store", "tools", "gateway", "journal",
+            "node", "testkit",
         ],
     },
     Room { name: "xtask", may_import: &["contract", "confine"] },
@@ -191,7 +197,10 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
     },
     Outsider {
         names: &["async-std", "mio", "smol", "tokio"],
-        only_in: &["sandbox", "egress", "store", "tools", "gateway", "node", "cli", "testkit", "bench"],
+        only_in: &[
+            "sandbox", "egress", "store", "journal", "git", "tools", "gateway", "node", "cli", "testkit",
+            "bench",
+        ],
         why: "the contract and policy do no I/O, the runner and the walls are small and have no runtime",
     },
     Outsider {

@@ -15,7 +15,7 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::ledger::{Ledger, Written};
 use belljar_egress::inference::run::Run;
 use belljar_egress::proxy::{Listener, Proxy};
-use belljar_node::run_journal::{Book, Calls};
+use belljar_journal::{Book, Calls};
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;

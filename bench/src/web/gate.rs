@@ -10,7 +10,7 @@ use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
 use belljar_egress::web::run::WebRun;
-use belljar_node::run_journal::Book;
+use belljar_journal::Book;
 use belljar_policy::audit_pace::AuditLimits;
 use belljar_policy::egress::EgressPolicy;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use belljar_egress::api::Connections;
-use belljar_node::git::pull_request::{PullRequestOrder, PullRequestWords};
-use belljar_node::git::{Author, HostEnv, author};
+use belljar_git::pull_request::{PullRequestOrder, PullRequestWords};
+use belljar_git::{Author, HostEnv, author};
 use belljar_policy::egress::{HostPattern, Network};
 use belljar_policy::git::{GitRules, Remote};
 use std::path::Path;
@@ -90,8 +90,7 @@ pub(crate) fn author_of(named: Option<&str>, env: &HostEnv) -> Result<Author, Cl
     const NOBODY: &str = "belljar <belljar@localhost.invalid>";
     let users = match named {
         Some(_) => None,
-        None => author(env)
-            .map_err(|source| CliError::Clone(belljar_node::git::BaseError::from(source).into()))?,
+        None => author(env).map_err(|source| CliError::Clone(belljar_git::BaseError::from(source).into()))?,
     };
     let parse = |text: &str| Author::parse(text).map_err(|error| CliError::usage(error.to_string()));
     users.map_or_else(|| parse(named.unwrap_or(NOBODY)), Ok)

@@ -1,8 +1,8 @@
 //! Permission to run something once. Each use of a grant is recorded; a denial is recorded before it is returned.
 
-use crate::run_journal::{Book, BookError};
 use belljar_contract::grant::{ExecutionGrant, Scope, Subject};
 use belljar_contract::id::{GrantId, RunId, UserId};
+use belljar_journal::{Book, BookError};
 use belljar_policy::grant::{Entitled, GrantRefusal, entitle};
 use belljar_store::audit::Receipt;
 use jiff::Timestamp;

@@ -1,6 +1,5 @@
 //! Models for jobs and sessions: the models that each may call, and the proxy that serves them in its sandbox.
 
-use crate::run_journal::{Book, BookError};
 use crate::serving::{HatchThread, ServeError, Served};
 use belljar_contract::id::{JobId, RunId, SessionId, UserId};
 use belljar_contract::inference::CallRecord;
@@ -11,6 +10,7 @@ use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::identity::{CallMetadata, Identity};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::models::Models;
+use belljar_journal::{Book, BookError};
 use belljar_store::audit::AuditLog;
 use serde::Serialize;
 use std::os::fd::OwnedFd;

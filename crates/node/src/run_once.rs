@@ -24,13 +24,13 @@ pub use place::Place;
 pub use spec::{OnceLimits, OnceSpec, OnceWeb, Watch};
 
 use crate::grant::Granted;
-use crate::run_journal::{Book, Calls, Span};
 use belljar_confine::sealed::Outcome;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use belljar_contract::usage::UsageTotals;
 use belljar_egress::identity::{CallMetadata, Identity};
+use belljar_journal::{Book, Calls, Span};
 use belljar_sandbox::enclosure::{Enclosure, Site};
 use belljar_sandbox::limits::Limit;
 use belljar_sandbox::run::Changes;

@@ -5,7 +5,6 @@ mod thread;
 pub use thread::HatchThread;
 
 use crate::inspection::Inspection;
-use crate::run_journal::Book;
 use crate::web::{Noted, Seen};
 use belljar_contract::id::RunId;
 use belljar_egress::http1::limits::Times;
@@ -20,6 +19,7 @@ use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
 use belljar_egress::web::run::WebRun;
+use belljar_journal::Book;
 use belljar_tools::builtin::web::reach::Reach;
 use std::io;
 use std::os::fd::OwnedFd;

@@ -2,7 +2,7 @@
 
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
-use belljar_node::git::pull_request::PlanError;
+use belljar_git::pull_request::PlanError;
 use belljar_sandbox::kept::KeptError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::session::Refusal;

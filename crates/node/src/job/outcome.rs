@@ -1,7 +1,6 @@
 //! The outcome of a job, as the Worker API reports it.
 
 use crate::house::TooMuch;
-use crate::run_journal::BookError;
 use crate::web::{Seen, judge, judged};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
@@ -9,6 +8,7 @@ use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{Artifact, JobResult, JobStatus};
 use belljar_contract::usage::UsageTotals;
 use belljar_contract::worker::job::{JobOutcome, Truncated};
+use belljar_journal::BookError;
 use belljar_policy::lifecycle::Ending;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::enclosure::EnclosureError;

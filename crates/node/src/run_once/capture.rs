@@ -1,9 +1,9 @@
 //! Captures a program's output up to a limit, and watches its deadline.
 
 use super::{OnceError, Watch};
-use crate::run_journal::Book;
 use belljar_confine::Usage;
 use belljar_confine::sealed::{Ending, Outcome};
+use belljar_journal::Book;
 use belljar_sandbox::enclosure::Enclosure;
 use belljar_sandbox::streams::{Stream, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

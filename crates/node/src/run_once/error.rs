@@ -1,10 +1,10 @@
 //! Errors around the program of a run.
 
 use super::{OnceCode, PlaceError};
-use crate::run_journal::BookError;
 use crate::serving::ServeError;
 use belljar_egress::identity::IdentityError;
 use belljar_files::directory::DirectoryError;
+use belljar_journal::BookError;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::enclosure::EnclosureError;
 use belljar_sandbox::native::StartError;

@@ -3,12 +3,12 @@
 use super::enclosure::hatches;
 use super::{OnceError, OnceSpec, OnceWeb};
 use crate::inspection::Inspection;
-use crate::run_journal::Book;
 use crate::serving::{Served, ServedWeb};
 use crate::web::policy_file::{Change, Following};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_egress::identity::Identity;
+use belljar_journal::Book;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

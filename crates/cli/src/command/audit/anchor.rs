@@ -6,7 +6,7 @@ use crate::configuration::{self, Configuration};
 use crate::error::CliError;
 use crate::progress::harmless;
 use crate::state;
-use belljar_node::run_journal::Book;
+use belljar_journal::Book;
 use belljar_store::audit::anchor::{self, AnchorStatus};
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@ use crate::error::{CliError, DENIED, OWN_FAILURE};
 use crate::handoff::listed;
 use crate::progress::harmless;
 use belljar_contract::agent::{AgentHandoff, AgentPush};
+use belljar_git::{CommitError, Ignored, Prepared, PushError, Pushed, Standing};
 use belljar_node::chain;
-use belljar_node::git::{CommitError, Ignored, Prepared, PushError, Pushed, Standing};
 use belljar_sandbox::session::Asking;
 use serde::{Serialize, Serializer};
 

@@ -8,7 +8,7 @@ use crate::handoff::{TrustArguments, is_trusted};
 use crate::state;
 use belljar_contract::id::RunId;
 use belljar_egress::upstream::names::NameSource;
-use belljar_node::git::{Attribution, Base, HostEnv, PushOrder, TreeLimits};
+use belljar_git::{Attribution, Base, HostEnv, PushOrder, TreeLimits};
 use belljar_policy::git::{BranchName, Remote};
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::kept::{self, Kept};

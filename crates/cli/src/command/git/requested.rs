@@ -2,8 +2,8 @@
 
 use crate::progress::harmless;
 use belljar_contract::agent::AgentPullRequest;
+use belljar_git::{Standing, Wanted};
 use belljar_node::chain;
-use belljar_node::git::{Standing, Wanted};
 use serde::Serialize;
 
 /// What became of it.

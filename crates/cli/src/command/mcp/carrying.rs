@@ -18,7 +18,7 @@ use crate::command::session::own_runner;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::workbench::{LONGEST_TREE_LINE_BYTES, PUT_TREE, Refused, TAKE_TREE, TreeLine};
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_node::git::TreeLimits;
+use belljar_git::TreeLimits;
 use belljar_sandbox::session::{Client, SessionError, Streams};
 use pipe::{Pipe, Stop, pipes};
 use std::fs::File;

@@ -3,7 +3,7 @@
 use super::CarryError;
 use belljar_contract::workbench::{Bytes, TreeLine};
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_node::git::TreeLimits;
+use belljar_git::TreeLimits;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};

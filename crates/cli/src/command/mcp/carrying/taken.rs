@@ -4,7 +4,7 @@
 use super::{CarryError, broken, line};
 use belljar_contract::workbench::{Bytes, TreeLine};
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_node::git::TreeLimits;
+use belljar_git::TreeLimits;
 use belljar_tools::builtin::git::hatch::MOST_TOLD;
 use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
 use rustix::io::Errno;

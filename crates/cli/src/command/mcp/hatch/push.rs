@@ -12,7 +12,7 @@ use belljar_contract::text::escaped;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::upstream::names::NameSource;
 use belljar_files::directory::Directory;
-use belljar_node::git::{
+use belljar_git::{
     Attribution, Base, BaseError, HostEnv, Prepared, PushError, PushOrder, Standing, TreeLimits,
 };
 use belljar_policy::git::{GitRules, Remote};

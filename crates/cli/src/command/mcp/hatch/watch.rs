@@ -1,7 +1,7 @@
 //! Checks that end the host's git early: its caller stopped waiting, its timeout passed, or it fetched more than the limits allow.
 
 use super::super::execution::GivenUp;
-use belljar_node::git::TreeLimits;
+use belljar_git::TreeLimits;
 use std::cell::Cell;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};

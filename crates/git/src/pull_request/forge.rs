@@ -3,11 +3,11 @@
 use super::error::PullRequestError;
 use super::plan::{PullRequestOrder, Said};
 use super::shape;
-use crate::run_journal::Book;
 use belljar_contract::id::RunId;
 use belljar_egress::api::{ApiAnswer, ApiCall, ApiCaller, ApiError, Caller};
 use belljar_egress::upstream::names::NameSource;
 use belljar_egress::web::ledger::WebLedger;
+use belljar_journal::Book;
 use belljar_policy::git::ForgeKind;
 use serde_json::Value;
 use std::sync::Arc;

@@ -110,7 +110,7 @@ impl PullRequestOrder {
     }
 
     /// Returns the target branch that the user named.
-    pub(in crate::git) fn base(&self) -> Option<&str> {
+    pub(crate) fn base(&self) -> Option<&str> {
         self.words.base.as_deref()
     }
 

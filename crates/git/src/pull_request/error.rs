@@ -1,7 +1,7 @@
 //! Errors of opening a pull request. The branch is pushed nevertheless.
 
-use crate::run_journal::BookError;
 use belljar_egress::api::ApiError;
+use belljar_journal::BookError;
 use std::io;
 
 /// Reasons why there is no pull request.

@@ -1,5 +1,7 @@
 //! The journal of one run: its model calls and other events of the run, each written into the audit log.
 
+#![forbid(unsafe_code)]
+
 use belljar_contract::audit::{FOLDED, FoldedRecords};
 use belljar_contract::egress::{self, PassageBegun, PassageRecord};
 use belljar_contract::id::{CallId, RunId};

@@ -16,13 +16,13 @@ pub use error::PullRequestError;
 pub use plan::{PlanError, PullRequestOrder, PullRequestWords};
 
 use super::push::{NotedRequest, Prepared, Standing};
-use crate::run_journal::Book;
 use belljar_contract::git::{
     GitOutcome, PULL_REQUEST, PULL_REQUEST_BEGUN, PullRequestBegun, PullRequestRecord,
 };
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
 use belljar_egress::api::ApiError;
+use belljar_journal::Book;
 use forge::{Branches, ForgeApi};
 use jiff::Timestamp;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use super::server::{Found, look, send};
 use super::{Prepared, PushError, PushOrder, Standing};
-use crate::git::journal::Journal;
-use crate::git::pull_request::PullRequestOrder;
+use crate::journal::Journal;
+use crate::pull_request::PullRequestOrder;
 use belljar_contract::git::PushBegun;
 use belljar_contract::inference::Excerpt;
 use belljar_egress::git::Pinned;

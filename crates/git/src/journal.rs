@@ -1,9 +1,9 @@
 //! Audit records of git: the begin of each fetch and push before it is sent, and its end.
 
-use crate::run_journal::{Book, BookError};
 use belljar_contract::git::{
     FETCH, FETCH_BEGUN, FetchBegun, FetchRecord, PUSH, PUSH_BEGUN, PushBegun, PushRecord,
 };
+use belljar_journal::{Book, BookError};
 use std::path::Path;
 
 /// The audit log, opened for each record: a process that makes a sandbox afterwards must be single-threaded.

@@ -2,19 +2,19 @@
 //! to fetch them.
 //!
 //! The host's git fetches into a clone of the host's own, with the host's credentials and from vetted addresses. The
-//! sandbox's workspace is laid out from that clone (`node::git`).
+//! sandbox's workspace is laid out from that clone ([`crate`]).
 
 mod origin;
 
 pub use origin::{Origin, OriginError};
 
-use crate::git::{Base, BaseError, HostEnv, fetch, lay_out};
-use crate::run_journal::BookError;
+use crate::{Base, BaseError, HostEnv, fetch, lay_out};
 use belljar_contract::git::{FetchRecord, GitOutcome};
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
 use belljar_egress::git::PinError;
 use belljar_egress::upstream::names::NameSource;
+use belljar_journal::BookError;
 use belljar_policy::git::GitRules;
 use std::path::Path;
 use std::time::Instant;

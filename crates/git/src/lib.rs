@@ -11,8 +11,11 @@
 //! in a sandbox. Git gets vetted IP addresses and resolves no hostnames. Of the user's git settings it gets only those that state
 //! the user's identity.
 
+#![forbid(unsafe_code)]
+
 mod author;
 mod base;
+pub mod clone;
 mod commit;
 mod environment;
 mod fetch;

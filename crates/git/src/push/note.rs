@@ -2,7 +2,7 @@
 //! one's result.
 
 use super::PushError;
-use crate::git::base::{Base, write_durably};
+use crate::base::{Base, write_durably};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,41 +11,41 @@ use std::io;
 /// The note of a push, for a branch of a remote.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::git) struct Note {
+pub(crate) struct Note {
     remote: String,
     branch: String,
     /// The commit's time.
-    pub(in crate::git) at: Timestamp,
+    pub(crate) at: Timestamp,
     /// The commit, once it is made.
-    pub(in crate::git) commit: Option<String>,
+    pub(crate) commit: Option<String>,
     /// True if the branch is known to exist.
-    pub(in crate::git) is_there: bool,
+    pub(crate) is_there: bool,
     /// Its pull request, once known.
     #[serde(default)]
-    pub(in crate::git) pull_request: Option<NotedRequest>,
+    pub(crate) pull_request: Option<NotedRequest>,
 }
 
 /// A pull request that exists or existed: if it was closed, no other one is opened.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::git) struct NotedRequest {
-    pub(in crate::git) base: String,
+pub(crate) struct NotedRequest {
+    pub(crate) base: String,
     /// The commit that it was opened for; another commit gets another pull request.
     #[serde(default)]
-    pub(in crate::git) commit: String,
-    pub(in crate::git) url: String,
+    pub(crate) commit: String,
+    pub(crate) url: String,
 }
 
 // === impl Note ===
 
 impl Note {
     /// Returns the noted pull request of that commit into that branch.
-    pub(in crate::git) fn request_for(&self, base: &str, commit: &str) -> Option<&NotedRequest> {
+    pub(crate) fn request_for(&self, base: &str, commit: &str) -> Option<&NotedRequest> {
         self.pull_request.as_ref().filter(|noted| noted.base == base && noted.commit == commit)
     }
 
     /// Returns the note of an earlier attempt, or a new one.
-    pub(in crate::git) fn of(base: &Base, remote: String, branch: String) -> Result<Self, PushError> {
+    pub(crate) fn of(base: &Base, remote: String, branch: String) -> Result<Self, PushError> {
         if let Ok(bytes) = std::fs::read(base.folder().join(name(&remote, &branch)))
             && let Ok(note) = serde_json::from_slice(&bytes)
         {
@@ -60,7 +60,7 @@ impl Note {
     }
 
     /// Writes the note durably.
-    pub(in crate::git) fn keep(&self, base: &Base) -> io::Result<()> {
+    pub(crate) fn keep(&self, base: &Base) -> io::Result<()> {
         write_durably(base.folder(), &name(&self.remote, &self.branch), self)
     }
 }

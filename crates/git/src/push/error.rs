@@ -1,12 +1,12 @@
 //! Errors of pushing a sandbox's work.
 
-use crate::git::base::BaseError;
-use crate::git::commit::CommitError;
-use crate::git::ignored::Ignored;
-use crate::git::runner::GitError;
-use crate::git::tree::TreeError;
-use crate::run_journal::BookError;
+use crate::base::BaseError;
+use crate::commit::CommitError;
+use crate::ignored::Ignored;
+use crate::runner::GitError;
+use crate::tree::TreeError;
 use belljar_egress::git::PinError;
+use belljar_journal::BookError;
 use belljar_policy::git::{BranchName, Remote};
 use belljar_policy::handoff::Finding;
 use std::io;

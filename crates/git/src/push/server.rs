@@ -1,7 +1,7 @@
 //! Communication of a push with a git server.
 
-use crate::git::base::is_object_id;
-use crate::git::runner::{Git, GitError};
+use crate::base::is_object_id;
+use crate::runner::{Git, GitError};
 use belljar_egress::git::Pinned;
 use belljar_policy::git::BranchName;
 use std::collections::BTreeMap;
