@@ -47,9 +47,9 @@ impl Share {
     }
 
     /// Returns true if a number, counted from 0, is done in the given one of two ways (0 or 1) in this run. With
-    /// shares, each way has a quarter of the numbers in each run, and all of them in four. Without shares it has all.
+    /// shares, each way has a twelfth of the numbers in each run, and all of them in twelve. Without shares it has all.
     pub fn is_turn(self, way: u64, number: u64) -> bool {
-        self.of == 1 || (number + 2 * way + self.index).is_multiple_of(4)
+        self.of == 1 || (number + 6 * way + self.index).is_multiple_of(12)
     }
 
     /// Returns the share's part of a number of repetitions, at least one.
@@ -71,7 +71,8 @@ mod tests {
         let seeds: Vec<u64> = shares.iter().flat_map(|share| share.of_seeds(5..107)).collect();
         assert_eq!(seeds, (5..107).collect::<Vec<_>>());
         assert_eq!(shares[2].of_count(10), 3);
-        for (number, way) in (0..8).zip([0, 1].into_iter().cycle()) {
+        let shares: Vec<_> = (1..=12).map(|share| Share::parse(&format!("{share}/12")).unwrap()).collect();
+        for (number, way) in (0..24).zip([0, 1].into_iter().cycle()) {
             assert_eq!(shares.iter().filter(|share| share.is_turn(way, number)).count(), 1, "{number}");
             assert!(shares.iter().all(|share| !(share.is_turn(0, number) && share.is_turn(1, number))));
         }
