@@ -6,6 +6,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::native::{HostUser, start_through};
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::spec::{Program, SandboxSpec};
 use belljar_sandbox::state::State;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -46,7 +47,8 @@ fn fill(ballast: &RefCell<Vec<u8>>) {
 fn launch(launcher: &Launcher) {
     let state = State::at(std::env::temp_dir().join("belljar-bench"));
     let limits = Limits { memory_bytes: None, ..Limits::default() };
-    let spec = SandboxSpec { limits, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
+    let provision = Provision { limits, ..Provision::default() };
+    let spec = SandboxSpec { provision, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
     let program = Program { argv: vec!["/bin/true".into()], directory: "/".to_owned() };
     let null = || openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).expect("/dev/null");
     let stdio = Stdio::Descriptors([null(), null(), null()]);

@@ -6,16 +6,14 @@ use crate::history;
 use crate::{Programs, floor, installed};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
-use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Backend, Sandbox, Wanted};
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::native::NativeBackend;
-use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::state::State;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio as Streams};
 use std::sync::Arc;
@@ -47,16 +45,8 @@ impl House {
     }
 
     fn sandbox(&self, limits: Limits) -> Box<dyn Sandbox> {
-        let wanted = Wanted {
-            workspace: WorkspaceChoice::Empty,
-            lent: Vec::new(),
-            env: BTreeMap::new(),
-            limits,
-            required: Required::default(),
-            hatches: Vec::new(),
-            home: BTreeMap::new(),
-            programs: None,
-        };
+        let provision = Provision { limits, ..Provision::default() };
+        let wanted = Wanted { provision, ..Wanted::default() };
         self.backend.create(wanted).expect("a sandbox")
     }
 }

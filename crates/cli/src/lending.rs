@@ -13,6 +13,7 @@ use belljar_policy::access::compiled::Compiled;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::limits::Limits;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
 use belljar_trusted::given_path::{self, GivenPath, GivenPathError};
@@ -31,8 +32,6 @@ pub(crate) struct SandboxArguments {
     #[arg(long, value_name = "DIR")]
     workspace_copy: Option<PathBuf>,
     #[command(flatten)]
-    programs: ProgramArguments,
-    #[command(flatten)]
     allowance: AllowanceArguments,
 }
 
@@ -48,6 +47,8 @@ pub(crate) struct AllowanceArguments {
     /// Kill everything in the sandbox after this long, such as 90, 90s, 5m, 1h
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) programs: ProgramArguments,
     #[command(flatten)]
     limits: LimitArguments,
 }
@@ -66,6 +67,12 @@ impl SandboxArguments {
         Ok(workspace)
     }
 
+    /// Returns what the sandbox is given by the command line, besides hatches.
+    pub(crate) fn provision(&self, backend: &Chosen) -> Result<Provision, CliError> {
+        let (limits, required) = (self.limits(backend)?, self.required_of(backend)?);
+        self.allowance.provision(limits, required)
+    }
+
     /// Returns the additional read-only mounts (`--ro`).
     pub(crate) fn lent(&self) -> Result<Vec<Lent>, CliError> {
         self.allowance.lent()
@@ -78,12 +85,12 @@ impl SandboxArguments {
 
     /// Returns the allowlist of programs; `None` if all programs can be started.
     pub(crate) fn programs(&self) -> Result<Option<ProgramList>, CliError> {
-        self.programs.listed()
+        self.allowance.programs.listed()
     }
 
     /// Returns the allowlist of programs for an agent with these access rules.
     pub(crate) fn programs_for(&self, access: Option<&Compiled>) -> Result<Option<ProgramList>, CliError> {
-        self.programs.listed_for(access)
+        self.allowance.programs.listed_for(access)
     }
 
     /// Returns the resource limits of the sandbox.
@@ -105,6 +112,12 @@ impl SandboxArguments {
 // === impl AllowanceArguments ===
 
 impl AllowanceArguments {
+    /// Returns what a sandbox with these limits is given by the command line, besides hatches.
+    pub(crate) fn provision(&self, limits: Limits, required: Required) -> Result<Provision, CliError> {
+        let (lent, env, programs) = (self.lent()?, self.env(), self.programs.listed()?);
+        Ok(Provision { lent, env, programs, limits, required, ..Provision::default() })
+    }
+
     /// Returns the additional read-only mounts (`--ro`).
     pub(crate) fn lent(&self) -> Result<Vec<Lent>, CliError> {
         self.ro.iter().map(lent).collect()

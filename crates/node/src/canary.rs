@@ -16,12 +16,12 @@ use belljar_files::host_path::HostPath;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::command::{CommandRequest, CommandWatch, carry_out_command};
 use belljar_sandbox::run::{Begun, RUNNER_INSIDE, RunError};
 use belljar_sandbox::spec::Lent;
 use belljar_sandbox::state::State;
 use belljar_sandbox::streams::Stream;
-use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -164,13 +164,13 @@ impl Canary {
             job_id: JobId::from_uuid(Uuid::now_v7()),
             task_id: TaskId::from_uuid(Uuid::now_v7()),
             argv: [format!("/{RUNNER_INSIDE}"), "--version".to_owned()].into(),
-            lent: [Lent { path: self.runner.clone(), inside: RUNNER_INSIDE.to_owned() }].into(),
-            env: BTreeMap::new(),
-            home: BTreeMap::new(),
-            programs: None,
-            limits: self.limits,
-            required: self.required.clone(),
-            hatches: [Hatch::Status].into(),
+            provision: Provision {
+                lent: [Lent { path: self.runner.clone(), inside: RUNNER_INSIDE.to_owned() }].into(),
+                limits: self.limits,
+                required: self.required.clone(),
+                hatches: [Hatch::Status].into(),
+                ..Provision::default()
+            },
             timeout: PATIENCE,
             max_output_bytes: OUTPUT_BYTES,
         };

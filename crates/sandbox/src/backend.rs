@@ -10,21 +10,19 @@
 //! Everything is blocking and may be called from any thread; a program that wants to wait for many things at once
 //! waits on their descriptors.
 
-use crate::hatch::Hatch;
-use crate::limits::{Limit, Limits};
+use crate::limits::Limit;
+use crate::provision::Provision;
 use crate::run::WorkspaceChoice;
-use crate::spec::{Lent, Program};
+use crate::spec::Program;
 use crate::workspace::held::HeldWorkspace;
 use crate::workspace::imprint::Imprint;
 use belljar_confine::plan::{Identity, Stdio};
 use belljar_confine::sealed::Ending;
 use belljar_contract::id::RunId;
-use belljar_contract::isolation::{Isolation, Layer, Required};
-use belljar_contract::programs::ProgramList;
+use belljar_contract::isolation::{Isolation, Layer};
 use belljar_files::directory::Directory;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Debug;
 use std::io::{Read, Write};
@@ -187,27 +185,12 @@ pub trait Execution: Debug + Send {
 pub type Fill<'a> = &'a mut dyn FnMut(&Directory, Identity) -> Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Request for a sandbox.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Wanted {
     /// Workspace, at `/workspace`.
     pub workspace: WorkspaceChoice,
-    /// Further paths that are lent, read-only.
-    pub lent: Vec<Lent>,
-    /// Variables for every program in it.
-    pub env: BTreeMap<String, String>,
-    /// Resource limits.
-    pub limits: Limits,
-    /// Layers that must be in force, or the sandbox isn't made.
-    pub required: Required,
-    /// Hatches of the sandbox.
-    #[serde(default)]
-    pub hatches: Vec<Hatch>,
-    /// Files in its home that are there before anything runs, by their path below it.
-    #[serde(default)]
-    pub home: BTreeMap<String, String>,
-    /// The only programs that any process in it can start; all programs where there is no list.
-    #[serde(default)]
-    pub programs: Option<ProgramList>,
+    /// Everything else that it is given.
+    pub provision: Provision,
 }
 
 /// Size of a terminal.

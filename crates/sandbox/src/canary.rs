@@ -7,6 +7,7 @@
 mod attempts;
 
 use crate::native::{self, HostUser, StartError};
+use crate::provision::Provision;
 use crate::spec::{Lent, Program, SandboxSpec};
 use crate::state::State;
 use attempts::{ATTEMPTS, Targets};
@@ -133,7 +134,10 @@ pub fn main_inside(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> E
 fn answers_from_inside(program: &Path, targets: &Targets, state: &State) -> Result<Answers, CanaryError> {
     let bait = |source| CanaryError::Bait { source };
     let spec = SandboxSpec {
-        lent: vec![Lent { path: HostPath::resolve(program)?, inside: PROGRAM_INSIDE.to_owned() }],
+        provision: Provision {
+            lent: vec![Lent { path: HostPath::resolve(program)?, inside: PROGRAM_INSIDE.to_owned() }],
+            ..Provision::default()
+        },
         unlisted_scratch: Some(UNLISTED_SCRATCH.to_owned()),
         ..SandboxSpec::new(State::new_id(), HostUser::choose())
     };

@@ -24,6 +24,7 @@ pub mod host;
 pub mod kept;
 pub mod limits;
 pub mod native;
+pub mod provision;
 pub mod resumption;
 mod rooms;
 pub mod run;

@@ -158,19 +158,19 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         (Some(_), Some(_)) => Some("workspace".to_owned()),
         (Some(_), None) => None,
     };
-    let programs = spec.programs.as_ref().map(|listed| programs::of(listed, spec)).transpose()?;
-    let growth = disk_quota::growth(places_on_disk(spec), spec.limits.disk_bytes)?;
-    let held = site.groups.hold(&spec.id, &spec.limits)?;
+    let programs = spec.provision.programs.as_ref().map(|listed| programs::of(listed, spec)).transpose()?;
+    let growth = disk_quota::growth(places_on_disk(spec), spec.provision.limits.disk_bytes)?;
+    let held = site.groups.hold(&spec.id, &spec.provision.limits)?;
     let plan = Plan {
         identity: spec.user.identity,
         base: view::of_host(spec.user.identity),
         root: root(spec, site)?,
-        scratch_bytes: spec.limits.scratch_bytes,
+        scratch_bytes: spec.provision.limits.scratch_bytes,
         writable: writable(spec),
         exported,
-        hatches: spec.hatches.iter().flat_map(|hatch| hatch.sockets()).collect(),
+        hatches: spec.provision.hatches.iter().flat_map(|hatch| hatch.sockets()).collect(),
         hostname: "belljar".to_owned(),
-        limits: rlimits(&spec.limits),
+        limits: rlimits(&spec.provision.limits),
         group: held.entrance()?,
         group_name: held.group.as_ref().and_then(Group::name).map(str::to_owned),
         watched_memory_bytes: held.watched_memory_bytes,
@@ -261,11 +261,11 @@ fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
         root.push(Entry::Bind { inside: JOB.to_owned(), source, access: Access::ReadWrite });
     }
     root.extend(spec.unlisted_scratch.as_deref().map(scratch));
-    root.extend(spec.hatches.iter().map(|hatch| scratch(hatch.directory())));
-    for lent in &spec.lent {
+    root.extend(spec.provision.hatches.iter().map(|hatch| scratch(hatch.directory())));
+    for lent in &spec.provision.lent {
         root.push(lending.view(&lent.inside, &lent.path)?);
     }
-    root.extend(spec.home.iter().map(|(path, content)| Entry::File {
+    root.extend(spec.provision.home.iter().map(|(path, content)| Entry::File {
         inside: format!("{}/{path}", environment::HOME_INSIDE),
         content: content.clone().into_bytes(),
     }));
@@ -305,7 +305,7 @@ impl Lending<'_> {
 /// host anyway, and overlays name no paths.
 fn names_host_paths(spec: &SandboxSpec) -> bool {
     let is_bound = matches!(spec.workspace, Workspace::Direct(_) | Workspace::Seen(_));
-    is_bound || spec.job.is_some() || spec.lent.iter().any(|lent| !lent.path.is_directory())
+    is_bound || spec.job.is_some() || spec.provision.lent.iter().any(|lent| !lent.path.is_directory())
 }
 
 fn writable(spec: &SandboxSpec) -> Vec<String> {
@@ -317,10 +317,10 @@ fn writable(spec: &SandboxSpec) -> Vec<String> {
 
 fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<Command, StartError> {
     let argv = program.argv.iter().map(|argument| c_string(argument.clone(), "an argument"));
-    let of_hatches = spec.hatches.iter().flat_map(|hatch| hatch.environment());
+    let of_hatches = spec.provision.hatches.iter().flat_map(|hatch| hatch.environment());
     let mut env: BTreeMap<String, String> =
         of_hatches.chain(of_trust(spec)).map(|(name, value)| (name.to_owned(), value)).collect();
-    env.extend(spec.env.clone());
+    env.extend(spec.provision.env.clone());
     let env = environment::made_from_nothing(&env, has_terminal);
     let env = env.into_iter().map(|(name, value)| c_string(format!("{name}={value}").into(), &name));
     Ok(Command {
@@ -333,7 +333,7 @@ fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<
 /// Variables that make programs with web access trust the host's authorities, also clients that come with a list of their
 /// own.
 fn of_trust(spec: &SandboxSpec) -> impl Iterator<Item = (&'static str, String)> {
-    let authorities = spec.hatches.contains(&Hatch::Web).then(view::authorities).flatten();
+    let authorities = spec.provision.hatches.contains(&Hatch::Web).then(view::authorities).flatten();
     authorities.into_iter().flat_map(hatch::trusting)
 }
 

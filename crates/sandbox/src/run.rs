@@ -26,8 +26,8 @@ use crate::backend::with_causes;
 use crate::enclosure::{EnclosureError, Maker, Site};
 use crate::hatch::{self, Hatch};
 use crate::kept::{CopyRecord, RunKind, RunLabel};
-use crate::limits::Limits;
 use crate::native::HostUser;
+use crate::provision::Provision;
 use crate::resumption::{Left, Resumption};
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
 use crate::state::{JOB, RunFolder, State, StateError};
@@ -38,7 +38,6 @@ use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{JobId, RunId, TaskId};
-use belljar_contract::isolation::Required;
 use belljar_contract::job::Job;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::programs::ProgramList;
@@ -64,20 +63,8 @@ pub struct Request {
     pub context: BTreeMap<String, String>,
     /// Its workspace.
     pub workspace: WorkspaceChoice,
-    /// Further paths that are lent to it, read-only.
-    pub lent: Vec<Lent>,
-    /// Variables for its environment.
-    pub env: BTreeMap<String, String>,
-    /// Files in its home that are there before anything runs, by their path below it.
-    pub home: BTreeMap<String, String>,
-    /// The only programs that can be started in its sandbox, besides the runner; `None` for all programs.
-    pub programs: Option<ProgramList>,
-    /// Resource limits of its sandbox.
-    pub limits: Limits,
-    /// Layers that must be in force, or the job isn't run.
-    pub required: Required,
-    /// Hatches of its sandbox. The watcher of the run gets their sockets.
-    pub hatches: Vec<Hatch>,
+    /// What its sandbox is given. The watcher of the run gets the sockets of its hatches.
+    pub provision: Provision,
     /// Further time limit, besides the job's own.
     pub timeout: Option<Duration>,
     /// The program that is the runner inside.
@@ -88,9 +75,10 @@ pub struct Request {
 }
 
 /// Workspace of a job.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub enum WorkspaceChoice {
     /// An empty directory that is removed with the run.
+    #[default]
     Empty,
     /// A directory, changed in place.
     Direct(HostPath),
@@ -226,7 +214,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         Err(refused) => return Ok(Finished::of_refused(refusal(&request.job, &refused), None)),
     };
     let job = admitted.job();
-    let programs = match allowed_programs::of_job(request.programs.clone(), job) {
+    let programs = match allowed_programs::of_job(request.provision.programs.clone(), job) {
         Ok(programs) => programs,
         Err(error) => return Ok(Finished::of_refused(not_held(job, &error), None)),
     };
@@ -257,7 +245,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
     let deadline = Deadline::after(limit);
-    let hatches = hatch::by_hatch(&spec.hatches, enclosure.take_hatches());
+    let hatches = hatch::by_hatch(&spec.provision.hatches, enclosure.take_hatches());
     watch.begun(Begun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
     let mut hearing = Hearing::new(watch, job_folder);
     let until = || deadline.at() + GRACE;
@@ -271,7 +259,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     let Heard { errors, reported, steps } = hearing.finish();
     let mut result = collect::result(&folder, &admitted, (&ended, &errors), reported);
     if let Some(limit) = exceeded {
-        collect::exceeded(&mut result, limit, &spec.limits);
+        collect::exceeded(&mut result, limit, &spec.provision.limits);
     }
     steps.complete(&mut result, job, collect::job_folder(&folder).ok().as_ref());
     collect_artifacts(&mut result, site.state, &folder, &admitted, workspace);
@@ -295,24 +283,20 @@ fn specify(
     (folder, user): (&RunFolder, HostUser),
     own_workspace: Option<HostPath>,
 ) -> Result<(SandboxSpec, Option<HostPath>), RunError> {
-    let Request { job, workspace, lent, env, home, limits, required, hatches, runner, .. } = request;
+    let Request { job, workspace, provision, runner, .. } = request;
     let (made, base) = Workspace::of_run_on_snapshot((&workspace, Cheap::FOR_LONG_RUN), Some(folder), user)?;
+    let env = with_identity(provision.env, (&job.job_id, &job.task_id), &provision.hatches);
+    let env = with_tools(env, &provision.hatches);
     let has_own_workspace = own_workspace.is_some();
     let mut spec = SandboxSpec {
         workspace: own_workspace.map_or(made, Workspace::Direct),
         has_own_workspace,
         job: Some(HostPath::resolve(folder.private().join(JOB))?),
         is_runner: true,
-        lent,
-        env: with_tools(with_identity(env, (&job.job_id, &job.task_id), &hatches), &hatches),
-        home,
-        hatches,
-        programs,
-        limits,
-        required,
+        provision: Provision { env, programs, ..provision },
         ..SandboxSpec::new(folder.id().clone(), user)
     };
-    spec.lent.push(Lent { path: runner, inside: RUNNER_INSIDE.to_owned() });
+    spec.provision.lent.push(Lent { path: runner, inside: RUNNER_INSIDE.to_owned() });
     Ok((spec, base))
 }
 

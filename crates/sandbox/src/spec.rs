@@ -1,19 +1,15 @@
 //! Request for a sandbox, whichever backend builds it.
 
 use crate::given::{self, GivenError};
-use crate::hatch::Hatch;
-use crate::limits::Limits;
 use crate::native::HostUser;
+use crate::provision::Provision;
 use crate::run::WorkspaceChoice;
 use crate::state::{RunFolder, StateError};
 use crate::workspace::snapshot::{self, Cheap};
 use belljar_contract::id::RunId;
-use belljar_contract::isolation::Required;
-use belljar_contract::programs::ProgramList;
 pub use belljar_files::host_path::HostPath;
 use belljar_files::host_path::HostPathError;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
@@ -32,22 +28,10 @@ pub struct SandboxSpec {
     pub job: Option<HostPath>,
     /// True if the program is the runner, which is allowed one call more than any other.
     pub is_runner: bool,
-    /// Further paths that the host lends, read-only.
-    pub lent: Vec<Lent>,
     /// An empty directory in memory that every layer but Landlock lets be written; for checking that Landlock doesn't.
     pub unlisted_scratch: Option<String>,
-    /// Hatches of the sandbox; the host gets their sockets.
-    pub hatches: Vec<Hatch>,
-    /// Variables added to the sandbox's environment, which is otherwise made from nothing.
-    pub env: BTreeMap<String, String>,
-    /// Files in its home that are there before anything runs, by their path below it.
-    pub home: BTreeMap<String, String>,
-    /// The only programs that can be started in it, if not all can.
-    pub programs: Option<ProgramList>,
-    /// Resource limits.
-    pub limits: Limits,
-    /// Layers that must be in force, or the sandbox isn't made.
-    pub required: Required,
+    /// Everything else that it is given.
+    pub provision: Provision,
 }
 
 /// Workspace, at `/workspace`.
@@ -120,14 +104,8 @@ impl SandboxSpec {
             job: None,
             has_own_workspace: false,
             is_runner: false,
-            lent: Vec::new(),
             unlisted_scratch: None,
-            hatches: Vec::new(),
-            env: BTreeMap::new(),
-            home: BTreeMap::new(),
-            programs: None,
-            limits: Limits::default(),
-            required: Required::default(),
+            provision: Provision::default(),
         }
     }
 }

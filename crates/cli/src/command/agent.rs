@@ -209,6 +209,13 @@ impl AgentArguments {
             self.workspace.source(wanted.origin.as_ref(), (&place, self.models.config(), worker), &|| {
                 shown.is_canceled()
             })?;
+        let (limits, required) = match &docker {
+            None => (self.allowance.limits(&Chosen::Native)?, self.allowance.required_of(&Chosen::Native)?),
+            Some(_) => (
+                self.allowance.limits_over(Limits::default()),
+                self.allowance.required_in(BackendName::Docker)?,
+            ),
+        };
         let task = AgentTask {
             agent: &wanted.agent,
             installed: wanted.installed,
@@ -218,19 +225,10 @@ impl AgentArguments {
             metadata: self.models.metadata(),
             web: wanted.web,
             source,
-            lent: self.allowance.lent()?,
-            env: self.allowance.env(),
+            provision: self.allowance.provision(limits, required)?,
             limits: OnceLimits {
                 max_runtime: self.allowance.timeout().unwrap_or(USUAL_RUNTIME),
                 max_output_bytes: usize::try_from(self.max_output.0).unwrap_or(usize::MAX),
-                sandbox: match &docker {
-                    None => self.allowance.limits(&Chosen::Native)?,
-                    Some(_) => self.allowance.limits_over(Limits::default()),
-                },
-            },
-            required: match &docker {
-                None => self.allowance.required_of(&Chosen::Native)?,
-                Some(_) => self.allowance.required_in(BackendName::Docker)?,
             },
         };
         let mut tell = shown::teller(self.manner());

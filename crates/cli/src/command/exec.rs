@@ -98,8 +98,8 @@ impl ExecArguments {
             folder.map_or(Ok(()), RunFolder::remove)?;
             return Err(refused);
         }
-        spec.hatches.extend(ways_out.hatches());
-        ways_out.furnish(&mut spec.env, &mut spec.home)?;
+        spec.provision.hatches.extend(ways_out.hatches());
+        ways_out.furnish(&mut spec.provision.env, &mut spec.provision.home)?;
         if let (Some(folder), WorkspaceChoice::Copy(source), Workspace::Copy { upper, .. }) =
             (&folder, choice, &spec.workspace)
         {
@@ -115,7 +115,7 @@ impl ExecArguments {
                 folder.map_or(Ok(()), RunFolder::remove)?;
                 return Ok(Executed {
                     run: spec.id,
-                    code: not_started(error, &program, spec.programs.as_ref())?,
+                    code: not_started(error, &program, spec.provision.programs.as_ref())?,
                 });
             }
         };
@@ -184,11 +184,7 @@ impl ExecArguments {
         let id = folder.map_or_else(State::new_id, |folder| folder.id().clone());
         let spec = SandboxSpec {
             workspace,
-            lent: self.sandbox.lent()?,
-            env: self.sandbox.env(),
-            programs: self.sandbox.programs()?,
-            limits: self.sandbox.limits(&Chosen::Native)?,
-            required: self.sandbox.required_of(&Chosen::Native)?,
+            provision: self.sandbox.provision(&Chosen::Native)?,
             ..SandboxSpec::new(id, user)
         };
         Ok((spec, base))

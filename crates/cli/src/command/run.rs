@@ -18,6 +18,7 @@ use belljar_node::web::judge;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::{Finished, Request, carry_out};
 use belljar_trusted::input;
 use std::collections::BTreeMap;
@@ -86,22 +87,17 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
     let web = job.constraints.ext_net_allowed.then(|| arguments.web.policy_of_job(&workspace)).transpose()?;
     let (models, grant) = (arguments.models.chosen_of_job(&job)?, arguments.models.grant()?);
     let inspection = web.as_ref().map(|policy| Inspection::of_live(policy.live())).transpose()?.flatten();
-    let (mut env, mut home) = (arguments.sandbox.env(), BTreeMap::new());
-    inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
+    let mut provision = arguments.sandbox.provision(&Chosen::Native)?;
+    let Provision { env, home, .. } = &mut provision;
+    inspection.iter().for_each(|inspection| inspection.furnish(env, home));
+    let hatches = [(Hatch::Web, web.is_some()), (Hatch::Inference, models.is_some())];
+    provision.hatches =
+        hatches.into_iter().filter_map(|(hatch, is_wanted)| is_wanted.then_some(hatch)).collect();
     let request = Request {
         document,
         context: BTreeMap::new(),
         workspace,
-        lent: arguments.sandbox.lent()?,
-        env,
-        home,
-        programs: arguments.sandbox.programs()?,
-        limits: arguments.sandbox.limits(&Chosen::Native)?,
-        required: arguments.sandbox.required_of(&Chosen::Native)?,
-        hatches: [(Hatch::Web, web.is_some()), (Hatch::Inference, models.is_some())]
-            .into_iter()
-            .filter_map(|(hatch, is_wanted)| is_wanted.then_some(hatch))
-            .collect(),
+        provision,
         timeout: arguments.sandbox.timeout(),
         runner: HostPath::resolve(state::own_program()?)?,
         resumption: None,

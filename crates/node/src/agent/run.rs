@@ -9,13 +9,12 @@ use super::template::Filling;
 use crate::grant::Granted;
 use crate::run_once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, Place, Watch, run_once};
 use belljar_contract::inference::CallRecord;
-use belljar_contract::isolation::Required;
 use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_files::host_path::HostPath;
 use belljar_sandbox::enclosure::Site;
 use belljar_sandbox::hatch::OPENAI_PORT;
-use belljar_sandbox::spec::Lent;
+use belljar_sandbox::provision::Provision;
 use std::collections::BTreeMap;
 
 /// A task of an agent, with its resources.
@@ -36,14 +35,10 @@ pub struct AgentTask<'t> {
     pub web: Option<OnceWeb>,
     /// The workspace directory; the agent works on a copy.
     pub source: HostPath,
-    /// Host files that are mounted read-only, besides its program.
-    pub lent: Vec<Lent>,
-    /// Environment variables that override the catalogue's.
-    pub env: BTreeMap<String, String>,
+    /// What its sandbox is given besides its program and what the catalogue gives. Its variables override the catalogue's.
+    pub provision: Provision,
     /// Limits of the run.
     pub limits: OnceLimits,
-    /// Isolation layers that its sandbox must have.
-    pub required: Required,
 }
 
 /// Reports an agent's output as it comes, unless it may be an envelope.
@@ -99,24 +94,22 @@ impl AgentTask<'_> {
         };
         let mut env = BTreeMap::from([("PATH".to_owned(), self.installed.search_path)]);
         env.extend(filled(&self.agent.env));
-        env.extend(self.env);
+        env.extend(self.provision.env);
         env.insert("COGNI_MODEL".to_owned(), self.model.clone());
         // The messages file is ignored by git, so that an agent that commits all files doesn't commit it.
         let mut home = BTreeMap::from([(GIT_IGNORE.to_owned(), format!("/{MESSAGES}\n"))]);
         home.extend(filled(&self.agent.files));
+        let lent = self.installed.lent.into_iter().chain(self.provision.lent).collect();
         OnceSpec {
             argv,
             attempt: 0,
             source: self.source,
-            home,
             messages: Some(self.messages.document().to_owned()),
-            lent: self.installed.lent.into_iter().chain(self.lent).collect(),
-            env,
+            provision: Provision { lent, env, home, ..self.provision },
             models: Some(self.models),
             metadata: self.metadata,
             web: self.web,
             limits: self.limits,
-            required: self.required,
         }
     }
 }

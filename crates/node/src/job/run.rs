@@ -26,6 +26,7 @@ use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::resumption::Resumption;
 use belljar_sandbox::run::command::{CommandRequest, carry_out_command};
 use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
@@ -152,19 +153,15 @@ fn carry_out(
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let maker = docker.as_ref().map_or(Maker::Launcher(&workplace.launcher), Maker::Docker);
     let site = Site { state: &settings.state, maker };
+    let env = sandbox.env;
+    let provision = Provision { lent: Vec::new(), env, home, programs, limits, required, hatches };
     if let Some(spec) = sandbox.job_spec {
         let request = Request {
             document: spec.document().into_bytes(),
             job: spec.job,
             context: sandbox.context_files.into_map(),
             workspace: WorkspaceChoice::Empty,
-            lent: Vec::new(),
-            env: sandbox.env,
-            home,
-            programs,
-            limits,
-            required,
-            hatches,
+            provision,
             timeout: Some(timeout),
             runner: settings.runner.clone(),
             resumption: (max_attempts > 1).then_some(Resumption { job_id, attempt }),
@@ -176,13 +173,7 @@ fn carry_out(
         job_id,
         task_id,
         argv: sandbox.command,
-        lent: Vec::new(),
-        env: sandbox.env,
-        home,
-        programs,
-        limits,
-        required,
-        hatches,
+        provision,
         timeout,
         max_output_bytes: LARGEST_STREAM_BYTES,
     };

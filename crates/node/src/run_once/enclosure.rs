@@ -14,6 +14,7 @@ use belljar_sandbox::enclosure::{Enclosure, Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::kept::{CopyRecord, HostFile, RunKind, RunLabel};
 use belljar_sandbox::native::HOME;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
 use belljar_sandbox::state::StateError;
@@ -60,12 +61,7 @@ fn natively(
     *copied = Some(held);
     let sandbox = SandboxSpec {
         workspace,
-        lent: spec.lent.clone(),
-        env: env(spec, place.run_id()),
-        home: spec.home.clone(),
-        hatches: hatches(spec),
-        limits: spec.limits.sandbox,
-        required: spec.required.clone(),
+        provision: provision(spec, place.run_id()),
         ..SandboxSpec::new(place.run_id().clone(), place.user)
     };
     Ok(site.start(&sandbox, &program(spec), stdio)?)
@@ -78,17 +74,9 @@ fn in_container(
     (stdio, copied): (Stdio, &mut Option<Copied>),
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<Enclosure, OnceError> {
-    let wanted = Wanted {
-        workspace: WorkspaceChoice::Copy(spec.source.clone()),
-        lent: spec.lent.clone(),
-        env: env(spec, place.run_id()),
-        limits: spec.limits.sandbox,
-        required: spec.required.clone(),
-        hatches: hatches(spec),
-        // Home files are copied in below, so that the program owns them.
-        home: BTreeMap::new(),
-        programs: None,
-    };
+    // Home files are copied in below, so that the program owns them.
+    let provision = Provision { home: BTreeMap::new(), ..provision(spec, place.run_id()) };
+    let wanted = Wanted { workspace: WorkspaceChoice::Copy(spec.source.clone()), provision };
     let mut told = None;
     let made = docker.create_in(&place.folder, wanted, &mut |copy, owner| {
         let held = told_whole(spec, copy, owner);
@@ -106,8 +94,8 @@ fn in_container(
     if sandbox.imprint().is_some() {
         record(place, spec, (&place.folder.private().join(COPY), sandbox.imprint()), None)?;
     }
-    if !spec.home.is_empty() {
-        let home = archive::of_texts(&spec.home).map_err(|source| OnceError::Home { source })?;
+    if !spec.provision.home.is_empty() {
+        let home = archive::of_texts(&spec.provision.home).map_err(|source| OnceError::Home { source })?;
         sandbox.copy_in(HOME, &mut home.as_slice())?;
     }
     let execution = sandbox.exec(&program(spec), stdio)?;
@@ -151,9 +139,9 @@ pub(super) fn hatches(spec: &OnceSpec) -> Vec<Hatch> {
     wanted.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(hatch, _)| hatch).collect()
 }
 
-/// Sets `RUN_ID` to the host's id, whatever the request sets.
-fn env(spec: &OnceSpec, id: &RunId) -> BTreeMap<String, String> {
-    let mut env = spec.env.clone();
-    env.insert("RUN_ID".to_owned(), id.to_string());
-    env
+/// Returns what the sandbox is given. `RUN_ID` is the host's id, whatever the request sets.
+fn provision(spec: &OnceSpec, id: &RunId) -> Provision {
+    let mut provision = Provision { hatches: hatches(spec), ..spec.provision.clone() };
+    provision.env.insert("RUN_ID".to_owned(), id.to_string());
+    provision
 }

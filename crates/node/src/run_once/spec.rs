@@ -3,13 +3,10 @@
 use crate::inspection::Inspection;
 use crate::web::policy_file::{Change, OpenPolicy};
 use belljar_contract::inference::CallRecord;
-use belljar_contract::isolation::Required;
 use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_files::host_path::HostPath;
-use belljar_sandbox::limits::Limits;
-use belljar_sandbox::spec::Lent;
-use std::collections::BTreeMap;
+use belljar_sandbox::provision::Provision;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -24,12 +21,8 @@ pub struct OnceSpec {
     pub source: HostPath,
     /// Content of `/workspace/.cogni/messages.json`, if there is one.
     pub messages: Option<Vec<u8>>,
-    /// Host files that are mounted read-only.
-    pub lent: Vec<Lent>,
-    /// Environment variables.
-    pub env: BTreeMap<String, String>,
-    /// Files in its home, by their relative path.
-    pub home: BTreeMap<String, String>,
+    /// What its sandbox is given besides the hatches for `models` and `web`.
+    pub provision: Provision,
     /// Models that it may call, if any.
     pub models: Option<InferenceConfig>,
     /// Metadata of its model calls. The grant's user takes precedence over a user in it.
@@ -38,8 +31,6 @@ pub struct OnceSpec {
     pub web: Option<OnceWeb>,
     /// Limits of the run.
     pub limits: OnceLimits,
-    /// Isolation layers that its sandbox must have.
-    pub required: Required,
 }
 
 /// Web access of a run, and the receiver of policy changes.
@@ -60,8 +51,6 @@ pub struct OnceLimits {
     pub max_runtime: Duration,
     /// Maximum size of both output streams together, in bytes. Further output is read and dropped.
     pub max_output_bytes: usize,
-    /// Resource limits of its sandbox.
-    pub sandbox: Limits,
 }
 
 /// Observer of a run.

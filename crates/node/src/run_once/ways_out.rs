@@ -25,7 +25,7 @@ pub(super) fn furnish(spec: &mut OnceSpec) -> Result<(), OnceError> {
     let Some(web) = &mut spec.web else { return Ok(()) };
     web.inspection = Inspection::of_live(web.policy.live())?;
     if let Some(inspection) = &web.inspection {
-        inspection.furnish(&mut spec.env, &mut spec.home);
+        inspection.furnish(&mut spec.provision.env, &mut spec.provision.home);
     }
     Ok(())
 }

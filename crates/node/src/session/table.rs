@@ -17,6 +17,7 @@ use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
 use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::native::NativeBackend;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -303,19 +304,18 @@ impl Sessions {
             Image::Native => (self.workplace.settings.limits, self.workplace.settings.required.clone()),
             Image::Of(_) => self.workplace.images.bounds(),
         };
-        let mut wanted = Wanted {
-            workspace: WorkspaceChoice::Empty,
-            lent: Vec::new(),
+        let mut provision = Provision {
             env: env(request),
             limits,
             required,
             hatches: hatches.to_vec(),
-            home: BTreeMap::new(),
             programs: terms.and_then(Terms::programs).cloned(),
+            ..Provision::default()
         };
         if let Some(way) = way {
-            way.furnish(&mut wanted.env, &mut wanted.home);
+            way.furnish(&mut provision.env, &mut provision.home);
         }
+        let wanted = Wanted { workspace: WorkspaceChoice::Empty, provision };
         let made = match image {
             Image::Native => self.native.create(wanted),
             Image::Of(image) => {

@@ -12,7 +12,7 @@ use super::{DockerSettings, ImageName, inside};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted, with_causes};
 use crate::correlation::fill_session;
 use crate::disk_quota::{self, DiskQuotas};
-use crate::limits::Limits;
+use crate::provision::Provision;
 use crate::run::{RUNNER_INSIDE, WorkspaceChoice};
 use crate::spec::Lent;
 use crate::state::{JOB, RunFolder, State};
@@ -20,7 +20,6 @@ use crate::workspace::imprint::Imprint;
 use crate::workspace::{COPY, copy};
 use belljar_confine::plan::Identity;
 use belljar_contract::id::RunId;
-use belljar_contract::isolation::Required;
 use belljar_files::directory::Directory;
 use belljar_files::host_path::HostPath;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
@@ -159,7 +158,7 @@ impl DockerBackend {
     /// another file by then.
     fn meant(&self, wanted: &Wanted, job: Option<&HostPath>) -> Result<Meant, Box<dyn Error + Send + Sync>> {
         let mut meant = BTreeMap::new();
-        for Lent { path, inside } in &wanted.lent {
+        for Lent { path, inside } in &wanted.provision.lent {
             meant.insert(inside.clone(), self.check(path, inside)?);
         }
         if let WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) = &wanted.workspace {
@@ -224,22 +223,23 @@ impl DockerBackend {
     ) -> Result<DockerSandbox, BackendError> {
         let create = |error: Box<dyn Error + Send + Sync>| BackendError::Create(error);
         let Place { folder, user, has_job } = *place;
-        if wanted.programs.is_some() {
+        if wanted.provision.programs.is_some() {
             return Err(BackendError::Programs { backend: Self::NAME, why: NO_MOUNTS });
         }
         let image = self.image()?;
         let job = has_job.then(|| HostPath::resolve(folder.private().join(JOB))).transpose();
         let job = job.map_err(|error| BackendError::Create(error.into()))?;
         let offered = Offered::to(&mut wanted);
-        wanted.lent.extend(home::lent(folder, &wanted.home, identity(user)).map_err(create)?);
+        let home = home::lent(folder, &wanted.provision.home, identity(user)).map_err(create)?;
+        wanted.provision.lent.extend(home);
         let mut meant = self.meant(&wanted, job.as_ref()).map_err(create)?;
         let (workspace, imprint) = workspace(&wanted.workspace, place, fill).map_err(create)?;
         let is_seen = matches!(wanted.workspace, WorkspaceChoice::Seen(_));
         let writable = Writable { workspace: !is_seen, job: has_job };
         let on_disk = workspace.iter().filter(|_| !is_seen).chain(&job);
-        let growth = disk_quota::growth(on_disk, wanted.limits.disk_bytes)
+        let growth = disk_quota::growth(on_disk, wanted.provision.limits.disk_bytes)
             .map_err(|error| BackendError::Create(error.into()))?;
-        let doors = Doors::open(&wanted.hatches, folder, identity(user)).map_err(create)?;
+        let doors = Doors::open(&wanted.provision.hatches, folder, identity(user)).map_err(create)?;
         if let Some(doors) = &doors {
             meant.insert(doors.inside().to_owned(), self.check(doors.folder(), "handover").map_err(create)?);
         }
@@ -252,8 +252,8 @@ impl DockerBackend {
             workspace: workspace.as_ref().map(HostPath::as_path),
             job: job.as_ref().map(HostPath::as_path),
             writable,
-            lent: &wanted.lent,
-            limits: wanted.limits,
+            lent: &wanted.provision.lent,
+            limits: wanted.provision.limits,
             doors: doors.as_ref(),
         };
         let mut container = Container::create(&self.engine, &blueprint)?;
@@ -272,14 +272,14 @@ impl DockerBackend {
             (true, None) => Disk::Free,
         };
         let asked = Asked {
-            limits: &wanted.limits,
+            limits: &wanted.provision.limits,
             disk,
             user,
             writable: writable.places(),
             container_id: container.id(),
         };
         let isolation = report(&measured, &asked);
-        let missing = isolation.missing(&wanted.required);
+        let missing = isolation.missing(&wanted.provision.required);
         if !missing.is_empty() {
             return Err(BackendError::Weaker { backend: Self::NAME, missing });
         }
@@ -288,13 +288,7 @@ impl DockerBackend {
         self.engine
             .kill_on_out_of_memory(container.id(), move || tell.store(true, Ordering::Release))
             .map_err(|error| BackendError::Create(error.into()))?;
-        let of_hatches = wanted.hatches.iter().flat_map(|hatch| hatch.environment());
-        let mut env: BTreeMap<String, String> = of_hatches
-            .chain(of_trust.into_iter().flatten())
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
-        env.extend(wanted.env);
-        fill_session(&mut env, folder.id());
+        let env = environment(wanted.provision, of_trust.into_iter().flatten(), folder.id());
         let of_run = (folder.id().clone(), env, hatches);
         let mut sandbox =
             DockerSandbox::new((container, Arc::clone(&watched)), of_run, (isolation, out_of_memory));
@@ -302,6 +296,20 @@ impl DockerBackend {
         sandbox.fate = growth.map(|growth| self.quotas.take(growth, watched)).unwrap_or_default();
         Ok(sandbox)
     }
+}
+
+/// Returns the variables of every program: those of the hatches and of TLS interception, and above them the request's.
+fn environment(
+    provision: Provision,
+    of_trust: impl Iterator<Item = (&'static str, String)>,
+    id: &RunId,
+) -> BTreeMap<String, String> {
+    let of_hatches = provision.hatches.iter().flat_map(|hatch| hatch.environment());
+    let own = of_hatches.chain(of_trust).map(|(name, value)| (name.to_owned(), value));
+    let mut env: BTreeMap<String, String> = own.collect();
+    env.extend(provision.env);
+    fill_session(&mut env, id);
+    env
 }
 
 impl Backend for DockerBackend {
@@ -312,16 +320,7 @@ impl Backend for DockerBackend {
     fn health(&self) -> Result<(), BackendError> {
         self.engine.ping().map_err(|error| unavailable(&error))?;
         self.image()?;
-        let made = self.create(Wanted {
-            workspace: WorkspaceChoice::Empty,
-            lent: Vec::new(),
-            env: BTreeMap::new(),
-            limits: Limits::default(),
-            required: Required::default(),
-            hatches: Vec::new(),
-            home: BTreeMap::new(),
-            programs: None,
-        });
+        let made = self.create(Wanted::default());
         made.and_then(Sandbox::destroy).map_err(|error| unavailable(&error))
     }
 

@@ -30,14 +30,14 @@ impl Offered {
     /// Puts the authorities there, if the sandbox reaches the web and the caller has not named any.
     pub(super) fn to(wanted: &mut Wanted) -> Option<Self> {
         let mut names = hatch::trusting("");
-        let is_said =
-            names.any(|(name, _)| wanted.env.contains_key(name)) || wanted.home.contains_key(BELOW_HOME);
-        if is_said || !wanted.hatches.contains(&Hatch::Web) {
+        let is_said = names.any(|(name, _)| wanted.provision.env.contains_key(name))
+            || wanted.provision.home.contains_key(BELOW_HOME);
+        if is_said || !wanted.provision.hatches.contains(&Hatch::Web) {
             return None;
         }
         // What isn't text is no list of certificates.
         let list = view::authorities().and_then(|path| std::fs::read_to_string(path).ok())?;
-        wanted.home.insert(BELOW_HOME.to_owned(), list);
+        wanted.provision.home.insert(BELOW_HOME.to_owned(), list);
         Some(Self { place: format!("/{HOME}/{BELOW_HOME}") })
     }
 

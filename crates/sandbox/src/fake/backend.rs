@@ -61,17 +61,17 @@ impl Backend for FakeBackend {
     }
 
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
-        none_of(self.name(), &wanted.hatches)?;
+        none_of(self.name(), &wanted.provision.hatches)?;
         let is_out_of_memory = self.pass(Operation::Create)?;
         let isolation = none();
-        let missing = isolation.missing(&wanted.required);
+        let missing = isolation.missing(&wanted.provision.required);
         if !missing.is_empty() {
             return Err(BackendError::Weaker { backend: Self::NAME, missing });
         }
         let folder = self.state.begin_run(owner()).map_err(|error| BackendError::Create(error.into()))?;
-        let rooms =
-            Rooms::make(&folder, &wanted.workspace, &wanted.home, owner()).map_err(BackendError::Create)?;
-        let sandbox = FakeSandbox::new(folder, rooms, (wanted.env, isolation), self.script.clone());
+        let rooms = Rooms::make(&folder, &wanted.workspace, &wanted.provision.home, owner())
+            .map_err(BackendError::Create)?;
+        let sandbox = FakeSandbox::new(folder, rooms, (wanted.provision.env, isolation), self.script.clone());
         if is_out_of_memory {
             sandbox.run_out_of_memory();
         }

@@ -3,14 +3,13 @@
 use super::faults::{Fault, Operation, Script};
 use super::{FakeBackend, WARNING};
 use crate::backend::{Backend, BackendError, Execution, Sandbox, Wanted};
-use crate::limits::{Limit, Limits};
-use crate::run::WorkspaceChoice;
+use crate::limits::Limit;
+use crate::provision::Provision;
 use crate::spec::Program;
 use crate::state::State;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::Required;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -21,16 +20,8 @@ fn backend(script: &Script) -> (FakeBackend, TempDir) {
 }
 
 fn wanted(required: &[&str]) -> Wanted {
-    Wanted {
-        workspace: WorkspaceChoice::Empty,
-        lent: Vec::new(),
-        env: BTreeMap::new(),
-        limits: Limits::default(),
-        required: Required::parse(required.iter().map(|name| (*name).to_owned())).unwrap(),
-        hatches: Vec::new(),
-        home: BTreeMap::new(),
-        programs: None,
-    }
+    let required = Required::parse(required.iter().map(|name| (*name).to_owned())).unwrap();
+    Wanted { provision: Provision { required, ..Provision::default() }, ..Wanted::default() }
 }
 
 fn exec(sandbox: &dyn Sandbox, argv: &[&str]) -> Result<Box<dyn Execution>, BackendError> {

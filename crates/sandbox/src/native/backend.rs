@@ -77,11 +77,12 @@ impl NativeBackend {
     /// Takes a sandbox from the warm pool, or makes one now.
     fn have(&self, spec: SandboxSpec) -> Result<(SandboxSpec, Running), StartError> {
         let is_plain = matches!(spec.workspace, Workspace::Empty)
-            && spec.lent.is_empty()
-            && spec.hatches.is_empty()
-            && spec.home.is_empty()
-            && spec.programs.is_none();
-        let spare = self.spares.as_ref().filter(|_| is_plain).and_then(|spares| spares.take(&spec.limits));
+            && spec.provision.lent.is_empty()
+            && spec.provision.hatches.is_empty()
+            && spec.provision.home.is_empty()
+            && spec.provision.programs.is_none();
+        let spare =
+            self.spares.as_ref().filter(|_| is_plain).and_then(|spares| spares.take(&spec.provision.limits));
         let Some(Spare { spec: made_for, running }) = spare else {
             return self.shop.build(&spec).map(|running| (spec, running));
         };
@@ -123,16 +124,10 @@ impl Backend for NativeBackend {
         };
         let workspace = Workspace::of_run(&wanted.workspace, folder.as_ref(), user);
         let id = folder.as_ref().map_or_else(State::new_id, |folder| folder.id().clone());
-        fill_session(&mut wanted.env, &id);
+        fill_session(&mut wanted.provision.env, &id);
         let spec = SandboxSpec {
             workspace: workspace.map_err(|error| create(error.into()))?,
-            lent: wanted.lent,
-            env: wanted.env,
-            limits: wanted.limits,
-            required: wanted.required,
-            hatches: wanted.hatches,
-            home: wanted.home,
-            programs: wanted.programs,
+            provision: wanted.provision,
             ..SandboxSpec::new(id, user)
         };
         // Held from before the start: whatever takes over their names, these are the meant directories.

@@ -92,9 +92,9 @@ fn tables(limits: belljar_confine::plan::Limits) -> String {
 /// The layers that must be in force and aren't. A limit of processor time that was set must be held, wherever it was set: by itself
 /// there is none.
 pub(super) fn missing(isolation: &Isolation, spec: &SandboxSpec) -> Vec<Layer> {
-    let mut missing = isolation.missing(&spec.required);
+    let mut missing = isolation.missing(&spec.provision.required);
     let cpu = isolation.layers.iter().find(|layer| layer.name == CPU_LIMIT);
-    let is_held = cpu.is_none_or(|layer| layer.in_force) || spec.limits.millicpus.is_none();
+    let is_held = cpu.is_none_or(|layer| layer.in_force) || spec.provision.limits.millicpus.is_none();
     if !is_held && missing.iter().all(|layer| layer.name != CPU_LIMIT) {
         missing.extend(cpu.cloned());
     }
@@ -103,7 +103,7 @@ pub(super) fn missing(isolation: &Isolation, spec: &SandboxSpec) -> Vec<Layer> {
 
 /// Describes its limits as a whole, and their enforcement.
 fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Keepers<'_>) -> [Layer; 5] {
-    let Limits { memory_bytes, millicpus, disk_bytes, scratch_bytes, .. } = spec.limits;
+    let Limits { memory_bytes, millicpus, disk_bytes, scratch_bytes, .. } = spec.provision.limits;
     let memory = match (memory_bytes, &held.version) {
         (None, _) => layer("memory_limit", false, "not asked for".to_owned()),
         (Some(most), Ok(version)) if held.limits.memory_bytes.is_some() => {

@@ -41,7 +41,7 @@ pub(super) fn of(listed: &ProgramList, spec: &SandboxSpec) -> Result<Programs, S
     let owned = |places: &[&str]| places.iter().map(|&place| place.to_owned()).collect();
     let parts = PARTS.iter().filter(|(name, _)| listed.has(name)).flat_map(|(_, parts)| *parts);
     let installed = |part: &&str| INSTALLED_IN.map(|place| format!("{place}/{part}"));
-    let runner = spec.lent.iter().filter(|lent| lent.inside == RUNNER_INSIDE);
+    let runner = spec.provision.lent.iter().filter(|lent| lent.inside == RUNNER_INSIDE);
     Ok(Programs {
         names: listed.names().map(str::to_owned).collect(),
         directories: owned(&DIRECTORIES),
@@ -55,13 +55,16 @@ pub(super) fn of(listed: &ProgramList, spec: &SandboxSpec) -> Result<Programs, S
 mod tests {
     use super::*;
     use crate::native::{HostUser, SEARCH_PATH};
+    use crate::provision::Provision;
     use crate::spec::Lent;
     use crate::state::State;
     use belljar_files::host_path::HostPath;
 
     fn compiled(names: &[&str], lent: Vec<Lent>) -> Programs {
         let listed = ProgramList::new(names.iter().map(|&name| name.to_owned())).unwrap();
-        of(&listed, &SandboxSpec { lent, ..SandboxSpec::new(State::new_id(), HostUser::choose()) }).unwrap()
+        let provision = Provision { lent, ..Provision::default() };
+        let spec = SandboxSpec { provision, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
+        of(&listed, &spec).unwrap()
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::backend::Shop;
 use super::{HostUser, Running};
 use crate::limits::Limits;
+use crate::provision::Provision;
 use crate::spec::SandboxSpec;
 use crate::state::State;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -128,7 +129,8 @@ fn make(shop: &Shop, shelf: &Shelf, most: usize) {
             continue;
         }
         drop(stock);
-        let spec = SandboxSpec { limits, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
+        let provision = Provision { limits, ..Provision::default() };
+        let spec = SandboxSpec { provision, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
         let made = shop.build(&spec);
         stock = lock(&shelf.stock);
         match made {

@@ -7,22 +7,21 @@ use super::supervise::{self, Hearer, Reason};
 use super::{Begun, Deadline, RunError, collect, place, with_identity};
 use crate::backend::with_causes;
 use crate::enclosure::Site;
-use crate::hatch::{self, Hatch};
+use crate::hatch::{self};
 use crate::limits::{Limit, Limits};
 use crate::native::HostUser;
-use crate::spec::{Lent, Program, SandboxSpec};
+use crate::provision::Provision;
+use crate::spec::{Program, SandboxSpec};
 use crate::state::{JOB, RunFolder};
 use crate::streams::{Stream, Streams};
 use belljar_confine::sealed::Outcome;
 use belljar_confine::stage::Timings;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{JobId, TaskId};
-use belljar_contract::isolation::{Isolation, Required};
+use belljar_contract::isolation::Isolation;
 use belljar_contract::path::WORKSPACE;
-use belljar_contract::programs::ProgramList;
 use belljar_contract::result::{Artifact, Failure, ResourceUsage};
 use belljar_files::host_path::HostPath;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A command to carry out.
@@ -34,20 +33,8 @@ pub struct CommandRequest {
     pub task_id: TaskId,
     /// The program and its arguments; never empty.
     pub argv: Vec<String>,
-    /// Paths that are lent to it, read-only.
-    pub lent: Vec<Lent>,
-    /// Variables for its environment.
-    pub env: BTreeMap<String, String>,
-    /// Files in its home that are there before anything runs, by their path below it.
-    pub home: BTreeMap<String, String>,
-    /// The only programs that can be started in its sandbox, if not all can.
-    pub programs: Option<ProgramList>,
-    /// Resource limits of its sandbox.
-    pub limits: Limits,
-    /// Layers that must be in force, or it isn't run.
-    pub required: Required,
-    /// Hatches of its sandbox. Its watcher gets their sockets.
-    pub hatches: Vec<Hatch>,
+    /// What its sandbox is given. The watcher of the run gets the sockets of its hatches.
+    pub provision: Provision,
     /// Time limit.
     pub timeout: Duration,
     /// Maximum number of bytes kept of each stream.
@@ -114,15 +101,11 @@ pub fn carry_out_command(
 ) -> Result<FinishedCommand, RunError> {
     let user = HostUser::choose();
     let folder = site.state.begin_run(site.maker.owner(user))?;
+    let Provision { env, hatches, .. } = request.provision;
+    let env = with_identity(env, (&request.job_id, &request.task_id), &hatches);
     let spec = SandboxSpec {
         job: Some(HostPath::resolve(folder.private().join(JOB))?),
-        lent: request.lent,
-        env: with_identity(request.env, (&request.job_id, &request.task_id), &request.hatches),
-        home: request.home,
-        hatches: request.hatches,
-        programs: request.programs,
-        limits: request.limits,
-        required: request.required,
+        provision: Provision { env, hatches, ..request.provision },
         ..SandboxSpec::new(folder.id().clone(), user)
     };
     let argv = request.argv.into_iter().map(Into::into).collect();
@@ -131,7 +114,7 @@ pub fn carry_out_command(
     let mut enclosure = place::begin(site, (&folder, &spec), &program, stdio)?;
     belljar_failpoint::reached("run.launched");
     let deadline = Deadline::after(request.timeout);
-    let hatches = hatch::by_hatch(&spec.hatches, enclosure.take_hatches());
+    let hatches = hatch::by_hatch(&spec.provision.hatches, enclosure.take_hatches());
     watch.begun(Begun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
     let most = request.max_output_bytes;
     let mut capture = Capture { watch, most, stdout: Printed::default(), stderr: Printed::default() };
@@ -139,7 +122,7 @@ pub fn carry_out_command(
     let ended = supervise::until_end(&mut enclosure, &mut streams, &until, &mut capture)?;
     belljar_failpoint::reached("run.ended");
     let outcome = ended.ending.outcome;
-    let mut failure = why_ended((ended.reason, outcome), enclosure.ended_by(outcome), &spec.limits);
+    let mut failure = why_ended((ended.reason, outcome), enclosure.ended_by(outcome), &spec.provision.limits);
     let (isolation, timings) = (enclosure.isolation().clone(), enclosure.timings());
     if let Err(error) = enclosure.end() {
         failure = failure.or(Some(Failure::new(FailureCode::NodeFailure, with_causes(&error))));

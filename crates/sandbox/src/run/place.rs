@@ -30,16 +30,7 @@ fn in_container(
     stdio: Stdio,
 ) -> Result<Enclosure, RunError> {
     let Workspace::Empty = spec.workspace else { return Err(RunError::Workspace) };
-    let wanted = Wanted {
-        workspace: WorkspaceChoice::Empty,
-        lent: spec.lent.clone(),
-        env: spec.env.clone(),
-        limits: spec.limits,
-        required: spec.required.clone(),
-        hatches: spec.hatches.clone(),
-        home: spec.home.clone(),
-        programs: spec.programs.clone(),
-    };
+    let wanted = Wanted { workspace: WorkspaceChoice::Empty, provision: spec.provision.clone() };
     let (sandbox, workspace) = docker.create_for_job(folder, wanted).map_err(EnclosureError::Container)?;
     let execution = sandbox.exec(program, stdio).map_err(EnclosureError::Container)?;
     Ok(Enclosure::Container { execution, sandbox, workspace: workspace.map(Into::into) })

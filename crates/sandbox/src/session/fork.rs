@@ -70,8 +70,8 @@ pub fn keep_fork(
     };
     adapt(&session, &mut wanted).map_err(KeeperError::Serve)?;
     let most_bytes = match wanted.workspace {
-        WorkspaceChoice::Empty => wanted.limits.scratch_bytes,
-        _ => wanted.limits.disk_bytes.unwrap_or(u64::MAX),
+        WorkspaceChoice::Empty => wanted.provision.limits.scratch_bytes,
+        _ => wanted.provision.limits.disk_bytes.unwrap_or(u64::MAX),
     };
     let mut baseline = None;
     let sandbox = backend.create_filled(wanted.clone(), &mut |to, owner| {

@@ -172,7 +172,7 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     let (ground, measure) = Ground::make(workspace, (folder, owner))?;
     for compartment in &mut compartments {
         compartment.wanted.workspace = ground.for_sandboxes(compartment.is_seen)?;
-        fill_session(&mut compartment.wanted.env, &id);
+        fill_session(&mut compartment.wanted.provision.env, &id);
     }
     let is_one = compartments.len() == 1;
     let makers = Makers { site, launcher, serve, grown: ground.grown(), session: session.clone() };

@@ -65,22 +65,22 @@ impl SubprocessBackend {
     fn make(&self, wanted: &Wanted) -> Result<SubprocessSandbox, Failure> {
         let owner = owner(&wanted.workspace)?;
         let folder = self.state.begin_run(owner)?;
-        let rooms = Rooms::make(&folder, &wanted.workspace, &wanted.home, owner)?;
+        let rooms = Rooms::make(&folder, &wanted.workspace, &wanted.provision.home, owner)?;
         let own = Own { home: rooms.home(), temporary: rooms.temporary() };
-        let mut asked = wanted.env.clone();
+        let mut asked = wanted.provision.env.clone();
         fill_session(&mut asked, folder.id());
         let env = made_from_nothing(self.host.clone(), &asked, &self.settings, own)?;
         let plan = Plan {
             base: place(&rooms.workspace().directory)?,
-            files: self.files(&rooms, &wanted.lent)?,
+            files: self.files(&rooms, &wanted.provision.lent)?,
             walls: self.walls,
-            limits: limits(&wanted.limits),
+            limits: limits(&wanted.provision.limits),
             held: vec![place(folder.lock())?],
             user: (owner.host_uid != rooms::owner().host_uid).then(|| user(owner)),
         };
         let started = supervised::start(&self.executable, SUPERVISOR, &plan)?;
         let isolation = isolation::report(
-            (&self.settings, &wanted.limits),
+            (&self.settings, &wanted.provision.limits),
             self.walls,
             (owner.host_uid, started.landlock_abi),
         );
@@ -142,12 +142,12 @@ impl Backend for SubprocessBackend {
     }
 
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
-        none_of(self.name(), &wanted.hatches)?;
-        if wanted.programs.is_some() {
+        none_of(self.name(), &wanted.provision.hatches)?;
+        if wanted.provision.programs.is_some() {
             return Err(BackendError::Programs { backend: Self::NAME, why: NO_MOUNTS });
         }
         let sandbox = self.make(&wanted).map_err(BackendError::Create)?;
-        let missing = sandbox.isolation.missing(&wanted.required);
+        let missing = sandbox.isolation.missing(&wanted.provision.required);
         match missing.is_empty() {
             true => Ok(Box::new(sandbox)),
             false => Err(BackendError::Weaker { backend: Self::NAME, missing }),

@@ -60,7 +60,7 @@ fn containers(state: &Path) -> Vec<String> {
 
 fn every_layer_is_reported(house: &House) {
     let limits = Limits { millicpus: Some(1500), ..Limits::default() };
-    let sandbox = house.backend.create(with(|wanted| wanted.limits = limits)).unwrap();
+    let sandbox = house.backend.create(with(|wanted| wanted.provision.limits = limits)).unwrap();
     let layers = &sandbox.isolation().layers;
     let mut names: Vec<_> = layers.iter().map(|layer| layer.name.as_str()).collect();
     let missing: Vec<_> =
@@ -75,11 +75,14 @@ fn every_layer_is_reported(house: &House) {
 
 fn without_a_required_layer_there_is_none(house: &House) {
     let require = |name: &str| Required::parse([name.to_owned()]).unwrap();
-    let error = house.backend.create(with(|wanted| wanted.required = require("user_namespace"))).unwrap_err();
+    let error = house
+        .backend
+        .create(with(|wanted| wanted.provision.required = require("user_namespace")))
+        .unwrap_err();
     let BackendError::Weaker { missing, .. } = error else { panic!("{error:?}") };
     assert_eq!(missing[0].name, "user_namespace");
     assert_eq!(containers(house.state.path()), Vec::<String>::new());
-    house.backend.create(with(|wanted| wanted.required = require("seccomp"))).unwrap();
+    house.backend.create(with(|wanted| wanted.provision.required = require("seccomp"))).unwrap();
 }
 
 fn a_killed_owners_container_is_cleared_away(house: &House) {
@@ -116,7 +119,7 @@ fn a_killed_owners_container_is_cleared_away(house: &House) {
 
 fn who_runs_out_of_memory_is_ended(house: &House) {
     let limits = Limits { memory_bytes: Some(64 << 20), ..Limits::default() };
-    let sandbox = house.backend.create(with(|wanted| wanted.limits = limits)).unwrap();
+    let sandbox = house.backend.create(with(|wanted| wanted.provision.limits = limits)).unwrap();
     assert_eq!(run(&*sandbox, "head -c 8M /dev/zero | tail -c 8M | wc -c").stdout, "8388608\n");
     assert_eq!(sandbox.ended_by(), None);
     let mut bystander = start(&*sandbox, "sleep 600");
@@ -134,7 +137,7 @@ fn no_more_processes_start_than_may(house: &House) {
     let _running = start(&*free, script);
     until(|| free.stats().unwrap().processes >= 40);
     let limits = Limits { processes: 20, ..Limits::default() };
-    let sandbox = house.backend.create(with(|wanted| wanted.limits = limits)).unwrap();
+    let sandbox = house.backend.create(with(|wanted| wanted.provision.limits = limits)).unwrap();
     let ran = run(&*sandbox, "for i in $(seq 40); do sleep 600 >/dev/null 2>&1 & done; true");
     assert!(ran.stderr.to_lowercase().contains("fork"), "{ran:?}");
     let processes = sandbox.stats().unwrap().processes;
@@ -175,7 +178,7 @@ fn a_socket_in_a_lent_directory_leads_nowhere(house: &House) {
     listener.accept().unwrap();
     listener.set_nonblocking(true).unwrap();
     let lend = Lent { path: HostPath::resolve(lent.path()).unwrap(), inside: "lent".to_owned() };
-    let sandbox = house.backend.create(with(|wanted| wanted.lent.push(lend))).unwrap();
+    let sandbox = house.backend.create(with(|wanted| wanted.provision.lent.push(lend))).unwrap();
     let ran = run(&*sandbox, &format!("perl -e '{}'", connect("/lent/socket")));
     // None of the sandbox's own listens there, or that can't be known.
     assert!(ran.stderr.starts_with("111 at") || ran.stderr.starts_with("13 at"), "{ran:?}");
@@ -296,7 +299,7 @@ fn what_leads_to_the_engine_is_not_lent(house: &House) {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
     let refused = |path: &Path, inside: &str| {
         let lent = Lent { path: HostPath::resolve(path).unwrap(), inside: inside.to_owned() };
-        let error = house.backend.create(with(|wanted| wanted.lent.push(lent))).unwrap_err();
+        let error = house.backend.create(with(|wanted| wanted.provision.lent.push(lent))).unwrap_err();
         assert!(matches!(error, BackendError::Create(_)), "{}: {error:?}", path.display());
     };
     for path in [&socket, socket.parent().unwrap(), Path::new("/"), &pipe, Path::new("/dev/null")] {

@@ -4,7 +4,8 @@ use crate::Case;
 use crate::house::{House, run};
 use belljar_confine::sealed::Outcome;
 use belljar_files::host_path::HostPath;
-use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
+use belljar_sandbox::backend::{BackendError, Sandbox};
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -198,7 +199,7 @@ fn what_is_made_in_somebodys_directory_is_theirs(house: &House) {
 
 fn what_is_put_in_its_home_is_there_from_the_start(house: &House) {
     let home = BTreeMap::from([(".settings/deep/one".to_owned(), "there\n".to_owned())]);
-    let wanted = Wanted { home, ..House::wanted(WorkspaceChoice::Empty) };
+    let wanted = House::wanted_with(WorkspaceChoice::Empty, Provision { home, ..Provision::default() });
     let sandbox = house.backend.create(wanted).unwrap();
     let ran = run(&*sandbox, "cat ~/.settings/deep/one; touch ~/more && ls ~");
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("there\nmore\n", ""));

@@ -4,8 +4,9 @@ use crate::Case;
 use crate::hostile::put_program;
 use crate::house::{House, run, shell};
 use belljar_confine::plan::{self, Stdio};
-use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
+use belljar_sandbox::backend::{Backend, BackendError, Sandbox};
 use belljar_sandbox::hatch::Hatch;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use rustix::fd::OwnedFd;
 use rustix::net::{SocketFlags, accept_with};
@@ -55,7 +56,10 @@ fn put_caller(sandbox: &dyn Sandbox) {
 }
 
 fn with_hatches(backend: &dyn Backend) -> Result<Box<dyn Sandbox>, BackendError> {
-    backend.create(Wanted { hatches: vec![Hatch::Inference], ..House::wanted(WorkspaceChoice::Empty) })
+    backend.create(House::wanted_with(
+        WorkspaceChoice::Empty,
+        Provision { hatches: vec![Hatch::Inference], ..Provision::default() },
+    ))
 }
 
 /// Sends the same text to every client.

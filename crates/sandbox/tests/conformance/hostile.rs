@@ -5,8 +5,9 @@ use crate::house::{House, nothing, pipe, shell, start, wait};
 use crate::limits::has;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
-use belljar_sandbox::backend::{Sandbox, Wanted};
+use belljar_sandbox::backend::Sandbox;
 use belljar_sandbox::limits::{Limit, Limits};
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_testkit::machine_code::{fork_bomb, forking_away, without_its_first_thread};
 use belljar_testkit::wait::until;
@@ -53,7 +54,10 @@ fn a_program_whose_first_thread_has_ended_is_counted_and_killed(house: &House) {
 /// A sandbox of few processes: on an emulated machine PID 1 takes milliseconds to look at each, also of those that have ended.
 fn of_few(house: &House, processes: u64) -> Box<dyn Sandbox> {
     let limits = Limits { memory_bytes: Some(96 << 20), processes, ..Limits::default() };
-    house.backend.create(Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) }).unwrap()
+    house
+        .backend
+        .create(House::wanted_with(WorkspaceChoice::Empty, Provision { limits, ..Provision::default() }))
+        .unwrap()
 }
 
 fn who_forks_away_ends_with_its_sandbox(house: &House) {

@@ -3,13 +3,12 @@
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
-use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, inside};
 use belljar_sandbox::fake::FakeBackend;
 use belljar_sandbox::fake::faults::Script;
-use belljar_sandbox::limits::Limits;
 use belljar_sandbox::native::NativeBackend;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::state::State;
@@ -73,18 +72,13 @@ impl House {
 
     /// Default request for a sandbox.
     pub(crate) fn wanted(workspace: WorkspaceChoice) -> Wanted {
+        Self::wanted_with(workspace, Provision::default())
+    }
+
+    /// Request for a sandbox that is given that, and one variable.
+    pub(crate) fn wanted_with(workspace: WorkspaceChoice, provision: Provision) -> Wanted {
         let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
-        let (limits, required) = (Limits::default(), Required::default());
-        Wanted {
-            workspace,
-            lent: Vec::new(),
-            env,
-            limits,
-            required,
-            hatches: Vec::new(),
-            home: BTreeMap::new(),
-            programs: None,
-        }
+        Wanted { workspace, provision: Provision { env, ..provision } }
     }
 
     pub(crate) fn subprocess(_: &Arc<Launcher>) -> Result<Self, String> {

@@ -6,6 +6,7 @@ use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
 use belljar_sandbox::limits::{Limit, Limits};
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_testkit::wait::until;
 use std::time::{Duration, Instant};
@@ -28,7 +29,10 @@ const MEGABYTE: u64 = 1 << 20;
 fn limited(house: &House, change: impl FnOnce(&mut Limits)) -> Box<dyn Sandbox> {
     let mut limits = Limits::default();
     change(&mut limits);
-    house.backend.create(Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) }).unwrap()
+    house
+        .backend
+        .create(House::wanted_with(WorkspaceChoice::Empty, Provision { limits, ..Provision::default() }))
+        .unwrap()
 }
 
 /// Returns true if a layer is in force, according to the sandbox's isolation report.
@@ -81,7 +85,10 @@ fn processes_beyond_the_limit_are_refused(house: &House) {
 fn processor_time_is_shared_out(house: &House) {
     let spin = "timeout 1 sh -c 'while :; do :; done' & timeout 1 sh -c 'while :; do :; done'; wait";
     let limits = Limits { millicpus: Some(200), ..Limits::default() };
-    let limited = match house.backend.create(Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) }) {
+    let limited = match house
+        .backend
+        .create(House::wanted_with(WorkspaceChoice::Empty, Provision { limits, ..Provision::default() }))
+    {
         // A required limit is in force, or there is no sandbox.
         Err(BackendError::Weaker { missing, .. })
             if missing.iter().all(|layer| layer.name == "cpu_limit") =>
@@ -108,7 +115,7 @@ fn processor_time_is_shared_out(house: &House) {
 fn on_disk(source: &TempDir, disk_bytes: u64) -> Wanted {
     let path = belljar_files::host_path::HostPath::resolve(source.path()).unwrap();
     let limits = Limits { disk_bytes: Some(disk_bytes), ..Limits::default() };
-    Wanted { limits, ..House::wanted(WorkspaceChoice::Copy(path)) }
+    House::wanted_with(WorkspaceChoice::Copy(path), Provision { limits, ..Provision::default() })
 }
 
 fn what_grows_on_disk_beyond_the_limit_ends_it(house: &House) {
@@ -155,7 +162,7 @@ fn open_files_beyond_the_limit_are_refused(house: &House) {
 fn a_required_layer_that_is_missing_makes_none(house: &House) {
     // Not required, and so not in force anywhere.
     let required = Required::parse(["cpu_limit".to_owned()]).unwrap();
-    let wanted = Wanted { required, ..House::wanted(WorkspaceChoice::Empty) };
+    let wanted = House::wanted_with(WorkspaceChoice::Empty, Provision { required, ..Provision::default() });
     match house.backend.create(wanted) {
         Err(BackendError::Weaker { missing, .. }) => assert_eq!(missing[0].name, "cpu_limit"),
         other => panic!("{other:?}"),
@@ -163,7 +170,10 @@ fn a_required_layer_that_is_missing_makes_none(house: &House) {
     let sandbox = house.sandbox();
     let present = sandbox.isolation().layers.iter().filter(|layer| layer.in_force);
     let required = Required::parse(present.map(|layer| layer.name.clone())).unwrap();
-    house.backend.create(Wanted { required, ..House::wanted(WorkspaceChoice::Empty) }).unwrap();
+    house
+        .backend
+        .create(House::wanted_with(WorkspaceChoice::Empty, Provision { required, ..Provision::default() }))
+        .unwrap();
 }
 
 fn every_limit_is_reported(house: &House) {

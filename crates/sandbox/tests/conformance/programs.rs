@@ -5,6 +5,7 @@ use crate::house::{House, nothing, program, run};
 use belljar_confine::plan::Stdio;
 use belljar_contract::programs::ProgramList;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use rustix::io::Errno;
 use std::os::unix::fs::MetadataExt;
@@ -24,7 +25,7 @@ pub(crate) const REFUSED: &[Case] = &[(
 
 fn wanted(programs: &[&str]) -> Wanted {
     let programs = ProgramList::new(programs.iter().map(|&name| name.to_owned())).unwrap();
-    Wanted { programs: Some(programs), ..House::wanted(WorkspaceChoice::Empty) }
+    House::wanted_with(WorkspaceChoice::Empty, Provision { programs: Some(programs), ..Provision::default() })
 }
 
 fn are_one_file(one: &str, other: &str) -> bool {

@@ -112,7 +112,7 @@ fn namespace(path: &std::path::Path) -> String {
 fn one_size_bounds_all(launcher: &Arc<Launcher>) {
     let (backend, _state) = many(launcher, 0);
     let mut wanted = House::wanted(WorkspaceChoice::Empty);
-    wanted.limits.scratch_bytes = 1 << 20;
+    wanted.provision.limits.scratch_bytes = 1 << 20;
     let sandbox = backend.create(wanted).unwrap();
     let fill = |place: &str| format!("head -c 700000 /dev/zero > {place}/filling && echo filled");
     assert_eq!(run(&*sandbox, &fill("/tmp")).stdout, "filled\n");

@@ -9,7 +9,7 @@ use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::Required;
 use belljar_files::host_path::HostPath;
 use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
-use belljar_sandbox::limits::Limits;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::state::State;
@@ -76,16 +76,8 @@ impl Scene {
         walls: Walls,
         change: impl FnOnce(&mut Wanted),
     ) -> Result<Box<dyn Sandbox>, BackendError> {
-        let mut wanted = Wanted {
-            workspace: WorkspaceChoice::Empty,
-            lent: Vec::new(),
-            env: self.asked.clone(),
-            limits: Limits::default(),
-            required: Required::default(),
-            hatches: Vec::new(),
-            home: BTreeMap::new(),
-            programs: None,
-        };
+        let provision = Provision { env: self.asked.clone(), ..Provision::default() };
+        let mut wanted = Wanted { provision, ..Wanted::default() };
         change(&mut wanted);
         self.backend(walls).create(wanted)
     }
@@ -169,7 +161,7 @@ fn what_is_lent_is_read_and_not_written(_: &House) {
     let lend = |inside: &str, walls| {
         let path = HostPath::resolve(&lent).unwrap();
         let inside = inside.trim_start_matches('/').to_owned();
-        scene.create(walls, |wanted| wanted.lent.push(belljar_sandbox::spec::Lent { path, inside }))
+        scene.create(walls, |wanted| wanted.provision.lent.push(belljar_sandbox::spec::Lent { path, inside }))
     };
     let sandbox = lend(&lent, Walls::default()).unwrap();
     assert_eq!(run(&*sandbox, &format!("cat {lent}")).stdout, "for you");
@@ -210,7 +202,7 @@ fn permissions_owners_and_times_stay(_: &House) {
         let before = picture();
         let lend = |wanted: &mut Wanted| {
             let inside = secret.trim_start_matches('/').to_owned();
-            wanted.lent.push(belljar_sandbox::spec::Lent { path: lent.clone(), inside });
+            wanted.provision.lent.push(belljar_sandbox::spec::Lent { path: lent.clone(), inside });
         };
         let sealed = run(&*scene.create(Walls::default(), lend).unwrap(), &attempt);
         assert_ne!(sealed.outcome, Outcome::Exited(0), "{attempt}");
@@ -270,7 +262,10 @@ fn attributes_of_files_outside_stay(_: &House) {
     }
     let lend = |wanted: &mut Wanted| {
         let inside = secret.trim_start_matches('/').to_owned();
-        wanted.lent.push(belljar_sandbox::spec::Lent { path: HostPath::resolve(&secret).unwrap(), inside });
+        wanted
+            .provision
+            .lent
+            .push(belljar_sandbox::spec::Lent { path: HostPath::resolve(&secret).unwrap(), inside });
     };
     let is_marked = || {
         let told = Command::new("lsattr").arg(&secret).output().unwrap().stdout;
@@ -455,7 +450,7 @@ fn a_wall_that_is_missing_is_reported_and_missed(_: &House) {
     let scene = Scene::new();
     let needs = |name: &str, walls| {
         let required = Required::parse([name.to_owned()]).unwrap();
-        scene.create(walls, |wanted| wanted.required = required)
+        scene.create(walls, |wanted| wanted.provision.required = required)
     };
     for (name, without) in [("landlock", SECCOMP), ("seccomp", LANDLOCK), ("pid_namespace", Walls::default())]
     {

@@ -5,10 +5,10 @@ use super::config::StdioConfig;
 use super::error::BridgeError;
 use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Lent, Program};
 use belljar_sandbox::streams::Spoken;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
@@ -83,14 +83,12 @@ impl Pipes {
 /// Returns the sandbox request for that program.
 pub(super) fn wanted(found: &Found, config: &StdioConfig, required: Required) -> Wanted {
     let path = ("PATH".to_owned(), found.search_path.clone());
-    Wanted {
-        workspace: found.workspace.clone(),
+    let provision = Provision {
         lent: found.lent.clone(),
         env: config.env.clone().into_iter().chain([path]).collect(),
         limits: config.limits(),
         required,
-        hatches: Vec::new(),
-        home: BTreeMap::new(),
-        programs: None,
-    }
+        ..Provision::default()
+    };
+    Wanted { workspace: found.workspace.clone(), provision }
 }

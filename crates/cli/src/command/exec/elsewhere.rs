@@ -9,10 +9,10 @@ use belljar_files::host_path::HostPath;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
 use belljar_sandbox::backends::chosen::{Chosen, Site};
 use belljar_sandbox::kept::{CopyRecord, KeptError, RunKind, RunLabel};
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::workspace::COPY;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,17 +29,10 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
         WorkspaceChoice::Copy(source) => Some(source.clone()),
         WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) | WorkspaceChoice::Seen(_) => None,
     };
-    let mut wanted = Wanted {
-        workspace,
-        lent: arguments.sandbox.lent()?,
-        env: arguments.sandbox.env(),
-        limits: arguments.sandbox.limits(chosen)?,
-        required: arguments.sandbox.required_of(chosen)?,
-        hatches: ways_out.hatches(),
-        home: BTreeMap::new(),
-        programs: arguments.sandbox.programs()?,
-    };
-    ways_out.furnish(&mut wanted.env, &mut wanted.home)?;
+    let hatches = ways_out.hatches();
+    let mut provision = Provision { hatches, ..arguments.sandbox.provision(chosen)? };
+    ways_out.furnish(&mut provision.env, &mut provision.home)?;
+    let wanted = Wanted { workspace, provision };
     let site = Site {
         state: state::open().path().to_owned(),
         executable: state::own_program()?,

@@ -10,7 +10,6 @@ use crate::command::session::policy_file;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
 use crate::lending::{AllowanceArguments, directory, parse_duration};
-use crate::programs::ProgramArguments;
 use crate::state;
 use crate::web::WebArguments;
 use belljar_contract::category::Category;
@@ -33,8 +32,6 @@ pub(crate) struct OfferArguments {
     workspace: Vec<PathBuf>,
     #[command(flatten)]
     allowance: AllowanceArguments,
-    #[command(flatten)]
-    programs: ProgramArguments,
     #[command(flatten)]
     backend: BackendArguments,
     #[command(flatten)]
@@ -127,8 +124,10 @@ impl OfferArguments {
         // Whatever directories there are: who has an empty workspace is refused those when they are asked for.
         let compiled = |identity| access::compiled(&identity, asked, &WorkspaceChoice::Empty);
         let access = self.access.identity().map(compiled).transpose()?;
-        let (listed, isolation) =
-            (self.programs.listed_for(access.as_ref())?, access.as_ref().map(|access| access.isolation));
+        let (listed, isolation) = (
+            self.allowance.programs.listed_for(access.as_ref())?,
+            access.as_ref().map(|access| access.isolation),
+        );
         let quarters = quarters.holding(listed.as_ref(), isolation)?;
         quarters.notice().iter().for_each(|notice| super::tell(notice));
         let correlation = correlation(self.access.identity().as_ref());
@@ -143,7 +142,7 @@ impl OfferArguments {
             idle_limit: self.idle,
             lifetime_limit: self.allowance.timeout(),
             egress,
-            programs: self.programs.clone(),
+            programs: self.allowance.programs.clone(),
             own_programs: match set {
                 ToolSet::Builtin => &[],
                 ToolSet::Sessions | ToolSet::All => &PROGRAMS,

@@ -5,12 +5,11 @@ use crate::backend::Quarter;
 use crate::error::CliError;
 use crate::web;
 use belljar_contract::id::RunId;
-use belljar_contract::isolation::Required;
 use belljar_node::inspection::Inspection;
 use belljar_sandbox::backend::{BackendError, Wanted, with_causes};
 use belljar_sandbox::backends::chosen::Site;
 use belljar_sandbox::hatch::Hatch;
-use belljar_sandbox::limits::Limits;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Compartment, Forking, KeeperError, Keeping, Serve, Session};
 use belljar_sandbox::spec::Lent;
@@ -86,7 +85,7 @@ pub(crate) fn keep() -> ExitCode {
             let own = Arc::new(OnceLock::new());
             let adapt = |session: &Session, wanted: &mut Wanted| {
                 if let Some(inspection) = inspection_of(session)? {
-                    inspection.furnish_anew(&mut wanted.env, &mut wanted.home);
+                    inspection.furnish_anew(&mut wanted.provision.env, &mut wanted.provision.home);
                     let _ = own.set(inspection);
                 }
                 Ok(())
@@ -154,23 +153,15 @@ fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
     let mut home = BTreeMap::new();
     let inspection = inspection_of(&session).map_err(cant)?;
     inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
-    let wanted = Wanted {
-        workspace: workspace.clone(),
-        lent,
-        env,
-        limits: Limits::default(),
-        required: Required::default(),
-        hatches: Vec::new(),
-        home,
-        programs: session.programs.clone(),
-    };
+    let provision = Provision { lent, env, home, programs: session.programs.clone(), ..Provision::default() };
     let reaches_the_web = session.reaches_the_web();
     let compartment = |quarter: Quarter| {
         let Quarter { backend, limits, required, has_web, is_seen, lifecycle, longest_call: _ } = quarter;
         let own = own_runner::lent(&site, &backend).map_err(|error| KeeperError::Serve(error.into()))?;
-        let mut wanted = Wanted { limits, required, ..wanted.clone() };
-        wanted.lent.push(own);
-        wanted.hatches.extend((reaches_the_web && has_web).then_some(Hatch::Web));
+        let mut provision = Provision { limits, required, ..provision.clone() };
+        provision.lent.push(own);
+        provision.hatches.extend((reaches_the_web && has_web).then_some(Hatch::Web));
+        let wanted = Wanted { workspace: workspace.clone(), provision };
         Ok::<_, KeeperError>(Compartment { backend, wanted, is_seen, lifecycle })
     };
     let compartments = quarters.into_iter().map(compartment).collect::<Result<_, _>>()?;

@@ -197,12 +197,12 @@ impl Sandboxes {
         };
         let mut wanted = compartment.wanted.clone();
         // The growth of each counts from its start. Together they may not exceed the quota of one.
-        if let (Some(most), Some(grown)) = (wanted.limits.disk_bytes, &makers.grown) {
+        if let (Some(most), Some(grown)) = (wanted.provision.limits.disk_bytes, &makers.grown) {
             let left = most.saturating_sub(grown.bytes());
             if left == 0 {
                 return Err(BackendError::Create(Refusal::Full { most: Bytes(most).to_string() }.into()));
             }
-            wanted.limits.disk_bytes = Some(left);
+            wanted.provision.limits.disk_bytes = Some(left);
         }
         let mut sandbox = backend.create(wanted)?;
         let sockets = sandbox.take_hatches();

@@ -41,7 +41,7 @@ impl OneSandbox {
                 (helper.into(), Lent::at_its_place(file.as_path()).unwrap())
             }
         };
-        wanted.lent.push(lent);
+        wanted.provision.lent.push(lent);
         let program = Program { argv: vec![called, SUBCOMMAND.into()], directory: WORKSPACE.to_owned() };
         let sandbox = Arc::from(backend.create(wanted).unwrap());
         Self { sandbox, program, _backend: backend }

@@ -3,7 +3,6 @@
 use super::one_sandbox::OneSandbox;
 use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
-use belljar_contract::isolation::Required;
 use belljar_contract::tool::{DomainCode, ToolName};
 use belljar_policy::tool::ToolGrants;
 use belljar_sandbox::backend::Wanted;
@@ -11,6 +10,7 @@ use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::config::{BackendName, Sandboxing};
 use belljar_sandbox::docker::inside;
 use belljar_sandbox::limits::Limits;
+use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::HostPath;
 use belljar_sandbox::state::State;
@@ -106,16 +106,7 @@ impl Benches {
         }
         let env: BTreeMap<String, String> =
             search_path.map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
-        let wanted = Wanted {
-            workspace,
-            lent: Vec::new(),
-            env,
-            limits,
-            required: Required::default(),
-            hatches: Vec::new(),
-            home: BTreeMap::new(),
-            programs: None,
-        };
+        let wanted = Wanted { workspace, provision: Provision { env, limits, ..Provision::default() } };
         let made = here.make(backend, &sandboxing).unwrap();
         let workbench: Arc<dyn Workbench> = Arc::new(OneSandbox::make(made, wanted, &self.helper));
         let tools = tools(&workbench);
