@@ -115,3 +115,17 @@ fn an_agent_sees_nothing_of_the_host_that_it_was_not_given() {
         assert!(!seen.contains(&world.path().display().to_string()), "{seen}");
     });
 }
+
+#[test]
+fn agent_starts_only_listed_programs() {
+    World::as_everyone(BELLJAR, |world| {
+        // A list holds for all: the kernel refuses `ls`, whichever program asks.
+        let script = "echo begun; ls / > /dev/null 2>&1; echo $?; cat greeting.txt > /dev/null; echo $?";
+        let small = Small::shell(&world, script);
+        let listed = small.json(&["--programs", "sh,cat"]);
+        assert_eq!(listed["stdout"], "begun\n126\n0\n", "{listed:#}");
+        // The control: without a list it starts.
+        let all = small.json(&[]);
+        assert_eq!(all["stdout"], "begun\n0\n0\n", "{all:#}");
+    });
+}
