@@ -36,7 +36,8 @@ use belljar_sandbox::limits::Limit;
 use belljar_sandbox::run::Changes;
 use belljar_sandbox::state::RunFolder;
 use belljar_sandbox::streams::Streams;
-use capture::{Captured, Reason, Watching};
+use belljar_sandbox::supervise::{self, Reason};
+use capture::{Capture, Captured};
 use copied::Copied;
 use serde_json::json;
 use std::sync::Arc;
@@ -158,7 +159,7 @@ fn carry_out(
     let identity = identity(granted, (spec.attempt, spec.metadata.clone()));
     identity.check()?;
     ways_out::furnish(spec)?;
-    let (stdio, streams) = Streams::make().map_err(|source| OnceError::Watch { source })?;
+    let (stdio, mut streams) = Streams::make().map_err(|source| OnceError::Watch { source })?;
     let mut enclosure = enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
     // The time limit begins with the sandbox.
     let deadline = Instant::now() + spec.limits.max_runtime;
@@ -167,9 +168,11 @@ fn carry_out(
     let book = Arc::new(Book::open(site.state.path())?);
     ended.book = Some(Arc::clone(&book));
     let served = ways_out::serve(spec, identity, &book, enclosure.take_hatches())?;
-    let watching = Watching { streams, deadline: Some(deadline), book: &book };
-    let watched = watching.until_end(&mut enclosure, &mut ended.captured, watch);
-    let noted = watched.map(|(ending, reason)| note(&enclosure, (ending.outcome, reason), ended));
+    let mut capture = Capture { captured: &mut ended.captured, book: &book, watch, told: 0 };
+    let watched = supervise::until_end(&mut enclosure, &mut streams, &|| deadline, &mut capture);
+    ended.captured.finish();
+    let watched = watched.map_err(OnceError::Lost);
+    let noted = watched.map(|over| note(&enclosure, (over.ending.outcome, over.reason), ended));
     let is_gone = enclosure.end().map_err(OnceError::Lost);
     // With the sandbox gone no call is made any more, and those that were under way are over.
     ended.web = served.end();

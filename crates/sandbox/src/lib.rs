@@ -34,4 +34,5 @@ pub mod spec;
 pub mod state;
 pub mod streams;
 pub mod subprocess;
+pub mod supervise;
 pub mod workspace;

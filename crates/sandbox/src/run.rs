@@ -17,7 +17,6 @@ mod deadline;
 mod heard_steps;
 mod hearing;
 mod place;
-mod supervise;
 
 pub use deadline::Deadline;
 
@@ -32,6 +31,7 @@ use crate::resumption::{Left, Resumption};
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
 use crate::state::{JOB, RunFolder, State, StateError};
 use crate::streams::Streams;
+use crate::supervise;
 use crate::workspace::changes::ChangeSet;
 use crate::workspace::snapshot::Cheap;
 use belljar_confine::stage::Timings;

@@ -1,14 +1,10 @@
-//! Captures a program's output up to a limit, and watches its deadline.
+//! Captures a program's output up to a limit, and reports its model calls.
 
-use super::{OnceError, Watch};
-use belljar_confine::Usage;
-use belljar_confine::sealed::{Ending, Outcome};
+use super::Watch;
 use belljar_journal::Book;
-use belljar_sandbox::enclosure::Enclosure;
-use belljar_sandbox::streams::{Stream, Streams};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use std::time::{Duration, Instant};
+use belljar_sandbox::streams::Stream;
+use belljar_sandbox::supervise::Hearer;
+use std::time::Duration;
 
 /// Captured output.
 #[derive(Debug, Default)]
@@ -20,88 +16,32 @@ pub(super) struct Captured {
     has_lost_stderr: bool,
 }
 
-/// A program that is being watched.
-pub(super) struct Watching<'w> {
-    pub(super) streams: Streams,
-    /// Time at which it is killed; `None` once it has been.
-    pub(super) deadline: Option<Instant>,
-    pub(super) book: &'w Book,
+/// Receiver of a program's output and model calls.
+pub(super) struct Capture<'c> {
+    pub(super) captured: &'c mut Captured,
+    pub(super) book: &'c Book,
+    pub(super) watch: &'c mut dyn Watch,
+    /// Number of calls that were reported.
+    pub(super) told: usize,
 }
 
-/// Reasons why a program is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// It ended by itself, or with its sandbox.
-    ByItself,
-    /// Its time limit was over.
-    OutOfTime,
-    /// It was canceled.
-    Canceled,
-}
-
-/// Interval at which cancellation and new model calls are polled.
-const TICK: Duration = Duration::from_millis(50);
-
-/// Maximum time from the kill to the program's end. After it the program's enclosure is ended.
-const LAST_PATIENCE: Duration = Duration::from_secs(10);
-
-// === impl Watching ===
-
-impl Watching<'_> {
-    /// Watches until the program has ended; kills it when its time limit is over or it is canceled.
-    pub(super) fn until_end(
-        mut self,
-        enclosure: &mut Enclosure,
-        captured: &mut Captured,
-        watch: &mut dyn Watch,
-    ) -> Result<(Ending, Reason), OnceError> {
-        let (mut reason, mut told) = (Reason::ByItself, 0);
-        let mut given_up = None;
-        loop {
-            let has_ended =
-                self.wait_for_something(enclosure).map_err(|source| OnceError::Watch { source })?;
-            self.streams.read(|stream, bytes| captured.hear(stream, bytes, watch));
-            for call in self.book.calls_from(told) {
-                told += 1;
-                watch.called(&call);
-            }
-            if has_ended {
-                let ending = enclosure.wait().map_err(OnceError::Lost)?;
-                // The pipe now has all of the program's output, at most its capacity. Processes left behind may still write.
-                self.streams.read(|stream, bytes| captured.hear(stream, bytes, watch));
-                captured.finish();
-                return Ok((ending, reason));
-            }
-            if given_up.is_some_and(|given_up| Instant::now() >= given_up) {
-                let killed = Ending { outcome: Outcome::Killed, usage: Usage::default() };
-                captured.finish();
-                return Ok((killed, reason));
-            }
-            let Some(deadline) = self.deadline else { continue };
-            reason = match (Instant::now() >= deadline, watch.is_canceled()) {
-                (true, _) => Reason::OutOfTime,
-                (_, true) => Reason::Canceled,
-                _ => continue,
-            };
-            self.deadline = None;
-            given_up = Some(Instant::now() + LAST_PATIENCE);
-            enclosure.kill().map_err(OnceError::Lost)?;
+impl Hearer for Capture<'_> {
+    fn heard(&mut self, stream: Stream, bytes: &[u8]) {
+        let kept = self.captured.take(bytes, stream);
+        if stream == Stream::Stdout && !kept.is_empty() {
+            self.watch.printed(kept);
         }
     }
 
-    /// Waits for output or the end, at most one tick. Returns true if the program has ended.
-    fn wait_for_something(&self, enclosure: &Enclosure) -> Result<bool, Errno> {
-        let left = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()));
-        let left = left.min(TICK);
-        let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-        let mut ready = vec![PollFd::from_borrowed_fd(enclosure.ending(), PollFlags::IN)];
-        self.streams.wait_for(&mut ready);
-        match poll(&mut ready, Some(&left)) {
-            // The interrupting signal may be a cancellation.
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
+    fn tick(&mut self) {
+        for call in self.book.calls_from(self.told) {
+            self.told += 1;
+            self.watch.called(&call);
         }
-        Ok(ready[0].revents().intersects(PollFlags::IN | PollFlags::HUP))
+    }
+
+    fn is_to_stop(&self) -> Option<Duration> {
+        self.watch.is_canceled().then_some(Duration::ZERO)
     }
 }
 
@@ -111,13 +51,6 @@ impl Captured {
     /// Returns an empty capture with that limit, in bytes.
     pub(super) fn new(most: usize) -> Self {
         Self { most, ..Self::default() }
-    }
-
-    fn hear(&mut self, stream: Stream, bytes: &[u8], watch: &mut dyn Watch) {
-        let kept = self.take(bytes, stream);
-        if stream == Stream::Stdout && !kept.is_empty() {
-            watch.printed(kept);
-        }
     }
 
     /// Keeps as many bytes as the limit permits, and returns them.
@@ -134,7 +67,7 @@ impl Captured {
     }
 
     /// Appends a truncation notice to standard error, if output was dropped.
-    fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         if !self.is_cut() {
             return;
         }

@@ -1,12 +1,12 @@
 //! Takes what a run leaves: the result, if it can be believed, the artifacts, the changes.
 
-use super::supervise::{Ended, Reason};
 use super::{Changes, RunError};
 use crate::artifact::{ArtifactError, Caps, Collector};
 use crate::backend::with_causes;
 use crate::limits::{Bytes, Limit, Limits};
 use crate::spec::Workspace;
 use crate::state::{JOB, RunFolder, State};
+use crate::supervise::{Ended, Reason};
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use belljar_confine::sealed::Outcome;

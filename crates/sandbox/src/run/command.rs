@@ -3,7 +3,6 @@
 //! Its output is kept up to a limit for each stream. Further output is read and dropped, so that no program blocks because
 //! its output isn't read. Files that it leaves in `/job/artifacts` are kept.
 
-use super::supervise::{self, Hearer, Reason};
 use super::{Begun, Deadline, RunError, collect, place, with_identity};
 use crate::backend::with_causes;
 use crate::enclosure::Site;
@@ -14,6 +13,7 @@ use crate::provision::Provision;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::{JOB, RunFolder};
 use crate::streams::{Stream, Streams};
+use crate::supervise::{self, Hearer, Reason};
 use belljar_confine::sealed::Outcome;
 use belljar_confine::stage::Timings;
 use belljar_contract::failure::FailureCode;

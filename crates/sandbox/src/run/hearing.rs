@@ -2,8 +2,8 @@
 
 use super::Watch;
 use super::heard_steps::HeardSteps;
-use super::supervise::Hearer;
 use crate::streams::Stream;
+use crate::supervise::Hearer;
 use belljar_contract::event::LogLine;
 use belljar_contract::result::JobResult;
 use belljar_files::directory::Directory;

@@ -121,7 +121,7 @@ fn agent_starts_only_listed_programs() {
     World::as_everyone(BELLJAR, |world| {
         // A list holds for all: the kernel refuses `ls`, whichever program asks.
         let script = "echo begun; ls / > /dev/null 2>&1; echo $?; cat greeting.txt > /dev/null; echo $?";
-        let small = Small::shell(&world, script);
+        let small = Small::shell(world, script);
         let listed = small.json(&["--programs", "sh,cat"]);
         assert_eq!(listed["stdout"], "begun\n126\n0\n", "{listed:#}");
         // The control: without a list it starts.

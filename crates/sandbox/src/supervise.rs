@@ -1,4 +1,5 @@
-//! Watches a sandbox while its program runs: relays what it writes, and ends it when its time is over.
+//! Supervision of a sandbox while its program runs, for jobs, commands and agents on every backend: relays what the program
+//! writes, and kills it when its time is over or its watcher wants it to stop.
 
 use crate::enclosure::{Enclosure, EnclosureError};
 use crate::streams::{Stream, Streams};
@@ -9,24 +10,27 @@ use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
 /// Receiver of a program's output, which decides when it is to stop.
-pub(super) trait Hearer {
+pub trait Hearer {
     /// The program has written output.
     fn heard(&mut self, stream: Stream, bytes: &[u8]);
     /// Some time has passed; called several times a second.
     fn tick(&mut self) {}
-    /// Returns the grace period before it is killed, if it is to stop.
+    /// Returns the grace period before the program is killed, if it is to stop. With a grace period it is asked to end first.
     fn is_to_stop(&self) -> Option<Duration>;
 }
 
 /// Ending of a sandbox, and its cause.
-pub(super) struct Ended {
-    pub(super) ending: Ending,
-    pub(super) reason: Reason,
+#[derive(Debug)]
+pub struct Ended {
+    /// How the program ended, with what it used.
+    pub ending: Ending,
+    /// Why it ended.
+    pub reason: Reason,
 }
 
 /// Why the sandbox is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reason {
+pub enum Reason {
     /// It ended by itself.
     ByItself,
     /// The time limit was exceeded.
@@ -44,7 +48,10 @@ const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Watches until its program has ended. Kills it when its deadline is past, which may be put off meanwhile, or when the
 /// watcher wants it to stop.
-pub(super) fn until_end(
+///
+/// # Errors
+/// [`EnclosureError`] when the sandbox can't be watched or doesn't respond.
+pub fn until_end(
     enclosure: &mut Enclosure,
     streams: &mut Streams,
     deadline: &dyn Fn() -> Instant,
@@ -53,8 +60,8 @@ pub(super) fn until_end(
     let mut reason = Reason::ByItself;
     let (mut asked_at, mut killed_at) = (None, None);
     loop {
-        let has_ended =
-            wait_for_something(enclosure, streams).map_err(|source| EnclosureError::Watch { source })?;
+        let has_ended = wait_for_something(enclosure, streams, deadline())
+            .map_err(|source| EnclosureError::Watch { source })?;
         streams.read(|stream, bytes| hearer.heard(stream, bytes));
         hearer.tick();
         if has_ended {
@@ -91,11 +98,16 @@ pub(super) fn until_end(
     }
 }
 
-/// Waits for an event, a tick at most. Returns true if the program has ended.
-fn wait_for_something(enclosure: &Enclosure, streams: &Streams) -> Result<bool, Errno> {
+/// Waits for an event, until the deadline or for a tick. Returns true if the program has ended.
+fn wait_for_something(enclosure: &Enclosure, streams: &Streams, deadline: Instant) -> Result<bool, Errno> {
     let mut ready = vec![PollFd::from_borrowed_fd(enclosure.ending(), PollFlags::IN)];
     streams.wait_for(&mut ready);
-    let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
+    let left = match deadline.saturating_duration_since(Instant::now()) {
+        // It is killed already.
+        Duration::ZERO => TICK,
+        left => left.min(TICK),
+    };
+    let tick = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
     match poll(&mut ready, Some(&tick)) {
         // A signal may be the reason why the job is to stop: not waited on, however many come.
         Ok(_) | Err(Errno::INTR) => {}
