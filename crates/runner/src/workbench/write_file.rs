@@ -22,7 +22,7 @@ pub(super) fn write(write: &WriteFile, workspace: &Directory) -> Result<Answer, 
         let Refused { why, message } = refused(&error);
         match is_absent {
             true => {
-                Refused::new(why, format!("{message}; `create_directories` makes the directories it lies in"))
+                Refused::new(why, format!("{message}; set `create_directories` to create missing parent directories"))
             }
             false => Refused::new(why, message),
         }
