@@ -54,7 +54,7 @@ fn places<'w>(worlds: &'w [World; 2], arguments: &[&str]) -> Vec<Place<'w>> {
             // The server ends with this process.
             std::mem::forget(server);
         }
-        Err(why) => println!("\nPostgreSQL is not here ({why}): SQLite alone is measured"),
+        Err(why) => println!("\nPostgreSQL is not available ({why}): only SQLite is measured"),
     }
     places
 }

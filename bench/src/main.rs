@@ -70,8 +70,8 @@ const CASES: [Case; 25] = [
 
 impl Programs {
     fn of_this_build() -> Self {
-        let own = std::env::current_exe().expect("a program knows where it is");
-        let built = own.parent().expect("a program is in a folder").to_owned();
+        let own = std::env::current_exe().expect("the path of this executable");
+        let built = own.parent().expect("the directory of this executable").to_owned();
         Self { built, installed: tempfile::tempdir().expect("a temporary folder") }
     }
 
@@ -112,7 +112,7 @@ fn main() -> ExitCode {
     let load_before = history::load();
     let mut met = true;
     for unknown in asked.iter().filter(|case| CASES.iter().all(|(name, _)| name != case)) {
-        println!("there is no case {unknown}");
+        println!("unknown case {unknown}");
         met = false;
     }
     let cases: Vec<Case> = CASES
@@ -145,7 +145,7 @@ fn main() -> ExitCode {
 /// measured as well. Returns true if the case has met its goals.
 fn in_its_own_process(case: &str) -> bool {
     let figures = tempfile::NamedTempFile::new().expect("a temporary file");
-    let own = std::env::current_exe().expect("a program knows where it is");
+    let own = std::env::current_exe().expect("the path of this executable");
     let status = Command::new(own).arg("--figures").arg(figures.path()).arg(case).status();
     history::take_over(figures.path());
     status.is_ok_and(|status| status.success())

@@ -86,7 +86,7 @@ pub(crate) fn run(programs: &Programs) -> bool {
         "neighbour: ten small writes made durable, beside a sandbox that works the disk",
         TURNS,
         vec![
-            beside("nobody else", Box::new(|| None)),
+            beside("no neighbour", Box::new(|| None)),
             beside("sealed: sync without end", Box::new(|| Some(Storm::begin(sealed(SYNC))))),
             beside("sealed: renames without end", Box::new(|| Some(Storm::begin(sealed(RENAMES))))),
             beside("sealed: fsync of its own file", Box::new(|| Some(Storm::begin(sealed(FSYNC))))),
@@ -96,7 +96,9 @@ pub(crate) fn run(programs: &Programs) -> bool {
     );
     drop(storm.take());
     if times[5].median() <= times[0].median() {
-        println!("\nThe control slows nobody down: on this disk, just now, this says nothing.");
+        println!(
+            "\nThe control slows nothing down: the disk shows no contention now, so this run proves nothing."
+        );
         return false;
     }
     // All are judged, even if one has missed its goal.

@@ -112,7 +112,7 @@ fn batch() -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let audit = Arc::new(AuditLog::open(&folder_in(folder.path())).expect("an audit"));
     let definition =
-        Definition::new(name("echo"), Category::FileSystem, "Says what it was told.", schema_of::<Said>());
+        Definition::new(name("echo"), Category::FileSystem, "Echoes the message.", schema_of::<Said>());
     let echo = tool(definition, Echo);
     let registry = Arc::new(Registry::new([Arc::clone(&echo)]).expect("one tool"));
     let works_in = BTreeMap::from([(Category::FileSystem, WorksIn::Container)]);
@@ -144,5 +144,5 @@ fn batch() -> bool {
     println!(
         "\n## batch: {CALLS} calls at once: {ours:.1} µs each through the gateway, each on the disk first; {bare:.1} µs without"
     );
-    judge("what the gateway takes for each call besides, µs", ours - bare, Goal::AtMost(50.0))
+    judge("added time per call by the gateway, µs", ours - bare, Goal::AtMost(50.0))
 }

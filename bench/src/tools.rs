@@ -51,7 +51,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     }
     let added = figures[0].iter().zip(&figures[1]).map(|(ours, theirs)| ours.0 - theirs.0);
     drop(reference);
-    judge("what a call takes more than the reference server's, p50 ms", median(added), Goal::AtMost(0.5))
+    judge("added latency of a call over the reference server, p50 ms", median(added), Goal::AtMost(0.5))
 }
 
 // === impl Lane ===

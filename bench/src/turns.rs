@@ -36,7 +36,7 @@ pub(crate) fn run(programs: &Programs) -> bool {
     for (round, added) in added.iter().enumerate() {
         println!("| {} | {added:.3} |", round + 1);
     }
-    judge("what a turn takes besides the model, ms", median(added), Goal::AtMost(2.0))
+    judge("duration of a turn without the model, ms", median(added), Goal::AtMost(2.0))
 }
 
 /// Runs an agent that reads a file in each of this many turns, and then finishes.

@@ -107,7 +107,7 @@ pub(crate) const UNREACHED: &[ReachException] = &[
     ReachException {
         room: "confine",
         name: "evaluate",
-        why: "what the kernel would answer to each call, worked out for tests of the filters in another crate",
+        why: "computes the kernel's result of each call, for tests of the filters in another crate",
     },
     ReachException {
         room: "sandbox",
@@ -117,12 +117,12 @@ pub(crate) const UNREACHED: &[ReachException] = &[
     ReachException {
         room: "sandbox",
         name: "NotAskedFor",
-        why: "the error of the fake backend for whatever didn't ask for it by name",
+        why: "the error of the fake backend for callers that didn't request it by name",
     },
     ReachException {
         room: "sandbox",
         name: "with_walls",
-        why: "what is reported on a kernel that lacks some: no test can have another kernel",
+        why: "the report on a kernel that lacks some walls: no test can have another kernel",
     },
     ReachException {
         room: "sandbox",
@@ -132,7 +132,7 @@ pub(crate) const UNREACHED: &[ReachException] = &[
     ReachException {
         room: "sandbox",
         name: "for_many",
-        why: "sandboxes that are made ahead: the bench measures what a node gains by them before it keeps any",
+        why: "warm pool: the bench measures its gain before a node uses it",
     },
 ];
 
@@ -178,22 +178,22 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
             "ureq",
         ],
         only_in: &["egress"],
-        why: "what leaves the host leaves by one room, and nobody else speaks HTTP or TLS, or asks for names",
+        why: "only one crate connects to other hosts: no other speaks HTTP or TLS, or resolves names",
     },
     Outsider {
         names: &["rustls", "rustls-native-certs"],
         only_in: &["egress", "runner"],
-        why: "the runner is inside, and calls the servers that the node names, which other nodes name by https",
+        why: "the runner is inside the sandbox, and calls servers that the node names, some by https",
     },
     Outsider {
         names: &["httparse"],
         only_in: &["egress", "runner"],
-        why: "it reads heads and asks nobody; the runner reads what the servers answer that the node names",
+        why: "it parses heads and connects to nothing; the runner parses responses of servers that the node names",
     },
     Outsider {
         names: &["bollard"],
         only_in: &["sandbox"],
-        why: "it speaks HTTP with the container engine's local socket and nobody else; that one backend is its only use",
+        why: "it speaks HTTP with the container engine's local socket only; that one backend is its only use",
     },
     Outsider {
         names: &["async-std", "mio", "smol", "tokio"],
@@ -201,12 +201,12 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
             "sandbox", "egress", "store", "journal", "git", "tools", "gateway", "node", "cli", "testkit",
             "bench",
         ],
-        why: "the contract and policy do no I/O, the runner and the walls are small and have no runtime",
+        why: "contract and policy do no I/O, and runner and confine are small and have no async runtime",
     },
     Outsider {
         names: &["axum", "hyper", "hyper-util"],
         only_in: &["gateway", "node"],
-        why: "the node answers its orchestrator by HTTP, and the gateway agents; neither asks anybody, and nobody else serves anything but hatches",
+        why: "the node serves its orchestrator by HTTP, and the gateway serves agents; neither is a client, and other crates serve hatches only",
     },
     Outsider {
         names: &["rmcp"],
@@ -221,16 +221,16 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
     Outsider {
         names: &["object_store", "rusqlite_migration"],
         only_in: &["store", "bench"],
-        why: "what is kept in a database or a bucket is kept by one room, which speaks with its own server and nobody else; the bench measures it by a bare insert",
+        why: "one crate stores data in databases and buckets, and connects to its own server only; the bench compares it with a bare insert",
     },
     Outsider {
         names: &["rusqlite", "sqlx"],
         only_in: &["store", "tools", "bench"],
-        why: "the store speaks with the node's own database, and tools ask those that the configuration names; nobody else asks any",
+        why: "the store uses the node's own database, and tools query those that the configuration names; no other crate uses a database",
     },
     Outsider {
         names: &["libc", "nix"],
         only_in: &["confine", "runner", "promises", "bench"],
-        why: "who calls the kernel by hand needs `unsafe`, and that is in one room; the runner takes numbers from it, the tests' probe does what must be refused, and the bench has a floor to measure by",
+        why: "raw system calls need `unsafe`, which one crate has; the runner takes numbers from it, the tests' probe makes calls that must be refused, and the bench has a floor to measure by",
     },
 ];

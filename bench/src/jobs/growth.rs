@@ -88,7 +88,7 @@ async fn fill(world: &World, count: usize) -> (String, String) {
         let report = Report { untold: Told::default(), ending: Ending::Failed, outcome, trust: None };
         jobs.end(&claimed.job.job_id, claimed.fence(), report, now).await.expect("an end");
     }
-    jobs.forget(&owner.instance).await.expect("nobody");
+    jobs.forget(&owner.instance).await.expect("no other owner");
     database.close().await;
     last
 }

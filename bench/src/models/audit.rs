@@ -13,7 +13,7 @@ const MANY: Turn = Turn { connections: 64, lasts: Duration::from_secs(2), rounds
 
 pub(crate) fn run(_: &Programs) -> bool {
     // Beside this program, which is on a disk: a file system in memory makes nothing durable.
-    let own = std::env::current_exe().expect("a program knows where it is");
+    let own = std::env::current_exe().expect("the path of this executable");
     let folder = tempfile::tempdir_in(own.parent().expect("a folder")).expect("a temporary folder");
     if is_in_memory(folder.path()) {
         println!("\n{} is in memory: nothing can be made durable there", folder.path().display());
@@ -37,7 +37,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     let answered = figures[1].answered as u64;
     drop(lanes);
     let written: u64 = audited.process.last_word();
-    assert!(written >= answered, "{answered} calls were answered, {written} written down");
+    assert!(written >= answered, "{answered} calls were answered, {written} recorded");
     match verify(&log, &Demands::default()).expect("a log") {
         // Each call also has a begin record, and the log has one end record.
         Verdict::Intact(extent) => assert_eq!(extent.records, 2 * written + 1, "records in the log"),

@@ -124,7 +124,7 @@ impl Events {
     }
 
     fn one(&mut self, event: &[u8], stamped: &mut impl FnMut(u64)) {
-        assert!(event.starts_with(b"data: {") && event.ends_with(b"}\n\n"), "what comes is no event");
+        assert!(event.starts_with(b"data: {") && event.ends_with(b"}\n\n"), "the received data is no event");
         self.count += 1;
         let stamp = std::str::from_utf8(&event[self.stamp.clone()]).ok().and_then(|text| text.parse().ok());
         match stamp.expect("a stamp") {

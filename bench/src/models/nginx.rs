@@ -115,7 +115,7 @@ fn must_listen(target: &Target) {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begun = Instant::now();
     while target.connect().is_err() {
-        assert!(begun.elapsed() < PATIENCE, "nobody listens at {target:?}");
+        assert!(begun.elapsed() < PATIENCE, "no process listens at {target:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

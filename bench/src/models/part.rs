@@ -82,5 +82,5 @@ pub(crate) fn end_with_parent() {
 fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("what may be raised");
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("a limit that may be raised");
 }

@@ -20,7 +20,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a process that plays a part.
     pub(crate) fn play(part: &Part) -> Self {
-        let mut command = Command::new(std::env::current_exe().expect("a program knows where it is"));
+        let mut command = Command::new(std::env::current_exe().expect("the path of this executable"));
         command.arg(PLAYS).arg(serde_json::to_string(part).expect("a part is plain data"));
         Self::start(command, false)
     }

@@ -40,7 +40,7 @@ impl Source {
         say(&listener.local_addr().expect("an address"));
         end_with_parent();
         loop {
-            let (stream, _) = listener.accept().expect("somebody who calls");
+            let (stream, _) = listener.accept().expect("a client connection");
             let source = self.clone();
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
             // A client that disconnects early ends the thread.

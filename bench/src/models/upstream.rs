@@ -58,7 +58,7 @@ fn number(socket: &impl AsRawFd) -> usize {
 
 impl Caller {
     fn accept(listener: &TcpListener) -> Self {
-        let (stream, _) = listener.accept().expect("somebody who calls");
+        let (stream, _) = listener.accept().expect("a client connection");
         stream.set_nodelay(true).expect("a socket of TCP");
         Self { socket: OwnedFd::from(stream).into(), inbox: Vec::with_capacity(ROOM), is_known: false }
     }

@@ -66,7 +66,7 @@ impl Visitor {
     /// Reads once.
     fn listen(&mut self, bytes: &mut [u8]) {
         let count = self.socket.read(bytes).expect("an answer that goes on");
-        assert!(count > 0, "closed in the middle of an answer");
+        assert!(count > 0, "closed in the middle of a response");
         let mut body = &bytes[..count];
         if !self.head.ends_with(b"\r\n\r\n") {
             self.head.extend_from_slice(body);

@@ -54,8 +54,7 @@ impl Counter {
     pub(crate) fn play(&self) {
         let audit = Arc::new(AuditLog::open(&folder_in(&self.state)).expect("an audit"));
         let name = ToolName::parse("echo").expect("a name");
-        let definition =
-            Definition::new(name, Category::Other, "Says what it was told.", schema_of::<Said>());
+        let definition = Definition::new(name, Category::Other, "Echoes the message.", schema_of::<Said>());
         let definition = Definition { is_installed: true, ..definition };
         let registry = Registry::new([tool(definition, Echo)]).expect("one tool");
         let gateway = Arc::new(Gateway::new(Arc::new(registry), audit));

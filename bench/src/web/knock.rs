@@ -45,7 +45,7 @@ impl Knock {
         if self.status == "200" {
             let mut back = [0];
             socket.write_all(&[ECHO]).expect("a tunnel");
-            socket.read_exact(&mut back).expect("what was said");
+            socket.read_exact(&mut back).expect("the echoed bytes");
         }
         took
     }

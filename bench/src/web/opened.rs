@@ -23,7 +23,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     let p50: Vec<_> = opened.iter().map(|of| of.iter().map(|one| one.p50_us).collect::<Vec<_>>()).collect();
     tell("opened: from the head of a CONNECT to the answer's, one after the other", &field, &opened);
     let denied = hold(&field, ELSEWHERE, ("403", DENIED_TIMES));
-    tell("denied: the same, for a host that nobody is let to", &field, &denied);
+    tell("denied: the same, for a host that no rule allows", &field, &denied);
     let theirs = |who: usize| ratio(&p50[OURS], &p50[who]);
     println!(
         "\nbelljar / squid = {:.2}, belljar / tinyproxy = {:.2}, with the audit",

@@ -37,12 +37,12 @@ pub(crate) fn run(_: &Programs) -> bool {
                 Some(process) => {
                     (field.lanes[who].0, (process.processor_time() - before[who]).as_secs_f64() / gib)
                 }
-                None => ("nobody in between", 0.0),
+                None => ("direct", 0.0),
             };
             println!("| {name} | {:.0} | {busy:.2} |", median(figures.iter().copied()));
         }
         let theirs = |who: usize| ratio(&figures[OURS], &figures[who]);
-        println!("\nbelljar / tinyproxy = {:.2}, belljar / nobody = {:.2}", theirs(TINYPROXY), theirs(lanes));
+        println!("\nbelljar / tinyproxy = {:.2}, belljar / direct = {:.2}", theirs(TINYPROXY), theirs(lanes));
         met &= judge("MiB a second, belljar / squid", theirs(SQUID), Goal::AtLeast(1.0));
     }
     met

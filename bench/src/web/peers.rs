@@ -28,7 +28,8 @@ impl Squid {
         std::fs::create_dir(&own).expect("a folder");
         // squid drops root, so its folders must be writable for its own user.
         for open in [folder, &own] {
-            std::fs::set_permissions(open, Permissions::from_mode(0o777)).expect("a folder for everybody");
+            std::fs::set_permissions(open, Permissions::from_mode(0o777))
+                .expect("a directory that every user may write");
         }
         let (port, place) = (free_port(), own.display());
         let settings = format!(
@@ -74,7 +75,7 @@ fn listening(port: SocketAddr) -> Target {
     const PATIENCE: Duration = Duration::from_secs(20);
     let (target, begun) = (Target::Tcp(port), Instant::now());
     while target.connect().is_err() {
-        assert!(begun.elapsed() < PATIENCE, "nobody listens at {port}");
+        assert!(begun.elapsed() < PATIENCE, "no process listens at port {port}");
         std::thread::sleep(Duration::from_millis(10));
     }
     target

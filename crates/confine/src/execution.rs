@@ -52,13 +52,13 @@ pub enum ExecutionError {
     #[error("the sandbox has ended")]
     Gone,
     /// PID 1 has not answered in time.
-    #[error("process 1 of the sandbox did not answer within {} s; end the sandbox", limit.as_secs())]
+    #[error("PID 1 of the sandbox did not answer within {} s; end the sandbox", limit.as_secs())]
     NoAnswer {
         /// Time limit that it exceeded.
         limit: Duration,
     },
     /// The request could not be sent or answered.
-    #[error("can't talk to the sandbox")]
+    #[error("can't communicate with the sandbox")]
     Channel {
         /// Why.
         #[source]

@@ -380,7 +380,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if !self.removed {
-            // What can't be removed is a leftover, and found as such.
+            // A directory that can't be removed is a leftover, and found by the next sweep.
             let _ = self.remove_now();
         }
     }

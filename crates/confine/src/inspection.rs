@@ -168,7 +168,7 @@ fn identity(plan: &Plan, status: &Status, uid_map: &str) -> Result<(), NotInForc
             && ids.split_whitespace().all(|found| found.parse() == Ok(id));
         check("host_user", is_the_one, || format!("{field} is {ids}, not {id}"))?;
     }
-    // Who launches as themselves can't leave their groups.
+    // A launch as the own user can't leave the user's groups.
     let became_another = geteuid().as_raw() != identity.host_uid;
     let groups = status.field("Groups");
     check("host_user", !became_another || groups.is_empty(), || format!("it is in the groups {groups}"))?;
@@ -194,7 +194,7 @@ fn privileges(status: &Status, testimony: &Testimony, own_filters: u64) -> Resul
     let (told, offered) = (testimony.landlock_abi, landlock_abi());
     check("landlock", told == offered, || format!("ABI {told} where the kernel has {offered}"))?;
     let errno = testimony.refused_by_landlock;
-    check("landlock", told == 0 || errno == libc::EACCES, || format!("it refuses nothing (errno {errno})"))
+    check("landlock", told == 0 || errno == libc::EACCES, || format!("it denies nothing (errno {errno})"))
 }
 
 fn capabilities(status: &Status, sets: &[&str]) -> Result<(), NotInForce> {
@@ -214,7 +214,7 @@ fn no_new_privileges(status: &Status) -> Result<(), NotInForce> {
 /// then has, too.
 fn filters(status: &Status, own: u64, more: u64) -> Result<(), NotInForce> {
     let (mode, filters) = (status.number("Seccomp"), status.number("Seccomp_filters").unwrap_or_default());
-    let found = || format!("{filters} filters, {own} of them those of whoever launches");
+    let found = || format!("{filters} filters, {own} of them inherited from the launching process");
     check("seccomp", mode == Some(2) && filters >= own.saturating_add(more), found)
 }
 

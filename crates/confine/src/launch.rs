@@ -73,7 +73,7 @@ pub enum LaunchError {
     #[error("the sandbox ended while it was built")]
     Vanished,
     /// The channel to the sandbox failed.
-    #[error("can't talk to the sandbox")]
+    #[error("can't communicate with the sandbox")]
     Control {
         /// Why.
         #[source]

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a mount could not be prepared.
 #[derive(Debug, thiserror::Error)]
-#[error("can't lend {} at `{step}`", path.as_path().display())]
+#[error("can't prepare the bind mount of {} at `{step}`", path.as_path().display())]
 pub struct LendError {
     /// Path to lend.
     pub path: HostPath,

@@ -19,7 +19,7 @@ pub struct ImageReference {
 
 /// A text that names no image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no name of an image: {why}")]
+#[error("invalid image name `{text}`: {why}")]
 pub struct InvalidImage {
     /// The text.
     pub text: String,
@@ -68,7 +68,7 @@ impl ImageReference {
         let (named, digest) =
             text.split_once('@').map_or((text, None), |(named, digest)| (named, Some(digest)));
         if !digest.is_none_or(is_digest) {
-            return Err(invalid("behind the @ stands `sha256:` and 64 digits of 0-9 and a-f"));
+            return Err(invalid("the digest after @ must be `sha256:` and 64 digits of 0-9 and a-f"));
         }
         // A colon before the last slash is that of a port.
         let (path, tag) = match named.rsplit_once(':') {
@@ -77,7 +77,7 @@ impl ImageReference {
         };
         if !tag.is_none_or(is_tag) {
             return Err(invalid(
-                "a tag is 1 to 128 letters, digits, `_`, `.` and `-`, and begins with none of the last two",
+                "a tag is 1 to 128 letters, digits, `_`, `.` and `-`, and must not begin with `.` or `-`",
             ));
         }
         let (registry, repository) = place(path).map_err(invalid)?;
@@ -135,7 +135,7 @@ fn place(path: &str) -> Result<(String, String), &'static str> {
     };
     let registry = if registry == ITS_OTHER_NAME { USUAL_REGISTRY } else { registry };
     if !is_host(registry) {
-        return Err("a registry is a host in lower case, with a port or without");
+        return Err("a registry is a host in lower case, optionally with a port");
     }
     if repository.is_empty() || !repository.split('/').all(is_component) {
         return Err("its parts are lower-case letters and digits, with `.`, `_`, `__` or `-` between them");

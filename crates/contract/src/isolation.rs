@@ -24,7 +24,7 @@ pub struct Required(BTreeSet<String>);
 
 /// A layer that no backend knows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no layer is named `{name}`; there are {}", LAYERS.join(", "))]
+#[error("unknown layer `{name}`; known layers: {}", LAYERS.join(", "))]
 pub struct UnknownLayer {
     /// The name.
     pub name: String,

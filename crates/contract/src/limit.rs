@@ -18,7 +18,7 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Memory => "its memory was used up",
-            Self::Disk => "it had written too much to disk",
+            Self::Disk => "it exceeded its disk quota",
         })
     }
 }

@@ -43,7 +43,7 @@ pub enum ParsePathError {
     #[error("a component longer than {} bytes", StepPath::MAX_COMPONENT_BYTES)]
     ComponentTooLong,
     /// NUL, a line break, another control character, or one that reorders text on a screen.
-    #[error("the character U+{:04X}, which no path here may hold", u32::from(*character))]
+    #[error("the character U+{:04X}, which is not allowed in paths", u32::from(*character))]
     Character {
         /// The character.
         character: char,

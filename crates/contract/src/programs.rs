@@ -14,14 +14,15 @@ pub struct ProgramList(BTreeSet<String>);
 pub enum ParseProgramsError {
     /// The name can't be a program's.
     #[error(
-        "{name:?} is no program's name: 1 to {LONGEST} bytes of printable text without a slash, and no place such as `..`"
+        "invalid program name {name:?}: expected 1 to {LONGEST} bytes of printable text without a slash, \
+    and not `.` or `..`"
     )]
     Name {
         /// The name, cut off where it is too long.
         name: String,
     },
     /// There are too many.
-    #[error("{count} programs, where a list has at most {MOST}")]
+    #[error("{count} programs; a list has at most {MOST}")]
     TooMany {
         /// Number of names.
         count: usize,

@@ -45,14 +45,14 @@ pub struct SpendRow {
 #[derive(Debug, thiserror::Error)]
 pub enum SpendRowsError {
     /// The body is something else.
-    #[error("the spend logs are no list of rows")]
+    #[error("the spend logs are not a list of rows")]
     NoList {
         /// Underlying error.
         #[source]
         source: serde_json::Error,
     },
     /// A row is none.
-    #[error("row {at} of the spend logs is none of a call")]
+    #[error("row {at} of the spend logs does not describe a call")]
     Row {
         /// Index of the row, from 0.
         at: usize,

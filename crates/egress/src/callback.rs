@@ -70,19 +70,19 @@ pub enum SendError {
         host: String,
     },
     /// The answer is not valid HTTP.
-    #[error("no answer from {host} that can be understood")]
+    #[error("malformed answer from {host}")]
     Malformed {
         /// Host of the destination.
         host: String,
     },
     /// The sender is shut down.
-    #[error("nothing is sent any more")]
+    #[error("messages are no longer sent: the sender has stopped")]
     Over,
 }
 
 /// The secret is not a valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("what stands behind `whsec_` is not base64")]
+#[error("the text after `whsec_` is not base64")]
 pub struct KeyError;
 
 #[derive(Debug)]
@@ -112,8 +112,8 @@ impl Destination {
     pub fn parse(url: &str) -> Result<Self, UpstreamError> {
         let upstream = Upstream::parse(url)?;
         let rest = url.split_once("://").map(|(_, rest)| rest);
-        let rest =
-            rest.ok_or(UpstreamError { found: url.to_owned(), why: "it begins with https:// or http://" })?;
+        let rest = rest
+            .ok_or(UpstreamError { found: url.to_owned(), why: "it must begin with https:// or http://" })?;
         let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
         let origin = url.strip_suffix(path.as_str()).unwrap_or(url).to_ascii_lowercase();
         Ok(Self { upstream, origin, path })

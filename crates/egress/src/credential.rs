@@ -73,7 +73,7 @@ pub enum CredentialError {
         source: io::Error,
     },
     /// The program can't be run, or failed.
-    #[error("the command {} gave none", program.display())]
+    #[error("the command {} returned no secret", program.display())]
     Command {
         /// The program.
         program: OsString,
@@ -82,13 +82,13 @@ pub enum CredentialError {
         source: io::Error,
     },
     /// The program failed a moment ago and isn't run again yet.
-    #[error("it was asked for in vain a moment ago")]
+    #[error("the command failed a moment ago, and is run again later")]
     Lately,
     /// The task that ran the program was interrupted.
-    #[error("nobody has asked for it")]
+    #[error("the command was interrupted")]
     Interrupted,
     /// The source has no valid secret.
-    #[error("what {origin} gives is no credential")]
+    #[error("{origin} returns no valid credential")]
     Invalid {
         /// Source of the text.
         origin: String,
@@ -327,7 +327,7 @@ mod tests {
         later();
         assert!(matches!(credential.get(), Err(CredentialError::Read { .. })));
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        assert!(matches!(credential.get(), Err(CredentialError::Read { .. })), "nobody writes to it");
+        assert!(matches!(credential.get(), Err(CredentialError::Read { .. })), "the pipe has no writer");
     }
 
     #[test]

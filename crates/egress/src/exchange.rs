@@ -67,7 +67,7 @@ pub enum ExchangeError {
         host: String,
     },
     /// The answer is not valid HTTP.
-    #[error("no answer from {host} that can be understood")]
+    #[error("malformed answer from {host}")]
     Malformed {
         /// Host that was asked.
         host: String,
@@ -81,7 +81,7 @@ pub enum ExchangeError {
         most: usize,
     },
     /// The exchanger is shut down.
-    #[error("nothing is sent any more")]
+    #[error("requests are no longer sent: the sender has stopped")]
     Over,
 }
 

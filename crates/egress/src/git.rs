@@ -25,13 +25,13 @@ pub enum PinError {
     #[error(transparent)]
     Denied(#[from] Denied),
     /// The name lookup timed out.
-    #[error("nobody has said in time where {host} leads")]
+    #[error("name lookup for {host} timed out")]
     NoAnswer {
         /// Host of the remote.
         host: Host,
     },
     /// The lookup can't be started.
-    #[error("can't ask where names lead")]
+    #[error("can't start a name lookup")]
     Ask {
         /// Reason.
         #[source]

@@ -76,10 +76,10 @@ pub enum MailError {
         source: io::Error,
     },
     /// The server doesn't support TLS, so nothing was sent.
-    #[error("the mail server takes no TLS")]
+    #[error("the mail server does not support TLS")]
     NoTls,
     /// The server's answer is not valid SMTP.
-    #[error("the mail server's answer can't be understood")]
+    #[error("the mail server's answer is malformed")]
     Malformed,
     /// The server refused.
     #[error("the mail server answers {code} to {said}")]
@@ -90,10 +90,10 @@ pub enum MailError {
         code: u16,
     },
     /// The time limit was exceeded.
-    #[error("the mail server didn't take it in time")]
+    #[error("the mail server did not accept the mail in time")]
     OutOfTime,
     /// The mailer is shut down.
-    #[error("nothing is sent any more")]
+    #[error("mail is no longer sent: the mailer has stopped")]
     Over,
 }
 

@@ -39,7 +39,7 @@ pub enum RemoteError {
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
     /// The answer contains one of the host's secrets.
-    #[error("the answer repeats a credential of this host, and is not passed on")]
+    #[error("the answer is withheld because it repeats a credential of this host")]
     Repeats,
 }
 
@@ -142,7 +142,12 @@ fn read_headers(node: &Node, log: &mut Log) -> Vec<Header> {
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_name = (1..=100).contains(&name.len()) && name.bytes().all(is_token);
         if !is_name || OWN.contains(&name.as_str()) || name.starts_with("mcp-") {
-            log.note(key.position, &path, quoted(&key.name), "the name of a header that is not made here");
+            log.note(
+                key.position,
+                &path,
+                quoted(&key.name),
+                "the name of a header that belljar doesn't set itself",
+            );
         }
         if read.iter().any(|header| header.name == name) {
             log.note(key.position, &path, "it twice", "each once");

@@ -13,7 +13,7 @@ pub enum SecretError {
     #[error("it is empty")]
     Empty,
     /// The text has characters that may not stand in a header.
-    #[error("it holds a character that no header may hold")]
+    #[error("it contains a character that headers can't contain")]
     Character,
     /// The text is so short that it could occur by chance.
     #[error("it is shorter than {SHORTEST} characters")]

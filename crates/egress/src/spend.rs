@@ -24,7 +24,7 @@ pub struct Days {
 
 /// The range has more days than may be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("from {first} to {last} are more than {} days", Days::MOST)]
+#[error("the range from {first} to {last} has more than {} days", Days::MOST)]
 pub struct TooManyDaysError {
     /// First day.
     pub first: Date,
@@ -53,7 +53,7 @@ pub enum SpendError {
         source: crate::credential::CredentialError,
     },
     /// The connection failed, or ended in the middle of an answer.
-    #[error("can't speak with {provider}")]
+    #[error("no connection to {provider}")]
     Connection {
         /// Name of the provider.
         provider: String,
@@ -62,13 +62,13 @@ pub enum SpendError {
         source: std::io::Error,
     },
     /// The time limit was exceeded.
-    #[error("{provider} did not give its spend logs in time")]
+    #[error("{provider} did not return its spend logs in time")]
     OutOfTime {
         /// Name of the provider.
         provider: String,
     },
     /// The answer is not valid HTTP.
-    #[error("{provider} gave no answer that can be understood")]
+    #[error("{provider} sent a malformed answer")]
     Malformed {
         /// Name of the provider.
         provider: String,
@@ -111,9 +111,7 @@ pub enum SpendError {
         provider: String,
     },
     /// The provider has more rows than it returns.
-    #[error(
-        "{provider} has more rows for {day} than it gives at once: nothing can be compared with a part of them"
-    )]
+    #[error("{provider} has more rows for {day} than it returns at once: a partial result can't be compared")]
     Truncated {
         /// Name of the provider.
         provider: String,
@@ -121,7 +119,7 @@ pub enum SpendError {
         day: Date,
     },
     /// The answer has no valid rows.
-    #[error("{provider} gave spend logs that can't be read")]
+    #[error("{provider} returned malformed spend logs")]
     Rows {
         /// Name of the provider.
         provider: String,

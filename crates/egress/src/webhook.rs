@@ -17,14 +17,14 @@ pub struct Webhook {
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
     /// The secret can't be obtained.
-    #[error("there is no secret to sign it with")]
+    #[error("the signing secret is not available")]
     NoSecret {
         /// Reason.
         #[source]
         source: CredentialError,
     },
     /// The secret is no signing key.
-    #[error("the secret to sign it with is no key")]
+    #[error("the signing secret is not a valid key")]
     NoKey {
         /// Reason.
         #[source]

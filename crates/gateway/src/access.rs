@@ -119,14 +119,14 @@ impl Case {
         let why = format!("{} (rule {}, decision {decision})", self.judged.rule, self.judged.rule.code());
         match (&self.judged.proposal, &self.record.proposal) {
             (Some(Proposal::Call(_)), Some(lasting)) if can_ask => format!(
-                "{why}. A person can say yes to this one call: `request_human_approval` with this decision asks for it. \
+                "{why}. A person can approve this one call: request that by `request_human_approval` with this decision. \
                  For all such calls of {}: {lasting}",
                 self.agent
             ),
             (Some(_), Some(lasting)) => {
-                format!("{why}. The least that would change that: {lasting}")
+                format!("{why}. The smallest configuration change that would allow it: {lasting}")
             }
-            _ => format!("{why}. Nothing that could be asked for would change that"),
+            _ => format!("{why}. No approval or configuration change is available"),
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn guarded(
     let has_reason =
         arguments.get("reason").and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
     let missing = [
-        (!has_actor, "missing_actor: whoever asks for this must be known by name"),
+        (!has_actor, "missing_actor: the caller must have a known name"),
         (arguments.get("confirm") != Some(&Value::Bool(true)), "missing_confirm: `confirm` must be true"),
         (!has_reason, "missing_reason: `reason` must say why"),
     ];
@@ -88,7 +88,7 @@ pub(crate) enum Unreviewable {
     #[error("its arguments are nested too deep to be reviewed: at most {DEEPEST_ARGUMENTS} levels")]
     TooDeep,
     /// The scope is too large.
-    #[error("what it acts on besides its arguments is too large to be reviewed")]
+    #[error("its scope, which it acts on besides its arguments, is too large to be reviewed")]
     Scope,
     /// They contain a secret of the host, which no approver may see.
     #[error(

@@ -167,7 +167,7 @@ impl Asking {
         let within = entry.tool.definition().within;
         let scope = of_call(self.scopes.as_deref(), seat.caller(), (entry.tool.as_ref(), arguments));
         let late = |_| {
-            let message = format!("what it acts on was not found out within {} s", within.as_secs());
+            let message = format!("the scope of the call was not determined within {} s", within.as_secs());
             Failure::new(DomainCode::LimitExceeded, message)
         };
         let scope = tokio::select! {
@@ -183,7 +183,7 @@ impl Asking {
     async fn ask_about(&self, caller: &Caller, decision: Uuid) -> Result<Uuid, Failure> {
         let is_theirs = |exact: &ExactCall| exact.subject == crate::recording::subject(caller);
         let exact = self.refused.find(decision).filter(is_theirs).ok_or_else(|| {
-            let message = "there is no such decision of yours that a person could be asked about";
+            let message = "there is no such decision about a call of yours that a person could approve";
             Failure::new(DomainCode::NotFound, message)
         })?;
         self.approver.ask(&exact).await.map_err(|error| of_approver(&error))
@@ -192,8 +192,8 @@ impl Asking {
 
 fn waiting(case: &Case, id: &Uuid) -> String {
     format!(
-        "{}. Approval {id} is asked for; once a person has said yes (`belljar approval approve {id}`), the same call with the \
-         same arguments is made, once",
+        "{}. Approval {id} is pending; once a person has approved it (`belljar approval approve {id}`), make the same call \
+         with the same arguments again, once",
         case.judged.rule
     )
 }

@@ -26,10 +26,10 @@ pub trait Tokens: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoSeat {
     /// The token is unknown or no longer valid.
-    #[error("nobody has that token")]
+    #[error("the token is unknown or no longer valid")]
     Unknown,
     /// The token can't be looked up at the moment; the client may retry.
-    #[error("it can't be told just now whose a token is")]
+    #[error("the token can't be looked up at present")]
     NotKnown,
 }
 
@@ -103,14 +103,16 @@ impl Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         match self.challenge() {
-            Some(challenge) => {
-                (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)], "a token is needed")
-                    .into_response()
-            }
+            Some(challenge) => (
+                StatusCode::UNAUTHORIZED,
+                [(WWW_AUTHENTICATE, challenge)],
+                "authentication required: send a valid bearer token",
+            )
+                .into_response(),
             None => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 [(RETRY_AFTER, AGAIN_AFTER)],
-                "it can't be told just now whose that token is",
+                "the token can't be looked up at present; try again",
             )
                 .into_response(),
         }

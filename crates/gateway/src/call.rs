@@ -53,13 +53,13 @@ pub enum Refusal {
         denied: Denied,
     },
     /// An argument names a task, job or project that the caller is not bound to.
-    #[error("{argument} is not the one that this agent works on")]
+    #[error("{argument} differs from the one that this agent is bound to")]
     OutOfBounds {
         /// The argument.
         argument: &'static str,
     },
     /// The run has used up its quota of calls.
-    #[error("this run has made as many calls of tools as it may")]
+    #[error("the tool call quota of this run is used up")]
     AuditQuota,
     /// The run is over.
     #[error("the run is over")]
@@ -216,7 +216,7 @@ impl Gateway {
                 tracing::error!(tool = %entry.name(), "a tool has panicked");
                 Err(Failure::new(
                     DomainCode::Internal,
-                    "the tool has broken off; it is not known how far it got",
+                    "the tool failed unexpectedly; it is unknown how far it got",
                 ))
             })
         });
@@ -284,7 +284,7 @@ fn bounded(answer: Answer) -> Answer {
         0..=LARGEST_ANSWER_BYTES => Ok(success),
         bytes => Err(Failure::new(
             DomainCode::LimitExceeded,
-            format!("the answer has {bytes} bytes; {LARGEST_ANSWER_BYTES} are allowed: ask for less"),
+            format!("the answer has {bytes} bytes; {LARGEST_ANSWER_BYTES} are allowed: request less"),
         )),
     }
 }

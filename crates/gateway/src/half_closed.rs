@@ -75,7 +75,7 @@ impl Exchange {
         }
     }
 
-    /// Notes that all written bytes are sent. After a response the end of input is passed on again.
+    /// Notes that all written bytes are sent. After a response the end of input is forwarded again.
     fn flushed(&self) {
         let mut state = self.state();
         if state.phase == Phase::Answered {

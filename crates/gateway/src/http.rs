@@ -116,19 +116,20 @@ async fn collect(
         let chunk = match &turn {
             None => chunks.next().await,
             Some((_, until)) => {
-                let late =
-                    |_| (StatusCode::REQUEST_TIMEOUT, "the message does not come to its end".to_owned());
+                let late = |_| {
+                    (StatusCode::REQUEST_TIMEOUT, "the message did not arrive completely in time".to_owned())
+                };
                 tokio::time::timeout_at(*until, chunks.next()).await.map_err(late)?
             }
         };
         let Some(chunk) = chunk else { break };
-        let chunk = chunk.map_err(|_| (StatusCode::BAD_REQUEST, "the message ends too early".to_owned()))?;
+        let chunk = chunk.map_err(|_| (StatusCode::BAD_REQUEST, "the message is incomplete".to_owned()))?;
         let bytes = message.len() + chunk.len();
         if bytes > LARGEST_MESSAGE_BYTES {
             drop(message);
             // If the rest can't be read in that time, the connection is closed.
             let _ = tokio::time::timeout(LONGEST_DISCARD, discard(chunks)).await;
-            let reason = format!("a message may have {LARGEST_MESSAGE_BYTES} bytes");
+            let reason = format!("the message is larger than {LARGEST_MESSAGE_BYTES} bytes");
             return Err((StatusCode::PAYLOAD_TOO_LARGE, reason));
         }
         if bytes > LARGEST_SHORT_BYTES && turn.is_none() {
@@ -172,10 +173,10 @@ async fn discard(mut chunks: BodyDataStream) {
 async fn said_once(request: Request, next: Next) -> Response {
     let refuse = |reason: String| (StatusCode::BAD_REQUEST, reason).into_response();
     if let Some(name) = said_twice(request.headers()) {
-        return refuse(format!("the header {name} is there twice"));
+        return refuse(format!("duplicate header {name}"));
     }
     match is_of_one_host(&request) {
-        false => refuse("the host is not readable, or is not the one of the request's target".to_owned()),
+        false => refuse("the Host header is malformed, or differs from the request's target".to_owned()),
         true => next.run(request).await,
     }
 }

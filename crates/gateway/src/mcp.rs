@@ -90,7 +90,7 @@ impl ServerHandler for Server {
                     let _turn = turn;
                     call.await
                 });
-                let broken = |_| ErrorData::internal_error("the call has broken off", None);
+                let broken = |_| ErrorData::internal_error("the call ended unexpectedly", None);
                 called.await.map_err(broken)?
             }
         }
@@ -168,7 +168,7 @@ async fn call(
 /// Parses the cursor of a list.
 fn cursor(request: Option<PaginatedRequestParams>) -> Result<usize, ErrorData> {
     let Some(cursor) = request.and_then(|request| request.cursor) else { return Ok(0) };
-    cursor.parse().map_err(|_| ErrorData::invalid_params("not a cursor that this server gave", None))
+    cursor.parse().map_err(|_| ErrorData::invalid_params("not a cursor of this server", None))
 }
 
 /// Returns a tool's description for this caller.

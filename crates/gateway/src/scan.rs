@@ -17,11 +17,11 @@ use std::borrow::Cow;
 /// Handling of an answer with secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handling {
-    /// It is passed on unchanged, and the finding is recorded.
+    /// It is forwarded unchanged, and the finding is recorded.
     Record,
     /// The secrets are redacted.
     Redact,
-    /// It is not passed on.
+    /// It is not forwarded.
     Withhold,
 }
 
@@ -67,7 +67,7 @@ impl Gateway {
             }
             Handling::Withhold => Err(Failure::new(
                 DomainCode::PermissionDenied,
-                format!("the answer is withheld: it has a secret in it, {}", places(&found)),
+                format!("the answer is withheld because it contains a secret, {}", places(&found)),
             )),
         }
     }

@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
     /// The first message is not how MCP begins.
-    #[error("what came by standard input is not how MCP begins")]
+    #[error("standard input does not begin with a valid MCP initialization")]
     Beginning {
         /// The cause.
         #[source]
         source: Box<ServerInitializeError>,
     },
     /// The serving task has failed.
-    #[error("the connection broke off")]
+    #[error("the connection ended unexpectedly")]
     Broken {
         /// The cause.
         #[source]

@@ -21,7 +21,7 @@ pub(crate) fn read(message: &[u8]) -> Result<Node, ErrorData> {
         None => Ok(node),
         Some(name) => {
             let name = &name[..name.floor_char_boundary(LONGEST_REPEATED)];
-            Err(ErrorData::invalid_request(format!("the member {name:?} is there twice"), None))
+            Err(ErrorData::invalid_request(format!("duplicate member {name:?}"), None))
         }
     }
 }

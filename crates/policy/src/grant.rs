@@ -17,10 +17,10 @@ pub struct Entitled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrantRefusal {
     /// The grant does not exist.
-    #[error("there is no such grant")]
+    #[error("grant not found")]
     NotFound,
     /// The caller's secret or signature is not the one that the grant was issued with.
-    #[error("the secret or the signature is not that of the grant")]
+    #[error("the secret or the signature doesn't match the grant")]
     NotProven,
     /// The grant was revoked.
     #[error("the grant was revoked")]
@@ -29,7 +29,7 @@ pub enum GrantRefusal {
     #[error("the grant has expired")]
     Expired,
     /// The grant belongs to a user, not to a service.
-    #[error("the grant is a user's; agents in sandboxes are started by services alone")]
+    #[error("the grant belongs to a user; only services may start sandbox agents")]
     NotSystem,
     /// The grant has another scope.
     #[error("the grant has no scope for this graph")]

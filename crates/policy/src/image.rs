@@ -36,10 +36,10 @@ pub struct AllowedImage(ImageReference);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageDenied {
     /// No image is allowed.
-    #[error("this node runs no images: its configuration has no `node.sandbox.allowed_images`")]
+    #[error("no images are allowed on this node; set `node.sandbox.allowed_images` in its configuration")]
     None,
     /// The image is not on the allowlist.
-    #[error("this node doesn't run the image {image}; it runs: {}", in_words(.allowed))]
+    #[error("image {image} is not allowed on this node; allowed: {}", in_words(.allowed))]
     NotAllowed {
         /// Full name.
         image: String,
@@ -47,7 +47,7 @@ pub enum ImageDenied {
         allowed: Vec<ImagePattern>,
     },
     /// The image is not pinned by its digest, so the name may mean another image later.
-    #[error("this node runs images by their digest alone, as {image}@sha256:…")]
+    #[error("this node requires an image digest, such as {image}@sha256:…")]
     NotPinned {
         /// Name without a tag.
         image: String,

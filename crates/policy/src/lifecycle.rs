@@ -84,7 +84,7 @@ pub enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The fence is not that of the latest claim, or the job has no owner any more.
-    #[error("the job is not theirs any more")]
+    #[error("the job has another owner now")]
     Fenced,
     /// The job is over.
     #[error("the job is over: {state}")]

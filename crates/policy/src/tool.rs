@@ -144,15 +144,15 @@ impl DenyReason {
 impl fmt::Display for DenyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Never => "it is never for them",
-            Self::NotListed => "it is not among theirs",
-            Self::OtherScope => "it is meant for others",
+            Self::Never => "it is never available to them",
+            Self::NotListed => "it is not on their list",
+            Self::OtherScope => "it is available to other agents only",
             Self::NotReadOnly => {
-                "its server doesn't say that it only reads (`readOnlyHint`), and they only read"
+                "its server doesn't mark it read-only (`readOnlyHint`), and they may call only read-only tools"
             }
-            Self::Disabled => "it is switched off",
-            Self::NoReach => "what they do stays on this host",
-            Self::ByRule => "a rule of theirs is against it",
+            Self::Disabled => "it is disabled",
+            Self::NoReach => "they have no network access",
+            Self::ByRule => "one of their own rules denies it",
         })
     }
 }

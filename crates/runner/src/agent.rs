@@ -65,7 +65,7 @@ pub(crate) fn work(
         todo.adopt(&earlier);
     }
     if let Err(error) = file.keep(&todo) {
-        surroundings.log.warn(format!("todo.json can't be kept: {error}"));
+        surroundings.log.warn(format!("cannot write todo.json: {error}"));
     }
     let tokens =
         job.inference.as_ref().and_then(|inference| inference.context_tokens).unwrap_or(CONTEXT_TOKENS);

@@ -48,13 +48,13 @@ pub(crate) struct Collected {
 /// Reason why files are missing among those kept.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CollectError {
-    #[error("the artifact {path} can't be kept")]
+    #[error("cannot keep the artifact {path}")]
     Named {
         path: WorkspacePath,
         #[source]
         source: PathError,
     },
-    #[error("an artifact can't be opened")]
+    #[error("cannot open an artifact")]
     Open(#[source] PathError),
     #[error("cannot read the artifact {}", path.display())]
     Read {
@@ -62,10 +62,10 @@ pub(crate) enum CollectError {
         #[source]
         source: io::Error,
     },
-    #[error("more than {MAX_ARTIFACTS} artifacts")]
+    #[error("the job has more than {MAX_ARTIFACTS} artifacts")]
     TooMany,
     #[error(
-        "the artifacts take more than {} GiB; the one that is too much is {} ({size_bytes} bytes)",
+        "the artifacts are larger than {} GiB in total; the limit is exceeded by {} ({size_bytes} bytes)",
         MAX_ARTIFACT_BYTES >> 30,
         path.display()
     )]

@@ -30,13 +30,13 @@ pub(crate) struct JobTime<'c> {
 pub(crate) enum Interrupted {
     #[error("the job ran longer than constraints.max_runtime_seconds ({} s)", limit.as_secs())]
     JobOutOfTime { limit: Duration },
-    #[error("the job ran longer than the {} s that it was allowed", whole_seconds(*limit))]
+    #[error("the job exceeded its time limit of {} s", whole_seconds(*limit))]
     AllowedTimeOver { limit: Duration },
     #[error("the step ran longer than its timeout_seconds ({} s)", limit.as_secs())]
     StepOutOfTime { limit: Duration },
     #[error("collecting the artifacts took longer than {} s", whole_seconds(*limit))]
     CollectingOutOfTime { limit: Duration },
-    #[error("the runner was asked to stop")]
+    #[error("the runner received a signal to stop")]
     Canceled,
 }
 

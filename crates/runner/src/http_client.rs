@@ -52,13 +52,13 @@ pub(crate) struct Question<'q> {
 pub(crate) enum NoAnswer {
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
-    #[error("no answer within {} s", .0.as_secs())]
+    #[error("no response within {} s", .0.as_secs())]
     TooSlow(Duration),
     #[error("no connection")]
     Connect(#[source] io::Error),
-    #[error("the connection broke")]
+    #[error("the connection was lost")]
     Broken(#[source] io::Error),
-    #[error("what was answered can't be read: {0}")]
+    #[error("malformed HTTP response: {0}")]
     Malformed(&'static str),
 }
 
@@ -104,7 +104,7 @@ impl Peer {
         let connect = || match &self.proxy {
             Ok(None) => self.place.connect(GLANCE),
             Ok(Some(proxy)) => proxy.connect(&self.place, GLANCE),
-            Err(error) => Err(io::Error::other(format!("the environment's proxy: {error}"))),
+            Err(error) => Err(io::Error::other(format!("invalid proxy in the environment: {error}"))),
         };
         let connected = match connect() {
             // PID 1 connects on behalf of the sandbox's programs.

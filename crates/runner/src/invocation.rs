@@ -60,7 +60,7 @@ pub(crate) enum InvocationError {
     UnwantedValue { flag: String },
     #[error("{flag} is given twice")]
     Repeated { flag: &'static str },
-    #[error("{flag} means nothing beside --stdin")]
+    #[error("{flag} cannot be combined with --stdin")]
     BesideStdin { flag: &'static str },
 }
 
@@ -70,17 +70,17 @@ Runs one job and writes its result.
 
 Usage: cynode-sba [OPTIONS]
 
-  --job FILE        the job [default: /job/job.json]
-  --result FILE     its result [default: /job/result.json]
-  --workspace DIR   where its steps work [default: /workspace]
-  --artifacts DIR   whose files are kept [default: /job/artifacts]
+  --job FILE        job document [default: /job/job.json]
+  --result FILE     path of the result [default: /job/result.json]
+  --workspace DIR   working directory of the steps [default: /workspace]
+  --artifacts DIR   directory whose files are kept as artifacts [default: /job/artifacts]
   --stdin           read the job from stdin, write the result to stdout and the log to stderr
-  --progress        log what a running command prints, a few times a second
-  --allow-root      run as root, too; for tests alone
+  --progress        log the last output line of a running command, a few times a second
+  --allow-root      allow running as root; for tests only
   --version         print the version
-  --help            print this
+  --help            print this help
 
-Exit codes: 0 success, 1 failure, 2 the job is malformed, 124 out of time.
+Exit codes: 0 success, 1 failure, 2 malformed job, 124 timeout.
 ";
 
 /// The paths as they are given, in the order of [`PATH_FLAGS`].
@@ -235,7 +235,7 @@ mod tests {
             (&["--job="], "--job needs a value"),
             (&["--stdin=yes"], "--stdin takes no value"),
             (&["--job", "a", "--job", "b"], "--job is given twice"),
-            (&["--stdin", "--result", "r"], "--result means nothing beside --stdin"),
+            (&["--stdin", "--result", "r"], "--result cannot be combined with --stdin"),
         ] {
             assert_eq!(parse(arguments).unwrap_err().to_string(), message);
         }

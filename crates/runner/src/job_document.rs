@@ -20,7 +20,7 @@ pub(crate) enum ReadJobError {
         #[source]
         source: io::Error,
     },
-    #[error("the job {} is no regular file", path.display())]
+    #[error("the job {} is not a regular file", path.display())]
     NoFile { path: PathBuf },
     #[error("cannot read the job from stdin")]
     Stdin {

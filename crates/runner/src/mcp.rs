@@ -52,29 +52,29 @@ pub(crate) struct Offer {
 pub(crate) enum McpError {
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
-    #[error("there is no gateway at the hatch")]
+    #[error("the hatch has no MCP gateway")]
     Absent,
-    #[error("the gateway can't be reached")]
+    #[error("cannot reach the gateway")]
     Unsent(#[source] NoAnswer),
-    #[error("the gateway has not answered, and may have done what was asked")]
+    #[error("the gateway has not answered; it may have executed the call")]
     NoAnswer(#[source] NoAnswer),
-    #[error("the gateway has answered with the status {0}")]
+    #[error("the gateway returned status {0}")]
     Status(u16),
     #[error(
-        "the gateway refuses the caller with the status {0}: the node names the token of a sandbox in MCP_GATEWAY_TOKEN"
+        "the gateway refused the token with status {0}: the node must set the sandbox's token in MCP_GATEWAY_TOKEN"
     )]
     Unauthorized(u16),
     #[error("{message} ({code})")]
     Refused { code: i64, message: String },
-    #[error("the gateway's answer is none: {0}")]
+    #[error("the gateway's response is malformed: {0}")]
     Malformed(&'static str),
-    #[error("the gateway's answer is none")]
+    #[error("the gateway's response is malformed")]
     Unreadable(#[source] serde_json::Error),
-    #[error("the tool asks for something more before it answers, and nobody here can give it")]
+    #[error("the tool requests additional input, which the runner does not support")]
     InputRequired,
     #[error("the gateway speaks neither revision {REVISION} nor one of {}", family::WITH_SESSION.join(", "))]
     Revision,
-    #[error("what a header would have to hold is no visible text: {name}")]
+    #[error("a header value has characters other than visible ASCII: {name}")]
     Header { name: &'static str },
 }
 
@@ -171,12 +171,12 @@ impl Gateway {
             match page.next_cursor {
                 None => return Ok(listed),
                 Some(next) if cursor.as_ref() == Some(&next) => {
-                    return Err(McpError::Malformed("its list begins again and again"));
+                    return Err(McpError::Malformed("the tool list repeats a page cursor"));
                 }
                 next => cursor = next,
             }
         }
-        Err(McpError::Malformed("its list has no end"))
+        Err(McpError::Malformed("the tool list has too many pages"))
     }
 
     /// Calls a tool.
@@ -331,14 +331,14 @@ impl Heard {
                 self.listen(body);
                 let mut answers = self.answers.into_iter();
                 match (answers.next(), answers.next()) {
-                    (None, _) => Err(McpError::Malformed("it ends without one")),
+                    (None, _) => Err(McpError::Malformed("the event stream ended without a response")),
                     (Some(answer), None) => answer,
-                    (Some(_), Some(_)) => Err(McpError::Malformed("there are two")),
+                    (Some(_), Some(_)) => Err(McpError::Malformed("the event stream has two responses")),
                 }
             }
             (200, false) => match message::read(body, self.id)? {
                 Some(result) => Ok(result),
-                None => Err(McpError::Malformed("it is a notification")),
+                None => Err(McpError::Malformed("it is a notification, not a response")),
             },
             // A refusal may have an HTTP status of its own.
             (status, _) => match (message::read(body, self.id), status) {

@@ -27,12 +27,12 @@ pub(crate) fn prepare(log: &Log<'_>) -> io::Result<Cancellation> {
     close_fds::set_fds_cloexec(FIRST_BEYOND_STDIO, &[]);
     // Orphaned processes become children of the runner, where it can find them.
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-        log.warn(format!("orphans of steps can't be collected: {error}"));
+        log.warn(format!("cannot adopt orphaned processes of steps: {error}"));
         LOSES_ORPHANS.store(true, Ordering::SeqCst);
     }
     // No process of the same user may trace the runner or read its memory and descriptors.
     if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        log.warn(format!("the runner's memory can't be closed to steps: {error}"));
+        log.warn(format!("cannot protect the runner's memory from steps: {error}"));
     }
     Ok(cancellation)
 }
@@ -47,14 +47,14 @@ pub(crate) fn loses_orphans() -> bool {
 /// started are killed first.
 pub(crate) fn seen_by_init<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if loses_orphans() {
-        return Err(io::Error::other("nobody knows what steps have left running"));
+        return Err(io::Error::other("it is unknown which processes steps have left running"));
     }
     process::end_all().map_err(|survivors| io::Error::other(survivors.to_string()))?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     let done = work();
     // Readable memory is worse than a failed job.
     if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        panic!("the runner's memory can't be closed again: {error}");
+        panic!("cannot protect the runner's memory again: {error}");
     }
     done
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     };
     let status = StatusLine::of_environment(&options.transport);
     let started = Instant::now();
-    let unfinished = Failure::new(FailureCode::InternalError, "the run did not finish");
+    let unfinished = Failure::new(FailureCode::InternalError, "the run did not complete");
     let mut result = JobResult::of_failure((None, None), unfinished, Timestamp::now());
     let outlet = match Outlet::open(&options.transport) {
         Ok(outlet) => outlet,
@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 
 /// Message for a job that root would run (`spec/1 §Design Principles`).
 const AS_ROOT: &str = "cynode-sba does not run jobs as root: start the container as another user (`--user 1000:1000`, or USER in the \
-     image) that can write /workspace and /job; --allow-root is for tests alone";
+     image) that can write /workspace and /job; --allow-root is for tests only";
 
 /// Receivers of a job's progress: the log and the host.
 type Telling<'t> = (&'t Log<'t>, &'t StatusLine);
@@ -106,8 +106,8 @@ fn unwritable(transport: &Transport, details: &str) -> Failure {
         Transport::Stdio => "standard output".to_owned(),
     };
     let message = format!(
-        "the result can't be written, so the job was not begun: {details}; {directory} must be a directory that uid {uid} can write to, \
-         such as after `chown {uid} {directory}`"
+        "cannot write the result, so the job was not started: {details}; {directory} must be a directory that uid {uid} can write to, \
+         for example after `chown {uid} {directory}`"
     );
     Failure::new(FailureCode::NodeFailure, message)
 }
@@ -116,7 +116,7 @@ fn unwritable(transport: &Transport, details: &str) -> Failure {
 fn without_workspace(workspace: &Path, details: &str) -> Failure {
     let shown = workspace.display();
     let message = format!(
-        "there is no workspace, so the job was not begun: {details}; mount a directory at {shown}, or name another with --workspace"
+        "there is no workspace, so the job was not started: {details}; mount a directory at {shown}, or set another with --workspace"
     );
     Failure::new(FailureCode::NodeFailure, message)
 }
@@ -134,7 +134,7 @@ fn work(
     (result, steps_file): Outcome<'_>,
 ) -> Result<(), Failure> {
     let cancellation = own_process::prepare(log)
-        .map_err(|error| incident(log, &format!("signals can't be handled: {error}")))?;
+        .map_err(|error| incident(log, &format!("cannot handle signals: {error}")))?;
     let document = job_document::read(&options.transport, &cancellation).map_err(|error| match error {
         ReadJobError::Interrupted(interrupted) => interrupted.failure(),
         error => incident(log, &explain(&error)),
@@ -209,7 +209,7 @@ fn carry_out(
     });
     let collected = collect(&surroundings, deadline.of_collecting(artifacts::TIME_LIMIT), result);
     if let (Err(_), Err(failure)) = (&outcome, &collected) {
-        log.warn(format!("not every artifact is kept: {}", failure.message));
+        log.warn(format!("some artifacts are not kept: {}", failure.message));
     }
     outcome.and(collected)
 }

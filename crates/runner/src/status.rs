@@ -98,10 +98,10 @@ impl StatusLine {
         self.has_begun.store(true, Ordering::SeqCst);
         self.write_file(&report, log);
         if let Some(error) = &self.trouble {
-            log.warn(format!("there is no way to the host: {error}"));
+            log.warn(format!("no connection to the host: {error}"));
         }
         self.tell(&report, PATIENCE).unwrap_or_else(|error| {
-            log.warn(format!("the host does not hear that the job begins: {error}"));
+            log.warn(format!("cannot report the start of the job to the host: {error}"));
             None
         })
     }
@@ -149,7 +149,7 @@ impl StatusLine {
             }
         };
         heard.unwrap_or_else(|error| {
-            log.warn(format!("the host does not hear what the job has come to: {error}"));
+            log.warn(format!("cannot report the outcome of the job to the host: {error}"));
             false
         })
     }
@@ -187,7 +187,7 @@ impl StatusLine {
     fn write_file(&self, report: &StatusReport, log: &Log<'_>) {
         let Some(directory) = &self.directory else { return };
         if let Err(error) = write_beside(directory, report) {
-            log.warn(format!("{FILE} can't be written: {error}"));
+            log.warn(format!("cannot write {FILE}: {error}"));
         }
     }
 }
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_host_that_is_not_there_or_silent_holds_nothing_up_for_long() {
         let folder = tempfile::tempdir().unwrap();
-        let nobody = folder.path().join("nobody");
+        let nobody = folder.path().join("absent");
         let silent = folder.path().join("silent");
         let _listener = UnixListener::bind(&silent).unwrap();
         for hatch in [&nobody, &silent] {

@@ -45,7 +45,7 @@ pub(crate) fn serve() -> ExitCode {
     let log = Log::to(stderr.as_fd());
     let answer = match own_process::prepare(&log) {
         Ok(cancellation) => read_request().and_then(|request| act(&request, &cancellation)),
-        Err(error) => Err(Refused::new(Refusal::Failed, format!("signals can't be handled: {error}"))),
+        Err(error) => Err(Refused::new(Refusal::Failed, format!("cannot handle signals: {error}"))),
     };
     let answer = answer.unwrap_or_else(Answer::Refused);
     // The caller may be gone; the answer is lost then.
@@ -116,7 +116,7 @@ fn beneath(path: &StepPath) -> Result<WorkspacePath, Refused> {
 fn changeable(path: &StepPath) -> Result<WorkspacePath, Refused> {
     let path = beneath(path)?;
     if path.as_str().split('/').any(is_dot_git) {
-        let said = format!("{path} is git's own: what stands there can have git run programs");
+        let said = format!("{path} is in a git directory, where changes could make git run programs");
         return Err(Refused::new(Refusal::Forbidden, said));
     }
     Ok(path)

@@ -44,7 +44,7 @@ pub fn node() -> Result<PathBuf, String> {
     nodes
         .map(|wheel| wheel.join("bin/node"))
         .find(|node| node.exists())
-        .ok_or_else(|| "the wheel has no node".to_owned())
+        .ok_or_else(|| "the wheel contains no node executable".to_owned())
 }
 
 /// The folder with the agents, to be lent to a sandbox.

@@ -99,7 +99,7 @@ impl Docker {
     /// # Errors
     /// Why it does not start again.
     pub fn crash(&mut self) -> Result<(), String> {
-        let folder = self.folder.as_ref().ok_or("the engine is somebody else's")?.path();
+        let folder = self.folder.as_ref().ok_or("the engine was started by another process")?.path();
         self.engine.take().ok_or("there is no engine")?.kill();
         // Processes of the killed engine may hold resources for a moment.
         let mut next = engine(&folder.join("store"), folder)?;

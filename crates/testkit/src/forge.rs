@@ -123,7 +123,7 @@ impl Forge {
     /// Opens a pull request, as another client would.
     pub fn has(&self, project: &str, head: &str, base: &str) {
         let mut state = locked(&self.state);
-        let said = ("by somebody else".to_owned(), String::new(), false);
+        let said = ("by another user".to_owned(), String::new(), false);
         state.open(project, (head, base), said);
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn place(folder: &Path, patience: Duration) -> Result<String, String>
             return Ok(place);
         }
         if Instant::now() > given_up {
-            return Err("nobody has started it".to_owned());
+            return Err("no process has started the server".to_owned());
         }
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -65,7 +65,7 @@ pub(crate) fn run(command: &mut Command) -> Result<String, String> {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
             let said = String::from_utf8_lossy(&output.stderr);
-            Err(format!("{program}: {}", said.lines().last().unwrap_or("failed in silence")))
+            Err(format!("{program}: {}", said.lines().last().unwrap_or("failed without output")))
         }
     }
 }

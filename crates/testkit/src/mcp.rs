@@ -49,7 +49,7 @@ pub fn told(client: &mut Command, calls: &Value) -> Value {
     let output = child.wait_with_output().expect("a client that ends");
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "the client has failed: {complaint}");
-    serde_json::from_slice(&output.stdout).expect("a client that tells in JSON")
+    serde_json::from_slice(&output.stdout).expect("a client that prints JSON")
 }
 
 /// Makes what they take, if that isn't there yet.

@@ -143,7 +143,7 @@ impl Postgres {
     /// # Errors
     /// Why it does not start again.
     pub fn crash(&mut self) -> Result<(), String> {
-        let server = self.server.take().ok_or("the server is somebody else's")?;
+        let server = self.server.take().ok_or("the server was started by another process")?;
         server.kill();
         drop(server);
         // The backends are signalled by the kernel, and hold shared memory until they have ended.
@@ -192,7 +192,7 @@ impl Postgres {
         match server.has_ended() {
             true => {
                 let log = std::fs::read_to_string(log).unwrap_or_default();
-                Err(format!("postgres: {}", log.lines().last().unwrap_or("ended in silence")))
+                Err(format!("postgres: {}", log.lines().last().unwrap_or("ended without output")))
             }
             false => Ok(server),
         }

@@ -14,7 +14,7 @@ pub const SKIPS: &str = "BELLJAR_SKIPS";
 /// When the skip can't be recorded: an uncounted skip would look like a passed test.
 pub fn skip(test: &str, reason: &str) {
     let noted = note(std::env::var_os(SKIPS).as_deref(), test, reason);
-    assert!(noted.is_ok(), "can't note that {test} is skipped: {noted:?}");
+    assert!(noted.is_ok(), "cannot record that {test} is skipped: {noted:?}");
 }
 
 fn note(file: Option<&OsStr>, test: &str, reason: &str) -> io::Result<()> {

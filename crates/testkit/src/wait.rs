@@ -11,7 +11,7 @@ pub fn until(mut is_true: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_true() {
         let waited = begun.elapsed();
-        assert!(waited < Duration::from_secs(60), "waited a minute in vain");
+        assert!(waited < Duration::from_secs(60), "condition was not met within a minute");
         // Polls often at first, and less often the longer it takes.
         std::thread::sleep((waited / 10).clamp(Duration::from_millis(1), Duration::from_millis(10)));
     }

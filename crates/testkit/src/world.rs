@@ -160,7 +160,7 @@ impl World {
     /// Gives a path to the world's user.
     pub fn give(&self, path: &Path) {
         if self.user == User::Ordinary {
-            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("root may give files away");
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("chown by root");
         }
     }
 }

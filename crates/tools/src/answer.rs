@@ -96,13 +96,13 @@ impl Failure {
     pub fn unreachable(error: &DatabaseError) -> Self {
         tracing::warn!(%error, kind = ?error.kind, "a tool can't reach the database");
         match error.kind {
-            Failing::Refused => Self::new(DomainCode::Internal, "the host could not look it up"),
+            Failing::Refused => Self::new(DomainCode::Internal, "the database query of the host failed"),
             Failing::Unavailable => {
-                Self::new(DomainCode::Unavailable, "the host can't reach its database; try again")
+                Self::new(DomainCode::Unavailable, "the host's database is unavailable; try again")
             }
             Failing::InDoubt => Self::new(
                 DomainCode::Unavailable,
-                "it is not known whether that was done; look before trying again",
+                "the outcome of the change is unknown; check the current state before you try again",
             ),
         }
     }
@@ -110,7 +110,7 @@ impl Failure {
     /// Returns an internal failure. The cause is logged for the operator, and not disclosed to the caller.
     pub fn internal(doing: &str, error: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error, doing, "a tool has failed");
-        Self::new(DomainCode::Internal, format!("the host could not {doing}"))
+        Self::new(DomainCode::Internal, format!("internal error: the host could not {doing}"))
     }
 }
 

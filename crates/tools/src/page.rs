@@ -53,13 +53,13 @@ pub struct PageText {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableError {
     /// The content is not text.
-    #[error("{content_type} is no text")]
+    #[error("{content_type} is not text")]
     NotText {
         /// The declared content type.
         content_type: String,
     },
     /// Parsing takes too long.
-    #[error("it takes too long to be read")]
+    #[error("parsing the page takes too long")]
     TooMuch,
 }
 

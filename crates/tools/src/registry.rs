@@ -32,7 +32,7 @@ pub enum RegisterError {
         name: ToolName,
     },
     /// The schema is invalid, so the tool can't be called.
-    #[error("the tool {name} has no schema by which it could be called")]
+    #[error("the schema of the tool {name} is invalid")]
     Schema {
         /// Name of the tool.
         name: ToolName,
@@ -42,7 +42,7 @@ pub enum RegisterError {
     },
     /// The schemas of the server exceed a limit.
     #[error(
-        "the tool {name} is one too many: the schemas of its server have more than {most} {what} together"
+        "the tool {name} is not offered: the schemas of its server have more than {most} {what} in total"
     )]
     TooMuch {
         /// Name of the tool.

@@ -40,25 +40,25 @@ pub struct JudgedSchema {
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSchemaError {
     /// The library rejects the schema.
-    #[error("not a JSON Schema that stands by itself: {problem}")]
+    #[error("not a self-contained JSON Schema: {problem}")]
     Schema {
         /// Error message of the library.
         problem: String,
     },
     /// A reference points outside of the schema.
-    #[error("`$ref` {reference:?} is no place in the schema; `#` or `#/…` is, without `%`")]
+    #[error("`$ref` {reference:?} does not point into the schema; use `#` or `#/…`, without `%`")]
     Reference {
         /// The reference.
         reference: String,
     },
     /// The schema declares another base, anchor or draft.
-    #[error("the keyword `{keyword}` is not taken within a schema; `$ref` with `#/…` is")]
+    #[error("the keyword `{keyword}` is not supported within a schema; use `$ref` with `#/…`")]
     Renaming {
         /// The keyword.
         keyword: &'static str,
     },
     /// Subschemas refer to each other for the same value endlessly.
-    #[error("subschemas apply each other to the same value without end")]
+    #[error("subschemas refer to each other in an endless loop")]
     Endless,
     /// A chain of subschemas is too long.
     #[error("a chain of more than {most} subschemas is applied to the same value")]
@@ -79,10 +79,10 @@ pub enum InvalidSchemaError {
         most: usize,
     },
     /// No thread is available to compile it.
-    #[error("there is no thread to compile it on")]
+    #[error("can't start a thread to compile the schema")]
     Thread(#[source] std::io::Error),
     /// A pattern is too long.
-    #[error("a pattern of {bytes} bytes; {most} are taken")]
+    #[error("a pattern of {bytes} bytes; at most {most} are allowed")]
     LongPattern {
         /// Its length.
         bytes: usize,
@@ -153,16 +153,17 @@ impl ArgumentSchema {
         let value = Value::Object(arguments.clone());
         let Ok(work) = work::of(&self.graph, &value) else {
             return Err(vec![format!(
-                "the arguments: checking them by the tool's schema takes more than {} evaluations; give fewer, shorter or flatter values",
+                "the arguments: validating them takes more than {} evaluations; use fewer, shorter or \
+    flatter values",
                 work::MOST_WORK
             )]);
         };
         let Some(validator) = &self.validator else {
-            return Err(vec!["the arguments: the tool is gone".to_owned()]);
+            return Err(vec!["the arguments: the tool is no longer available".to_owned()]);
         };
         if work > MOST_COLLECTED {
             let told =
-                "the arguments: not what the schema takes; they are too large to tell where".to_owned();
+                "the arguments do not match the schema; they are too large to report the position".to_owned();
             return if validator.is_valid(&value) { Ok(()) } else { Err(vec![told]) };
         }
         let mistakes: Vec<_> = validator
@@ -183,7 +184,7 @@ impl Drop for ArgumentSchema {
         let validator = self.validator.take();
         // Subschemas own each other, so dropping them needs stack space proportional to their nesting.
         if stack::enough_for(self.graph.nodes.len(), || drop(validator)).is_err() {
-            tracing::warn!("there is no thread to drop a schema of a tool on; its memory is lost");
+            tracing::warn!("can't start a thread to drop a tool's schema; its memory is leaked");
         }
     }
 }

@@ -50,7 +50,7 @@ struct Request {
 
 /// The run has reached its limit of waiting requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this run has {most} such requests waiting or under way; try again when one of them has ended")]
+#[error("this run has reached its limit of {most} such requests; try again when one of them has ended")]
 pub struct TooManyWaiting {
     most: usize,
 }

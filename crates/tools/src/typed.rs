@@ -87,11 +87,11 @@ pub fn tool<H: TypedTool>(mut definition: Definition, does: H) -> Arc<dyn Tool> 
 /// Adds a required confirmation and reason to a schema (`spec/3 §MCP Integration`, Schema-Level Validation).
 pub fn guard(schema: &mut Value) {
     schema["properties"]["confirm"] = json!({
-        "type": "boolean", "enum": [true], "description": "Must be true: this can't be undone."
+        "type": "boolean", "enum": [true], "description": "Must be true: the call can't be undone."
     });
     schema["properties"]["reason"] = json!({
         "type": "string", "minLength": 1, "maxLength": 1000, "pattern": r"\S", EXPECTED_MARK: NOT_BLANK,
-        "description": "Why; it is recorded."
+        "description": "Reason, which is recorded."
     });
     let required = schema.as_object_mut().map(|schema| schema.entry("required").or_insert_with(|| json!([])));
     if let Some(required) = required.and_then(Value::as_array_mut) {

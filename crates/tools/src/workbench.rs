@@ -204,7 +204,7 @@ pub fn time_for(request: &Request) -> Duration {
 const FILES_WITHIN: Duration = Duration::from_secs(30);
 
 fn strange() -> Failure {
-    Failure::new(DomainCode::Unavailable, "the sandbox has answered something else than was asked")
+    Failure::new(DomainCode::Unavailable, "the sandbox sent an unexpected response")
 }
 
 /// Converts a refusal of the helper program to a failure.

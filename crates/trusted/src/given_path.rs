@@ -40,7 +40,7 @@ pub enum GivenPathError {
     },
     /// A link on the way leads out of a directory in which links can be a sandbox's.
     #[error(
-        "{} leads through the link {} out of {}, {}, so the link may be a sandbox's; if you mean {}, give that path",
+        "{} passes through the symbolic link {} out of {}, {}, so a sandbox may have made the link; if you mean {}, give that path",
         path.display(),
         link.display(),
         tree.display(),
@@ -61,7 +61,7 @@ pub enum GivenPathError {
     },
     /// Another user made a link on the way.
     #[error(
-        "{} leads through the link {}, which belongs to the user with the id {owner}; if you mean {}, give that path",
+        "{} passes through the symbolic link {}, which belongs to user {owner}; if you mean {}, give that path",
         path.display(),
         link.display(),
         real.display()
@@ -262,7 +262,7 @@ impl<'p> Walk<'p> {
         let target = readlinkat(link, c"", Vec::new()).map_err(look(&at))?;
         let target = Path::new(OsStr::from_bytes(target.as_bytes())).to_owned();
         let owner = (!rights::is_ours(stat, &at)).then_some(stat.st_uid);
-        // What root has put somewhere is no sandbox's of an ordinary user.
+        // Links made by root are not those of an ordinary user's sandbox.
         let is_of_root = stat.st_uid == 0 && !rustix::process::geteuid().is_root();
         let trees = if is_of_root { Vec::new() } else { self.trees() };
         self.links.push(Link { at, owner, trees });

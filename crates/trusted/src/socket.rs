@@ -28,7 +28,7 @@ pub enum UntrustedSocketError {
     #[error(transparent)]
     Place(#[from] UntrustedFileError),
     /// The server can't be determined: the socket has several names.
-    #[error("{} has {names} names, so it may lie where a sandbox serves it; give a socket that has one name", path.display())]
+    #[error("{} has {names} names (hard links), so a sandbox may serve it; give a socket with one name", path.display())]
     Linked {
         /// The socket.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum UntrustedSocketError {
         workspace: PathBuf,
     },
     /// It can't be determined if a sandbox serves it.
-    #[error("can't tell whether a sandbox serves {}: the process {pid} that listens there can't be looked at", path.display())]
+    #[error("can't tell whether a sandbox serves {}: the listening process {pid} can't be inspected", path.display())]
     Server {
         /// The socket.
         path: PathBuf,
@@ -143,6 +143,6 @@ mod tests {
     fn process_of_the_host_is_in_no_sandbox() {
         let pid = i32::try_from(std::process::id()).unwrap();
         assert!(workspace_of(pid, &[]).unwrap().is_none());
-        assert!(workspace_of(i32::MAX, &[]).is_err(), "a server that is gone can't be told from a sandbox's");
+        assert!(workspace_of(i32::MAX, &[]).is_err(), "a server that is gone may have been a sandbox's");
     }
 }

@@ -39,13 +39,13 @@ pub const EXPECTED_USER: &str = "the name of a user of this host, a user id, or 
 #[derive(Debug, thiserror::Error)]
 pub enum UntrustedServerError {
     /// The server is another user's.
-    #[error("the user with the id {owner} serves it, who is neither you nor root")]
+    #[error("its server runs as user {owner}, which is neither you nor root")]
     Owner {
         /// Id of the user that owns the server.
         owner: u32,
     },
     /// The server is in another network namespace, or behind a redirection.
-    #[error("no process of this network namespace serves it, so its user isn't known")]
+    #[error("no process in this network namespace serves it, so its user is unknown")]
     Unknown,
     /// The kernel's table can't be read.
     #[error("can't read {}", path.display())]

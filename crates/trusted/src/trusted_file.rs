@@ -220,7 +220,7 @@ pub fn lend_workspace(directory: &Path, places: &[PathBuf]) -> Result<(), Untrus
     in_use::register(&writable).map_err(|error| look(directory)(errno(&error)))?;
     let obeyed =
         in_use::all().into_iter().filter(|entry| entry.used != Use::Writable).map(|entry| entry.path);
-    // What is in the state directory is obeyed, too.
+    // Files in the state directory are trusted, too.
     for path in obeyed.chain(places.iter().cloned()).chain(in_use::state_directory()) {
         let walked = Walk::begin(&path, &writable).and_then(|mut walk| walk.open_end());
         if let Err(error) = walked

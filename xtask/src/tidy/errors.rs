@@ -27,7 +27,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
                 findings.push(file.finding(
                     index + 1,
                     format!("the variant {}", variant.trim_end_matches(',')),
-                    "named fields that say what failed, with the cause as #[source]",
+                    "named fields for what failed, with the cause as #[source]",
                 ));
             }
         }

@@ -4,9 +4,7 @@ use super::{Finding, Repository};
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let silent = repository.rust_files().filter(|file| !file.text.starts_with("//! "));
-    silent
-        .map(|file| file.finding(1, "no header", "a first line `//! …` that says what is in the file"))
-        .collect()
+    silent.map(|file| file.finding(1, "no header", "a first line `//! …` that describes the file")).collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
         let empty =
             file.path.split('/').map(|part| part.trim_end_matches(".rs")).find(|p| NAME_NOTHING.contains(p));
         if let Some(part) = empty {
-            findings.push(file.finding(1, format!("the name {part}"), "a name that says what is in it"));
+            findings.push(file.finding(1, format!("the name {part}"), "a name that describes the content"));
         }
     }
     findings

@@ -96,7 +96,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let mut used = vec![false; EXCEPTIONS.len()];
     for file in repository.rust_files().filter(|file| is_checked(file)) {
         let code = code_only(&file.text);
-        // What follows in a file is for tests.
+        // The rest of a file is for tests.
         let code = code.split("#[cfg(test)]").next().unwrap_or_default();
         for (index, line) in code.lines().enumerate() {
             for form in FORMS.iter().filter(|form| has_call(line, form.call)) {

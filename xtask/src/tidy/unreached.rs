@@ -37,7 +37,7 @@ fn found(repository: &Repository, exceptions: &[ReachException]) -> Vec<Finding>
             None => findings.push(finding(
                 item,
                 format!("`{name}` is public, and no program reaches it"),
-                "a program that uses it, or nothing; tests try what programs do",
+                "a program that uses it, or its removal; tests cover what programs do",
             )),
         }
     }

@@ -204,7 +204,7 @@ fn agent_that_no_rule_knows_is_refused_with_the_name_that_was_meant() {
     ];
     for command in commands {
         let refused = world.run(&[command, &["--agent", "workr"]].concat());
-        let says_why = refused.stderr.contains("there is no agent workr")
+        let says_why = refused.stderr.contains("agent workr is not listed")
             && refused.stderr.contains("`worker`, perhaps");
         assert!(refused.code == 125 && says_why, "{command:?}: {refused:?}");
     }

@@ -212,7 +212,7 @@ fn what_a_tool_has_left_running_is_dead_when_its_call_is_over_and_the_sandbox_st
             begin();
             let size = || agent.prints("stat -c %s alive");
             let before = size();
-            assert_ne!(before, "0\n", "the control: it has lived");
+            assert_ne!(before, "0\n", "the control: the process ran");
             std::thread::sleep(std::time::Duration::from_millis(200));
             assert_eq!(size(), before);
             agent.prints("rm alive");
@@ -399,7 +399,7 @@ fn containers_are_what_the_configuration_says_and_share_the_files_of_what_is_non
 
     // The default: the container is kept for the agent, with read-only files.
     let agent = with("pids_limit: 40");
-    assert_eq!(containers(), 0, "nothing has run in one yet");
+    assert_eq!(containers(), 0, "no container was started yet");
     assert_eq!(
         agent.prints(
             "cat draft.txt; echo kept > /tmp/kept; tr ' ' '\\n' < /proc/mounts | grep -c ^/workspace"

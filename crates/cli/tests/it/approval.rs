@@ -91,7 +91,7 @@ fn a_call_waits_for_a_person_who_says_yes_to_just_that_once_also_when_the_server
     assert_ne!(waits(&mut other, &json!(["true"])), id);
     drop(other);
     let mut talk = Talk::begin(&world, &["--agent", "asker"]);
-    assert_ne!(waits(&mut talk, &json!(["false"])), id, "other arguments take another yes");
+    assert_ne!(waits(&mut talk, &json!(["false"])), id, "other arguments need another approval");
     assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
     assert_ne!(waits(&mut talk, &json!(["true"])), id, "once");
     drop(talk);
@@ -287,7 +287,7 @@ fn ask_in(state: &Path, (kind, project): (AgentKind, &str), digit: &str) -> Appr
 fn ask_with(state: &Path, (kind, project): (AgentKind, &str), arguments: &Value) -> Approval {
     let subject = ToolSubject {
         subject_type: kind,
-        subject_id: Some("somebody".to_owned()),
+        subject_id: Some("another".to_owned()),
         user_id: None,
         group_ids: Vec::new(),
         project_id: Some(project.to_owned()),

@@ -119,7 +119,7 @@ fn records_are_chosen_by_run_kind_time_and_number() {
     assert_eq!(numbers(&["--last", "0"]), [""; 0]);
     assert_eq!(numbers(&["--since", "1h", "--run", OTHER]), ["7"]);
     assert_eq!(numbers(&["--since", "2100-01-01T00:00:00Z"]), [""; 0]);
-    assert_eq!(world.run(&["audit", "show", "--run", "nobody"]).code, 125);
+    assert_eq!(world.run(&["audit", "show", "--run", "absent"]).code, 125);
     let lines = world.run(&["audit", "show", "--json", "--run", RUN]).succeeded().stdout;
     let log = std::fs::read_to_string(segment(&world)).unwrap();
     assert_eq!(lines.lines().collect::<Vec<_>>(), [log.lines().nth(2).unwrap(), log.lines().nth(4).unwrap()]);
@@ -221,5 +221,5 @@ fn where_nothing_was_recorded_there_is_nothing_to_show_and_nothing_to_verify() {
             ran.stderr
         );
     }
-    assert!(!world.path().join("state").exists(), "looking makes nothing");
+    assert!(!world.path().join("state").exists(), "reading creates no state");
 }

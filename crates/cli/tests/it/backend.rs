@@ -26,8 +26,8 @@ fn what_would_be_ignored_or_is_unknown_is_refused() {
         let run = |options: &[&str]| world.run(&[command, options, program].concat());
         refused(&run(&["--backend", "podman"]), "[possible values: native, docker, subprocess]");
         refused(&run(&["--backend", "docker"]), "--image <IMAGE>");
-        refused(&run(&["--backend", "docker", "--image=--privileged"]), "is no name of an image");
-        refused(&run(&["--backend", "docker", "--image=-v /:/host"]), "is no name of an image");
+        refused(&run(&["--backend", "docker", "--image=--privileged"]), "invalid image name");
+        refused(&run(&["--backend", "docker", "--image=-v /:/host"]), "invalid image name");
         refused(&run(&["--image", IMAGE]), "--image is for --backend docker");
         refused(
             &run(&["--backend", "subprocess", "--docker-socket", "x"]),

@@ -121,7 +121,7 @@ fn without_a_policy_there_is_no_proxy_at_all() {
 fn whoever_reaches_the_web_is_told_whom_the_host_trusts() {
     const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
     let Ok(trusted) = std::fs::read_to_string(AUTHORITIES) else {
-        return skip("whom the host trusts, inside", "it has no such list in one file");
+        return skip("the host's CA certificates, inside", "the host has no CA bundle file");
     };
     let world = World::new(BELLJAR);
     policy(&world, "[]");
@@ -186,7 +186,7 @@ fn a_verdict_is_explained_with_its_rule_or_with_the_one_that_it_takes() {
     );
     let (code, told) = why(&["https://93.184.216.34/x", "--method", "POST"]);
     insta::assert_snapshot!(told, @r#"
-    https://93.184.216.34/x is denied: no rule for that host and port has that method (no_rule_for_method)
+    https://93.184.216.34/x is denied: no rule for that host and port allows that method (no_rule_for_method)
       it takes the rule {host: "93.184.216.34", ports: [443], methods: [POST]}
     "#);
     assert_eq!(code, 3);
@@ -195,7 +195,7 @@ fn a_verdict_is_explained_with_its_rule_or_with_the_one_that_it_takes() {
     {
       "verdict": "denied",
       "reason": "no_rule_for_host",
-      "detail": "no rule is for that host",
+      "detail": "no rule matches that host",
       "rule": null,
       "rule_needed": null,
       "addresses": [],
@@ -231,7 +231,7 @@ fn a_policy_is_held_against_what_is_expected_of_it() {
     let ran = test();
     assert_eq!(ran.code, 3);
     insta::assert_snapshot!(ran.stdout, @r#"
-    not as expected: https://a.example/ is denied: no rule is for that host (no_rule_for_host)
+    not as expected: https://a.example/ is denied: no rule matches that host (no_rule_for_host)
       it takes the rule {host: "a.example", ports: [443]}
     not as expected: c.example:22 is allowed by rule 0
     1 of 3 as expected

@@ -133,7 +133,7 @@ fn an_interrupt_cancels_the_job_and_leaves_nothing_behind() {
 #[test]
 fn missing_random_device_is_reported_and_no_panic() {
     if !rustix::process::geteuid().is_root() {
-        return skip("missing_random_device_is_reported_and_no_panic", "mounting over /dev takes root");
+        return skip("missing_random_device_is_reported_and_no_panic", "mounting over /dev needs root");
     }
     let world = World::new(BELLJAR);
     let exec = |first: &str| {

@@ -88,7 +88,7 @@ fn grant_is_shown_by_id_and_secret_until_it_is_revoked_and_its_account_pays() {
     refused(exec(&world, &["--grant", id], Some(secret)), "grant_revoked");
     let listed = world.run(&["grant", "list", "--json"]).succeeded().json();
     assert_eq!(listed["grants"][0]["status"], "revoked", "{listed}");
-    assert_eq!(server.requests().len(), 2, "nothing was called without a grant");
+    assert_eq!(server.requests().len(), 2, "no call was made without a grant");
 
     let audit = world.path().join("state/audit");
     let kinds = ["grant_issued", "grant_used", "grant_denied", "grant_revoked"]
@@ -97,7 +97,7 @@ fn grant_is_shown_by_id_and_secret_until_it_is_revoked_and_its_account_pays() {
     let kept = std::fs::read(world.path().join("state/agents.db")).unwrap();
     assert!(
         !kept.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()),
-        "of the secret a digest is kept"
+        "only a digest of the secret is stored"
     );
     assert_ne!(world.run(&["grant", "revoke", unknown]).code, 0);
 }
@@ -184,7 +184,7 @@ fn file_of_a_grant_that_another_deployment_has_signed_is_refused() {
         assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{file}: {ran:?}");
         assert!(ran.stderr.contains("grant_not_proven"), "{file}: {ran:?}");
     }
-    assert_eq!(server.requests().len(), 2, "nothing was called by a grant of another deployment");
+    assert_eq!(server.requests().len(), 2, "no call was made with another deployment's grant");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn reader_that_closes_a_passed_socket_goes_on() {
     let Some(world) = older_kernel() else {
         return skip(
             "hatches::reader_that_closes_a_passed_socket_goes_on",
-            "takes root: the option of the socket is hidden from belljar",
+            "needs root: the socket option is hidden from belljar",
         );
     };
     // Also the control of the test above: where descriptors aren't refused, they arrive.

@@ -159,12 +159,12 @@ fn of_thousands_of_calls_each_is_one_record_whatever_they_say() {
     let records = records(&world);
     assert_eq!(records.len(), 4_000);
     let ids: BTreeSet<String> = records.iter().map(|record| record["call_id"].to_string()).collect();
-    assert_eq!(ids.len(), 4_000, "each has an id of its own");
+    assert_eq!(ids.len(), 4_000, "each call has its own id");
     let sent: BTreeSet<String> = server
         .requests()
         .iter()
         .map(|request| format!("{:?}", request.header("x-litellm-call-id").unwrap()))
         .collect();
-    assert_eq!(sent, ids, "by which its provider knows it");
+    assert_eq!(sent, ids, "the provider gets the same ids");
     world.run(&["audit", "verify"]).succeeded();
 }

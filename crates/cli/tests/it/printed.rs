@@ -72,7 +72,7 @@ fn names_that_reorder_or_hide_text_are_printed_as_escapes_in_sessions() {
     let commit = ["session", "commit", &id, "--trust-all", "--reviewed", digest.trim()];
     let committed = world.run(&commit).succeeded();
     shows(&committed, &[&[SHOWN], &escaped[..]].concat());
-    assert!(world.path().join(SOURCE).join(NAME).exists(), "the name itself is what it was");
+    assert!(world.path().join(SOURCE).join(NAME).exists(), "the file keeps its name");
 }
 
 #[test]

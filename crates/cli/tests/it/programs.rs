@@ -43,7 +43,7 @@ fn a_list_that_is_none_or_can_not_be_held_is_refused_before_anything_is_made() {
     let world = World::new(BELLJAR);
     let ran = world.run(&["exec", "--programs", "sh,/bin/ls", "--", "sh"]);
     assert!(
-        ran.code == 125 && ran.stderr.contains("--programs: \"/bin/ls\" is no program's name"),
+        ran.code == 125 && ran.stderr.contains("--programs: invalid program name \"/bin/ls\""),
         "{ran:?}"
     );
     let exec = ["exec", "--backend", "subprocess", "--programs", "sh", "--", "true"];

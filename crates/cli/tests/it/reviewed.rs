@@ -268,7 +268,7 @@ fn other_users_of_the_machine_reach_nothing_of_a_session() {
                 }
             }
         }
-        assert_eq!(found, 1, "the layer was looked at");
+        assert_eq!(found, 1, "the layer was examined");
         let told = world.run(&["session", "diff", &id, "--json"]).succeeded().json();
         assert_eq!(told["files"], serde_json::json!([{ "path": "new", "change": "created" }]));
         // The control: a directory that any user may write.

@@ -400,7 +400,7 @@ fn a_fork_that_is_killed_on_the_way_leaves_nothing_and_the_first_goes_on() {
             assert!(begun().is_none());
             code == Some(125)
         });
-        assert!(is_caught, "each was done before it was killed");
+        assert!(is_caught, "no kill came before its end");
         assert_eq!(exec(world, &id, "ls d40 | wc -l").succeeded().stdout, "50\n");
         assert_eq!(list(world).len(), 1);
         let next = create(world, &[]);
@@ -437,7 +437,7 @@ fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
             until(|| list(world).is_empty());
             code == Some(125)
         });
-        assert!(is_caught, "each was done before it was killed");
+        assert!(is_caught, "no kill came before its end");
         // Starting another command doesn't remove it.
         let other = create(world, &[]);
         for list in [&["session", "list"][..], &["session", "list", "--all"], &["changes", "list"]] {
@@ -591,7 +591,7 @@ fn a_link_that_becomes_a_directory_is_shown_and_committed_as_one() {
 #[test]
 fn what_root_commits_belongs_to_whoever_owns_the_directory() {
     if !rustix::process::geteuid().is_root() {
-        return belljar_testkit::skip::skip("files of somebody else", "giving files away needs root");
+        return belljar_testkit::skip::skip("files of another user", "chown needs root");
     }
     for options in COPIES {
         let world = World::new(BELLJAR);

@@ -183,7 +183,7 @@ fn source_code_is_read_as_it_is_and_can_be_edited_as_it_was_read() {
     assert!(!message.contains("***"), "{message}");
     let missing = read("password: hunter22")["message"].to_string();
     assert!(missing.contains("password: hunter22"), "{missing}");
-    assert!(!read(&token)["message"].to_string().contains(&token), "a token is taken out of it");
+    assert!(!read(&token)["message"].to_string().contains(&token), "the token is redacted");
     let call = ["tools", "call", "read_file", "{\"path\": \"key.py\"}"];
     let ran = world.run(&[&call, &with[..]].concat()).succeeded();
     assert!(ran.stderr.contains("at /content: `***` stands for a secret"), "{ran:?}");

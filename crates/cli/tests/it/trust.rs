@@ -158,7 +158,7 @@ fn an_event_counts_once_and_what_is_none_is_refused() {
         let ran = world.run(&["trust", "record", "worker", wrong]);
         assert_eq!(ran.code, 2, "{wrong}: {ran:?}");
     }
-    assert_eq!(world.run(&["trust", "show", "nobody"]).code, 2);
+    assert_eq!(world.run(&["trust", "show", "absent"]).code, 2);
 }
 
 #[test]

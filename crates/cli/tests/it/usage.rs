@@ -151,7 +151,7 @@ fn books_that_can_not_be_had_are_no_agreement() {
     let refused = configure(&world, "refused.yaml", (&theirs.url(), KEY), "litellm");
     failed(&reconcile(&world, &refused, &[]), "not for this credential");
     let nowhere = configure(&world, "nowhere.yaml", ("unix:/nowhere", KEY), "litellm");
-    failed(&reconcile(&world, &nowhere, &[]), "can't speak with house");
+    failed(&reconcile(&world, &nowhere, &[]), "no connection to house");
     failed(
         &usage(&world, &["reconcile", "--config", &config, "--provider", "none"]),
         "has no model of a provider \"none\"; it has those of: house",

@@ -160,6 +160,6 @@ print(ask("/api/show", {"model": "small"})["error"])
     assert_eq!(
         ran.stdout,
         "/api/tags ['own']\n/v1/models ['own', 'small']\n/v1/models ['claude', 'small']\n\
-         the model \"small\" can't be called at /api/show: its provider takes calls at /v1/chat/completions and /v1/messages\n"
+         the model \"small\" can't be called at /api/show: its provider accepts calls at /v1/chat/completions and /v1/messages\n"
     );
 }

@@ -313,7 +313,10 @@ mod tests {
         assert_eq!(quiet, Some(list(&[(10, 5), (11, 6)])), "more than one list shows counts");
         assert_eq!(agreed((20, 22), [list(&[(10, 5)]), list(&[(10, 5)])]), None, "one began");
         assert!(!has_begun(Some(20), Some(21)) && has_begun(Some(20), Some(22)));
-        assert!(has_begun(Some(20), None) && has_begun(None, Some(20)), "no id was given: it can't be told");
+        assert!(
+            has_begun(Some(20), None) && has_begun(None, Some(20)),
+            "no id is known, so a start can't be ruled out"
+        );
         assert_eq!(
             agreed((20, 21), [list(&[(10, 5)]), list(&[(11, 5)])]),
             None,

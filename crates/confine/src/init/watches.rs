@@ -27,7 +27,7 @@ struct Request {
 /// never be the last to close it.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question, own: &Own) {
     let request = ManuallyDrop::new(Request::take(question));
-    // What was taken is the caller's only if it still waits: its number may belong to another thread by now.
+    // The data belong to the caller only if it still waits: its thread id may have been reused.
     if ask::is_still_asked(listener, question.id) {
         let answer = request.as_ref().map_err(|errno| *errno).and_then(|request| request.fulfil(own));
         ask::answer_with(listener, question.id, answer);

@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn no_condition_on_an_argument_is_lost() {
-        // What `allowed` does not put together: a list of values beside another comparison, and values under a mask that
+        // Combinations that `allowed` does not make: a list of values beside another comparison, and values under a mask that
         // are excluded.
         for rule in rules_under_guard(Audience::Everyone) {
             let Verdict::AllowIf { any_of, .. } = rule.verdict else { continue };

@@ -1,7 +1,7 @@
 //! Changes permissions, owners and times on behalf of programs ([`crate::seccomp::policy::metadata`]): of files in the
 //! sandbox's own directories, and of no others.
 //!
-//! What the caller could change while it waits is taken once: the path, the descriptor, the directory that a relative
+//! Everything that the caller could change while it waits is read once: the path, the descriptor, the directory that a relative
 //! path begins in, the times. What they lead to is opened, then found again from one of the sandbox's directories,
 //! beneath it and through no link; what was found there is changed, by descriptor. The supervisor has rights that
 //! programs don't have, so it asks itself whether the program's user could have done it: only to files of one's own.
@@ -48,7 +48,7 @@ impl Metadata {
         // The caller may be gone already.
         let Ok(question) = ask::take_question(self.listener()) else { return };
         let request = Request::take(&question);
-        // What was taken was the caller's only if it still waits: its number may have become another's.
+        // The data belong to the caller only if it still waits: its thread id may have been reused.
         if ask::is_still_asked(self.listener(), question.id) {
             let answer = request.and_then(|request| self.fulfil(&request));
             ask::answer_question(self.listener(), question.id, answer);

@@ -98,7 +98,7 @@ fn open(path: &Path, writable: &[PathBuf]) -> Result<Option<(PathBuf, OwnedFd)>,
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = match openat(CWD, &real, flags, Mode::empty()) {
         Ok(opened) => opened,
-        // Who may not read it learns nothing of what it is started by.
+        // If the program can't be read, its interpreter is unknown.
         Err(Errno::ACCESS | Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
         Err(errno) => return Err(errno).about(&shown(&real)),
     };

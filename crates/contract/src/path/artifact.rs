@@ -17,7 +17,7 @@ pub enum ParseArtifactPathError {
     #[error("the path of an artifact has 1 to {} bytes, 255 between two slashes", ArtifactPath::MAX_BYTES)]
     Length,
     /// The path contains a character that misleads readers.
-    #[error("the path of an artifact has no character such as {character:?}")]
+    #[error("the path of an artifact must not contain the character {character:?}")]
     Character {
         /// The first such character.
         character: char,

@@ -111,7 +111,7 @@ impl Decode for ReportedEvent {
             "evaluated" => Some(Self::Evaluated {}),
             "security_incident" => Some(Self::SecurityIncident {}),
             word if WORDS.contains(&word) => {
-                fields.refuse(format!("`{word}`, which is a person's word"), KINDS);
+                fields.refuse(format!("`{word}`, which only people can record"), KINDS);
                 return None;
             }
             _ => {

@@ -50,7 +50,7 @@ impl Decode for ContextFiles {
             let expected = if is_path(path) {
                 let is_file = |above: &str| files.contains_key(above);
                 let above = path.match_indices('/').find(|(end, _)| is_file(&path[..*end]));
-                above.map(|_| "a path of which no part is another file")
+                above.map(|_| "a path without another file as its parent")
             } else {
                 Some(
                     "a relative path such as skills/tests.md, without control characters or names that begin with a dot",
@@ -84,7 +84,8 @@ impl JsonSchema for ContextFiles {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Files below /job/context, by their paths there; what stands in the job itself comes before them.",
+            "description": "Files below /job/context, by relative path; the job's own content takes \
+        precedence.",
             "type": "object",
             "maxProperties": MOST_FILES,
             "propertyNames": { "pattern": PATH_PATTERN, "maxLength": LONGEST_PATH },

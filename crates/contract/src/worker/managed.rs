@@ -180,7 +180,7 @@ impl Decode for Headers {
                 continue;
             }
             let Some(known) = known(name) else {
-                at.refuse("a header that is not passed on", format!("one of {}", REQUEST_HEADERS.join(", ")));
+                at.refuse("a header that is not forwarded", format!("one of {}", REQUEST_HEADERS.join(", ")));
                 headers = None;
                 continue;
             };
@@ -230,7 +230,7 @@ impl Decode for Body {
 
 fn path_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "The path and the query, which go behind the service's own address.",
+        "description": "Path and query, appended to the base URL of the service.",
         "type": "string",
         "pattern": PATH_PATTERN,
         "not": { "anyOf": [{ "pattern": "://" }, { "pattern": BACKSLASHES }, { "pattern": DOTS }] },
@@ -241,7 +241,7 @@ fn path_schema(_: &mut SchemaGenerator) -> Schema {
 fn headers_schema(_: &mut SchemaGenerator) -> Schema {
     let names: Vec<_> = REQUEST_HEADERS.iter().chain(&WRITTEN).collect();
     json_schema!({
-        "description": "Headers: of those that are passed on, each with its values.",
+        "description": "Forwarded headers, each with its values.",
         "type": "object",
         "propertyNames": { "enum": names },
         "additionalProperties": {

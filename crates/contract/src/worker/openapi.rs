@@ -50,7 +50,7 @@ pub fn document() -> Value {
         "info": {
             "title": "Belljar Worker API",
             "version": "1",
-            "description": "What an orchestrator and a node say to each other.",
+            "description": "HTTP API between an orchestrator and a node.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": "http://127.0.0.1:12090" }],
@@ -150,18 +150,18 @@ fn body_of(operation: Operation, types: &mut Types) -> Body {
 
 fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
     let text = json!({ "type": "string" });
-    let one = |schema: Value| vec![(200, "What was asked for", JSON, schema)];
+    let one = |schema: Value| vec![(200, "The requested object", JSON, schema)];
     match operation {
-        Operation::Alive => vec![(200, "It lives", "text/plain", text)],
+        Operation::Alive => vec![(200, "The node is alive", "text/plain", text)],
         Operation::Ready => {
-            let not = (503, "It can't", "text/plain", text.clone());
-            vec![(200, "It can", "text/plain", text), not]
+            let not = (503, "The node is not ready", "text/plain", text.clone());
+            vec![(200, "The node is ready", "text/plain", text), not]
         }
-        Operation::Metrics => vec![(200, "All of it", "application/openmetrics-text", text)],
+        Operation::Metrics => vec![(200, "The metrics", "application/openmetrics-text", text)],
         Operation::Describe => one(json!({ "type": "object" })),
         Operation::RunJob => {
             let job = types.answered::<JobResponse>();
-            vec![(200, "The job is over", JSON, job.clone()), (202, "The job is accepted", JSON, job)]
+            vec![(200, "The job has ended", JSON, job.clone()), (202, "The job was accepted", JSON, job)]
         }
         Operation::StopJob => one(types.answered::<StopJobResponse>()),
         Operation::StopAll => one(types.answered::<StopAllResponse>()),
@@ -176,7 +176,7 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
             let properties = json!({ "id": id, "event": { "type": "string" }, "data": data });
             let event =
                 json!({ "type": "object", "properties": properties, "required": ["id", "event", "data"] });
-            vec![(200, "Events, as they happen; it ends with the job", "text/event-stream", event)]
+            vec![(200, "Event stream; ends when the job ends", "text/event-stream", event)]
         }
         Operation::FetchArtifact => {
             let bytes = json!({ "type": "string", "contentMediaType": "application/octet-stream" });
@@ -184,22 +184,26 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
         }
         Operation::OpenSession => {
             let session = types.answered::<SessionResponse>();
-            vec![(201, "It is open", JSON, session.clone()), (200, "It was open", JSON, session)]
+            vec![(201, "Created", JSON, session.clone()), (200, "Already open", JSON, session)]
         }
         Operation::ListSessions => one(types.answered::<SessionListResponse>()),
         Operation::ShowSession | Operation::EndSession => one(types.answered::<SessionResponse>()),
         Operation::ExecInSession => one(types.answered::<SessionExecResponse>()),
-        Operation::OpenPty => vec![(201, "It is open", JSON, types.answered::<PtyResponse>())],
+        Operation::OpenPty => vec![(201, "Created", JSON, types.answered::<PtyResponse>())],
         Operation::SendPty | Operation::ResizePty | Operation::ClosePty => {
             one(types.answered::<PtyResponse>())
         }
         Operation::ReceivePty => one(types.answered::<ReceivePtyResponse>()),
         Operation::AttachPty => Vec::new(),
         Operation::ProxyHttp => one(types.answered::<ProxyHttpResponse>()),
-        Operation::IssueToken => vec![(201, "It is good", JSON, types.answered::<IssueTokenResponse>())],
+        Operation::IssueToken => {
+            vec![(201, "The token was issued", JSON, types.answered::<IssueTokenResponse>())]
+        }
         Operation::RevokeToken => one(types.answered::<RevokeTokenResponse>()),
         Operation::CallTool => one(types.answered::<CallToolResponse>()),
-        Operation::IssueGrant => vec![(201, "It is valid", JSON, types.answered::<IssueGrantResponse>())],
+        Operation::IssueGrant => {
+            vec![(201, "The grant was issued", JSON, types.answered::<IssueGrantResponse>())]
+        }
         Operation::ListGrants => one(types.answered::<GrantListResponse>()),
         Operation::RevokeGrant => one(types.answered::<RevokeGrantResponse>()),
         Operation::ValidateGrant => one(types.answered::<ValidateGrantResponse>()),
@@ -211,7 +215,7 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
         Operation::ShowTrust => one(types.answered::<TrustResponse>()),
         Operation::RecordTrustEvent => {
             let event = types.answered::<TrustEventResponse>();
-            vec![(201, "It is recorded", JSON, event.clone()), (200, "It was recorded", JSON, event)]
+            vec![(201, "The event was recorded", JSON, event.clone()), (200, "Recorded earlier", JSON, event)]
         }
         Operation::ApprovePromotion
         | Operation::DenyPromotion
@@ -305,12 +309,12 @@ fn parameters(operation: Operation) -> Vec<Value> {
         Operation::RunJob => all.push(header(
             "Idempotency-Key",
             json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
-            "The same request with the same key is the same job",
+            "Idempotency key: a repeated request with the same key returns the same job",
         )),
         Operation::FollowJob => all.push(header(
             "Last-Event-ID",
             json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
-            "Go on behind that event",
+            "Return events after this event id",
         )),
         _ => {}
     }
@@ -330,70 +334,71 @@ fn in_path(name: &str) -> Value {
 fn query_of(operation: Operation) -> Vec<Parameter> {
     let limit = |usual: u32, most: u32| {
         let schema = json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual });
-        ("limit", false, schema, "How many at most")
+        ("limit", false, schema, "Maximum number of entries")
     };
     let page = || {
         let schema = json!({ "type": "string", "pattern": "^[0-9]{1,18}$" });
-        ("page_token", false, schema, "The `next_page_token` of the page before")
+        ("page_token", false, schema, "`next_page_token` of the previous page")
     };
     let one_of = |names: Vec<&str>| json!({ "type": "string", "enum": names });
     let time = || json!({ "type": "string", "format": "date-time" });
     let number = || json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+    let text = || json!({ "type": "string" });
     match operation {
         Operation::ListJobs => {
             let states = JobState::ALL.iter().map(|state| state.as_str()).collect();
             vec![
-                ("task_id", false, uuid(), "Those of a task"),
-                ("status", false, one_of(states), "Those in a state"),
+                ("task_id", false, uuid(), "Only those of this task"),
+                ("status", false, one_of(states), "Only jobs in this state"),
                 limit(100, 1_000),
                 page(),
             ]
         }
         Operation::ListGrants => {
-            vec![limit(100, 500), ("page_token", false, uuid(), "The `next_page_token` of the page before")]
+            vec![limit(100, 500), ("page_token", false, uuid(), "`next_page_token` of the previous page")]
         }
         Operation::ListApprovals => {
             let all = ApprovalStatus::ALL.iter().map(|status| status.as_str()).collect();
-            vec![("status", false, one_of(all), "Those of which that has become"), limit(100, 500), page()]
+            vec![("status", false, one_of(all), "Only approvals with this status"), limit(100, 500), page()]
         }
         Operation::ListTrust => {
             // The token is the last agent of the previous page.
             let token = in_path("agent_id");
-            vec![limit(100, 500), ("page_token", false, token, "The `next_page_token` of the page before")]
+            vec![limit(100, 500), ("page_token", false, token, "`next_page_token` of the previous page")]
         }
-        Operation::FollowJob => vec![("after", false, number(), "Go on behind that event")],
+        Operation::FollowJob => vec![("after", false, number(), "Return events after this event id")],
         Operation::ReceivePty => vec![
             ("pty_id", true, uuid(), "The terminal"),
-            ("after", false, number(), "The `next` of an earlier answer"),
+            ("after", false, number(), "Resume after this offset: `next` of an earlier response"),
             (
                 "wait_ms",
                 false,
                 json!({ "type": "integer", "minimum": 0, "maximum": 30_000, "default": 1_000 }),
-                "How long something is waited for",
+                "Maximum wait for output, in milliseconds",
             ),
         ],
         Operation::AttachPty => vec![
             ("pty_id", true, uuid(), "The terminal"),
-            ("after", false, number(), "How many bytes are there already"),
+            ("after", false, number(), "Number of output bytes that the client already has"),
         ],
         Operation::ListContainers => {
             let statuses = ContainerStatus::ALL.iter().map(|status| status.as_str()).collect();
             vec![
-                ("kind", false, one_of(vec!["managed", "sandbox"]), "What they are for"),
-                ("status", false, one_of(statuses), "How far they are"),
-                ("task_id", false, uuid(), "Those of a task"),
-                ("job_id", false, uuid(), "Those of a job"),
+                ("kind", false, one_of(vec!["managed", "sandbox"]), "Only sandboxes of this kind"),
+                ("status", false, one_of(statuses), "Only sandboxes with this status"),
+                ("task_id", false, uuid(), "Only those of this task"),
+                ("job_id", false, uuid(), "Only those of this job"),
                 limit(100, 1_000),
                 page(),
             ]
         }
         Operation::ReadLogs => vec![
-            ("source_kind", true, one_of(vec!["service", "container"]), "What logs"),
-            ("source_name", false, json!({ "type": "string" }), "Which service; required for one"),
-            ("container_id", false, json!({ "type": "string" }), "Which sandbox; required for one"),
-            ("stream", false, one_of(vec!["stdout", "stderr"]), "What of a program's"),
-            ("since", false, time(), "From then on"),
-            ("until", false, time(), "Before then"),
+            ("source_kind", true, one_of(vec!["service", "container"]), "Kind of log source"),
+            ("source_name", false, text(), "Name of the service, for services"),
+            ("container_id", false, text(), "Id of the sandbox, for containers"),
+            ("stream", false, one_of(vec!["stdout", "stderr"]), "Stream of the program"),
+            ("since", false, time(), "Only events at or after this time"),
+            ("until", false, time(), "Only events before this time"),
             limit(1_000, 5_000),
             page(),
         ],

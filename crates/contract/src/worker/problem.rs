@@ -108,19 +108,19 @@ impl ProblemKind {
     /// Returns the name of the kind, for a person.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Validation => "The request is not valid",
-            Self::Authentication => "Who asks is not known",
-            Self::Authorization => "That is not allowed",
-            Self::NotFound => "There is no such thing",
-            Self::MethodNotAllowed => "The endpoint has no such method",
-            Self::Conflict => "That contradicts what is there",
-            Self::TooLarge => "The request is too large",
-            Self::MediaType => "The request is not JSON",
-            Self::Overloaded => "The node has enough to do",
-            Self::Limit => "No more of that may be in use",
-            Self::Upstream => "The service has not answered",
-            Self::Unavailable => "The node can't do that now",
-            Self::Internal => "The node has failed",
+            Self::Validation => "Invalid request",
+            Self::Authentication => "Authentication required",
+            Self::Authorization => "Permission denied",
+            Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "Method not allowed",
+            Self::Conflict => "Conflict",
+            Self::TooLarge => "Request too large",
+            Self::MediaType => "Unsupported media type",
+            Self::Overloaded => "Node overloaded",
+            Self::Limit => "Limit reached",
+            Self::Upstream => "Upstream service did not respond",
+            Self::Unavailable => "Temporarily unavailable",
+            Self::Internal => "Internal error",
         }
     }
 }

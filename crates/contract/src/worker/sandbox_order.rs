@@ -143,7 +143,7 @@ fn has_one_program(node: &Node, at: &mut At<'_, '_>) -> bool {
 /// The schema of variables for an environment.
 pub(super) fn env_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "Variables for its environment. Those that say whose it is are the node's.",
+        "description": "Environment variables. The node sets those that identify the job.",
         "type": "object",
         "propertyNames": {
             "pattern": "^[^=\\u0000]+$",
@@ -156,7 +156,7 @@ pub(super) fn env_schema(_: &mut SchemaGenerator) -> Schema {
 /// The schema of a program and its arguments.
 pub(super) fn argv_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "A program and its arguments; no shell reads them.",
+        "description": "Program and arguments, started without a shell.",
         "type": "array",
         "items": { "type": "string", "pattern": "^[^\\u0000]*$" },
         "minItems": 1,
@@ -166,7 +166,7 @@ pub(super) fn argv_schema(_: &mut SchemaGenerator) -> Schema {
 
 fn one_of_command_and_job_spec(schema: &mut Schema) {
     let command = serde_json::json!({
-        "description": "A program and its arguments; no shell reads them.",
+        "description": "Program and arguments, started without a shell.",
         "type": "array",
         "items": { "type": "string", "pattern": "^[^\\u0000]*$" },
     });

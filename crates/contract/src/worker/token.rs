@@ -140,7 +140,7 @@ impl Decode for IssueTokenRequest {
         let agent_id = fields.optional("agent_id");
         let life = fields.or("expires_in_seconds", Life(LIFE_SECONDS));
         if let Some(must) = kind.and_then(|kind| missing(&fields, kind)) {
-            fields.refuse(must, "what an agent of that kind is bound to");
+            fields.refuse(must, "the bindings that an agent of that kind requires");
         }
         fields.finish()?;
         let Life(expires_in_seconds) = life?;

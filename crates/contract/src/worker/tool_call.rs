@@ -114,7 +114,7 @@ impl JsonSchema for CallToolResponse {
         let attachments = generator.subschema_for::<Vec<ToolAttachment>>();
         let codes = DomainCode::ALL.map(DomainCode::as_str);
         json_schema!({
-            "description": "What the tool has answered: `data`, or an error.",
+            "description": "Result of the tool: `data`, or an error.",
             "type": "object",
             "required": ["version", "answer"],
             "properties": {
@@ -127,9 +127,9 @@ impl JsonSchema for CallToolResponse {
                             "required": ["status", "data"],
                             "properties": {
                                 "status": { "const": "ok" },
-                                "data": { "description": "What came of it." },
+                                "data": { "description": "Result of the call." },
                                 "pagination": {
-                                    "description": "Which part of a list that is.",
+                                    "description": "Position of this part in a list.",
                                     "type": "object",
                                     "required": ["total", "offset", "limit"],
                                     "properties": {

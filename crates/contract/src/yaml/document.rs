@@ -73,7 +73,7 @@ pub fn parse(bytes: &[u8], log: &mut Log) -> Option<Node> {
         Ok(text) => text,
         Err(error) => {
             let position = position_after(&bytes[..error.valid_up_to()]);
-            log.note(position, "the file", "a byte that is no UTF-8", "text in UTF-8");
+            log.note(position, "the file", "a byte that is not UTF-8", "text in UTF-8");
             return None;
         }
     };
@@ -101,7 +101,7 @@ impl Builder<'_> {
                 Ok((event, span)) => self.take(event, span)?,
                 Err(error) => {
                     let position = self.position(*error.marker());
-                    let found = format!("what is no YAML: {}", error.info());
+                    let found = format!("invalid YAML: {}", error.info());
                     self.log.note(position, "the file", found, "YAML 1.2, indented with spaces");
                     return Err(GivenUp);
                 }
@@ -156,7 +156,7 @@ impl Builder<'_> {
     fn refuse_extras(&mut self, position: Position, anchor: usize, is_tagged: bool) {
         let path = self.path();
         if anchor != 0 {
-            self.log.note(position, &path, "an anchor", "a value without one: there are no aliases here");
+            self.log.note(position, &path, "an anchor", "a value without one: aliases are not supported");
         }
         if is_tagged {
             self.log.note(position, &path, "a tag", "a value without one");
@@ -178,7 +178,7 @@ impl Builder<'_> {
         let path = self.path();
         if self.nodes > MOST_NODES {
             let found = format!("more than {MOST_NODES} values");
-            self.log.note(position, "the file", found, "a configuration that a person would write");
+            self.log.note(position, "the file", found, "fewer values");
             return Err(GivenUp);
         }
         Ok(Node { position, path, value })

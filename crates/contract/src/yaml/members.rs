@@ -29,7 +29,7 @@ impl<'n, 'l> Members<'n, 'l> {
         for (key, _) in members {
             if let Some(line) = first.insert(key.name.as_str(), key.position.line) {
                 let path = below(&node.path, &key.name);
-                let found = format!("the member again, which is in line {line} too");
+                let found = format!("the member again, after line {line}");
                 log.note(key.position, &path, found, "each member once");
             }
         }

@@ -23,7 +23,7 @@ pub fn text<T>(
         Value::Text(text) => text,
         Value::Plain(text) if !text.is_empty() && !is_ambiguous(text) => text,
         Value::Plain(text) if !text.is_empty() => {
-            let found = format!("{}, which is no text without quotes", node.describe());
+            let found = format!("{}, which is ambiguous without quotes", node.describe());
             log.note(node.position, place(node), found, format!("{expected}, in quotes"));
             return None;
         }

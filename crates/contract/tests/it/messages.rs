@@ -51,7 +51,7 @@ fn a_job_with_a_mistake_in_nearly_every_place() {
     $.steps[0].args.working_dir: found "" (an empty path); expected a path in the workspace, relative or starting with /workspace
     $.steps[1].args.command: found nothing; expected this required member
     $.steps[1].args.env.PATH: found null; expected a string without NUL
-    $.steps[1].args.env.CYNODE_JOB_ID: found a variable of this name; expected another name: this one says which job this is, and the host sets it
+    $.steps[1].args.env.CYNODE_JOB_ID: found a variable of this name; expected another name: this variable identifies the job and is set by the host
     $.steps[2].args.path: found the string "src/"; expected the path of a file
     $.steps[2].args.content: found nothing; expected this required member
     $.steps[2].args.mode: found the number 420; expected octal permission bits in a string, such as "0644"

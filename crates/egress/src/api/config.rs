@@ -202,7 +202,7 @@ fn check(connection: &ApiConnection, node: &Node, log: &mut Log) {
         }
         if !connection.is_for(&operation.method, &operation.example()) {
             note(
-                "by another method or path than the connection is for",
+                "with a method or path that the connection does not allow",
                 "one of its `methods`, and a plain path",
             );
         }

@@ -3,7 +3,7 @@
 use crate::upstream::{AnswerError, ConnectError, DialAllowedError};
 use std::time::Duration;
 
-/// Reason why a call failed. The text is for the caller: it reveals neither where names lead nor any credential.
+/// Reason why a call failed. The text is for the caller: it reveals neither resolved addresses nor any credential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
     /// There is no connection of that name.
@@ -21,14 +21,14 @@ pub enum ApiError {
         why: &'static str,
     },
     /// The connection does not allow the method or the path.
-    #[error("the connection is not for that: {reason}")]
+    #[error("the connection does not allow that: {reason}")]
     NotAllowed {
         /// Reason code of the policy.
         reason: &'static str,
     },
     /// The call changes something and has no approval.
     #[error(
-        "{method} changes something, and takes an approval; it is made without one where the connection says `writes: allow`"
+        "{method} calls require an approval; with `writes: allow` in the connection's configuration they don't"
     )]
     ApprovalNeeded {
         /// The method.
@@ -43,28 +43,28 @@ pub enum ApiError {
         wait: Duration,
     },
     /// The credential can't be obtained.
-    #[error("the connection's credential is not there at present")]
+    #[error("the connection's credential is not available at present")]
     NoCredential,
     /// The call can't be recorded.
-    #[error("what goes out can't be recorded at present, and so nothing does")]
+    #[error("calls can't be recorded at present, so none are made")]
     NotRecorded,
-    /// The host's name leads to no address, or to a forbidden one.
-    #[error("the connection's host leads to no address that it may be reached at")]
+    /// The host's name resolves to no address, or to a forbidden one.
+    #[error("the connection's hostname resolves to no permitted address")]
     NoAddress,
     /// The host does not answer.
     #[error("the connection's host can't be reached")]
     Unreachable,
     /// The host could not be authenticated.
-    #[error("the connection's host has not shown who it is")]
+    #[error("the identity of the connection's host can't be verified")]
     Untrusted,
     /// The time limit was exceeded.
     #[error("the connection's host did not answer in time")]
     OutOfTime,
     /// The answer is malformed or can't be scanned.
-    #[error("the connection's host gave no answer that can be passed on")]
+    #[error("the connection's host sent an answer that can't be forwarded")]
     BadAnswer,
     /// The answer contains the injected credential.
-    #[error("the connection's host has answered with its credential")]
+    #[error("the answer of the connection's host contains the credential")]
     Repeated,
     /// The answer is too large.
     #[error("the answer is larger than {most} bytes")]
@@ -73,7 +73,7 @@ pub enum ApiError {
         most: usize,
     },
     /// The caller is shut down.
-    #[error("nothing is sent any more")]
+    #[error("calls are no longer made: the API caller has stopped")]
     Over,
 }
 

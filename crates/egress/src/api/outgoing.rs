@@ -34,24 +34,24 @@ pub(super) fn check(call: &ApiCall) -> Result<(), ApiError> {
     let invalid = |what, why| Err(ApiError::Invalid { what, why });
     let is_graphic = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
-        return invalid("the method", "it is a word in upper case");
+        return invalid("the method", "it must be a word in upper case");
     }
     if !path.starts_with('/') || !is_graphic(path) || path.contains('?') || path.len() > MOST_TARGET {
-        return invalid("the path", "it begins with a slash, and what can't be seen is encoded in it");
+        return invalid("the path", "it must begin with a slash, and invisible characters must be encoded");
     }
     if query.as_ref().is_some_and(|query| !is_graphic(query) || query.len() > MOST_TARGET) {
-        return invalid("the query", "what can't be seen is encoded in it");
+        return invalid("the query", "invisible characters must be encoded");
     }
     if body.len() > MOST_BODY {
         return invalid("the body", "it is larger than 4 MiB");
     }
     for (name, value) in headers {
         if !FROM_CALLER.contains(&name.as_str()) {
-            return invalid("a header", "it isn't the caller's to say");
+            return invalid("a header", "callers can't set it");
         }
         let is_plain = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if !is_plain || value.len() > MOST_HEADER {
-            return invalid("a header", "it is up to 1 KiB of visible ASCII");
+            return invalid("a header", "it must be at most 1 KiB of visible ASCII");
         }
     }
     Ok(())

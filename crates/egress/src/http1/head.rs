@@ -66,7 +66,7 @@ pub enum Malformed {
     #[error("a control character in the head")]
     Control,
     /// Neither a request nor an answer.
-    #[error("not the head of a message of HTTP/1")]
+    #[error("not the head of an HTTP/1 message")]
     Syntax,
     /// Too many headers.
     #[error("too many headers")]
@@ -78,10 +78,10 @@ pub enum Malformed {
     #[error("the target is not a path")]
     Target,
     /// No host, or more than one.
-    #[error("there must be one Host")]
+    #[error("there must be exactly one Host header")]
     Host,
     /// Two lengths, or one that isn't a number.
-    #[error("the body's length can be understood in more than one way")]
+    #[error("the body's length is ambiguous")]
     Length,
     /// A transfer coding other than `chunked` alone.
     #[error("a transfer coding other than chunked")]
@@ -90,10 +90,10 @@ pub enum Malformed {
     #[error("an expectation other than 100-continue")]
     Expectation,
     /// Invalid chunked framing.
-    #[error("a chunk that isn't one")]
+    #[error("a malformed chunk")]
     Chunk,
     /// Trailers after the body.
-    #[error("trailers are not taken")]
+    #[error("trailers are not accepted")]
     Trailer,
 }
 

@@ -270,7 +270,7 @@ mod tests {
         for (url, user, why) in [
             ("https://models.house", "any", "user: found `user` for a url that isn't plain http"),
             ("unix:/run/model", "any", "user: found `user` for a url that isn't plain http"),
-            ("http://127.0.0.1:1", "nobody here", "user: found"),
+            ("http://127.0.0.1:1", "www data", "user: found"),
         ] {
             let mistakes = with(url, &format!(", user: {user}")).err().unwrap();
             assert!(mistakes.contains(why), "{url} {user}: {mistakes}");

@@ -48,8 +48,9 @@ const TEMPLATE: &str = "template";
 /// Edits of a conversation by the provider that need no further model call; each name continues with a date.
 const CLEARING: &[&str] = &["clear_thinking_", "clear_tool_uses_"];
 
-const CALLS_AGAIN: &str = "the provider may call the model once more for it, beyond the output limit, and tokens or costs are limited";
-const MULTIPLIES: &str = "it can make any number of tokens of a small request, and tokens are limited";
+const CALLS_AGAIN: &str =
+    "it may make the provider call the model again, beyond the output limit, and tokens or costs are limited";
+const MULTIPLIES: &str = "it can turn a small request into any number of tokens, and tokens are limited";
 
 /// Member that limits a call's output, and others with the same meaning at that provider.
 struct LimitMembers {
@@ -245,7 +246,7 @@ fn count(members: &Members<'_>, name: &'static str) -> Result<u64, Refusal> {
     let Some(text) = said(members, name) else { return Ok(1) };
     match text.parse() {
         Ok(count @ 1..) => Ok(count),
-        _ => Err(not_json(&format!("`{name}` is no whole number from 1 on"))),
+        _ => Err(not_json(&format!("`{name}` is not a positive whole number"))),
     }
 }
 

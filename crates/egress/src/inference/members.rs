@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for Reader {
                 )));
             }
             if all.iter().any(|(own, _)| *own == name) {
-                return Err(A::Error::custom(format_args!("the member {name:?} is there twice")));
+                return Err(A::Error::custom(format_args!("duplicate member {name:?}")));
             }
             if all.len() == MOST {
                 return Err(A::Error::custom(format_args!("there are more than {MOST} members")));

@@ -15,8 +15,8 @@ use super::refusal::Refusal;
 use super::route::Operation;
 use belljar_contract::inference::{Excerpt, Surface};
 
-const REACHES_OUT: &str = "the provider would reach out for it, past the host";
-const STORED: &str = "it names what is stored with the provider, which other runs share";
+const REACHES_OUT: &str = "it would make the provider contact other systems, past the host";
+const STORED: &str = "it refers to data stored at the provider, which other runs share";
 
 /// Members that no call may have.
 const REFUSED: &[(&str, &str)] = &[
@@ -29,7 +29,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("assistant_id", STORED),
     ("thread_id", STORED),
     ("context_management_id", STORED),
-    ("background", "it would go on when the call is over"),
+    ("background", "it would continue after the call has ended"),
 ];
 
 /// Checks the body of a request.

@@ -17,17 +17,17 @@ pub(crate) enum Refusal {
     BodyTooLarge { most: usize },
     #[error("the request took too long to arrive")]
     TooSlow,
-    #[error("there is nothing at {} {} here", method.as_str(), path.as_str())]
+    #[error("there is no endpoint {} {}", method.as_str(), path.as_str())]
     NotFound { method: Excerpt, path: Excerpt },
-    #[error("the body is not a JSON object that can be taken: {}", why.as_str())]
+    #[error("the body is not an acceptable JSON object: {}", why.as_str())]
     NotJson { why: Excerpt },
     #[error("`model` must be a string with the name of a model")]
     NoModel,
     #[error("the model {:?} is not allowed in this run; allowed are: {}", asked.as_str(), allowed.join(", "))]
     ModelNotAllowed { asked: Excerpt, allowed: Vec<String> },
-    #[error("the model {:?} can't be called at {path}: its provider takes calls at {instead}", model.as_str())]
+    #[error("the model {:?} can't be called at {path}: its provider accepts calls at {instead}", model.as_str())]
     WrongSurface { model: Excerpt, path: &'static str, instead: &'static str },
-    #[error("`{}` can't be set from here: {why}", member.as_str())]
+    #[error("`{}` is not allowed: {why}", member.as_str())]
     Forbidden { member: Excerpt, why: &'static str },
     #[error("this run's budget of {what} is used up")]
     BudgetExceeded { what: &'static str },
@@ -55,24 +55,24 @@ pub(crate) enum Refusal {
     NoCredential,
     #[error("this model's provider can't be reached")]
     Unreachable,
-    #[error("this model's provider has not shown who it is")]
+    #[error("the identity of this model's provider can't be verified")]
     Untrusted,
     #[error(
         "this model's provider is served by another user of the host, who isn't shown its credential: the host's \
          configuration can name that `user` beside the provider's `url`"
     )]
     OtherUser,
-    #[error("this model's provider is where nothing is called")]
+    #[error("the provider's hostname resolves to a forbidden address")]
     Misled,
     #[error("this model's provider did not answer in time")]
     OutOfTime,
-    #[error("this model's provider gave no answer that can be understood")]
+    #[error("this model's provider sent a malformed answer")]
     BadAnswer,
-    #[error("this model's provider answered with {status}, and what it said can't be passed on")]
+    #[error("this model's provider answered with {status}, and its answer can't be forwarded")]
     Withheld { status: u16 },
     #[error("the audit records of this run have reached their quota, so no further call is made")]
     AuditQuota,
-    #[error("calls can't be recorded at present, and so none are made")]
+    #[error("calls can't be recorded at present, so none are made")]
     NotRecorded,
 }
 

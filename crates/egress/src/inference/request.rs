@@ -32,7 +32,7 @@ struct StreamOptions {
     continuous_usage_stats: Option<bool>,
 }
 
-const UNKNOWN: &str = "nothing of that name is known here, and what it would have a provider do isn't either";
+const UNKNOWN: &str = "the member is unknown, and so is its effect at the provider";
 
 /// Members that state a user's identity, besides those that are set.
 const WHO: &[&str] = &["safety_identifier"];
@@ -90,7 +90,7 @@ fn streams(members: &Members<'_>, operation: Operation) -> Result<bool, Refusal>
         None | Some("null") => None,
         Some("true") => Some(true),
         Some("false") => Some(false),
-        Some(_) => return Err(Refusal::NotJson { why: Excerpt::of("`stream` is neither true nor false") }),
+        Some(_) => return Err(Refusal::NotJson { why: Excerpt::of("`stream` must be true or false") }),
     };
     Ok(match operation {
         Operation::Embedding | Operation::CountTokens => false,

@@ -35,7 +35,7 @@ impl Mailbox {
         let from = members.required("from", Address::read);
         let to = members.required("to", |node, log| list(node, log, Address::read));
         if to.as_ref().is_some_and(Vec::is_empty) {
-            members.log.note(at.position, &below(&at.path, "to"), "nobody", "one address at least");
+            members.log.note(at.position, &below(&at.path, "to"), "no address", "at least one address");
         }
         let server = Upstream::parse(&format!("https://{}:{port}", host?)).ok()?;
         let server = match authority {

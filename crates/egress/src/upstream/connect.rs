@@ -34,7 +34,7 @@ pub(crate) enum ConnectError {
         source: io::Error,
     },
     /// The name of the upstream resolves to a forbidden address.
-    #[error("the upstream's name leads to addresses that are never dialed")]
+    #[error("the upstream's hostname resolves only to forbidden addresses")]
     Forbidden,
     /// The server was not authenticated as the upstream, or TLS failed otherwise.
     #[error("the upstream can't be trusted")]
@@ -52,7 +52,7 @@ pub(crate) enum ConnectError {
         source: UntrustedServerError,
     },
     /// The trusted authorities can't be loaded.
-    #[error("there is nothing to tell by whom to trust")]
+    #[error("the trusted certificate authorities can't be loaded")]
     NoTrust {
         #[source]
         source: TrustError,

@@ -24,9 +24,9 @@ pub(super) enum DialError {
         #[source]
         source: io::Error,
     },
-    #[error("the name leads only where no name may lead")]
+    #[error("the hostname resolves only to forbidden addresses")]
     Forbidden,
-    #[error("nothing is sent to a server of this machine that may be another user's")]
+    #[error("nothing was sent: the server on this machine may belong to another user")]
     OtherUser {
         #[source]
         source: UntrustedServerError,
@@ -47,11 +47,11 @@ pub(crate) struct Dialed {
 pub(crate) enum DialAllowedError {
     #[error(transparent)]
     Denied(#[from] Denied),
-    #[error("nobody has said in time where the name leads")]
+    #[error("the name lookup timed out")]
     NoAnswer,
-    #[error("the proxy has answered {status}")]
+    #[error("the upstream proxy answered with status {status}")]
     Refused { status: u16 },
-    #[error("the proxy can't be used")]
+    #[error("the upstream proxy can't be used")]
     NoProxy {
         #[source]
         source: io::Error,

@@ -42,7 +42,7 @@ pub(super) struct Tls {
 
 /// Text that is no address of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{found:?} is no upstream: {why}")]
+#[error("{found:?} is not a valid upstream: {why}")]
 pub struct UpstreamError {
     /// Text that was given.
     pub found: String,
@@ -141,7 +141,7 @@ fn without_secrets(text: &str) -> String {
 fn parse(text: &str) -> Result<Upstream, &'static str> {
     if let Some(path) = text.strip_prefix("unix:") {
         if !path.starts_with('/') {
-            return Err("behind unix: stands the absolute path of a socket");
+            return Err("unix: must be followed by the absolute path of a socket");
         }
         let place = Place::Local { path: path.into() };
         return Ok(Upstream {
@@ -154,13 +154,13 @@ fn parse(text: &str) -> Result<Upstream, &'static str> {
     }
     let schemes = [("https://", HTTPS), ("http://", HTTP)];
     let mut found = schemes.iter().filter_map(|(scheme, port)| Some((text.strip_prefix(scheme)?, *port)));
-    let (rest, default_port) = found.next().ok_or("it begins with https://, http:// or unix:")?;
+    let (rest, default_port) = found.next().ok_or("it must begin with https://, http:// or unix:")?;
     let (host, prefix) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let prefix = prefix.trim_end_matches('/');
     let is_plain =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@\\%".contains(&byte));
     if !is_plain(host) || !is_plain(prefix) {
-        return Err("it has nothing but a host, a port and a path");
+        return Err("it may contain only a host, a port and a path");
     }
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => (name, parse_port(port)?),
@@ -173,14 +173,17 @@ fn parse(text: &str) -> Result<Upstream, &'static str> {
 
 fn parse_port(text: &str) -> Result<u16, &'static str> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|port| is_number && *port != 0).ok_or("the port is no number from 1 to 65535")
+    text.parse()
+        .ok()
+        .filter(|port| is_number && *port != 0)
+        .ok_or("the port must be a number from 1 to 65535")
 }
 
 /// Parses a host into its address, and the name that its certificate must have.
 fn parse_host(text: &str, port: u16) -> Result<(Place, ServerName<'static>), &'static str> {
     let at = |address: IpAddr| Place::Address { address: SocketAddr::new(address, port) };
     if let Some(inner) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
-        let address: Ipv6Addr = inner.parse().map_err(|_| "between the brackets stands no address")?;
+        let address: Ipv6Addr = inner.parse().map_err(|_| "there is no IP address between the brackets")?;
         return Ok((at(address.into()), IpAddr::from(address).into()));
     }
     if let Ok(address) = text.parse::<Ipv4Addr>() {
@@ -190,7 +193,7 @@ fn parse_host(text: &str, port: u16) -> Result<(Place, ServerName<'static>), &'s
     if !is_name(&name) {
         return Err("the host is neither an address nor a name");
     }
-    let server = ServerName::try_from(name.clone()).map_err(|_| "the host is no name of a server")?;
+    let server = ServerName::try_from(name.clone()).map_err(|_| "the host is not a valid server name")?;
     match name.as_str() {
         // `localhost` always means this machine, whatever a name server returns.
         "localhost" => Ok((at(Ipv4Addr::LOCALHOST.into()), server)),

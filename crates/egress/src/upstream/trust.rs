@@ -66,7 +66,7 @@ pub enum TrustError {
         source: rustls::Error,
     },
     /// There are no authorities.
-    #[error("there are no certificates of authorities")]
+    #[error("no certificate authorities were found")]
     Nothing,
     /// The TLS library does not support the configuration.
     #[error("TLS can't be set up")]

@@ -53,7 +53,7 @@ pub(crate) enum Wants {
 /// Connection, and what has to be sent on it first.
 pub(crate) struct Reached {
     pub(crate) dialed: Dialed,
-    /// Set for a connection to the proxy itself, which is asked for a whole URL. `None` if the other end is the destination.
+    /// Set for a connection to the proxy itself, which gets a whole URL. `None` if the other end is the destination.
     pub(crate) proxy: Option<Introduction>,
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn refused(refusal: &Refusal, keeps_alive: bool, has_body: bool) -> V
     let (status, said) = (refusal.status(), refusal.to_string());
     let problem = json!({
         "type": format!("urn:belljar:egress:{}", refusal.code()),
-        "title": "not let through",
+        "title": "Request refused",
         "status": status,
         "detail": said,
         "rule_needed": refusal.needed(),

@@ -116,7 +116,7 @@ fn watched<'g>(head: &RequestHead, watched: Vec<Arc<Injected>>) -> Filling<'g> {
 }
 
 /// Returns the secrets that no answer to this request may contain: the credentials of all rules for that host, whether or not
-/// they allow this request, and everything injected for the run before. An upstream proxy that is asked for the whole URL sees
+/// they allow this request, and everything injected for the run before. An upstream proxy that gets the whole URL sees
 /// its own credential and may pass it on, so that is included.
 async fn must_not_come_back(
     gate: &Gate,

@@ -53,7 +53,7 @@ pub enum Verdict {
 
 /// Text that is no request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{found:?} is nothing to ask for: {why}")]
+#[error("{found:?} is not a valid request: {why}")]
 pub struct InvalidQuestion {
     /// Text that was given.
     pub found: String,
@@ -176,7 +176,7 @@ impl Explanation {
         let mut explanation = Self::denied(&denied, None, addresses);
         if denied.needed().is_none() && !explanation.addresses.is_empty() {
             let detail = explanation.detail.get_or_insert_default();
-            detail.push_str("; and no rule leads to where its name leads");
+            detail.push_str("; and no rule can allow the addresses that its name resolves to");
         }
         Ok(explanation)
     }
@@ -186,9 +186,7 @@ impl Explanation {
             verdict: Verdict::Denied,
             reason: Some(denied.reason.code()),
             detail: Some(match denied.reason {
-                DenyReason::NoAddress => {
-                    "the name leads nowhere, or nobody has said in time where".to_owned()
-                }
+                DenyReason::NoAddress => "the name does not resolve, or the lookup timed out".to_owned(),
                 reason => reason.to_string(),
             }),
             rule,

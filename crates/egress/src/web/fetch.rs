@@ -70,8 +70,8 @@ pub enum FetchError {
         /// Error in it.
         why: &'static str,
     },
-    /// A redirect leads to an invalid URL.
-    #[error("it leads to {to:?}, which can't be fetched: {why}")]
+    /// A redirect names an invalid URL.
+    #[error("it redirects to {to:?}, which can't be fetched: {why}")]
     Redirect {
         /// Target of the redirect.
         to: String,
@@ -79,7 +79,7 @@ pub enum FetchError {
         why: &'static str,
     },
     /// There were more than [`MOST_REDIRECTS`] redirects.
-    #[error("it leads elsewhere, and that again, more than {MOST_REDIRECTS} times")]
+    #[error("it redirects more than {MOST_REDIRECTS} times")]
     TooManyRedirects,
     /// The policy denies it, or a limit of the run is reached.
     #[error("{said}")]
@@ -231,7 +231,7 @@ async fn page(gate: &Gate, text: &str) -> Result<Page, FetchError> {
     // The semaphore is never closed.
     let _place = gate.fetching.acquire().await;
     let address = |why| FetchError::Address { url: repeated(text), why };
-    let mut url = Url::parse(text).map_err(|_| address("it is no whole address of a page"))?;
+    let mut url = Url::parse(text).map_err(|_| address("it is not an absolute URL"))?;
     let mut wanted = Wanted::of(&mut url, &FOR_PAGES).map_err(address)?;
     for _ in 0..=MOST_REDIRECTS {
         let fetched = wanted.fetch(gate, &[], Taken::Whole).await?;
@@ -240,7 +240,7 @@ async fn page(gate: &Gate, text: &str) -> Result<Page, FetchError> {
             return Ok(Page { url: url.into(), status, content_type, body });
         };
         let elsewhere = |why| FetchError::Redirect { to: repeated(&location), why };
-        url = url.join(&location).map_err(|_| elsewhere("it is no address of a page"))?;
+        url = url.join(&location).map_err(|_| elsewhere("it is not a valid URL"))?;
         wanted = Wanted::of(&mut url, &FOR_PAGES).map_err(elsewhere)?;
     }
     Err(FetchError::TooManyRedirects)
@@ -268,20 +268,20 @@ impl Wanted {
         let is_secure = match url.scheme() {
             "https" => true,
             "http" => false,
-            _ => return Err("it begins with neither https:// nor http://"),
+            _ => return Err("it must begin with https:// or http://"),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("there is a user or a password in it");
+            return Err("it contains a user or a password");
         }
         if url.as_str().len() > LONGEST_URL {
             return Err("it is too long");
         }
         // Placeholders are for programs, and for hosts that a rule names. A page is read by an agent.
         if placeholder::is_in(url.as_str().as_bytes()) {
-            return Err("there is a placeholder for a credential in it");
+            return Err("it contains a placeholder for a credential");
         }
-        let host = url.host_str().and_then(|host| Host::parse(host).ok()).ok_or("its host can't be read")?;
-        let port = url.port_or_known_default().filter(|port| *port != 0).ok_or("its port can't be read")?;
+        let host = url.host_str().and_then(|host| Host::parse(host).ok()).ok_or("its host is malformed")?;
+        let port = url.port_or_known_default().filter(|port| *port != 0).ok_or("its port is malformed")?;
         let destination = Destination { host, port };
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
         let Said { method, headers } = said;
@@ -290,7 +290,7 @@ impl Wanted {
             url.path(),
             authority(&destination, is_secure),
         );
-        let head = RequestHead::parse(head.as_bytes()).map_err(|_| "its path can't be asked for")?;
+        let head = RequestHead::parse(head.as_bytes()).map_err(|_| "its path can't be requested")?;
         Ok(Self { destination, is_secure, head })
     }
 
@@ -325,16 +325,16 @@ mod tests {
             ("http://169.254.169.254/", Ok("169.254.169.254:80 false /")),
             ("https://a.example\\@b.example/", Ok("a.example:443 true /@b.example/")),
             ("https://a.example/..%2f../x", Ok("a.example:443 true /..%2f../x")),
-            ("https://user@a.example/", Err("there is a user or a password in it")),
-            ("https://:word@a.example/", Err("there is a user or a password in it")),
-            ("ftp://a.example/", Err("it begins with neither https:// nor http://")),
-            ("file:///etc/passwd", Err("it begins with neither https:// nor http://")),
-            ("data:text/html,x", Err("it begins with neither https:// nor http://")),
-            ("https://a.example/?k=belljar:cred:x", Err("there is a placeholder for a credential in it")),
-            ("https://a.example/?k=belljar%3acred%3Ax", Err("there is a placeholder for a credential in it")),
-            ("a.example", Err("no address")),
-            ("https://", Err("no address")),
-            ("http://a.example:0/", Err("its port can't be read")),
+            ("https://user@a.example/", Err("it contains a user or a password")),
+            ("https://:word@a.example/", Err("it contains a user or a password")),
+            ("ftp://a.example/", Err("it must begin with https:// or http://")),
+            ("file:///etc/passwd", Err("it must begin with https:// or http://")),
+            ("data:text/html,x", Err("it must begin with https:// or http://")),
+            ("https://a.example/?k=belljar:cred:x", Err("it contains a placeholder for a credential")),
+            ("https://a.example/?k=belljar%3acred%3Ax", Err("it contains a placeholder for a credential")),
+            ("a.example", Err("not a valid URL")),
+            ("https://", Err("not a valid URL")),
+            ("http://a.example:0/", Err("its port is malformed")),
         ] {
             assert_eq!(asked(text), expected.map(str::to_owned), "{text}");
         }

@@ -41,7 +41,7 @@ pub(super) struct Outgoing<'o, 'g> {
     /// True if it is sent over TLS.
     pub(super) is_secure: bool,
     pub(super) filling: Filling<'g>,
-    /// Introduction to an upstream proxy that is asked for the whole URL.
+    /// Headers for an upstream proxy that gets the whole URL.
     pub(super) proxy: Option<Introduction>,
 }
 

@@ -47,7 +47,7 @@ pub(super) fn names_source(name: &[u8]) -> bool {
     SOURCES.iter().any(|source| name.windows(source.len()).any(|part| part == *source))
 }
 
-/// Returns true if a URL or a path leads to the same host, to an allowed path.
+/// Returns true if a URL or a path names the same host and an allowed path.
 fn is_there(value: &[u8], destination: &Destination, is_allowed: impl Fn(&str) -> bool) -> bool {
     let Ok(value) = str::from_utf8(value) else { return false };
     let scheme = ["http://", "https://"]

@@ -49,7 +49,7 @@ pub struct ProposedRule {
     pub ports: Vec<u16>,
     /// The methods of plain HTTP; empty if there were tunnels, in which any method may be used.
     pub methods: Vec<String>,
-    /// Networks outside the public internet that the host's name leads to.
+    /// Networks outside the public internet that the host's name resolves to.
     pub networks: Vec<String>,
 }
 
@@ -91,12 +91,12 @@ const HOPELESS: [(&str, &str); 9] = [
     (AddressClass::Broadcast.code(), NO_RULE),
     (AddressClass::Unspecified.code(), NO_RULE),
     (AddressClass::Tunnel.code(), NO_RULE),
-    ("too_many_addresses", "the name leads to more addresses than a name does"),
-    ("no_such_host", "the name leads nowhere"),
+    ("too_many_addresses", "the name resolves to too many addresses"),
+    ("no_such_host", "the name does not resolve"),
     (NO_METHOD_OF_RULES, "a rule can't name that method"),
 ];
 
-const NO_RULE: &str = "no rule may lead there";
+const NO_RULE: &str = "no rule can allow that address";
 
 /// Codes of names that lead into a private network: the rule has to name the network.
 const IN_THE_HOUSE: [&str; 5] = [
@@ -108,7 +108,7 @@ const IN_THE_HOUSE: [&str; 5] = [
 ];
 
 const NETWORK_NEEDED: &str =
-    "it is not on the open internet: a rule for it has to name the network that it leads to";
+    "it is not on the public internet: a rule must name the network that it resolves to";
 
 // === impl Tried ===
 

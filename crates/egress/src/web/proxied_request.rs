@@ -72,7 +72,7 @@ struct Opened<'g> {
     connection: Connection,
     filling: Filling<'g>,
     destination: Destination,
-    /// Introduction to an upstream proxy that is asked for the whole URL.
+    /// Headers for an upstream proxy that gets the whole URL.
     proxy: Option<Introduction>,
 }
 
@@ -422,7 +422,7 @@ impl<'g> Passage<'g> {
                 let own = is_of_this_machine(address).then_some(address);
                 allowed.clone().vet(&[address], own.as_slice()).is_ok()
             }
-            // With another upstream proxy, or with none, the name could lead elsewhere.
+            // With another upstream proxy, or with none, the name could resolve to other addresses.
             None => self.is_named_elsewhere && self.generation.config.through == generation.config.through,
         };
         (!is_blind && is_filled && leads_there && may_say_that).then_some(allowed)

@@ -7,7 +7,7 @@ use belljar_contract::egress::UNREACHED;
 use belljar_policy::egress::{Denied, DenyReason, Host, InvalidHost};
 
 /// Reason why a request or tunnel is refused. The text is for programs in the sandbox: it reveals nothing about the rules or
-/// about where names lead.
+/// about the addresses that names resolve to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("malformed request: {0}")]
@@ -18,68 +18,70 @@ pub(crate) enum Refusal {
     BodyTooLarge { most: usize },
     #[error("the request took too long to arrive")]
     TooSlow,
-    #[error("this is a forward proxy: it takes CONNECT, and whole URLs that begin with http://")]
+    #[error("this is a forward proxy: it accepts CONNECT, and requests with an absolute http:// URL")]
     NotForProxy,
     #[error("the host can't be read: {0}")]
     Host(#[from] InvalidHost),
-    #[error("behind the host stands a port, a number from 1 to 65535")]
+    #[error("the host must be followed by a port from 1 to 65535")]
     Port,
-    #[error("Host names another host than the one that is asked for")]
+    #[error("the Host header names another host than the request's target")]
     OtherHost,
     #[error("CONNECT has no body")]
     BodyOfTunnel,
-    #[error("the content of {method} means nothing, and where methods or paths count it isn't let through")]
+    #[error("a {method} request can't have a body where rules restrict methods or paths")]
     BodyOfReading { method: String },
     #[error("{header} names another resource, which the request is not allowed to use")]
     OtherResource { header: String },
     #[error("{} is not allowed{}", .0.destination, because(.0.reason))]
     Denied(Denied),
     #[error(
-        "rules for {destination} look into connections, which began too late for this run: ask over http://, or in another run"
+        "rules for {destination} need TLS interception, which is off in this run: use http://, or start another run"
     )]
     Uninspected { destination: String },
-    #[error("{placeholder} can't be filled in there")]
+    #[error("{placeholder} can't be replaced by a credential there")]
     Unfilled { placeholder: String },
-    #[error("there is nothing at present to fill in for a placeholder")]
+    #[error("the credential for a placeholder is not available at present")]
     NoCredential,
-    #[error("the request can't be signed anew: {why}")]
+    #[error("the request can't be signed again: {why}")]
     Unsigned { why: &'static str },
-    #[error("{host} has not shown who it is")]
+    #[error("the identity of {host} can't be verified")]
     Untrusted { host: String },
-    #[error("{host} has answered with what was filled in, or in a way that can't be looked at")]
+    #[error("the answer of {host} contains an injected credential, or can't be scanned for one")]
     Repeated { host: String },
-    #[error("{host} leads nowhere")]
+    #[error("{host} does not resolve to an address")]
     NoSuchHost { host: String },
-    #[error("nobody has said in time where {host} leads")]
+    #[error("name lookup for {host} timed out")]
     NoAnswer { host: String },
-    #[error("a proxy behind this one doesn't let anybody through to {host}")]
+    #[error("the upstream proxy denies {host}")]
     RefusedElsewhere { host: String },
-    #[error("the proxy behind this one, by which {host} is reached, can't be used")]
+    #[error("the upstream proxy for {host} can't be used")]
     NoUpstreamProxy { host: String },
     #[error("{host} can't be reached")]
     Unreachable { host: String },
-    #[error("{host} gave no answer that can be understood")]
+    #[error("{host} sent a malformed answer")]
     BadAnswer { host: String },
     #[error("{host} did not answer in time")]
     Silent { host: String },
-    #[error("what {host} has answered is larger than {most} bytes")]
+    #[error("the answer of {host} is larger than {most} bytes")]
     AnswerTooLarge { host: String, most: usize },
     #[error("{destination} is not allowed any more")]
     NoLongerAllowed { destination: String },
-    #[error("this run has sent or received as many bytes as it may")]
+    #[error("the byte limit of this run is reached")]
     Spent,
-    #[error("the audit records of this run have reached their quota, so no further request is let through")]
+    #[error("the audit records of this run have reached their quota, so no further request is allowed")]
     AuditQuota,
-    #[error("what goes out can't be recorded at present, and so nothing does")]
+    #[error("requests can't be recorded at present, so none are sent")]
     NotRecorded,
 }
 
 /// Part of the denial's reason that the client may know, if there is any.
 fn because(reason: DenyReason) -> &'static str {
     match reason {
-        DenyReason::NameSaysTooMuch => ": its name is longer, or says more, than one may that no rule names",
+        DenyReason::NameSaysTooMuch => {
+            ": its name is longer, or carries more data, than a wildcard rule permits"
+        }
         DenyReason::TooManyNames => {
-            ": this run has asked for as many names that no rule names as it may for now"
+            ": this run has reached its limit of different names under a wildcard rule"
         }
         _ => "",
     }

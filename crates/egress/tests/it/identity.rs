@@ -83,7 +83,7 @@ fn what_is_said_is_recorded_where_that_is_asked_for_and_never_a_credential() {
     assert_eq!(rig.post(CHAT, "", &said).status, 200);
     rig.post(CHAT, "", &json!({"model": "other", "messages": []}));
     let bodies = rig.book.bodies();
-    assert_eq!(bodies.len(), 1, "what was refused was not said to anybody: {bodies:?}");
+    assert_eq!(bodies.len(), 1, "bodies of refused calls are not recorded: {bodies:?}");
     let request: serde_json::Value = serde_json::from_str(&bodies[0].request.text).unwrap();
     assert_eq!((&request["messages"], &request["user"]), (&said["messages"], &json!("account-7")));
     assert!(bodies[0].response.text.contains("an answer"), "{bodies:?}");

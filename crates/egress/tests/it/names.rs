@@ -96,7 +96,7 @@ fn a_name_that_leads_where_no_name_may_is_never_dialed() {
     let literal = ModelServer::start(Script::always(Answer::text("hello")));
     let upstream = Upstream::parse(&format!("http://0.0.0.0:{}", literal.address().port())).unwrap();
     let rig = Rig::reaching(upstream, literal, NameSource::of_system());
-    assert_eq!(call(&rig).status, 200, "the control: it is reached by who spells it out");
+    assert_eq!(call(&rig).status, 200, "control: the address itself can be configured");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn assert_untrusted(what: &str, rig: &Rig) {
     // The reason is only for the operator: no library messages, names, paths or addresses.
     assert_eq!(
         reply.json()["error"]["message"],
-        json!("this model's provider has not shown who it is"),
+        json!("the identity of this model's provider can't be verified"),
         "{what}"
     );
     assert_eq!(rig.book.only().outcome.to_string(), "failed: provider_untrusted", "{what}");
@@ -97,7 +97,7 @@ fn whoever_can_not_show_to_be_the_provider_is_told_nothing() {
     };
     for (what, config, host, authority) in [
         ("another authority", other.server("localhost", NOW), "localhost", Some(&file)),
-        ("nobody's authority", house.server("localhost", NOW), "localhost", None),
+        ("an untrusted authority", house.server("localhost", NOW), "localhost", None),
         ("another name", house.server("models.example", NOW), "localhost", Some(&file)),
         ("a name for an address", house.server("localhost", NOW), "127.0.0.1", Some(&file)),
         ("expired", house.server("localhost", (2020, 2021)), "localhost", Some(&file)),
@@ -133,7 +133,7 @@ fn a_server_without_tls_is_not_spoken_to_without_tls() {
     let rig = at(&format!("https://127.0.0.1:{port}"), Some(&house.file()), nobody());
     assert_untrusted("plain", &rig);
     let rig = at(&format!("http://127.0.0.1:{port}"), None, nobody());
-    assert_eq!(call(&rig).status, 400, "the control: who asks in the clear is answered");
+    assert_eq!(call(&rig).status, 400, "control: a plain HTTP call is answered");
     let [by_tls, in_the_clear] = plain.join().unwrap();
     assert!(in_the_clear.contains(KEY) && !by_tls.contains(KEY) && !by_tls.contains("POST"), "{by_tls:?}");
 }
@@ -363,7 +363,7 @@ fn nobody_on_the_way_hears_the_credential_or_what_is_said() {
     let body = json!({"model": "small", "messages": [{"role": "user", "content": "a secret question"}]});
     let said = ["authorization", KEY, "a secret question", "a secret answer", "account-7"];
     assert_eq!(rig.post(CHAT, "", &body).status, 200);
-    assert!(tap.heard_bytes() > 1000, "it was on the way");
+    assert!(tap.heard_bytes() > 1000, "the relay has recorded traffic");
     for text in said {
         assert!(!tap.has_heard(text), "{text}");
     }
@@ -372,6 +372,6 @@ fn nobody_on_the_way_hears_the_credential_or_what_is_said() {
     let rig = at(&format!("http://localhost:{}", tap.port()), None, server);
     assert_eq!(rig.post(CHAT, "", &body).status, 200);
     for text in said {
-        assert!(tap.has_heard(text), "the control: without TLS it hears {text}");
+        assert!(tap.has_heard(text), "control: without TLS the relay records {text}");
     }
 }

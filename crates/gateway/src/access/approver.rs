@@ -49,11 +49,11 @@ pub struct ExactCall {
 #[derive(Debug, thiserror::Error)]
 pub enum ApproverError {
     /// The store of approvals can't be reached.
-    #[error("approvals can't be reached")]
+    #[error("the approval store can't be reached")]
     Database(#[from] DatabaseError),
     /// The agent's pending requests have reached their size limit.
     #[error(
-        "the calls of this agent that wait for an answer have {bytes} bytes of arguments; no more is asked until some are answered"
+        "pending approval requests of this agent have {bytes} bytes of arguments, the maximum; wait until some are decided"
     )]
     Full {
         /// Size of their arguments.

@@ -107,7 +107,7 @@ impl Earning {
                 () = tokio::time::sleep(LOOK) => {}
             }
             if let Err(error) = self.look(now()).await {
-                tracing::error!(%error, "nobody knows what agents have earned: until that is known, the lowest level counts");
+                tracing::error!(%error, "can't read the earned trust of agents: the lowest level applies until it can be read");
                 for agent in std::mem::take(&mut *self.known.lock().await).keys() {
                     self.access.set_earned(agent, Some(nothing()));
                 }

@@ -22,11 +22,12 @@ use uuid::Uuid;
 const NAME: &str = "request_human_approval";
 
 const SUMMARY: &str =
-    "Asks a person: about a call of yours that was refused, or about something that you are about to do.";
+    "Requests a person's approval of a refused call of yours, or of an action that you plan.";
 
-const DESCRIPTION: &str = "Asks a person. With `decision`, the id that a refusal told, it is about that very call: once a person has said \
-    yes, make the same call with the same arguments again. With `action_type`, `title` and `description` it is about what these say: \
-    call this again with the same words, and `status` tells when a person has said yes, once. Nothing is approved by time.";
+const DESCRIPTION: &str = "Requests a person's approval. With `decision`, the id in a refusal, it is for the refused call: once it is \
+    approved, make the same call with the same arguments again. With `action_type`, `title` and `description` it is for the action that \
+    they describe: call this tool again with the same parameters; once it is approved, `status` is `approved`, for one call. No request \
+    is approved by timeout.";
 
 struct RequestHumanApproval {
     definition: Definition,
@@ -61,10 +62,10 @@ fn takes() -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "decision": { "type": "string", "format": "uuid", "pattern": UUID, "description": "The decision that a refusal told; alone." },
-            "action_type": text(128, "What is done, as `category:action`."),
-            "title": text(256, "What it is, in a line."),
-            "description": text(4_096, "What it is, and why."),
+            "decision": { "type": "string", "format": "uuid", "pattern": UUID, "description": "The decision id in a refusal. Without the other parameters." },
+            "action_type": text(128, "Type of the action, as `category:action`."),
+            "title": text(256, "Title of the action, in one line."),
+            "description": text(4_096, "Description of the action, and its reason."),
         },
     })
 }

@@ -116,7 +116,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
             Ok(message) => return Ok(Some(message)),
             Err(error) => error,
         };
-        tracing::debug!(%error, "a message is none of MCP");
+        tracing::debug!(%error, "a message is not valid MCP");
         let method = node.member("method").and_then(Node::as_str);
         // Unknown notifications are ignored, without an answer.
         if method.is_some_and(|method| node.member("id").is_none() || method.starts_with("notifications/")) {
@@ -162,7 +162,7 @@ where
                     Self::message(&line).map(|message| message.map(|message| Held { message, bytes }))
                 }
                 Ok(Line::TooLong) => {
-                    let reason = format!("a message may have {LARGEST_MESSAGE_BYTES} bytes");
+                    let reason = format!("the message is larger than {LARGEST_MESSAGE_BYTES} bytes");
                     Err((ErrorData::invalid_request(reason, None), None))
                 }
                 Ok(Line::End) | Err(_) => return None,

@@ -178,7 +178,7 @@ async fn arguments_that_the_tool_does_not_take_never_reach_it() {
     }
     let guard = |arguments| call(&rig, planner(), "artifact.list", arguments);
     let violated = code(guard(json!({ "confirm": true, "reason": "why" })).await);
-    assert_eq!(violated, DomainCode::GuardrailViolated, "nobody knows who asks");
+    assert_eq!(violated, DomainCode::GuardrailViolated, "the caller has no actor");
     let known = Caller { actor: Some("pm".to_owned()), ..planner() };
     for arguments in [
         json!({ "reason": "why" }),

@@ -186,7 +186,7 @@ async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_res
     let told = message(&refused);
     assert!(told.contains("request_human_approval"), "{told}");
     for part in [
-        "the level sandboxed has no tools of the category design",
+        "access level sandboxed allows no tools of category design",
         "rule level:sandboxed:design",
         "allowed: [tell]",
     ] {
@@ -201,7 +201,7 @@ async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_res
     // A tool that is denied by name is not listed, and no approval can be requested for it.
     assert!(!house.shown("locked").contains(&"tell".to_owned()));
     let refused = house.call("locked", "tell", json!({})).await;
-    assert!(message(&refused).contains("Nothing that could be asked for"), "{refused:?}");
+    assert!(message(&refused).contains("No approval or configuration change is available"), "{refused:?}");
 }
 
 #[tokio::test]

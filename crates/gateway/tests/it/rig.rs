@@ -91,7 +91,7 @@ fn lines(folder: &Path) -> Vec<String> {
 
 fn definitions() -> Vec<Definition> {
     let define = |name: &str, input| {
-        Definition::new(ToolName::parse(name).unwrap(), Category::Other, "Says what it was told.", input)
+        Definition::new(ToolName::parse(name).unwrap(), Category::Other, "Echoes the message.", input)
     };
     let said = json!({
         "type": "object", "required": ["task_id"], "additionalProperties": false,
@@ -108,7 +108,7 @@ fn definitions() -> Vec<Definition> {
     let exec = Definition { scope: ToolScope::Pm, ..define("sandbox.exec", json!({ "type": "object" })) };
     let free = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
     let of = |name: &str, category| {
-        Definition::new(ToolName::parse(name).unwrap(), category, "Says what it was told.", free.clone())
+        Definition::new(ToolName::parse(name).unwrap(), category, "Echoes the message.", free.clone())
     };
     let free = ["tell", "break", "where", "wait"].map(|name| of(name, Category::Design));
     let free = free.into_iter().chain([of("run", Category::CodeExecution)]);

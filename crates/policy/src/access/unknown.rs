@@ -7,7 +7,7 @@ use belljar_contract::yaml::instead_of;
 /// No rule covers that agent.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "there is no agent {agent} in tool_access.agents ({instead}); tool_access.default_level gives agents that are not listed a level"
+    "agent {agent} is not listed in tool_access.agents ({instead}); add it, or set tool_access.default_level for unlisted agents"
 )]
 pub struct UnknownAgentError {
     agent: AgentId,

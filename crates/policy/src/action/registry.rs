@@ -32,7 +32,7 @@ pub struct CustomRow {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterActionError {
     /// The name is taken.
-    #[error("{action} is there already")]
+    #[error("{action} is already registered")]
     Taken {
         /// The name.
         action: ActionType,
@@ -41,7 +41,7 @@ pub enum RegisterActionError {
 
 /// The pattern matches no action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pattern:?} is no action type and no category of them{}", Hint(nearest.as_deref()))]
+#[error("{pattern:?} is neither an action type nor a category{}", Hint(nearest.as_deref()))]
 pub struct PatternError {
     /// Pattern as it was written.
     pub pattern: String,
@@ -73,7 +73,7 @@ impl ActionRegistry {
         if self.all.contains_key(&action) {
             return Err(RegisterActionError::Taken { action });
         }
-        let why = why.unwrap_or_else(|| "nobody has said how much may go wrong by it".to_owned());
+        let why = why.unwrap_or_else(|| "no risk is configured for it".to_owned());
         self.all.insert(action, Known { risk: risk.unwrap_or(UNSAID), why });
         Ok(self)
     }

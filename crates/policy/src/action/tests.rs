@@ -80,11 +80,8 @@ fn what_is_misspelt_is_refused_with_what_was_meant() {
         assert_eq!(nearest(pattern), None, "{pattern}");
     }
     let told = |pattern: &str| registry.expand(pattern).unwrap_err().to_string();
-    assert_eq!(told("cod"), "\"cod\" is no action type and no category of them; \"code\" is one");
-    assert_eq!(
-        told("elsewhere_entirely"),
-        "\"elsewhere_entirely\" is no action type and no category of them"
-    );
+    assert_eq!(told("cod"), "\"cod\" is neither an action type nor a category; \"code\" is one");
+    assert_eq!(told("elsewhere_entirely"), "\"elsewhere_entirely\" is neither an action type nor a category");
 }
 
 #[test]

@@ -175,28 +175,28 @@ impl DenyReason {
 impl fmt::Display for DenyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoRules => f.write_str("the policy has no rules, and allows nothing"),
-            Self::Host => f.write_str("no rule is for that host"),
-            Self::Port => f.write_str("no rule for that host has that port"),
-            Self::Method => f.write_str("no rule for that host and port has that method"),
-            Self::Path => f.write_str("no rule for that host, port and method has that path"),
+            Self::NoRules => f.write_str("the policy has no rules, so it allows nothing"),
+            Self::Host => f.write_str("no rule matches that host"),
+            Self::Port => f.write_str("no rule for that host allows that port"),
+            Self::Method => f.write_str("no rule for that host and port allows that method"),
+            Self::Path => f.write_str("no rule for that host, port and method allows that path"),
             Self::AmbiguousPath => f.write_str(
-                "its path could be read as another one, and the rules for that host are about paths",
+                "its path is ambiguous, and the rules for that host restrict paths",
             ),
-            Self::Push => f.write_str("it would be a push of git, and whoever asks may only read by git"),
-            Self::Fetch => f.write_str("it would be a clone or a fetch of git, and whoever asks has no git but its own"),
+            Self::Push => f.write_str("it is a git push, and this sandbox has read-only git access"),
+            Self::Fetch => f.write_str("it is a git clone or fetch, and this sandbox has no remote git access"),
             Self::NameSaysTooMuch => f.write_str(
-                "no rule names that host, and it is longer, or says more, than a pattern lets in (`names` of its rule)",
+                "no rule names that host exactly, and it is longer or has more entropy than the wildcard rule's `names` limit allows",
             ),
             Self::TooManyNames => f.write_str(
-                "no rule names that host, and the run has had as many names as a pattern lets in for now (`names` of its rule)",
+                "no rule names that host exactly, and the run has reached the wildcard rule's `names` limit for now",
             ),
-            Self::NoAddress => f.write_str("the name leads nowhere"),
-            Self::TooManyAddresses => f.write_str("the name leads to more addresses than a name does"),
+            Self::NoAddress => f.write_str("the name resolves to no address"),
+            Self::TooManyAddresses => f.write_str("the name resolves to too many addresses"),
             Self::Address { address, class } => {
-                write!(f, "it leads to {address}, a {}", class.code().replace('_', " "))
+                write!(f, "it resolves to {address}, a {}", class.code().replace('_', " "))
             }
-            Self::OwnAddress { address } => write!(f, "it leads to {address}, which is this machine"),
+            Self::OwnAddress { address } => write!(f, "it resolves to {address}, which is this machine"),
         }
     }
 }

@@ -24,22 +24,22 @@ pub enum InvalidHost {
     #[error("it is empty")]
     Empty,
     /// The text is longer than a name may be.
-    #[error("a name has at most 253 characters, and each part of it at most 63")]
+    #[error("a name may have at most 253 characters, and each label at most 63")]
     TooLong,
     /// The text has a character that no name has.
-    #[error("a name has letters, digits, `-`, `_` and dots, and nothing else")]
+    #[error("a name may contain only letters, digits, `-`, `_` and dots")]
     Character,
     /// The text has letters outside of ASCII.
-    #[error("a name with other letters than those of ASCII is written in its encoded form, `xn--…`")]
+    #[error("a name with non-ASCII letters must be in its encoded form, `xn--…`")]
     Unicode,
     /// A label is empty, or has an invalid first or last character.
-    #[error("each part of a name begins and ends with a letter or a digit")]
+    #[error("each label of a name must begin and end with a letter or digit")]
     Part,
     /// Some libraries would take the text for an address, and for different ones.
-    #[error("an address of version 4 has four numbers, each in decimal without zeros before it")]
+    #[error("an IPv4 address must have four decimal numbers without leading zeros")]
     AlmostAddress,
     /// The text between brackets is no IPv6 address, or has a zone.
-    #[error("between the brackets stands an address of version 6, without an interface")]
+    #[error("the brackets must contain an IPv6 address without a zone")]
     Brackets,
 }
 

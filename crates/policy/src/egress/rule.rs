@@ -52,10 +52,12 @@ pub enum InvalidPattern {
     #[error(transparent)]
     Host(#[from] InvalidHost),
     /// The pattern would match the names of many owners.
-    #[error("behind `*.` or `**.` stand two parts of a name at least: one alone belongs to everybody")]
+    #[error(
+        "`*.` and `**.` must be followed by at least two labels: a single label is a whole top-level domain"
+    )]
     TooWide,
     /// A star stands elsewhere.
-    #[error("`*` stands for the first part of a name, and `**` for its first parts, and nowhere else")]
+    #[error("`*` and `**` may only stand at the beginning of a name")]
     Star,
 }
 

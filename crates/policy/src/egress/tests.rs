@@ -128,7 +128,7 @@ fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
     let denied = policy.decide(to("pkgs.example", 443), Asked::Tunnel).unwrap();
     let denied = denied.vet(&["10.0.0.1".parse().unwrap()], &[]).unwrap_err();
     assert_eq!(denied.needed(), Some(r#"{host: "pkgs.example", ports: [443], networks: ["10.0.0.1"]}"#));
-    assert_eq!(denied.to_string(), "pkgs.example:443 is denied: it leads to 10.0.0.1, a private address");
+    assert_eq!(denied.to_string(), "pkgs.example:443 is denied: it resolves to 10.0.0.1, a private address");
     // The needed rule names all networks; one address that can't be granted leaves no rule.
     let leading_to = |addresses: &[&str]| {
         let found: Vec<_> = addresses.iter().map(|address| address.parse().unwrap()).collect();
@@ -147,7 +147,7 @@ rules:
   - {host: "**.example.com", ports: [443]}
   - {host: "*.files.example.com", ports: [443, 80], names: {characters: 5}}
   - {host: "*.long.example.com", ports: [443], names: {characters: 253, bits: 1328}}
-  - {host: "a-host-that-somebody-has-named-in-full.files.example.com", ports: [80]}
+  - {host: "a-host-that-an-admin-has-named-in-full.files.example.com", ports: [80]}
 "#;
     let policy = policy(rules);
     let file = "q7w2e9r4t5y6u1i8o3p0as2d4f6g8h1j3k5l7z9x0cv2b4n6m8q1w3e5r7t9";
@@ -161,7 +161,7 @@ rules:
         ("short.files.example.com".to_owned(), 80, "allowed"),
         (format!("{file}.long.example.com"), 443, "allowed"),
         (format!("{file}.{file}.long.example.com"), 443, "name_says_too_much"),
-        ("a-host-that-somebody-has-named-in-full.files.example.com".to_owned(), 80, "allowed"),
+        ("a-host-that-an-admin-has-named-in-full.files.example.com".to_owned(), 80, "allowed"),
     ] {
         assert_eq!(verdict(&policy, &host, port, "tunnel"), expected, "{host}:{port}");
     }
@@ -176,7 +176,7 @@ rules:
         allowed.wildcards().iter().map(|wildcard| wildcard.pattern.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(by("short.files.example.com", 443), ["**.example.com", "*.files.example.com"]);
-    assert_eq!(by("a-host-that-somebody-has-named-in-full.files.example.com", 80), [""; 0]);
+    assert_eq!(by("a-host-that-an-admin-has-named-in-full.files.example.com", 80), [""; 0]);
 }
 
 #[test]

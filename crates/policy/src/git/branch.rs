@@ -11,14 +11,14 @@ pub struct BranchName(String);
 pub enum InvalidBranch {
     /// The text is no branch name, or some programs read it as something else.
     #[error(
-        "{name:?} is no name of a branch: letters, digits, `.`, `_`, `+`, `-`, in parts with `/` between them"
+        "{name:?} is not a valid branch name: use letters, digits, `.`, `_`, `+` and `-`, with `/` between parts"
     )]
     Name {
         /// The text.
         name: String,
     },
     /// The branch is one that others build on, or that is deployed from.
-    #[error("{name:?} is a branch that others build on; nothing of a sandbox is pushed there")]
+    #[error("{name:?} is a protected branch; push to another branch")]
     Protected {
         /// The text.
         name: String,

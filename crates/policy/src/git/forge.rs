@@ -34,7 +34,7 @@ pub struct Project {
 
 /// The remote has no project in the forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("its path doesn't name a project of the forge, such as OWNER/NAME")]
+#[error("its path doesn't name a forge project; expected OWNER/NAME")]
 pub struct NoProject;
 
 // === impl ForgeKind ===

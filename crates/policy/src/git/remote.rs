@@ -40,11 +40,11 @@ pub enum InvalidRemote {
     Scheme,
     /// The URL has a user or a password, which is visible in the list of processes.
     #[error(
-        "has a user or a password in it; the host's git gets them from its credential helper or GIT_ASKPASS"
+        "contains a user or password; remove them, and configure git's credential helper or GIT_ASKPASS on the host"
     )]
     Credential,
     /// The host is invalid.
-    #[error("has no host that could be read in one way")]
+    #[error("has an ambiguous host")]
     Host(#[source] InvalidHost),
     /// The port is invalid.
     #[error("has no port from 1 to 65535")]
@@ -53,7 +53,9 @@ pub enum InvalidRemote {
     #[error("has a user with other characters than letters, digits, `.`, `_` and `-`")]
     User,
     /// The path is invalid.
-    #[error("has no path, or one with `?`, `#`, `..`, `\\` or characters that aren't printable ASCII")]
+    #[error(
+        "has no path, or its path contains `?`, `#`, `..`, `\\` or non-printable or non-ASCII characters"
+    )]
     Path,
 }
 

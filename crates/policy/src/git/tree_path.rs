@@ -13,19 +13,19 @@ pub struct TreePath(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTreePath {
     /// The path is empty or absolute, or goes up.
-    #[error("it is no path that leads down")]
+    #[error("it is not a relative path without `..`")]
     Shape,
     /// The path has line ends or other control characters.
-    #[error("it has control characters in it")]
+    #[error("it contains control characters")]
     Control,
     /// The path is not valid UTF-8.
-    #[error("its bytes are no UTF-8")]
+    #[error("it is not valid UTF-8")]
     Encoding,
     /// The path is too long or too deep.
     #[error("it is longer than 4096 bytes, or deeper than 128 directories")]
     TooLong,
     /// Some file system takes a part of the path for `.git`.
-    #[error("some file system takes a part of it for `.git`")]
+    #[error("on some file systems, a part of it names `.git`")]
     DotGit,
 }
 

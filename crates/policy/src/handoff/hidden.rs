@@ -38,7 +38,7 @@ pub(super) fn review(parts: &[&str]) -> Option<&'static str> {
     let mut parts = parts.iter();
     parts
         .find(|part| is_hidden(part))
-        .map(|_| "a hidden file or directory is for tools, which run or obey many of them")
+        .map(|_| "a hidden file or directory is for tools, which run or read many of them")
 }
 
 /// Returns the reason why a path requires an approval by a hidden directory above the tree. The names are folded.
@@ -57,7 +57,7 @@ pub(super) fn review_at(place: &[String], own: &[&str]) -> Option<&'static str> 
     };
     let is_counted = place.iter().enumerate().any(counts);
     is_counted.then_some(
-        "the tree is below a hidden directory, which is for tools, and they run or obey much of it",
+        "the tree is below a hidden directory, which is for tools, and they run or read much of it",
     )
 }
 

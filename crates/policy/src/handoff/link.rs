@@ -12,7 +12,9 @@ pub(super) fn review(path: &str, target: &str) -> Option<&'static str> {
         match part {
             "" | "." => {}
             // The part before may itself be a link, and `..` then leads up from another place.
-            ".." if has_gone_down => return Some("it leads down and up again, and where to can't be told"),
+            ".." if has_gone_down => {
+                return Some("its path goes down and up again, so its target can't be determined");
+            }
             ".." => match depth.checked_sub(1) {
                 Some(above) => depth = above,
                 None => return Some("it leads out of the tree"),
@@ -64,7 +66,7 @@ mod tests {
         for (path, target, why) in [
             ("a", "/b", "it leads out of the tree"),
             ("a/b", "../../c", "it leads out of the tree"),
-            ("a/b/c", "d/../e", "it leads down and up again, and where to can't be told"),
+            ("a/b/c", "d/../e", "its path goes down and up again, so its target can't be determined"),
             ("a/b", "../.git", "it leads into a repository"),
         ] {
             assert_eq!(review(path, target), Some(why), "{path} -> {target}");

@@ -37,7 +37,7 @@ pub(super) fn judge(parts: &[&str], kinds: Kinds) -> Place {
         }
         [first, "objects", ..] if is_dot_git(first) => Place::Data(None),
         [first, _, ..] if is_dot_git(first) => Place::Data(Some(
-            "git goes by its index, HEAD, references and their logs, and what it will write by them is not all shown",
+            "git acts on its index, HEAD, references and reflogs, and a review doesn't show all that it will write",
         )),
         _ => Place::Elsewhere,
     }
@@ -59,7 +59,8 @@ fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str> {
         };
     }
     // Git obeys the settings of such a directory, whatever its name and place: every repository has this file.
-    (*name == "head").then_some("a directory with such a file may be a repository, whose settings git heeds")
+    (*name == "head")
+        .then_some("a directory with such a file may be a repository, and git would use its settings")
 }
 
 /// Returns the reason why a directory in a repository that is itself made or removed requires an approval.
@@ -248,7 +249,7 @@ mod tests {
         assert!(asks("ab", &format!("{}x", &rest[1..])));
         assert!(
             review(&[".git", "objects", "ab", rest], false).is_some(),
-            "it is there already, or isn't what its name says"
+            "it exists already, or doesn't match the hash in its name"
         );
     }
 }

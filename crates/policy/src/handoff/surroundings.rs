@@ -83,7 +83,7 @@ impl TreeContext {
                 self.aliases.add(&link, other);
             }
             let reason = match &end {
-                Landing::Unknown => Some("where it leads can't be told"),
+                Landing::Unknown => Some("its target can't be determined"),
                 _ if has_left => Some("it leads out of the tree, or other links do by it"),
                 Landing::Within(path) if text(path).split('/').any(is_dot_git) => {
                     Some("it leads into a repository")
@@ -228,11 +228,11 @@ impl TreeContext {
         if touched.is_something() && self.is_in_repository(touched.path) {
             note(
                 HandoffKind::Git,
-                "it is in a directory that may be a repository, whose settings git heeds".into(),
+                "it is in a directory that may be a repository, and git would use its settings".into(),
             );
         }
         if touched.is_something() && self.place.is_in_repository {
-            note(HandoffKind::Git, "the tree is in a repository, whose settings git heeds".into());
+            note(HandoffKind::Git, "the tree is in a repository, and git uses its settings".into());
         }
         if let Some(reason) = self.named_by_settings(touched) {
             note(HandoffKind::Git, reason.into());
@@ -248,7 +248,7 @@ impl TreeContext {
         }
         let aliases = self.aliases.of(touched.path);
         if aliases.is_none() {
-            note(HandoffKind::Link, "too many links lead to it to tell what it is".into());
+            note(HandoffKind::Link, "too many links lead to it to review it".into());
         }
         for alias in aliases.unwrap_or_default() {
             let touched = touched.at_alias(&alias);
@@ -281,12 +281,12 @@ impl TreeContext {
         });
         if let Some(named) = named {
             return Some(match named.as_str() {
-                "" => "the settings of git name the whole directory".to_owned(),
-                named => format!("the settings of git name {}", Untrusted(named)),
+                "" => "git settings name the whole directory".to_owned(),
+                named => format!("git settings name {}", Untrusted(named)),
             });
         }
         if touched.is_link() && self.ways_to_named.contains(&path) {
-            return Some("it leads to what the settings of git name".to_owned());
+            return Some("it leads to a path that git settings name".to_owned());
         }
         let (setting, name) = self.mentions.of(&path, &self.place.parts, touched.is_link())?;
         Some(format!("the setting {} of git names {}", Untrusted(setting), Untrusted(&name)))

@@ -87,6 +87,6 @@ fn without_a_list_there_are_none_and_without_a_digest_none_where_one_is_asked_fo
     let denied = decide(&pinned, "other").unwrap_err();
     assert_eq!(
         denied.to_string(),
-        "this node doesn't run the image docker.io/library/other:latest; it runs: debian:*"
+        "image docker.io/library/other:latest is not allowed on this node; allowed: debian:*"
     );
 }

@@ -167,7 +167,7 @@ fn entries() -> impl Strategy<Value = Vec<Preference>> {
                 updated_at: Timestamp::from_second(second).unwrap(),
                 ..entry(
                     id,
-                    SCOPES.get(whom).unwrap_or(&"user:somebody else"),
+                    SCOPES.get(whom).unwrap_or(&"user:another user"),
                     ["a.a", "a.b", "a.c"][name],
                     value,
                 )

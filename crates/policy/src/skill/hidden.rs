@@ -15,9 +15,9 @@ const STYLES: [&str; 6] =
 /// Maximum number of bytes of a style that are scanned. Otherwise a text of only style beginnings would take quadratic time.
 const LONGEST_STYLE: usize = 256;
 
-const UNSEEN_CHARACTERS: &str = "has characters that nobody sees";
+const UNSEEN_CHARACTERS: &str = "has invisible characters";
 const MIXED: &str = "has a word with letters of two alphabets that look alike";
-const COMMENT: &str = "tells an agent something where nobody who reads it sees it";
+const COMMENT: &str = "gives an agent instructions in a hidden comment";
 const STYLE: &str = "has text that is not shown";
 
 pub(super) fn check(content: &str) -> Result<(), Rejection> {

@@ -21,14 +21,14 @@ type Words = &'static str;
 #[derive(Debug)]
 struct Then(usize, Words);
 
-const OVERRIDE: &str = "tells an agent to disregard what it was told";
-const UNBOUND: &str = "tells an agent that nothing binds it";
-const CONCEAL: &str = "tells an agent to keep something from people";
-const EVADE: &str = "tells an agent to get around what holds it";
+const OVERRIDE: &str = "tells an agent to disregard its instructions";
+const UNBOUND: &str = "tells an agent that no rules apply to it";
+const CONCEAL: &str = "tells an agent to conceal something from users";
+const EVADE: &str = "tells an agent to bypass its restrictions";
 const REVEAL: &str = "asks for secrets to be shown";
-const SEND: &str = "asks for secrets to be sent away";
+const SEND: &str = "asks for secrets to be sent elsewhere";
 const UNMASK: &str = "asks for secrets not to be masked";
-const PLACE: &str = "names a place where secrets lie";
+const PLACE: &str = "names a location of secrets";
 
 const DISREGARD: Words =
     "ignore, disregard, forget, override, overrule, supersede, discard, pay no attention to";

@@ -11,7 +11,7 @@ pub struct ToolPattern {
 
 /// The text is no pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a tool's name, nor the beginning of names with one `*` after it")]
+#[error("expected a tool name, or a prefix followed by one `*`")]
 pub struct InvalidPatternError;
 
 // === impl ToolPattern ===

@@ -313,14 +313,14 @@ fn each_reason_to_ignore_has_a_name() {
     let told: Vec<String> = all.iter().map(|why| format!("{}: {why}", why.code())).collect();
     insta::assert_snapshot!(told.join("\n"), @"
     other_agent: the event is about another agent
-    late: the event comes after a later one, or after a look at a later time
-    duplicate: there is an event of this id already
-    not_yet: the event has yet to happen
-    not_hired: nobody has hired the agent
+    late: the event is older than an already recorded event or evaluation
+    duplicate: an event with this id is already recorded
+    not_yet: the event's time is in the future
+    not_hired: the agent has not been hired
     hired_already: the agent has been hired already
-    disabled: trust is disabled: no event but a person's word changes a level
+    disabled: trust is disabled: only a user's decision changes a level
     no_categories: no category has a level of its own
-    not_proposed: nothing like it is proposed, or not any more
-    not_justified: what was proposed is not justified any more
+    not_proposed: no such promotion is proposed, or its proposal was withdrawn
+    not_justified: the proposed promotion is no longer justified
     ");
 }

@@ -26,31 +26,31 @@ pub enum Ignored {
     #[error("the event is about another agent")]
     OtherAgent,
     /// The event is older than the evaluated time. A replay of all events includes it.
-    #[error("the event comes after a later one, or after a look at a later time")]
+    #[error("the event is older than an already recorded event or evaluation")]
     Late,
     /// There was an event with the same id.
-    #[error("there is an event of this id already")]
+    #[error("an event with this id is already recorded")]
     Duplicate,
     /// The event is in the future.
-    #[error("the event has yet to happen")]
+    #[error("the event's time is in the future")]
     NotYet,
     /// The agent was not hired.
-    #[error("nobody has hired the agent")]
+    #[error("the agent has not been hired")]
     NotHired,
     /// The agent is already hired.
     #[error("the agent has been hired already")]
     HiredAlready,
     /// Levels are only set by users.
-    #[error("trust is disabled: no event but a person's word changes a level")]
+    #[error("trust is disabled: only a user's decision changes a level")]
     Disabled,
     /// There is one level for all categories.
     #[error("no category has a level of its own")]
     NoCategories,
     /// There is no such proposal.
-    #[error("nothing like it is proposed, or not any more")]
+    #[error("no such promotion is proposed, or its proposal was withdrawn")]
     NotProposed,
     /// The agent doesn't meet the requirements any more.
-    #[error("what was proposed is not justified any more")]
+    #[error("the proposed promotion is no longer justified")]
     NotJustified,
     /// No command has checked the result of the job.
     #[error("no acceptance criterion of the job was checked by a command")]
@@ -59,10 +59,10 @@ pub enum Ignored {
     #[error("a job with the same content, or of the same task, has counted already")]
     Repeated,
     /// The limit of counted jobs per time is reached.
-    #[error("as many jobs as may have counted within the last hour or day")]
+    #[error("the hourly or daily limit of counted jobs is reached")]
     TooFast,
     /// No such job has counted.
-    #[error("no job of that id counts for the agent, or not any more")]
+    #[error("no job with that id counts for the agent")]
     NotCounted,
     /// The job is already assessed.
     #[error("the job has been assessed already")]

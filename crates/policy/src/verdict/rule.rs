@@ -74,34 +74,34 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kind(reason) => reason.fmt(f),
-            Self::DeniedList => f.write_str("it is among the tools that this agent may not call"),
+            Self::DeniedList => f.write_str("the tool is on this agent's denied list"),
             Self::Level { level, category } => {
-                write!(f, "the level {level} has no tools of the category {category}")
+                write!(f, "access level {level} allows no tools of category {category}")
             }
             Self::Constraint(violation) => violation.fmt(f),
-            Self::RequiresApproval => f.write_str("such actions take a person's yes at this level"),
-            Self::Autonomy { asked_by: AskedBy::House, .. } => {
-                f.write_str("such actions take a person's yes by the house's list `autonomy.human_approval`")
+            Self::RequiresApproval => {
+                f.write_str("actions of this type require a user's approval at this access level")
             }
+            Self::Autonomy { asked_by: AskedBy::House, .. } => f.write_str(
+                "actions of this type require a user's approval (node list `autonomy.human_approval`)",
+            ),
             Self::Autonomy { asked_by: AskedBy::Agent, .. } => {
-                f.write_str("such actions take a person's yes by the agent's own list `human_approval`")
+                f.write_str("actions of this type require a user's approval (agent list `human_approval`)")
             }
             Self::Autonomy { level, asked_by: AskedBy::Level } => {
-                write!(f, "such actions take a person's yes with the autonomy {level}")
+                write!(f, "actions of this type require a user's approval at autonomy {level}")
             }
             Self::Autonomy { level, asked_by: AskedBy::Unlisted } => {
-                write!(f, "no list says that such actions need no yes with the autonomy {level}")
+                write!(f, "no list exempts actions of this type from approval at autonomy {level}")
             }
-            Self::Tool => f.write_str("this call of the tool takes a person's yes"),
+            Self::Tool => f.write_str("this tool call requires a user's approval"),
             Self::NoApprover => {
-                f.write_str("it takes a person's yes, and there is nobody here who could give it")
+                f.write_str("it requires a user's approval, and no approver is available here")
             }
-            Self::Approved => f.write_str("a person has said yes to this call"),
-            Self::Permitted(Basis::Allowed) => f.write_str("it is among the tools that this agent may call"),
-            Self::Permitted(Basis::Level(level)) => write!(f, "the level {level} has it"),
-            Self::Permitted(Basis::Discovery) => {
-                f.write_str("whoever may call nothing may ask which tools there are")
-            }
+            Self::Approved => f.write_str("a user has approved this call"),
+            Self::Permitted(Basis::Allowed) => f.write_str("the tool is on this agent's allowed list"),
+            Self::Permitted(Basis::Level(level)) => write!(f, "access level {level} allows it"),
+            Self::Permitted(Basis::Discovery) => f.write_str("every agent may list the available tools"),
         }
     }
 }

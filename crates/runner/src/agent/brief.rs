@@ -15,7 +15,7 @@ pub(crate) struct Brief {
     pub(super) earlier: Option<TodoList>,
 }
 
-const NOTHING_TO_ACHIEVE: &str = "nothing to achieve: the job has `inference`, no steps, and no `requirements`, \
+const NOTHING_TO_ACHIEVE: &str = "the agent has no goal: the job has `inference`, no steps, and no `requirements`, \
      `acceptance_criteria` or `task_context`, neither in `context` nor in files in /job/context; add one of them, or steps";
 
 // === impl Brief ===
@@ -42,11 +42,11 @@ impl Brief {
             };
         }
         let file = TodoFile::in_directory(directory, job.job_id.as_str()).unwrap_or_else(|error| {
-            log.warn(format!("todo.json can't be kept: {error}"));
+            log.warn(format!("cannot write todo.json: {error}"));
             TodoFile::nowhere()
         });
         let earlier = file.earlier().unwrap_or_else(|error| {
-            log.warn(format!("todo.json can't be read, and is made anew: {error}"));
+            log.warn(format!("cannot read todo.json, a new one is created: {error}"));
             None
         });
         Ok(Some(Self { material, file, earlier }))

@@ -24,7 +24,7 @@ pub(super) struct Disclosure {
 
 /// A tool that takes more room than there is for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("its definition takes about {needed} tokens, and there is room for {room} of all that are loaded")]
+#[error("its definition takes about {needed} tokens, but all loaded tools together may take at most {room}")]
 pub(super) struct TooLarge {
     needed: usize,
     room: usize,
@@ -154,7 +154,7 @@ impl Disclosure {
         match lines.is_empty() {
             true => {
                 let known: Vec<&str> = categories(toolbox).into_keys().collect();
-                Err(format!("there is no tool of that category; there are: {}", known.join(", ")))
+                Err(format!("there is no tool of that category; the categories are: {}", known.join(", ")))
             }
             false => Ok(lines.join("\n")),
         }

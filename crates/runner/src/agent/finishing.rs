@@ -27,7 +27,7 @@ impl Agent<'_> {
             return Ok(Turn::Goes);
         }
         if gave_up {
-            let message = format!("the agent says that it can't: {summary}");
+            let message = format!("the agent gave up: {summary}");
             self.report.answer = Some(summary);
             return Err(Failure::new(FailureCode::AgentGaveUp, message));
         }
@@ -36,7 +36,7 @@ impl Agent<'_> {
             self.bench.todo.open().filter(is_left).map(|item| item.id.to_string()).collect();
         if !open.is_empty() {
             let text = format!(
-                "items {} of the todo list are open: do them, or say with `todo_update` how they stand",
+                "items {} of the todo list are open: complete them, or update their status with `todo_update`",
                 open.join(", ")
             );
             self.tell(call, text, true);
@@ -48,14 +48,14 @@ impl Agent<'_> {
         };
         if let Some(missed) = self.bench.todo.items().iter().find(is_missed) {
             let reason = missed.reason.as_deref().unwrap_or_default();
-            let message = format!("left undone: {}: {reason}", missed.title);
+            let message = format!("a requirement was dropped: {}: {reason}", missed.title);
             self.report.answer = Some(summary);
             return Err(Failure::new(FailureCode::NotVerified, message));
         }
         match verification::question(&self.criteria) {
             Some(_) => {
                 self.phase = Phase::Checking { answer: summary };
-                self.tell(call, "The criteria are looked at next.".to_owned(), false);
+                self.tell(call, "The criteria are checked next.".to_owned(), false);
                 Ok(Turn::Goes)
             }
             None => self.conclude((call, summary), &[], deadline),
@@ -76,7 +76,7 @@ impl Agent<'_> {
         match std::mem::replace(&mut self.phase, Phase::Working) {
             Phase::Checking { answer } => self.conclude((call, answer), findings, deadline),
             Phase::Working => {
-                self.tell(call, "there is nothing to report on yet".to_owned(), true);
+                self.tell(call, "no criteria are being checked yet: call `finish` first".to_owned(), true);
                 Ok(Turn::Goes)
             }
         }
@@ -110,11 +110,12 @@ impl Agent<'_> {
             (_, Some(unmet)) => not_met(unmet),
             (true, None) => Failure::new(
                 FailureCode::NotVerified,
-                format!("the criteria were not all looked at within {turns} turns"),
+                format!("not all criteria were checked within {turns} turns"),
             ),
-            (false, None) => {
-                Failure::new(FailureCode::TurnsExhausted, format!("not done after {turns} turns"))
-            }
+            (false, None) => Failure::new(
+                FailureCode::TurnsExhausted,
+                format!("the agent was not done after {turns} turns"),
+            ),
         }
     }
 }

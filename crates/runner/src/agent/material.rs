@@ -202,7 +202,7 @@ impl Files {
             Err(error) => return Err(self.trouble(shown, error)),
         };
         if !file.metadata().is_ok_and(|found| found.is_file()) {
-            return Err(self.trouble(shown, "it is no regular file"));
+            return Err(self.trouble(shown, "it is not a regular file"));
         }
         let mut text = String::new();
         let count = file.take(LONGEST + 1).read_to_string(&mut text);
@@ -225,7 +225,7 @@ impl Files {
         let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).collect();
         names.sort();
         if names.len() > MOST_SKILLS {
-            log.warn(format!("{} skills are there; the first {MOST_SKILLS} count", names.len()));
+            log.warn(format!("{} skills found; only the first {MOST_SKILLS} are used", names.len()));
             names.truncate(MOST_SKILLS);
         }
         let mut skills = Vec::new();

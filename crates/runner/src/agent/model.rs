@@ -37,16 +37,16 @@ pub(super) struct Answered {
 pub(super) enum NoModel {
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
-    #[error("what may be spent on models is spent: {said}")]
+    #[error("the model budget is exhausted: {said}")]
     Spent { said: String },
     /// Concurrent calls of the same run use up its allowance. A job can cause that, so it is not a failure of the
     /// provider.
-    #[error("other calls of this run use what it may use of models at once: {said}")]
+    #[error("concurrent calls of this run use up its model limits: {said}")]
     Held { said: String },
     /// The request must be shortened.
     #[error("the request is too long: {said}")]
     TooLong { said: String },
-    #[error("no model can be asked: {why}")]
+    #[error("no model is available: {why}")]
     Unreachable { why: String },
 }
 
@@ -177,7 +177,7 @@ impl Models {
         let is_missing = reachable.as_ref().is_some_and(|listed| !is_there(listed));
         Ok(is_missing.then(|| Reason {
             model: model.clone(),
-            said: "not among the models that are there".to_owned(),
+            said: "not among the available models".to_owned(),
             is_absent: true,
         }))
     }

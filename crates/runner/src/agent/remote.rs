@@ -36,11 +36,11 @@ impl Remote {
         deadline: &Deadline<'_>,
     ) -> Result<Self, Interrupted> {
         let none = |why: &str| {
-            log.warn(format!("the agent has its own tools only: {why}"));
+            log.warn(format!("the agent has only its own tools: {why}"));
             Ok(Self::default())
         };
         let mut gateway = match Gateway::of_environment() {
-            None => return none("no gateway is named"),
+            None => return none("no gateway is configured"),
             Some(Err(error)) => return none(&error.to_string()),
             Some(Ok(gateway)) => gateway,
         };
@@ -105,7 +105,7 @@ impl Remote {
         let name = &self.toolbox.tools()[at].definition.name;
         Some(match self.disclosure.is_loaded(at) {
             true => format!(
-                "it is called `{name}`, and not while criteria are checked if it may change something"
+                "its name is `{name}`; while criteria are checked, tools that may change something are not available"
             ),
             false => format!("it is not loaded: call `load_tool` with the tool_name {name}, then call it"),
         })
@@ -162,10 +162,7 @@ impl Remote {
         let resources = &self.toolbox.tools()[at].tool.resources;
         let (Some(uri), Some(gateway)) = (resources.iter().find(|known| *known == id), &mut self.gateway)
         else {
-            return Err(format!(
-                "there is nothing of that name to read of it; there is: {}",
-                resources.join(", ")
-            ));
+            return Err(format!("the tool has no resource of that name; it has: {}", resources.join(", ")));
         };
         gateway.read_resource(uri, deadline).map(|resource| resource.text).map_err(|error| explain(&error))
     }

@@ -29,8 +29,8 @@ pub(super) fn fetch(
     for (at, id) in wanted.into_iter().enumerate() {
         let fetched = match (at < MOST, remote.has(TOOL)) {
             (true, true) => skill(remote, &id, LONGEST_OF_ALL - taken, deadline),
-            (true, false) => Err(format!("there is no {TOOL}")),
-            (false, _) => Err(format!("more than {MOST} are named")),
+            (true, false) => Err(format!("the gateway has no tool {TOOL}")),
+            (false, _) => Err(format!("the job names more than {MOST} skills")),
         };
         deadline.check()?;
         match fetched {

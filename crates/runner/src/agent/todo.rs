@@ -26,13 +26,13 @@ pub(super) enum TodoError {
     NoItem(u32),
     #[error("item {0} still has open parts")]
     OpenParts(u32),
-    #[error("to drop an item of the job takes a reason")]
+    #[error("dropping an item of the job requires a reason")]
     NoReason,
-    #[error("a title is 1 to {LONGEST} bytes long")]
+    #[error("a title must be 1 to {LONGEST} bytes long")]
     NoTitle,
-    #[error("an agent adds at most {MOST} items")]
+    #[error("an agent can add at most {MOST} items")]
     Full,
-    #[error("an order names every item once")]
+    #[error("the order must name every item exactly once")]
     NoOrder,
 }
 

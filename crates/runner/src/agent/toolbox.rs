@@ -182,7 +182,7 @@ pub(super) mod tests {
         ];
         let named = names(&all);
         let name = |of: &str| named.iter().find(|(mcp, _)| mcp == of).unwrap().1.clone();
-        assert_eq!(name("artifact_put"), "artifact_put", "who can keep a name keeps it");
+        assert_eq!(name("artifact_put"), "artifact_put", "a valid unique name is kept");
         assert_eq!(name("artifact.put"), "artifact_put_2");
         assert_eq!(name("artifact-put"), "artifact-put");
         assert_eq!(

@@ -95,7 +95,7 @@ impl Bench<'_> {
             }
             let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
             return Ok(Outcome::failed(format!(
-                "there is no tool of that name here; there are: {}",
+                "there is no tool of that name; available tools: {}",
                 names.join(", ")
             )));
         }

@@ -65,7 +65,7 @@ impl Agent<'_> {
     pub(super) fn run(&mut self, deadline: &Deadline<'_>) -> Result<(), Failure> {
         let begin = match self.report.resumed {
             true => {
-                "An earlier run of this job was cut off. The workspace may hold some of its work: look before you go on."
+                "An earlier run of this job was interrupted. The workspace may contain some of its work: check before you continue."
             }
             false => "Begin.",
         };
@@ -84,7 +84,7 @@ impl Agent<'_> {
         match (failure.code, &self.bench.network_need) {
             (FailureCode::AgentGaveUp | FailureCode::NotVerified, Some(need)) => Failure::new(
                 FailureCode::ExtNetRequired,
-                format!("{}; a command of it {need}", failure.message),
+                format!("{}; one of its commands {need}", failure.message),
             ),
             _ => failure,
         }
@@ -130,7 +130,7 @@ impl Agent<'_> {
             }
         }
         if self.was_cut {
-            let note = "Your last answer was cut off for its length. Do it in smaller pieces.";
+            let note = "Your last answer was cut off because it was too long. Work in smaller pieces.";
             self.conversation.push(Entry::Note(note.to_owned()));
         }
         Ok(Turn::Goes)
@@ -153,7 +153,7 @@ impl Agent<'_> {
         }
         let outcome = if granted { "granted" } else { "refused" };
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        log.warn(format!("{seconds} s more were asked for, and {outcome}{reason}"));
+        log.warn(format!("extension of {seconds} s requested and {outcome}{reason}"));
     }
 
     /// Returns the tools that a model may call now: the runner's own, then the gateway's.
@@ -238,7 +238,7 @@ impl Agent<'_> {
         }
         let note = match self.phase {
             Phase::Working => "Nothing was done: call a tool. If all is done, call `finish`.",
-            Phase::Checking { .. } => "Nothing was done: look with the tools, then call `report_criteria`.",
+            Phase::Checking { .. } => "Nothing was done: check with the tools, then call `report_criteria`.",
         };
         self.conversation.push(Entry::Note(note.to_owned()));
         Ok(Turn::Goes)

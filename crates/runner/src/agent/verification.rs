@@ -13,7 +13,7 @@ use belljar_contract::result::agent::{TodoOrigin, TodoStatus, Verified, Verifier
 const LONGEST: usize = 2000;
 
 /// Why a criterion is unverified.
-const NOT_LOOKED_AT: &str = "it has no `check`, and the job has no `inference`: add one of the two";
+const NOT_LOOKED_AT: &str = "the criterion has no `check` and the job has no `inference`: add one of them";
 
 /// Returns the question for a model before the commands run; `None` if no criterion needs a model.
 pub(super) fn question(criteria: &[Criterion]) -> Option<String> {
@@ -22,9 +22,9 @@ pub(super) fn question(criteria: &[Criterion]) -> Option<String> {
     let listed: Vec<String> =
         of_model.map(|(number, criterion)| format!("{number}. {}", criterion.text)).collect();
     Some(format!(
-        "Before this counts as done, check each of these criteria against the workspace as it is now, by looking, not from memory. \
+        "Before the job counts as done, check each of these criteria against the current workspace with the tools, not from memory. \
          Then call `report_criteria` once, with a result for every number: {}\n{}",
-        "whether it is met, and what shows it.",
+        "whether it is met, and the evidence.",
         listed.join("\n")
     ))
 }

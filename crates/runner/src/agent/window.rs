@@ -12,7 +12,7 @@ pub(super) struct Window {
 /// The request can't be made to fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "what every request carries takes about {needed} tokens, and inference.context_tokens leaves {room} for it"
+    "the fixed part of every request takes about {needed} tokens, but inference.context_tokens leaves only {room} for it"
 )]
 pub(super) struct TooSmall {
     pub(super) needed: usize,

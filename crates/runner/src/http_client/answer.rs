@@ -82,7 +82,7 @@ impl Reading {
                 // An interim response.
                 Some(head) if (100..200).contains(&head.status) => drop(self.bytes.drain(..head.end)),
                 Some(head) => self.head = Some(head),
-                None if is_closed => return Err("its head ends early"),
+                None if is_closed => return Err("the response head is incomplete"),
                 None => return Ok(None),
             }
         }
@@ -106,7 +106,7 @@ impl Reading {
                 let keeps = head.keeps && surplus == 0 && !is_closed;
                 Ok(Some((head.answer(body, self.session_id.take()), keeps)))
             }
-            None if is_closed => Err("its body ends early"),
+            None if is_closed => Err("the response body is incomplete"),
             None => Ok(None),
         }
     }
@@ -135,9 +135,11 @@ impl Head {
     fn read(bytes: &[u8], session_id: &mut Option<String>) -> Result<Option<Self>, &'static str> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
-        let end = match response.parse(bytes).map_err(|_| "its head is no head")? {
+        let end = match response.parse(bytes).map_err(|_| "the response head is malformed")? {
             httparse::Status::Complete(end) => end,
-            httparse::Status::Partial if bytes.len() > LONGEST_HEAD => return Err("its head is too long"),
+            httparse::Status::Partial if bytes.len() > LONGEST_HEAD => {
+                return Err("the response head is too long");
+            }
             httparse::Status::Partial => return Ok(None),
         };
         let mut head = Self {
@@ -150,25 +152,25 @@ impl Head {
         };
         let (mut length, mut is_chunked) = (None, false);
         for header in response.headers {
-            let value = std::str::from_utf8(header.value).map_err(|_| "a header is no text")?.trim();
+            let value = std::str::from_utf8(header.value).map_err(|_| "a header is not UTF-8")?.trim();
             match header.name.to_ascii_lowercase().as_str() {
                 "content-length" => {
                     let said = value
                         .parse::<usize>()
                         .ok()
                         .filter(|_| value.bytes().all(|byte| byte.is_ascii_digit()));
-                    let said = said.ok_or("its length is none")?;
+                    let said = said.ok_or("Content-Length is not a number")?;
                     if said > LONGEST_BODY {
                         return Err("it is too long");
                     }
                     if length.replace(said).is_some_and(|other| other != said) {
-                        return Err("it has two lengths");
+                        return Err("it has contradictory Content-Length headers");
                     }
                 }
                 "transfer-encoding" if value.eq_ignore_ascii_case("chunked") && !is_chunked => {
                     is_chunked = true;
                 }
-                "transfer-encoding" => return Err("its coding is none that is known"),
+                "transfer-encoding" => return Err("unknown transfer coding"),
                 "connection" => head.keeps &= !value.to_ascii_lowercase().contains("close"),
                 "retry-after" => head.retry_after = value.parse().ok().map(Duration::from_secs),
                 "content-type" => {
@@ -178,12 +180,14 @@ impl Head {
                 "mcp-session-id" if value.bytes().all(|byte| byte.is_ascii_graphic()) => {
                     *session_id = Some(value.to_owned()).filter(|id| !id.is_empty());
                 }
-                "mcp-session-id" => return Err("its session id holds what no header of ours may"),
+                "mcp-session-id" => {
+                    return Err("the session id has characters that are not allowed in a header");
+                }
                 _ => {}
             }
         }
         head.length = match (length, is_chunked) {
-            (Some(_), true) => return Err("it has a length and chunks"),
+            (Some(_), true) => return Err("it has both Content-Length and Transfer-Encoding"),
             (_, true) => Length::Chunked,
             (Some(length), false) => Length::Exact(length),
             (None, false) => {
@@ -200,7 +204,7 @@ fn unchunk(bytes: &[u8], body: &mut Vec<u8>) -> Result<(usize, bool), &'static s
     let mut rest = bytes;
     loop {
         let taken = bytes.len() - rest.len();
-        let (start, size) = match httparse::parse_chunk_size(rest).map_err(|_| "a chunk's size is none")? {
+        let (start, size) = match httparse::parse_chunk_size(rest).map_err(|_| "malformed chunk size")? {
             httparse::Status::Complete(read) => read,
             httparse::Status::Partial if rest.len() > 1024 => return Err("a chunk's size is too long"),
             httparse::Status::Partial => return Ok((taken, false)),
@@ -218,7 +222,7 @@ fn unchunk(bytes: &[u8], body: &mut Vec<u8>) -> Result<(usize, bool), &'static s
         }
         match rest.get(start..start + size + 2) {
             Some([chunk @ .., b'\r', b'\n']) => body.extend_from_slice(chunk),
-            Some(_) => return Err("a chunk has no end"),
+            Some(_) => return Err("a chunk does not end with CRLF"),
             None => return Ok((taken, false)),
         }
         rest = &rest[start + size + 2..];

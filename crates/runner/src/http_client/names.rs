@@ -47,7 +47,7 @@ pub(super) fn look_up(name: &str, until: Instant) -> io::Result<Vec<IpAddr>> {
 }
 
 fn not_found(name: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, format!("the name {name} has no address"))
+    io::Error::new(io::ErrorKind::NotFound, format!("hostname {name} has no address"))
 }
 
 /// Returns the text of a file; empty if it can't be read.
@@ -145,7 +145,7 @@ fn ask(server: SocketAddr, name: &str, kind: Kind, until: Instant) -> io::Result
     let [high, low, ..] = *uuid::Uuid::new_v4().as_bytes();
     let id = u16::from_be_bytes([high, low]);
     let question = message::question(id, name, kind)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the name is too long"))?;
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the hostname is too long"))?;
     let until = until.min(Instant::now() + PATIENCE);
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -166,7 +166,7 @@ fn ask(server: SocketAddr, name: &str, kind: Kind, until: Instant) -> io::Result
             Some(Reply::Addresses(addresses)) => return Ok(addresses),
             Some(Reply::Cut) => return ask_by_connection(server, &question, until),
             Some(Reply::Failed(code)) => {
-                return Err(io::Error::other(format!("the name server answers {code}")));
+                return Err(io::Error::other(format!("the DNS server returned error code {code}")));
             }
             // The message answers another question.
             None => {}
@@ -186,8 +186,10 @@ fn ask_by_connection(server: SocketAddr, question: &[u8], until: Instant) -> io:
     stream.read_exact(&mut answer)?;
     match message::read(&answer, question) {
         Some(Reply::Addresses(addresses)) => Ok(addresses),
-        Some(Reply::Failed(code)) => Err(io::Error::other(format!("the name server answers {code}"))),
-        Some(Reply::Cut) | None => Err(io::Error::other("the name server's answer is none")),
+        Some(Reply::Failed(code)) => {
+            Err(io::Error::other(format!("the DNS server returned error code {code}")))
+        }
+        Some(Reply::Cut) | None => Err(io::Error::other("the DNS server's reply is malformed")),
     }
 }
 

@@ -63,7 +63,7 @@ impl Place {
             return Err(refused("no URL"));
         }
         if authority.contains('@') {
-            return Err(refused("it holds credentials, which a sandbox must not hold"));
+            return Err(refused("it contains credentials, which are not allowed in a sandbox"));
         }
         if path.contains('#') {
             return Err(refused("it has a fragment"));
@@ -71,7 +71,8 @@ impl Place {
         let base = if path.starts_with('?') { format!("/{path}") } else { path.to_owned() };
         let (default_port, is_encrypted) = match scheme {
             "http+unix" => {
-                let socket = percent_decoded(authority).ok_or_else(|| refused("no path of a socket"))?;
+                let socket =
+                    percent_decoded(authority).ok_or_else(|| refused("no absolute path of a socket"))?;
                 let (way, host) = (Way::Local(socket.into()), "localhost".to_owned());
                 let authority = host.clone();
                 return Ok(Self { way, is_encrypted: false, host, port: 80, authority, base });
@@ -87,7 +88,7 @@ impl Place {
                 Way::Ports(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
             }
             None if is_name(&host) => Way::Name,
-            None => return Err(refused("its host is neither an address nor a name")),
+            None => return Err(refused("its host is neither an IP address nor a hostname")),
         };
         Ok(Self { way, is_encrypted, host, port, authority: authority.to_owned(), base })
     }

@@ -41,9 +41,7 @@ impl Proxy {
     /// Connects to a place through the proxy. Without TLS, the request itself names the destination.
     pub(super) fn connect(&self, to: &Place, glance: Duration) -> io::Result<Stream> {
         if self.place.is_encrypted() {
-            return Err(io::Error::other(
-                "a proxy that is called by https is not supported: name it by http",
-            ));
+            return Err(io::Error::other("https proxies are not supported: use an http:// proxy URL"));
         }
         let mut stream = self.place.dial()?;
         if !to.is_encrypted() {
@@ -56,7 +54,7 @@ impl Proxy {
         write!(stream, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n")?;
         match status(&mut stream)? {
             200..=299 => Stream::encrypted(tls::open(stream, to.host())?, glance),
-            status => Err(io::Error::other(format!("the proxy answers {status} for {target}"))),
+            status => Err(io::Error::other(format!("the proxy returned status {status} for {target}"))),
         }
     }
 }
@@ -67,17 +65,17 @@ fn status(stream: &mut TcpStream) -> io::Result<u16> {
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() >= LONGEST_HEAD {
-            return Err(io::Error::other("the proxy's answer is too long"));
+            return Err(io::Error::other("the proxy's response head is too long"));
         }
         stream.read_exact(&mut byte)?;
         head.push(byte[0]);
     }
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut response = httparse::Response::new(&mut headers);
-    let parsed = response.parse(&head).map_err(|_| io::Error::other("the proxy's answer is no HTTP"))?;
+    let parsed = response.parse(&head).map_err(|_| io::Error::other("the proxy's response is not HTTP"))?;
     match (parsed.is_complete(), response.code) {
         (true, Some(code)) => Ok(code),
-        _ => Err(io::Error::other("the proxy's answer is no HTTP")),
+        _ => Err(io::Error::other("the proxy's response is not HTTP")),
     }
 }
 

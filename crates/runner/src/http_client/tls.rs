@@ -22,7 +22,9 @@ fn config() -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        return Err("no certificates of authorities are found: install ca-certificates in the image, or set SSL_CERT_FILE".to_owned());
+        return Err(
+            "no CA certificates found: install ca-certificates in the image, or set SSL_CERT_FILE".to_owned()
+        );
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();

@@ -33,28 +33,28 @@ pub(super) fn read(bytes: &[u8], id: u64) -> Result<Option<Value>, McpError> {
     let malformed = |what| Err(McpError::Malformed(what));
     let message: Message = serde_json::from_slice(bytes).map_err(McpError::Unreadable)?;
     if message.jsonrpc != "2.0" {
-        return malformed("it is no JSON-RPC 2.0");
+        return malformed("it is not JSON-RPC 2.0");
     }
     match message {
         Message { method: Some(_), id: None, result: None, error: None, .. } => Ok(None),
-        Message { method: Some(_), .. } => malformed("it asks something itself"),
-        Message { result: Some(_), error: Some(_), .. } => malformed("it is a result and an error"),
-        Message { result: None, error: None, .. } => malformed("it is neither a result nor an error"),
+        Message { method: Some(_), .. } => malformed("it is a request, not a response"),
+        Message { result: Some(_), error: Some(_), .. } => malformed("it has both a result and an error"),
+        Message { result: None, error: None, .. } => malformed("it has neither a result nor an error"),
         Message { id: theirs, error: Some(RpcError { code, message }), .. } => {
             // A server that can't parse a request doesn't know its id either.
             match theirs.is_none_or(|theirs| theirs == id) {
                 true => Err(McpError::Refused { code, message: excerpt::within(message, LONGEST) }),
-                false => malformed("it is to another question"),
+                false => malformed("it has the id of another request"),
             }
         }
         Message { id: theirs, result: Some(result), .. } if theirs == Some(id.into()) => {
             match result.get("resultType").map(Value::as_str) {
                 None | Some(Some("complete")) => Ok(Some(result)),
                 Some(Some("input_required")) => Err(McpError::InputRequired),
-                Some(_) => malformed("it is a result of an unknown type"),
+                Some(_) => malformed("its resultType is unknown"),
             }
         }
-        Message { .. } => malformed("it is to another question"),
+        Message { .. } => malformed("it has the id of another request"),
     }
 }
 

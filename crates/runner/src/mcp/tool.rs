@@ -89,7 +89,7 @@ impl Listed {
         }
         let bytes = tool.name.len() + tool.description.len() + tool.schema.to_string().len();
         if self.tools.len() >= MOST_TOOLS || self.bytes + bytes > MOST_BYTES {
-            return Err("there are too many".to_owned());
+            return Err("the gateway lists too many tools".to_owned());
         }
         self.bytes += bytes;
         self.tools.push(tool);
@@ -104,10 +104,12 @@ impl Tool {
         let written: Written = serde_json::from_value(written).map_err(|error| error.to_string())?;
         let Written { name, description, input_schema: schema, annotations, meta } = written;
         if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-            return Err(format!("a name is 1 to {LONGEST_NAME} bytes long, without control characters"));
+            return Err(format!(
+                "its name must be 1 to {LONGEST_NAME} bytes long, without control characters"
+            ));
         }
         if schema.get("type").and_then(Value::as_str) != Some("object") {
-            return Err("its arguments are no object".to_owned());
+            return Err("its input schema is not an object".to_owned());
         }
         if schema.to_string().len() > LONGEST_SCHEMA {
             return Err(format!("its schema is longer than {LONGEST_SCHEMA} bytes"));
@@ -157,7 +159,7 @@ mod tests {
         let long = json!({ "type": "object", "description": "x".repeat(LONGEST_SCHEMA) });
         for (wrong, why) in [
             (json!({ "name": "a" }), "inputSchema"),
-            (json!({ "name": "a", "inputSchema": { "type": "string" } }), "no object"),
+            (json!({ "name": "a", "inputSchema": { "type": "string" } }), "not an object"),
             (json!({ "name": "a", "inputSchema": long }), "longer"),
             (json!({ "name": "a\nb", "inputSchema": { "type": "object" } }), "control"),
             (json!({ "name": "x".repeat(200), "inputSchema": { "type": "object" } }), "128 bytes"),

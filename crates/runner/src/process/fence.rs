@@ -156,14 +156,14 @@ mod tests {
         let architecture = TargetArch::try_from(std::env::consts::ARCH).unwrap();
         let errno = SeccompAction::Errno(1);
         let control = SeccompFilter::new(BTreeMap::new(), SeccompAction::Allow, errno, architecture).unwrap();
-        assert!(has_kill(&BpfProgram::try_from(control).unwrap()), "the library has them killed");
+        assert!(has_kill(&BpfProgram::try_from(control).unwrap()), "seccompiler's default action is to kill");
         for program in [compile(&[7]).unwrap(), without_openat2().unwrap()] {
             assert!(!has_kill(&program));
             let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
             assert_eq!(
                 (program[2].code, program[2].k),
                 (0x06, refused),
-                "behind the look at the architecture"
+                "the instruction after the architecture check"
             );
         }
     }

@@ -12,7 +12,7 @@ pub(crate) enum ProgramError {
     AbsentFromPath { program: String, path: OsString },
     #[error("program not found: {program}")]
     Absent { program: String },
-    #[error("not a program that may be run: {program}")]
+    #[error("program is not executable: {program}")]
     NotExecutable { program: String },
 }
 

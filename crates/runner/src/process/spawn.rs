@@ -63,7 +63,7 @@ pub(crate) enum SpawnError {
     #[error("cannot start {program}: the limit of processes (pids) is reached")]
     NoProcessLeft { program: String },
     #[error(
-        "cannot start {program}: nothing here holds it to constraints.allowed_paths, which takes Landlock (Linux 6.2 or newer)"
+        "cannot start {program}: constraints.allowed_paths cannot be enforced; it requires Landlock (Linux 6.2 or newer)"
     )]
     PathsNotHeld {
         program: String,

@@ -36,9 +36,9 @@ struct Usage {
 /// Processes that could not be killed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Survivors {
-    #[error("processes that would not die: {pids:?}")]
+    #[error("cannot kill the processes {pids:?}")]
     Listed { pids: Vec<i32> },
-    #[error("processes are left that /proc does not show")]
+    #[error("processes that /proc does not list are still running")]
     Unlisted,
 }
 

@@ -42,12 +42,14 @@ impl Outlet {
             Ok(()) => ExitCode::from(result.exit_code()),
             Err(trouble) if is_told => {
                 log.warn(format!(
-                    "the result could not be put in its place, and the host has it all the same: {trouble}"
+                    "cannot write the result file, but the host has received the result: {trouble}"
                 ));
                 ExitCode::from(result.exit_code())
             }
             Err(trouble) => {
-                log.warn(format!("the result could not be put in its place, so it follows here: {trouble}"));
+                log.warn(format!(
+                    "cannot write the result file, so the result follows in this log: {trouble}"
+                ));
                 log.write_result(result);
                 ExitCode::from(result.exit_code().max(1))
             }

@@ -28,7 +28,7 @@ pub(super) fn take_up(
             earlier
         }
         Err(error) => {
-            log.warn(format!("it can't be kept which steps are done: {error}"));
+            log.warn(format!("cannot record completed steps, so the job cannot be resumed: {error}"));
             return;
         }
     };
@@ -37,9 +37,9 @@ pub(super) fn take_up(
     }
     let again = running.and_then(|index| Some(steps.get(index)?.name(index)));
     let and_again =
-        again.as_ref().map(|id| format!(", and {id}, which it was at, is begun again")).unwrap_or_default();
+        again.as_ref().map(|id| format!("; the interrupted step {id} is repeated")).unwrap_or_default();
     log.warn(format!(
-        "an earlier run of this job was cut off: {} of its steps are taken over{and_again}",
+        "resuming an interrupted run of this job: {} completed steps are reused{and_again}",
         done.len()
     ));
     result.resumed = Some(Resumed { steps_taken_over: done.len(), step_run_again: again });

@@ -112,7 +112,7 @@ impl StepsFile {
             Ok(()) => return,
             Err(error) => error,
         };
-        log.warn(format!("{NAME} is given up, so that this job can't be taken up again: {trouble}"));
+        log.warn(format!("{NAME} is discarded, so this job cannot be resumed: {trouble}"));
         self.forget();
     }
 }
@@ -125,11 +125,11 @@ impl Open {
         );
         let is_ours = (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino);
         if !is_ours || held.st_size.cast_unsigned() != self.length {
-            return Err(io::Error::other("somebody else has changed it"));
+            return Err(io::Error::other("it was changed by another process"));
         }
         let bytes = line(what)?;
         if self.length + bytes.len() as u64 > MOST_BYTES {
-            return Err(io::Error::other("it is too long"));
+            return Err(io::Error::other("it is too large"));
         }
         self.file.write_all(&bytes)?;
         self.length += bytes.len() as u64;

@@ -65,7 +65,7 @@ fn left(until: Instant) -> io::Result<Duration> {
 fn read_answer(answer: &Answer) -> io::Result<StatusAnswer> {
     match answer.status {
         200 => Ok(serde_json::from_slice(&answer.body)?),
-        other => Err(odd(&format!("the answer is {other}"))),
+        other => Err(odd(&format!("the response status is {other}"))),
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn deliver(peer: &mut Peer, report: &StatusReport, result: &JobResult
 }
 
 fn refused(status: u16) -> io::Error {
-    io::Error::other(format!("the answer is {status}"))
+    io::Error::other(format!("the response status is {status}"))
 }
 
 /// Reports have a timeout of their own: they are also sent when the job's time is over, or cancellation was requested.

@@ -170,7 +170,7 @@ fn failure_of(outcome: &Outcome, surroundings: &Surroundings<'_>) -> Option<Fail
 
 /// Returns the failure of a program that could not reach an external host.
 fn needs_network(unreached: &Unreached, how: &str, surroundings: &Surroundings<'_>) -> Failure {
-    let host = unreached.host.as_deref().unwrap_or("a host outside");
+    let host = unreached.host.as_deref().unwrap_or("an external host");
     let message = match surroundings.admitted.job().constraints.ext_net_allowed {
         true => format!("could not reach {host} ({how})"),
         false => format!("needs {host}, and this job has no external network access ({how})"),

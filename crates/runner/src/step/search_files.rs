@@ -33,7 +33,7 @@ pub(super) enum SearchFilesError {
     Denied(#[from] Denied),
     #[error(transparent)]
     Path(#[from] PathError),
-    #[error("not a regular expression that can be searched for: {pattern:?}")]
+    #[error("invalid regular expression: {pattern:?}")]
     Pattern {
         pattern: String,
         #[source]

@@ -20,17 +20,17 @@ pub(super) fn edit(
 ) -> Result<Answer, Refused> {
     let path = changeable(&edit.path)?;
     if edit.old_text.is_empty() {
-        return Err(Refused::new(Refusal::Invalid, "`old_text` is empty: it stands everywhere"));
+        return Err(Refused::new(Refusal::Invalid, "`old_text` is empty and would match everywhere"));
     }
     let name = Path::new(path.as_str());
     let file = workspace.open_file(name).map_err(|error| refused(&error))?;
     let Beginning { bytes, is_cut } = beginning(file.file, MOST_EDITED_BYTES, deadline)?;
     if is_cut {
-        let said = format!("{path} is larger than {MOST_EDITED_BYTES} bytes, and is edited by other means");
+        let said = format!("{path} is larger than {MOST_EDITED_BYTES} bytes: edit it by running a command");
         return Err(Refused::new(Refusal::TooLarge, said));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| Refused::new(Refusal::NotText, format!("{path} is no text in UTF-8")))?;
+        .map_err(|_| Refused::new(Refusal::NotText, format!("{path} is not UTF-8 text")))?;
     let places: Vec<usize> = text.match_indices(&edit.old_text).map(|(at, _)| at).collect();
     if edit.old_text == edit.new_text {
         return Ok(Answer::Edited(Edited { replacements: 0, size_bytes: text.len() as u64 }));
@@ -59,7 +59,7 @@ fn several(path: &WorkspacePath, text: &str, places: &[usize]) -> Refused {
         lines.push("…".to_owned());
     }
     let said = format!(
-        "`old_text` is in {path} {} times (lines {}): give more of what is around it, or `all: true`",
+        "`old_text` occurs in {path} {} times (lines {}): include more surrounding text, or set `all: true`",
         places.len(),
         lines.join(", ")
     );

@@ -58,10 +58,10 @@ fn read_pattern(pattern: &str, is_recursive: bool) -> Result<Glob, Refused> {
     let invalid = |said: String| Refused::new(Refusal::Invalid, said);
     let parts = || pattern.split('/');
     if pattern.is_empty() || pattern.starts_with('/') || parts().any(|part| part == ".." || part.is_empty()) {
-        return Err(invalid("a pattern is relative, and has no `..` in it".to_owned()));
+        return Err(invalid("a pattern must be relative and must not contain `..`".to_owned()));
     }
     if pattern.contains("**") && !is_recursive {
-        return Err(invalid("`**` takes `recursive: true`".to_owned()));
+        return Err(invalid("`**` requires `recursive: true`".to_owned()));
     }
     let glob = if is_recursive { Glob::of_names_or_paths(pattern) } else { Glob::of_paths(pattern) };
     glob.map_err(|error| invalid(error.to_string()))

@@ -27,7 +27,9 @@ pub(super) fn read(
     let path = beneath(&read.path)?;
     let (first, last) = (read.start_line.unwrap_or(1), read.end_line.unwrap_or(u64::MAX));
     if first == 0 || last < first {
-        let said = format!("lines are counted from 1, and {last} is not after {first}");
+        let said = format!(
+            "invalid line range {first} to {last}: lines are counted from 1, and the end must not precede the start"
+        );
         return Err(Refused::new(Refusal::Invalid, said));
     }
     let RegularFile { file, size_bytes } =
@@ -35,11 +37,13 @@ pub(super) fn read(
     let Beginning { bytes, is_cut } = beginning(file, MOST_READ_BYTES, deadline)?;
     let has_range = read.start_line.is_some() || read.end_line.is_some();
     if is_cut && has_range {
-        let said = format!("{path} is larger than {MOST_READ_BYTES} bytes: lines of it can't be read so");
+        let said = format!(
+            "{path} is larger than {MOST_READ_BYTES} bytes, so a line range cannot be read: read it by running a command"
+        );
         return Err(Refused::new(Refusal::TooLarge, said));
     }
     let text = text(bytes, is_cut).ok_or_else(|| {
-        Refused::new(Refusal::NotText, format!("{path} is no text in UTF-8 ({size_bytes} bytes)"))
+        Refused::new(Refusal::NotText, format!("{path} is not UTF-8 text ({size_bytes} bytes)"))
     })?;
     let content = if has_range { lines(&text, first, last) } else { &text };
     Ok(Answer::FileRead(FileRead {

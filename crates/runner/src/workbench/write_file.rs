@@ -21,9 +21,10 @@ pub(super) fn write(write: &WriteFile, workspace: &Directory) -> Result<Answer, 
         let is_absent = error.is_absent() && !write.create_directories;
         let Refused { why, message } = refused(&error);
         match is_absent {
-            true => {
-                Refused::new(why, format!("{message}; `create_directories` makes the directories it lies in"))
-            }
+            true => Refused::new(
+                why,
+                format!("{message}; set `create_directories` to create missing parent directories"),
+            ),
             false => Refused::new(why, message),
         }
     })?;

@@ -55,7 +55,7 @@ fn result_is_delivered_again_where_the_server_fails_and_a_refusal_is_told() {
     let url = format!("{}/cb", server.url());
     let ran = scene.ran(&scene.command().env("SBA_CALLBACK_URL", &url).output().unwrap());
     assert_eq!((ran.exit_code, server.request_count()), (Some(0), 2), "{}", ran.log);
-    assert!(ran.log.contains("the answer is 403"), "{}", ran.log);
+    assert!(ran.log.contains("the response status is 403"), "{}", ran.log);
 }
 
 #[test]
@@ -194,7 +194,11 @@ fn tools_are_called_with_the_token_alone(gateway: &ModelServer) {
         let house = calling();
         let ran = run_at(&house, gateway, token);
         assert_eq!(ran.outcome(), "success", "{}\n{}", ran.result, ran.log);
-        assert!(ran.log.contains("own tools only") && ran.log.contains("MCP_GATEWAY_TOKEN"), "{}", ran.log);
+        assert!(
+            ran.log.contains("only its own tools") && ran.log.contains("MCP_GATEWAY_TOKEN"),
+            "{}",
+            ran.log
+        );
         let said = house.asked()[1].json()["messages"].to_string();
         assert!(said.contains("there is no tool of that name"), "{said}");
     }

@@ -36,7 +36,7 @@ fn steps_that_were_done_are_not_done_again_and_the_one_that_was_cut_off_is() {
     assert_eq!(ran.result["resumed"], json!({ "steps_taken_over": 1, "step_run_again": "step-2" }));
     assert_eq!(ran.result["steps"].as_array().unwrap().len(), 3);
     assert_eq!(ran.step(0)["result"]["stdout"], "said first\n");
-    assert!(ran.log.contains("step-2, which it was at, is begun again"), "{}", ran.log);
+    assert!(ran.log.contains("the interrupted step step-2 is repeated"), "{}", ran.log);
     // A job with a result is not resumed but run anew.
     assert!(!scene.beside("steps.jsonl").exists());
     let anew = scene.run(&three_steps());

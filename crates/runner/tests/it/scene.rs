@@ -175,7 +175,7 @@ pub(crate) fn run_on_stdin(scene: &Scene, document: &[u8]) -> Output {
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let give_up_at = Instant::now() + SOON;
     while !is_so() {
-        assert!(Instant::now() < give_up_at, "waited in vain until {what}");
+        assert!(Instant::now() < give_up_at, "timed out waiting until {what}");
         std::thread::yield_now();
     }
 }

@@ -39,7 +39,7 @@ fn twelve_mistakes_are_told_at_once_each_with_its_place_and_what_would_be_right(
     12:16: sandboxing.docker.cpu_limit: found "32"; expected a number of processors above 0 up to 16, such as 1.5
     13:17: sandboxing.docker.pids_limit: found `010`; expected a whole number from 1 to 1024
     14:18: sandboxing.docker.auto_remove: found `yes`; expected `true`: containers are always removed
-    15:5: sandboxing.docker.image: found the member again, which is in line 8 too; expected each member once
+    15:5: sandboxing.docker.image: found the member again, after line 8; expected each member once
     16:23: sandboxing.required[1]: found "firewall"; expected one of: capabilities, cgroup_namespace, cpu_limit, disk_limit, host_user, ipc_namespace, kernel_tables, landlock, memory_limit, mount_namespace, network_namespace, no_new_privs, pid_namespace, process_limit, resource_limits, scratch_limit, seccomp, user_namespace, uts_namespace
     "#);
 }

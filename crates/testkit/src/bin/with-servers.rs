@@ -91,7 +91,7 @@ fn make() {
             scope.spawn(move || {
                 let begun = Instant::now();
                 match make() {
-                    Ok(_) => eprintln!("{name}: there after {} s", begun.elapsed().as_secs()),
+                    Ok(_) => eprintln!("{name}: ready after {} s", begun.elapsed().as_secs()),
                     Err(why) => eprintln!("{name}: {why}"),
                 }
             });

@@ -26,7 +26,7 @@ impl SshServer {
     pub fn start(world: &World, address: Ipv4Addr) -> Result<Self, String> {
         let (daemon, keygen) = (program("sshd")?, program("ssh-keygen")?);
         if !rustix::process::geteuid().is_root() {
-            return Err("sshd lets nobody in whom root doesn't".to_owned());
+            return Err("sshd needs root to switch to another user".to_owned());
         }
         let port = free_port(address);
         let folder = world.path().join(format!("sshd-{port}"));

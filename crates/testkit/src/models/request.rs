@@ -81,7 +81,7 @@ pub enum Flaw {
     #[error("a head without an end")]
     HeadWithoutEnd,
     /// The connection ended before it did.
-    #[error("the connection ended in the middle of it")]
+    #[error("the connection ended in the middle of the request")]
     Ended,
 }
 

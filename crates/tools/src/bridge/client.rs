@@ -158,9 +158,11 @@ impl Connection {
                 CallError::Invocation { message: message.take(2_000).collect() }
             }
             (ServiceError::UnexpectedResponse, _) => {
-                CallError::Invocation { message: "what it answers is no result of a tool".to_owned() }
+                CallError::Invocation { message: "the response is not a tool result".to_owned() }
             }
-            (_, why) => CallError::Gone { why: why.map_or("it has hung up", guarded::Why::in_words) },
+            (_, why) => CallError::Gone {
+                why: why.map_or("the server closed the connection", guarded::Why::in_words),
+            },
         }
     }
 

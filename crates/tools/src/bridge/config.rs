@@ -211,7 +211,7 @@ fn read_way(node: &Node, members: &mut Members<'_, '_>) -> Option<Way> {
     for name in others {
         let Some(other) = members.node(name) else { continue };
         let found = format!("`{name}` beside `transport: {transport}`");
-        members.log.note(other.position, &other.path, found, "what a server of that transport has");
+        members.log.note(other.position, &other.path, found, "a member of that transport");
     }
     match is_stdio? {
         true => stdio.map(Way::Stdio),

@@ -9,22 +9,22 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum BridgeError {
     /// Its program can't be found.
-    #[error("its program can't be had")]
+    #[error("the server's program is not available")]
     Program(#[source] Box<dyn Error + Send + Sync>),
     /// Its program can't be started.
-    #[error("its program can't be started")]
+    #[error("the server's program can't be started")]
     Start(#[source] Box<dyn Error + Send + Sync>),
     /// It doesn't speak MCP.
-    #[error("it can't be connected to")]
+    #[error("connection failed")]
     Connection(#[source] Box<dyn Error + Send + Sync>),
     /// It was not ready in time.
-    #[error("it was not there within {} s", within.as_secs())]
+    #[error("no connection within {} s", within.as_secs())]
     OutOfTime {
         /// The time limit.
         within: Duration,
     },
     /// It doesn't list its tools.
-    #[error("it does not list its tools")]
+    #[error("the server does not list its tools")]
     Discovery(#[source] Box<dyn Error + Send + Sync>),
 }
 
@@ -32,28 +32,28 @@ pub enum BridgeError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// There is no connection.
-    #[error("the server is not there")]
+    #[error("the server is not connected")]
     Connection,
     /// The connection has ended during the call.
-    #[error("the server has gone during the call: {why}")]
+    #[error("the connection to the server was lost during the call: {why}")]
     Gone {
         /// The reason.
         why: &'static str,
     },
     /// There was no answer in time.
-    #[error("no answer within {} s", within.as_secs())]
+    #[error("no response within {} s", within.as_secs())]
     OutOfTime {
         /// The time limit.
         within: Duration,
     },
     /// The answer is too large.
-    #[error("the answer is larger than {most} bytes")]
+    #[error("the response is larger than {most} bytes")]
     TooLarge {
         /// The maximum size, in bytes.
         most: usize,
     },
     /// Too many calls wait.
-    #[error("too many calls of this server at a time")]
+    #[error("too many concurrent calls of this server")]
     TooMany,
     /// The server has refused the call, or has failed.
     #[error("{message}")]
@@ -62,7 +62,7 @@ pub enum CallError {
         message: String,
     },
     /// The server requires input before it answers, which is refused.
-    #[error("the server asks for something in return, which is not given here")]
+    #[error("the server requires client input, which is not supported")]
     Asks,
 }
 
@@ -80,6 +80,6 @@ impl CallError {
 
     /// Returns the error as a failure.
     pub fn failure(&self, server: &str) -> Failure {
-        Failure::new(self.code(), format!("the MCP server {server}: {self}"))
+        Failure::new(self.code(), format!("MCP server {server}: {self}"))
     }
 }

@@ -60,7 +60,7 @@ impl Outcome {
         let text = lines.join("\n");
         if self.is_error {
             let text =
-                if text.trim().is_empty() { "the tool has failed and does not say why" } else { &text };
+                if text.trim().is_empty() { "the tool failed without an error message" } else { &text };
             let text = &text[..text.floor_char_boundary(LONGEST_COMPLAINT)];
             return Err(Failure::new(DomainCode::ToolFailed, text));
         }

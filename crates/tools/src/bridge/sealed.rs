@@ -61,7 +61,7 @@ impl Sealed {
         if let Err(error) = self.sandbox.destroy() {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "a sandbox of an MCP server is not all gone"
+                "the sandbox of an MCP server was not removed completely"
             );
         }
     }

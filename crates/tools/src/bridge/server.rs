@@ -71,7 +71,7 @@ type Connected = (Arc<Connection>, Option<Running>, Listed);
 const WAITING_FOR_EACH: usize = 16;
 
 /// Log message about a tool that can't be registered.
-const LEFT_OUT: &str = "a tool of an MCP server is left out";
+const LEFT_OUT: &str = "a tool of an MCP server is not offered";
 
 /// Minimum interval between two listings, however often the server announces changes.
 const LIST_PAUSE: Duration = Duration::from_secs(1);
@@ -110,7 +110,7 @@ impl Server {
                     pause.ended_after(begun.elapsed())
                 }
                 Err(error) => {
-                    self.complain(&with_causes(&error), "an MCP server is not there");
+                    self.complain(&with_causes(&error), "connecting to an MCP server failed");
                     self.now.send_modify(|now| now.attempts += 1);
                     pause.failed()
                 }
@@ -148,7 +148,7 @@ impl Server {
         tokio::select! {
             () = stop.cancelled() => {}
             why = connection.over() => {
-                self.complain(why.in_words(), "an MCP server is gone");
+                self.complain(why.in_words(), "lost the connection to an MCP server");
             }
             () = listen => {}
         }
@@ -162,9 +162,9 @@ impl Server {
         let error = match listed {
             Ok(Ok(listed)) => return self.install(listed).await,
             Ok(Err(error)) => with_causes(&error),
-            Err(_) => "it has not answered in time".to_owned(),
+            Err(_) => "no response in time".to_owned(),
         };
-        self.complain(&error, "an MCP server has other tools, and does not say which");
+        self.complain(&error, "the changed tool list of an MCP server can't be read");
     }
 
     /// Registers its tools; those that can't be registered are logged.
@@ -188,19 +188,19 @@ impl Server {
         }
         let server = self.config.name.as_str();
         if self.quota.take().is_some() {
-            tracing::info!(server, tools = count - refused.len(), "an MCP server is there");
+            tracing::info!(server, tools = count - refused.len(), "connected to an MCP server");
         }
     }
 
     /// Logs which entries of a list are dropped.
     fn report(&self, listed: &Listed) {
         if listed.passed_over > 0 {
-            let why = format!("{} entries of its list are no tools", listed.passed_over);
+            let why = format!("{} entries of its tool list are invalid", listed.passed_over);
             self.complain(&why, LEFT_OUT);
         }
         if listed.is_cut {
-            let why = format!("{} are taken", self.config.limits.tools);
-            self.complain(&why, "an MCP server lists more tools than are taken, or lists them without end");
+            let why = format!("at most {} are allowed", self.config.limits.tools);
+            self.complain(&why, "an MCP server lists more tools than the limit allows");
         }
     }
 

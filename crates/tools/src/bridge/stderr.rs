@@ -30,6 +30,6 @@ fn tell(server: &str, line: &mut Vec<u8>, quota: &LogQuota) {
         return;
     }
     if let Some(is_last_told) = quota.take() {
-        tracing::info!(server, text, is_last_told, "an MCP server's program says");
+        tracing::info!(server, text, is_last_told, "output of an MCP server's program");
     }
 }

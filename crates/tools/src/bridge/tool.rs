@@ -28,11 +28,11 @@ pub(super) struct Remote {
 /// Reasons why a tool is left out.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LeftOut {
-    #[error("its name can't be one here")]
+    #[error("its name is not a valid tool name")]
     Name,
-    #[error("its name here is that of {other} already")]
+    #[error("its name collides with {other}")]
     Collision { other: String },
-    #[error("what it says of its arguments has {bytes} bytes; {LARGEST_SCHEMA} are taken")]
+    #[error("its input schema has {bytes} bytes; at most {LARGEST_SCHEMA} are allowed")]
     Schema { bytes: usize },
 }
 

@@ -101,18 +101,18 @@ pub fn tools(shelf: Shelf) -> Tools {
     let define = |name, summary, input| Definition::named(name, Category::FileSystem, summary, input);
     let put = Definition {
         effect: Effect::Idempotent,
-        description: "Keeps a file for the task. The same path again replaces what was there. Answers with \
-            `path`, `size_bytes`, `checksum_sha256` and whether it `replaced` one. Fails with `limit_exceeded` \
-            when the task has no more room."
+        description: "Stores a file for the task; an existing file at the path is replaced. Returns \
+    `path`, `size_bytes`, `checksum_sha256` and whether a file was `replaced`. Fails with \
+    `limit_exceeded` if the task's quota is exhausted."
             .to_owned(),
-        ..define("artifact.put", "Keeps a file for the task.", schema_of::<PutArguments>())?
+        ..define("artifact.put", "Stores a file for the task.", schema_of::<PutArguments>())?
     };
     let get = Definition {
         description:
-            "Gives a file of the task, or a piece of it: `content_bytes_base64`, with `offset_bytes`, \
-            and whether it `is_whole`. Large files are asked for piece by piece."
+            "Returns a file of the task, or a part of it: `content_bytes_base64`, with `offset_bytes`, \
+    and whether it `is_whole`. Request large files in parts."
                 .to_owned(),
-        ..define("artifact.get", "Gives a file of the task.", schema_of::<GetArguments>())?
+        ..define("artifact.get", "Returns a file of the task.", schema_of::<GetArguments>())?
     };
     let list = define("artifact.list", "Lists the files of the task.", schema_of::<ListArguments>())?;
     Ok(vec![
@@ -213,13 +213,13 @@ fn path(text: &str) -> Result<ArtifactPath, Failure> {
 }
 
 fn missing(path: &ArtifactPath) -> Failure {
-    Failure::new(DomainCode::NotFound, format!("the task has no file {:?}", path.as_str()))
+    Failure::new(DomainCode::NotFound, format!("file not found in the task: {:?}", path.as_str()))
 }
 
 fn unkept(error: ArtifactsError) -> Failure {
     match error {
         ArtifactsError::TooLarge { .. } => Failure::new(DomainCode::LimitExceeded, error.to_string()),
-        error => Failure::internal("keep or read the file", &error),
+        error => Failure::internal("store or read the file", &error),
     }
 }
 

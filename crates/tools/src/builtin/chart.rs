@@ -119,10 +119,12 @@ struct Size {
 
 struct Render;
 
-const DESCRIPTION: &str = "Draws figures as an SVG: `kind` is line, area, bar, scatter or pie. `series` have a `name` and `points`, pairs of x \
-    and y; x is a number, a moment (2026-01-31T12:00:00Z) or a name. `series` of `query_metrics` are taken as they are, their x as seconds. \
-    Gives `svg`, which has no scripts and refers to nothing, and how many `points` are drawn; `left_out` counts those that are NaN, Inf, \
-    beyond 1e300 or null (of a pie, also what isn't above zero). 200 series and 20000 points at most.";
+const DESCRIPTION: &str = "Draws a chart as SVG: `kind` is line, area, bar, scatter or pie. Each of the \
+    `series` has a `name` and `points`, which are pairs of x and y; x is a number, a time \
+    (2026-01-31T12:00:00Z) or a category name. `series` of `query_metrics` are accepted unchanged, \
+    with x in seconds. Returns `svg`, without scripts and external references, and the number of \
+    drawn `points`; `left_out` counts points that are NaN, Inf, beyond 1e300 or null (for a pie, \
+    also values that aren't positive). At most 200 series and 20000 points.";
 
 const USUAL_WIDTH: u32 = 800;
 const USUAL_HEIGHT: u32 = 450;
@@ -132,7 +134,7 @@ const USUAL_HEIGHT: u32 = 450;
 /// # Errors
 /// Never: the name is valid.
 pub fn tools() -> Tools {
-    let summary = "Draws figures as a chart.";
+    let summary = "Draws a chart of data series.";
     let definition =
         Definition::named("render_chart", Category::Analytics, summary, schema_of::<Arguments>())?;
     let definition = Definition {
@@ -168,7 +170,7 @@ impl TypedTool for Render {
             "left_out": data.left_out,
         });
         if data.is_empty() {
-            told["notice"] = "there is no point that could be drawn".into();
+            told["notice"] = "no point can be drawn".into();
         }
         Ok(Success::of(told))
     }

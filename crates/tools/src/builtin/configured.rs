@@ -41,7 +41,7 @@ pub enum ConfiguredError {
     #[error(transparent)]
     Name(#[from] InvalidToolNameError),
     /// The thread that sends messages can't be started.
-    #[error("can't start what sends messages")]
+    #[error("can't start the message sender")]
     Start(#[from] io::Error),
 }
 

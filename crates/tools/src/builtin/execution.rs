@@ -47,7 +47,7 @@ pub fn tools(workbench: &Arc<dyn Workbench>, languages: &Languages) -> Tools {
     let command = define(
         "shell_command",
         Category::Terminal,
-        "Runs a command by a shell.",
+        "Runs a shell command.",
         schema_of::<shell::Arguments>(),
         shell::DESCRIPTION.to_owned(),
     )?;
@@ -83,7 +83,10 @@ fn told(ended: &Ended) -> Success {
         Ending::Killed(signal) => told["signal"] = json!(signal),
         Ending::OutOfTime => {
             let took = ended.took.as_secs_f64();
-            let said = format!("ended after {took:.1} s, with everything that it had started");
+            let said = format!(
+                "killed after {took:.1} s (time limit), with all processes that it had \
+    started"
+            );
             told["notice"] = json!(said);
         }
         Ending::Exited(_) => {}
@@ -94,11 +97,14 @@ fn told(ended: &Ended) -> Success {
 /// Checks that a text can be an argument of a program.
 fn check_argument(name: &str, text: &str) -> Result<(), Failure> {
     if text.contains('\0') {
-        return Err(Failure::argument(format!("/{name}: no program takes the character U+0000")));
+        return Err(Failure::argument(format!(
+            "/{name}: the character U+0000 is not allowed in program \
+    arguments"
+        )));
     }
     match text.len() > LONGEST_ARGUMENT_BYTES {
         true => Err(Failure::argument(format!(
-            "/{name}: it is longer than {LONGEST_ARGUMENT_BYTES} bytes; write it into a file, and run that"
+            "/{name}: longer than {LONGEST_ARGUMENT_BYTES} bytes; write it into a file and run that"
         ))),
         false => Ok(()),
     }

@@ -42,10 +42,7 @@ pub fn tools(workbench: &Arc<dyn Workbench>) -> Tools {
         tool(define("read_file", "Reads a file as text.", read.0, read.1, read.2)?, read::Read(bench())),
         tool(define("write_file", "Writes a file.", write.0, write.1, write.2)?, write::Write(bench())),
         tool(define("edit_file", "Replaces a text in a file.", edit.0, edit.1, edit.2)?, edit::Edit(bench())),
-        tool(
-            define("list_directory", "Lists what a directory holds.", list.0, list.1, list.2)?,
-            list::List(bench()),
-        ),
+        tool(define("list_directory", "Lists a directory.", list.0, list.1, list.2)?, list::List(bench())),
         tool(
             define("delete_file", "Removes a file.", delete.0, delete.1, delete.2)?,
             delete::Delete(bench()),
@@ -91,7 +88,7 @@ fn fits(text: &str) -> usize {
 
 /// Returns the failure for an unexpected answer of the workbench, whose program runs in an untrusted sandbox.
 pub(super) fn strange() -> Failure {
-    Failure::new(DomainCode::Unavailable, "the sandbox has answered something else than was asked")
+    Failure::new(DomainCode::Unavailable, "the sandbox sent an unexpected response")
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub struct Signature {
 const WITHIN: Duration = Duration::from_secs(240);
 
 /// Description that all of these tools share.
-const OF_ALL: &str = " `directory` is the root of the repository, below the workspace's; the workspace's own if nothing is said.";
+const OF_ALL: &str = " `directory` is the root of the repository, relative to the workspace. Default: \
+    the workspace's root.";
 
 /// Returns true if the caller's sandboxes have git.
 ///
@@ -70,7 +71,7 @@ pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
     let reads = (Leaf::VcsRead, Effect::ReadOnly);
     let status = define(
         "git_status",
-        "Tells what has changed.",
+        "Shows the status of the working tree.",
         schema_of::<status::Arguments>(),
         reads,
         status::DESCRIPTION,
@@ -78,17 +79,23 @@ pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
     let log = define("git_log", "Lists commits.", schema_of::<log::Arguments>(), reads, log::DESCRIPTION)?;
     let diff = define(
         "git_diff",
-        "Shows what has changed.",
+        "Shows differences as a patch.",
         schema_of::<diff::Arguments>(),
         reads,
         diff::DESCRIPTION,
     )?;
     let branches = (Leaf::VcsBranch, Effect::Destructive);
     let input = schema_of::<branch::Arguments>();
-    let branch = define("git_branch", "Works with branches.", input, branches, branch::DESCRIPTION)?;
+    let branch = define(
+        "git_branch",
+        "Lists, creates, switches or deletes branches.",
+        input,
+        branches,
+        branch::DESCRIPTION,
+    )?;
     let commits = (Leaf::VcsCommit, Effect::Additive);
     let input = schema_of::<commit::Arguments>();
-    let commit = define("git_commit", "Makes a commit.", input, commits, commit::DESCRIPTION)?;
+    let commit = define("git_commit", "Commits staged changes.", input, commits, commit::DESCRIPTION)?;
     Ok(vec![
         tool(status, status::Status(git())),
         tool(log, log::Log(git())),
@@ -119,7 +126,7 @@ pub fn hatch_tools(hatch: &Arc<dyn GitHatch>) -> Tools {
         within: CLONE_WITHIN,
         ..Definition::named("git_clone", Category::VersionControl, clones, schema_of::<clone::Arguments>())?
     };
-    let pushes = "Pushes what has become of a clone, to a new branch.";
+    let pushes = "Pushes the files of a clone to a new branch.";
     let push = Definition {
         description: push::DESCRIPTION.to_owned(),
         action: Leaf::VcsPush.into(),

@@ -17,12 +17,12 @@ type Topic = (&'static str, &'static str, &'static str);
 
 /// The topics, in the order of the list.
 const TOPICS: &[Topic] = &[
-    ("overview", "what a sandbox has and how its tools answer", include_str!("help/overview.md")),
-    ("artifacts", "keeping files after the sandbox is gone", include_str!("help/artifacts.md")),
-    ("memory", "keeping notes for the job", include_str!("help/memory.md")),
+    ("overview", "contents of a sandbox, and results of its tools", include_str!("help/overview.md")),
+    ("artifacts", "storing files beyond the lifetime of the sandbox", include_str!("help/artifacts.md")),
+    ("memory", "storing notes for the job", include_str!("help/memory.md")),
     ("skills", "conventions and knowledge for the task", include_str!("help/skills.md")),
-    ("web", "pages and searches, where the job may reach the web", include_str!("help/web.md")),
-    ("api", "calls of services by the host's own credentials", include_str!("help/api.md")),
+    ("web", "web pages and searches, for jobs with network access", include_str!("help/web.md")),
+    ("api", "API calls with the host's credentials", include_str!("help/api.md")),
 ];
 
 /// The topic.
@@ -30,7 +30,7 @@ const TOPICS: &[Topic] = &[
 #[serde(deny_unknown_fields)]
 struct GetArguments {
     /// The task that the call belongs to.
-    #[expect(dead_code, reason = "it is held against the caller's before")]
+    #[expect(dead_code, reason = "it was compared with the caller's task before")]
     task_id: Option<TaskId>,
     /// A topic that `help.list` names. Default: `overview`.
     topic: Option<String>,
@@ -57,8 +57,8 @@ struct List;
 /// Never: the names are valid.
 pub fn tools() -> Tools {
     let define = |name, summary, input| Definition::named(name, Category::Other, summary, input);
-    let get = define("help.get", "Tells how things are done here.", schema_of::<GetArguments>())?;
-    let list = define("help.list", "Lists what there is help about.", schema_of::<ListArguments>())?;
+    let get = define("help.get", "Returns help about a topic.", schema_of::<GetArguments>())?;
+    let list = define("help.list", "Lists the help topics.", schema_of::<ListArguments>())?;
     Ok(vec![tool(get, Get), tool(list, List)])
 }
 
@@ -72,7 +72,7 @@ impl TypedTool for Get {
             let all: Vec<_> = TOPICS.iter().map(|(name, ..)| *name).collect();
             return Err(Failure::new(
                 DomainCode::NotFound,
-                format!("there is help about: {}", all.join(", ")),
+                format!("unknown topic; available: {}", all.join(", ")),
             ));
         };
         Ok(Success::of(json!({ "topic": name, "content_type": "text/markdown", "content": text })))

@@ -88,9 +88,10 @@ struct SearchArguments {
     limit: Option<usize>,
 }
 
-const SEARCH: &str = "Searches the job's notes for words, in keys, summaries and contents, and gives what stands around the first one \
-    (`snippet`). What has most of the words comes first, then what has them in its key, its summary, its content, then what is newest. \
-    `memory.retrieve` gives a note by its key, whole.";
+const SEARCH: &str = "Searches keys, summaries and contents of the job's notes for words, and returns \
+    the text around the first match (`snippet`). Notes are ranked by the number of matched words, \
+    then by matches in key, summary and content, then newest first. Use `memory.retrieve` for a \
+    whole note.";
 
 /// Default number of results.
 const USUAL_FOUND: usize = 10;
@@ -114,10 +115,10 @@ pub fn tools(notes: Notes) -> Tools {
     let define = |name, summary, input| Definition::named(name, Category::Memory, summary, input);
     let add = Definition {
         effect: Effect::Idempotent,
-        description: "Keeps a note for the rest of the job. The same key again replaces it. Fails with \
-            `limit_exceeded` when the job has no more room."
+        description: "Stores a note for the rest of the job; an existing note with the key is replaced. \
+    Fails with `limit_exceeded` if the job's quota is exhausted."
             .to_owned(),
-        ..define("memory.add", "Keeps a note for the rest of the job.", schema_of::<AddArguments>())?
+        ..define("memory.add", "Stores a note for the rest of the job.", schema_of::<AddArguments>())?
     };
     let list =
         define("memory.list", "Lists the job's notes by key and summary.", schema_of::<ListArguments>())?;
@@ -126,9 +127,10 @@ pub fn tools(notes: Notes) -> Tools {
         ..define("memory.search", "Searches the job's notes.", schema_of::<SearchArguments>())?
     };
     let retrieve = Definition {
-        description: "Gives a note of the job by its key, whole: one that `memory.search` or `memory.list` has told of."
+        description: "Returns a whole note of the job by its key, as listed by `memory.search` or \
+    `memory.list`."
             .to_owned(),
-        ..define("memory.retrieve", "Gives a note of the job.", schema_of::<KeyArguments>())?
+        ..define("memory.retrieve", "Returns a note of the job.", schema_of::<KeyArguments>())?
     };
     let delete = Definition {
         effect: Effect::Destructive,

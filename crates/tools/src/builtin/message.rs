@@ -55,13 +55,14 @@ struct Send {
     audience: Audience,
 }
 
-const NOTIFICATION: &str = "Sends a message to a channel of the house. Which channels there are, an error tells when you name another; \
-    where one leads is the configuration's affair. Answers once whoever takes it has it; `unavailable` may mean that it arrived all the \
-    same.";
+const NOTIFICATION: &str = "Sends a message to an internal channel. An unknown channel is rejected with \
+    the list of available ones; the operator configures their recipients. Returns once the receiver \
+    has accepted the message; after `unavailable` the message may have been delivered nevertheless.";
 
-const EXTERNAL: &str = "Sends a message to a channel that people outside of the house read. Which channels there are, an error tells when \
-    you name another; where one leads is the configuration's affair. Answers once whoever takes it has it; `unavailable` may mean that it \
-    arrived all the same.";
+const EXTERNAL: &str = "Sends a message to an external channel, which people outside of the organisation \
+    read. An unknown channel is rejected with the list of available ones; the operator configures \
+    their recipients. Returns once the receiver has accepted the message; after `unavailable` the \
+    message may have been delivered nevertheless.";
 
 /// Time limit; longer than any sending takes.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -78,8 +79,8 @@ pub fn tools(messengers: &Messengers) -> Tools {
     let there = kinds.into_iter().filter(|(audience, ..)| messengers.of(*audience).next().is_some());
     let tools = there.map(|(audience, name, description, action)| {
         let summary = match audience {
-            Audience::Internal => "Sends a message to a channel of the house.",
-            Audience::External => "Sends a message to a channel that others read.",
+            Audience::Internal => "Sends a message to an internal channel.",
+            Audience::External => "Sends a message to an external channel.",
         };
         let definition = Definition {
             description: description.to_owned(),
@@ -102,7 +103,7 @@ impl TypedTool for Send {
         let Arguments { channel, subject, message } = arguments;
         let channel = self.find(&channel)?;
         if subject.contains(char::is_control) {
-            return Err(Failure::argument("subject: it is one line, without control characters"));
+            return Err(Failure::argument("subject: must be one line without control characters"));
         }
         self.messengers.send(channel, &subject, &message).await
     }
@@ -131,7 +132,7 @@ impl Send {
         let mut there = self.messengers.of(self.audience);
         there.find(|channel| channel.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.messengers.of(self.audience).map(|one| one.name.as_str()).collect();
-            let said = format!("there is no such channel; there are: {}", names.join(", "));
+            let said = format!("unknown channel; available: {}", names.join(", "));
             Failure::new(DomainCode::NotFound, said)
         })
     }
@@ -178,7 +179,7 @@ impl Messengers {
         match status {
             200..300 => Ok(Success::of(json!({ "id": id, "http_status": status }))),
             _ => {
-                let said = format!("whoever takes messages of this channel has answered {status}");
+                let said = format!("the receiver of this channel responded with status {status}");
                 Err(Failure::new(DomainCode::ToolFailed, said))
             }
         }
@@ -191,18 +192,18 @@ fn of_slack(text: &str) -> String {
 }
 
 fn of_webhook(error: &WebhookError) -> Failure {
-    tracing::warn!(error = error as &dyn std::error::Error, "a message was not sent");
+    tracing::warn!(error = error as &dyn std::error::Error, "sending a message failed");
     let said = match error {
         WebhookError::NoSecret { .. } | WebhookError::NoKey { .. } => {
-            "this host has no secret to sign it with"
+            "this host's signing secret for the channel is not available"
         }
-        WebhookError::Send(_) => "whoever takes messages of this channel has not answered",
+        WebhookError::Send(_) => "the receiver of this channel did not respond",
     };
     Failure::new(DomainCode::Unavailable, said)
 }
 
 fn of_mail(error: &MailError) -> Failure {
-    tracing::warn!(error = error as &dyn std::error::Error, "a mail was not sent");
+    tracing::warn!(error = error as &dyn std::error::Error, "sending a mail failed");
     let code = match error {
         MailError::Refused { code: 500.., .. } | MailError::NoTls | MailError::Malformed => {
             DomainCode::ToolFailed

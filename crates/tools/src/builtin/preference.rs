@@ -147,18 +147,14 @@ pub fn tools(wishes: Wishes) -> Tools {
         Ok(Definition { scope: ToolScope::Pm, effect, action, ..definition })
     };
     let reads = Effect::ReadOnly;
-    let get = define("db.preference.get", "Gives a preference.", schema_of::<GetArguments>(), reads)?;
+    let get = define("db.preference.get", "Returns a preference.", schema_of::<GetArguments>(), reads)?;
     let list =
         define("db.preference.list", "Lists preferences of a scope.", schema_of::<ListArguments>(), reads)?;
-    let about = "Tells what holds for a task: the nearest of task, project, user, groups and system.";
+    let about = "Returns the effective preferences of a task: task overrides project, user, groups and \
+    system.";
     let effective = define("db.preference.effective", about, schema_of::<EffectiveArguments>(), reads)?;
     let write = schema_of::<WriteArguments>;
-    let create = define(
-        "db.preference.create",
-        "Writes a preference of which there is none.",
-        write(),
-        Effect::Additive,
-    )?;
+    let create = define("db.preference.create", "Creates a preference.", write(), Effect::Additive)?;
     let update = define("db.preference.update", "Changes a preference.", write(), Effect::Destructive)?;
     let delete = schema_of::<DeleteArguments>();
     let delete = define("db.preference.delete", "Removes a preference.", delete, Effect::Destructive)?;
@@ -227,7 +223,7 @@ impl TypedTool for Create {
 
     async fn call(&self, caller: &Caller, arguments: WriteArguments) -> Answer {
         if arguments.expected_version.is_some() {
-            return Err(Failure::argument("expected_version: there is none yet"));
+            return Err(Failure::argument("expected_version: the preference does not exist yet"));
         }
         let created = self.0.preferences.create(wish(caller, arguments)?, edit(caller, &self.0.clock)?).await;
         Ok(Success::of(told(&created.map_err(|error| failed(&error))?)))

@@ -122,15 +122,15 @@ pub fn tools(library: Library) -> Tools {
     let library = Arc::new(library);
     let define = |name, summary, input| Definition::named(name, Category::Memory, summary, input);
     let list =
-        define("skills.list", "Lists the skills that there are for the task.", schema_of::<ListArguments>())?;
-    let get = define("skills.get", "Gives a skill.", schema_of::<GetArguments>())?;
+        define("skills.list", "Lists the skills available to the task.", schema_of::<ListArguments>())?;
+    let get = define("skills.get", "Returns a skill.", schema_of::<GetArguments>())?;
     // Skills affect other agents, so changing them is more than a read.
     let planners = |definition: Definition, effect| {
         let action = ActionType::from(Leaf::DocsWrite);
         Definition { scope: ToolScope::Pm, effect, action, ..definition }
     };
     let create = planners(
-        define("skills.create", "Keeps a skill.", schema_of::<CreateArguments>())?,
+        define("skills.create", "Creates a skill.", schema_of::<CreateArguments>())?,
         Effect::Additive,
     );
     let update = define("skills.update", "Changes a skill.", schema_of::<UpdateArguments>())?;
@@ -171,7 +171,7 @@ impl TypedTool for Get {
         let found = self.0.skills.resolve(&arguments.skill_id, &scopes).await;
         let found = found.map_err(|error| Failure::unreachable(&error))?;
         let missing =
-            || Failure::new(DomainCode::NotFound, format!("there is no skill {:?}", arguments.skill_id));
+            || Failure::new(DomainCode::NotFound, format!("skill not found: {:?}", arguments.skill_id));
         let (skill, content) = found.ok_or_else(missing)?;
         let mut told = told(&skill);
         told["content"] = content.into();
@@ -185,7 +185,7 @@ impl TypedTool for Create {
     async fn call(&self, caller: &Caller, arguments: CreateArguments) -> Answer {
         let task = arguments.task_id.or_else(|| caller.task_id.clone());
         let of_task = || {
-            let neither = || Failure::argument("scope: expected a scope, or a task_id for which it is");
+            let neither = || Failure::argument("scope: required unless task_id is given");
             task.map(Scope::Task).ok_or_else(neither)
         };
         let scope = arguments.scope.as_deref().map_or_else(of_task, scope)?;

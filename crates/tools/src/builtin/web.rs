@@ -63,7 +63,7 @@ fn request(hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn Tool>, InvalidToolNameEr
         // The effect of a request is up to the server, even if the method is nominally read-only.
         effect: Effect::Destructive,
         within: request::WITHIN,
-        ..define("http_request", "Makes a request of a server.", schema_of::<request::Arguments>())?
+        ..define("http_request", "Sends an HTTP request.", schema_of::<request::Arguments>())?
     };
     Ok(tool(definition, request::Ask::new(Arc::clone(hatch))))
 }
@@ -71,7 +71,7 @@ fn request(hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn Tool>, InvalidToolNameEr
 fn fetch(name: &str, input: Value, hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
     let definition = Definition {
         description: fetch::DESCRIPTION.to_owned(),
-        ..define(name, "Gives a page of the web as text.", input)?
+        ..define(name, "Returns a web page as text.", input)?
     };
     Ok(tool(definition, fetch::Fetch::new(Arc::clone(hatch), Reader::new())))
 }
@@ -87,7 +87,7 @@ fn define(name: &str, summary: &str, input: Value) -> Result<Definition, Invalid
 /// # Errors
 /// Never: the name is valid.
 pub fn offline() -> Tools {
-    let summary = "Reads HTML: its text, its links, or what it says of itself.";
+    let summary = "Extracts text, links or metadata from HTML.";
     let definition =
         Definition::named("html_parser", Category::Web, summary, schema_of::<html::Arguments>())?;
     let definition = Definition {

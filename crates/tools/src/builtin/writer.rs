@@ -17,7 +17,7 @@ const NOBODY: &str = "planner";
 /// [`Failure`] when the caller's name is not valid for an author.
 pub fn edit(caller: &Caller, clock: &Clock) -> Result<Edit, Failure> {
     let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(NOBODY);
-    let by = UserId::parse(by).map_err(|error| Failure::internal("say who writes", &error))?;
+    let by = UserId::parse(by).map_err(|error| Failure::internal("determine the author", &error))?;
     Ok(Edit { by, at: clock() })
 }
 
@@ -40,7 +40,7 @@ pub(super) fn may_name(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::new(
             DomainCode::PermissionDenied,
-            format!("{scope} is not a scope of this caller's; it may name its own, and `system`"),
+            format!("{scope} is not a scope of this caller; allowed are its own scopes and `system`"),
         )),
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn may_write(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
     match scope.kind() {
         ScopeKind::System | ScopeKind::Group if caller.kind != AgentKind::Operator => Err(Failure::new(
             DomainCode::PermissionDenied,
-            format!("{} agents write nothing for a group or the system; an operator does", caller.kind),
+            format!("{} agents can't write for a group or the system; only an operator can", caller.kind),
         )),
         _ => Ok(()),
     }

@@ -55,7 +55,7 @@ pub(super) fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<Kind> {
 pub(super) fn told(content_type: Option<&str>) -> String {
     let essence = content_type.map(essence).unwrap_or_default();
     match essence.as_str() {
-        "" => "what it has answered, without saying of what type it is,".to_owned(),
+        "" => "the response without a content type".to_owned(),
         text => text.chars().filter(char::is_ascii_graphic).take(LONGEST_TOLD).collect(),
     }
 }

@@ -142,7 +142,7 @@ fn long_text_is_cut_between_characters_and_says_so() {
 fn a_page_that_is_no_text_says_what_it_is() {
     let url = Url::parse("https://a.example/").unwrap();
     let error = read((&url, Some("application/pdf")), b"%PDF", (Part::Auto, 9)).unwrap_err();
-    assert_eq!(error.to_string(), "application/pdf is no text");
+    assert_eq!(error.to_string(), "application/pdf is not text");
 }
 
 #[test]

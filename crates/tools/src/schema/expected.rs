@@ -27,7 +27,7 @@ fn in_words(schema: &Value, keyword: &str) -> String {
     match (said(EXPECTED_MARK), format, said("description")) {
         (Some(expected), ..) | (None, Some(expected), _) => format!("expected {expected}"),
         (None, None, Some(description)) => format!("not of the required form: {description}"),
-        (None, None, None) => "not of the form that the schema of the tool requires".to_owned(),
+        (None, None, None) => "does not match the pattern that the tool's schema requires".to_owned(),
     }
 }
 

@@ -41,9 +41,9 @@ fn mistake_is_described_in_words_instead_of_a_regular_expression() {
     assert_eq!(text(marked), "/a: expected an absolute path");
     assert!(text(json!({ "format": "uuid" })).starts_with("/a: expected a UUID such as "));
     assert_eq!(text(json!({ "description": "Where." })), "/a: not of the required form: Where.");
-    assert_eq!(text(json!({})), "/a: not of the form that the schema of the tool requires");
+    assert_eq!(text(json!({})), "/a: does not match the pattern that the tool's schema requires");
     let not = of(json!({ "not": { "pattern": "^hunter" } }));
-    assert_eq!(not, "/a: not of the form that the schema of the tool requires");
+    assert_eq!(not, "/a: does not match the pattern that the tool's schema requires");
     // Control: mistakes without such a description are reported as before.
     assert!(of(json!({ "enum": ["b"] })).contains("\"b\""));
 }

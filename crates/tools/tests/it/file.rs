@@ -9,19 +9,16 @@ use tempfile::TempDir;
 
 pub(crate) const CASES: &[Case] = &[
     (
-        "what_may_only_read_changes_nothing_and_reaches_no_other_file",
+        "sqlite_read_tool_cannot_write_or_open_other_files",
         what_may_only_read_changes_nothing_and_reaches_no_other_file,
     ),
-    ("what_a_file_has_is_told_by_its_columns", what_a_file_has_is_told_by_its_columns),
-    ("what_may_change_a_file_reaches_no_other_one", what_may_change_a_file_reaches_no_other_one),
+    ("sqlite_query_returns_rows_by_column", what_a_file_has_is_told_by_its_columns),
+    ("sqlite_write_tool_cannot_open_other_files", what_may_change_a_file_reaches_no_other_one),
     (
-        "link_or_pipe_in_place_of_a_database_is_neither_followed_nor_waited_for",
+        "sqlite_path_that_is_a_symlink_or_pipe_is_rejected",
         link_or_pipe_in_place_of_a_database_is_neither_followed_nor_waited_for,
     ),
-    (
-        "a_file_that_is_missing_is_told_when_tools_are_set_up",
-        a_file_that_is_missing_is_told_when_tools_are_set_up,
-    ),
+    ("missing_sqlite_file_is_reported_at_setup", a_file_that_is_missing_is_told_when_tools_are_set_up),
 ];
 
 /// A folder with a database, and another one that must not be accessible.

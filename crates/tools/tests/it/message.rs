@@ -14,19 +14,19 @@ use tempfile::TempDir;
 
 pub(crate) const CASES: &[Case] = &[
     (
-        "a_message_goes_only_to_the_addresses_of_its_channel",
+        "message_goes_only_to_the_addresses_of_its_channel",
         a_message_goes_only_to_the_addresses_of_its_channel,
     ),
     (
-        "nothing_is_said_to_a_mail_server_that_has_not_shown_who_it_is",
+        "nothing_is_sent_to_an_unauthenticated_mail_server",
         nothing_is_said_to_a_mail_server_that_has_not_shown_who_it_is,
     ),
     (
-        "a_message_by_http_is_signed_and_says_nothing_but_itself",
+        "webhook_message_is_signed_and_contains_only_the_message",
         a_message_by_http_is_signed_and_says_nothing_but_itself,
     ),
     (
-        "what_the_house_reads_and_what_others_read_are_two_tools",
+        "internal_and_external_channels_use_separate_tools",
         what_the_house_reads_and_what_others_read_are_two_tools,
     ),
 ];
@@ -180,10 +180,7 @@ fn what_the_house_reads_and_what_others_read_are_two_tools() -> Result<(), Strin
     let both = Rig::new(&channels(", {name: b, url: 'http://127.0.0.1:9/'}"));
     assert_eq!(both.names(), ["send_external_message", "send_notification"]);
     let other = both.call("send_notification", &message("b", "x", "x")).unwrap_err();
-    assert_eq!(
-        (other.code, other.message.as_str()),
-        (DomainCode::NotFound, "there is no such channel; there are: a")
-    );
+    assert_eq!((other.code, other.message.as_str()), (DomainCode::NotFound, "unknown channel; available: a"));
     assert_eq!(
         both.call("send_notification", &message("a", "x", "x")).unwrap_err().code,
         DomainCode::Unavailable

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::mpsc::{self, Receiver};
 
 pub(crate) const CASES: &[Case] = &[(
-    "figures_are_asked_for_with_the_hosts_own_credential_and_come_without_it",
+    "metrics_query_uses_the_host_credential_and_does_not_return_it",
     figures_are_asked_for_with_the_hosts_own_credential_and_come_without_it,
 )];
 

@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] = &[
     (
-        "what_may_only_read_changes_nothing_although_its_role_could",
+        "postgres_read_tool_cannot_write_with_a_writable_role",
         what_may_only_read_changes_nothing_although_its_role_could,
     ),
-    ("rows_of_any_type_are_read_and_told_as_they_are", rows_of_any_type_are_read_and_told_as_they_are),
-    ("a_change_is_whole_and_a_migration_is_applied_once", a_change_is_whole_and_a_migration_is_applied_once),
+    ("postgres_rows_of_any_type_are_returned", rows_of_any_type_are_read_and_told_as_they_are),
     (
-        "a_role_that_reaches_the_servers_own_files_is_not_used",
+        "postgres_change_is_atomic_and_migration_applied_once",
+        a_change_is_whole_and_a_migration_is_applied_once,
+    ),
+    (
+        "postgres_role_with_server_file_access_is_rejected",
         a_role_that_reaches_the_servers_own_files_is_not_used,
     ),
 ];

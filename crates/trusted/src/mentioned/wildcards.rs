@@ -95,7 +95,7 @@ mod tests {
             assert!(!is_found(pattern, ".hidden/proxy.sh"), "{pattern}");
         }
         assert!(is_found("{ws,x}/proxy.sh", "ws/proxy.sh"));
-        // What isn't there could be put there.
+        // A missing path could be created.
         assert!(is_found("*/missing.sh", "ws/missing.sh"));
         assert!(is_found("ws/*.d/x", "ws/*.d/x"));
         assert!(is_found(".h*/proxy.sh", ".hidden/proxy.sh"));

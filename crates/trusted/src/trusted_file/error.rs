@@ -32,7 +32,7 @@ pub enum UntrustedFileError {
     },
     /// A sandbox can write it by another of its names.
     #[error(
-        "{} is the same file as {}, which lies in the workspace {}, so a sandbox can write it; obey a copy of the file instead \
+        "{} is the same file as {}, which lies in the workspace {}, so a sandbox can write it; use a copy of the file instead \
          (cp, not ln)",
         path.display(),
         other.display(),
@@ -49,7 +49,7 @@ pub enum UntrustedFileError {
     /// A process of a sandbox has it open, or a directory on the way to it.
     #[error(
         "{} is open in the process {process} of the sandbox that writes the workspace {}, so the sandbox can change {}, wherever it was \
-         moved to; obey a copy instead (cp -r, not mv), or end the sandbox",
+         moved to; use a copy instead (cp -r, not mv), or end the sandbox",
         at.display(),
         workspace.display(),
         path.display()
@@ -66,7 +66,7 @@ pub enum UntrustedFileError {
     },
     /// It isn't known if a sandbox can write the file.
     #[error(
-        "whether the sandbox that writes the workspace {} can write {}, too, isn't known: {why}; end the sandbox, or obey a copy of the \
+        "can't tell whether the sandbox that writes the workspace {} can write {}, too: {why}; end the sandbox, or use a copy of the \
          file on another file system",
         workspace.display(),
         path.display()
@@ -81,7 +81,7 @@ pub enum UntrustedFileError {
     },
     /// Another user owns the file, or a directory on the way to it.
     #[error(
-        "{} is obeyed on this host, and {} belongs to the user with the id {owner}, who could change it; \
+        "{} is used by the host, and {} belongs to user {owner}, who could change it; \
          it must belong to you or to root (chown)",
         path.display(),
         at.display()
@@ -102,7 +102,7 @@ pub enum UntrustedFileError {
     },
     /// Other users may write it, or a directory on the way to it.
     #[error(
-        "{} is obeyed on this host, and other users can write {} (mode {mode:04o}); take that away: chmod go-w {}",
+        "{} is used by the host, and other users can write {} (mode {mode:04o}); run: chmod go-w {}",
         path.display(),
         at.display(),
         at.display()

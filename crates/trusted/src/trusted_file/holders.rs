@@ -84,8 +84,8 @@ struct Search<'p> {
 const MOUNT_NAMESPACE: &str = "ns/mnt";
 
 const IN_FLIGHT: &str =
-    "one of its processes has sent descriptors through a local socket that nothing has received";
-const HIDDEN: &str = "what its processes have open can't be looked at";
+    "one of its processes has sent descriptors through a local socket, and they are still unreceived";
+const HIDDEN: &str = "the open files of its processes can't be read";
 
 // === impl Search ===
 

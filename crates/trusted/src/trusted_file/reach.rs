@@ -56,7 +56,7 @@ impl<'a> Reach<'a> {
                 _ if entry.identity == identity => true,
                 (Some(location), Some((_, place))) => location.is_within(place),
                 _ if entry.identity.shares_device_with(identity) => {
-                    return Err(UntrustedFileError::unknown(path, entry, "where it lies can't be told"));
+                    return Err(UntrustedFileError::unknown(path, entry, "its location can't be determined"));
                 }
                 _ => false,
             };
@@ -82,7 +82,7 @@ impl<'a> Reach<'a> {
             if place.file_system != location.file_system {
                 continue;
             }
-            // What has come there since may hide what the sandbox still sees.
+            // A mount made there since may hide what the sandbox still sees.
             let is_mounted = |identity| {
                 let is_it = |entry: &Entry| entry.identity == identity || entry.read_only.contains(&identity);
                 self.places.iter().any(|place| is_it(place.entry))

@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
             }
             FileType::Directory => self.directories.push((found, at)),
             _ if !self.left.is_empty() => return Err(look(&at)(Errno::NOTDIR)),
-            // What comes out of `/dev/null` or a terminal was put there by no other user.
+            // No other user provides the content of `/dev/null` or a terminal.
             FileType::CharacterDevice => return Ok(Some(found)),
             FileType::RegularFile => {
                 self.check_file(&stat, &at, &found)?;

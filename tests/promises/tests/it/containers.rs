@@ -1,4 +1,4 @@
-//! The same rows on containers of an engine, started by belljar: containers must withstand the same attempts as any
+//! Runs the same rows on containers of an engine, started by belljar: containers must withstand the same attempts as any
 //! sandbox.
 
 pub(crate) mod exempt;

@@ -125,7 +125,10 @@ fn judge(
         Inside::OtherThan(text) if !answer.bytes.starts_with(text) => Verdict::Held,
         Inside::Learns(_) | Inside::OtherThan(_) => Verdict::Escaped(told.clone()),
         Inside::Works => Verdict::Blocked(format!("step {}: {told}", answer.step)),
-        _ => Verdict::Invalid(format!("it fails otherwise than it should, at step {}: {told}", answer.step)),
+        _ => Verdict::Invalid(format!(
+            "it fails with another error than required, at step {}: {told}",
+            answer.step
+        )),
     };
     // An attempt that got through needs no control; a refused one proves nothing without one.
     match (verdict, controls.why_invalid(case)) {
@@ -207,7 +210,7 @@ impl Controls {
     /// Returns the reason why a case's control proves nothing; `None` if it proves that the attempt gets through.
     fn why_invalid(&self, case: &Case) -> Option<Why> {
         if case.control == Control::None {
-            return Some(Why::Failed("nobody makes it".to_owned()));
+            return Some(Why::Failed("no process makes the attempt".to_owned()));
         }
         let (_, batch, arrived) = self.batches.iter().find(|(control, ..)| *control == case.control)?;
         let Some(batch) = batch else { return Some(Why::NotRoot) };
@@ -225,7 +228,7 @@ impl Controls {
         let is_seen = case.witness.as_ref().is_none_or(|witness| arrived.contains_key(witness));
         match (proves, is_seen) {
             (true, true) => None,
-            (true, false) => Some(Why::Failed("nobody saw it come".to_owned())),
+            (true, false) => Some(Why::Failed("no process received it".to_owned())),
             (false, _) => Some(Why::Failed(format!(
                 "step {} ret {} errno {} signal {}: {:.200}",
                 answer.step, answer.ret, answer.errno, answer.signal, answer.bytes

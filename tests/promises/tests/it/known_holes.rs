@@ -25,5 +25,5 @@ const MESSAGE_QUEUES: Hole = Hole {
 };
 const COMMAND_LINE: Hole = Hole {
     case: "LK2 kernel command line",
-    why: "/proc/cmdline is the host's, with whatever its administrator has written there",
+    why: "/proc/cmdline is the host's, with everything that its administrator has configured there",
 };

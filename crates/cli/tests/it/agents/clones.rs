@@ -141,7 +141,7 @@ fn a_clone_has_the_files_and_their_history_and_no_way_back() {
                       [user]\n\tname = agent\n\temail = agent@sandbox.invalid\n";
         let expected = format!("hello again\nsecond\nfirst\nsandbox/{run_id}\n{config}end\n");
         assert_eq!(result["stdout"], expected, "{result:#}");
-        assert!(!world.path().join("ran").exists(), "nothing was run by what is in the repository");
+        assert!(!world.path().join("ran").exists(), "the repository ran a program");
         assert_eq!(records(world, "run_ended").len(), 1);
         assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
         assert_eq!(small.server.request_count(), 0);
@@ -179,7 +179,7 @@ fn what_can_not_be_cloned_is_said_and_leaves_nothing() {
         (format!("{}#none", hosted.url), "git fetch failed: fatal: couldn't find remote ref none"),
         (file.clone(), "can't be used"),
         ("ext::touch".to_owned(), "can't be used"),
-        (with_password, "has a user or a password in it"),
+        (with_password, "contains a user or password"),
         (format!("{}#-x", hosted.url), "is no branch, tag or commit"),
     ] {
         let ran = hosted.run(&clone, &[]);

@@ -57,7 +57,7 @@ fn what_an_agent_does_beside_the_messages_is_shown_and_a_workspaces_own_stay() {
         let rewriting = Small::shell(world, "echo mine > .cogni/messages.json");
         let result = rewriting.json(&[]);
         let expected = json!([{ "path": ".cogni/messages.json", "change": "modified" }]);
-        assert_eq!(result["files"], expected, "what the agent has written there is its change");
+        assert_eq!(result["files"], expected, "the agent's own write is a change");
     });
 }
 

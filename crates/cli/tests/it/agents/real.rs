@@ -50,7 +50,7 @@ fn edits(name: &str, test: &str) {
     let ran = run(&world, (agent, &program), &["--json"]);
     assert_eq!(ran.code, 0, "{ran:?}\n{:#?}", server.requests());
     let result = ran.json();
-    assert_eq!(world.picture("project"), before, "without --apply nothing happens to it");
+    assert_eq!(world.picture("project"), before, "the project is unchanged without --apply");
     assert_eq!((&result["ok"], &result["finish_reason"]), (&json!(true), &json!("stop")), "{result:#}");
     assert!(result["content"].as_str().unwrap().contains("It is done."), "{result:#}");
     assert_eq!(result["files"], json!([{ "path": "greeting.txt", "change": "modified" }]), "{result:#}");
@@ -156,7 +156,7 @@ const answer = (text, error) => {
 const model = process.env.COGNI_MODEL;
 const messages = JSON.parse(fs.readFileSync("/workspace/.cogni/messages.json", "utf8"));
 const body = JSON.stringify({ model, messages });
-const headers = { "content-type": "application/json", "x-litellm-end-user-id": "somebody-else" };
+const headers = { "content-type": "application/json", "x-litellm-end-user-id": "another-user" };
 fetch(process.env.OPENAI_API_BASE + "/v1/chat/completions", { method: "POST", headers, body })
   .then(async (response) => response.ok
     ? answer(require("tool-words").prefix + (await response.json()).choices[0].message.content, null)
@@ -189,7 +189,7 @@ fn an_agent_of_node_that_speaks_the_protocol_is_lent_what_it_needs() {
     assert_eq!((&result["content"], &result["failure"]), (&json!("said: hello"), &json!(null)), "{result:#}");
     assert_eq!(result["usage"].as_array().map(Vec::len), Some(1));
     let request = &small.server.requests()[0];
-    assert_eq!(request.header("x-litellm-end-user-id"), Some("local"), "the host says who pays");
+    assert_eq!(request.header("x-litellm-end-user-id"), Some("local"), "the host sets the billed user");
     assert!(request.contains(b"say hello"));
     drop(small.server);
     let result = Ran::from({

@@ -52,7 +52,7 @@ fn nothing_goes_out_while_a_required_anchor_fails_wherever_the_configuration_is_
     assert_eq!(Ran::from(by_variable.output().unwrap()).code, 125);
     world.write(USUAL, FAILING);
     assert_eq!(exec(&world, &server, &[]).code, 125);
-    assert_eq!(server.asked(), asked, "nothing was let through");
+    assert_eq!(server.asked(), asked, "a request was sent");
 }
 
 #[test]
@@ -117,13 +117,13 @@ fn session_delivers_to_the_anchors_of_the_command_that_made_it() {
     let working = world.write("working.yaml", working).display().to_string();
     // Control.
     assert_eq!(session(&[("BELLJAR_CONFIG", &working)]).stdout, "hello\n");
-    assert!(notes.metadata().unwrap().len() > 0, "the keeper has delivered");
+    assert!(notes.metadata().unwrap().len() > 0, "the session keeper delivered records");
     let asked = server.asked();
     let failing = world.write("failing.yaml", FAILING).display().to_string();
     assert_ne!(session(&[("BELLJAR_CONFIG", &failing)]).stdout, "hello\n");
     world.write(USUAL, FAILING);
     assert_ne!(session(&[]).stdout, "hello\n");
-    assert_eq!(server.asked(), asked, "nothing was let through");
+    assert_eq!(server.asked(), asked, "a request was sent");
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn file_that_a_person_deleted_does_not_come_back_from_an_overlay() {
         assert!(!exists("secret") && !exists("folder") && exists("renamed/file"), "{ran:?}");
         assert_eq!(world.read("source/new"), "run\n", "the control");
         let again = world.run(&["changes", "apply", &only(world), "--overwrite", "secret"]);
-        assert_eq!(again.code, 5, "the directory that was renamed still conflicts: {again:?}");
+        assert_eq!(again.code, 5, "the renamed directory still conflicts: {again:?}");
         assert_eq!(world.read("source/secret"), "run\n");
     });
 }

@@ -204,7 +204,7 @@ fn a_file_that_a_link_of_a_trusted_name_leads_to_takes_a_yes() {
         };
         for (script, path, link) in [
             ("echo evil >> rules.txt", "rules.txt", "the link Makefile leads to it"),
-            ("echo evil > hooks/pre-commit", "hooks/pre-commit", "the settings of git name hooks"),
+            ("echo evil > hooks/pre-commit", "hooks/pre-commit", "git settings name hooks"),
         ] {
             let ran = run(script, &[]);
             assert_eq!(ran.code, 3, "{ran:?}");
@@ -303,7 +303,7 @@ fn path_of_changes_is_taken_without_its_dot_and_another_is_refused() {
     let diff = |path: &str| world.run(&["changes", "diff", &id, path]).succeeded().stdout;
     assert!(diff("./d/b").contains("+new") && !diff("./d/b").contains("+after"));
     assert_eq!(diff("./d/./b"), diff("d/b"));
-    assert!(diff(".").contains("+after"), "all of it");
+    assert!(diff(".").contains("+after"), "the whole diff");
     world.write("source/file", "person\n");
     let apply = |path: &str| world.run(&["changes", "apply", &id, "--overwrite", path]);
     let refused = apply("nosuch");

@@ -21,12 +21,12 @@ fn the_largest_are_removed_when_all_are_too_large_and_that_is_told() {
         let (first, second) = (keep(world, &filled("one")), keep(world, &filled("two")));
         let told = world.run(&["changes", "retention", "--max-size", "5m"]).succeeded();
         assert!(told.stdout.contains("14 days"), "{told:?}");
-        assert_eq!(ids(world), [first.clone(), second.clone()], "there is room for one beside the newest");
+        assert_eq!(ids(world), [first.clone(), second.clone()], "one fits beside the newest");
         let third = keep(world, &filled("three"));
         assert_eq!(
             ids(world),
             [second.clone(), third.clone()],
-            "of two that are as large the older one went"
+            "the older of two equally large ones is removed"
         );
         let listed = world.run(&["changes", "list", "--json"]).succeeded().json();
         assert_eq!(

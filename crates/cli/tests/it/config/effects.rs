@@ -87,7 +87,7 @@ fn commands_run_in_the_backend_that_the_configuration_writes_for_them() {
             world.run(&["session", "end", "one"]).succeeded();
         }
         configure(world, "{overrides: {terminal: subprocess}}");
-        assert_eq!(backend(&["--backend", "native"]).0, "native", "the command line comes first");
+        assert_eq!(backend(&["--backend", "native"]).0, "native", "the command line takes precedence");
         let (listed, said) = backend(&["--programs", "true"]);
         assert!(listed == "native" && said.contains("configured: subprocess"), "{said}");
         // Containers of the specification's configuration require an engine.
@@ -108,7 +108,7 @@ fn required_layers_of_all_backends_are_required_by_nodes_and_by_each_backend() {
     let told = node.run(&command(&["true"])).json();
     assert_ne!(
         told["status"], "completed",
-        "no processor limit was asked for, so that layer is in force nowhere: {told}"
+        "no CPU limit is configured, so that layer is inactive everywhere: {told}"
     );
     assert!(told.to_string().contains("cpu_limit"), "{told}");
     drop(node);
@@ -322,7 +322,7 @@ fn subprocess_sees_files_and_searches_directories_as_its_section_says() {
             configure(world, &format!("{{overrides: {{terminal: subprocess}}, subprocess: {{{more}}}}}"));
             shell(world, &format!("cat {outside}; house-tool; true"), &[("PATH", &path)])
         };
-        assert_eq!(in_subprocess(""), "", "neither is reached unless the section says so");
+        assert_eq!(in_subprocess(""), "", "both are hidden by default");
         assert_eq!(in_subprocess("workspace_only: false"), "outside\n");
         assert_eq!(in_subprocess("workspace_only: false, restricted_path: false"), "outside\nfound\n");
     });
@@ -360,7 +360,7 @@ fn node_takes_as_much_as_its_section_says() {
     node.submit(command(&["true"]));
     let mut job = command(&["true"]);
     job["wait"] = json!(false);
-    assert_eq!(node.run(&job).status, 503, "one runs, one waits, and that is all");
+    assert_eq!(node.run(&job).status, 503, "one job runs, one waits, a third is refused");
     let large = command(&["echo", &"x".repeat(8_000)]);
     assert_eq!(node.run(&large).status, 413);
 }

@@ -69,7 +69,7 @@ fn tunnel_is_intercepted_where_its_rule_says_inspect_and_only_hosts_of_known_aut
         let said = exec(&world, &(rule(server.port(), more) + authorities), &script).stdout;
         (said.contains("issuer: CN=Belljar run"), said.ends_with("200"))
     };
-    assert_eq!(asked("", ""), (false, true), "the client alone decides which authorities count");
+    assert_eq!(asked("", ""), (false, true), "the client alone verifies the certificate");
     assert_eq!(asked(", inspect: false", &authorities), (false, true));
     assert_eq!(asked(", inspect: true", &authorities), (true, true));
     assert_eq!(asked(", inspect: true", ""), (true, false));

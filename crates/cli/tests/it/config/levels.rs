@@ -50,7 +50,7 @@ impl House<'_> {
             assert_eq!(said.contains("in native, because"), is_moved, "{level} {written}: {said}");
             let code = "import os\ntry: os.execv('/usr/bin/id', ['id'])\nexcept OSError as error: print(error.errno)";
             let (ran, _) = self.does(level, "code_runner", &json!({ "language": "python", "code": code }));
-            assert_eq!(ran["stdout"], "13\n", "{level}: a program that is on no list has begun: {ran}");
+            assert_eq!(ran["stdout"], "13\n", "{level}: an unlisted program has started: {ran}");
         }
         let (ran, _) = self.does("standard", "shell_command", &json!({ "command": "ls; id" }));
         assert!(ran["stdout"] == "notes.txt\n" && ran["exit_code"] == 126, "{ran}");

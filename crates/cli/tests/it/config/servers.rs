@@ -66,7 +66,7 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
     let name =
         "credentials_are_shown_to_the_server_of_another_user_only_where_the_configuration_names_that_user";
     let Some(server) = OfOther::start() else {
-        return skip(name, "a server of another user takes root");
+        return skip(name, "a server of another user needs root");
     };
     let (world, key) = world_with_key();
     let url = &server.url;
@@ -90,7 +90,7 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
         world.write("policy.yaml", policy);
         let ran =
             world.run(&["exec", "--egress", "policy.yaml", "--", "curl", "-sf", "http://pkgs.example/"]);
-        assert_ne!(ran.code, 0, "it is no proxy: {ran:?}");
+        assert_ne!(ran.code, 0, "the server is no proxy: {ran:?}");
         check("Proxy-Authorization: Basic ");
         // A metrics server.
         let headers = format!("headers: {{authorization: {{prefix: 'Bearer ', secret: {{file: '{key}'}}}}}}");
@@ -98,7 +98,7 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
         world.write(".config/belljar/config.yaml", config);
         let query = json!({ "source": "house", "query": "up" }).to_string();
         let ran = world.run(&["tools", "call", "query_metrics", &query, "--level", "elevated"]);
-        assert_ne!(ran.code, 0, "it has no metrics: {ran:?}");
+        assert_ne!(ran.code, 0, "the server has no metrics: {ran:?}");
         check(KEY);
         std::fs::remove_file(world.path().join(".config/belljar/config.yaml")).unwrap();
         // An MCP server.
@@ -107,7 +107,7 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
         );
         let config = world.write("node.yaml", config).display().to_string();
         let node = Node::start(&world, &["--config", &config]);
-        until(|| node.log().contains("an MCP server is not there"));
+        until(|| node.log().contains("connecting to an MCP server failed"));
         check(KEY);
         drop(node);
         // A trace collector.
@@ -126,7 +126,7 @@ fn messages_and_requests_go_to_the_server_of_another_user_only_where_the_configu
     let name =
         "messages_and_requests_go_to_the_server_of_another_user_only_where_the_configuration_names_that_user";
     let Some(server) = OfOther::start() else {
-        return skip(name, "a server of another user takes root");
+        return skip(name, "a server of another user needs root");
     };
     let (world, key) = world_with_key();
     let url = &server.url;
@@ -165,7 +165,7 @@ fn messages_and_requests_go_to_the_server_of_another_user_only_where_the_configu
             world.write(".config/belljar/config.yaml", config);
             let message = json!({ "channel": "team", "subject": "Fire", "message": "Out" }).to_string();
             let ran = world.run(&["tools", "call", "send_external_message", &message, "--agent", "ada"]);
-            assert_ne!(ran.code, 0, "it closes each connection: {ran:?}");
+            assert_ne!(ran.code, 0, "the server closes each connection: {ran:?}");
             check(&format!("/{kind}"));
             std::fs::remove_file(world.path().join(".config/belljar/config.yaml")).unwrap();
         }
@@ -219,7 +219,7 @@ fn database_is_told_the_role_once_it_has_shown_by_tls_who_it_is_unless_the_confi
         );
         world.write(".config/belljar/config.yaml", config);
         let ran = world.run(&["tools", "call", "sql_query", &query, "--level", "elevated"]);
-        assert_ne!(ran.code, 0, "it is no database: {ran:?}");
+        assert_ne!(ran.code, 0, "the server is no database: {ran:?}");
         assert_eq!(said.next().unwrap(), expected, "{more}: {ran:?}");
     }
     server.kill().unwrap();

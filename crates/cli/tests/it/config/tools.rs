@@ -217,7 +217,7 @@ fn server_of_a_database_is_told_the_role_the_database_and_the_password_of_its_se
             server.port
         );
         let told = call(&world, &format!("databases: {{postgres: [{database}]}}"), "sql_query", &query);
-        assert_eq!(told["status"], "error", "it refuses every login: {told}");
+        assert_eq!(told["status"], "error", "the server refuses every login: {told}");
         assert_eq!(server.told(), [format!("reader books {SECRET}")], "{from}: {told}");
     }
 }

@@ -23,7 +23,7 @@ r = is_kept(s)
 print('given up' if select.select([r], [], [], 60)[0] and os.read(r, 1) == b'' else 'kept')
 s.sendall(b'Host: other.example\r\n\r\n')
 print(s.recv(65536).split(b' ')[1].decode())
-# The control: somebody who takes it.
+# The control: a peer that accepts it.
 near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
 r = is_kept(near)
 _, ancillary, _, _ = far.recvmsg(4096, socket.CMSG_SPACE(4))

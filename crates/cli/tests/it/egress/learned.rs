@@ -27,12 +27,12 @@ fn what_a_command_wants_is_proposed_without_letting_it_out_and_the_proposal_lets
     assert!(proposed.0.starts_with("# What run "), "{proposed:?}");
     insta::assert_snapshot!(proposed.1, @r#"
     rules:
-    # Not on the open internet:
+    # Not on the public internet:
     - {host: "127.0.0.1", ports: [PORT], methods: [GET], networks: ["127.0.0.1/32"]}
     - {host: "pkgs.example", ports: [80], methods: [HEAD]}
     - {host: "pkgs.example", ports: [443]}
-    # Tried, and not proposed:
-    #   169.254.169.254:80: no rule may lead there (link_local_address)
+    # Attempted, but not proposed:
+    #   169.254.169.254:80: no rule can allow that address (link_local_address)
     "#);
     // It is a policy with an expectation for each request.
     let expected = format!(

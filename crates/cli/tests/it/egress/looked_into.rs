@@ -14,7 +14,7 @@ use belljar_testkit::world::{Ran, World};
 fn real_clients_trust_who_looks_into_their_connections_and_are_held_to_methods() {
     let registry = match Registry::of_python() {
         Ok(registry) => registry,
-        Err(why) => return skip("clients that are looked into", &why),
+        Err(why) => return skip("clients with TLS interception", &why),
     };
     let world = World::new(BELLJAR);
     policy(&world, &registry.rules().replace("networks:", "methods: [GET, HEAD], networks:"));
@@ -63,7 +63,7 @@ fn let_in_by(world: &World, secret: &str, from: &str) {
         ),
     );
     let script = "unset NO_PROXY no_proxy\n\
-        said=$(printf someone:belljar:cred:house | base64)\n\
+        said=$(printf git-user:belljar:cred:house | base64)\n\
         git -c http.extraHeader=\"Authorization: Basic $said\" clone --quiet \"https://$WHERE\" cloned\n\
         cat cloned/file; env; find / -xdev -type f -newer /etc/passwd -not -path '/proc/*' 2>/dev/null | head -2000 | xargs -r grep -l 'a-secret' || echo nowhere\n";
     let clone = |server: &GitServer| {
@@ -74,7 +74,7 @@ fn let_in_by(world: &World, secret: &str, from: &str) {
     let ran = clone(&server);
     assert!(ran.stdout.contains("cloned\n") && ran.stdout.ends_with("nowhere\n"), "{from}: {ran:?}");
     assert!(!ran.stdout.contains(secret) && !ran.stderr.contains(secret), "{from}: {ran:?}");
-    let filled = format!("Basic {}", STANDARD.encode(format!("someone:{secret}")));
+    let filled = format!("Basic {}", STANDARD.encode(format!("git-user:{secret}")));
     let shown = server.shown();
     assert!(shown.contains(&filled), "{from}: {shown:?}");
     // It is sent to no other server. The audit log has its name, and no part of its value.
@@ -88,7 +88,7 @@ fn let_in_by(world: &World, secret: &str, from: &str) {
 fn a_fork_is_looked_into_by_an_authority_of_its_own() {
     let registry = match Registry::of_python() {
         Ok(registry) => registry,
-        Err(why) => return skip("a fork that is looked into", &why),
+        Err(why) => return skip("a fork with TLS interception", &why),
     };
     let world = World::new(BELLJAR);
     policy(&world, &registry.rules().replace("networks:", "methods: [GET, HEAD], networks:"));

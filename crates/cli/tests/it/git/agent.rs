@@ -40,7 +40,7 @@ fn a_run_ends_as_a_branch_with_who_has_made_it_and_no_credential_was_inside() {
         )
     );
     assert_eq!(records(&rig.world, "git_push_begun").len(), 1);
-    assert_eq!(std::fs::read_dir(rig.world.path().join("state/runs")).unwrap().count(), 0, "nothing is left");
+    assert_eq!(std::fs::read_dir(rig.world.path().join("state/runs")).unwrap().count(), 0, "run not removed");
     // The control: a process outside of the sandbox finds it.
     let found = rig.world.command_of("sh".as_ref(), &["-c", "grep -l pw-9s .gitconfig"]).output().unwrap();
     assert!(found.status.success());

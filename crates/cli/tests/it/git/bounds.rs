@@ -42,7 +42,7 @@ fn a_push_leaves_no_objects_in_the_hosts_clone_whether_it_is_refused_or_made() {
     let push = |branch: &str| json!({ "directory": "app", "branch": branch, "message": "Fix it" });
     let leave = |script: &str| exec(&rig.world, &session, &format!("cd /workspace/app && {script}"));
     // The first push creates the lock file.
-    assert_eq!(refused(&rig, &session, "git_push", &push("belljar/none")).0, "conflict", "nothing differs");
+    assert_eq!(refused(&rig, &session, "git_push", &push("belljar/none")).0, "conflict", "no difference");
     let before = sizes(&clones);
     leave("echo 'x: ; touch y' > Makefile").succeeded();
     for at in 0..3 {

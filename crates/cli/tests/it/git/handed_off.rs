@@ -218,7 +218,7 @@ fn a_person_at_the_terminal_is_asked_and_their_word_counts() {
     let ran = push_at_a_terminal(&rig, "belljar/one 2>told", "y\n");
     assert!(ran.code == 3 && !rig.world.read("told").contains(ASKED), "{ran:?}");
     let ran = push_at_a_terminal(&rig, "belljar/one --json", "y\n");
-    assert!(ran.code == 3 && !ran.stdout.contains(ASKED), "whoever reads JSON is no person: {ran:?}");
+    assert!(ran.code == 3 && !ran.stdout.contains(ASKED), "no question with JSON output: {ran:?}");
     assert_eq!(refs(&rig.bare), ["refs/heads/main"]);
     for (typed, branch) in [("y\n", "belljar/one"), ("what?\nyes\n", "belljar/two")] {
         let ran = push_at_a_terminal(&rig, branch, typed);

@@ -191,7 +191,7 @@ const REFUSED: &[(&str, &str)] = &[
     (".git with a space", "mkdir '.git ' && echo x >'.git /config'"),
     (".git by a stream", "echo x >'.git::$INDEX_ALLOCATION'"),
     (
-        ".git by what nobody sees",
+        ".git with an invisible character",
         "mkdir \"$(printf '.g\\342\\200\\214it')\" && echo x >\"$(printf '.g\\342\\200\\214it')/config\"",
     ),
     (".git behind a backslash", "echo x >'a\\.git'"),
@@ -240,7 +240,7 @@ fn nothing_that_an_agent_leaves_is_run_by_the_hosts_git() {
         let branch = format!("belljar/{at}");
         let ran = rig.push(&["--branch", &branch, "--trust-all"]);
         assert_eq!(ran.code, 0, "{name}: {ran:?}");
-        assert!(!rig.has_run(), "{name}: something was run");
+        assert!(!rig.has_run(), "{name}: a program ran");
         assert!(rig.tree(&branch).contains(&"100644 work.txt".to_owned()), "{name}");
         assert!(!rig.tree(&branch).iter().any(|line| line.contains(".git/")), "{name}");
         sh(&rig, control);
@@ -248,7 +248,7 @@ fn nothing_that_an_agent_leaves_is_run_by_the_hosts_git() {
             idle.push(*name);
         }
     }
-    assert!(idle.is_empty(), "controls that have run nothing: {idle:?}");
+    assert!(idle.is_empty(), "controls that ran no program: {idle:?}");
     git(&rig.bare, &["fsck", "--strict", "--no-dangling"]);
 }
 

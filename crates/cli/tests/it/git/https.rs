@@ -61,7 +61,7 @@ fn work_becomes_one_commit_on_a_new_branch_and_the_same_again_does_nothing() {
     assert_eq!((&again["outcome"], &again["commit"]), (&Value::from("already_there"), &first["commit"]));
     assert_eq!(refs(&rig.bare), ["refs/heads/belljar/one", "refs/heads/main"]);
     assert_eq!(updates(&rig.bare, "belljar/one"), 1);
-    assert!(!rig.has_run(), "nothing of the person's settings was run");
+    assert!(!rig.has_run(), "a program of the user's settings ran");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_server_that_nobody_vouches_for_or_that_sends_elsewhere_gets_nothing() {
     let ran = rig.clone();
     assert_eq!(ran.code, 125, "{ran:?}");
     assert!(ran.stderr.contains("certificate"), "{ran:?}");
-    assert!(!rig.work(".git").exists(), "nothing is left of half a clone");
+    assert!(!rig.work(".git").exists(), "a partial clone is left");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_hosts_own_clone_goes_when_the_directory_has_gone() {
     rig.push(&["--branch", "belljar/one"]).succeeded();
     std::fs::remove_dir_all(rig.world.path().join("other")).unwrap();
     rig.push(&["--branch", "belljar/one"]).succeeded();
-    assert_eq!(own(), 2, "who has moved a directory away may move it back");
+    assert_eq!(own(), 2, "a moved directory may come back");
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(30 * 24 * 3600);
     for folder in std::fs::read_dir(rig.world.path().join("state/git")).unwrap() {
         std::fs::File::open(folder.unwrap().path()).unwrap().set_modified(long_ago).unwrap();

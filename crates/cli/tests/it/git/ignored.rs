@@ -67,7 +67,7 @@ fn rules_that_a_sandbox_has_written_count_for_nothing_and_are_told() {
     rig.leaves(".git/info/exclude", "evil.sh\n");
     rig.leaves(".git/config", "[core]\n\texcludesFile = /dev/stdin\n\tfsmonitor = touch ../ran\n");
     let push = ["--branch", "belljar/one", "--trust", ".gitignore"];
-    assert_eq!(rig.push(&push[..2]).code, 3, "changed rules take a yes");
+    assert_eq!(rig.push(&push[..2]).code, 3, "changed rules need approval");
     let told = rig.push(&[&push[..], &["--json"]].concat()).succeeded().json();
     assert_eq!(listed(&told, "ignored"), ["a.log", "local", "sub/generated/", "target/"], "{told:#}");
     assert_eq!(listed(&told, "ignore_rules_changed"), [".gitignore"], "{told:#}");

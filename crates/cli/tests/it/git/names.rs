@@ -201,7 +201,7 @@ fn a_name_that_leads_to_anything_that_is_not_allowed_leads_nowhere() {
         assert_eq!(ran.code, 3, "{addresses:?}: {ran:?}");
         assert!(ran.stderr.contains(reason), "{addresses:?}: {ran:?}");
     }
-    assert_eq!(rig.server.requests().len(), before, "nobody has come");
+    assert_eq!(rig.server.requests().len(), before, "no request was sent");
     let Some(names) = serve(test, at(&["127.0.0.1"])) else { return };
     let clone = ["git", "clone", &url, "work", "--allow-host", HOST];
     asking(&rig.world, &names, Path::new(BELLJAR), &clone).succeeded();

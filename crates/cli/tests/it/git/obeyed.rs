@@ -166,10 +166,10 @@ fn git_is_not_run_from_a_directory_that_a_sandbox_or_another_user_writes() {
         Ran::from(command.env("PATH", search_path).output().unwrap()).succeeded().code
     };
     clone("project/bin");
-    assert!(!obeyed.has_run(), "of a workspace");
+    assert!(!obeyed.has_run(), "a setting in a workspace was used");
     mode("own/bin", 0o777);
     clone("own/bin");
-    assert!(!obeyed.has_run(), "of everybody");
+    assert!(!obeyed.has_run(), "a setting that all users can write was used");
     // The control.
     mode("own/bin", 0o755);
     clone("own/bin");

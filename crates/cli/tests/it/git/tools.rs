@@ -99,7 +99,7 @@ fn what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing()
     assert_eq!(refused(&rig, &session, "git_push", &push).0, "conflict");
     assert_eq!(updates(&rig.bare, "belljar/one"), 1);
     assert_eq!(refs(&rig.bare), ["refs/heads/belljar/one", "refs/heads/main"]);
-    assert!(!rig.has_run(), "nothing of the person's settings was run");
+    assert!(!rig.has_run(), "a program of the user's settings ran");
     // The host stores the password nowhere, and keeps no files after the session's end.
     assert_eq!(holding(&rig.world.path().join("state"), PASSWORD), Vec::<PathBuf>::new());
     let kept = folder(&rig, &session).join("clones");
@@ -227,7 +227,7 @@ fn an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_s
     assert_eq!(pushed().1["domain_code"], "conflict");
     write("reviewed\n");
     let id = waits();
-    assert_eq!(waits(), id, "equal files are one question");
+    assert_eq!(waits(), id, "equal files make one approval request");
     let shown = rig.world.run(&["approval", "show", &id, "--json"]).succeeded().json();
     let plan = &shown["scope"]["push"];
     let base = git(&rig.bare, &["rev-parse", "main"]);
@@ -319,7 +319,7 @@ fn what_an_agent_leaves_is_pushed_as_files_or_refused() {
     let push = |branch: &str| json!({ "directory": "app", "branch": branch, "message": "Fix it" });
     let leave =
         |script: &str| exec(&rig.world, &session, &format!("cd /workspace/app && {script}")).succeeded();
-    assert_eq!(refused(&rig, &session, "git_push", &push("belljar/none")).0, "conflict", "nothing differs");
+    assert_eq!(refused(&rig, &session, "git_push", &push("belljar/none")).0, "conflict", "no difference");
     for branch in ["main", "master", "release/1", "-x", "a..b"] {
         assert_eq!(refused(&rig, &session, "git_push", &push(branch)).0, "invalid_argument", "{branch}");
     }

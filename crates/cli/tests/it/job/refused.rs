@@ -27,7 +27,7 @@ fn token_is_not_shown_to_another_user_who_listens_where_a_node_was() {
         };
         for command in [["job", "list"], ["approval", "list"]] {
             let ran = ask(&command, &[]);
-            let why = "the user with the id 54321 serves it";
+            let why = "its server runs as user 54321";
             assert!(ran.code == 125 && ran.stderr.contains(why), "{at}: {}", ran.stderr);
             assert!(ran.stderr.contains("--node-user USER"), "{at}: {}", ran.stderr);
             assert_eq!(heard.recv().unwrap(), "", "{at}");

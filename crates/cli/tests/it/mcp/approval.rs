@@ -77,7 +77,7 @@ fn what_gains_trust_takes_a_yes_that_no_client_can_say() {
     let mut sly = approve(&mut talk, &session);
     sly["trust"] = json!([".git/hooks/pre-commit"]);
     assert_eq!(talk.refused("approve", &sly).0, "invalid_argument");
-    assert_eq!(world.read("source/file"), "before\n", "all of it or nothing");
+    assert_eq!(world.read("source/file"), "before\n", "all changes or none are applied");
     // The command line requires the same approval.
     assert_eq!(world.run(&["session", "commit", &session]).code, 3);
     drop(talk);
@@ -125,9 +125,9 @@ fn what_somebody_else_has_changed_meanwhile_is_not_written_over() {
     let mut talk = Talk::begin(&world, &["--workspace", "source", "--allow-approve"]);
     let session = talk.open();
     talk.shell(&session, "echo after > file");
-    world.write("source/file", "of somebody else\n");
+    world.write("source/file", "of another program\n");
     let arguments = approve(&mut talk, &session);
     let (code, message) = talk.refused("approve", &arguments);
     assert!(code == "conflict" && message.contains("file"), "{message}");
-    assert_eq!(world.read("source/file"), "of somebody else\n");
+    assert_eq!(world.read("source/file"), "of another program\n");
 }

@@ -64,7 +64,7 @@ fn run(world: &World, agent: &Agent, program: &Path, server: &ModelServer) -> Ra
     let belljar =
         McpServer { name: "belljar", command: &command, environment: &[("BELLJAR_STATE_DIR", &state)] };
     let url = server.url();
-    let task = Task { base_url: &url, model: "scripted", key: "a-key-of-nobody", prompt: "greet belljar" };
+    let task = Task { base_url: &url, model: "scripted", key: "a-key-of-no-user", prompt: "greet belljar" };
     let start = agent.start_with(&task, &belljar);
     for (path, content) in &start.home {
         world.write(path, content);
@@ -101,8 +101,8 @@ fn works(name: &str, test: &str) {
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "of the host's\n");
     assert!(told[2].contains("-hello world") && told[2].contains("+hello belljar"), "{told:#?}");
     assert!(told[3].contains("permission_denied") && told[3].contains("belljar session commit"), "{told:#?}");
-    assert_eq!(world.picture("project"), before, "a person decides what becomes of it");
-    assert!(list(&world).is_empty(), "it has gone, and so have its sessions");
+    assert_eq!(world.picture("project"), before, "only a user applies the changes");
+    assert!(list(&world).is_empty(), "the client's sessions ended with it");
     let shown = world.run(&["audit", "show", "--kind", "tool_called"]).succeeded().stdout;
     let rows = shown.lines().filter(|row| row.contains(" by operator")).count();
     assert_eq!(rows, calls(&secret).len(), "{shown}");

@@ -53,7 +53,10 @@ fn one_whose_client_has_gone_without_a_word_or_talks_of_something_else_ends_too(
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.lines().all(|line| line.starts_with("{\"jsonrpc\":\"2.0\"")), "{ran:?}");
     let ran = run("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
-    assert!(ran.code == 125 && ran.stderr.contains("not how MCP begins"), "{ran:?}");
+    assert!(
+        ran.code == 125 && ran.stderr.contains("does not begin with a valid MCP initialization"),
+        "{ran:?}"
+    );
     assert_eq!(ran.stdout, "");
 }
 

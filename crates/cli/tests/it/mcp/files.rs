@@ -116,5 +116,5 @@ fn directories_are_listed_in_parts_with_whatever_names_there_are() {
     assert_eq!(part["data"][0]["name"], "file");
     assert_eq!(talk.refused("list", &json!({ "session": session, "path": "file" })).0, "invalid_argument");
     let pipe = talk.refused("read", &json!({ "session": session, "path": "pipe" })).0;
-    assert_eq!(pipe, "invalid_argument", "nobody waits for whoever writes there");
+    assert_eq!(pipe, "invalid_argument", "the server doesn't wait for a writer");
 }

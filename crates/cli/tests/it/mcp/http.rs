@@ -103,14 +103,14 @@ fn whoever_shows_the_token_once_and_where_it_belongs_is_let_in_and_nobody_else()
         refused(&server.ask(&target, &[]), &target);
         refused(&server.ask(&target, &[("Authorization", &right)]), &target);
     }
-    refused(&server.ask("/other", &[]), "what isn't there is told to nobody else either");
+    refused(&server.ask("/other", &[]), "unknown paths need the token, too");
     for header in [&right, &format!("bearer {token}"), &format!("BEARER  {token}")] {
         assert!(has_run(&server.ask("/mcp", &[("Authorization", header)])), "{header}");
     }
     assert_eq!(server.ask("/other", &[("Authorization", &right)]).status, 404);
     drop(server);
     let shown = world.run(&["audit", "show"]).succeeded().stdout;
-    assert_eq!(shown.matches("tool_called").count(), 3, "nobody else has called anything: {shown}");
+    assert_eq!(shown.matches("tool_called").count(), 3, "only the authorized calls were made: {shown}");
     assert!(!shown.contains(&token));
 }
 
@@ -157,7 +157,7 @@ fn the_token_is_in_a_file_that_nobody_else_may_read() {
         assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o600);
         drop(server);
         let server = Server::start(world, &[]);
-        assert_eq!(server.token, token, "it stays");
+        assert_eq!(server.token, token, "the token stays");
         drop(server);
         let start = || world.run(&["mcp", "--http", "127.0.0.1:0", "--token-file", "token"]);
         for mode in [0o640, 0o604, 0o660, 0o700] {
@@ -170,7 +170,7 @@ fn the_token_is_in_a_file_that_nobody_else_may_read() {
         std::fs::rename(&path, world.path().join("moved")).unwrap();
         std::fs::set_permissions(world.path().join("moved"), PermissionsExt::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink("moved", &path).unwrap();
-        assert_eq!(start().code, 125, "a link is no such file");
+        assert_eq!(start().code, 125, "a symlink is refused");
         std::fs::remove_file(&path).unwrap();
         world.write("token", "short\n");
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
@@ -187,7 +187,7 @@ fn an_address_that_others_reach_takes_a_word() {
         assert!(ran.code == 125 && ran.stderr.contains("--allow-remote"), "{address}: {ran:?}");
     }
     assert!(!world.path().join("token").exists());
-    assert_eq!(world.run(&["mcp", "--http", "127.0.0.1:0"]).code, 125, "it takes a token");
+    assert_eq!(world.run(&["mcp", "--http", "127.0.0.1:0"]).code, 125, "a token file is required");
     let all = ["mcp", "--http", "0.0.0.0:0", "--token-file", "token", "--allow-remote"];
     let mut child = world.command(&all).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);

@@ -36,5 +36,5 @@ fn the_inspector_lists_the_tools_finds_nothing_wrong_with_them_and_calls_one() {
         assert_eq!((&data["exit_code"], &data["stdout"]), (&json!(0), &json!("before\n")), "{called}");
     }
     let without = [&url, "--transport", "http", "--method", "tools/list"];
-    assert_ne!(inspected(&world, &without).unwrap().code, 0, "it shows no token");
+    assert_ne!(inspected(&world, &without).unwrap().code, 0, "a request without the token");
 }

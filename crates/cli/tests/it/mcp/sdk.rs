@@ -52,7 +52,7 @@ fn the_sdk_for_python_works_by_standard_input_and_output() {
         client.args(["--", BELLJAR, "mcp", "--workspace", "source"]);
         client.current_dir(world.path()).env("BELLJAR_STATE_DIR", state);
         check(&told(&mut client, &calls()), version);
-        assert!(list(&world).is_empty(), "it left its session to the server");
+        assert!(list(&world).is_empty(), "the server ended the client's session");
         assert_eq!(world.read("source/file"), "before\n");
     }
 }
@@ -69,7 +69,7 @@ fn the_sdk_for_python_works_by_http() {
         let server = Server::start(&world, &["--workspace", "source"]);
         client.args([format!("http://{}/mcp", server.address), server.token.clone()]);
         check(&told(&mut client, &calls()), version);
-        assert_eq!(list(&world).len(), 1, "whoever has the token goes on with it");
+        assert_eq!(list(&world).len(), 1, "any client with the token can use the session");
         drop(server);
         assert!(list(&world).is_empty());
     }

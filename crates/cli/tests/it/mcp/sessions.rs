@@ -210,7 +210,7 @@ fn sessions_of_others_are_none_unless_they_are_named() {
     assert_eq!(talk.shell(&id, "cat file"), "theirs\n");
     assert_eq!(talk.refused("close", &json!({ "session": id })).0, "permission_denied");
     assert_eq!(talk.end(), Some(0));
-    assert_eq!(list(&world).len(), 1, "it was there before, and stays");
+    assert_eq!(list(&world).len(), 1, "the session that existed before stays");
 }
 
 #[test]

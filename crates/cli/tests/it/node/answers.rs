@@ -87,7 +87,7 @@ fn job_that_ran_too_long_is_told_how_long_it_was_allowed_to() {
     let told = node.run(&job).json();
     assert_eq!(told["failure_code"], "timeout", "{told}");
     let message = told["failure_message"].as_str().unwrap();
-    assert!(message.contains("longer than the 2 s that it was allowed"), "{message}");
+    assert!(message.contains("exceeded its time limit of 2 s"), "{message}");
 }
 
 #[test]

@@ -61,11 +61,11 @@ fn an_agent_calls_tools_of_another_server_which_ends_with_the_node() {
     let echoed = calls.iter().find(|call| call["tool_name"] == "mcp_every_echo");
     assert_eq!(echoed.map(|call| &call["status"]), Some(&json!("success")), "{calls:?}");
     let runs = || std::fs::read_dir(world.path().join("state/node/runs")).map_or(0, Iterator::count);
-    assert!(runs() >= 2, "a sandbox for each server that there is");
+    assert!(runs() >= 2, "one sandbox for each server");
     let below = processes::sealed_below(started.pid().cast_signed());
     assert!(!below.is_empty());
     assert_eq!(started.stop(), Some(0));
-    assert_eq!(runs(), 0, "nothing is left of the servers' sandboxes");
+    assert_eq!(runs(), 0, "all server sandboxes are gone");
     wait::until(|| below.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()));
 }
 
@@ -170,13 +170,13 @@ fn log_of_a_node_has_little_of_what_a_server_says() {
     world.write("mcp.yaml", config);
     let path = world.path().join("mcp.yaml");
     let node = Node::start(&world, &["--config", path.to_str().unwrap()]);
-    let is_told = |line: &&str| line.contains("an MCP server is not there");
+    let is_told = |line: &&str| line.contains("connecting to an MCP server failed");
     // The node connects to it again and again.
     wait::until(|| node.log().lines().filter(is_told).count() >= 2);
     let log = node.log();
     let lines: Vec<&str> = log.lines().filter(is_told).collect();
     assert!(
-        lines.iter().all(|line| line.contains("it does not list its tools") && line.contains("MMM")),
+        lines.iter().all(|line| line.contains("the server does not list its tools") && line.contains("MMM")),
         "{lines:?}"
     );
     assert!(log.lines().all(|line| line.len() < 2_000), "{log:.3000}");

@@ -113,7 +113,7 @@ fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
     wait::until(|| !tools_of("hasty").is_empty());
     assert_eq!(call("plain_wait", json!({ "seconds": 2 })), "waited");
     let late = call("hasty_wait", json!({ "seconds": 20 }));
-    assert!(late.contains("no answer within 1 s"), "{late}");
+    assert!(late.contains("no response within 1 s"), "{late}");
     // With its limits one call runs and sixteen wait; with the default, four run and 64 wait, so none is refused.
     let turned_away = |server: &str| {
         let name = format!("mcp_{server}_wait");
@@ -132,7 +132,7 @@ fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
     assert_eq!(turned_away("plain"), 0);
     let twice = |server: &str| [(); 2].map(|()| call(&format!("{server}_count"), json!({})));
     let [first, kept] = twice("plain");
-    assert_eq!(first, kept, "an answer of what only reads is kept");
+    assert_eq!(first, kept, "a read-only response is cached");
     for server in ["fresh", "forgetful"] {
         let [first, second] = twice(server);
         assert_ne!(first, second, "{server}");

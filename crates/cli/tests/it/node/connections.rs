@@ -50,7 +50,7 @@ fn calls_of_a_connection_are_made_where_its_members_allow_them_and_as_often() {
     // An operation that changes something requires an approval, unless the connection exempts it.
     let answers = answered(&calls(&[("usual", "read"), ("usual", "write"), ("free", "write")]));
     assert_eq!(answers.iter().map(is_done).collect::<Vec<_>>(), [true, false, true], "{answers:?}");
-    assert!(answers[1]["message"].as_str().unwrap().contains("takes an approval"), "{answers:?}");
+    assert!(answers[1]["message"].as_str().unwrap().contains("require an approval"), "{answers:?}");
     // The default rate limit is sixty calls a minute.
     let answers = answered(&calls(&[("twice", "read"); 3]));
     assert_eq!(answers.iter().map(is_done).collect::<Vec<_>>(), [true, true, false], "{answers:?}");

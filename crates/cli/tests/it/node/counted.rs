@@ -76,7 +76,7 @@ fn everything_that_is_counted_moves_when_it_happens() {
         after.iter().any(of_family)
     };
     let still: Vec<_> = families(&node).into_iter().filter(|name| !grown(name)).collect();
-    assert_eq!(still, Vec::<String>::new(), "nobody moves them: {after:#?}");
+    assert_eq!(still, Vec::<String>::new(), "metrics that did not change: {after:#?}");
     assert_eq!(after["belljar_jobs_accepted_total"], 4.0);
     assert_eq!(after["belljar_jobs_ended_total{status=\"completed\"}"], 2.0);
     assert_eq!(after["belljar_jobs_ended_total{status=\"failed\"}"], 1.0);

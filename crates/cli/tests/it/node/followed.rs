@@ -73,7 +73,7 @@ fn the_same_job_is_run_once_however_often_it_is_asked_for() {
         .header("Idempotency-Key", "k1")
         .header("Idempotency-Key", "k2")
         .json(job.to_string());
-    assert_eq!(node.send(&twice).status, 400, "one of them would be ignored");
+    assert_eq!(node.send(&twice).status, 400, "duplicate parameters are refused");
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn run_that_passes_descriptors_delays_no_other_run_and_not_the_api() {
         }
         None => skip(
             "node::held_up::run_that_passes_descriptors_delays_no_other_run_and_not_the_api",
-            "takes root: the option of the socket is hidden from belljar",
+            "needs root: the socket option is hidden from belljar",
         ),
     }
 }

@@ -227,7 +227,7 @@ fn ids_of_a_job_are_in_its_container_and_that_of_the_container_is_in_its_result(
 
 fn what_may_not_be_run_is_refused_before_it_is_accepted(hall: &Hall<'_>) {
     for (image, status, why) in [
-        ("debian:13", 403, "doesn't run the image docker.io/library/debian:13"),
+        ("debian:13", 403, "image docker.io/library/debian:13 is not allowed on this node"),
         ("Not/An/Image", 400, "$.sandbox.image"),
         ("--privileged", 400, "$.sandbox.image"),
     ] {
@@ -315,7 +315,7 @@ fn an_image_is_named_by_its_digest_where_that_is_asked_for_and_none_runs_where_n
         answered.json()["detail"].as_str().unwrap().to_owned()
     };
     let node = Node::start(&world, &[]);
-    assert!(refused(&node, "debian:12").contains("this node runs no images"));
+    assert!(refused(&node, "debian:12").contains("no images are allowed on this node"));
     drop(node);
     world.write(
         "config.yaml",

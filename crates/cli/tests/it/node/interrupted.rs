@@ -86,7 +86,7 @@ fn job_of_a_node_that_was_killed_half_way_goes_on_after_the_steps_that_were_done
         "{told:#}"
     );
     assert_eq!(result["steps"][1]["result"]["stdout"], "kept\n", "{told:#}");
-    assert_eq!(told["artifacts"][0]["size_bytes"], 5, "the first step was carried out once: {told:#}");
+    assert_eq!(told["artifacts"][0]["size_bytes"], 5, "the first step ran once: {told:#}");
     assert_eq!(
         node.story(&id),
         ["accepted 0", "in_progress 1", "accepted 1", "in_progress 2", "completed 2"]

@@ -67,7 +67,7 @@ fn what_a_job_says_of_its_files_is_not_believed() {
     assert_eq!(told["failure_code"], "step_failed", "{told}");
     assert_ne!(
         told["failure_message"], "forged",
-        "the runner takes its permissions back and replaces the forgery: {told}"
+        "the runner restores its permissions and replaces the forgery: {told}"
     );
     assert_eq!(told["artifacts"], json!([]), "{told}");
     assert_eq!(told["sba_result"]["artifacts"], json!([]), "{told}");

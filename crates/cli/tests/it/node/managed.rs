@@ -77,7 +77,7 @@ fn answer(stream: &mut TcpStream, _: &str) {
     let _ = stream.write_all(head.as_bytes());
 }
 
-const CANARY: &str = "a-secret-that-nobody-records";
+const CANARY: &str = "a-secret-that-is-not-recorded";
 
 fn configure(world: &World, services: &[(&str, SocketAddr)], more: &str) -> String {
     let rows: Vec<_> = services
@@ -129,7 +129,7 @@ fn a_request_is_passed_on_with_what_may_be_and_so_is_the_answer() {
     for _ in 0..5 {
         assert_eq!(pass(&node, "main", &get()).status, 200);
     }
-    assert_eq!(service.connections.load(Ordering::SeqCst), 1, "one connection carries many");
+    assert_eq!(service.connections.load(Ordering::SeqCst), 1, "requests share one connection");
 
     let audit = world.path().join("state/node/audit");
     let (begun, ended) =
@@ -184,10 +184,10 @@ fn a_service_that_does_not_answer_well_is_told_as_that() {
     let services: Vec<_> = acts.iter().map(|(name, act, _)| (*name, Service::start(*act))).collect();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut rows: Vec<_> = services.iter().map(|(name, service)| (*name, service.address)).collect();
-    rows.push(("nobody", nobody));
+    rows.push(("absent", nobody));
     let config = configure(&world, &rows, ", managed_proxy_timeout_seconds: 1");
     let node = Node::start(&world, &["--config", &config]);
-    let whys = acts.iter().map(|(name, _, why)| (*name, *why)).chain([("nobody", "no connection")]);
+    let whys = acts.iter().map(|(name, _, why)| (*name, *why)).chain([("absent", "no connection")]);
     for (name, why) in whys {
         let asked = Instant::now();
         let answered = pass(&node, name, &get());
@@ -232,7 +232,7 @@ fn what_leads_elsewhere_is_not_followed_and_what_is_no_request_goes_nowhere() {
         assert_eq!(answered.json()["problems"][0]["path"], place, "{bad} {}", answered.json());
     }
     assert_eq!(pass(&node, "other", &get()).status, 404);
-    assert_eq!(service.heard().len(), 1, "nothing of that was passed on");
+    assert_eq!(service.heard().len(), 1, "the service received none of these");
     drop(node);
     let none = Node::start(&world, &[]);
     assert_eq!(pass(&none, "main", &get()).status, 404);

@@ -143,7 +143,7 @@ fn a_session_calls_models_if_it_has_asked_for_them_and_is_billed_when_it_ends() 
     assert_eq!(exec(&session, &["small"])["stdout"], "small hello\n");
     assert_eq!(exec(&session, &["none", "other"])["stdout"], "none model_not_allowed\nother hello\n");
     assert_eq!(exec(&other, &["small"])["stdout"], "small ConnectionRefusedError\n");
-    assert!(node.get(&session).json()["inference"].is_null(), "it is not over");
+    assert!(node.get(&session).json()["inference"].is_null(), "the session still runs");
 
     let end = |session: &str| node.send(&Asked::new("POST", &format!("{session}/end"))).json();
     let (ended, others) = (end(&session), end(&other));

@@ -279,7 +279,7 @@ fn one_that_plans_adds_images_where_it_may_and_nowhere_else() {
     let planner = Planner::new(&node);
     assert_eq!(planner.refused("sandbox.allowed_images.add", &add), "permission_denied");
     let listed = planner.done("sandbox.allowed_images.list", &json!({}));
-    assert_eq!(listed.as_array().unwrap().len(), 1, "it may look all the same: {listed}");
+    assert_eq!(listed.as_array().unwrap().len(), 1, "reading stays allowed: {listed}");
     drop(node);
     let config = images("mcp: { planners_may_add_images: true, disabled_tools: [task.list] }\n");
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
@@ -293,7 +293,7 @@ fn one_that_plans_adds_images_where_it_may_and_nowhere_else() {
     );
     let mut job = with_image();
     job["wait"] = json!(false);
-    assert_eq!(node.post("/v1/worker/jobs:run", &job).status, 202, "it is one of those that are run now");
+    assert_eq!(node.post("/v1/worker/jobs:run", &job).status, 202, "the image is allowed now");
     // A disabled tool is available to no agent.
     let off = planner.call("task.list", &json!({}));
     assert_eq!(off["error"]["data"]["reason"], "disabled", "{off}");

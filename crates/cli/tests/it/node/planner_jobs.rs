@@ -65,7 +65,7 @@ fn job_of_a_planner_has_the_preferences_and_skills_of_its_project_and_user() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(!text.contains("not within reach"), "{text}");
+    assert!(!text.contains("not available here"), "{text}");
     let mut other = job(&json!({}));
     other["project_id"] = json!("median");
     let refused = planner.call("job.submit", &other);
@@ -121,7 +121,7 @@ fn planner_that_is_bound_to_no_project_keeps_preferences_and_skills_for_each() {
     }
     let denied = recorded(&world.path().join("state/node/audit"), "tool_called");
     let denied = denied.iter().filter(|call| call["denied_by"] == "tool").count();
-    assert_eq!(denied, 4, "what a tool refuses is no call that was allowed");
+    assert_eq!(denied, 4, "a refusal by a tool counts as denied");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn hangup_has_a_node_take_another_token_and_other_models() {
     let node = Node::start(&world, &["--config", &config]);
     assert_eq!(node.run(&calling("small")).status, 403);
     world.write("config.yaml", &with_models);
-    assert_eq!(node.run(&calling("small")).status, 403, "nothing is followed without the signal");
+    assert_eq!(node.run(&calling("small")).status, 403, "files are reloaded only on the signal");
     reload(&node, READ_AGAIN);
     assert_eq!(node.run(&calling("small")).json()["stdout"], "small hello\n");
 
@@ -111,14 +111,14 @@ fn hangup_has_a_node_connect_to_the_mcp_servers_that_are_configured_now() {
     assert!(processes_with(&script("former")) > 0);
 
     config("latter");
-    assert_eq!(listed(), before, "nothing is followed without the signal");
+    assert_eq!(listed(), before, "files are reloaded only on the signal");
     reload(&node, READ_AGAIN);
     wait::until(|| has("mcp_latter_look") && has("mcp_latter_change"));
     let mut expected: Vec<_> = before.iter().map(|name| name.replace("_former_", "_latter_")).collect();
     let mut after = listed();
     expected.sort_unstable();
     after.sort_unstable();
-    assert_eq!(after, expected, "those of the node itself are as they were");
+    assert_eq!(after, expected, "the node's own tools are unchanged");
     let done = called("mcp_latter_look");
     assert_eq!(
         (&envelope(&done)["status"], &envelope(&done)["data"]["content"]),
@@ -147,7 +147,7 @@ fn hangup_has_agents_held_to_the_rules_that_are_written_now() {
     };
     assert_eq!(listed()["status"], "ok");
     config(", denied: [artifact.list]");
-    assert_eq!(listed()["status"], "ok", "nothing is followed without the signal");
+    assert_eq!(listed()["status"], "ok", "files are reloaded only on the signal");
     reload(&node, READ_AGAIN);
     assert_eq!(listed()["domain_code"], "permission_denied");
 }

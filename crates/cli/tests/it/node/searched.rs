@@ -76,7 +76,7 @@ fn configure(world: &World, connections: &[String], more: &str) -> String {
     let connections: Vec<String> =
         connections.iter().map(|connection| format!("    - {{{connection}, {networks}}}\n")).collect();
     let text =
-        format!("egress:\n  rules: [{{host: nobody.test}}]\n  connections:\n{}{more}", connections.concat());
+        format!("egress:\n  rules: [{{host: absent.test}}]\n  connections:\n{}{more}", connections.concat());
     world.write("config.yaml", text).display().to_string()
 }
 
@@ -214,7 +214,13 @@ fn an_agent_calls_operations_of_services_and_no_others() {
     assert_eq!(service.asked().len(), 2);
 
     for (provider, operation, params, code, says) in [
-        ("forge", "open", json!({ "project": "a", "title": "x" }), "permission_denied", "takes an approval"),
+        (
+            "forge",
+            "open",
+            json!({ "project": "a", "title": "x" }),
+            "permission_denied",
+            "require an approval",
+        ),
         ("forge", "close", json!({}), "not_found", "list, open, none"),
         ("other", "list", json!({}), "not_found", "there are: forge"),
         ("own", "list", json!({}), "not_found", "there are: forge"),

@@ -124,7 +124,7 @@ fn a_session_is_over_when_nothing_is_done_in_it_and_when_its_time_is() {
         assert_eq!(exec(&node, &short, "true").status, 200);
         std::thread::sleep(Duration::from_millis(100));
     }
-    assert_eq!(exec(&node, &idle, "sleep 2.5").json()["status"], "completed", "what runs is use");
+    assert_eq!(exec(&node, &idle, "sleep 2.5").json()["status"], "completed", "a running command is use");
     assert_eq!(node.get(&short).status, 404);
     wait::until(|| node.get(&idle).status == 404);
 }
@@ -197,7 +197,7 @@ fn a_session_that_asks_for_no_time_of_its_own_has_what_the_configuration_gives()
     let session = open(&node, &request());
     // It is used all the time, so that it doesn't end because it is idle.
     wait::until(|| exec(&node, &session, "true").status == 404);
-    assert!(begun.elapsed() >= Duration::from_secs(2), "it was over too early");
+    assert!(begun.elapsed() >= Duration::from_secs(2), "the session ended too early");
 }
 
 #[test]

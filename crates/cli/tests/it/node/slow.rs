@@ -14,7 +14,7 @@ fn clients_that_say_little_read_nothing_or_vanish_hold_up_nobody_and_leave_nothi
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let noisy = node.submit(script(
-        "i=0; while [ $i -lt 4000 ]; do echo line $i of many that nobody reads; i=$((i+1)); done; sleep 60",
+        "i=0; while [ $i -lt 4000 ]; do echo line $i of many that are not read; i=$((i+1)); done; sleep 60",
     ));
     node.wait_for(&noisy, "in_progress");
     let before = descriptors(&node);

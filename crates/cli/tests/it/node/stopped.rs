@@ -40,7 +40,7 @@ fn a_job_is_asked_to_end_and_killed_only_if_it_does_not() {
     assert_eq!(answered.status, 200, "{}", answered.json());
     let told = answered.json();
     assert_eq!((&told["was_running"], &told["status"]), (&json!(true), &json!("canceled")));
-    assert!(asked.elapsed() < Duration::from_secs(30), "it was waited for, though it had ended");
+    assert!(asked.elapsed() < Duration::from_secs(30), "the node waited although the job had ended");
     assert_eq!(node.job(&id)["stdout"], "begun\nbye\n");
 
     let stubborn = script(STUBBORN);

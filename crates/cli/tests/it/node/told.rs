@@ -110,7 +110,7 @@ fn whatever_an_orchestrator_answers_it_hears_of_each_state_in_order_and_always_t
         let acknowledged = [(); 2].map(|()| node.post(&path, &known).json()["acknowledged_at"].clone());
         assert!(acknowledged[0].is_string() && acknowledged[0] == acknowledged[1], "{acknowledged:?}");
         wait::until(|| story(&orchestrator.taken(), id).last().is_some_and(|last| last == "completed"));
-        assert_eq!(node.job(id)["acknowledged_at"], acknowledged[0], "it is what it was");
+        assert_eq!(node.job(id)["acknowledged_at"], acknowledged[0], "the first acknowledgment stays");
     }
     let received = orchestrator.received();
     for id in &ids {

@@ -217,7 +217,7 @@ tell(call("memory.list", task_id=TASK, job_id=JOB))
         assert_ne!(line["status"], "ok", "{line}");
         assert!(line["result"].is_null(), "{line}");
     }
-    assert_eq!(list["data"], json!([]), "nothing was noted by any of them");
+    assert_eq!(list["data"], json!([]), "none of them stored a note");
 }
 
 #[test]

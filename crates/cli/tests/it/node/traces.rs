@@ -87,7 +87,7 @@ fn a_job_is_a_trace_from_its_acceptance_to_its_record_with_its_steps_and_its_cal
             );
         }
     }
-    assert!(!collector.has_heard(CANARY), "a trace has what is nobody's business");
+    assert!(!collector.has_heard(CANARY), "the trace contains private data");
     // The control: it has the expected data.
     assert!(collector.has_heard("belljar.job_id"));
 }
@@ -116,7 +116,7 @@ fn what_a_job_asks_the_web_for_is_in_its_trace_without_the_name_that_it_asked_fo
         (attributes[0]["belljar.web.rule"].as_str(), run[1].failure.as_deref()),
         ("0", Some("no_rule_for_host"))
     );
-    assert!(!collector.has_heard(CANARY), "a trace has what is nobody's business");
+    assert!(!collector.has_heard(CANARY), "the trace contains private data");
 }
 
 #[test]

@@ -73,11 +73,11 @@ fn what_a_sandbox_puts_where_a_credential_is_looked_for_is_not_run_on_the_host()
     ask(&world, config, &planted(&world, ".venv/bin/tok-of-venv"), &variables);
     assert!(!has_run(&world));
     // Nor do its child processes come from there: not by the working directory, the search path or a variable.
-    let own = "#!/usr/bin/env interpreter-of-nobody\n";
+    let own = "#!/usr/bin/env unlisted-interpreter\n";
     let path = world.write("own/script", own);
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     configuration(&world, "own/config.yaml", &json!({"command": [at(&world, "own/script")]}));
-    ask(&world, config, &planted(&world, "bin/interpreter-of-nobody"), &[("PATH", search_path("bin"))]);
+    ask(&world, config, &planted(&world, "bin/unlisted-interpreter"), &[("PATH", search_path("bin"))]);
     assert!(!has_run(&world));
     configuration(
         &world,
@@ -191,9 +191,9 @@ fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
 fn no_program_is_run_that_another_user_can_put_on_the_search_path() {
     let world = World::new(BELLJAR);
     world.write("project/file", "");
-    let path = world.write("own/script", "#!/bin/sh\nhelper-of-nobody\n");
+    let path = world.write("own/script", "#!/bin/sh\nunlisted-helper\n");
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
-    program(&world, "shared/helper-of-nobody");
+    program(&world, "shared/unlisted-helper");
     configuration(&world, "own/config.yaml", &json!({"command": [at(&world, "own/script")]}));
     let asked = |mode| {
         std::fs::set_permissions(world.path().join("shared"), PermissionsExt::from_mode(mode)).unwrap();
@@ -276,7 +276,7 @@ fn what_belljar_keeps_is_not_changed_by_an_apply_without_a_yes() {
 fn a_part_of_a_workspace_that_is_mounted_elsewhere_is_known() {
     let world = World::new(BELLJAR);
     if !rustix::process::geteuid().is_root() {
-        belljar_testkit::skip::skip("obeyed by mount", "mounting takes root");
+        belljar_testkit::skip::skip("obeyed by mount", "mounting needs root");
         return;
     }
     world.write("project/conf/policy.yaml", "rules: []");

@@ -8,7 +8,7 @@ use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-const SANDBOXS: &str = "so the link may be a sandbox's";
+const SANDBOXS: &str = "so a sandbox may have made the link";
 
 /// Every way in which a path is mounted or written; `@` stands for it.
 const WAYS: [&[&str]; 7] = [
@@ -40,7 +40,7 @@ fn link_that_a_sandbox_made_decides_nothing_also_after_it_has_ended() {
             for (ran, way) in runs(world, path).iter().zip(WAYS) {
                 assert!(!ran.stdout.contains("key of the host"), "{way:?}: {ran:?}");
                 refused(ran, SANDBOXS);
-                assert!(ran.stderr.contains(&secret), "{way:?} names what to give instead: {ran:?}");
+                assert!(ran.stderr.contains(&secret), "{way:?} names the path to give instead: {ran:?}");
             }
             let new = format!("{path}/new");
             refused(&world.run(&["git", "clone", "https://host.invalid/a.git", &new]), SANDBOXS);
@@ -101,25 +101,25 @@ fn agent_in(small: &Small<'_>, directory: &str) -> Ran {
 fn program_of_an_agent_is_taken_from_no_directory_that_a_sandbox_writes() {
     let world = World::new(BELLJAR);
     let _sessions = Sessions(&world);
-    let small = Small::agent(&world, &["tool-of-nobody"]);
+    let small = Small::agent(&world, &["unlisted-agent"]);
     let script = |path: &str, text: &str| {
         let path = world.write(path, format!("#!/usr/bin/env python3\n{text}"));
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     };
-    script("own/tool-of-nobody", CALL);
-    script("tree/bin/tool-of-nobody", "print('of the sandbox')\n");
+    script("own/unlisted-agent", CALL);
+    script("tree/bin/unlisted-agent", "print('of the sandbox')\n");
     script("secret/deploy", "TOKEN = 'secret of the host'\nprint(TOKEN)\n");
     let id = create(&world, &["--workspace", "tree"]);
     let ran = agent_in(&small, "tree/bin");
-    assert!(ran.stderr.contains("there is no program tool-of-nobody") && ran.stdout.is_empty(), "{ran:?}");
+    assert!(ran.stderr.contains("there is no program unlisted-agent") && ran.stdout.is_empty(), "{ran:?}");
     // Nor through a link elsewhere.
     std::fs::create_dir(world.path().join("links")).unwrap();
-    symlink(at_use::at(&world, "tree/bin/tool-of-nobody"), world.path().join("links/tool-of-nobody"))
+    symlink(at_use::at(&world, "tree/bin/unlisted-agent"), world.path().join("links/unlisted-agent"))
         .unwrap();
     let ran = agent_in(&small, "links");
     assert!(ran.stderr.contains("lies in the workspace") && ran.stdout.is_empty(), "{ran:?}");
     // Nor does a link that a sandbox left decide which file of the host is mounted.
-    let plant = format!("mkdir left; ln -s {} left/tool-of-nobody", at_use::at(&world, "secret/deploy"));
+    let plant = format!("mkdir left; ln -s {} left/unlisted-agent", at_use::at(&world, "secret/deploy"));
     exec(&world, &id, &plant).succeeded();
     world.run(&["session", "end", &id]).succeeded();
     let mut last = None;
@@ -132,8 +132,8 @@ fn program_of_an_agent_is_taken_from_no_directory_that_a_sandbox_writes() {
     });
     assert!(!format!("{last:?}").contains("secret of the host"), "{last:?}");
     // Nor does the first line of a program that a sandbox left.
-    script("tree/script/tool-of-nobody", "");
-    world.write("tree/script/tool-of-nobody", format!("#!{}\n", at_use::at(&world, "secret/deploy")));
+    script("tree/script/unlisted-agent", "");
+    world.write("tree/script/unlisted-agent", format!("#!{}\n", at_use::at(&world, "secret/deploy")));
     let ran = agent_in(&small, "tree/script");
     assert!(ran.stderr.contains("which a sandbox has written") && ran.stdout.is_empty(), "{ran:?}");
     // The control.

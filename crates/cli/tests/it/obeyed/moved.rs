@@ -160,7 +160,7 @@ fn linked_file_is_refused_while_a_sandbox_reaches_it_by_any_name() {
 fn what_is_mounted_below_a_workspace_is_written_by_its_sandbox() {
     let world = World::new(BELLJAR);
     if !rustix::process::geteuid().is_root() {
-        belljar_testkit::skip::skip("obeyed by mount", "mounting takes root");
+        belljar_testkit::skip::skip("obeyed by mount", "mounting needs root");
         return;
     }
     world.write("project/mounted/none", "");
@@ -201,7 +201,7 @@ fn what_is_mounted_below_a_workspace_is_written_by_its_sandbox() {
 fn part_of_a_renamed_workspace_that_is_mounted_elsewhere_is_known() {
     let world = World::new(BELLJAR);
     if !rustix::process::geteuid().is_root() {
-        belljar_testkit::skip::skip("obeyed by mount", "mounting takes root");
+        belljar_testkit::skip::skip("obeyed by mount", "mounting needs root");
         return;
     }
     world.write("project/inner/policy.yaml", "rules: []");

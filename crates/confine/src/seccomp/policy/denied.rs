@@ -14,13 +14,13 @@ pub(super) const RULES: &[Rule] = &[
         "sync",
         libc::SYS_sync,
         libc::ENOSYS,
-        "has everybody's files written back, and others wait for that; it can't fail, so nobody asks whether it has",
+        "writes back the files of every user, and other processes wait for that; it can't fail, so callers don't check",
     ),
     refuse(
         "syncfs",
         libc::SYS_syncfs,
         libc::ENOSYS,
-        "the same for a file system that others use, too; said, so that nothing is taken for durable that isn't: fsync is",
+        "the same for a file system shared with others; denied with an error, as programs would take data for durable: fsync works",
     ),
     refuse("io_setup", libc::SYS_io_setup, libc::ENOSYS, AIO),
     refuse("io_destroy", libc::SYS_io_destroy, libc::ENOSYS, AIO),
@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
     eperm("set_mempolicy_home_node", SET_MEMPOLICY_HOME_NODE, "places memory on NUMA nodes"),
     eperm("migrate_pages", libc::SYS_migrate_pages, "moves memory between NUMA nodes"),
     eperm("move_pages", libc::SYS_move_pages, "moves memory between NUMA nodes"),
-    eperm("lsm_set_self_attr", LSM_SET_SELF_ATTR, "changes one's own security label"),
+    eperm("lsm_set_self_attr", LSM_SET_SELF_ATTR, "changes the caller's own security label"),
 ];
 
 const AIO: &str = "the machine has one number of asynchronous I/O contexts (fs.aio-max-nr) for all users, and no limit \

@@ -144,7 +144,7 @@ pub(super) const RULES: &[Rule] = &[
         libc::EPERM,
         "sets permission bits, with flags; not the set-id bits",
     ),
-    allow("chown", libc::SYS_chown, "to oneself, as cp -p and tar do; there is no other owner here"),
+    allow("chown", libc::SYS_chown, "to the own user, as cp -p and tar do; no other owner exists here"),
     allow("fchown", libc::SYS_fchown, "the same by descriptor"),
     allow("lchown", libc::SYS_lchown, "the same for a link"),
     allow("fchownat", libc::SYS_fchownat, "the same below a directory"),
@@ -158,7 +158,7 @@ pub(super) const RULES: &[Rule] = &[
         libc::SYS_mknod,
         &[&[without(1, SET_ID)]],
         libc::EPERM,
-        "makes FIFOs, none set-id; devices need a capability that nobody here has",
+        "makes FIFOs, none set-id; devices need a capability that no process here has",
     ),
     allow_if(
         "mknodat",
@@ -210,13 +210,13 @@ pub(super) const RULES: &[Rule] = &[
         libc::ENOSYS,
         "tells what part of a file is cached, and so whether others use it; few programs know the call",
     ),
-    allow("ioprio_get", libc::SYS_ioprio_get, "asks for one's own I/O priority"),
+    allow("ioprio_get", libc::SYS_ioprio_get, "reads the caller's own I/O priority"),
     allow_if(
         "ioprio_set",
         libc::SYS_ioprio_set,
         &[&[is(0, IOPRIO_WHO_PROCESS), is_not(1, 1)]],
         libc::EPERM,
-        "lowers one's I/O priority; raising needs a capability; not that of PID 1",
+        "lowers the caller's I/O priority; raising needs a capability; not that of PID 1",
     ),
 ];
 

@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
         libc::SYS_process_madvise,
         &[&[is_not(3, MADV_MERGEABLE)]],
         libc::EINVAL,
-        "the same; for oneself, others need a capability",
+        "the same, for the caller; other processes need a capability",
     ),
     allow("mlock", libc::SYS_mlock, "keeps memory resident, within the limit"),
     allow("mlock2", libc::SYS_mlock2, "the same with flags"),
@@ -78,7 +78,7 @@ pub(super) const RULES: &[Rule] = &[
     allow("mq_unlink", libc::SYS_mq_unlink, "removes one"),
     allow("mq_timedsend", libc::SYS_mq_timedsend, "sends to one"),
     allow("mq_timedreceive", libc::SYS_mq_timedreceive, "receives from one"),
-    allow("mq_notify", libc::SYS_mq_notify, "asks to be told"),
+    allow("mq_notify", libc::SYS_mq_notify, "requests a notification"),
     allow("mq_getsetattr", libc::SYS_mq_getsetattr, "its attributes"),
 ];
 

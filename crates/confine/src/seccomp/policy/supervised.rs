@@ -12,13 +12,13 @@ use super::{Rule, allow_if, ioctl, is, is_not, masked, refuse};
 pub(super) const RULES: &[Rule] = &[
     refuse("socket", libc::SYS_socket, libc::EACCES, "every network there is, is the host's"),
     refuse("connect", libc::SYS_connect, libc::EACCES, "local sockets by path lead to the host's services"),
-    refuse("bind", libc::SYS_bind, libc::EACCES, "takes a name that belongs to everybody on the host"),
-    refuse("listen", libc::SYS_listen, libc::EACCES, "nobody may come in by a name"),
+    refuse("bind", libc::SYS_bind, libc::EACCES, "takes a name that all processes of the host share"),
+    refuse("listen", libc::SYS_listen, libc::EACCES, "no other process may connect by a name"),
     refuse(
         "pidfd_send_signal",
         libc::SYS_pidfd_send_signal,
         libc::ENOSYS,
-        "whom a descriptor means, no filter sees; programs fall back to numbers",
+        "no filter sees which process a pidfd means; programs fall back to process ids",
     ),
     allow_if(
         "socketpair",
@@ -36,25 +36,43 @@ pub(super) const RULES: &[Rule] = &[
         libc::SYS_prlimit64,
         ONESELF,
         libc::EPERM,
-        "limits of oneself, not of the user's others",
+        "limits of the caller, not of the user's other processes",
     ),
-    allow_if("sched_setaffinity", libc::SYS_sched_setaffinity, ONESELF, libc::EPERM, "pins oneself"),
-    allow_if("sched_setparam", libc::SYS_sched_setparam, ONESELF, libc::EPERM, "one's own priority"),
-    allow_if("sched_setscheduler", libc::SYS_sched_setscheduler, ONESELF, libc::EPERM, "one's own class"),
-    allow_if("sched_setattr", libc::SYS_sched_setattr, ONESELF, libc::EPERM, "one's own, both"),
+    allow_if(
+        "sched_setaffinity",
+        libc::SYS_sched_setaffinity,
+        ONESELF,
+        libc::EPERM,
+        "pins the caller to CPUs",
+    ),
+    allow_if("sched_setparam", libc::SYS_sched_setparam, ONESELF, libc::EPERM, "the caller's own priority"),
+    allow_if(
+        "sched_setscheduler",
+        libc::SYS_sched_setscheduler,
+        ONESELF,
+        libc::EPERM,
+        "the caller's own scheduling class",
+    ),
+    allow_if(
+        "sched_setattr",
+        libc::SYS_sched_setattr,
+        ONESELF,
+        libc::EPERM,
+        "the caller's own priority and class",
+    ),
     allow_if(
         "setpriority",
         libc::SYS_setpriority,
         &[&[is(0, libc::PRIO_PROCESS), is(1, 0)], &[is(0, libc::PRIO_PGRP), is(1, 0)]],
         libc::EPERM,
-        "makes oneself nicer, or one's group",
+        "lowers the priority of the caller or its group",
     ),
     allow_if(
         "ioprio_set",
         libc::SYS_ioprio_set,
         &[&[is(0, IOPRIO_WHO_PROCESS), is(1, 0)]],
         libc::EPERM,
-        "one's own I/O priority",
+        "the caller's own I/O priority",
     ),
     allow_if(
         "fcntl",
@@ -123,5 +141,5 @@ const F_SETSIG: u32 = 10;
 const F_SETOWN_EX: u32 = 15;
 const FILTERS: &str = "no filter of one's own: the machine has one memory for compiled filters, and this backend has no \
                        process that could count those of one sandbox";
-const ATTRIBUTES: &str = "attributes of any file of the user's; Landlock has no say in them";
+const ATTRIBUTES: &str = "attributes of any file of the user's, which Landlock doesn't restrict";
 const SHARED: &str = "the host's, shared with every process of the user's";

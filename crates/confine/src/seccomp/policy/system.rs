@@ -6,7 +6,7 @@ pub(super) const RULES: &[Rule] = &[
     allow("uname", libc::SYS_uname, "names the system"),
     allow("sysinfo", libc::SYS_sysinfo, "memory and load, as free and make -l read them"),
     allow("getrandom", libc::SYS_getrandom, "random bytes"),
-    allow("lsm_get_self_attr", LSM_GET_SELF_ATTR, "one's own security labels"),
+    allow("lsm_get_self_attr", LSM_GET_SELF_ATTR, "the caller's own security labels"),
     allow("lsm_list_modules", LSM_LIST_MODULES, "which security modules there are"),
 ];
 

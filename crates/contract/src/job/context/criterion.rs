@@ -47,7 +47,7 @@ impl JsonSchema for Criterion {
                 {
                     "type": "object",
                     "properties": {
-                        "text": { "description": "What has to be so.", "type": "string" },
+                        "text": { "description": "Condition that must hold.", "type": "string" },
                         "check": check,
                     },
                     "required": ["text"],

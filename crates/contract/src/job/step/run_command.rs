@@ -141,7 +141,7 @@ impl Decode for Environment {
 
 fn why_not_a_variable(name: &str) -> Option<&'static str> {
     if RESERVED_VARIABLES.contains(&name) {
-        return Some("another name: this one says which job this is, and the host sets it");
+        return Some("another name: this variable identifies the job and is set by the host");
     }
     (name.is_empty() || name.contains(['=', '\0']))
         .then_some("a name that is not empty and holds no `=` or NUL")

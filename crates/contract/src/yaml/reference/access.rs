@@ -13,8 +13,8 @@ pub(super) const TOOL_ACCESS: &[Member] = &[
     Member {
         name: "action_types",
         takes: Sections(ACTION_TYPE),
-        unsaid: Means("those that are built in", ""),
-        meaning: "action types besides those that are built in",
+        unsaid: Means("the built-in ones", ""),
+        meaning: "additional action types",
     },
     Member {
         name: "default_level",
@@ -23,19 +23,19 @@ pub(super) const TOOL_ACCESS: &[Member] = &[
             "`standard` for calls that name no agent; agents that are not listed are refused",
             "standard",
         ),
-        meaning: "the level of agents of which nothing else is said",
+        meaning: "default level of agents",
     },
     Member {
         name: "levels",
         takes: Section(LEVELS),
         unsaid: Members,
-        meaning: "what each level allows, where it is not what it usually does",
+        meaning: "changes to the permissions of each level",
     },
     Member {
         name: "agents",
         takes: Sections(AGENT),
         unsaid: Means("none", ""),
-        meaning: "agents of which something is said",
+        meaning: "settings of individual agents",
     },
 ];
 
@@ -50,13 +50,13 @@ const ACTION_TYPE: &[Member] = &[
         name: "risk",
         takes: One("one of: critical, high, low, medium"),
         unsaid: Means("high", "low"),
-        meaning: "how much may go wrong by it",
+        meaning: "risk of the action",
     },
     Member {
         name: "why",
         takes: One("1 to 300 characters"),
         unsaid: Means("nothing", "keys of all services change"),
-        meaning: "why that is thought",
+        meaning: "reason for the risk",
     },
 ];
 
@@ -66,50 +66,51 @@ macro_rules! constraints {
         Member {
             name: "file_system",
             takes: One("one of: full, project_directory, workspace_only"),
-            unsaid: Means("what the level has", "full"),
-            meaning: "which files there are",
+            unsaid: Means("the level's own", "full"),
+            meaning: "accessible files",
         },
         Member {
             name: "network",
             takes: One("one of: allowlist_only, none, open"),
-            unsaid: Means("what the level has", "open"),
-            meaning: "what of the network",
+            unsaid: Means("the level's own", "open"),
+            meaning: "network access",
         },
         Member {
             name: "git",
             takes: One("one of: full, local_only, read_and_branch"),
-            unsaid: Means("what the level has", "full"),
-            meaning: "how far git goes",
+            unsaid: Means("the level's own", "full"),
+            meaning: "git access",
         },
         Member {
             name: "code_execution",
             takes: One("one of: containerized, process"),
-            unsaid: Means("what the level has", "process"),
-            meaning: "what code runs in",
+            unsaid: Means("the level's own", "process"),
+            meaning: "isolation of code execution",
         },
         Member {
             name: "terminal",
             takes: One("one of: full, none, restricted_commands"),
-            unsaid: Means("what the level has", "full"),
-            meaning: "which programs may be started",
+            unsaid: Means("the level's own", "full"),
+            meaning: "programs that may be started",
         },
         Member {
             name: "requires_approval",
             takes: List(ACTION),
-            unsaid: Means("what the level has", "[deployment]"),
-            meaning: "what takes a person's yes; `deployment` is `deploy`, and `database_write` is `db:mutate`",
+            unsaid: Means("the level's own", "[deployment]"),
+            meaning: "actions that require approval; `deployment` means `deploy`, and `database_write` \
+    means `db:mutate`",
         },
         Member {
             name: "network_allowlist",
             takes: List("a host, *.NAME, **.NAME or an address, with or without :PORT"),
-            unsaid: Means("what the level has", "['pkgs.example:443']"),
-            meaning: "where `allowlist_only` leads, besides what `egress` says",
+            unsaid: Means("the level's own", "['pkgs.example:443']"),
+            meaning: "hosts that `allowlist_only` allows, in addition to `egress`",
         },
         Member {
             name: "commands",
             takes: List("the name of a program, without a place"),
-            unsaid: Means("what working on a project usually takes", "[ls]"),
-            meaning: "what `restricted_commands` are",
+            unsaid: Means("common development programs", "[ls]"),
+            meaning: "programs that `restricted_commands` allows",
         },
     ] };
 }
@@ -119,7 +120,7 @@ const LEVELS: &[Member] = &[
     level("restricted", "limited external access with approval"),
     level("standard", "normal development access"),
     level("elevated", "full access for senior and trusted agents"),
-    level("custom", "what is said of the agent, and nothing else"),
+    level("custom", "only what is configured for the agent"),
 ];
 
 const fn level(name: &'static str, meaning: &'static str) -> Member {
@@ -130,14 +131,14 @@ const LEVEL_MEMBERS: &[Member] = constraints![
     Member {
         name: "description",
         takes: One("a text"),
-        unsaid: Means("what it is for", "for reviews"),
-        meaning: "what it is for, for people",
+        unsaid: Means("its purpose", "for reviews"),
+        meaning: "its purpose, as a description for people",
     },
     Member {
         name: "deployment",
         takes: BOOLEAN,
-        unsaid: Means("what the level has", "false"),
-        meaning: "whether tools of the category `deployment` may be called; there is none yet",
+        unsaid: Means("the level's own", "false"),
+        meaning: "whether tools of the category `deployment` may be called; no such tools exist yet",
     },
 ];
 
@@ -148,7 +149,7 @@ const AGENT: &[Member] = &[
         name: "name",
         takes: One("an id of 1 to 128 bytes of printable text"),
         unsaid: Required("reviewer"),
-        meaning: "its name, as whoever runs it says it",
+        meaning: "agent id, as the caller that starts the agent gives it",
     },
     Member {
         name: "level",
@@ -160,43 +161,43 @@ const AGENT: &[Member] = &[
         name: "allowed",
         takes: List(TOOL),
         unsaid: Stands("[]"),
-        meaning: "tools that it may call whatever its level is",
+        meaning: "tools that it may call at any level",
     },
     Member {
         name: "denied",
         takes: List(TOOL),
         unsaid: Stands("[]"),
-        meaning: "tools that it may not call, whatever else is said",
+        meaning: "tools that it may never call",
     },
     Member {
         name: "sub_constraints",
         takes: Section(CONSTRAINTS),
         unsaid: Members,
-        meaning: "what holds for it instead of what its level has; with `custom` it must be there",
+        meaning: "permissions that replace those of its level; required with `custom`",
     },
     Member {
         name: "autonomy",
         takes: One(AUTONOMY_LEVEL),
-        unsaid: Means("that of its department, or of the house", "supervised"),
-        meaning: "how much it does by itself",
+        unsaid: Means("that of its department, or the default", "supervised"),
+        meaning: "its autonomy",
     },
     Member {
         name: "auto_approve",
         takes: List(ACTION),
         unsaid: Stands("[]"),
-        meaning: "what it does by itself besides",
+        meaning: "additional actions that require no approval",
     },
     Member {
         name: "human_approval",
         takes: List(ACTION),
         unsaid: Stands("[]"),
-        meaning: "what takes a person's yes besides",
+        meaning: "additional actions that require approval",
     },
     Member {
         name: "department",
         takes: One("a name of 1 to 128 bytes"),
         unsaid: Means("none", "sales"),
-        meaning: "the department whose autonomy it has, if it has none of its own",
+        meaning: "department whose autonomy applies if it has none of its own",
     },
     Member {
         name: "seniority",
@@ -211,24 +212,24 @@ pub(super) const AUTONOMY: &[Member] = &[
         name: "level",
         takes: One(AUTONOMY_LEVEL),
         unsaid: Stands("semi"),
-        meaning: "how much agents do by themselves of which nothing else is said",
+        meaning: "default autonomy of agents",
     },
     Member {
         name: "departments",
         takes: ByName(AUTONOMY_LEVEL),
         unsaid: Means("nothing", "{sales: locked}"),
-        meaning: "how much those of a department do by themselves",
+        meaning: "autonomy of each department's agents",
     },
     Member {
         name: "auto_approve",
         takes: List(ACTION),
         unsaid: Stands("[]"),
-        meaning: "what all of them do by themselves besides",
+        meaning: "additional actions that require no approval, for all agents",
     },
     Member {
         name: "human_approval",
         takes: List(ACTION),
         unsaid: Stands("[]"),
-        meaning: "what takes a person's yes besides, whoever does it",
+        meaning: "additional actions that require approval, for all agents",
     },
 ];

@@ -9,19 +9,20 @@ pub(super) const AGENT: &[Member] = &[
         name: "name",
         takes: One("small letters, digits, `-`, `_` and `.`"),
         unsaid: Required("mine"),
-        meaning: "what it is called; each name once",
+        meaning: "unique name",
     },
     Member {
         name: "description",
         takes: One("a line of text"),
         unsaid: Required("my own agent"),
-        meaning: "what it is, in a line",
+        meaning: "description in one line",
     },
     Member {
         name: "argv",
         takes: List("a text"),
         unsaid: Required("[my-agent, '{prompt}']"),
-        meaning: "its program and its arguments, with gaps such as `{prompt}`, which one must have unless `reads_messages`",
+        meaning: "program and arguments, with placeholders such as `{prompt}`, which is required unless \
+    `reads_messages`",
     },
     Member {
         name: "reads_messages",
@@ -33,24 +34,24 @@ pub(super) const AGENT: &[Member] = &[
         name: "output",
         takes: One("one of: any, envelope"),
         unsaid: Stands("any"),
-        meaning: "what it prints: `envelope` is an envelope and nothing else, so that anything else is an error",
+        meaning: "output format: with `envelope`, output other than an envelope is an error",
     },
     Member {
         name: "image",
         takes: One("the name of an image, such as debian:12"),
-        unsaid: Means("its program is the host's", "agents/own:1"),
-        meaning: "the image that its program is in",
+        unsaid: Means("a program of the host", "agents/own:1"),
+        meaning: "image that contains its program",
     },
     Member {
         name: "env",
         takes: ByName("a text"),
         unsaid: Stands("{}"),
-        meaning: "variables besides those that tell where models are",
+        meaning: "additional environment variables",
     },
     Member {
         name: "files",
         takes: ByName("a text"),
         unsaid: Stands("{}"),
-        meaning: "files in its home, by their paths below it",
+        meaning: "files in its home directory, by relative path",
     },
 ];

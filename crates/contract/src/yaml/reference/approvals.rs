@@ -9,13 +9,13 @@ pub(super) const APPROVALS: &[Member] = &[
         name: "timeout",
         takes: One("`wait`, `{deny_after: 4h}`, or durations for some of low, medium, high and critical"),
         unsaid: Stands("wait"),
-        meaning: "when a question that nobody answers is denied: never, after some time, or after one for each risk; \
-            a risk without one waits",
+        meaning: "when an unanswered approval request is denied: never, after a duration, or after a \
+    duration for each risk; a risk without a duration waits",
     },
     Member {
         name: "retention_days",
         takes: One("a whole number from 1 to 3650"),
         unsaid: Stands("90"),
-        meaning: "how long what was decided is kept",
+        meaning: "retention of decided approvals, in days",
     },
 ];

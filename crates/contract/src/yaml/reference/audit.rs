@@ -8,7 +8,7 @@ pub(super) const AUDIT: &[Member] = &[Member {
     name: "anchors",
     takes: Sections(ANCHOR),
     unsaid: Means("none", "[]"),
-    meaning: "second places that signed checkpoints of the audit log are delivered to",
+    meaning: "additional destinations of signed audit log checkpoints",
 }];
 
 const ANCHOR: &[Member] = &[

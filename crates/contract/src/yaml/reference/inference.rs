@@ -10,24 +10,20 @@ const DOLLARS_A_MILLION: &str = "dollars for a million tokens, such as 0.15";
 const COUNT: &str = "a whole number from 1 to 9223372036854775807";
 
 pub(super) const INFERENCE: &[Member] = &[
-    Member { name: "providers", takes: Sections(PROVIDER), unsaid: Required(""), meaning: "who answers" },
     Member {
-        name: "models",
-        takes: Sections(MODEL),
+        name: "providers",
+        takes: Sections(PROVIDER),
         unsaid: Required(""),
-        meaning: "the models that there are",
+        meaning: "model \
+    providers",
     },
-    Member {
-        name: "budget",
-        takes: Section(BUDGET),
-        unsaid: Members,
-        meaning: "how much each run may have of them",
-    },
+    Member { name: "models", takes: Sections(MODEL), unsaid: Required(""), meaning: "available models" },
+    Member { name: "budget", takes: Section(BUDGET), unsaid: Members, meaning: "limits for each run" },
     Member {
         name: "keep_bodies",
         takes: BOOLEAN,
         unsaid: Stands("false"),
-        meaning: "whether what is said is written into the audit",
+        meaning: "whether request and response bodies are written to the audit log",
     },
 ];
 
@@ -36,37 +32,38 @@ const PROVIDER: &[Member] = &[
         name: "name",
         takes: One(NAME),
         unsaid: Required("house"),
-        meaning: "what models call it; each name once",
+        meaning: "unique name that models refer to",
     },
     Member {
         name: "kind",
         takes: One("one of: anthropic, litellm, ollama, openai"),
         unsaid: Required("openai"),
-        meaning: "how it is spoken with",
+        meaning: "API of the provider",
     },
     Member {
         name: "url",
         takes: One("https://HOST[:PORT][/PREFIX], http://… or unix:/PATH"),
         unsaid: Required("https://models.example.com"),
-        meaning: "where it is",
+        meaning: "URL",
     },
     Member {
         name: "tls",
         takes: Section(TLS),
-        unsaid: Means("the system's authorities", ""),
-        meaning: "whom to believe, for a `url` with https",
+        unsaid: Means("the system's CA certificates", ""),
+        meaning: "trusted CA certificates, for a `url` with https",
     },
     Member {
         name: "user",
         takes: One(USER),
         unsaid: Means("your own user and root", "any"),
-        meaning: "besides your own user and root, whose server on this machine is shown the credential by plain http",
+        meaning: "users besides your own and root whose local servers may receive the credential over \
+    plain http",
     },
     Member {
         name: "credential",
         takes: Section(CREDENTIAL),
-        unsaid: Means("none is shown", "{env: MODELS_KEY}"),
-        meaning: "what it is shown: exactly one of these members",
+        unsaid: Means("no credential", "{env: MODELS_KEY}"),
+        meaning: "source of the credential: exactly one of these members",
     },
 ];
 
@@ -74,27 +71,27 @@ const TLS: &[Member] = &[Member {
     name: "ca",
     takes: One(PATH),
     unsaid: Required("/etc/house/ca.pem"),
-    meaning: "the authorities that are believed, and no others (PEM)",
+    meaning: "the only trusted CA certificates (PEM)",
 }];
 
 pub(super) const CREDENTIAL: &[Member] = &[
     Member {
         name: "env",
         takes: One("the name of a variable"),
-        unsaid: Means("another one is", "MODELS_KEY"),
-        meaning: "a variable that holds it",
+        unsaid: Means("another source is used", "MODELS_KEY"),
+        meaning: "environment variable that contains it",
     },
     Member {
         name: "file",
         takes: One(PATH),
-        unsaid: Means("another one is", "/run/keys/models"),
-        meaning: "a file that holds it, read again when it changes",
+        unsaid: Means("another source is used", "/run/keys/models"),
+        meaning: "file that contains it; read again when it changes",
     },
     Member {
         name: "command",
         takes: List("an argument"),
-        unsaid: Means("another one is", "[print-key, models]"),
-        meaning: "a program that prints it, and its arguments",
+        unsaid: Means("another source is used", "[print-key, models]"),
+        meaning: "program that prints it, and its arguments",
     },
 ];
 
@@ -103,25 +100,25 @@ const MODEL: &[Member] = &[
         name: "name",
         takes: One(NAME),
         unsaid: Required("small"),
-        meaning: "what programs and jobs call it; each name once",
+        meaning: "unique name that programs and jobs use",
     },
     Member {
         name: "provider",
         takes: One("the name of a provider: house"),
         unsaid: Required("house"),
-        meaning: "who answers for it",
+        meaning: "provider of the model",
     },
     Member {
         name: "upstream",
         takes: One(NAME),
         unsaid: Means("its `name`", "gpt-4o-mini"),
-        meaning: "what its provider calls it",
+        meaning: "the provider's name for the model",
     },
     Member {
         name: "price",
         takes: Section(PRICE),
         unsaid: Means("unknown; with `ollama` nothing", "{input: 0.15, output: 0.6}"),
-        meaning: "what its tokens cost at most, for limits on cost",
+        meaning: "maximum price of its tokens, for cost limits",
     },
 ];
 
@@ -130,53 +127,61 @@ const PRICE: &[Member] = &[
         name: "input",
         takes: One(DOLLARS_A_MILLION),
         unsaid: Required("0.15"),
-        meaning: "the dearest price of a token of a request, cache writes included",
+        meaning: "highest price of request tokens, cache writes included",
     },
     Member {
         name: "output",
         takes: One(DOLLARS_A_MILLION),
         unsaid: Required("0.6"),
-        meaning: "the dearest price of a token of an answer",
+        meaning: "highest price of response tokens",
     },
 ];
 
 const BUDGET: &[Member] = &[
-    Member { name: "calls", takes: One(COUNT), unsaid: Means("no limit", "100"), meaning: "calls in all" },
+    Member {
+        name: "calls",
+        takes: One(COUNT),
+        unsaid: Means("no limit", "100"),
+        meaning: "maximum \
+    number of calls",
+    },
     Member {
         name: "tokens",
         takes: One(COUNT),
         unsaid: Means("no limit", "1000000"),
-        meaning: "tokens in all, in and out",
+        meaning: "maximum number of tokens, input and output",
     },
     Member {
         name: "cost_usd",
         takes: One("dollars, such as 2.5"),
         unsaid: Means("no limit", "2.5"),
-        meaning: "what all of them may cost",
+        meaning: "maximum total cost",
     },
-    Member { name: "at_once", takes: One(COUNT), unsaid: Stands("64"), meaning: "calls at a time" },
+    Member { name: "at_once", takes: One(COUNT), unsaid: Stands("64"), meaning: "maximum concurrent calls" },
     Member {
         name: "output_tokens",
         takes: One(COUNT),
         unsaid: Stands("8192"),
-        meaning: "where `tokens`, or costs by a stated `price`, are limited: the output limit of a call that names none",
+        meaning: "output limit of calls that set none, where `tokens` or a cost with a `price` is limited",
     },
     Member {
         name: "file_tokens",
         takes: One(COUNT),
         unsaid: Stands("1048576"),
-        meaning: "there, too: what all documents, recordings and videos of one request count as",
+        meaning: "token estimate for all documents, recordings and videos of one request, under these \
+    limits",
     },
     Member {
         name: "audit_bytes",
         takes: One("a size from 1048576 bytes on, such as 64m: a whole number and k, m, g or nothing"),
         unsaid: Stands("512m"),
-        meaning: "records in the audit log that one run may cause; beyond it nothing is let through",
+        meaning: "maximum size of a run's audit records; beyond it all requests are denied",
     },
     Member {
         name: "audit_bytes_per_second",
         takes: One("a size from 1024 bytes on, such as 64m: a whole number and k, m, g or nothing"),
         unsaid: Stands("32k"),
-        meaning: "how fast one run may cause them, once it has caused 32 MiB, or a sixteenth of `audit_bytes` where that is less",
+        meaning: "rate limit of a run's audit records, once it has caused 32 MiB, or a sixteenth of \
+    `audit_bytes` if that is less",
     },
 ];

@@ -14,70 +14,60 @@ pub(super) const NODE: &[Member] = &[
         name: "id",
         takes: One("1 to 256 visible characters of ASCII"),
         unsaid: Means("the machine's name", "worker-7"),
-        meaning: "the name that orchestrators know it by",
+        meaning: "name by which orchestrators know the node",
     },
     Member {
         name: "max_concurrency",
         takes: One("a whole number from 1 to 4096"),
         unsaid: Means("two for each processor", "4"),
-        meaning: "jobs at once",
+        meaning: "maximum concurrent jobs",
     },
     Member {
         name: "max_waiting",
         takes: One("a whole number from 1 to 1000000"),
         unsaid: Stands("1000"),
-        meaning: "jobs that may wait",
+        meaning: "maximum queued jobs",
     },
     Member {
         name: "max_request_bytes",
         takes: One("a size from 1024 bytes on, such as 64m: a whole number and k, m, g or nothing"),
         unsaid: Stands("10m"),
-        meaning: "the largest body of a request",
+        meaning: "maximum size of a request body",
     },
-    Member { name: "timeouts", takes: Section(TIMEOUTS), unsaid: Members, meaning: "how long jobs may last" },
-    Member {
-        name: "sessions",
-        takes: Section(SESSIONS),
-        unsaid: Members,
-        meaning: "how many sessions there may be, and for how long",
-    },
-    Member {
-        name: "retention",
-        takes: Section(RETENTION),
-        unsaid: Members,
-        meaning: "how long results are kept",
-    },
+    Member { name: "timeouts", takes: Section(TIMEOUTS), unsaid: Members, meaning: "time limits of jobs" },
+    Member { name: "sessions", takes: Section(SESSIONS), unsaid: Members, meaning: "limits of sessions" },
+    Member { name: "retention", takes: Section(RETENTION), unsaid: Members, meaning: "retention of results" },
     Member {
         name: "callback",
         takes: Section(CALLBACK),
-        unsaid: Means("nobody is told", ""),
-        meaning: "who is told of jobs",
+        unsaid: Means("no callbacks", ""),
+        meaning: "destination of callbacks about jobs",
     },
     Member {
         name: "billing_account",
         takes: One("1 to 256 visible characters of ASCII"),
         unsaid: Stands("local"),
-        meaning: "who pays for what jobs call of models",
+        meaning: "account that pays for the model calls of jobs",
     },
     Member {
         name: "managed_services",
         takes: Sections(SERVICES),
         unsaid: Means("none", ""),
-        meaning: "services that requests are passed on to",
+        meaning: "services to which the node forwards requests",
     },
     Member {
         name: "managed_proxy_timeout_seconds",
         takes: One("a number of seconds from 1 to 3600, with up to three places"),
         unsaid: Stands("30"),
-        meaning: "how long such a service may take to answer",
+        meaning: "time limit for a response of such a service",
     },
     Member {
         name: "traces",
         takes: Section(TRACES),
-        unsaid: Means("nobody", ""),
-        meaning: "who collects traces",
+        unsaid: Means("no collector", ""),
+        meaning: "collector of traces",
     },
-    Member { name: "sandbox", takes: Section(SANDBOX), unsaid: Members, meaning: "which images may be run" },
+    Member { name: "sandbox", takes: Section(SANDBOX), unsaid: Members, meaning: "allowed images" },
 ];
 
 const TRACES: &[Member] = &[
@@ -85,36 +75,44 @@ const TRACES: &[Member] = &[
         name: "endpoint",
         takes: One("a URL such as http://127.0.0.1:4318"),
         unsaid: Required("http://127.0.0.1:4318"),
-        meaning: "where a collector takes OTLP by HTTP; `/v1/traces` is put behind it",
+        meaning: "URL of an OTLP collector over HTTP; `/v1/traces` is appended",
     },
     Member {
         name: "user",
         takes: One(USER),
         unsaid: Means("your own user and root", "any"),
-        meaning: "besides your own user and root, whose collector on this machine is shown `OTEL_EXPORTER_OTLP_HEADERS` by plain http",
+        meaning: "users besides your own and root whose local collectors may receive \
+    `OTEL_EXPORTER_OTLP_HEADERS` over plain http",
     },
     Member {
         name: "timeout_seconds",
         takes: One("a number of seconds from 1 to 60, with up to three places"),
         unsaid: Stands("10"),
-        meaning: "how long it may take to answer",
+        meaning: "time limit for a response",
     },
 ];
 
 const SERVICES: &[Member] = &[
-    Member { name: "id", takes: One(NAME), unsaid: Required("pma-main"), meaning: "its name on this node" },
-    Member { name: "type", takes: One(NAME), unsaid: Required("pma"), meaning: "what it is" },
+    Member {
+        name: "id",
+        takes: One(NAME),
+        unsaid: Required("pma-main"),
+        meaning: "unique name on this \
+    node",
+    },
+    Member { name: "type", takes: One(NAME), unsaid: Required("pma"), meaning: "description" },
     Member {
         name: "url",
         takes: One("a URL such as http://127.0.0.1:8090"),
         unsaid: Required("http://127.0.0.1:8090"),
-        meaning: "where it is; a path stands before every path",
+        meaning: "base URL; its path precedes every requested path",
     },
     Member {
         name: "user",
         takes: One(USER),
         unsaid: Means("your own user and root", "any"),
-        meaning: "besides your own user and root, whose server on this machine gets requests by plain http",
+        meaning: "users besides your own and root whose local servers may receive requests over plain \
+    http",
     },
 ];
 
@@ -123,13 +121,13 @@ const SANDBOX: &[Member] = &[
         name: "allowed_images",
         takes: List("an image such as debian:12, debian:* or registry.example/team/*"),
         unsaid: Means("none: only the node's own programs", "[\"debian:*\"]"),
-        meaning: "the images that jobs and sessions may run",
+        meaning: "images that jobs and sessions may run",
     },
     Member {
         name: "default_image",
         takes: One("an image such as debian:12, or native"),
         unsaid: Means("native: the node's own programs", "native"),
-        meaning: "what runs where a job or a session says nothing",
+        meaning: "default image of jobs and sessions",
     },
     Member {
         name: "require_digest_pinning",
@@ -144,19 +142,19 @@ const TIMEOUTS: &[Member] = &[
         name: "default_seconds",
         takes: One(JOB_TIME),
         unsaid: Stands("3600"),
-        meaning: "how long a job may last that says nothing of it",
+        meaning: "default time limit of a job",
     },
     Member {
         name: "max_seconds",
         takes: One(JOB_TIME),
         unsaid: Stands("10800"),
-        meaning: "how long any may, extensions included",
+        meaning: "maximum time limit of a job, extensions included",
     },
     Member {
         name: "may_extend",
         takes: BOOLEAN,
         unsaid: Stands("true"),
-        meaning: "whether a job that runs may be given more time",
+        meaning: "whether running jobs may get extensions",
     },
 ];
 
@@ -165,19 +163,19 @@ const SESSIONS: &[Member] = &[
         name: "max",
         takes: One("a whole number from 0 to 100000"),
         unsaid: Stands("100"),
-        meaning: "sessions at once",
+        meaning: "maximum concurrent sessions",
     },
     Member {
         name: "max_lifetime_seconds",
         takes: One(JOB_TIME),
         unsaid: Stands("10800"),
-        meaning: "how long one may last",
+        meaning: "maximum lifetime of a session",
     },
     Member {
         name: "idle_timeout_seconds",
         takes: One(JOB_TIME),
         unsaid: Stands("900"),
-        meaning: "how long nothing may be done in one that says nothing of it",
+        meaning: "default idle timeout of a session",
     },
 ];
 
@@ -186,13 +184,13 @@ const RETENTION: &[Member] = &[
         name: "acknowledged_seconds",
         takes: One(KEPT_TIME),
         unsaid: Stands("86400"),
-        meaning: "how long from the acknowledgement",
+        meaning: "retention after the acknowledgement",
     },
     Member {
         name: "unacknowledged_seconds",
         takes: One(KEPT_TIME),
         unsaid: Stands("2592000"),
-        meaning: "how long from the job's end where nobody has acknowledged",
+        meaning: "retention after the end of a job that is not acknowledged",
     },
 ];
 
@@ -200,25 +198,26 @@ const CALLBACK: &[Member] = &[
     Member {
         name: "url",
         takes: One(URL),
-        unsaid: Means("only jobs with a `callback_url` are told of", "https://orchestrator.example/status"),
-        meaning: "where messages go",
+        unsaid: Means("callbacks only for jobs with a `callback_url`", "https://orchestrator.example/status"),
+        meaning: "URL of callbacks",
     },
     Member {
         name: "user",
         takes: One(USER),
         unsaid: Means("your own user and root", "any"),
-        meaning: "besides your own user and root, whose server on this machine gets messages by plain http",
+        meaning: "users besides your own and root whose local servers may receive messages over plain \
+    http",
     },
     Member {
         name: "secret_file",
         takes: One("a file"),
         unsaid: Required("/etc/belljar/callback-secret"),
-        meaning: "the file with the key that messages are signed with",
+        meaning: "file with the key that signs messages",
     },
     Member {
         name: "allowed_origins",
         takes: List(URL),
         unsaid: Stands("[]"),
-        meaning: "where jobs may say that messages go, besides",
+        meaning: "additional callback URLs that jobs may name",
     },
 ];

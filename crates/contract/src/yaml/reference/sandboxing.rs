@@ -19,7 +19,7 @@ const REQUIRED: Member = Member {
     name: "required",
     takes: Layers,
     unsaid: Stands("[]"),
-    meaning: "layers without which there is no sandbox of this backend",
+    meaning: "isolation layers that sandboxes of this backend must have",
 };
 
 pub(super) const SANDBOXING: &[Member] = &[
@@ -40,21 +40,33 @@ pub(super) const SANDBOXING: &[Member] = &[
         ),
         meaning: "the backend of a category; written ones are added to those that stand anyway",
     },
-    Member { meaning: "layers without which there is no sandbox of any backend", ..REQUIRED },
+    Member { meaning: "isolation layers that every sandbox must have", ..REQUIRED },
     Member {
         name: "subprocess",
         takes: Section(SUBPROCESS),
         unsaid: Members,
-        meaning: "programs of the host with less around them",
+        meaning: "programs of the host with reduced isolation",
     },
-    Member { name: "docker", takes: Section(DOCKER), unsaid: Members, meaning: "containers of an engine" },
+    Member {
+        name: "docker",
+        takes: Section(DOCKER),
+        unsaid: Members,
+        meaning: "containers of a Docker \
+    engine",
+    },
     Member {
         name: "native",
         takes: Section(NATIVE),
         unsaid: Members,
-        meaning: "sandboxes made by the kernel alone; what a node's jobs get",
+        meaning: "sandboxes made with kernel features only; used for a node's jobs",
     },
-    Member { name: "k8s", takes: Section(K8S), unsaid: Members, meaning: "pods; this version makes none" },
+    Member {
+        name: "k8s",
+        takes: Section(K8S),
+        unsaid: Members,
+        meaning: "Kubernetes pods; not supported \
+    in this version",
+    },
 ];
 
 const SUBPROCESS: &[Member] = &[
@@ -62,37 +74,37 @@ const SUBPROCESS: &[Member] = &[
         name: "timeout_seconds",
         takes: One(TIMEOUT),
         unsaid: Stands("30"),
-        meaning: "how long a call may take",
+        meaning: "time limit of a call",
     },
     Member {
         name: "workspace_only",
         takes: BOOLEAN,
         unsaid: Stands("true"),
-        meaning: "whether files outside of the workspace are out of reach",
+        meaning: "whether access to files outside the workspace is blocked",
     },
     Member {
         name: "restricted_path",
         takes: BOOLEAN,
         unsaid: Stands("true"),
-        meaning: "whether `PATH` has safe directories only",
+        meaning: "whether `PATH` contains only safe directories",
     },
     Member {
         name: "env_allowlist",
         takes: List(VARIABLES),
         unsaid: Means("the backend's own list", "[HOME, LC_*]"),
-        meaning: "variables of the host that are passed on",
+        meaning: "environment variables of the host that are passed to programs",
     },
     Member {
         name: "env_denylist_patterns",
         takes: List(VARIABLES),
         unsaid: Means("the backend's own list", "['*KEY*']"),
-        meaning: "variables that never are",
+        meaning: "environment variables that are never passed",
     },
     Member {
         name: "extra_safe_path_prefixes",
         takes: List("an absolute path without `.` and `..` that is not the root, such as /opt/tools/bin"),
         unsaid: Stands("[]"),
-        meaning: "directories that are taken for safe besides",
+        meaning: "additional safe directories",
     },
     REQUIRED,
 ];
@@ -104,17 +116,12 @@ const DOCKER: &[Member] = &[
         unsaid: Stands("synthorg-sandbox:latest"),
         meaning: "the image of its containers; the engine must have it",
     },
-    Member {
-        name: "network",
-        takes: One(NETWORK),
-        unsaid: Stands("none"),
-        meaning: "what a container reaches",
-    },
+    Member { name: "network", takes: One(NETWORK), unsaid: Stands("none"), meaning: "network of containers" },
     Member {
         name: "network_overrides",
         takes: ByCategory(NETWORK),
         unsaid: Stands("{database: bridge, web: bridge}"),
-        meaning: "what it reaches for a category; written ones replace those that stand when absent",
+        meaning: "network for each category; if present, it replaces the whole default",
     },
     Member {
         name: "allowed_hosts",
@@ -128,7 +135,7 @@ const DOCKER: &[Member] = &[
         name: "dns_allowed",
         takes: One("`true`: containers have no resolver; the proxy resolves the hosts that rules allow"),
         unsaid: Stands("true"),
-        meaning: "whether names are resolved",
+        meaning: "whether containers can resolve names",
     },
     Member {
         name: "loopback_allowed",
@@ -136,7 +143,7 @@ const DOCKER: &[Member] = &[
             "`true`: a container has a loopback interface of its own, and nothing of the host is on it",
         ),
         unsaid: Stands("true"),
-        meaning: "whether loopback is reached",
+        meaning: "whether containers have a loopback interface",
     },
     Member { name: "memory_limit", takes: One(MEMORY), unsaid: Stands("512m"), meaning: "memory" },
     Member {
@@ -149,38 +156,44 @@ const DOCKER: &[Member] = &[
         name: "timeout_seconds",
         takes: One(TIMEOUT),
         unsaid: Stands("120"),
-        meaning: "how long a call may take",
+        meaning: "time limit of a call",
     },
-    Member { name: "pids_limit", takes: One(PIDS), unsaid: Stands("64"), meaning: "processes and threads" },
+    Member {
+        name: "pids_limit",
+        takes: One(PIDS),
+        unsaid: Stands("64"),
+        meaning: "maximum processes and \
+    threads",
+    },
     Member {
         name: "disk_limit",
         takes: One(SCRATCH),
         unsaid: Stands("8g"),
-        meaning: "what may be written to disk, where the workspace is there",
+        meaning: "disk quota, if the workspace is on disk",
     },
     Member {
         name: "tmpfs_size",
         takes: One(SCRATCH),
         unsaid: Stands("64m"),
-        meaning: "what `/tmp` may hold",
+        meaning: "size limit of `/tmp`",
     },
     Member {
         name: "sidecar_pids_limit",
         takes: One("`32`: containers have no sidecar"),
         unsaid: Stands("32"),
-        meaning: "processes and threads of a sidecar",
+        meaning: "maximum processes and threads of a sidecar",
     },
     Member {
         name: "sidecar_tmpfs_size",
         takes: One("`8m`: containers have no sidecar"),
         unsaid: Stands("8m"),
-        meaning: "what a sidecar's `/tmp` may hold",
+        meaning: "size limit of a sidecar's `/tmp`",
     },
     Member {
         name: "mount_mode",
         takes: One("one of: ro, rw"),
         unsaid: Stands("ro"),
-        meaning: "whether the workspace may be written",
+        meaning: "access mode of the workspace",
     },
     Member {
         name: "auto_remove",
@@ -198,13 +211,13 @@ const DOCKER: &[Member] = &[
         name: "runtime_overrides",
         takes: ByCategory(RUNTIME),
         unsaid: Stands("{}"),
-        meaning: "the runtime for a category",
+        meaning: "runtime for each category",
     },
     Member {
         name: "lifecycle",
         takes: Section(LIFECYCLE),
         unsaid: Members,
-        meaning: "how long a container lives",
+        meaning: "lifetime of containers",
     },
     REQUIRED,
 ];
@@ -214,14 +227,14 @@ const NATIVE: &[Member] = &[
         name: "timeout_seconds",
         takes: One(TIMEOUT),
         unsaid: Stands("120"),
-        meaning: "how long a call may take; a node's jobs have `node.timeouts`",
+        meaning: "time limit of a call; for a node's jobs, see `node.timeouts`",
     },
     Member { name: "memory_limit", takes: One(MEMORY), unsaid: Stands("4g"), meaning: "memory" },
     Member {
         name: "pids_limit",
         takes: One("a whole number from 1 to 32768"),
         unsaid: Stands("1024"),
-        meaning: "processes and threads",
+        meaning: "maximum processes and threads",
     },
     Member {
         name: "cpu_limit",
@@ -233,19 +246,14 @@ const NATIVE: &[Member] = &[
         name: "open_files_limit",
         takes: One("a whole number from 64 to 1048576"),
         unsaid: Stands("65536"),
-        meaning: "open files of each process",
+        meaning: "maximum open files per process",
     },
-    Member {
-        name: "disk_limit",
-        takes: One(SCRATCH),
-        unsaid: Stands("8g"),
-        meaning: "what may be written to disk",
-    },
+    Member { name: "disk_limit", takes: One(SCRATCH), unsaid: Stands("8g"), meaning: "disk quota" },
     Member {
         name: "tmpfs_size",
         takes: One("a size from 1048576 bytes on, such as 64m: a whole number and k, m, g or nothing"),
         unsaid: Stands("1g"),
-        meaning: "what may be held in memory file systems, `/tmp` among them",
+        meaning: "size limit of in-memory file systems, `/tmp` included",
     },
     Member {
         name: "ptys_limit",
@@ -257,13 +265,13 @@ const NATIVE: &[Member] = &[
         name: "seccomp_filters_limit",
         takes: One("a whole number from 0 to 4096"),
         unsaid: Stands("64"),
-        meaning: "seccomp filters that programs have installed at a time",
+        meaning: "maximum seccomp filters installed by programs",
     },
     Member {
         name: "lifecycle",
         takes: Section(LIFECYCLE),
         unsaid: Members,
-        meaning: "how long a sandbox lives",
+        meaning: "lifetime of sandboxes",
     },
     REQUIRED,
 ];
@@ -279,7 +287,7 @@ const LIFECYCLE: &[Member] = &[
         name: "grace_period_seconds",
         takes: One("`30`: an agent's sandboxes end with its session, which `--idle` and `--keep` govern"),
         unsaid: Stands("30"),
-        meaning: "how long the sandbox of an agent that has stopped is kept",
+        meaning: "how long the sandbox of a stopped agent is kept",
     },
     Member {
         name: "health_check_interval_seconds",
@@ -287,13 +295,13 @@ const LIFECYCLE: &[Member] = &[
             "`10`: a sandbox that has ended is replaced at the next call, and not looked at meanwhile",
         ),
         unsaid: Stands("10"),
-        meaning: "how often a kept sandbox is looked at",
+        meaning: "interval of health checks of kept sandboxes",
     },
     Member {
         name: "max_idle_seconds",
         takes: One(UP_TO_A_DAY),
         unsaid: Stands("300"),
-        meaning: "after how long without use a kept sandbox is destroyed; 0: never",
+        meaning: "idle time after which a kept sandbox is destroyed; 0: never",
     },
 ];
 
@@ -302,25 +310,25 @@ const K8S: &[Member] = &[
         name: "namespace",
         takes: One("`synthorg-agents`: this version makes no pods"),
         unsaid: Stands("synthorg-agents"),
-        meaning: "where pods would be",
+        meaning: "namespace of pods",
     },
     Member {
         name: "resource_requests",
         takes: Section(REQUESTS),
         unsaid: Members,
-        meaning: "what a pod would be sure to get",
+        meaning: "resource requests of pods",
     },
     Member {
         name: "resource_limits",
         takes: Section(LIMITS),
         unsaid: Members,
-        meaning: "what a pod could use",
+        meaning: "resource limits of pods",
     },
     Member {
         name: "network_policy",
         takes: One("`deny-all`: this version makes no pods"),
         unsaid: Stands("deny-all"),
-        meaning: "what a pod would reach",
+        meaning: "network policy of pods",
     },
 ];
 
@@ -350,23 +358,30 @@ pub(super) const LOG: &[Member] = &[Member {
 }];
 
 const SHIPPING: &[Member] = &[
-    Member { name: "enabled", takes: BOOLEAN, unsaid: Stands("true"), meaning: "whether there is one" },
+    Member {
+        name: "enabled",
+        takes: BOOLEAN,
+        unsaid: Stands("true"),
+        meaning: "whether programs are \
+    logged",
+    },
     Member {
         name: "collection_timeout_seconds",
         takes: One("a number of seconds from 0.1 to 30, with up to three places"),
         unsaid: Stands("5"),
-        meaning: "how long what was written is searched for secrets; without an end by then it is left out",
+        meaning: "time limit for scanning output for secrets; output that is not scanned in time is \
+    omitted",
     },
     Member {
         name: "max_log_bytes",
         takes: One("a whole number from 1 to 1073741824"),
         unsaid: Stands("10485760"),
-        meaning: "how much of what was written is in it, all streams together",
+        meaning: "maximum logged output, all streams together",
     },
     Member {
         name: "ship_raw_logs",
         takes: BOOLEAN,
         unsaid: Stands("false"),
-        meaning: "whether what was written is in it, and not its size alone",
+        meaning: "whether output is logged, and not only its size",
     },
 ];

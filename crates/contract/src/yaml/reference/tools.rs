@@ -8,26 +8,26 @@ use super::{BOOLEAN, Member, USER};
 const NAME: &str = "1 to 32 of a-z, 0-9, `_` and `-`";
 const PATH: &str = "an absolute path without `.` and `..` that is not the root";
 const URL: &str = "a URL such as https://hooks.example/team";
-const SOURCE: &str = "where it comes from: exactly one of these members";
+const SOURCE: &str = "source: exactly one of these members";
 
 pub(super) const TOOLS: &[Member] = &[
     Member {
         name: "databases",
         takes: Section(DATABASES),
         unsaid: Members,
-        meaning: "databases that agents may ask; each name once, whatever the kind",
+        meaning: "databases that agents may query; names are unique across kinds",
     },
     Member {
         name: "channels",
         takes: Section(CHANNELS),
         unsaid: Members,
-        meaning: "where agents' messages may go; each name once, whatever the kind",
+        meaning: "channels for agents' messages; names are unique across kinds",
     },
     Member {
         name: "metrics",
         takes: Sections(METRICS),
         unsaid: Means("none", ""),
-        meaning: "servers that are asked as Prometheus is; each name once",
+        meaning: "metrics servers with the Prometheus API; names are unique",
     },
 ];
 
@@ -36,13 +36,13 @@ const DATABASES: &[Member] = &[
         name: "sqlite",
         takes: Sections(SQLITE),
         unsaid: Means("none", ""),
-        meaning: "files of SQLite on this host",
+        meaning: "SQLite files on this host",
     },
     Member {
         name: "postgres",
         takes: Sections(POSTGRES),
         unsaid: Means("none", ""),
-        meaning: "databases of PostgreSQL",
+        meaning: "PostgreSQL databases",
     },
 ];
 
@@ -50,14 +50,14 @@ const DATABASE_NAME: Member = Member {
     name: "name",
     takes: One(NAME),
     unsaid: Required("house"),
-    meaning: "the name by which agents ask it",
+    meaning: "unique name that agents use",
 };
 
 const WRITABLE: Member = Member {
     name: "writable",
     takes: BOOLEAN,
     unsaid: Stands("false"),
-    meaning: "whether it may be changed, too, by `sql_execute` and `sql_migrate`",
+    meaning: "whether `sql_execute` and `sql_migrate` may change it",
 };
 
 const SQLITE: &[Member] = &[
@@ -84,13 +84,14 @@ const POSTGRES: &[Member] = &[
         name: "database",
         takes: One("a name"),
         unsaid: Required("books"),
-        meaning: "which of its databases",
+        meaning: "name of the database",
     },
     Member {
         name: "user",
         takes: One("a name"),
         unsaid: Required("reader"),
-        meaning: "the role; one that reaches the server's own files or programs, as a superuser does, is not used",
+        meaning: "role; roles with access to the server's files or programs, such as superusers, are \
+    rejected",
     },
     Member {
         name: "password",
@@ -102,13 +103,13 @@ const POSTGRES: &[Member] = &[
         name: "tls",
         takes: BOOLEAN,
         unsaid: Stands("true"),
-        meaning: "whether the server must show by TLS that it is that host; not asked of a socket",
+        meaning: "whether TLS with a valid certificate is required; not used for sockets",
     },
     Member {
         name: "ca",
         takes: One(PATH),
-        unsaid: Means("those that everybody trusts", "/etc/belljar/house-ca.pem"),
-        meaning: "a file with the authorities that count for that",
+        unsaid: Means("the public CA certificates", "/etc/belljar/house-ca.pem"),
+        meaning: "file with the trusted CA certificates",
     },
     WRITABLE,
 ];
@@ -118,29 +119,29 @@ const CHANNELS: &[Member] = &[
         name: "webhooks",
         takes: Sections(WEBHOOK),
         unsaid: Means("none", ""),
-        meaning: "those that take JSON: `id`, `type`, `subject`, `message`",
+        meaning: "webhooks that accept JSON: `id`, `type`, `subject`, `message`",
     },
     Member {
         name: "slack",
         takes: Sections(SLACK),
         unsaid: Means("none", ""),
-        meaning: "those that take JSON as Slack does: `text`",
+        meaning: "webhooks that accept Slack's JSON: `text`",
     },
-    Member { name: "mail", takes: Sections(MAIL), unsaid: Means("none", ""), meaning: "addresses of mail" },
+    Member { name: "mail", takes: Sections(MAIL), unsaid: Means("none", ""), meaning: "mail recipients" },
 ];
 
 const CHANNEL_NAME: Member = Member {
     name: "name",
     takes: One(NAME),
     unsaid: Required("team"),
-    meaning: "the name by which agents send there",
+    meaning: "unique name that agents use",
 };
 
 const AUDIENCE: Member = Member {
     name: "audience",
     takes: One("one of: external, internal"),
     unsaid: Stands("external"),
-    meaning: "who reads it, and so by which tool it is sent: `send_external_message` or `send_notification`",
+    meaning: "audience, which determines the tool: `send_external_message` or `send_notification`",
 };
 
 const WEBHOOK: &[Member] = &[
@@ -149,19 +150,20 @@ const WEBHOOK: &[Member] = &[
         name: "url",
         takes: One(URL),
         unsaid: Required("https://hooks.example/team"),
-        meaning: "where it is sent",
+        meaning: "URL of the webhook",
     },
     Member {
         name: "user",
         takes: One(USER),
         unsaid: Means("your own user and root", "any"),
-        meaning: "besides your own user and root, whose server on this machine gets messages by plain http",
+        meaning: "users besides your own and root whose local servers may receive messages over plain \
+    http",
     },
     Member {
         name: "secret",
         takes: Section(CREDENTIAL),
-        unsaid: Means("it is not signed", "{env: TEAM_KEY}"),
-        meaning: "the key that it is signed with, as Standard Webhooks says; where it comes from: exactly one of these members",
+        unsaid: Means("messages are not signed", "{env: TEAM_KEY}"),
+        meaning: "key that signs messages (Standard Webhooks); source: exactly one of these members",
     },
     AUDIENCE,
 ];
@@ -172,13 +174,14 @@ const SLACK: &[Member] = &[
         name: "url",
         takes: One(URL),
         unsaid: Required("https://hooks.slack.example/services/x"),
-        meaning: "where it is sent; anyone who has it may send there",
+        meaning: "URL of the webhook; it is a secret, as its knowledge allows sending",
     },
     Member {
         name: "user",
         takes: One(USER),
         unsaid: Means("your own user and root", "any"),
-        meaning: "besides your own user and root, whose server on this machine gets messages by plain http",
+        meaning: "users besides your own and root whose local servers may receive messages over plain \
+    http",
     },
     AUDIENCE,
 ];
@@ -189,13 +192,13 @@ const MAIL: &[Member] = &[
         name: "host",
         takes: One("a name or an address"),
         unsaid: Required("mail.example"),
-        meaning: "the server that takes it",
+        meaning: "mail server",
     },
     Member {
         name: "tls",
         takes: One("one of: implicit, starttls"),
         unsaid: Stands("starttls"),
-        meaning: "whether TLS begins with the connection, or is asked for first; nothing is said without it",
+        meaning: "whether TLS starts with the connection or by STARTTLS; mail is never sent without TLS",
     },
     Member {
         name: "port",
@@ -206,26 +209,26 @@ const MAIL: &[Member] = &[
     Member {
         name: "ca",
         takes: One("the absolute path of a file"),
-        unsaid: Means("those of the system", "/etc/belljar/house-ca.pem"),
-        meaning: "a file with the authorities that count for that",
+        unsaid: Means("the system's CA certificates", "/etc/belljar/house-ca.pem"),
+        meaning: "file with the trusted CA certificates",
     },
     Member {
         name: "login",
         takes: Section(LOGIN),
         unsaid: Means("none", ""),
-        meaning: "as whom the server is asked",
+        meaning: "login at the server",
     },
     Member {
         name: "from",
         takes: One(ADDRESS),
         unsaid: Required("bell@house.example"),
-        meaning: "the address that it comes from",
+        meaning: "sender address",
     },
     Member {
         name: "to",
         takes: List(ADDRESS),
         unsaid: Required("[owner@house.example]"),
-        meaning: "the addresses that it goes to, and no others",
+        meaning: "recipient addresses",
     },
     AUDIENCE,
 ];
@@ -247,19 +250,19 @@ const METRICS: &[Member] = &[
         name: "name",
         takes: One(NAME),
         unsaid: Required("house"),
-        meaning: "the name by which agents ask it",
+        meaning: "unique name that agents use",
     },
     Member {
         name: "url",
         takes: One("a URL such as https://tools.example/mcp"),
         unsaid: Required("https://metrics.example"),
-        meaning: "where it is: what stands before `/api/v1`",
+        meaning: "base URL: the part before `/api/v1`",
     },
     Member {
         name: "user",
         takes: One(USER),
         unsaid: Means("your own user and root", "any"),
-        meaning: "besides your own user and root, whose server on this machine is shown secrets by plain http",
+        meaning: "users besides your own and root whose local servers may receive secrets over plain http",
     },
     Member {
         name: "headers",

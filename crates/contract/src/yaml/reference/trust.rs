@@ -15,32 +15,33 @@ pub(super) const TRUST: &[Member] = &[
     Member {
         name: "strategy",
         takes: One("one of: disabled, milestone, per_category, weighted"),
-        unsaid: Means("`disabled`: levels are what people say", "disabled"),
-        meaning: "what higher levels are earned by",
+        unsaid: Means("`disabled`: levels are set by people", "disabled"),
+        meaning: "strategy by which agents earn higher levels",
     },
     Member {
         name: "initial_level",
         takes: One("one of: elevated, restricted, sandboxed, standard"),
         unsaid: Means("`standard` with `disabled`, else `sandboxed`", "standard"),
-        meaning: "what agents begin with; `elevated` with `disabled` alone, and not with `per_category`",
+        meaning: "initial level of agents; `elevated` only with `disabled`; not used with `per_category`",
     },
     Member {
         name: "initial_levels",
         takes: ByCategory("one of: restricted, sandboxed, standard"),
         unsaid: Means("required with `per_category`, and only there", "{web: sandboxed}"),
-        meaning: "what agents begin with in these categories; in any other one they have the lowest that they have in these",
+        meaning: "initial level of agents in these categories; other categories have the lowest of these \
+    levels",
     },
     Member {
         name: "weights",
         takes: Section(WEIGHTS),
         unsaid: Means("as its members say; only with `weighted`", ""),
-        meaning: "what counts for how much of the score; together 1, give or take 0.01",
+        meaning: "weights of the score; their sum must be 1 ± 0.01",
     },
     Member {
         name: "promotion_thresholds",
         takes: Section(THRESHOLDS),
         unsaid: Means("required with `weighted`, and only there", "{sandboxed_to_restricted: 0.4}"),
-        meaning: "the score that each step takes, a higher one for each further step; one that is absent isn't taken",
+        meaning: "score required for each step, rising from step to step; an absent step is not available",
     },
     Member {
         name: "promotion_criteria",
@@ -49,25 +50,26 @@ pub(super) const TRUST: &[Member] = &[
             "required with `per_category`, and only there",
             "{web: {sandboxed_to_restricted: {tasks_completed: 10, quality_score_min: 7.0}}}",
         ),
-        meaning: "what each step takes in a category: of the members of `milestones` these two and `requires_human_approval`",
+        meaning: "requirements of each step in a category: of the members of `milestones` these two and \
+    `requires_human_approval`",
     },
     Member {
         name: "milestones",
         takes: Section(MILESTONES),
         unsaid: Means("required with `milestone`, and only there", "{sandboxed_to_restricted: {}}"),
-        meaning: "what each step takes; one that is absent isn't taken",
+        meaning: "requirements of each step; an absent step is not available",
     },
     Member {
         name: "re_verification",
         takes: Section(RE_VERIFICATION),
         unsaid: Means("as its members say; not with `disabled`", ""),
-        meaning: "how levels are lost",
+        meaning: "rules by which agents lose levels",
     },
     Member {
         name: "jobs",
         takes: Section(JOBS),
         unsaid: Means("as its members say; not with `disabled`", ""),
-        meaning: "which completed jobs of a node count",
+        meaning: "completed jobs of a node that count",
     },
 ];
 
@@ -76,33 +78,33 @@ const JOBS: &[Member] = &[
         name: "needs_check",
         takes: BOOLEAN,
         unsaid: Stands("true"),
-        meaning: "whether only jobs count whose acceptance criteria commands have checked",
+        meaning: "whether only jobs count whose acceptance criteria were checked by commands",
     },
     Member {
         name: "an_hour",
         takes: One("a whole number from 1 to 3600"),
         unsaid: Stands("4"),
-        meaning: "jobs that count within an hour",
+        meaning: "maximum counted jobs per hour",
     },
     Member {
         name: "a_day",
         takes: One("a whole number from 1 to 86400"),
         unsaid: Stands("12"),
-        meaning: "jobs that count within a day",
+        meaning: "maximum counted jobs per day",
     },
     Member {
         name: "hours_at_level",
         takes: One("a whole number from 0 to 87600"),
         unsaid: Stands("24"),
-        meaning: "hours that an agent has a level before a record with jobs leads it to the next one",
+        meaning: "minimum hours at a level before jobs can lead to the next one",
     },
 ];
 
 const WEIGHTS: &[Member] = &[
-    weight("task_difficulty", "0.3", "how hard completed tasks were"),
-    weight("completion_rate", "0.25", "how many of all tasks were completed"),
-    weight("error_rate", "0.25", "how few of the last twenty failed"),
-    weight("human_feedback", "0.2", "how content people were"),
+    weight("task_difficulty", "0.3", "difficulty of completed tasks"),
+    weight("completion_rate", "0.25", "share of tasks that were completed"),
+    weight("error_rate", "0.25", "share of the last twenty tasks that did not fail"),
+    weight("human_feedback", "0.2", "feedback from people"),
 ];
 
 const fn weight(name: &'static str, usual: &'static str, meaning: &'static str) -> Member {
@@ -113,20 +115,20 @@ const THRESHOLDS: &[Member] = &[
     Member {
         name: "sandboxed_to_restricted",
         takes: One(SCORE),
-        unsaid: Means("no such step", "0.4"),
+        unsaid: Means("the step is not available", "0.4"),
         meaning: "the step from `sandboxed`",
     },
     Member {
         name: "restricted_to_standard",
         takes: One(SCORE),
-        unsaid: Means("no such step", "0.6"),
+        unsaid: Means("the step is not available", "0.6"),
         meaning: "the step from `restricted`",
     },
     Member {
         name: "standard_to_elevated",
         takes: One("`score` and `requires_human_approval: true`"),
-        unsaid: Means("no such step", "{score: 0.8, requires_human_approval: true}"),
-        meaning: "the step from `standard`, which a person approves of",
+        unsaid: Means("the step is not available", "{score: 0.8, requires_human_approval: true}"),
+        meaning: "the step from `standard`, which requires a person's approval",
     },
 ];
 
@@ -134,20 +136,20 @@ const MILESTONES: &[Member] = &[
     Member {
         name: "sandboxed_to_restricted",
         takes: Section(MILESTONE),
-        unsaid: Means("no such step", "{}"),
+        unsaid: Means("the step is not available", "{}"),
         meaning: "the step from `sandboxed`",
     },
     Member {
         name: "restricted_to_standard",
         takes: Section(MILESTONE),
-        unsaid: Means("no such step", "{}"),
+        unsaid: Means("the step is not available", "{}"),
         meaning: "the step from `restricted`",
     },
     Member {
         name: "standard_to_elevated",
         takes: Section(HIGHEST),
-        unsaid: Means("no such step", "{requires_human_approval: true}"),
-        meaning: "the step from `standard`, which a person approves of",
+        unsaid: Means("the step is not available", "{requires_human_approval: true}"),
+        meaning: "the step from `standard`, which requires a person's approval",
     },
 ];
 
@@ -155,31 +157,31 @@ const TASKS_COMPLETED: Member = Member {
     name: "tasks_completed",
     takes: One(TASKS),
     unsaid: Stands("5"),
-    meaning: "tasks completed since the agent was hired, or last lowered; 10 in `promotion_criteria`",
+    meaning: "completed tasks since the agent was hired or last demoted; 10 in `promotion_criteria`",
 };
 const QUALITY_SCORE_MIN: Member = Member {
     name: "quality_score_min",
     takes: One(QUALITY),
     unsaid: Stands("7.0"),
-    meaning: "how well, on average; one of which nobody said so counts as 0",
+    meaning: "minimum average quality; a task without a quality counts as 0",
 };
 const TIME_ACTIVE_DAYS: Member = Member {
     name: "time_active_days",
     takes: One(DAYS),
     unsaid: Stands("0"),
-    meaning: "days since the agent was hired, or last lowered",
+    meaning: "days since the agent was hired or last demoted",
 };
 const CLEAN_HISTORY_DAYS: Member = Member {
     name: "clean_history_days",
     takes: One(DAYS),
     unsaid: Stands("0"),
-    meaning: "days without a failure, and since then",
+    meaning: "days without a failure since then",
 };
 const AUTO_PROMOTE: Member = Member {
     name: "auto_promote",
     takes: BOOLEAN,
-    unsaid: Means("what `requires_human_approval` isn't", "false"),
-    meaning: "whether the step is taken without asking anybody",
+    unsaid: Means("the opposite of `requires_human_approval`", "false"),
+    meaning: "whether the step needs no approval",
 };
 
 const MILESTONE: &[Member] = &[
@@ -191,8 +193,8 @@ const MILESTONE: &[Member] = &[
     Member {
         name: "requires_human_approval",
         takes: BOOLEAN,
-        unsaid: Means("what `auto_promote` isn't; `false` without it", "true"),
-        meaning: "whether a person approves of the step before it is taken",
+        unsaid: Means("the opposite of `auto_promote`; `false` without it", "true"),
+        meaning: "whether the step requires a person's approval",
     },
 ];
 
@@ -206,7 +208,7 @@ const HIGHEST: &[Member] = &[
         name: "requires_human_approval",
         takes: BOOLEAN,
         unsaid: Required("true"),
-        meaning: "`true`: nobody becomes elevated without a person's approval",
+        meaning: "`true`: `elevated` always requires a person's approval",
     },
 ];
 
@@ -215,24 +217,26 @@ const RE_VERIFICATION: &[Member] = &[
         name: "enabled",
         takes: BOOLEAN,
         unsaid: Stands("false"),
-        meaning: "whether levels are lost by anything but an incident and a person's word",
+        meaning: "whether agents lose levels for other reasons than incidents and decisions of people",
     },
     Member {
         name: "interval_days",
         takes: One(SPAN),
         unsaid: Stands("90"),
-        meaning: "how often what was done since the last time is looked at: a level goes where it is not as good as the step to it takes, or 7.0",
+        meaning: "interval of reviews of the work since the last one: an agent loses a level if the \
+    quality is below what the step to it requires, or 7.0",
     },
     Member {
         name: "decay_on_idle_days",
         takes: One(SPAN),
         unsaid: Stands("30"),
-        meaning: "a level goes for each span so long in which the agent does nothing",
+        meaning: "idle time after which an agent loses a level, repeatedly",
     },
     Member {
         name: "decay_on_error_rate",
         takes: One(SHARE),
         unsaid: Means("0.15", "0.15"),
-        meaning: "a level goes when more than this of the last twenty tasks failed; of fewer than ten, of ten",
+        meaning: "share of failures in the last twenty tasks above which an agent loses a level; fewer \
+    than ten tasks count as ten",
     },
 ];

@@ -226,7 +226,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         while let Some(Name(name)) = members.next_key()? {
             if self.place.has_images() && is(&name, "images") {
                 if std::mem::replace(&mut has_images, true) {
-                    return Err(A::Error::custom("the member `images` is there twice"));
+                    return Err(A::Error::custom("duplicate member `images`"));
                 }
                 let images: Option<Elements> = members.next_value()?;
                 self.count.add_images(images.map_or(0, |images| images.count));

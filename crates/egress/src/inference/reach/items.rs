@@ -43,7 +43,7 @@ pub(super) fn check(text: &str) -> Result<(), Refusal> {
     match (look.found, looked) {
         (Some(member), _) => Err(Refusal::Forbidden { member: Excerpt::of(&member), why: REACHES_OUT }),
         (None, Err(error)) if error.is_data() => {
-            Err(Refusal::NotJson { why: Excerpt::of("`input` is no list of objects") })
+            Err(Refusal::NotJson { why: Excerpt::of("`input` is not a list of objects") })
         }
         (None, Err(error)) => Err(Refusal::not_json(&error)),
         (None, Ok(())) => Ok(()),

@@ -69,7 +69,7 @@ fn check_below(place: &str, text: &str, depth: usize) -> Result<(), Refusal> {
     match (look.found, looked) {
         (Some(member), _) => Err(forbidden(&format!("{place}{member}"))),
         (None, Err(error)) if error.is_data() => {
-            Err(Refusal::NotJson { why: Excerpt::of(&format!("`{place}` is no list of objects")) })
+            Err(Refusal::NotJson { why: Excerpt::of(&format!("`{place}` is not a list of objects")) })
         }
         (None, Err(error)) => Err(Refusal::not_json(&error)),
         (None, Ok(())) => Ok(()),

@@ -47,8 +47,7 @@ const OTHERS: &[&str] = &[
     "use_mmap",
 ];
 
-const UNKNOWN: &str =
-    "no option of that name is known here, and what it would take of the provider isn't either";
+const UNKNOWN: &str = "the option is unknown, and so are the resources that it takes of the provider";
 
 /// Checks the options of a call.
 pub(super) fn check(members: &Members<'_>) -> Result<(), Refusal> {
@@ -71,6 +70,6 @@ fn check_number(name: &str, value: &str, bounds: &RangeInclusive<i64>) -> Result
     if value == "null" || value.parse().is_ok_and(|number| bounds.contains(&number)) {
         return Ok(());
     }
-    let why = format!("`options.{name}` is no whole number from {} to {}", bounds.start(), bounds.end());
+    let why = format!("`options.{name}` is not a whole number from {} to {}", bounds.start(), bounds.end());
     Err(Refusal::NotJson { why: Excerpt::of(&why) })
 }

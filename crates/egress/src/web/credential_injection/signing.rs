@@ -34,7 +34,7 @@ impl Filler<'_> {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let [Piece::Placeholder(name)] = pieces(claim.key_id.as_bytes())[..] else {
-            return Err(Refusal::Unsigned { why: "it is signed with more than a placeholder" });
+            return Err(Refusal::Unsigned { why: "its key id is not exactly one placeholder" });
         };
         let Held::Aws { access_key_id, secret_access_key, session_token, services, regions } =
             self.held(name)?
@@ -46,7 +46,7 @@ impl Filler<'_> {
         }
         // The signature would cover a copy from another place, which no rule has decided about.
         if head.headers.iter().any(|(name, _)| names_source(name)) {
-            return Err(Refusal::Unsigned { why: "it is about another place than it is for" });
+            return Err(Refusal::Unsigned { why: "it copies from another resource" });
         }
         let id = self.secret(name, access_key_id).await?;
         let key = self.secret(name, secret_access_key).await?;
@@ -88,7 +88,7 @@ impl Filler<'_> {
             payload: &payload,
         };
         let signed = claim.sign(&request, id.secret.expose(), (key.secret.expose(), session_token.is_some()));
-        let signed = signed.ok_or(Refusal::Unsigned { why: "a header isn't there that is signed" })?;
+        let signed = signed.ok_or(Refusal::Unsigned { why: "a signed header is missing" })?;
         headers.push((AUTHORIZATION.to_vec(), signed));
         Ok(())
     }

@@ -70,7 +70,7 @@ pub(super) async fn answered(gate: &Gate, request: &Request) -> Result<Answered,
     let _place = gate.fetching.acquire().await;
     let address = |why| FetchError::Address { url: repeated(&request.url), why };
     let headers = request.headers()?;
-    let mut url = Url::parse(&request.url).map_err(|_| address("it is no whole address of a page"))?;
+    let mut url = Url::parse(&request.url).map_err(|_| address("it is not an absolute URL"))?;
     let said = Said { method: request.method.as_str(), headers: &headers };
     let wanted = Wanted::of(&mut url, &said).map_err(address)?;
     // This finds encoded placeholders, too, as in basic authentication.
@@ -123,16 +123,14 @@ fn wrong(name: &str, value: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     match () {
         () if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(is_token) => {
-            Some("its name is none")
+            Some("its name is not a valid header name")
         }
-        () if ITS_OWN.contains(&lower.as_str()) || !may_pass(lower.as_bytes()) => {
-            Some("it is not an agent's to say")
-        }
+        () if ITS_OWN.contains(&lower.as_str()) || !may_pass(lower.as_bytes()) => Some("agents can't set it"),
         () if value.len() > LONGEST_VALUE => Some("its value is too long"),
         () if value.bytes().any(|byte| byte != b'\t' && (byte < b' ' || byte == 0x7f)) => {
-            Some("there is a control character in its value")
+            Some("its value contains a control character")
         }
-        () if !value.is_ascii() => Some("there is something else than ASCII in its value"),
+        () if !value.is_ascii() => Some("its value contains non-ASCII characters"),
         () => None,
     }
 }
@@ -164,9 +162,9 @@ mod tests {
 
     #[test]
     fn a_header_that_could_say_something_else_is_not_sent() {
-        let none = "its name is none";
-        let own = "it is not an agent's to say";
-        let control = "there is a control character in its value";
+        let none = "its name is not a valid header name";
+        let own = "agents can't set it";
+        let control = "its value contains a control character";
         for (name, value, expected) in [
             ("Accept", "application/json", None),
             ("X-Token", "a\tb", None),
@@ -195,7 +193,7 @@ mod tests {
             ("x", "a\nb", Some(control)),
             ("x", "a\0", Some(control)),
             ("x", "\u{7f}", Some(control)),
-            ("x", "ä", Some("there is something else than ASCII in its value")),
+            ("x", "ä", Some("its value contains non-ASCII characters")),
         ] {
             assert_eq!(wrong(name, value), expected, "{name:?}: {value:?}");
         }

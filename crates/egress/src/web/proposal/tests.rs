@@ -137,15 +137,15 @@ fn ports_are_merged_and_what_no_rule_may_allow_is_told_with_its_reason() {
     ]);
     insta::assert_snapshot!(proposal.to_string(), @r#"
     rules:
-    # Not on the open internet:
+    # Not on the public internet:
     - {host: "10.0.0.7", ports: [8080], methods: [GET], networks: ["10.0.0.7/32"]}
     - {host: "pkgs.example", ports: [80], methods: [GET, HEAD]}
     - {host: "pkgs.example", ports: [443, 8443]}
-    # Tried, and not proposed:
-    #   169.254.169.254:80: no rule may lead there (link_local_address)
-    #   db.house:5432: it is not on the open internet: a rule for it has to name the network that it leads to (private_address)
-    #   inside.example:443: no rule may lead there (metadata_address)
-    #   no.example:443: the name leads nowhere (no_such_host)
+    # Attempted, but not proposed:
+    #   169.254.169.254:80: no rule can allow that address (link_local_address)
+    #   db.house:5432: it is not on the public internet: a rule must name the network that it resolves to (private_address)
+    #   inside.example:443: no rule can allow that address (metadata_address)
+    #   no.example:443: the name does not resolve (no_such_host)
     #   pkgs.example:80: a rule can't name that method (method_not_nameable)
     "#);
 }
@@ -162,7 +162,7 @@ fn a_name_that_was_let_into_the_house_is_proposed_with_where_it_led() {
     insta::assert_snapshot!(tried.propose().to_string(), @r#"
     rules:
     - {host: "a.example", ports: [443]}
-    # Not on the open internet:
+    # Not on the public internet:
     - {host: "git.house", ports: [443], networks: ["10.0.0.9/32"]}
     "#);
 }

@@ -15,19 +15,16 @@ impl Display for Proposal {
             }
         }
         if !not_proposed.is_empty() {
-            writeln!(f, "# Tried, and not proposed:")?;
+            writeln!(f, "# Attempted, but not proposed:")?;
         }
         for NotProposed { host, port, reason, detail } in not_proposed {
             writeln!(f, "#   {host}:{port}: {detail} ({reason})")?;
         }
         if *unreadable > 0 {
-            writeln!(f, "# {unreadable} requests could not be read, and ask for no host.")?;
+            writeln!(f, "# {unreadable} requests were malformed and name no host.")?;
         }
         if *unlisted > 0 {
-            writeln!(
-                f,
-                "# {unlisted} more are in the audit alone: they ask for more places than anybody reads."
-            )?;
+            writeln!(f, "# {unlisted} further attempts are listed only in the audit log.")?;
         }
         Ok(())
     }
@@ -37,7 +34,7 @@ impl Display for ProposedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, ports, methods, networks } = self;
         if !networks.is_empty() {
-            writeln!(f, "# Not on the open internet:")?;
+            writeln!(f, "# Not on the public internet:")?;
         }
         write!(f, "- {{host: \"{host}\", ports: [{}]", joined(ports))?;
         if !methods.is_empty() {

@@ -110,7 +110,7 @@ fn tunnels_that_are_looked_into_are_paced_as_others_are() {
         let last = streams.last_mut().unwrap();
         last.set_nonblocking(true).unwrap();
         assert_eq!(last.read(&mut [0; 1]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
-        assert!(is_established(&mut streams[4]), "it has waited, and was let through");
+        assert!(is_established(&mut streams[4]), "it has waited, and was allowed");
     }
     // Control: without a rate limit all are open at once.
     let (house, _authority) = house(WebLimits::default());

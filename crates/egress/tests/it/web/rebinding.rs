@@ -108,9 +108,9 @@ fn answers_that_nobody_can_understand_lead_nowhere() {
         ("a name for itself", Entry::IsItself),
         ("half an answer", Entry::Garbled(cut)),
         ("a name that never ends", Entry::Garbled(looping)),
-        ("an answer to somebody else", Entry::Garbled(other_id)),
+        ("an answer with another id", Entry::Garbled(other_id)),
         ("more than there is", Entry::Garbled(many)),
-        ("an answer whose rest nobody has", Entry::Garbled(truncated)),
+        ("a truncated answer", Entry::Garbled(truncated)),
     ];
     for (what, entry) in cases {
         let house = House::with(OPEN);

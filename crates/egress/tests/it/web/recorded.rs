@@ -38,7 +38,7 @@ fn denials_and_what_can_not_be_read_are_recorded_too_and_connections_that_ask_no
         outcomes,
         ["denied: malformed_request", "denied: no_rule_for_host", "denied: not_a_proxy_request"]
     );
-    assert!(house.ledger.begun().is_empty(), "nobody was let through");
+    assert!(house.ledger.begun().is_empty(), "no request was allowed");
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn a_request_that_the_policy_does_not_allow_by_host_method_or_path_is_not_made()
         assert_eq!(code, "other_resource_not_allowed", "{name}: {value}");
     }
     let body = Request { body: b"x".to_vec(), ..request(Method::Get, "https://up.test:PORT/open") };
-    assert!(house.request(body).is_err(), "who may only read says nothing by a body");
+    assert!(house.request(body).is_err(), "a read-only rule permits no request body");
     assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
     // Control.
     assert_eq!(house.request(request(Method::Get, "https://up.test:PORT/open")).unwrap().status, 200);

@@ -50,7 +50,7 @@ fn what_the_other_allows_passes_by_name_or_by_the_address_that_was_looked_at() {
         assert_eq!(&heard, b"said through two");
         drop(tunnel);
         let asked = (front.names.asked() > 0, behind.names.asked() > 0);
-        assert_eq!(asked, (names == "here", names == "there"), "one of both says where it leads");
+        assert_eq!(asked, (names == "here", names == "there"), "one of both name servers resolves it");
         assert_eq!((behind.upstream.connections(), front.upstream.connections()), (2, 0));
         let address = (names == "here").then(|| "127.0.0.1".parse().unwrap());
         assert_eq!(front.ledger.latest(2).address, address);

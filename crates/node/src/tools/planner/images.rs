@@ -96,7 +96,7 @@ impl Tool for Add {
             }
             if api.workplace.images.rules().allowed.is_empty() {
                 let message =
-                    "this node runs no images: its configuration has no `node.sandbox.allowed_images`";
+                    "no images are allowed on this node; set `node.sandbox.allowed_images` in its configuration";
                 return Err(Failure::new(DomainCode::NotSupported, message));
             }
             let wrong = |name: &str, error: &dyn ToString| {

@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
             ".bumpversion.toml",
         ]),
         Git,
-        "a tool for versions runs what it says, or fetches from the addresses in it",
+        "a version manager runs commands in it, or downloads from its URLs",
     ),
     row(
         Named(&["nano-staged.json", "preupload.cfg", "codereview.settings"]),

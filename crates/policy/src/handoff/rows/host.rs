@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
             "belljar-config.yaml",
         ]),
         Belljar,
-        "Belljar obeys it on the host: it names commands, credentials and policies",
+        "Belljar uses it on the host: it names commands, credentials and policies",
     ),
     row(In(&[".belljar", "belljar.d"]), Belljar, "Belljar may take its configuration or its state from it"),
     row(

@@ -236,8 +236,8 @@ pub(super) const ROWS: &[Row] = &[
     row(Begins("dockerfile_"), Build, "it runs when an image is built"),
     row(Wraps("compose.", ".yml"), Build, "it says what runs, and what of the machine it gets"),
     row(Wraps("compose.", ".yaml"), Build, "it says what runs, and what of the machine it gets"),
-    row(Named(&["owners_aliases", "bors.toml"]), Review, "it says who must look at a change"),
-    row(In(&["supply-chain"]), Review, "it says which code counts as looked at"),
+    row(Named(&["owners_aliases", "bors.toml"]), Review, "it names the required reviewers of a change"),
+    row(In(&["supply-chain"]), Review, "it says which code counts as reviewed"),
     row(
         Named(&["trivy.yaml", "codecov.yml", "audit-ci.jsonc"]),
         Review,

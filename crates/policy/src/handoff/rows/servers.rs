@@ -7,7 +7,7 @@ use crate::handoff::HandoffKind::{Ci, Review};
 pub(super) const ROWS: &[Row] = &[
     row(Below(".github", "workflows"), Ci, "GitHub runs it, with the secrets of the repository"),
     row(Below(".github", "actions"), Ci, "GitHub runs it, with the secrets of the repository"),
-    row(Named(&["action.yml", "action.yaml"]), Ci, "GitHub runs it for whoever uses the action"),
+    row(Named(&["action.yml", "action.yaml"]), Ci, "GitHub runs it for every user of the action"),
     row(
         In(&[
             ".circleci",
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(Begins(".gitlab-ci"), Ci, "GitLab runs it, with the secrets of the repository"),
     row(Begins("jenkinsfile"), Ci, "Jenkins runs it, with the secrets of the repository"),
-    row(Named(&["codeowners"]), Review, "it says who must look at a change"),
+    row(Named(&["codeowners"]), Review, "it names the required reviewers of a change"),
     row(
         Named(&[
             "dependabot.yml",
@@ -67,11 +67,11 @@ pub(super) const ROWS: &[Row] = &[
             ".renovaterc.json",
         ]),
         Review,
-        "it says what is changed without anybody",
+        "it lists changes that need no review",
     ),
     row(
         Named(&[".gitleaks.toml", ".gitleaksignore", ".trivyignore", ".snyk"]),
         Review,
-        "it says what nobody is warned of",
+        "it lists findings for which scanners give no warning",
     ),
 ];

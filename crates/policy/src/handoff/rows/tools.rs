@@ -264,6 +264,6 @@ pub(super) const ROWS: &[Row] = &[
             ".coderabbit.yaml",
         ]),
         Review,
-        "it says who or what is trusted, or what is passed over",
+        "it configures what is trusted or ignored",
     ),
 ];

@@ -184,7 +184,7 @@ pub(super) const ROWS: &[Row] = &[
             ".zshenv",
         ]),
         Shell,
-        "a shell, or what it is set up with, runs it where somebody enters the folder",
+        "a shell or its plugins run it when a user enters the directory",
     ),
     row(Begins(".env."), Shell, "programs take settings and secrets from it"),
     row(

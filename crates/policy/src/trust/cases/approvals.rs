@@ -138,7 +138,7 @@ fn a_person_raises_nobody_to_elevated_without_an_approval() {
         ("grace", Some("for a reason"))
     );
     assert_eq!(proposal.reason, ChangeReason::Manual);
-    assert_eq!(world.looks_on(), [], "it stands until somebody answers");
+    assert_eq!(world.looks_on(), [], "the proposal stays until it is answered");
     let mut other = world.clone();
     other.does(World::approval(proposal));
     assert_eq!(other.level(), TrustLevel::Elevated);

@@ -55,7 +55,7 @@ fn nothing_leads_to_elevated_that_does_not_say_that_a_person_is_asked() {
     };
     insta::assert_snapshot!(weighted("0.8"), @"3:25: promotion_thresholds.standard_to_elevated: found `0.8`; expected `score` and `requires_human_approval: true`");
     insta::assert_snapshot!(weighted("{score: 0.8}"), @"3:25: promotion_thresholds.standard_to_elevated.requires_human_approval: found nothing; expected this required member");
-    insta::assert_snapshot!(weighted("{score: 0.8, requires_human_approval: false}"), @"3:63: promotion_thresholds.standard_to_elevated.requires_human_approval: found `false`; expected `true`, for nobody becomes elevated without a person's approval");
+    insta::assert_snapshot!(weighted("{score: 0.8, requires_human_approval: false}"), @"3:63: promotion_thresholds.standard_to_elevated.requires_human_approval: found `false`; expected `true`, as the level elevated requires a user's approval");
     insta::assert_snapshot!(weighted("{requires_human_approval: true}"), @"3:25: promotion_thresholds.standard_to_elevated: found a mapping; expected `score` and `requires_human_approval: true`");
     let category = |step: &str| {
         mistakes(&format!(
@@ -63,13 +63,13 @@ fn nothing_leads_to_elevated_that_does_not_say_that_a_person_is_asked() {
         ))
     };
     insta::assert_snapshot!(category("{}"), @"5:27: promotion_criteria.web.standard_to_elevated.requires_human_approval: found nothing; expected this required member");
-    insta::assert_snapshot!(category("{requires_human_approval: false}"), @"5:53: promotion_criteria.web.standard_to_elevated.requires_human_approval: found `false`; expected `true`, for nobody becomes elevated without a person's approval");
+    insta::assert_snapshot!(category("{requires_human_approval: false}"), @"5:53: promotion_criteria.web.standard_to_elevated.requires_human_approval: found `false`; expected `true`, as the level elevated requires a user's approval");
     let milestone =
         |step: &str| mistakes(&format!("strategy: milestone\nmilestones:\n  standard_to_elevated: {step}\n"));
     insta::assert_snapshot!(milestone("{}"), @"3:25: milestones.standard_to_elevated.requires_human_approval: found nothing; expected this required member");
     insta::assert_snapshot!(milestone("{auto_promote: true}"), @"3:25: milestones.standard_to_elevated.requires_human_approval: found nothing; expected this required member");
     insta::assert_snapshot!(milestone("{auto_promote: false}"), @"3:25: milestones.standard_to_elevated.requires_human_approval: found nothing; expected this required member");
-    insta::assert_snapshot!(milestone("{requires_human_approval: false}"), @"3:51: milestones.standard_to_elevated.requires_human_approval: found `false`; expected `true`, for nobody becomes elevated without a person's approval");
+    insta::assert_snapshot!(milestone("{requires_human_approval: false}"), @"3:51: milestones.standard_to_elevated.requires_human_approval: found `false`; expected `true`, as the level elevated requires a user's approval");
     insta::assert_snapshot!(milestone("{auto_promote: true, requires_human_approval: true}"), @"3:25: milestones.standard_to_elevated: found `true` for both; expected `true` for one of `auto_promote` and `requires_human_approval`");
     insta::assert_snapshot!(milestone("{requires_human_approval: no}"), @"3:51: milestones.standard_to_elevated.requires_human_approval: found `no`; expected `true` or `false`");
     // Controls.

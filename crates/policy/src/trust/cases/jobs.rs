@@ -137,7 +137,7 @@ milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.
     let mut world = World::new(yaml);
     (0..2).for_each(|number| ended(&mut world, number));
     world.days(2);
-    assert_eq!(world.looks(), [], "as good as nobody has said");
+    assert_eq!(world.looks(), [], "without a quality rating");
     assert_eq!(world.does(assessed(0, 6.0)), []);
     assert_eq!(ignored(&world.does(assessed(0, 10.0))), Some(Ignored::Assessed));
     assert_eq!(ignored(&world.does(assessed(7, 10.0))), Some(Ignored::NotCounted));

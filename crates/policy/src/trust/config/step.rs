@@ -12,7 +12,7 @@ type Steps = BTreeMap<Transition, Gate>;
 /// Expected formats of a score.
 const SCORE: &str = "a number from 0 to 1, or `score` and perhaps `requires_human_approval`";
 const SCORE_AND_PERSON: &str = "`score` and `requires_human_approval: true`";
-const PERSON: &str = "`true`, for nobody becomes elevated without a person's approval";
+const PERSON: &str = "`true`, as the level elevated requires a user's approval";
 const ONE_OF_BOTH: &str = "`true` for one of `auto_promote` and `requires_human_approval`";
 
 pub(super) const USUAL_QUALITY: Quality = Quality::of_whole(7);

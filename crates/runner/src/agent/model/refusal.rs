@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(in crate::agent) enum Unusable {
     #[error("{status}{}", with_colon(.said))]
     Refused { status: u16, code: String, said: String },
-    #[error("an answer that can't be read")]
+    #[error("malformed answer")]
     Malformed {
         #[source]
         source: serde_json::Error,

@@ -46,7 +46,7 @@ pub(super) fn of_environment() -> Result<Vec<Route>, NoModel> {
     }
     if routes.is_empty() {
         let names = VARIABLES.map(|(name, _)| name).join(", ");
-        refused.push(format!("the environment names no way to models ({names})"));
+        refused.push(format!("no model endpoint is configured in the environment ({names})"));
         return Err(NoModel::Unreachable { why: refused.join("; ") });
     }
     Ok(routes)

@@ -15,32 +15,32 @@ pub(in crate::agent) fn working() -> Vec<Definition> {
             "Adds items to the todo list, or splits one into parts.",
             &json!({
                 "titles": { "type": "array", "items": { "type": "string" }, "minItems": 1 },
-                "part_of": { "type": "integer", "description": "The item that they are parts of." },
-                "reason": { "type": "string", "description": "Why they are needed." },
+                "part_of": { "type": "integer", "description": "Id of the parent item." },
+                "reason": { "type": "string", "description": "Reason why the items are needed." },
             }),
             &["titles"],
         ),
         tool(
             UPDATE,
-            "Says how far an item of the todo list is.",
+            "Sets the status of a todo list item.",
             &json!({
                 "id": { "type": "integer" },
                 "status": { "enum": ["open", "in_progress", "done", "dropped"] },
-                "reason": { "type": "string", "description": "Why; needed to drop an item of the job." },
+                "reason": { "type": "string", "description": "Reason; required to drop an item of the job." },
             }),
             &["id", "status"],
         ),
         tool(
             REORDER,
-            "Puts the items of the todo list into another order.",
-            &json!({ "order": { "type": "array", "items": { "type": "integer" }, "description": "Every id, once." } }),
+            "Reorders the items of the todo list.",
+            &json!({ "order": { "type": "array", "items": { "type": "integer" }, "description": "All item ids, each exactly once." } }),
             &["order"],
         ),
         tool(
             FINISH,
-            "Ends the work: all is done, or (gave_up) can't be done. The acceptance criteria are checked then.",
+            "Ends the work: everything is done, or (gave_up) cannot be done. Then the acceptance criteria are checked.",
             &json!({
-                "summary": { "type": "string", "description": "What was done, or why it can't be." },
+                "summary": { "type": "string", "description": "Summary of the work done, or the reason for giving up." },
                 "gave_up": { "type": "boolean" },
             }),
             &["summary"],
@@ -56,9 +56,9 @@ pub(in crate::agent) fn checking() -> Vec<Definition> {
     let result = json!({
         "type": "object",
         "properties": {
-            "criterion": { "type": "integer", "description": "Its number." },
+            "criterion": { "type": "integer", "description": "Number of the criterion." },
             "met": { "type": "boolean" },
-            "evidence": { "type": "string", "description": "What you have looked at, and what it showed." },
+            "evidence": { "type": "string", "description": "What you checked, and the observed result." },
         },
         "required": ["criterion", "met", "evidence"],
         "additionalProperties": false,
@@ -66,7 +66,7 @@ pub(in crate::agent) fn checking() -> Vec<Definition> {
     let results = json!({ "results": { "type": "array", "items": result } });
     tools.push(tool(
         REPORT,
-        "Says of each criterion whether it is met, and what shows it.",
+        "Reports for each criterion whether it is met, with evidence.",
         &results,
         &["results"],
     ));
@@ -86,7 +86,7 @@ fn step(step_type: StepType) -> Definition {
             &["argv"],
         ),
         StepType::WriteFile => (
-            "Writes a file, whole; directories that are missing are made.",
+            "Writes a whole file; missing directories are created.",
             json!({ "path": path(), "content": { "type": "string" } }),
             &["path", "content"],
         ),
@@ -95,12 +95,12 @@ fn step(step_type: StepType) -> Definition {
             json!({
                 "path": path(),
                 "start_line": { "type": "integer", "minimum": 1 },
-                "end_line": { "type": "integer", "minimum": 1, "description": "Included." },
+                "end_line": { "type": "integer", "minimum": 1, "description": "Last line, inclusive." },
             }),
             &["path"],
         ),
         StepType::ApplyUnifiedDiff => (
-            "Applies a unified diff, as `git diff` writes it, whole or not at all.",
+            "Applies a unified diff in the format of `git diff`, completely or not at all.",
             json!({ "diff": { "type": "string" } }),
             &["diff"],
         ),
@@ -110,7 +110,7 @@ fn step(step_type: StepType) -> Definition {
             &[],
         ),
         StepType::SearchFiles => (
-            "Finds lines by a regular expression.",
+            "Finds lines that match a regular expression.",
             json!({ "pattern": { "type": "string" }, "path": path(), "include": { "type": "string", "description": "A glob of file names." } }),
             &["pattern"],
         ),

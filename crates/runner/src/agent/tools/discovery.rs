@@ -34,22 +34,22 @@ pub(super) const READ: &str = "load_tool_resource";
 
 /// Returns the discovery tools that are useful here.
 pub(in crate::agent) fn discovery(loads: bool, has_material: bool) -> Vec<Definition> {
-    let name = || json!({ "type": "string", "description": "Its name, as `list_tools` has it." });
+    let name = || json!({ "type": "string", "description": "Name of the tool, as listed by `list_tools`." });
     let list = tool(
         LIST,
-        "Lists tools that can be loaded, a line each.",
-        &json!({ "category": { "type": "string", "description": "Of this category only." } }),
+        "Lists the tools that can be loaded, one per line.",
+        &json!({ "category": { "type": "string", "description": "List only tools of this category." } }),
         &[],
     );
     let load = tool(
         LOAD,
-        "Loads a tool: says all of it, and makes it one that can be called.",
+        "Loads a tool: returns its full definition and makes it callable.",
         &json!({ "tool_name": name() }),
         &["tool_name"],
     );
     let read = tool(
         READ,
-        "Reads a text that belongs to a tool, such as a guide.",
+        "Reads a resource of a tool, such as a guide.",
         &json!({ "tool_name": name(), "resource_id": { "type": "string", "description": "One of the tool's resources." } }),
         &["tool_name", "resource_id"],
     );

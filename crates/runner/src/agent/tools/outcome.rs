@@ -22,7 +22,7 @@ fn of_output(output: &StepOutput) -> String {
         StepOutput::RunCommand(output) => of_command(output),
         StepOutput::WriteFile(written) => format!("wrote {} ({} bytes)", written.path, written.size_bytes),
         StepOutput::ReadFile(read) => {
-            let cut = if read.truncated { "\n[cut; the file has more]" } else { "" };
+            let cut = if read.truncated { "\n[truncated: the file is longer]" } else { "" };
             format!("{}{}{cut}", encoded(read.encoding), read.content)
         }
         StepOutput::ApplyUnifiedDiff(applied) => {
@@ -35,7 +35,7 @@ fn of_output(output: &StepOutput) -> String {
                 let slash = if matches!(entry.kind, EntryKind::Directory) { "/" } else { "" };
                 let _ = writeln!(text, "{}{slash}", entry.path);
             }
-            if listing.truncated { text + "[cut; there is more]\n" } else { text }
+            if listing.truncated { text + "[truncated: there are more entries]\n" } else { text }
         }
         StepOutput::SearchFiles(found) => {
             let mut text = String::new();
@@ -44,7 +44,7 @@ fn of_output(output: &StepOutput) -> String {
             }
             match (found.matches.is_empty(), found.truncated) {
                 (true, _) => format!("nothing found in {} files", found.files_searched),
-                (_, true) => text + "[cut; there is more]\n",
+                (_, true) => text + "[truncated: there are more matches]\n",
                 _ => text,
             }
         }
@@ -71,6 +71,6 @@ fn of_command(output: &CommandOutput) -> String {
 fn encoded(encoding: ContentEncoding) -> &'static str {
     match encoding {
         ContentEncoding::Utf8 => "",
-        ContentEncoding::Base64 => "[no text; in base64] ",
+        ContentEncoding::Base64 => "[not UTF-8 text; base64-encoded] ",
     }
 }

@@ -62,7 +62,7 @@ impl Bench<'_> {
         }
         // Without its file the list is in memory only: the job goes on, but can't be resumed.
         if let Err(error) = self.file.keep(&changed) {
-            self.surroundings.log.warn(format!("todo.json can't be kept: {error}"));
+            self.surroundings.log.warn(format!("cannot write todo.json: {error}"));
         }
         *self.todo = changed;
         Outcome::Told { text: self.todo.shown(), failed: false }

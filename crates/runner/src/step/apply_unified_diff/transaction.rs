@@ -44,7 +44,7 @@ pub(crate) enum TransactionError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot undo what was done to {path}, after this failed: {cause}")]
+    #[error("cannot roll back the change of {path} after a failure: {cause}")]
     NotUndone {
         path: String,
         cause: Box<TransactionError>,

@@ -67,7 +67,7 @@ impl<'d> WorkspaceTree<'d> {
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         if size > MAX_FILE_BYTES {
             return Err(io::Error::other(format!(
-                "larger than {MAX_FILE_BYTES} bytes, the most that is patched"
+                "larger than {MAX_FILE_BYTES} bytes, the maximum size of a patched file"
             )));
         }
         let bytes = read_whole(&file, size)?;

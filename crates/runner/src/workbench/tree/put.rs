@@ -20,7 +20,7 @@ pub(super) fn put(
     from: &mut impl BufRead,
 ) -> Result<(), Refused> {
     if path.is_root() {
-        let said = "the workspace itself is no place for it: name a directory below";
+        let said = "the tree cannot be put into the workspace root: specify a directory below it";
         return Err(Refused::new(Refusal::Invalid, said));
     }
     let place = Path::new(path.as_str());
@@ -90,13 +90,13 @@ fn line(from: &mut impl BufRead) -> Result<TreeLine, Refused> {
 }
 
 fn not_a_line() -> Refused {
-    Refused::new(Refusal::Invalid, "what was told is no tree, or not all of one")
+    Refused::new(Refusal::Invalid, "the received tree is malformed or incomplete")
 }
 
 fn not_made(path: &WorkspacePath, errno: Errno) -> Refused {
     match errno {
         Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR => {
-            Refused::new(Refusal::Exists, format!("{path} is there already, and is no empty directory"))
+            Refused::new(Refusal::Exists, format!("{path} already exists and is not an empty directory"))
         }
         errno => super::failed(&format!("make {path}"), &errno.into()),
     }

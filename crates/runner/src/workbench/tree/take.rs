@@ -41,9 +41,9 @@ pub(super) fn take(
     // A partial tree would look as if files had been removed.
     match (missed.too_much, missed.unreadable) {
         (true, _) => {
-            Err(Refused::new(Refusal::TooLarge, "there are too many names in a directory, or too deep"))
+            Err(Refused::new(Refusal::TooLarge, "a directory has too many entries, or the tree is too deep"))
         }
-        (_, 1..) => Err(Refused::new(Refusal::Failed, "there are directories that can't be read")),
+        (_, 1..) => Err(Refused::new(Refusal::Failed, "some directories cannot be read")),
         _ => Ok(()),
     }
 }
@@ -58,7 +58,7 @@ fn one(top: &Directory, met: &Met<'_>, to: &mut impl Write) -> Result<(), Refuse
         }
         _ => tell(to, &TreeLine::Other { path: path() }),
     };
-    told.map_err(|error| super::failed("tell the tree", &error))
+    told.map_err(|error| super::failed("send the tree", &error))
 }
 
 fn file(top: &Directory, path: &[u8], to: &mut impl Write) -> Result<(), Refused> {
@@ -74,10 +74,10 @@ fn file(top: &Directory, path: &[u8], to: &mut impl Write) -> Result<(), Refused
         tell(to, &TreeLine::File { path: Bytes(path.to_vec()), is_executable, size_bytes })?;
         match io::copy(&mut (&mut file.file).take(size_bytes), to)? {
             told if told == size_bytes => Ok(()),
-            _ => Err(io::Error::other("it was changed meanwhile")),
+            _ => Err(io::Error::other("it changed while it was read")),
         }
     };
-    told().map_err(|error| super::failed(&format!("tell {}", place.display()), &error))
+    told().map_err(|error| super::failed(&format!("send {}", place.display()), &error))
 }
 
 /// Returns true if the path is inside a repository's own directory; that directory itself is reported.

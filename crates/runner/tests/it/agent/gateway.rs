@@ -191,7 +191,7 @@ fn skills_that_are_only_named_are_fetched_before_the_first_turn() {
     assert_eq!(ran.outcome(), "success", "{}", ran.result);
     let text = text_of(&house.asked()[0]);
     assert!(text.contains("## bricklaying\n\nLay them in mortar."), "{text}");
-    assert!(text.contains("not within reach here: fly\n"), "{text}");
+    assert!(text.contains("not available here: fly\n"), "{text}");
     assert!(
         warnings(&ran)
             .iter()
@@ -216,17 +216,17 @@ fn without_a_gateway_the_agent_has_its_own_tools_and_the_log_says_so_once() {
         Some(Answer::own(404, &[("Content-Type", "application/problem+json")], r#"{"kind":"not_found"}"#))
     }));
     for (url, why) in [
-        (String::new(), "no gateway is named"),
-        (format!("http://{nobody}/mcp"), "can't be reached"),
-        (format!("{}/mcp", hatch.url()), "there is no gateway at the hatch"),
-        (format!("{}/mcp", lying.url()), "to another question"),
+        (String::new(), "no gateway is configured"),
+        (format!("http://{nobody}/mcp"), "cannot reach the gateway"),
+        (format!("{}/mcp", hatch.url()), "the hatch has no MCP gateway"),
+        (format!("{}/mcp", lying.url()), "the id of another request"),
         ("ftp://models.example/mcp".to_owned(), "neither http, https nor http+unix"),
     ] {
         let house = House::with(vec![call("artifact_put", json!({})), done(1), finish(), report()]);
         let ran = run_at(&url, &house, &small_job());
         assert_eq!(ran.outcome(), "success", "{}", ran.result);
         let said: Vec<String> =
-            warnings(&ran).into_iter().filter(|said| said.contains("its own tools only")).collect();
+            warnings(&ran).into_iter().filter(|said| said.contains("only its own tools")).collect();
         assert!(said.len() == 1 && said[0].contains(why), "{said:?}");
         assert_eq!(tools(&house.asked()[0]).len(), 10);
         assert!(last_outcome(&house.asked()[1]).contains("there is no tool of that name"));
@@ -261,7 +261,7 @@ fn a_gateway_that_dies_in_the_middle_ends_no_job() {
     let asked = house.asked();
     assert_eq!(last_outcome(&asked[1]), "before");
     assert!(
-        last_outcome(&asked[2]).starts_with("failed: the gateway can't be reached"),
+        last_outcome(&asked[2]).starts_with("failed: cannot reach the gateway"),
         "{}",
         last_outcome(&asked[2])
     );

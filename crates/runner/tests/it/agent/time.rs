@@ -85,7 +85,7 @@ fn an_agent_that_has_something_left_to_do_asks_once_and_the_model_sees_what_is_l
     assert_eq!(asked, [json!(30)], "half of the job's time");
     assert!(told[0].contains("Time left: 1 s") || told[0].contains("Time left: 2 s"), "{}", told[0]);
     assert!(told[1].contains("Time left: 35"), "{}", told[1]);
-    assert!(ran.log.contains("30 s more were asked for, and granted"), "{}", ran.log);
+    assert!(ran.log.contains("extension of 30 s requested and granted"), "{}", ran.log);
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub(super) fn asked_in(folder: &Path) -> Vec<String> {
 }
 
 fn is_of_data(finding: &Finding) -> bool {
-    finding.path == ".git" && finding.reason.starts_with("git goes by its index")
+    finding.path == ".git" && finding.reason.starts_with("git acts on its index")
 }
 
 fn object_of(name: &str) -> String {

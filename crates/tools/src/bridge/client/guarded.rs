@@ -78,7 +78,7 @@ const LONGEST_SENDING: Duration = Duration::from_secs(30);
 /// Reasons why a message can't be sent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError<E: std::error::Error + 'static> {
-    #[error("the server takes nothing")]
+    #[error("the server does not read its input")]
     Stuck,
     #[error(transparent)]
     Inner(E),
@@ -159,7 +159,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
                 id = self.probe.out_of_time() => {
                     self.probe.waits = None;
                     self.probe.given_up = Some(id.clone());
-                    return Some(RxJsonRpcMessage::<RoleClient>::error(unknown("it is not answered"), Some(id)));
+                    return Some(RxJsonRpcMessage::<RoleClient>::error(unknown("the server did not answer \
+            the probe"), Some(id)));
                 }
             };
             let Some(message) = message else {
@@ -200,8 +201,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
                 return None;
             }
             if let Some(id) = refused {
-                tracing::debug!("an MCP server asks for something, and is refused");
-                let error = unknown("nothing can be asked for here");
+                tracing::debug!("rejected a request of an MCP server");
+                let error = unknown("server requests are not supported");
                 // The number of messages being sent is limited.
                 tokio::spawn(self.send(TxJsonRpcMessage::<RoleClient>::error(error, Some(id))));
             }
@@ -265,13 +266,13 @@ impl Why {
     /// Returns the reason as a text for the caller.
     pub(in crate::bridge) const fn in_words(self) -> &'static str {
         match self {
-            Self::HungUp => "it has hung up",
-            Self::Closed => "it was ended",
-            Self::TooLarge => "it has said more at a time than is taken",
-            Self::Flood => "it has said more unasked than is taken",
-            Self::Nonsense => "what it says is no MCP",
-            Self::Stuck => "it takes nothing",
-            Self::Repeats => "it has repeated a credential of this host",
+            Self::HungUp => "the server closed the connection",
+            Self::Closed => "the connection was closed by the client",
+            Self::TooLarge => "a message exceeded the size limit",
+            Self::Flood => "too many unsolicited messages",
+            Self::Nonsense => "the output is not MCP",
+            Self::Stuck => "the server does not read its input",
+            Self::Repeats => "the server sent back a credential of this host",
         }
     }
 }

@@ -165,7 +165,7 @@ fn is_session(text: &str) -> bool {
 
 fn read(body: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, Failed> {
     message::read(body, watched)
-        .map_err(|_| StreamableHttpError::UnexpectedServerResponse("it is no message".into()))
+        .map_err(|_| StreamableHttpError::UnexpectedServerResponse("not an MCP message".into()))
 }
 
 /// Parses the messages of a complete event stream.

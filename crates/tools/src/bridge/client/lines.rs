@@ -95,7 +95,7 @@ impl<R, W> Lines<R, W> {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "an MCP server has printed a line that is no message");
+                    tracing::debug!(%error, "an MCP server printed a line that is not a message");
                     self.nonsense_left = self.nonsense_left.saturating_sub(1);
                     if self.nonsense_left == 0 {
                         self.watched.end(Why::Nonsense);

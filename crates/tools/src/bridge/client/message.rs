@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// The bytes are not a message.
 #[derive(Debug, thiserror::Error)]
-#[error("no message of MCP")]
+#[error("not an MCP message")]
 pub(super) struct NoMessage(#[source] serde_json::Error);
 
 /// Members of a tool that are used; others may be large, and are dropped.
@@ -34,7 +34,8 @@ pub(super) fn read(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessa
         let envelope = serde_json::from_slice::<Envelope>(bytes).ok();
         let answer = envelope.filter(|found| found.jsonrpc == "2.0" && found.method.is_none());
         let id = answer.map(|answer| answer.id).ok_or(error)?;
-        let unreadable = ErrorData::new(ErrorCode::INTERNAL_ERROR, "what it answers can't be read", None);
+        let unreadable =
+            ErrorData::new(ErrorCode::INTERNAL_ERROR, "the server's response can't be parsed", None);
         Ok(ServerJsonRpcMessage::error(unreadable, Some(id)))
     })
 }
@@ -44,7 +45,7 @@ fn read_whole(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, N
     let mut node = read.map_err(|problem| NoMessage(serde_json::Error::custom(problem.found)))?;
     let ambiguous_tools = without_ambiguous_tools(&mut node);
     if let Some(name) = node.repeated_member() {
-        let found = format!("the member {name:?} is there twice");
+        let found = format!("duplicate member {name:?}");
         return Err(NoMessage(serde_json::Error::custom(found)));
     }
     let mut value = node.to_value();
@@ -170,7 +171,7 @@ mod tests {
             let answer = answered(&text);
             assert_eq!(
                 (&answer["id"], &answer["error"]["message"]),
-                (&json!(7), &json!("what it answers can't be read"))
+                (&json!(7), &json!("the server's response can't be parsed"))
             );
         }
         // An answer must have one unambiguous id, and a request is not an answer.

@@ -56,7 +56,8 @@ impl Data {
         let count: usize = series.iter().map(|one| one.points.len()).sum();
         if series.len() > MOST_SERIES || count > MOST_POINTS {
             let said = format!(
-                "/series: it has {} series and {count} points; {MOST_SERIES} and {MOST_POINTS} are drawn at most",
+                "/series: {} series and {count} points; at most {MOST_SERIES} and {MOST_POINTS} can be \
+    drawn",
                 series.len()
             );
             return Err(Failure::argument(said));
@@ -192,9 +193,9 @@ fn figure(cell: &Cell, place: impl Fn() -> String) -> Result<Option<f64>, Failur
         Cell::Nothing(()) => return Ok(None),
         Cell::Number(value) => *value,
         // `+Inf` and `NaN`, as Prometheus writes them, are parsed as numbers.
-        Cell::Text(text) => text.trim().parse().map_err(|_| {
-            Failure::argument(format!("{}: it is neither a number nor a text that is one", place()))
-        })?,
+        Cell::Text(text) => {
+            text.trim().parse().map_err(|_| Failure::argument(format!("{}: not a number", place())))?
+        }
     };
     Ok((value.abs() <= LARGEST).then_some(value))
 }
@@ -209,7 +210,7 @@ fn instant(cell: &Cell, place: impl Fn() -> String) -> Result<Option<f64>, Failu
     let is_moment = |seconds: &f64| super::time::timestamp(*seconds).is_some();
     match seconds {
         Some(seconds) if !is_moment(&seconds) => Err(Failure::argument(format!(
-            "{}: it is no moment: seconds since 1970, or a text as 2026-01-31T12:00:00Z",
+            "{}: not a time: expected seconds since 1970, or a text such as 2026-01-31T12:00:00Z",
             place()
         ))),
         seconds => Ok(seconds),

@@ -13,7 +13,7 @@ fn called(arguments: &Value) -> Result<Value, Failure> {
     let tool = tools().unwrap().remove(0);
     let arguments = arguments.as_object().unwrap().clone();
     let answer = tool.call(&Caller::of(AgentKind::Sandbox), arguments).now_or_never();
-    answer.expect("it waits for nobody").map(|success| success.data)
+    answer.expect("the call completes without waiting").map(|success| success.data)
 }
 
 fn drawn(arguments: &Value) -> String {
@@ -212,7 +212,7 @@ fn what_can_not_be_drawn_is_told_with_its_place() {
         assert_eq!(failure.code, DomainCode::InvalidArgument);
         failure.message
     };
-    let no_number = "it is neither a number nor a text that is one";
+    let no_number = "not a number";
     assert_eq!(
         mistake("line", Value::Null, json!([[1, 2], [2, "many"]])),
         format!("/series/0/points/1/1: {no_number}")
@@ -222,10 +222,10 @@ fn what_can_not_be_drawn_is_told_with_its_place() {
         format!("/series/0/points/0/0: {no_number}")
     );
     let moment = mistake("line", json!("time"), json!([[1e18, 2]]));
-    assert!(moment.starts_with("/series/0/points/0/0: it is no moment"), "{moment}");
+    assert!(moment.starts_with("/series/0/points/0/0: not a time"), "{moment}");
     let many: Vec<_> = (0..20_001).map(|number| json!([number, 1])).collect();
     let said = mistake("line", Value::Null, Value::Array(many));
-    assert_eq!(said, "/series: it has 1 series and 20001 points; 200 and 20000 are drawn at most");
+    assert_eq!(said, "/series: 1 series and 20001 points; at most 200 and 20000 can be drawn");
 }
 
 #[test]

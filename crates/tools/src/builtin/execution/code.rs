@@ -53,9 +53,10 @@ pub(super) fn description(languages: &Languages) -> String {
         }
     };
     format!(
-        "Runs code in the sandbox, in the workspace's root: by `python3 -c`, `node -e` or `bash -c`. Answers with `stdout`, `stderr`, \
-        `exit_code`, `timed_out`, `language`; of an output that is longer than 64 KiB the beginning and the end, with what was left out. \
-        When it is over, nothing that it has started runs any more; files stay.{missing}"
+        "Runs code in the sandbox, in the workspace's root, with `python3 -c`, `node -e` or `bash -c`. \
+    Returns `stdout`, `stderr`, `exit_code`, `timed_out` and `language`; output longer than 64 KiB \
+    is reduced to its beginning and end, with the number of omitted bytes. All processes that the \
+    code has started are killed when it ends; files remain.{missing}"
     )
 }
 

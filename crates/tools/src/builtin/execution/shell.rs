@@ -13,10 +13,12 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) const DESCRIPTION: &str = "Runs a command in the sandbox by `bash -c`, or by `sh -c` where there is no bash (`shell` says which), in the \
-    workspace's root or in `working_directory`. Answers with `stdout`, `stderr`, `exit_code` (128 and the signal for what a signal has \
-    ended), `timed_out`; of an output that is longer than 64 KiB the beginning and the end, with what was left out. It reads nothing. \
-    When it is over, nothing that it has started runs any more, in the background or not; files stay.";
+pub(super) const DESCRIPTION: &str = "Runs a command in the sandbox with `bash -c`, or `sh -c` if there \
+    is no bash (see `shell`), in the workspace's root or in `working_directory`. Returns `stdout`, \
+    `stderr`, `exit_code` (128 plus the signal number if a signal ended it) and `timed_out`; output \
+    longer than 64 KiB is reduced to its beginning and end, with the number of omitted bytes. \
+    Standard input is empty. All processes that the command has started, background processes \
+    included, are killed when it ends; files remain.";
 
 /// The shells, in order of preference.
 const SHELLS: [&str; 2] = ["bash", "sh"];

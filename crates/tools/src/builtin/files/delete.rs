@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) const DESCRIPTION: &str = "Removes a file of the workspace; of a symbolic link the link, and not what it leads to. Answers with \
-    `path` and `size_bytes`. Directories are not removed, nor what a `.git` holds, and nothing is reached through a symbolic link.";
+pub(super) const DESCRIPTION: &str = "Removes a file of the workspace; for a symbolic link, the link \
+    itself and not its target. Returns `path` and `size_bytes`. Does not remove directories or \
+    contents of a `.git`, and does not follow symbolic links in the path.";
 
 /// The file.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -12,10 +12,12 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) const DESCRIPTION: &str = "Replaces a text in a file of the workspace. `old_text` is what is there, exactly, with white space and \
-    line ends; it may be there once. Where it is several times it is a `conflict` that says how often and in which lines, unless \
-    `all: true` has it replaced everywhere. A text that is not there is `not_found`. Answers with `path`, `replacements` and `size_bytes`; \
-    where both texts are the same, nothing is done. Files of 1 MiB at most; no `.git`, and nothing through a symbolic link.";
+pub(super) const DESCRIPTION: &str = "Replaces a text in a file of the workspace. `old_text` must match \
+    exactly, white space and line ends included, and must occur once. If it occurs several times, \
+    the call fails with `conflict` and the line numbers, unless `all: true` replaces every \
+    occurrence. If it does not occur, the call fails with `not_found`. Returns `path`, \
+    `replacements` and `size_bytes`; if both texts are equal, the file is not changed. Limited to \
+    files of 1 MiB; does not edit contents of a `.git` or follow symbolic links.";
 
 /// The file and the replacement.
 #[derive(Debug, Deserialize, JsonSchema)]

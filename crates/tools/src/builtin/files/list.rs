@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) const DESCRIPTION: &str = "Lists what a directory of the workspace holds: `content`, a line for each, with `[DIR]`, `[FILE]` (and its \
-    size), `[SYMLINK]` (and where it leads) or `[OTHER]` before its path, and how many `entries` these are. `recursive: true` goes into \
-    directories, but not into a `.git`. `pattern` is a glob: `*` stays within a name, `**` takes `recursive`. 1000 entries at most; \
-    `truncated` says that there are more. Characters that no reader sees are escaped (`\\u{a}`, `\\xff`).";
+pub(super) const DESCRIPTION: &str = "Lists a directory of the workspace: `content` has a line per entry, with `[DIR]`, `[FILE]` (and its \
+    size), `[SYMLINK]` (and its target) or `[OTHER]` before its path; `entries` is their number. `recursive: true` includes \
+    subdirectories, except `.git`. `pattern` is a glob: `*` matches within a name, `**` requires `recursive`. At most 1000 entries; \
+    `truncated` is true if there are more. Invisible characters are escaped (`\\u{a}`, `\\xff`).";
 
 /// The directory and a filter.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -64,10 +64,10 @@ impl TypedTool for List {
 
 fn check(pattern: &str, recursive: bool) -> Result<(), Failure> {
     if pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
-        return Err(Failure::argument("/pattern: it is relative, and has no `..` in it"));
+        return Err(Failure::argument("/pattern: must be relative and must not contain `..`"));
     }
     match pattern.contains("**") && !recursive {
-        true => Err(Failure::argument("/pattern: `**` takes `recursive: true`")),
+        true => Err(Failure::argument("/pattern: `**` requires `recursive: true`")),
         false => Ok(()),
     }
 }
@@ -87,7 +87,7 @@ fn text(listed: &Listed) -> (String, usize) {
     if listed.unreadable_directories > 0 {
         lines.push(&unreadable);
     }
-    let more = format!("[… there is more; {MOST_ENTRIES} entries at most are listed …]");
+    let more = format!("[… truncated: at most {MOST_ENTRIES} entries are listed …]");
     if listed.truncated || entries < all.len() {
         lines.push(&more);
     }

@@ -12,9 +12,11 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) const DESCRIPTION: &str = "Reads a file of the workspace as text: `content`, with `path`, `size_bytes`, `line_count` and whether \
-    it is `truncated`. `start_line` and `end_line`, counted from 1 and both included, ask for some of its lines. Of what doesn't \
-    fit into an answer (about 1 MiB) the beginning comes, with a `notice`; of a file that is larger than 1 MiB no lines can be asked for. What is no text in UTF-8 is `not_supported`.";
+pub(super) const DESCRIPTION: &str = "Reads a file of the workspace as text: returns `content`, `path`, \
+    `size_bytes`, `line_count` and whether it is `truncated`. `start_line` and `end_line` (from 1, \
+    inclusive) select lines. Content that doesn't fit into the result (about 1 MiB) is truncated, \
+    with a `notice`; lines of files larger than 1 MiB can't be selected. Files that are not UTF-8 \
+    text fail with `not_supported`.";
 
 /// The file and the range of lines.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -59,9 +61,16 @@ impl TypedTool for Read {
             "truncated": truncated,
         });
         if truncated {
-            let then = if is_cut { "the rest is read by other means" } else { "ask for lines of it" };
-            told["notice"] =
-                json!(format!("these are the first {} bytes of what was asked for; {then}", content.len()));
+            let then = if is_cut {
+                "the file is too large for the rest to be read by lines"
+            } else {
+                "use \
+    start_line and end_line for the rest"
+            };
+            told["notice"] = json!(format!(
+                "only the first {} bytes of the requested text are returned; {then}",
+                content.len()
+            ));
         }
         Ok(Success::of(told))
     }

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) const DESCRIPTION: &str = "Gives a file of the workspace this content, whether or not it is there; what it held before is gone. \
-    Answers with `path`, `bytes_written` and whether it was `created`. `create_directories: true` makes the directories that it lies in. \
-    Whoever looks sees the old content or the new, never a part. What a `.git` holds is not written, nothing is written through a \
-    symbolic link, and no more than 10 MiB.";
+pub(super) const DESCRIPTION: &str = "Writes a file of the workspace; existing content is replaced. \
+    Returns `path`, `bytes_written` and whether the file was `created`. `create_directories: true` \
+    creates missing parent directories. The write is atomic: readers see the old or the new \
+    content, never a part. Does not write into a `.git` or through a symbolic link. At most 10 MiB.";
 
 /// The file and its new content.
 #[derive(Debug, Deserialize, JsonSchema)]

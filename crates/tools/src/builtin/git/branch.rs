@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const DESCRIPTION: &str = "Works with branches: `action` is `list`, `create` (at `start_point`, or where the workspace is; it stays there), \
-    `switch`, or `delete` (what is merged; anything with `force: true`). All but `list` take a `name`. `force: true` has a branch that is \
-    there already be moved by `create`, and local changes be thrown away by `switch`. Answers with `output`.";
+pub(super) const DESCRIPTION: &str = "Manages branches: `action` is `list`, `create` (at `start_point`, \
+    by default HEAD; does not switch to the branch), `switch`, or `delete` (only merged branches, \
+    unless `force: true`). All actions but `list` require a `name`. With `force: true`, `create` \
+    moves an existing branch, and `switch` discards local changes. Returns `output`.";
 
 /// The action and the branch.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,15 +52,15 @@ impl TypedTool for Branch {
         let Arguments { action, name, start_point, force, directory } = arguments;
         let name = match (action, &name) {
             (Action::List, _) => "",
-            (_, None) => return Err(Failure::argument("/name: a branch is needed")),
+            (_, None) => return Err(Failure::argument("/name: a branch name is required")),
             (_, Some(name)) if !is_branch_name(name) => {
-                return Err(Failure::argument("/name: it is no name of a branch"));
+                return Err(Failure::argument("/name: not a valid branch name"));
             }
             (_, Some(name)) => name,
         };
         let start = start_point.as_deref().map(|start| word("start_point", start)).transpose()?;
         if start.is_some() && action != Action::Create {
-            return Err(Failure::argument("/start_point: only a branch that is created has one"));
+            return Err(Failure::argument("/start_point: only allowed with the action create"));
         }
         let (asked, done): (Vec<&str>, _) = match action {
             Action::List => {
@@ -70,19 +71,19 @@ impl TypedTool for Branch {
                 asked.extend(force.then_some("--force"));
                 asked.extend(["--end-of-options", name]);
                 asked.extend(start);
-                (asked, format!("{name} has been created\n"))
+                (asked, format!("created branch {name}\n"))
             }
             Action::Switch => {
                 let mut asked = vec!["switch", "--quiet", "--no-guess", "--no-recurse-submodules"];
                 asked.extend(force.then_some("--discard-changes"));
                 asked.extend(["--end-of-options", name]);
-                (asked, format!("the workspace is at {name} now\n"))
+                (asked, format!("switched to branch {name}\n"))
             }
             Action::Delete => {
                 let mut asked = vec!["branch", "--delete"];
                 asked.extend(force.then_some("--force"));
                 asked.extend(["--end-of-options", name]);
-                (asked, format!("{name} has been removed\n"))
+                (asked, format!("deleted branch {name}\n"))
             }
         };
         let repository = self.0.open(caller, directory.as_deref()).await?;

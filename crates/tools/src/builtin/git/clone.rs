@@ -11,11 +11,12 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) const DESCRIPTION: &str = "Clones a repository into a directory of the workspace. The host fetches it, with the host's \
-    credentials, from the servers that its configuration names; no submodules and no LFS objects. `directory` is new or empty; the \
-    repository's name if nothing is said. `branch` is a branch, a tag or a commit; the server's default if nothing is said. `depth` takes \
-    so many commits of the history. Answers with `commit`, `branch` (on which it stands in the workspace), `directory`, `files` and \
-    `size_bytes`. `git_push` pushes what becomes of it.";
+pub(super) const DESCRIPTION: &str = "Clones a repository into a directory of the workspace. The host \
+    fetches it with its own credentials, from configured servers only; without submodules and LFS \
+    objects. `directory` must be new or empty. Default: the repository's name. `branch` is a \
+    branch, a tag or a commit. Default: the server's default branch. `depth` limits the number of \
+    commits of the history. Returns `commit`, `branch` (which is checked out in the workspace), \
+    `directory`, `files` and `size_bytes`. Use `git_push` to push changes.";
 
 /// The repository and its destination.
 #[derive(Debug, Deserialize, JsonSchema)]

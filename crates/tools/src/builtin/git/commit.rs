@@ -11,9 +11,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const DESCRIPTION: &str = "Makes a commit of what is staged. `paths` stages these first, new files among them; `all: true` stages every \
-    change of files that git knows. Where nothing is to be committed it is a `conflict`. Answers with `commit`, `summary` and \
-    `files_changed`. No hook runs, and nothing is signed.";
+pub(super) const DESCRIPTION: &str = "Commits staged changes. `paths` are staged first, new files \
+    included; `all: true` stages all changes of tracked files. Fails with `conflict` if there is \
+    nothing to commit. Returns `commit`, `summary` and `files_changed`. Runs no hooks and does not \
+    sign.";
 
 /// The message and the files to stage.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,7 +43,7 @@ impl TypedTool for Commit {
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let Arguments { message, paths: named, all, directory } = arguments;
         if message.contains('\0') {
-            return Err(Failure::argument("/message: it has the character U+0000 in it"));
+            return Err(Failure::argument("/message: contains the character U+0000"));
         }
         let named = paths("paths", &named)?;
         let repository = self.0.open(caller, directory.as_deref()).await?;
@@ -63,7 +64,7 @@ impl TypedTool for Commit {
             let listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", path];
             let listed = repository.read(&listed, &[]).await?;
             if listed.is_empty() {
-                let said = format!("nothing is at {path}, or it is ignored");
+                let said = format!("{path} does not exist or is ignored");
                 return Err(Failure::new(DomainCode::NotFound, said));
             }
             stage(&repository, &listed).await?;
@@ -87,7 +88,7 @@ impl TypedTool for Commit {
             false => repository.read(&["ls-files", "-z", "--cached"], &[]).await?.is_empty(),
         };
         if is_empty && !is_merge {
-            return Err(Failure::new(DomainCode::Conflict, "nothing is staged: there is nothing to commit"));
+            return Err(Failure::new(DomainCode::Conflict, "nothing to commit: no changes are staged"));
         }
         let commit = [
             "commit",

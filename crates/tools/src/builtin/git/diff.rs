@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const DESCRIPTION: &str = "Shows what differs, as a patch: `output`, and whether it is `truncated`. Without more it is what has changed since it \
-    was staged; `staged: true` is what is staged since the last commit. `ref1` compares with a commit, `ref1` and `ref2` compare two. \
-    `stat: true` counts lines instead. `paths` says of what. Submodules are not looked into.";
+pub(super) const DESCRIPTION: &str = "Shows differences as a patch: returns `output`, and whether it is \
+    `truncated`. Default: unstaged changes; `staged: true` shows staged changes. `ref1` compares \
+    with a commit, `ref1` and `ref2` compare two commits. `stat: true` shows line counts instead. \
+    `paths` limits the files. Ignores changes inside submodules.";
 
 /// The states to compare.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -45,10 +46,10 @@ impl TypedTool for Diff {
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let Arguments { staged, ref1, ref2, stat, paths: of, directory } = arguments;
         if ref1.is_none() && ref2.is_some() {
-            return Err(Failure::argument("/ref2: it takes ref1"));
+            return Err(Failure::argument("/ref2: requires ref1"));
         }
         if staged && ref2.is_some() {
-            return Err(Failure::argument("/ref2: what is staged is compared with one commit"));
+            return Err(Failure::argument("/ref2: not allowed with staged, which compares with one commit"));
         }
         let mut asked = vec![
             "diff",

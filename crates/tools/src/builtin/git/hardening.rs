@@ -161,7 +161,11 @@ fn overrule(env: &mut BTreeMap<String, String>, settings: impl IntoIterator<Item
 }
 
 fn strange() -> Failure {
-    Failure::new(DomainCode::NotSupported, "the repository's settings have names that this can't work with")
+    Failure::new(
+        DomainCode::NotSupported,
+        "the repository's git configuration contains setting names \
+    that are not supported",
+    )
 }
 
 #[cfg(test)]

@@ -8,8 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const DESCRIPTION: &str = "Lists commits, the latest first: `output`, and whether it is `truncated`. `max_count` is how many (10, and 100 at \
-    most); `oneline` a line for each. `ref` is where to begin; `author`, `since`, `until` and `paths` say which.";
+pub(super) const DESCRIPTION: &str = "Lists commits, newest first: returns `output`, and whether it is \
+    `truncated`. `max_count` limits their number (default 10, maximum 100); `oneline` shows one \
+    line per commit. `ref` is the commit to start from; `author`, `since`, `until` and `paths` \
+    filter.";
 
 /// Filter and format of the list.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -89,7 +91,7 @@ impl TypedTool for Log {
         }
         let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
         let (output, truncated) = repository.shown(&asked).await?;
-        let output = if output.is_empty() { "no commit is like that\n".to_owned() } else { output };
+        let output = if output.is_empty() { "no commit matches\n".to_owned() } else { output };
         Ok(Success::of(json!({ "output": output, "truncated": truncated })))
     }
 }

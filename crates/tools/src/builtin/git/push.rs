@@ -12,11 +12,13 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) const DESCRIPTION: &str = "Pushes what has become of a repository that `git_clone` has cloned: its files as they are now, as one commit \
-    on top of the commit that was cloned, to a branch that isn't there yet. The host reads the files and pushes them, with the host's \
-    credentials, to where the clone is from. Nothing is forced and nothing that is there is replaced: for more work take another `branch`. \
-    Your own commits, ignored files and what is in `.git` stay in the workspace. Answers with `outcome` (`pushed` or `already_there`), \
-    `remote`, `ref`, `commit`, `base`, `files` and `left_out`, with their counts. The same again pushes nothing twice, so after `unavailable` do it again.";
+pub(super) const DESCRIPTION: &str = "Pushes the current files of a repository that `git_clone` has \
+    cloned, as one commit on top of the cloned commit, to a new branch of the same remote. The host \
+    reads the files and pushes them with its own credentials. It never forces and never replaces an \
+    existing branch: use another `branch` for further work. Your own commits, ignored files and the \
+    contents of `.git` are not pushed. Returns `outcome` (`pushed` or `already_there`), `remote`, \
+    `ref`, `commit`, `base`, `files` and `left_out`, with their counts. The call is idempotent, so \
+    repeat it after `unavailable`.";
 
 /// The branch and the commit message.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -66,7 +68,7 @@ impl Arguments {
         let branch =
             BranchName::parse(&branch).map_err(|error| Failure::argument(format!("/branch: {error}")))?;
         if message.contains('\0') {
-            return Err(Failure::argument("/message: it has the character U+0000 in it"));
+            return Err(Failure::argument("/message: contains the character U+0000"));
         }
         let directory = directory.map(|name| relative("directory", &name)).transpose()?;
         Ok(PushRequest { directory, branch, message, approved: None })

@@ -122,7 +122,7 @@ impl Repository<'_> {
     /// Returns the failure for an unsuccessful subcommand.
     fn complaint(&self, ended: &Ended) -> Failure {
         if ended.by == Ending::OutOfTime {
-            let said = format!("git took longer than {} s and was ended", WITHIN.as_secs());
+            let said = format!("git was killed after {} s (time limit)", WITHIN.as_secs());
             return Failure::new(DomainCode::LimitExceeded, said);
         }
         let said = redact(&ended.stderr.text());
@@ -137,16 +137,16 @@ impl Repository<'_> {
 }
 
 fn too_much(of_what: &str) -> Failure {
-    Failure::new(DomainCode::LimitExceeded, format!("the repository has too many {of_what} for this"))
+    Failure::new(DomainCode::LimitExceeded, format!("the repository has too many {of_what}"))
 }
 
 /// Checks that git won't read a word as an option.
 pub(super) fn word<'t>(name: &str, text: &'t str) -> Result<&'t str, Failure> {
     let wrong = |what: &str| Err(Failure::argument(format!("/{name}: {what}")));
     match text {
-        "" => wrong("it is empty"),
-        text if text.starts_with('-') => wrong("it begins with `-`, as flags do"),
-        text if text.chars().any(char::is_control) => wrong("it has control characters in it"),
+        "" => wrong("must not be empty"),
+        text if text.starts_with('-') => wrong("must not begin with `-`, like an option"),
+        text if text.chars().any(char::is_control) => wrong("must not contain control characters"),
         text => Ok(text),
     }
 }

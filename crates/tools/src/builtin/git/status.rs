@@ -8,8 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const DESCRIPTION: &str = "Tells what git knows of the workspace: `output`, and whether it is `truncated`. `short` is a line for each file, \
-    `porcelain` the same in a form that programs read. Submodules are not looked into.";
+pub(super) const DESCRIPTION: &str = "Shows the status of the working tree: returns `output`, and \
+    whether it is `truncated`. `short` shows one line per file, `porcelain` the same in a stable \
+    format for programs. Ignores changes inside submodules.";
 
 /// Format of the output.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -27,9 +27,10 @@ const MOST_BYTES: usize = 512 << 10;
 /// Maximum size of a row, as JSON, in bytes.
 pub(super) const LARGEST_ROW: usize = 64 << 10;
 
-const MANY: &str = "there are more rows: ask for some of them, or for others, by WHERE, LIMIT and OFFSET";
-const MUCH: &str = "there is more than an answer takes: ask for fewer columns, or fewer rows";
-const LARGE: &str = "rows of more than 64 KiB are left out: ask for a part of their values, as by substr";
+const MANY: &str = "there are more rows: select fewer or other ones with WHERE, LIMIT and OFFSET";
+const MUCH: &str = "the result is too large: select fewer columns or rows";
+const LARGE: &str = "rows of more than 64 KiB are left out: select a part of their values, for example \
+    with substr";
 
 // === impl Bounds ===
 

@@ -38,10 +38,10 @@ struct Migrate(Databases);
 /// Description of valid names.
 const NAME_FORM: &str = "letters, digits, `.`, `_` and `-`";
 
-const DESCRIPTION: &str = "Applies a migration to a database that this host's configuration says may be changed: all of its statements in \
-    one transaction, or none. It is written down in the database, in `belljar_migrations`; the same again changes nothing and has \
-    `applied: false`, and another one of the same name is a `conflict`. Statements that are transactions themselves, settings and other \
-    files are refused.";
+const DESCRIPTION: &str = "Applies a migration to a writable database: all of its statements in one \
+    transaction, or none. The migration is recorded in the table `belljar_migrations`; applying it \
+    again changes nothing and returns `applied: false`, and a different migration of the same name \
+    fails with `conflict`. Transaction statements, settings and access to other files are rejected.";
 
 /// Returns the tool.
 pub(super) fn migrate(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
@@ -80,9 +80,11 @@ impl TypedTool for Migrate {
 pub(super) fn applied_before(there: &str, sha256: &str) -> Result<bool, Failure> {
     match there == sha256 {
         true => Ok(false),
-        false => {
-            Err(Failure::new(DomainCode::Conflict, "another migration of that name has been applied before"))
-        }
+        false => Err(Failure::new(
+            DomainCode::Conflict,
+            "a different migration of that name has already been \
+    applied",
+        )),
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) async fn execute(
     within(async {
         let mut connection = begun(server, READ_WRITE).await?;
         if !columns(&mut connection, sql, parameters).await?.is_empty() {
-            return Err(Failure::argument("it gives rows: leave RETURNING out, or ask by sql_query"));
+            return Err(Failure::argument("the statement returns rows: remove RETURNING, or use sql_query"));
         }
         let done =
             connection.execute(bound(sql.to_owned(), parameters)?).await.map_err(|error| failure(&error))?;
@@ -111,7 +111,7 @@ pub(super) async fn migrate(server: &PostgresConfig, migration: &Migration) -> R
 }
 
 async fn within<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let late = |_| Failure::new(DomainCode::Unavailable, "the database has not answered in time");
+    let late = |_| Failure::new(DomainCode::Unavailable, "the database did not respond in time");
     timeout(CONNECT + PATIENCE, work).await.map_err(late)?
 }
 
@@ -125,8 +125,8 @@ async fn begun(server: &PostgresConfig, begin: &'static str) -> Result<PgConnect
         .and_then(|row| row.try_get(0))
         .map_err(|error| failure(&error))?;
     if reaches {
-        let said = "the role that this host's configuration names reaches the server's own files or programs, and isn't used: it takes \
-            one that is no superuser";
+        let said = "the configured role can access the server's files or programs and is rejected: the \
+    operator must configure a role that is not a superuser";
         return Err(Failure::new(DomainCode::PermissionDenied, said));
     }
     Ok(connection)
@@ -135,8 +135,12 @@ async fn begun(server: &PostgresConfig, begin: &'static str) -> Result<PgConnect
 async fn connected(server: &PostgresConfig) -> Result<PgConnection, Failure> {
     let password = match &server.password {
         Some(password) => Some(password.password().await.map_err(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "there is no password for a database");
-            Failure::new(DomainCode::Unavailable, "this host has no password for the database")
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the password of a database is not \
+    available"
+            );
+            Failure::new(DomainCode::Unavailable, "this host's password for the database is not available")
         })?),
         None => None,
     };
@@ -175,7 +179,7 @@ async fn read(
 ) -> Result<Rows, Failure> {
     let columns = columns(connection, sql, parameters).await?;
     if columns.is_empty() {
-        return Err(Failure::argument("it gives no rows"));
+        return Err(Failure::argument("the statement returns no rows"));
     }
     statement::named_once(&columns)?;
     let most = bounds.rows + 1;
@@ -236,12 +240,12 @@ fn bound(
 async fn committed(connection: &mut PgConnection) -> Result<(), Failure> {
     let done = sqlx::raw_sql("COMMIT").execute(connection).await;
     done.map(drop).map_err(|error| {
-        tracing::warn!(%error, "a tool's change may not have been kept");
+        tracing::warn!(%error, "a tool's database change may not have been committed");
         match error {
             sqlx::Error::Database(_) => failure(&error),
             _ => Failure::new(
                 DomainCode::Unavailable,
-                "it is not known whether that was done; look before trying again",
+                "the outcome of the change is unknown; check the current state before you try again",
             ),
         }
     })
@@ -249,8 +253,8 @@ async fn committed(connection: &mut PgConnection) -> Result<(), Failure> {
 
 fn failure(error: &sqlx::Error) -> Failure {
     let sqlx::Error::Database(said) = error else {
-        tracing::warn!(%error, "a database has not answered a tool");
-        return Failure::new(DomainCode::Unavailable, "the database has not answered");
+        tracing::warn!(%error, "a database did not respond to a tool");
+        return Failure::new(DomainCode::Unavailable, "the database did not respond");
     };
     let code = said.code().unwrap_or_default();
     let class = match code.as_ref() {

@@ -27,8 +27,9 @@ struct Arguments {
 
 struct Inspect(Databases);
 
-const DESCRIPTION: &str = "Without `database`: which databases there are, of which kind each is, and whether it is `writable`. With it: \
-    the columns of its tables and views, a row each, or those of one `table`; `truncated` says that there are more.";
+const DESCRIPTION: &str = "Without `database`: lists the databases with their kind and whether each is \
+    `writable`. With it: lists the columns of its tables and views, or of one `table`, one row \
+    each; `truncated` is true if there are more.";
 
 const SQLITE: &str = "SELECT tables.name AS \"table\", tables.type AS kind, columns.name AS \"column\", columns.type AS type, \
     NOT columns.\"notnull\" AS nullable, columns.pk > 0 AS is_key \
@@ -38,7 +39,7 @@ const SQLITE: &str = "SELECT tables.name AS \"table\", tables.type AS kind, colu
 
 /// Returns the tool.
 pub(super) fn inspect(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
-    let summary = "Lists databases, and what is in one.";
+    let summary = "Lists databases, or the schema of one.";
     let definition = databases.define("schema_inspect", summary, schema_of::<Arguments>())?;
     let definition = Definition { description: DESCRIPTION.to_owned(), ..definition };
     Ok(tool(definition, Inspect(databases.clone())))

@@ -120,7 +120,7 @@ async fn with<T: Send + 'static>(
         connection.progress_handler(BETWEEN_LOOKS, Some(is_late)).map_err(|error| failure(&error))?;
         work(&connection)
     });
-    working.await.map_err(|error| Failure::internal("ask the database", &error))?
+    working.await.map_err(|error| Failure::internal("query the database", &error))?
 }
 
 fn opened(path: &Path, access: Access) -> rusqlite::Result<Connection> {
@@ -137,7 +137,7 @@ fn opened(path: &Path, access: Access) -> rusqlite::Result<Connection> {
     trusted_file::look_at(path).map_err(|error| refused(error.into()))?;
     // The file is not opened here: closing it would release the locks of this process's other connections.
     if !path.metadata().map_err(refused)?.is_file() {
-        return Err(refused(io::Error::other("it is not a regular file")));
+        return Err(refused(io::Error::other("not a regular file")));
     }
     // Paths are not read as URIs. A missing database is not created.
     let careful = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -221,7 +221,7 @@ fn failure(error: &rusqlite::Error) -> Failure {
     let said = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::OperationInterrupted) => {
-            Failure::new(DomainCode::LimitExceeded, "it took the database longer than 20 s")
+            Failure::new(DomainCode::LimitExceeded, "the database took longer than 20 s")
         }
         Some(ErrorCode::AuthorizationForStatementDenied | ErrorCode::ReadOnly) => {
             Failure::new(DomainCode::PermissionDenied, said)

@@ -23,7 +23,7 @@ const DEFINE: [&str; 8] = ["CREATE", "ALTER", "DROP", "TRUNCATE", "COMMENT", "GR
 /// [`Failure`] when it is of another kind.
 pub(super) fn one(text: &str, kind: Kind) -> Result<&str, Failure> {
     if text.contains('\0') {
-        return Err(Failure::argument("a statement has no NUL in it"));
+        return Err(Failure::argument("the statement contains a NUL character"));
     }
     let statement = text.trim().trim_end_matches(|letter: char| letter == ';' || letter.is_whitespace());
     let word = first_word(statement).to_ascii_uppercase();
@@ -39,7 +39,7 @@ pub(super) fn one(text: &str, kind: Kind) -> Result<&str, Failure> {
             "statements that change or define something (CREATE, ALTER, DROP, INSERT, …), and no transactions",
         ),
     };
-    if is_one { Ok(statement) } else { Err(Failure::argument(format!("this takes {expected}"))) }
+    if is_one { Ok(statement) } else { Err(Failure::argument(format!("expected {expected}"))) }
 }
 
 /// Checks that column names are unique, as values are returned by column name.
@@ -51,7 +51,7 @@ pub(super) fn named_once(columns: &[String]) -> Result<(), Failure> {
         columns.iter().enumerate().find(|(at, name)| columns.iter().take(*at).any(|other| other == *name));
     match twice {
         Some((_, name)) => {
-            Err(Failure::argument(format!("two columns are called {name:?}: give one another name by AS")))
+            Err(Failure::argument(format!("two columns are named {name:?}: rename one of them with AS")))
         }
         None => Ok(()),
     }

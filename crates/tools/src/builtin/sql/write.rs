@@ -34,13 +34,14 @@ struct Arguments {
 
 struct Execute(Databases);
 
-const DESCRIPTION: &str = "Changes rows of a database that this host's configuration says may be changed, by one statement in a \
-    transaction of its own: all of it is done or nothing. Answers with `rows_affected`. Values are bound by `params`, never pasted in. \
-    A database that is read only is `permission_denied`, what its own rules are against `conflict`.";
+const DESCRIPTION: &str = "Changes rows of a writable database with one statement, in its own \
+    transaction. Returns `rows_affected`. Bind values with `params`; never insert them into the \
+    statement. Fails with `permission_denied` if the database is read-only, and with `conflict` if \
+    its constraints are violated.";
 
 /// Returns the tool.
 pub(super) fn execute(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
-    let said = ("sql_execute", "Changes rows of a database by one statement.");
+    let said = ("sql_execute", "Changes rows of a database with one statement.");
     let definition = databases.define_change(said, schema_of::<Arguments>(), Leaf::DbMutate)?;
     let definition = Definition { description: DESCRIPTION.to_owned(), ..definition };
     Ok(tool(definition, Execute(databases.clone())))

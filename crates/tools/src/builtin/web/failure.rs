@@ -5,8 +5,8 @@ use belljar_contract::tool::DomainCode;
 use belljar_egress::web::fetch::FetchError;
 
 /// Advice for a rule that may need more than a host name.
-const WHERE_IT_LEADS: &str = "the operator sees by `belljar egress why URL --policy FILE` where it leads, and which `networks` a rule for \
-    it would take, if any can";
+const WHERE_IT_LEADS: &str = "the operator can run `belljar egress why URL --policy FILE` to see where \
+    the host resolves to, and which `networks` a rule would need, if any can";
 
 /// Returns the failure for an error.
 pub(super) fn of(error: &FetchError) -> Failure {
@@ -20,9 +20,12 @@ pub(super) fn of(error: &FetchError) -> Failure {
             // Only the operator should learn resolved addresses; a rule without the network would be refused again.
             let advice = match (needed, *code) {
                 (Some(rule), _) if rule.contains("networks") => {
-                    format!("; it would take the rule {rule} on this host")
+                    format!("; the rule {rule} on this host would allow it")
                 }
-                (Some(rule), _) => format!("; it would take the rule {rule} on this host; {WHERE_IT_LEADS}"),
+                (Some(rule), _) => format!(
+                    "; the rule {rule} on this host would allow it; \
+    {WHERE_IT_LEADS}"
+                ),
                 (None, "address_not_allowed") => format!("; {WHERE_IT_LEADS}"),
                 (None, _) => String::new(),
             };

@@ -67,7 +67,7 @@ impl Reaches {
         let none = || {
             Failure::new(
                 DomainCode::NotSupported,
-                "there is no web here: it is served to jobs that may reach it",
+                "no web access: it is only available to jobs with network access",
             )
         };
         found.ok_or_else(none)

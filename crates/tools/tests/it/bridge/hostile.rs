@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub(crate) const CASES: &[Case] = &[
-    ("a_server_that_dies_is_started_again_and_no_change_is_asked_for_twice", dying),
-    ("a_server_that_is_silent_is_not_waited_for", silent),
-    ("a_server_that_does_not_answer_what_it_does_not_know_is_greeted_all_the_same", curt),
-    ("lines_and_answers_without_end_end_the_connection", endless),
-    ("what_is_said_unasked_is_counted", flooding),
-    ("what_a_server_asks_for_is_refused", asking),
-    ("lists_without_end_and_bad_tools_leave_the_good_ones", lists),
-    ("a_list_that_changes_is_asked_for_again", changing),
-    ("answers_are_kept_for_tools_that_change_nothing_and_for_one_task", kept),
-    ("one_server_that_can_not_be_had_stops_no_other", missing),
-    ("a_bridge_that_ends_while_a_server_is_started_leaves_none", hurried),
-    ("calls_beyond_what_may_be_at_a_time_wait_or_are_refused", many),
+    ("crashed_server_is_restarted_and_changes_are_not_repeated", dying),
+    ("silent_server_times_out", silent),
+    ("server_that_ignores_unknown_requests_still_connects", curt),
+    ("endless_lines_and_answers_close_the_connection", endless),
+    ("unsolicited_messages_are_limited", flooding),
+    ("server_requests_are_rejected", asking),
+    ("endless_lists_and_invalid_tools_leave_valid_tools_usable", lists),
+    ("changed_tool_list_is_fetched_again", changing),
+    ("answers_are_cached_for_read_only_tools_per_task", kept),
+    ("unavailable_server_does_not_affect_others", missing),
+    ("bridge_shutdown_during_server_start_leaves_no_process", hurried),
+    ("calls_beyond_the_concurrency_limit_wait_or_are_rejected", many),
 ];
 
 /// A bridge with one malicious server called `bad`, and a folder it may write to.
@@ -168,7 +168,7 @@ def called(name, arguments):
             say({"jsonrpc": "2.0", "id": number, "method": "ping"})
         else:
             say({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
-    # Answers to what nobody asked are passed over.
+    # Responses without a request are ignored.
     for strange in [999999, "x", None, -1]:
         say({"jsonrpc": "2.0", "id": strange, "result": {}})
     return text("said")
@@ -183,7 +183,7 @@ serve()
         for tool in ["mcp_bad_notes", "mcp_bad_asks", "mcp_bad_noise"] {
             let flood = rig.call(tool, json!({})).await.unwrap_err();
             assert_eq!(flood.code, DomainCode::Unavailable, "{tool}: {flood:?}");
-            assert!(!flood.message.contains("hung up"), "{tool}: {flood:?}");
+            assert!(!flood.message.contains("closed the connection"), "{tool}: {flood:?}");
         }
         assert_eq!(rig.text("mcp_bad_few", json!({})).await, "said");
         rig.end().await;

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::net::{Ipv4Addr, TcpListener};
 
 pub(crate) const CASES: &[Case] = &[(
-    "a_servers_program_reaches_neither_the_network_nor_the_hosts_files",
+    "mcp_server_program_cannot_access_network_or_host_files",
     a_servers_program_reaches_neither_the_network_nor_the_hosts_files,
 )];
 

@@ -8,10 +8,10 @@ use belljar_tools::definition::Effect;
 use serde_json::json;
 
 pub(crate) const CASES: &[Case] = &[
-    ("the_reference_server_works_in_a_sandbox_as_if_it_were_here", everything),
-    ("a_server_of_files_sees_the_folder_that_it_is_lent", files),
-    ("a_server_of_the_newest_revision_is_spoken_to_in_it", python),
-    ("only_the_tools_that_are_meant_are_there", chosen),
+    ("reference_server_works_in_a_sandbox", everything),
+    ("file_server_sees_its_mounted_directory", files),
+    ("server_with_latest_protocol_revision_works", python),
+    ("only_enabled_tools_are_offered", chosen),
 ];
 
 fn everything(house: &House) -> Result<(), String> {

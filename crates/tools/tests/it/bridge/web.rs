@@ -14,15 +14,15 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) const CASES: &[Case] = &[
-    ("the_reference_server_works_over_http", everything),
-    ("a_server_of_the_newest_revision_works_over_http", newest),
-    ("a_server_that_is_started_anew_is_connected_to_again", anew),
-    ("a_credential_goes_to_its_server_and_never_comes_back", credential),
+    ("reference_server_works_over_http", everything),
+    ("server_with_latest_protocol_revision_works_over_http", newest),
+    ("restarted_http_server_is_reconnected", anew),
+    ("credential_is_sent_only_to_its_server_and_never_returned", credential),
     (
-        "secret_is_not_shown_to_another_user_who_listens_where_a_server_was",
+        "secret_is_not_sent_to_another_users_listener_on_the_servers_port",
         secret_is_not_shown_to_another_user_who_listens_where_a_server_was,
     ),
-    ("what_leads_elsewhere_is_not_followed_and_what_is_too_large_not_taken", hostile),
+    ("http_redirects_are_not_followed_and_large_answers_rejected", hostile),
 ];
 
 /// A process that is killed on drop.
@@ -221,7 +221,7 @@ fn credential(house: &House) -> Result<(), String> {
         assert_eq!(rig.text("mcp_bad_plain", json!({})).await, "plain");
         let (code, message) = code(&rig, "mcp_bad_repeat").await;
         assert_eq!(code, DomainCode::Unavailable);
-        assert!(message.contains("repeated a credential") && !message.contains("sk-of"), "{message}");
+        assert!(message.contains("sent back a credential") && !message.contains("sk-of"), "{message}");
         assert_eq!(rig.text("mcp_bad_plain", json!({})).await, "plain");
         rig.end().await;
     });
@@ -284,7 +284,7 @@ fn hostile(house: &House) -> Result<(), String> {
         rig.definition("mcp_bad_plain").await;
         let (led, message) = code(&rig, "mcp_bad_elsewhere").await;
         assert!(matches!(led, DomainCode::Unavailable | DomainCode::ToolFailed), "{led:?} {message}");
-        assert!(elsewhere.accept().is_err(), "nobody has gone there");
+        assert!(elsewhere.accept().is_err(), "the redirect was followed");
         assert_eq!(code(&rig, "mcp_bad_large").await.0, DomainCode::LimitExceeded);
         let (none, message) = code(&rig, "mcp_bad_none").await;
         assert!(matches!(none, DomainCode::Unavailable | DomainCode::ToolFailed), "{none:?} {message}");

@@ -123,7 +123,7 @@ fn converse<S: Read + Write>(stream: &mut S, manner: Manner, heard: &Mutex<Vec<S
             "STARTTLS" if manner == Manner::AheadOfTls => "220 go\r\n250 and more",
             "STARTTLS" => "220 go",
             "AUTH" => "235 welcome",
-            "RCPT" if manner == Manner::RefusesTheSecond && line.contains("two@") => "550 nobody",
+            "RCPT" if manner == Manner::RefusesTheSecond && line.contains("two@") => "550 unknown recipient",
             "DATA" => "354 go on",
             "QUIT" => return Ok(false),
             _ => "250 fine",

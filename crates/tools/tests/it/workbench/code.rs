@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 pub(crate) const CASES: &[Case] = &[
-    ("code_runs_in_each_language_and_ends_as_it_ends", languages),
-    ("a_command_runs_where_it_is_told_to_and_sees_what_was_written", commands),
-    ("what_takes_too_long_is_ended_and_told_with_what_it_has_printed", time),
-    ("of_a_flood_the_ends_are_kept_and_the_rest_is_counted", floods),
-    ("a_language_that_is_not_there_is_told_when_it_is_asked_for_and_before", missing),
-    ("a_program_reads_what_it_is_given_to_its_end_or_not_at_all", input),
+    ("code_runner_reports_the_exit_code_in_each_language", languages),
+    ("shell_command_runs_in_the_working_directory_and_sees_files", commands),
+    ("timed_out_program_is_killed_and_its_output_returned", time),
+    ("long_output_keeps_both_ends_and_counts_omitted_bytes", floods),
+    ("missing_language_is_reported_in_call_and_description", missing),
+    ("program_input_is_passed_completely_or_ignored", input),
 ];
 
 fn languages(benches: &Benches) -> Result<(), String> {

@@ -8,9 +8,9 @@ use belljar_sandbox::run::WorkspaceChoice;
 use serde_json::json;
 
 pub(crate) const CASES: &[Case] = &[
-    ("tools_work_in_a_sandbox_without_a_root_of_its_own", subprocess),
-    ("what_tools_do_in_a_container_is_what_they_do_elsewhere", docker),
-    ("tools_work_on_a_copy_and_the_directory_stays_as_it_is", copy),
+    ("tools_work_in_the_subprocess_backend", subprocess),
+    ("tools_work_in_containers", docker),
+    ("tools_change_only_the_copy_of_a_workspace", copy),
 ];
 
 /// Uses the tools in the same way in each kind of sandbox.

@@ -6,12 +6,12 @@ use belljar_contract::tool::DomainCode;
 use serde_json::json;
 
 pub(crate) const CASES: &[Case] = &[
-    ("a_file_is_written_read_edited_listed_and_removed", whole_life),
-    ("lines_are_asked_for_and_large_files_are_cut_and_said_to_be", reading),
-    ("a_file_is_written_where_it_can_be_and_only_there", writing),
-    ("a_text_is_replaced_where_it_stands_once_or_everywhere", editing),
-    ("a_listing_says_what_is_what_and_ends_at_a_thousand", listing),
-    ("only_files_are_removed", removing),
+    ("file_tools_write_read_edit_list_and_remove", whole_life),
+    ("read_file_selects_lines_and_flags_truncation", reading),
+    ("write_file_rejects_invalid_destinations", writing),
+    ("edit_file_replaces_a_unique_text_or_all_occurrences", editing),
+    ("list_directory_shows_types_and_stops_at_a_thousand_entries", listing),
+    ("delete_file_removes_only_files", removing),
 ];
 
 fn whole_life(benches: &Benches) -> Result<(), String> {

@@ -6,11 +6,11 @@ use belljar_contract::tool::DomainCode;
 use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] = &[
-    ("a_repository_is_looked_at_branched_and_committed_to", whole_life),
-    ("what_stands_for_a_flag_is_refused_wherever_it_stands", flags),
-    ("a_repository_is_where_it_is_said_to_be_and_nowhere_above", place),
-    ("a_commit_has_what_was_named_and_nothing_is_none", committing),
-    ("a_merge_in_conflict_is_told_and_can_be_ended", merging),
+    ("git_tools_show_branch_and_commit", whole_life),
+    ("git_arguments_like_flags_are_rejected_everywhere", flags),
+    ("git_uses_only_the_named_directory_not_its_parents", place),
+    ("git_commit_contains_named_paths_and_rejects_empty_commits", committing),
+    ("merge_conflict_is_reported_and_can_be_resolved", merging),
 ];
 
 /// Creates a repository with two commits.

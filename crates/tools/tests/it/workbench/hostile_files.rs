@@ -6,11 +6,11 @@ use belljar_contract::tool::DomainCode;
 use serde_json::{Value, json};
 
 pub(crate) const CASES: &[Case] = &[
-    ("no_link_at_any_place_of_a_path_leads_out", links),
-    ("what_is_no_file_is_neither_read_nor_waited_for", pipes),
-    ("a_path_that_is_swapped_while_it_is_used_leads_nowhere_else", swaps),
-    ("a_name_that_misleads_is_shown_harmlessly_and_never_taken", names),
-    ("what_is_gits_own_is_git_s_to_write_whatever_it_is_called", gits_own),
+    ("symlinks_in_paths_do_not_escape_the_workspace", links),
+    ("pipes_and_devices_are_not_read_and_do_not_block", pipes),
+    ("path_swapped_during_use_is_not_followed", swaps),
+    ("misleading_file_names_are_escaped_and_rejected", names),
+    ("file_tools_do_not_write_git_directories", gits_own),
 ];
 
 /// Content of a file that exists only in the root of the sandbox, outside of the workspace.

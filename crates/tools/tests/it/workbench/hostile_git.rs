@@ -7,9 +7,9 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 pub(crate) const CASES: &[Case] = &[
-    ("nothing_that_a_repository_names_is_run", programs),
-    ("a_repository_in_the_repository_has_nothing_run_either", submodules),
-    ("an_object_that_is_missing_is_fetched_from_nowhere", promised),
+    ("programs_named_by_git_settings_are_not_run", programs),
+    ("programs_named_by_submodules_are_not_run", submodules),
+    ("missing_git_objects_are_not_fetched", promised),
 ];
 
 /// Hooks that the steps of the five tools would run.

@@ -6,10 +6,10 @@ use serde_json::json;
 use std::time::Duration;
 
 pub(crate) const CASES: &[Case] = &[
-    ("what_a_call_has_left_in_the_background_is_dead_when_it_is_over", daemons),
-    ("a_call_that_is_given_up_ends_with_everything_that_came_of_it", given_up),
-    ("calls_at_the_same_time_end_without_each_other", at_once),
-    ("whoever_kills_all_that_it_can_kills_neither_the_helper_nor_its_sandbox", killer),
+    ("background_processes_are_killed_when_the_call_ends", daemons),
+    ("canceled_call_kills_all_its_processes", given_up),
+    ("concurrent_calls_do_not_kill_each_others_processes", at_once),
+    ("kill_all_in_a_call_kills_neither_helper_nor_sandbox", killer),
 ];
 
 /// A daemon that detaches itself in every possible way, and appends to a file while it lives.

@@ -54,7 +54,7 @@ const EXEMPT: [Exempt; 11] = [
     Exempt {
         row: "LF1",
         cases: &["belljar killed while PID 1 stands still"],
-        why: "containers are an engine's children; one whose PID 1 somebody on the host has stopped is cleared away by the \
+        why: "containers are an engine's children; a container whose PID 1 was stopped by a user of the host is removed by the \
               next command",
     },
     Exempt {
@@ -71,7 +71,7 @@ const EXEMPT: [Exempt; 11] = [
     Exempt {
         row: "PK7",
         cases: &["the control groups"],
-        why: "PID 1 reads the container's own, by which it knows its limits; nobody writes them",
+        why: "PID 1 reads the container's own to know its limits; they can't be written",
     },
 ];
 

@@ -91,13 +91,13 @@ fn a_call_that_is_killed_around_its_approval_is_made_at_most_once_and_never_with
             dies(ground.call(Some(armed)));
             assert_eq!(ground.listed("pending").len(), usize::from(is_late), "{place}");
         }
-        assert_eq!(ground.call(None).1.code, REFUSED, "{place}: nobody has said yes");
+        assert_eq!(ground.call(None).1.code, REFUSED, "{place}: no approval was given");
         if let Some(armed) = at("approval_decide") {
             dies(ground.approve(Some(armed)));
             assert_eq!(ground.listed("approved").len(), usize::from(is_late), "{place}");
         }
         ground.approve(None).1.succeeded();
-        assert_eq!(ground.made(), 0, "{place}: a yes alone makes no call");
+        assert_eq!(ground.made(), 0, "{place}: an approval alone makes no call");
         let mut makes = true;
         if let Some(armed) = at("approval_use") {
             dies(ground.call(Some(armed)));
@@ -107,12 +107,12 @@ fn a_call_that_is_killed_around_its_approval_is_made_at_most_once_and_never_with
         // The control: an unused approval is good for the call.
         let code = if makes { 0 } else { REFUSED };
         assert_eq!(ground.call(None).1.code, code, "{place}");
-        assert_eq!(ground.call(None).1.code, REFUSED, "{place}: it takes a new yes");
+        assert_eq!(ground.call(None).1.code, REFUSED, "{place}: it requires a new approval");
         assert_eq!((ground.made(), ground.listed("used").len()), (usize::from(makes), 1), "{place}");
         assert_eq!(ground.0.run(&["audit", "verify"]).code, 0, "{place}");
     }
     super::tell(&format!(
-        "approvals died at {} places, each call was made once or takes a new yes",
+        "approvals were killed at {} places; each call was made once or requires a new approval",
         places.len()
     ));
 }

@@ -40,7 +40,7 @@ impl Scene<'_> {
         wait::until(|| entries(&state.join("runs")).is_empty());
         let unfinished: Vec<_> =
             entries(&state.join("artifacts")).into_iter().filter(|name| name.starts_with('.')).collect();
-        assert_eq!(unfinished, Vec::<String>::new(), "files that nobody finished");
+        assert_eq!(unfinished, Vec::<String>::new(), "unfinished files");
         for parent in fs::read_to_string(state.join("control-groups")).unwrap_or_default().lines() {
             let deployment = belljar_sandbox::state::State::at(&state).deployment();
             let groups = entries(Path::new(parent)).into_iter().filter(|name| name.contains(&deployment));

@@ -79,7 +79,7 @@ fn while_a_database_says_nothing_clients_are_told_so_at_once_and_jobs_go_on() {
     assert_eq!(node.job(wanted[0].id())["stdout"], "done\n");
     ground.check(&node, &wanted);
     tell(&format!(
-        "a database that was silent for {OUTAGE:?}: {asked} clients told so, half of them within {:?}, 0 jobs lost, 0 ended twice",
+        "a database that was silent for {OUTAGE:?}: {asked} clients got an error, half of them within {:?}, 0 jobs lost, 0 ended twice",
         waited[asked / 2]
     ));
 }

@@ -118,7 +118,7 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
             drop(node);
             node = begin();
         }
-        assert!(director.is_done(), "nobody was killed at {place} the time {time}");
+        assert!(director.is_done(), "no process was killed at {place} the time {time}");
     }
     assert!(pursue_all(&node, &mut wanted).is_ok(), "the node is gone: {place}");
     ground.check(&node, &wanted);

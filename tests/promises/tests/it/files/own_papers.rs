@@ -47,7 +47,7 @@ pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
         case("the runner, to write", "openat", args![HERE, &runner, O_WRONLY, 0]),
         case("the runner, emptied", "openat", args![HERE, &runner, O_RDWR | O_TRUNC, 0]),
         case("the runner, cut off", "truncate", args![&runner, 1]),
-        case("the runner, executable by nobody", "chmod", args![&runner, 0o644]),
+        case("the runner, without execute permission", "chmod", args![&runner, 0o644]),
         case("the runner, under another name", "link", args![&runner, place.path("/tmp/runner")]),
         case("the runner, removed", "unlink", args![&runner]),
     ]

@@ -26,7 +26,7 @@ fn run_such_programs(place: &Place) -> Vec<Case> {
                     .inside(Inside::Learns(is_nobody_else))
                     .outside(Outside::Learns(gains))
                     .only(ways)
-                    .needs("root, who makes such programs of others"),
+                    .needs("root, which makes such programs of other users"),
             );
         }
     }

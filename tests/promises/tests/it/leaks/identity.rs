@@ -42,7 +42,7 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
                 (Some(line), _) => Verdict::Escaped(line.chars().take(100).collect()),
                 (None, true) => Verdict::Held,
                 (None, false) => {
-                    Verdict::NotShown("this host doesn't tell it to whoever runs this test".to_owned())
+                    Verdict::NotShown("this host doesn't show it to the user that runs this test".to_owned())
                 }
             };
             let place = format!("{way:?} {:?}", scene.world.user());

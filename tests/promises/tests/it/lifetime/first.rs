@@ -26,7 +26,7 @@ fn pid_1_never_waits_for_a_socket_that_a_program_named_to_it() {
             (true, "a close doesn't wait\nanswered\n") => Verdict::Held,
             (true, "a close doesn't wait\nno answer\n") => Verdict::Escaped("PID 1 waits".to_owned()),
             (true, waits) if waits.starts_with("a close waits\n") => {
-                Verdict::Escaped("a close waits, in whatever process".to_owned())
+                Verdict::Escaped("a close blocks in some process".to_owned())
             }
             _ => Verdict::Invalid(format!("{ran:?}, outside {outside:?}")),
         };

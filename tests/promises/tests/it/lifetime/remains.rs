@@ -132,7 +132,7 @@ fn judge(mark: &str, stays_outside: bool) -> Verdict {
     match (is_gone, stays_outside) {
         (false, _) => Verdict::Escaped(format!("still there: {names:?}")),
         (true, true) => Verdict::Held,
-        (true, false) => Verdict::Invalid("nobody stays outside, either".to_owned()),
+        (true, false) => Verdict::Invalid("outside, no process stays, either".to_owned()),
     }
 }
 
@@ -141,7 +141,7 @@ fn with_everyone(command: &mut Command, mark: &str) -> std::process::Child {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let is_there = lines.any(|line| line == "everyone is there");
-    assert!(is_there, "{mark}: nobody came");
+    assert!(is_there, "{mark}: no process appeared");
     child
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
             let verdict = match (is_reached, is_reached_outside) {
                 (true, _) => Verdict::Escaped("it took the connection".to_owned()),
                 (false, true) => Verdict::Held,
-                (false, false) => Verdict::Invalid("nobody takes it outside, either".to_owned()),
+                (false, false) => Verdict::Invalid("outside, nothing receives it, either".to_owned()),
             };
             let place = format!("{way:?} {:?}", scene.world.user());
             tally.count("NT6", &format!("NT6 {what}"), &place, verdict);

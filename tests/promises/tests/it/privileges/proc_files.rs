@@ -111,7 +111,7 @@ fn addresses() -> Case {
         .inside(Inside::Learns(|answer| has_addresses(&answer.bytes) == 0))
         .outside(Outside::Learns(|answer| has_addresses(&answer.bytes) > 0))
         .by(Control::Root)
-        .needs("addresses that root is told")
+        .needs("addresses that only root can read")
 }
 
 /// Returns the number of lines that begin with a nonzero address.
@@ -132,7 +132,7 @@ fn own_page_map() -> Case {
         .inside(Inside::Learns(|answer| !has_frame(&answer.bytes)))
         .outside(Outside::Learns(|answer| has_frame(&answer.bytes)))
         .by(Control::Root)
-        .needs("physical addresses that root is told")
+        .needs("physical addresses that only root can read")
 }
 
 /// Returns true if the lower 55 bits of a page map's entry aren't zero.

@@ -17,8 +17,8 @@ pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases.extend([
         Case::twin("threads", |s| s.act(Act::Threads { count: 8 })),
         Case::twin("a debugger of one's own child", |s| s.act(Act::Trace)),
-        Case::twin("waiting for nobody", waiting),
-        Case::twin("who one is", identity),
+        Case::twin("waiting without children", waiting),
+        Case::twin("user and group ids", identity),
         Case::twin("being oneself again", oneself),
         Case::twin("what a thread keeps", thread),
         Case::twin("locks between threads", futexes),

@@ -68,7 +68,7 @@ tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first", a
     let node = Node::start(&world, &["--config", &configure(&world, &house)]);
     let [refused, named] = &told(&node, &job_of(None, note))[..] else { panic!() };
     assert_eq!(refused["domain_code"], "permission_denied", "{refused}");
-    assert_ne!(named["status"], "ok", "nobody says in a call as whom it is made: {named}");
+    assert_ne!(named["status"], "ok", "a call can't name its agent: {named}");
     assert_eq!(tool_calls(&world)[0]["judged"]["level"], "custom");
     // The node's record shows which decisions another level for unlisted agents would have changed.
     let database = format!("sqlite:{}", world.path().join("state/node/node.db").display());
@@ -217,7 +217,7 @@ fn an_agent_that_no_rule_knows_is_given_no_job_no_session_and_no_token() {
     for answered in slips("tool_access: {agents: [{name: worker, level: sandboxed}]}") {
         let problem = answered.json();
         let detail = problem["detail"].as_str().unwrap_or_default();
-        let says_why = detail.contains("there is no agent workr") && detail.contains("`worker`, perhaps");
+        let says_why = detail.contains("agent workr is not listed") && detail.contains("`worker`, perhaps");
         assert!(answered.status == 400 && says_why, "{problem}");
     }
     // The controls: a configuration with a level for unlisted agents, and one where new agents earn theirs.

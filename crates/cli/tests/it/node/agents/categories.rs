@@ -129,7 +129,7 @@ fn jobs_lead_up_a_step_that_takes_quality_once_it_was_said_how_good_they_were() 
     let again = assess(&first, 10.0).json();
     assert!(again["ignored"].as_str().is_some_and(|why| why.contains("assessed already")), "{again}");
     let unknown = assess(&json!(new_id()), 10.0).json();
-    assert!(unknown["ignored"].as_str().is_some_and(|why| why.contains("no job of that id")), "{unknown}");
+    assert!(unknown["ignored"].as_str().is_some_and(|why| why.contains("no job with that id")), "{unknown}");
     assert_eq!(levels(&node, "worker"), ["restricted", "restricted"]);
     // A person records it by the command line, in the node's database.
     let database = format!("sqlite:{}", world.path().join("state/node/node.db").display());

@@ -84,7 +84,7 @@ except OSError as error: print(getattr(error, 'code', 'nothing'))"
     assert_eq!((server.asked(), &node.get(&session).json()["agent_id"]), (1, &json!("open")));
     let mut other = wide.clone();
     other["agent_id"] = json!("local");
-    assert_eq!(node.post(SESSIONS, &other).status, 409, "a session is one agent's");
+    assert_eq!(node.post(SESSIONS, &other).status, 409, "the session belongs to one agent");
 }
 
 #[test]

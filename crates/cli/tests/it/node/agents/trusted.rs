@@ -43,7 +43,7 @@ fn with_web(script: &str) -> Value {
 /// too.
 fn may_reach_out(node: &Node<'_>) -> bool {
     let mut job = with_web("pass");
-    job["callback_url"] = json!("http://nobody.example/");
+    job["callback_url"] = json!("http://absent.example/");
     let answered = node.run(&job);
     assert_eq!(answered.status, 403, "{:#}", answered.json());
     let told = answered.json()["detail"].as_str().unwrap().to_owned();
@@ -58,13 +58,13 @@ fn may_reach_out(node: &Node<'_>) -> bool {
 fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_earned_holds() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &["--config", &configure(&world, &format!("{EARNED}{AT_ONCE}"))]);
-    assert!(!may_reach_out(&node), "it begins with nothing");
+    assert!(!may_reach_out(&node), "the agent starts without web access");
     let first = python("pass");
     for _ in 0..3 {
         assert_eq!(node.run(&first).json()["status"], "completed");
         node.killed_and_started();
     }
-    assert!(!may_reach_out(&node), "one job is one, however often it is asked for");
+    assert!(!may_reach_out(&node), "a repeated job counts once");
     // A canceled job and a failure of the node don't count either.
     let stopped = node.submit(python("import time; time.sleep(600)"));
     node.wait_for(&stopped, "in_progress");
@@ -77,7 +77,7 @@ fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_e
     let other = as_agent("other", with_web("pass"));
     assert_eq!(node.run(&other).status, 403);
     node.killed_and_started();
-    assert!(may_reach_out(&node), "it is kept");
+    assert!(may_reach_out(&node), "earned trust survives");
     // A person's record, in the database of the node.
     let database = format!("sqlite:{}", world.path().join("state/node/node.db").display());
     let incident = json!({ "type": "security_incident" }).to_string();

@@ -76,7 +76,7 @@ fn the_trust_in_agents_is_told_over_http_as_by_the_command_line_and_an_event_cou
         });
         let send = |event: &Value| node.post(&format!("{TRUST}/worker/events"), event);
         assert_eq!([&event, &event, &event].map(|event| send(event).status), [201, 200, 200]);
-        assert_eq!(shown(&node)["state"]["global_level"], "sandboxed", "one is one");
+        assert_eq!(shown(&node)["state"]["global_level"], "sandboxed", "an event counts once");
         event["event"]["quality"] = json!(10);
         assert_eq!(send(&event).status, 409, "{:#}", send(&event).json());
         // The control: another event counts.
@@ -158,8 +158,8 @@ fn what_is_unknown_or_malformed_is_told_and_records_nothing() {
     let before = timeless(shown(&node));
     let (one, version) = (new_id(), json!({ "version": 1 }));
     for (path, status) in [
-        ("nobody/verification", 404),
-        (&format!("nobody/proposals/{one}:approve"), 404),
+        ("absent/verification", 404),
+        (&format!("absent/proposals/{one}:approve"), 404),
         (&format!("worker/proposals/{one}:approve"), 404),
         (&format!("worker/proposals/{one}:deny"), 404),
         (&format!("worker/proposals/{one}:explode"), 404),
@@ -178,7 +178,7 @@ fn what_is_unknown_or_malformed_is_told_and_records_nothing() {
     assert!(told.contains("$.level") && told.contains("$.category"), "{told}");
     level["level"] = json!("standard");
     level.as_object_mut().unwrap().remove("category");
-    assert_eq!(node.post(&format!("{TRUST}/nobody/level"), &level).status, 404);
+    assert_eq!(node.post(&format!("{TRUST}/absent/level"), &level).status, 404);
     for query in ["limit=0", "limit=501", "order=up"] {
         assert_eq!(node.get(&format!("{TRUST}?{query}")).status, 400, "{query}");
     }
@@ -217,7 +217,7 @@ fn where_nothing_is_earned_a_persons_word_counts_and_nothing_else() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &["--config", &configure(&world, SAID)]);
     assert_eq!(node.get(TRUST).json()["agents"], json!([]));
-    assert_eq!(set(&node, "sandboxed").status, 404, "nobody has hired it");
+    assert_eq!(set(&node, "sandboxed").status, 404, "unknown agent");
     report(&node, &json!({ "type": "agent_hired" }));
     assert_eq!(node.run(&with_web("pass")).json()["status"], "completed", "the configured level holds");
     assert_eq!(set(&node, "sandboxed").status, 200);

@@ -49,7 +49,7 @@ metrics: [{name: x}]
     2:28: databases.sqlite[0].path: found "house.db"; expected an absolute path without `.` and `..` that is not the root
     2:63: databases.sqlite[2]: found "b" again; expected each name once
     3:75: databases.postgres[0].port: found `0`; expected a whole number from 1 to 65535
-    5:10: channels.mail[0].to: found nobody; expected one address at least
+    5:10: channels.mail[0].to: found no address; expected at least one address
     5:46: channels.mail[0].from: found "a@b, c@d"; expected an address such as owner@house.example
     6:11: metrics[0].url: found nothing; expected this required member
     "#);

@@ -120,10 +120,10 @@ async fn hostile_pages_have_bounded_answers_in_every_mode() {
 async fn what_is_no_page_or_no_address_is_said() {
     let too_long = json!({ "html_content": "ä".repeat(600_000) });
     let failure = called(too_long).await.unwrap_err();
-    assert_eq!(failure.message, "/html_content: it has 1200000 bytes; 1048576 are allowed");
+    assert_eq!(failure.message, "/html_content: 1200000 bytes; at most 1048576 are allowed");
     for base_url in ["a.example", "javascript:x", "file:///x", "https://"] {
         let failure = called(json!({ "html_content": "x", "base_url": base_url })).await.unwrap_err();
-        assert!(failure.message.starts_with("/base_url: it is no whole address"), "{base_url}: {failure}");
+        assert!(failure.message.starts_with("/base_url: not an absolute URL"), "{base_url}: {failure}");
     }
     let failure = called(json!({ "html_content": "x", "extract_mode": "scripts" })).await.unwrap_err();
     assert_eq!(failure.code, DomainCode::InvalidArgument);
