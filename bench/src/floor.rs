@@ -46,7 +46,7 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWCGROUP;
 
 /// Data for the child, prepared before it exists: the child shares this process's memory, and must not allocate.
-struct Birth {
+struct ChildData {
     uid_map: String,
     gid_map: String,
     failed: Option<Errno>,
@@ -56,7 +56,7 @@ struct Birth {
 pub(crate) fn once() {
     const STACK_BYTES: usize = 64 << 10;
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    let mut birth = Birth { uid_map: format!("0 {uid} 1"), gid_map: format!("0 {gid} 1"), failed: None };
+    let mut birth = ChildData { uid_map: format!("0 {uid} 1"), gid_map: format!("0 {gid} 1"), failed: None };
     let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
     let flags = NAMESPACES | libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: stack and argument outlive the child's use of them, because this thread is suspended (CLONE_VFORK). The child's
@@ -72,7 +72,7 @@ pub(crate) fn once() {
 
 extern "C" fn child(birth: *mut libc::c_void) -> libc::c_int {
     // SAFETY: the pointer is the one passed to clone, and the passing thread is suspended.
-    let birth = unsafe { &mut *birth.cast::<Birth>() };
+    let birth = unsafe { &mut *birth.cast::<ChildData>() };
     birth.failed = build(birth).err();
     if birth.failed.is_none() {
         let argv = [c"/bin/true".as_ptr(), std::ptr::null()];
@@ -83,7 +83,7 @@ extern "C" fn child(birth: *mut libc::c_void) -> libc::c_int {
     unsafe { libc::_exit(1) }
 }
 
-fn build(birth: &Birth) -> Result<(), Errno> {
+fn build(birth: &ChildData) -> Result<(), Errno> {
     write(c"/proc/self/setgroups", b"deny")?;
     write(c"/proc/self/uid_map", birth.uid_map.as_bytes())?;
     write(c"/proc/self/gid_map", birth.gid_map.as_bytes())?;

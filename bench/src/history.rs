@@ -12,25 +12,25 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 /// Destination of rows.
-pub(crate) enum Destination {
+pub(crate) enum RowDestination {
     File(String),
     Output,
 }
 
 /// A judged figure.
-struct Judged {
+struct JudgedFigure {
     case: &'static str,
     figure: f64,
     is_met: bool,
 }
 
 /// The figures so far, and the current case.
-struct Gathered {
+struct HistoryCollector {
     case: &'static str,
-    judged: Vec<Judged>,
+    judged: Vec<JudgedFigure>,
 }
 
-static GATHERED: Mutex<Gathered> = Mutex::new(Gathered { case: "", judged: Vec::new() });
+static GATHERED: Mutex<HistoryCollector> = Mutex::new(HistoryCollector { case: "", judged: Vec::new() });
 
 const TITLE: &str = "# Figures of each release candidate\n\nOne row for each run of all cases, appended by `--history` \
     ([README.md](README.md#history)). A cell has the figures of a case in the order in which the program judges them;\n`!` marks \
@@ -61,7 +61,7 @@ pub(crate) fn take_over(from: &Path) {
 pub(crate) fn note(figure: f64, is_met: bool) {
     let mut gathered = GATHERED.lock().unwrap_or_else(PoisonError::into_inner);
     let case = gathered.case;
-    gathered.judged.push(Judged { case, figure, is_met });
+    gathered.judged.push(JudgedFigure { case, figure, is_met });
 }
 
 /// Returns the load average of the last minute.
@@ -70,7 +70,7 @@ pub(crate) fn load() -> String {
     text.split(' ').next().unwrap_or("?").to_owned()
 }
 
-impl From<String> for Destination {
+impl From<String> for RowDestination {
     /// Converts a path, or `-` for standard output.
     fn from(text: String) -> Self {
         match text.as_str() {
@@ -84,12 +84,12 @@ impl From<String> for Destination {
 ///
 /// # Errors
 /// When the file can't be written.
-pub(crate) fn write(to: &Destination, cases: &[&'static str], load_before: &str) -> io::Result<()> {
+pub(crate) fn write(to: &RowDestination, cases: &[&'static str], load_before: &str) -> io::Result<()> {
     let gathered = GATHERED.lock().unwrap_or_else(PoisonError::into_inner);
     let facts = [candidate(), machine(), format!("{load_before} to {}", load())];
     let cells = cases.iter().map(|case| cell(&gathered.judged, case));
     let row = row(facts.into_iter().chain(cells));
-    let Destination::File(path) = to else {
+    let RowDestination::File(path) = to else {
         println!("\n{row}");
         return Ok(());
     };
@@ -121,7 +121,7 @@ fn row(cells: impl IntoIterator<Item = String>) -> String {
     row
 }
 
-fn cell(judged: &[Judged], case: &str) -> String {
+fn cell(judged: &[JudgedFigure], case: &str) -> String {
     let of_case = judged.iter().filter(|one| one.case == case);
     let figures: Vec<String> =
         of_case.map(|one| format!("{:.2}{}", one.figure, if one.is_met { "" } else { "!" })).collect();
@@ -159,9 +159,9 @@ mod tests {
     #[test]
     fn row_has_a_cell_for_each_case_with_its_figures_in_order() {
         let judged = [
-            Judged { case: "exec", figure: 0.784, is_met: false },
-            Judged { case: "tree", figure: 0.83, is_met: true },
-            Judged { case: "tree", figure: 0.66, is_met: true },
+            JudgedFigure { case: "exec", figure: 0.784, is_met: false },
+            JudgedFigure { case: "tree", figure: 0.83, is_met: true },
+            JudgedFigure { case: "tree", figure: 0.66, is_met: true },
         ];
         let cells = ["exec", "diff", "tree"].map(|case| cell(&judged, case));
         assert_eq!(cells, ["0.78!", "–", "0.83 · 0.66"]);
@@ -176,7 +176,7 @@ mod tests {
     fn rows_of_the_same_cases_share_a_table() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history.md");
-        let to = Destination::File(path.display().to_string());
+        let to = RowDestination::File(path.display().to_string());
         for cases in [&["exec"][..], &["exec"], &["exec", "diff"]] {
             write(&to, cases, "0.00").expect("a file");
         }

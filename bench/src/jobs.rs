@@ -29,24 +29,27 @@ const ROUNDS: usize = 5;
 const RUN: &str = "/v1/worker/jobs:run";
 
 /// The storage of jobs: a node's database, and a bare database of the same kind.
-struct Place<'w> {
+struct JobStorage<'w> {
     name: &'static str,
     node: Node<'w>,
     table: Table,
 }
 
 /// Returns SQLite in a folder of the world, and PostgreSQL if it is installed.
-fn places<'w>(worlds: &'w [World; 2], arguments: &[&str]) -> Vec<Place<'w>> {
+fn places<'w>(worlds: &'w [World; 2], arguments: &[&str]) -> Vec<JobStorage<'w>> {
     let [first, second] = worlds;
     let file = first.path().join("floor.db");
-    let mut places =
-        vec![Place { name: "SQLite", node: Node::start(first, arguments), table: Table::in_file(&file) }];
+    let mut places = vec![JobStorage {
+        name: "SQLite",
+        node: Node::start(first, arguments),
+        table: Table::in_file(&file),
+    }];
     let server =
         Postgres::start_own().and_then(|server| Ok((server.database()?, server.database()?, server)));
     match server {
         Ok((of_node, bare, server)) => {
             let arguments = [arguments, &["--database", &of_node]].concat();
-            places.push(Place {
+            places.push(JobStorage {
                 name: "PostgreSQL",
                 node: Node::start(second, &arguments),
                 table: Table::on_server(&bare),

@@ -134,7 +134,7 @@ fn main() -> ExitCode {
     if let Some(path) = figures {
         history::hand_over(Path::new(&path)).expect("a file for figures");
     }
-    if let Some(destination) = history.map(history::Destination::from) {
+    if let Some(destination) = history.map(history::RowDestination::from) {
         history::write(&destination, &CASES.map(|(name, _)| name), &load_before)
             .expect("a row of the history");
     }

@@ -23,11 +23,11 @@ const RENAMES: &str = "$| = 1; open(my $f, '>', 'a') or die; print \"begun\\n\";
     while (1) { rename('a', 'b') or die; rename('b', 'a') or die }";
 
 /// The process that uses the disk.
-struct Storm(Child);
+struct DiskLoad(Child);
 
 // === impl Storm ===
 
-impl Storm {
+impl DiskLoad {
     /// Starts it, and returns when it has begun.
     fn begin(mut command: Command) -> Self {
         let mut child = command
@@ -43,7 +43,7 @@ impl Storm {
     }
 }
 
-impl Drop for Storm {
+impl Drop for DiskLoad {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -70,7 +70,7 @@ pub(crate) fn run(programs: &Programs) -> bool {
     };
     let storm = std::cell::RefCell::new(None);
     let neighbour = File::create(folder.path().join("neighbour")).expect("a file");
-    let beside = |name, begin: Box<dyn Fn() -> Option<Storm>>| {
+    let beside = |name, begin: Box<dyn Fn() -> Option<DiskLoad>>| {
         Contestant { name, prepare: Box::new(|| ()), turn: Box::new(|| write_durably(&neighbour)) }.prepared(
             {
                 let storm = &storm;
@@ -87,11 +87,14 @@ pub(crate) fn run(programs: &Programs) -> bool {
         TURNS,
         vec![
             beside("no neighbour", Box::new(|| None)),
-            beside("sealed: sync without end", Box::new(|| Some(Storm::begin(sealed(SYNC))))),
-            beside("sealed: renames without end", Box::new(|| Some(Storm::begin(sealed(RENAMES))))),
-            beside("sealed: fsync of its own file", Box::new(|| Some(Storm::begin(sealed(FSYNC))))),
-            beside("sealed: fsync of what it may only read", Box::new(|| Some(Storm::begin(sealed(OTHERS))))),
-            beside("not sealed: sync without end", Box::new(|| Some(Storm::begin(not_sealed(SYNC))))),
+            beside("sealed: sync without end", Box::new(|| Some(DiskLoad::begin(sealed(SYNC))))),
+            beside("sealed: renames without end", Box::new(|| Some(DiskLoad::begin(sealed(RENAMES))))),
+            beside("sealed: fsync of its own file", Box::new(|| Some(DiskLoad::begin(sealed(FSYNC))))),
+            beside(
+                "sealed: fsync of what it may only read",
+                Box::new(|| Some(DiskLoad::begin(sealed(OTHERS)))),
+            ),
+            beside("not sealed: sync without end", Box::new(|| Some(DiskLoad::begin(not_sealed(SYNC))))),
         ],
     );
     drop(storm.take());

@@ -9,11 +9,11 @@ use belljar_contract::tool::{AgentKind, ToolName};
 use belljar_contract::yaml::{self, Log, Members};
 use belljar_gateway::Gateway;
 use belljar_gateway::access::HouseAccess;
-use belljar_gateway::call::Called;
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::call::CallOutcome;
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_policy::access::{AccessRules, AgentStanding};
 use belljar_policy::action::default_of;
-use belljar_policy::constraint::WorksIn;
+use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::permission::ToolFacts;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::answer::{Answer, Success};
@@ -73,7 +73,9 @@ fn judged(rules: &AccessRules, agent: &AgentStanding, name: &ToolName) -> f64 {
     let action = default_of(Category::FileSystem);
     let facts = ToolFacts { name, category: Category::FileSystem, action: &action, reaches_out: false };
     let begun = Instant::now();
-    std::hint::black_box(rules.judging(agent).judge(std::hint::black_box(&facts), WorksIn::Container));
+    std::hint::black_box(
+        rules.judging(agent).judge(std::hint::black_box(&facts), ExecutionLocation::Container),
+    );
     begun.elapsed().as_secs_f64() * 1e6
 }
 
@@ -115,12 +117,12 @@ fn batch() -> bool {
         Definition::new(name("echo"), Category::FileSystem, "Echoes the message.", schema_of::<Said>());
     let echo = tool(definition, Echo);
     let registry = Arc::new(Registry::new([Arc::clone(&echo)]).expect("one tool"));
-    let works_in = BTreeMap::from([(Category::FileSystem, WorksIn::Container)]);
+    let works_in = BTreeMap::from([(Category::FileSystem, ExecutionLocation::Container)]);
     let access = Arc::new(HouseAccess::new(rules(), works_in));
     let gateway = Gateway::new(registry, audit).judging_by(access);
     let caller = Caller { identity: Some(Identity::Agent(worker())), ..Caller::of(AgentKind::Operator) };
     assert_eq!(rules().level_of(&worker()), AccessLevel::Elevated);
-    let seat = Seat::new(caller.clone(), CancellationToken::new());
+    let seat = CallerSlot::new(caller.clone(), CancellationToken::new());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
     let arguments = || json!({ "message": "hello" }).as_object().cloned().unwrap_or_default();
@@ -130,7 +132,9 @@ fn batch() -> bool {
             0 => {
                 let calls = (0..CALLS).map(|_| gateway.call(&seat, "echo", arguments()));
                 let all = runtime.block_on(futures_util::future::join_all(calls));
-                assert!(all.iter().all(|called| matches!(called, Called::Answered(_))) && all.len() == CALLS);
+                assert!(
+                    all.iter().all(|called| matches!(called, CallOutcome::Answered(_))) && all.len() == CALLS
+                );
             }
             _ => {
                 let calls = (0..CALLS).map(|_| echo.call(&caller, arguments()));

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_has_a_turn_in_each_round_and_nobody_is_always_the_first() {
+    fn contestants_each_run_once_per_round_in_rotating_order() {
         let mut order = Vec::new();
         let figures = hold(3, 3, |who| {
             order.push(who);

@@ -3,7 +3,7 @@
 
 use crate::Programs;
 use crate::rounds::{Goal, judge, median};
-use belljar_testkit::models::{Answer, Conduct, ModelServer, Request, Script, ToolCall};
+use belljar_testkit::models::{Answer, ModelServer, Request, Script, ServerBehaviour, ToolCall};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ const TURNS: usize = 200;
 const ROUNDS: usize = 7;
 
 /// The duration of one run, and the model's requests in it.
-struct Ran {
+struct TimedRun {
     took: Duration,
     asked: Vec<Request>,
 }
@@ -40,7 +40,7 @@ pub(crate) fn run(programs: &Programs) -> bool {
 }
 
 /// Runs an agent that reads a file in each of this many turns, and then finishes.
-fn run_agent(program: &Path, folder: &Path, turns: usize) -> Ran {
+fn run_agent(program: &Path, folder: &Path, turns: usize) -> TimedRun {
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
     let reads = (0..turns).map(|_| call("read_file", json!({ "path": "a.txt" })));
     let ends = [
@@ -74,13 +74,13 @@ fn run_agent(program: &Path, folder: &Path, turns: usize) -> Ran {
     let took = begun.elapsed();
     assert!(status.success(), "the agent did not finish");
     let asked = server.requests().into_iter().filter(|request| request.operation().generates()).collect();
-    Ran { took, asked }
+    TimedRun { took, asked }
 }
 
 fn server(script: Script) -> ModelServer {
     let models = vec!["scripted".to_owned()];
     ModelServer::start_with(
-        Conduct { closes_first: 0, reads_per_second: None, models, keeps_requests: true },
+        ServerBehaviour { closes_first: 0, reads_per_second: None, models, keeps_requests: true },
         script,
     )
 }

@@ -19,7 +19,7 @@ pub(crate) use passed::run as passed;
 
 use crate::models::part::Part;
 use crate::models::process::Process;
-use crate::models::socket::Target;
+use crate::models::socket::ListenerAddress;
 use far_end::FarEnd;
 use gate::Gate;
 use peers::{Squid, TinyProxy};
@@ -27,14 +27,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 /// All parts: the far end of tunnels, ours with and without its audit log, and the peers.
-struct Field {
+struct WebParts {
     _far_end: Process,
     address: SocketAddr,
     ours: Process,
     unrecorded: Process,
     squid: Process,
     tinyproxy: Process,
-    lanes: Vec<(&'static str, Target)>,
+    lanes: Vec<(&'static str, ListenerAddress)>,
 }
 
 /// Indices of the lanes.
@@ -48,7 +48,7 @@ const ELSEWHERE: &str = "elsewhere.example:443";
 
 // === impl Field ===
 
-impl Field {
+impl WebParts {
     /// Starts all of them, with their files in this folder.
     fn start(folder: &Path) -> Self {
         let mut far_end = Process::play(&Part::FarEnd(FarEnd));
@@ -63,11 +63,11 @@ impl Field {
         let (squid, by_squid) = Squid::start(folder, address.port());
         let (tinyproxy, by_tinyproxy) = TinyProxy::start(folder);
         let lanes = vec![
-            ("belljar, every tunnel on the disk before it opens", Target::Tcp(recorded[0])),
-            ("belljar, without the audit", Target::Tcp(unrecorded_at[0])),
+            ("belljar, every tunnel on the disk before it opens", ListenerAddress::Tcp(recorded[0])),
+            ("belljar, without the audit", ListenerAddress::Tcp(unrecorded_at[0])),
             ("squid, one worker, without a log", by_squid),
             ("tinyproxy, a thread for each", by_tinyproxy),
-            ("belljar, another run", Target::Tcp(recorded[1])),
+            ("belljar, another run", ListenerAddress::Tcp(recorded[1])),
         ];
         Self { _far_end: far_end, address, ours, unrecorded: without, squid, tinyproxy, lanes }
     }

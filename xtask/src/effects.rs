@@ -1,6 +1,6 @@
 //! The effects of the configuration's members, as a page: each member, and the test that shows its effect.
 
-use belljar_contract::yaml::reference::{Member, ROOT, Takes};
+use belljar_contract::yaml::reference::{AcceptedValues, Member, ROOT};
 use std::fmt::Write;
 
 /// A row: a pattern of paths, and the test that shows the effect of the matching members.
@@ -43,8 +43,8 @@ pub(crate) fn members() -> Vec<String> {
         for member in members {
             let path = format!("{above}{}", member.name);
             match member.takes {
-                Takes::Section(below) => walk(&format!("{path}."), below, found),
-                Takes::Sections(below) => walk(&format!("{path}[]."), below, found),
+                AcceptedValues::Section(below) => walk(&format!("{path}."), below, found),
+                AcceptedValues::Sections(below) => walk(&format!("{path}[]."), below, found),
                 _ => found.push(path),
             }
         }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn longest_pattern_that_fits_counts() {
+    fn longest_matching_pattern_wins() {
         let row = |pattern| Effect { line: 1, pattern, test: None };
         let rows = [row("a.**"), row("a.*"), row("a.b"), row("a.*.c")];
         let found = |path: &str| row_for(&rows, path).map(|row| row.pattern);

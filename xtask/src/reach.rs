@@ -11,7 +11,7 @@ use syn::{Attribute, ImplItem, Item, UseTree, Visibility};
 
 /// An item of a crate, or a method.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub(crate) struct NamedItem {
     /// Crate of the item: a room.
     pub(crate) room: String,
     /// Its file, from the root of the repository.
@@ -31,27 +31,27 @@ pub(crate) struct Named {
 /// Items of one file, and the modules that have files of their own. Items that are compiled for tests only are left
 /// out.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct FileItems {
     /// The items.
-    pub(crate) items: Vec<Named>,
+    pub(crate) items: Vec<NamedItem>,
     /// Modules below this file's own: `["a", "b"]` for `mod a { mod b; }`.
     pub(crate) modules: Vec<Vec<String>>,
 }
 
 /// Lists a file's items.
-pub(crate) fn list(room: &str, path: &str, text: &str) -> Result<Listed, syn::Error> {
-    let mut listed = Listed::default();
-    Lister { room, path, listed: &mut listed }.items(&[], &syn::parse_file(text)?.items);
+pub(crate) fn list(room: &str, path: &str, text: &str) -> Result<FileItems, syn::Error> {
+    let mut listed = FileItems::default();
+    ItemLister { room, path, listed: &mut listed }.items(&[], &syn::parse_file(text)?.items);
     Ok(listed)
 }
 
 /// Returns the items that aren't reached from `fn main` of the rooms with programs. `below` has for each room those
 /// whose items its own can mention.
 pub(crate) fn unreached<'a>(
-    items: &'a [Named],
+    items: &'a [NamedItem],
     programs: &[&str],
     below: &BTreeMap<&str, BTreeSet<&str>>,
-) -> Vec<&'a Named> {
+) -> Vec<&'a NamedItem> {
     // Each room has a set of all words that reached items mention. Words are numbered, so that the sets stay small.
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     for word in items.iter().flat_map(|item| &item.words) {
@@ -59,7 +59,7 @@ pub(crate) fn unreached<'a>(
         numbers.entry(word).or_insert(next);
     }
     let mut mentioned: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
-    let mut left: Vec<&Named> = items.iter().collect();
+    let mut left: Vec<&NamedItem> = items.iter().collect();
     loop {
         let (reached, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|item| {
             let words = mentioned.get(item.room.as_str());
@@ -84,7 +84,7 @@ pub(crate) fn unreached<'a>(
     }
 }
 
-impl Named {
+impl NamedItem {
     fn is_reached(&self, programs: &[&str], is_mentioned: impl Fn(&String) -> bool) -> bool {
         if self.name.as_deref() == Some("main") && programs.contains(&self.room.as_str()) {
             return true;
@@ -94,13 +94,13 @@ impl Named {
     }
 }
 
-struct Lister<'l> {
+struct ItemLister<'l> {
     room: &'l str,
     path: &'l str,
-    listed: &'l mut Listed,
+    listed: &'l mut FileItems,
 }
 
-impl Lister<'_> {
+impl ItemLister<'_> {
     fn items(&mut self, module: &[String], items: &[Item]) {
         for item in items {
             self.item(module, item);
@@ -193,7 +193,7 @@ impl Lister<'_> {
         }
         let mut words = BTreeSet::new();
         words_of(found.to_token_stream(), &mut words);
-        let item = Named {
+        let item = NamedItem {
             room: self.room.to_owned(),
             path: self.path.to_owned(),
             line: found.span().start().line,
@@ -247,7 +247,7 @@ mod tests {
     "#;
 
     #[test]
-    fn what_only_unreached_items_or_tests_mention_is_not_reached() {
+    fn item_mentioned_only_by_tests_or_unreached_items_is_unreached() {
         let mut items = list("cli", "crates/cli/src/main.rs", PROGRAM).unwrap().items;
         items.extend(list("lower", "crates/lower/src/lib.rs", LOWER).unwrap().items);
         let below = BTreeMap::from([("cli", BTreeSet::from(["lower"])), ("lower", BTreeSet::new())]);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_in_files_of_their_own_are_told() {
+    fn modules_in_separate_files_are_listed() {
         let listed = list("a", "a.rs", "mod b; mod c { mod d; } #[cfg(test)] mod tests;").unwrap();
         assert_eq!(listed.modules, [vec!["b".to_owned()], vec!["c".into(), "d".into()]]);
     }

@@ -2,7 +2,7 @@
 
 use belljar_contract::category::{ALIASES, Category};
 use belljar_contract::isolation::LAYERS;
-use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
+use belljar_contract::yaml::reference::{AcceptedValues, Member, MemberDefault, ROOT};
 use std::fmt::Write;
 
 /// Text above the tables.
@@ -36,8 +36,8 @@ fn section(page: &mut String, title: &str, path: &str, members: &[Member]) {
     page.push('\n');
     for member in members {
         let (below, marks) = match member.takes {
-            Takes::Section(below) => (below, ""),
-            Takes::Sections(below) => (below, "[]"),
+            AcceptedValues::Section(below) => (below, ""),
+            AcceptedValues::Sections(below) => (below, "[]"),
             _ => continue,
         };
         let dot = if path.is_empty() { "" } else { "." };
@@ -46,24 +46,26 @@ fn section(page: &mut String, title: &str, path: &str, members: &[Member]) {
     }
 }
 
-fn taken(takes: Takes) -> String {
+fn taken(takes: AcceptedValues) -> String {
     match takes {
-        Takes::One(expected) => expected.to_owned(),
-        Takes::List(expected) => format!("a list; each: {expected}"),
-        Takes::Layers => "a list of [layers](#layers)".to_owned(),
-        Takes::ByCategory(expected) => format!("a mapping from [categories](#categories); each: {expected}"),
-        Takes::ByName(expected) => format!("a mapping; each: {expected}"),
-        Takes::Section(_) => "members, below".to_owned(),
-        Takes::Sections(_) => "a list; each: members, below".to_owned(),
+        AcceptedValues::One(expected) => expected.to_owned(),
+        AcceptedValues::List(expected) => format!("a list; each: {expected}"),
+        AcceptedValues::Layers => "a list of [layers](#layers)".to_owned(),
+        AcceptedValues::ByCategory(expected) => {
+            format!("a mapping from [categories](#categories); each: {expected}")
+        }
+        AcceptedValues::ByName(expected) => format!("a mapping; each: {expected}"),
+        AcceptedValues::Section(_) => "members, below".to_owned(),
+        AcceptedValues::Sections(_) => "a list; each: members, below".to_owned(),
     }
 }
 
-fn stands(unsaid: Unsaid) -> String {
+fn stands(unsaid: MemberDefault) -> String {
     match unsaid {
-        Unsaid::Stands(value) => format!("`{value}`"),
-        Unsaid::Means(words, _) => words.to_owned(),
-        Unsaid::Required(_) => "it is required".to_owned(),
-        Unsaid::Members => "as its members say".to_owned(),
+        MemberDefault::Stands(value) => format!("`{value}`"),
+        MemberDefault::Means(words, _) => words.to_owned(),
+        MemberDefault::Required(_) => "it is required".to_owned(),
+        MemberDefault::Members => "as its members say".to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The crates, and the imports that each may have. `ARCHITECTURE.md` shows the same table to people.
 
 /// A crate.
-pub(crate) struct Room {
+pub(crate) struct CrateRules {
     /// Its folder below `crates/`, `tests/` or the root; the package is `belljar-<name>`.
     pub(crate) name: &'static str,
     /// The rooms it may import outside of tests.
@@ -9,24 +9,33 @@ pub(crate) struct Room {
 }
 
 /// All crates, from the bottom up.
-pub(crate) const ROOMS: &[Room] = &[
-    Room { name: "contract", may_import: &[] },
-    Room { name: "policy", may_import: &["contract"] },
-    Room { name: "files", may_import: &[] },
-    Room { name: "confine", may_import: &["files"] },
-    Room { name: "failpoint", may_import: &[] },
-    Room { name: "trusted", may_import: &["contract", "confine"] },
-    Room { name: "sandbox", may_import: &["contract", "policy", "files", "confine", "failpoint", "trusted"] },
-    Room { name: "egress", may_import: &["contract", "policy", "trusted"] },
-    Room { name: "store", may_import: &["contract", "policy", "failpoint", "trusted"] },
-    Room { name: "journal", may_import: &["contract", "egress", "store"] },
-    Room {
+pub(crate) const ROOMS: &[CrateRules] = &[
+    CrateRules { name: "contract", may_import: &[] },
+    CrateRules { name: "policy", may_import: &["contract"] },
+    CrateRules { name: "files", may_import: &[] },
+    CrateRules { name: "confine", may_import: &["files"] },
+    CrateRules { name: "failpoint", may_import: &[] },
+    CrateRules { name: "trusted", may_import: &["contract", "confine"] },
+    CrateRules {
+        name: "sandbox",
+        may_import: &["contract", "policy", "files", "confine", "failpoint", "trusted"],
+    },
+    CrateRules { name: "egress", may_import: &["contract", "policy", "trusted"] },
+    CrateRules { name: "store", may_import: &["contract", "policy", "failpoint", "trusted"] },
+    CrateRules { name: "journal", may_import: &["contract", "egress", "store"] },
+    CrateRules {
         name: "git",
         may_import: &["contract", "policy", "files", "failpoint", "trusted", "egress", "journal"],
     },
-    Room { name: "tools", may_import: &["contract", "policy", "trusted", "sandbox", "egress", "store"] },
-    Room { name: "gateway", may_import: &["contract", "policy", "sandbox", "store", "tools", "trusted"] },
-    Room {
+    CrateRules {
+        name: "tools",
+        may_import: &["contract", "policy", "trusted", "sandbox", "egress", "store"],
+    },
+    CrateRules {
+        name: "gateway",
+        may_import: &["contract", "policy", "sandbox", "store", "tools", "trusted"],
+    },
+    CrateRules {
         name: "node",
         may_import: &[
             "contract",
@@ -43,26 +52,26 @@ pub(crate) const ROOMS: &[Room] = &[
             "journal",
         ],
     },
-    Room { name: "runner", may_import: &["contract", "policy", "files"] },
-    Room {
+    CrateRules { name: "runner", may_import: &["contract", "policy", "files"] },
+    CrateRules {
         name: "cli",
         may_import: &[
             "contract", "policy", "files", "confine", "trusted", "sandbox", "egress", "store", "tools",
             "gateway", "journal", "git", "node", "runner",
         ],
     },
-    Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
-    Room { name: "promises", may_import: &["files", "confine", "failpoint", "sandbox"] },
-    Room { name: "vm", may_import: &[] },
-    Room { name: "budgets", may_import: &[] },
-    Room {
+    CrateRules { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
+    CrateRules { name: "promises", may_import: &["files", "confine", "failpoint", "sandbox"] },
+    CrateRules { name: "vm", may_import: &[] },
+    CrateRules { name: "budgets", may_import: &[] },
+    CrateRules {
         name: "bench",
         may_import: &[
             "contract", "policy", "confine", "sandbox", "egress", "store", "tools", "gateway", "journal",
             "node", "testkit",
         ],
     },
-    Room { name: "xtask", may_import: &["contract", "confine"] },
+    CrateRules { name: "xtask", may_import: &["contract", "confine"] },
 ];
 
 /// The room that only tests may import.
@@ -140,7 +149,7 @@ pub(crate) const UNREACHED: &[ReachException] = &[
 pub(crate) const PURE: &[&str] = &["contract", "policy"];
 
 /// Third-party crates that only some rooms may import.
-pub(crate) struct Outsider {
+pub(crate) struct RestrictedCrate {
     /// Their names.
     pub(crate) names: &'static [&'static str],
     /// Rooms that may import them.
@@ -161,8 +170,8 @@ pub(crate) struct LocalEngine {
 pub(crate) const LOCAL_ENGINE: LocalEngine = LocalEngine { name: "bollard", features: &["pipe"] };
 
 /// Rules for third-party crates.
-pub(crate) const OUTSIDERS: &[Outsider] = &[
-    Outsider {
+pub(crate) const OUTSIDERS: &[RestrictedCrate] = &[
+    RestrictedCrate {
         names: &[
             "attohttpc",
             "aws-lc-rs",
@@ -180,22 +189,22 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         only_in: &["egress"],
         why: "only one crate connects to other hosts: no other speaks HTTP or TLS, or resolves names",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["rustls", "rustls-native-certs"],
         only_in: &["egress", "runner"],
         why: "the runner is inside the sandbox, and calls servers that the node names, some by https",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["httparse"],
         only_in: &["egress", "runner"],
         why: "it parses heads and connects to nothing; the runner parses responses of servers that the node names",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["bollard"],
         only_in: &["sandbox"],
         why: "it speaks HTTP with the container engine's local socket only; that one backend is its only use",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["async-std", "mio", "smol", "tokio"],
         only_in: &[
             "sandbox", "egress", "store", "journal", "git", "tools", "gateway", "node", "cli", "testkit",
@@ -203,32 +212,32 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         ],
         why: "contract and policy do no I/O, and runner and confine are small and have no async runtime",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["axum", "hyper", "hyper-util"],
         only_in: &["gateway", "node"],
         why: "the node serves its orchestrator by HTTP, and the gateway serves agents; neither is a client, and other crates serve hatches only",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["rmcp"],
         only_in: &["gateway", "tools"],
         why: "it changes often: one module serves by it, and one asks other servers",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["opentelemetry", "opentelemetry-proto", "opentelemetry_sdk", "prost"],
         only_in: &["node", "testkit"],
         why: "they change often: one module writes traces in their form, and one reads them for tests",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["object_store", "rusqlite_migration"],
         only_in: &["store", "bench"],
         why: "one crate stores data in databases and buckets, and connects to its own server only; the bench compares it with a bare insert",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["rusqlite", "sqlx"],
         only_in: &["store", "tools", "bench"],
         why: "the store uses the node's own database, and tools query those that the configuration names; no other crate uses a database",
     },
-    Outsider {
+    RestrictedCrate {
         names: &["libc", "nix"],
         only_in: &["confine", "runner", "promises", "bench"],
         why: "raw system calls need `unsafe`, which one crate has; the runner takes numbers from it, the tests' probe makes calls that must be refused, and the bench has a floor to measure by",

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_literals_are_blank_and_lines_stay() {
+    fn comments_and_literals_are_blanked_and_line_numbers_stay() {
         let text = "a // todo\nb /* x /* y */\n z */ c\nd(\"s \\\" t\", 'e', '\\'', b\"f\", r#\"g \" h\"#) 'i: br\"\\\" j";
         let code = code_only(text);
         assert_eq!(code.split_whitespace().collect::<String>(), "abcd(,,,,)'i:j");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_not_part_of_a_longer_one() {
+    fn word_search_ignores_longer_words() {
         assert!(has_word("unsafe { }", "unsafe"));
         assert!(!has_word("#![forbid(unsafe_code)]", "unsafe"));
     }

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 pub(super) struct Table {
     place: Location,
     runtime: Runtime,
-    connection: Connected,
+    connection: BareConnection,
 }
 
 /// The location of a table.
@@ -20,7 +20,7 @@ pub(super) enum Location {
     Server(String),
 }
 
-enum Connected {
+enum BareConnection {
     Sqlite(rusqlite::Connection),
     Postgres(PgConnection),
 }
@@ -54,9 +54,9 @@ impl Table {
     fn at(place: Location) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let connection = match &place {
-            Location::File(path) => Connected::Sqlite(open(path).expect("a database")),
+            Location::File(path) => BareConnection::Sqlite(open(path).expect("a database")),
             Location::Server(url) => {
-                Connected::Postgres(runtime.block_on(connect(url)).expect("a connection to a database"))
+                BareConnection::Postgres(runtime.block_on(connect(url)).expect("a connection to a database"))
             }
         };
         Self { place, runtime, connection }
@@ -66,11 +66,11 @@ impl Table {
     pub(super) fn insert(&mut self) {
         let document = "x".repeat(DOCUMENT_BYTES);
         match &mut self.connection {
-            Connected::Sqlite(one) => {
+            BareConnection::Sqlite(one) => {
                 let mut insert = one.prepare_cached(INSERT).expect("a statement");
                 insert.execute([document]).expect("an insert");
             }
-            Connected::Postgres(one) => {
+            BareConnection::Postgres(one) => {
                 let insert = sqlx::query(INSERT).bind(document).execute(one);
                 self.runtime.block_on(insert).expect("an insert");
             }

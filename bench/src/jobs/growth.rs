@@ -22,7 +22,7 @@ const TURNS: usize = 50;
 const STARTS: usize = 5;
 
 /// One measurement, in milliseconds.
-struct Look {
+struct GrowthSample {
     stored: usize,
     figures: [f64; 5],
 }
@@ -93,7 +93,7 @@ async fn fill(world: &World, count: usize) -> (String, String) {
     last
 }
 
-fn look(world: &World, stored: usize, (job_id, task_id): &(String, String)) -> Look {
+fn look(world: &World, stored: usize, (job_id, task_id): &(String, String)) -> GrowthSample {
     let starts = (0..STARTS).map(|_| {
         let begun = Instant::now();
         let node = Node::start(world, &["--max-concurrency", "1"]);
@@ -117,5 +117,5 @@ fn look(world: &World, stored: usize, (job_id, task_id): &(String, String)) -> L
         timed(|| assert_eq!(client.post(RUN, &job), 202))
     });
     let more = median(more.collect::<Vec<_>>());
-    Look { stored, figures: [start, page, of_task, one, more].map(|seconds| seconds * 1e3) }
+    GrowthSample { stored, figures: [start, page, of_task, one, more].map(|seconds| seconds * 1e3) }
 }

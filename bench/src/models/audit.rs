@@ -1,15 +1,15 @@
 //! The cost of recording every call on disk: the load of `proxy`, with the audit log and without.
 
-use super::house::Ours;
+use super::house::ProxyProcess;
 use super::proxy::provider;
-use super::turns::{Lane, Turn};
+use super::turns::{Lane, TurnLoad};
 use crate::Programs;
 use crate::rounds::{Goal, judge, ratio};
 use belljar_store::audit::folder_in;
-use belljar_store::audit::verify::{Demands, Verdict, verify};
+use belljar_store::audit::verify::{Verdict, VerifyRequirements, verify};
 use std::time::Duration;
 
-const MANY: Turn = Turn { connections: 64, lasts: Duration::from_secs(2), rounds: 7 };
+const MANY: TurnLoad = TurnLoad { connections: 64, lasts: Duration::from_secs(2), rounds: 7 };
 
 pub(crate) fn run(_: &Programs) -> bool {
     // Beside this program, which is on a disk: a file system in memory makes nothing durable.
@@ -22,8 +22,8 @@ pub(crate) fn run(_: &Programs) -> bool {
     let (_upstream, provider) = provider();
     let log = folder_in(folder.path());
     let (plain, audited) = (
-        Ours::start(folder.path(), provider, None),
-        Ours::start(folder.path(), provider, Some(folder.path())),
+        ProxyProcess::start(folder.path(), provider, None),
+        ProxyProcess::start(folder.path(), provider, Some(folder.path())),
     );
     let lanes = [
         Lane { name: "belljar, nothing written down", target: &plain.socket, between: vec![&plain.process] },
@@ -38,7 +38,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     drop(lanes);
     let written: u64 = audited.process.last_word();
     assert!(written >= answered, "{answered} calls were answered, {written} recorded");
-    match verify(&log, &Demands::default()).expect("a log") {
+    match verify(&log, &VerifyRequirements::default()).expect("a log") {
         // Each call also has a begin record, and the log has one end record.
         Verdict::Intact(extent) => assert_eq!(extent.records, 2 * written + 1, "records in the log"),
         Verdict::Broken(finding) => panic!("the log is not intact: {finding:?}"),

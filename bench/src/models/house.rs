@@ -4,15 +4,15 @@
 use super::message::{ACCOUNT, KEY, RUN};
 use super::part::{Part, say, wait_for_end};
 use super::process::Process;
-use super::socket::Target;
+use super::socket::ListenerAddress;
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{BegunRecord, BodiesRecord, CallRecord};
+use belljar_contract::inference::{BodiesRecord, CallRecord, CallStartRecord};
 use belljar_contract::yaml;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::Budget;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_egress::inference::ledger::{Ledger, Written};
+use belljar_egress::inference::ledger::{Ledger, WriteConfirmation};
 use belljar_egress::inference::run::Run;
 use belljar_egress::proxy::{Listener, Proxy};
 use belljar_journal::{Book, Calls};
@@ -33,10 +33,10 @@ pub(crate) struct House {
 }
 
 /// A process with our proxy.
-pub(super) struct Ours {
+pub(super) struct ProxyProcess {
     pub(super) process: Process,
-    pub(super) socket: Target,
-    pub(super) port: Target,
+    pub(super) socket: ListenerAddress,
+    pub(super) port: ListenerAddress,
 }
 
 /// Discards all records.
@@ -44,7 +44,7 @@ struct Nowhere;
 
 // === impl Ours ===
 
-impl Ours {
+impl ProxyProcess {
     /// Starts a proxy in front of a provider, with its files in this folder.
     pub(super) fn start(folder: &Path, provider: SocketAddr, audit: Option<&Path>) -> Self {
         let socket = folder.join(if audit.is_some() { "audited.sock" } else { "ours.sock" });
@@ -53,8 +53,8 @@ impl Ours {
         let audit = audit.map(Path::to_owned);
         let house = House { socket: socket.clone(), provider, audit, credential };
         let mut process = Process::play(&Part::House(house));
-        let port = Target::Tcp(process.hear());
-        Self { process, socket: Target::Local(socket), port }
+        let port = ListenerAddress::Tcp(process.hear());
+        Self { process, socket: ListenerAddress::Local(socket), port }
     }
 }
 
@@ -125,7 +125,7 @@ fn identity() -> Identity {
 // === impl Nowhere ===
 
 impl Ledger for Nowhere {
-    fn begin(&self, _: BegunRecord) -> Written {
+    fn begin(&self, _: CallStartRecord) -> WriteConfirmation {
         Box::pin(std::future::ready(true))
     }
 

@@ -1,8 +1,8 @@
 //! A client of streamed responses that measures the delay of every event.
 
 use super::load::at;
-use super::message::{self, Chunks, Piece};
-use super::socket::Target;
+use super::message::{self, ChunkParser, StreamPiece};
+use super::socket::ListenerAddress;
 use super::source::now_ns;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -12,9 +12,9 @@ use std::time::Instant;
 /// The part.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Listener {
-    pub(super) target: Target,
+    pub(super) target: ListenerAddress,
     /// Format of the events.
-    pub(super) piece: Piece,
+    pub(super) piece: StreamPiece,
     /// Number of events in a response.
     pub(super) events: usize,
     /// Number of responses, one after another, on one connection.
@@ -25,7 +25,7 @@ pub(crate) struct Listener {
 
 /// The measurements of a listener.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Heard {
+pub(crate) struct ListenerFigures {
     /// Time from the call to the end of each response, in milliseconds.
     pub(super) whole_ms: Vec<f64>,
     /// Delay from an event's timestamp until it was read; `None` without timestamps.
@@ -54,7 +54,7 @@ const ROOM: usize = 64 << 10;
 // === impl Listener ===
 
 impl Listener {
-    pub(super) fn play(&self) -> Heard {
+    pub(super) fn play(&self) -> ListenerFigures {
         let call = message::call(true, self.is_direct);
         let mut socket = self.target.connect().expect("a connection");
         let (mut delays, mut reads) = (Vec::new(), 0);
@@ -68,13 +68,13 @@ impl Listener {
             .collect();
         delays.sort_unstable();
         let delay = (!delays.is_empty()).then(|| Delay { p50_us: at(&delays, 50), p99_us: at(&delays, 99) });
-        Heard { whole_ms, delay, reads }
+        ListenerFigures { whole_ms, delay, reads }
     }
 
     /// Reads one response, and returns the number of reads.
     fn hear(&self, socket: &mut File, delays: &mut Vec<u64>) -> usize {
         let (mut bytes, mut head) = (vec![0; ROOM], Vec::new());
-        let (mut chunks, mut events, mut reads) = (Chunks::default(), Events::of(self.piece), 0);
+        let (mut chunks, mut events, mut reads) = (ChunkParser::default(), Events::of(self.piece), 0);
         loop {
             let count = socket.read(&mut bytes).expect("an answer");
             assert!(count > 0, "closed before the end of an answer");
@@ -103,7 +103,7 @@ impl Listener {
 // === impl Events ===
 
 impl Events {
-    fn of(piece: Piece) -> Self {
+    fn of(piece: StreamPiece) -> Self {
         Self { length: piece.event().len(), stamp: piece.stamp(), kept: Vec::new(), count: 0 }
     }
 

@@ -1,7 +1,7 @@
 //! Clients that make the next call as soon as they have a response, each on a persistent connection.
 
 use super::message;
-use super::socket::{Target, Watch};
+use super::socket::{ListenerAddress, SocketPoll};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The part: one thread for all clients.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Load {
-    pub(super) target: Target,
+    pub(super) target: ListenerAddress,
     pub(super) connections: usize,
     pub(super) lasts: Duration,
     /// True if it calls the provider directly.
@@ -19,7 +19,7 @@ pub(crate) struct Load {
 
 /// The result of a load.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Measured {
+pub(crate) struct LoadResult {
     pub(super) a_second: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
@@ -41,9 +41,9 @@ const ROOM: usize = 16 << 10;
 // === impl Load ===
 
 impl Load {
-    pub(super) fn play(&self) -> Measured {
+    pub(super) fn play(&self) -> LoadResult {
         let call = message::call(false, self.is_direct);
-        let mut watch = Watch::new();
+        let mut watch = SocketPoll::new();
         let client = |number| Client::begin(&self.target, &call, &watch, number);
         let mut clients: Vec<Client> = (0..self.connections).map(client).collect();
         let before = drive(&mut clients, &mut watch, &call, WARM_UP).len();
@@ -52,7 +52,7 @@ impl Load {
         let took = begun.elapsed();
         assert!(!times.is_empty(), "no call was answered at {:?}", self.target);
         times.sort_unstable();
-        Measured {
+        LoadResult {
             a_second: times.len() as f64 / took.as_secs_f64(),
             p50_us: at(&times, 50),
             p99_us: at(&times, 99),
@@ -67,7 +67,7 @@ pub(super) fn at(sorted: &[u64], per_cent: usize) -> f64 {
 }
 
 /// Lets every client call for this long. Returns the duration of each call in nanoseconds.
-fn drive(clients: &mut [Client], watch: &mut Watch, call: &[u8], lasts: Duration) -> Vec<u64> {
+fn drive(clients: &mut [Client], watch: &mut SocketPoll, call: &[u8], lasts: Duration) -> Vec<u64> {
     let (begun, mut times) = (Instant::now(), Vec::with_capacity(1 << 20));
     while begun.elapsed() < lasts {
         for number in watch.wait(Some(lasts)) {
@@ -84,7 +84,7 @@ fn drive(clients: &mut [Client], watch: &mut Watch, call: &[u8], lasts: Duration
 // === impl Client ===
 
 impl Client {
-    fn begin(target: &Target, call: &[u8], watch: &Watch, number: usize) -> Self {
+    fn begin(target: &ListenerAddress, call: &[u8], watch: &SocketPoll, number: usize) -> Self {
         let socket = target.connect().expect("a connection");
         watch.add(&socket, number);
         let mut client = Self { socket, inbox: Vec::with_capacity(ROOM), asked_at: Instant::now() };

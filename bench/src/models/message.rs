@@ -17,7 +17,7 @@ const KEY_INSIDE: &str = "inside";
 
 /// A piece of a streamed response in a provider's format.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) enum Piece {
+pub(crate) enum StreamPiece {
     /// LiteLLM reports usage in the last piece only.
     LiteLlm,
     /// OpenAI sends `"usage":null` in each event.
@@ -26,7 +26,7 @@ pub(crate) enum Piece {
 
 /// Parser state of a chunked body.
 #[derive(Default)]
-pub(crate) struct Chunks {
+pub(crate) struct ChunkParser {
     left: usize,
     line: Vec<u8>,
     /// True if the next line is the empty one after a chunk.
@@ -115,7 +115,7 @@ pub(crate) fn must_be_good(answer: &[u8]) {
 
 // === impl Piece ===
 
-impl Piece {
+impl StreamPiece {
     /// Returns an event with an empty timestamp.
     pub(crate) fn event(self) -> Vec<u8> {
         let (finish, usage) = match self {
@@ -143,7 +143,7 @@ const STAMP_LENGTH: usize = 20;
 
 // === impl Chunks ===
 
-impl Chunks {
+impl ChunkParser {
     /// Consumes bytes that follow the previous ones, and passes on the payload. Returns true if the body is complete.
     pub(crate) fn take(&mut self, mut bytes: &[u8], mut payload: impl FnMut(&[u8])) -> bool {
         while !bytes.is_empty() && !self.is_done {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_whole_when_its_body_is_there() {
+    fn http_message_is_complete_when_its_body_has_arrived() {
         for message in [call(false, true), answer(), NOT_FROM_HOST.to_vec()] {
             assert_eq!(whole(&message), Some(message.len()));
             assert_eq!(whole(&message[..message.len() - 1]), None);
@@ -202,13 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn a_body_in_chunks_is_the_same_however_it_is_cut() {
-        let event = Piece::OpenAi.event();
+    fn chunked_body_parses_the_same_for_any_split() {
+        let event = StreamPiece::OpenAi.event();
         let mut bytes = format!("{:x}\r\n", event.len()).into_bytes();
         bytes.extend_from_slice(&event);
         bytes.extend_from_slice(b"\r\n3\r\nabc\r\n0\r\n\r\n");
         for size in 1..bytes.len() {
-            let (mut chunks, mut all, mut is_done) = (Chunks::default(), Vec::new(), false);
+            let (mut chunks, mut all, mut is_done) = (ChunkParser::default(), Vec::new(), false);
             for cut in bytes.chunks(size) {
                 assert!(!is_done);
                 is_done = chunks.take(cut, |payload| all.extend_from_slice(payload));
@@ -216,6 +216,6 @@ mod tests {
             assert!(is_done);
             assert_eq!(all, [&event[..], b"abc"].concat());
         }
-        assert!(event[Piece::OpenAi.stamp()].iter().all(|byte| *byte == b'0'));
+        assert!(event[StreamPiece::OpenAi.stamp()].iter().all(|byte| *byte == b'0'));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::message::{ACCOUNT, KEY, METADATA};
 use super::process::Process;
-use super::socket::Target;
+use super::socket::ListenerAddress;
 use crate::installed;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 /// nginx, with one worker.
 pub(super) struct Nginx {
     pub(super) process: Process,
-    pub(super) socket: Target,
-    pub(super) port: Target,
+    pub(super) socket: ListenerAddress,
+    pub(super) port: ListenerAddress,
     path: PathBuf,
 }
 
 /// socat, which forwards each connection to a socket in a process of its own.
 pub(super) struct Socat {
     pub(super) process: Process,
-    pub(super) port: Target,
+    pub(super) port: ListenerAddress,
 }
 
 /// Returns a program of these that isn't installed.
@@ -39,7 +39,12 @@ impl Nginx {
         let log = text(&folder.join("nginx.log"));
         let arguments = ["-c", &text(&config), "-p", &text(folder), "-e", &log].map(str::to_owned);
         let process = Process::foreign("nginx", &arguments);
-        let nginx = Self { process, socket: Target::Local(path.clone()), port: Target::Tcp(port), path };
+        let nginx = Self {
+            process,
+            socket: ListenerAddress::Local(path.clone()),
+            port: ListenerAddress::Tcp(port),
+            path,
+        };
         must_listen(&nginx.socket);
         must_listen(&nginx.port);
         nginx
@@ -100,7 +105,7 @@ impl Socat {
         let port = free_port();
         let listen = format!("TCP-LISTEN:{},bind=127.0.0.1,fork,reuseaddr,backlog=128", port.port());
         let process = Process::foreign("socat", &[listen, format!("UNIX-CONNECT:{}", nginx.path.display())]);
-        let port = Target::Tcp(port);
+        let port = ListenerAddress::Tcp(port);
         must_listen(&port);
         Self { process, port }
     }
@@ -111,7 +116,7 @@ fn free_port() -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-fn must_listen(target: &Target) {
+fn must_listen(target: &ListenerAddress) {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begun = Instant::now();
     while target.connect().is_err() {

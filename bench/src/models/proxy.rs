@@ -1,12 +1,12 @@
 //! Calls that are answered at once: calls per second with 64 connections, and the additional latency with one connection.
 
-use super::house::Ours;
+use super::house::ProxyProcess;
 use super::message;
 use super::nginx::{self, Nginx, Socat};
 use super::part::Part;
 use super::process::Process;
-use super::socket::Target;
-use super::turns::{Figures, Lane, Turn};
+use super::socket::ListenerAddress;
+use super::turns::{Lane, PathFigures, TurnLoad};
 use super::upstream::Upstream;
 use crate::Programs;
 use crate::contest::missing;
@@ -15,8 +15,8 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-const MANY: Turn = Turn { connections: 64, lasts: Duration::from_secs(2), rounds: 7 };
-const ALONE: Turn = Turn { connections: 1, lasts: Duration::from_secs(1), rounds: 7 };
+const MANY: TurnLoad = TurnLoad { connections: 64, lasts: Duration::from_secs(2), rounds: 7 };
+const ALONE: TurnLoad = TurnLoad { connections: 1, lasts: Duration::from_secs(1), rounds: 7 };
 
 pub(crate) fn run(_: &Programs) -> bool {
     if let Some(peer) = nginx::missing(&["nginx", "socat"]) {
@@ -24,11 +24,11 @@ pub(crate) fn run(_: &Programs) -> bool {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (_upstream, provider) = provider();
-    let ours = Ours::start(folder.path(), provider, None);
+    let ours = ProxyProcess::start(folder.path(), provider, None);
     let nginx = Nginx::start(folder.path(), provider);
     let socat = Socat::start(&nginx);
     must_hold_models_against(&ours.socket);
-    let direct = Target::Tcp(provider);
+    let direct = ListenerAddress::Tcp(provider);
     let lane = |name, target, between| Lane { name, target, between };
     let lanes = [
         lane("the provider itself", &direct, vec![]),
@@ -67,7 +67,7 @@ pub(super) fn provider() -> (Process, SocketAddr) {
 }
 
 /// Checks that the proxy refuses other models: without that check the measurement would be another one.
-fn must_hold_models_against(ours: &Target) {
+fn must_hold_models_against(ours: &ListenerAddress) {
     let mut socket = ours.connect().expect("a connection");
     let call = String::from_utf8(message::call(false, false)).expect("text");
     socket.write_all(call.replace("\"small\"", "\"other\"").as_bytes()).expect("a connection");
@@ -77,11 +77,11 @@ fn must_hold_models_against(ours: &Target) {
 }
 
 /// Returns the additional latency of the median call compared with a direct one, in each round.
-fn beyond(lane: &Figures, direct: &Figures) -> Vec<f64> {
+fn beyond(lane: &PathFigures, direct: &PathFigures) -> Vec<f64> {
     lane.p50_us.iter().zip(&direct.p50_us).map(|(lane, direct)| lane - direct).collect()
 }
 
-fn added(lanes: &[Lane<'_>], alone: &[Figures]) {
+fn added(lanes: &[Lane<'_>], alone: &[PathFigures]) {
     println!("\n| | more than the provider itself, p50 µs |\n| --- | --- |");
     for (lane, figures) in lanes.iter().zip(alone).skip(1) {
         println!("| {} | {:.1} |", lane.name, median(beyond(figures, &alone[0])));

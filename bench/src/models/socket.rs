@@ -12,20 +12,20 @@ use std::time::Duration;
 
 /// The address of a listener.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Target {
+pub(crate) enum ListenerAddress {
     Tcp(SocketAddr),
     Local(PathBuf),
 }
 
 /// A set of sockets to wait for.
-pub(crate) struct Watch {
+pub(crate) struct SocketPoll {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
 }
 
 // === impl Target ===
 
-impl Target {
+impl ListenerAddress {
     pub(crate) fn connect(&self) -> std::io::Result<File> {
         let socket: OwnedFd = match self {
             Self::Tcp(address) => {
@@ -41,7 +41,7 @@ impl Target {
 
 // === impl Watch ===
 
-impl Watch {
+impl SocketPoll {
     pub(crate) fn new() -> Self {
         const AT_ONCE: usize = 256;
         let epoll = epoll::create(CreateFlags::CLOEXEC).expect("an epoll instance");

@@ -1,6 +1,6 @@
 //! A provider that streams: some events at once, and others each at its time, with a timestamp.
 
-use super::message::{self, Piece};
+use super::message::{self, StreamPiece};
 use super::part::{end_with_parent, say};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Source {
     /// Format of its events.
-    pub(super) piece: Piece,
+    pub(super) piece: StreamPiece,
     /// Number of events that are sent at once.
     pub(super) at_once: usize,
     /// Number of those per write.

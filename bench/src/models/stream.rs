@@ -1,12 +1,12 @@
 //! Streamed responses: the additional delay of each event, and the time of many events at full speed.
 
-use super::house::Ours;
-use super::listener::{Heard, Listener};
-use super::message::Piece;
+use super::house::ProxyProcess;
+use super::listener::{Listener, ListenerFigures};
+use super::message::StreamPiece;
 use super::nginx::{self, Nginx};
 use super::part::Part;
 use super::process::Process;
-use super::socket::Target;
+use super::socket::ListenerAddress;
 use super::source::Source;
 use crate::Programs;
 use crate::contest::missing;
@@ -18,7 +18,7 @@ const ROUNDS: usize = 7;
 
 /// One event per millisecond.
 const PACED: Source = Source {
-    piece: Piece::LiteLlm,
+    piece: StreamPiece::LiteLlm,
     at_once: 0,
     in_one_write: 1,
     one_by_one: 2_000,
@@ -31,7 +31,7 @@ const FAST: [(&str, Source); 3] = [
     ("64 events in one write", Source { at_once: 20_000, in_one_write: 64, one_by_one: 0, ..PACED }),
     (
         "the same, each with `\"usage\":null`",
-        Source { piece: Piece::OpenAi, at_once: 20_000, in_one_write: 64, one_by_one: 0, ..PACED },
+        Source { piece: StreamPiece::OpenAi, at_once: 20_000, in_one_write: 64, one_by_one: 0, ..PACED },
     ),
     ("one event in one write", Source { at_once: 20_000, in_one_write: 1, one_by_one: 0, ..PACED }),
 ];
@@ -40,11 +40,11 @@ const FAST: [(&str, Source); 3] = [
 const AT_A_TURN: usize = 5;
 
 /// A provider, and the paths to it.
-struct Ways {
+struct ProviderPaths {
     source: Source,
     _provider: Process,
-    targets: [Target; 3],
-    _ours: Ours,
+    targets: [ListenerAddress; 3],
+    _ours: ProxyProcess,
     _nginx: Nginx,
     _folder: tempfile::TempDir,
 }
@@ -61,7 +61,7 @@ pub(crate) fn run(_: &Programs) -> bool {
 }
 
 fn paced() -> bool {
-    let ways = Ways::to(PACED);
+    let ways = ProviderPaths::to(PACED);
     let heard = rounds::hold(ROUNDS, NAMES.len(), |who| {
         let heard = ways.hear(who, 1);
         (heard.delay.expect("stamps"), heard.reads)
@@ -80,7 +80,7 @@ fn paced() -> bool {
 }
 
 fn fast(how: &str, source: Source) -> bool {
-    let ways = Ways::to(source);
+    let ways = ProviderPaths::to(source);
     let heard = rounds::hold(ROUNDS, NAMES.len(), |who| {
         let heard = ways.hear(who, AT_A_TURN);
         (median(heard.whole_ms), heard.reads / AT_A_TURN)
@@ -97,18 +97,18 @@ fn fast(how: &str, source: Source) -> bool {
 
 // === impl Ways ===
 
-impl Ways {
+impl ProviderPaths {
     fn to(source: Source) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut provider = Process::play(&Part::Source(source.clone()));
         let address: SocketAddr = provider.hear();
-        let ours = Ours::start(folder.path(), address, None);
+        let ours = ProxyProcess::start(folder.path(), address, None);
         let nginx = Nginx::start(folder.path(), address);
-        let targets = [Target::Tcp(address), ours.socket.clone(), nginx.socket.clone()];
+        let targets = [ListenerAddress::Tcp(address), ours.socket.clone(), nginx.socket.clone()];
         Self { source, _provider: provider, targets, _ours: ours, _nginx: nginx, _folder: folder }
     }
 
-    fn hear(&self, who: usize, times: usize) -> Heard {
+    fn hear(&self, who: usize, times: usize) -> ListenerFigures {
         Process::result(&Part::Listener(Listener {
             target: self.targets[who].clone(),
             piece: self.source.piece,

@@ -1,11 +1,11 @@
 //! Memory of the proxy during a thousand concurrent streamed responses.
 
-use super::house::Ours;
-use super::message::Piece;
+use super::house::ProxyProcess;
+use super::message::StreamPiece;
 use super::nginx::{self, Nginx};
 use super::part::Part;
 use super::process::Process;
-use super::socket::Target;
+use super::socket::ListenerAddress;
 use super::source::Source;
 use super::visitors::Visitors;
 use crate::Programs;
@@ -18,7 +18,7 @@ const COUNT: usize = 1_000;
 
 /// Many events at once, so that buffers fill, and then one event per second.
 const SOURCE: Source = Source {
-    piece: Piece::LiteLlm,
+    piece: StreamPiece::LiteLlm,
     at_once: 400,
     in_one_write: 400,
     one_by_one: usize::MAX,
@@ -32,7 +32,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut provider = Process::play(&Part::Source(SOURCE));
     let address: SocketAddr = provider.hear();
-    let ours = Ours::start(folder.path(), address, None);
+    let ours = ProxyProcess::start(folder.path(), address, None);
     let nginx = Nginx::start(folder.path(), address);
     let [mine, theirs] =
         [(&ours.socket, &ours.process), (&nginx.socket, &nginx.process)].map(|(target, process)| {
@@ -48,7 +48,7 @@ pub(crate) fn run(_: &Programs) -> bool {
 }
 
 /// Returns the memory of the process while all streams are open.
-fn visited(target: &Target, process: &Process) -> usize {
+fn visited(target: &ListenerAddress, process: &Process) -> usize {
     // Also some of the events that come one second apart.
     let bytes = (SOURCE.at_once + 3) * SOURCE.piece.event().len();
     let visitors = Visitors { target: target.clone(), connections: COUNT, bytes };

@@ -1,23 +1,23 @@
 //! Paths to a provider that take turns under the same load.
 
-use super::load::{Load, Measured};
+use super::load::{Load, LoadResult};
 use super::part::Part;
 use super::process::Process;
-use super::socket::Target;
+use super::socket::ListenerAddress;
 use crate::rounds::{self, median};
 use std::time::Duration;
 
 /// One path.
 pub(super) struct Lane<'a> {
     pub(super) name: &'a str,
-    pub(super) target: &'a Target,
+    pub(super) target: &'a ListenerAddress,
     /// Processes between client and provider.
     pub(super) between: Vec<&'a Process>,
 }
 
 /// The load of a turn.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct TurnLoad {
     pub(super) connections: usize,
     pub(super) lasts: Duration,
     pub(super) rounds: usize,
@@ -25,7 +25,7 @@ pub(super) struct Turn {
 
 /// The figures of one path, in the order of the rounds.
 #[derive(Default)]
-pub(super) struct Figures {
+pub(super) struct PathFigures {
     pub(super) a_second: Vec<f64>,
     pub(super) p50_us: Vec<f64>,
     pub(super) p99_us: Vec<f64>,
@@ -36,15 +36,15 @@ pub(super) struct Figures {
 
 // === impl Turn ===
 
-impl Turn {
+impl TurnLoad {
     /// Runs the rounds, and prints the results.
-    pub(super) fn hold(self, title: &str, lanes: &[Lane<'_>]) -> Vec<Figures> {
+    pub(super) fn hold(self, title: &str, lanes: &[Lane<'_>]) -> Vec<PathFigures> {
         let figures = rounds::hold(self.rounds, lanes.len(), |who| self.one(&lanes[who]));
         println!("\n## {title}\n\n| | calls a second | p50 µs | p99 µs | processor µs a call |");
         println!("| --- | --- | --- | --- | --- |");
         let mut all = Vec::new();
         for (lane, of_lane) in lanes.iter().zip(figures) {
-            let figures = of_lane.into_iter().fold(Figures::default(), Figures::with);
+            let figures = of_lane.into_iter().fold(PathFigures::default(), PathFigures::with);
             let [a_second, p50, p99, processor] =
                 [&figures.a_second, &figures.p50_us, &figures.p99_us, &figures.processor_us]
                     .map(|all| median(all.iter().copied()));
@@ -54,10 +54,10 @@ impl Turn {
         all
     }
 
-    fn one(self, lane: &Lane<'_>) -> (Measured, f64) {
+    fn one(self, lane: &Lane<'_>) -> (LoadResult, f64) {
         let busy = || lane.between.iter().map(|process| process.processor_time()).sum::<Duration>();
         let before = busy();
-        let measured: Measured = Process::result(&Part::Load(Load {
+        let measured: LoadResult = Process::result(&Part::Load(Load {
             target: lane.target.clone(),
             connections: self.connections,
             lasts: self.lasts,
@@ -70,8 +70,8 @@ impl Turn {
 
 // === impl Figures ===
 
-impl Figures {
-    fn with(mut self, (measured, processor_us): (Measured, f64)) -> Self {
+impl PathFigures {
+    fn with(mut self, (measured, processor_us): (LoadResult, f64)) -> Self {
         self.a_second.push(measured.a_second);
         self.p50_us.push(measured.p50_us);
         self.p99_us.push(measured.p99_us);

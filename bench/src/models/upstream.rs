@@ -2,7 +2,7 @@
 
 use super::message;
 use super::part::{end_with_parent, say};
-use super::socket::Watch;
+use super::socket::SocketPoll;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ const ROOM: usize = 16 << 10;
 impl Upstream {
     pub(super) fn play(&self) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let (mut watch, mut callers) = (Watch::new(), Vec::<Option<Caller>>::new());
+        let (mut watch, mut callers) = (SocketPoll::new(), Vec::<Option<Caller>>::new());
         let door = number(&listener);
         watch.add(&listener, door);
         say(&listener.local_addr().expect("an address"));

@@ -1,8 +1,8 @@
 //! Many clients of streamed responses that stay connected.
 
-use super::message::{self, Chunks};
+use super::message::{self, ChunkParser};
 use super::part::{end_with_parent, say};
-use super::socket::{Target, Watch};
+use super::socket::{ListenerAddress, SocketPoll};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,16 +10,16 @@ use std::io::{Read, Write};
 /// The part: it reports when every client has received this many bytes, goes on reading, and ends on request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Visitors {
-    pub(super) target: Target,
+    pub(super) target: ListenerAddress,
     pub(super) connections: usize,
     /// Payload that each client must receive before the report, in bytes.
     pub(super) bytes: usize,
 }
 
-struct Visitor {
+struct ReadingClient {
     socket: File,
     head: Vec<u8>,
-    chunks: Chunks,
+    chunks: ChunkParser,
     bytes: usize,
 }
 
@@ -29,20 +29,20 @@ const ROOM: usize = 64 << 10;
 
 impl Visitors {
     pub(super) fn play(&self) {
-        let (call, watch) = (message::call(true, false), Watch::new());
+        let (call, watch) = (message::call(true, false), SocketPoll::new());
         let visitor = |number| {
             let mut socket = self.target.connect().expect("a connection");
             socket.write_all(&call).expect("a connection");
             watch.add(&socket, number);
-            Visitor { socket, head: Vec::new(), chunks: Chunks::default(), bytes: 0 }
+            ReadingClient { socket, head: Vec::new(), chunks: ChunkParser::default(), bytes: 0 }
         };
-        let visitors: Vec<Visitor> = (0..self.connections).map(visitor).collect();
+        let visitors: Vec<ReadingClient> = (0..self.connections).map(visitor).collect();
         end_with_parent();
         listen(visitors, watch, self.bytes);
     }
 }
 
-fn listen(mut visitors: Vec<Visitor>, mut watch: Watch, wanted: usize) -> ! {
+fn listen(mut visitors: Vec<ReadingClient>, mut watch: SocketPoll, wanted: usize) -> ! {
     let (mut waiting, mut bytes) = (visitors.len(), vec![0; ROOM]);
     loop {
         for number in watch.wait(None) {
@@ -62,7 +62,7 @@ fn listen(mut visitors: Vec<Visitor>, mut watch: Watch, wanted: usize) -> ! {
 
 // === impl Visitor ===
 
-impl Visitor {
+impl ReadingClient {
     /// Reads once.
     fn listen(&mut self, bytes: &mut [u8]) {
         let count = self.socket.read(bytes).expect("an answer that goes on");

@@ -4,7 +4,7 @@ use crate::models::part::{say, wait_for_end};
 use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::ToolName;
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_gateway::{ConnectionLimits, Door, Gateway, Room, routes, serve};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
@@ -65,7 +65,7 @@ impl Counter {
             ToolGrants::default(),
         );
         let stopped = CancellationToken::new();
-        let routes = routes(gateway, Door::Hatch(Seat::new(caller, stopped.clone())), stopped.clone());
+        let routes = routes(gateway, Door::Hatch(CallerSlot::new(caller, stopped.clone())), stopped.clone());
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");

@@ -1,10 +1,10 @@
 //! Our web proxy in a process of its own, configured like `belljar exec --egress`, for some runs.
 
 use crate::models::part::{say, wait_for_end};
-use belljar_contract::egress::{PassageBegun, PassageRecord};
+use belljar_contract::egress::{ProxiedRequestRecord, ProxiedRequestStartRecord};
 use belljar_contract::id::RunId;
 use belljar_contract::yaml;
-use belljar_egress::inference::ledger::Written;
+use belljar_egress::inference::ledger::WriteConfirmation;
 use belljar_egress::proxy::{Listener, Proxy};
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
@@ -82,11 +82,11 @@ impl Gate {
 // === impl Nowhere ===
 
 impl WebLedger for Nowhere {
-    fn begin(&self, _: PassageBegun) -> Written {
+    fn begin(&self, _: ProxiedRequestStartRecord) -> WriteConfirmation {
         Box::pin(std::future::ready(true))
     }
 
-    fn record(&self, _: PassageRecord) {}
+    fn record(&self, _: ProxiedRequestRecord) {}
 
     fn is_sound(&self) -> bool {
         true

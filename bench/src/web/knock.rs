@@ -2,7 +2,7 @@
 
 use super::far_end::ECHO;
 use crate::models::part::end_with_parent;
-use crate::models::socket::Target;
+use crate::models::socket::ListenerAddress;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use std::time::Instant;
 /// The part.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Knock {
-    pub(super) target: Target,
+    pub(super) target: ListenerAddress,
     /// The tunnels' destination.
     pub(super) authority: String,
     pub(super) status: String,
@@ -20,7 +20,7 @@ pub(crate) struct Knock {
 
 /// Times from the complete request head to the complete response head, sorted.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Knocked {
+pub(crate) struct DenialTimes {
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
 }
@@ -28,12 +28,12 @@ pub(crate) struct Knocked {
 // === impl Knock ===
 
 impl Knock {
-    pub(crate) fn play(&self) -> Knocked {
+    pub(crate) fn play(&self) -> DenialTimes {
         end_with_parent();
         let mut times: Vec<u128> = (0..self.times).map(|_| self.once()).collect();
         times.sort_unstable();
         let at = |per_cent: usize| times[(times.len() - 1) * per_cent / 100] as f64 / 1e3;
-        Knocked { p50_us: at(50), p99_us: at(99) }
+        DenialTimes { p50_us: at(50), p99_us: at(99) }
     }
 
     fn once(&self) -> u128 {

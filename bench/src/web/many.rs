@@ -1,12 +1,12 @@
 //! Memory of each proxy with two thousand open tunnels. Ours has them in two runs, because the limit of a run is 1,024.
 
 use super::stay::Stay;
-use super::{Field, OURS, SQUID, TINYPROXY};
+use super::{OURS, SQUID, TINYPROXY, WebParts};
 use crate::Programs;
 use crate::contest::missing;
 use crate::models::part::Part;
 use crate::models::process::Process;
-use crate::models::socket::Target;
+use crate::models::socket::ListenerAddress;
 use crate::rounds::{Goal, judge};
 
 const COUNT: usize = 2_000;
@@ -18,7 +18,7 @@ pub(crate) fn run(_: &Programs) -> bool {
         return missing(peer);
     }
     let folder = tempfile::tempdir_in(".").expect("a temporary folder");
-    let field = Field::start(folder.path());
+    let field = WebParts::start(folder.path());
     println!("\n## tunnels: memory (PSS) with {COUNT} of them open\n");
     println!("| | with none, KiB | KiB | each, KiB |\n| --- | --- | --- | --- |");
     let mut figures = Vec::new();
@@ -37,7 +37,7 @@ pub(crate) fn run(_: &Programs) -> bool {
 }
 
 /// Returns the memory of the process while all are open.
-fn opened(field: &Field, of: &[(&Target, usize)], process: &Process) -> usize {
+fn opened(field: &WebParts, of: &[(&ListenerAddress, usize)], process: &Process) -> usize {
     let mut clients: Vec<Process> = of
         .iter()
         .map(|(target, tunnels)| {

@@ -1,7 +1,7 @@
 //! The time until a tunnel is open, and until a request is denied.
 
-use super::knock::{Knock, Knocked};
-use super::{ELSEWHERE, Field, OURS, SQUID, TINYPROXY, UNRECORDED};
+use super::knock::{DenialTimes, Knock};
+use super::{ELSEWHERE, OURS, SQUID, TINYPROXY, UNRECORDED, WebParts};
 use crate::Programs;
 use crate::contest::missing;
 use crate::models::part::Part;
@@ -18,7 +18,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     }
     // In the current directory, which is on a disk: files in memory aren't durable.
     let folder = tempfile::tempdir_in(".").expect("a temporary folder");
-    let field = Field::start(folder.path());
+    let field = WebParts::start(folder.path());
     let opened = hold(&field, &field.authority(), ("200", TIMES));
     let p50: Vec<_> = opened.iter().map(|of| of.iter().map(|one| one.p50_us).collect::<Vec<_>>()).collect();
     tell("opened: from the head of a CONNECT to the answer's, one after the other", &field, &opened);
@@ -42,7 +42,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     met & judge("p99 ms of a denial, the slowest round", slowest, Goal::AtMost(100.0))
 }
 
-fn hold(field: &Field, authority: &str, (status, times): (&str, usize)) -> Vec<Vec<Knocked>> {
+fn hold(field: &WebParts, authority: &str, (status, times): (&str, usize)) -> Vec<Vec<DenialTimes>> {
     rounds::hold(ROUNDS, field.between().len(), |who| {
         let (authority, status) = (authority.to_owned(), status.to_owned());
         let target = field.lanes[who].1.clone();
@@ -50,7 +50,7 @@ fn hold(field: &Field, authority: &str, (status, times): (&str, usize)) -> Vec<V
     })
 }
 
-fn tell(title: &str, field: &Field, figures: &[Vec<Knocked>]) {
+fn tell(title: &str, field: &WebParts, figures: &[Vec<DenialTimes>]) {
     println!("\n## {title}\n\n| | p50 µs | p99 µs |\n| --- | --- | --- |");
     for ((name, _), figures) in field.lanes.iter().zip(figures) {
         let p50 = median(figures.iter().map(|one| one.p50_us));

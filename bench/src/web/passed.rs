@@ -1,12 +1,12 @@
 //! The throughput of tunnels.
 
 use super::pull::Pull;
-use super::{Field, OURS, SQUID, TINYPROXY};
+use super::{OURS, SQUID, TINYPROXY, WebParts};
 use crate::Programs;
 use crate::contest::missing;
 use crate::models::part::Part;
 use crate::models::process::Process;
-use crate::models::socket::Target;
+use crate::models::socket::ListenerAddress;
 use crate::rounds::{self, Goal, judge, median, ratio};
 
 const ROUNDS: usize = 7;
@@ -17,7 +17,7 @@ pub(crate) fn run(_: &Programs) -> bool {
         return missing(peer);
     }
     let folder = tempfile::tempdir_in(".").expect("a temporary folder");
-    let field = Field::start(folder.path());
+    let field = WebParts::start(folder.path());
     let mut met = true;
     for (tunnels, bytes) in [(1, 1024 * MIB), (16, 64 * MIB)] {
         let lanes = field.between().len();
@@ -25,7 +25,7 @@ pub(crate) fn run(_: &Programs) -> bool {
         let figures = rounds::hold(ROUNDS, lanes + 1, |who| -> f64 {
             let (target, authority) = match field.lanes.get(who).filter(|_| who < lanes) {
                 Some((_, target)) => (target.clone(), Some(field.authority())),
-                None => (Target::Tcp(field.address), None),
+                None => (ListenerAddress::Tcp(field.address), None),
             };
             Process::result(&Part::Pull(Pull { target, authority, tunnels, bytes }))
         });

@@ -2,7 +2,7 @@
 
 use crate::installed;
 use crate::models::process::Process;
-use crate::models::socket::Target;
+use crate::models::socket::ListenerAddress;
 use std::fs::Permissions;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ pub(super) fn missing() -> Option<&'static str> {
 
 impl Squid {
     /// Starts squid with one worker, no cache and no log.
-    pub(super) fn start(folder: &Path, allowed: u16) -> (Process, Target) {
+    pub(super) fn start(folder: &Path, allowed: u16) -> (Process, ListenerAddress) {
         let own = folder.join("squid");
         std::fs::create_dir(&own).expect("a folder");
         // squid drops root, so its folders must be writable for its own user.
@@ -50,7 +50,7 @@ impl Squid {
 
 impl TinyProxy {
     /// Starts tinyproxy with the same maximum number of connections as ours.
-    pub(super) fn start(folder: &Path) -> (Process, Target) {
+    pub(super) fn start(folder: &Path) -> (Process, ListenerAddress) {
         let (port, filter) = (free_port(), folder.join("tinyproxy.filter"));
         std::fs::write(&filter, "^127\\.0\\.0\\.1$\n").expect("a file");
         let settings = format!(
@@ -71,9 +71,9 @@ fn free_port() -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-fn listening(port: SocketAddr) -> Target {
+fn listening(port: SocketAddr) -> ListenerAddress {
     const PATIENCE: Duration = Duration::from_secs(20);
-    let (target, begun) = (Target::Tcp(port), Instant::now());
+    let (target, begun) = (ListenerAddress::Tcp(port), Instant::now());
     while target.connect().is_err() {
         assert!(begun.elapsed() < PATIENCE, "no process listens at port {port}");
         std::thread::sleep(Duration::from_millis(10));

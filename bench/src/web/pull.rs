@@ -3,7 +3,7 @@
 use super::far_end::SEND;
 use super::knock::ask;
 use crate::models::part::end_with_parent;
-use crate::models::socket::Target;
+use crate::models::socket::ListenerAddress;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use std::time::Instant;
 /// The part: a thread for each tunnel.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Pull {
-    pub(super) target: Target,
+    pub(super) target: ListenerAddress,
     /// The tunnels' destination; with `None` the target is the far end.
     pub(super) authority: Option<String>,
     pub(super) tunnels: usize,

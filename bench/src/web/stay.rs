@@ -3,14 +3,14 @@
 use super::far_end::ECHO;
 use super::knock::ask;
 use crate::models::part::{say, wait_for_end};
-use crate::models::socket::Target;
+use crate::models::socket::ListenerAddress;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 
 /// The part: it prints the number of tunnels when all are open, and keeps them until it is told to end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Stay {
-    pub(super) target: Target,
+    pub(super) target: ListenerAddress,
     pub(super) authority: String,
     pub(super) tunnels: usize,
 }

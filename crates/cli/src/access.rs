@@ -6,9 +6,9 @@ use crate::trust;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::{AgentId, UserId};
-use belljar_policy::access::compiled::{Compiled, WebTerms, WorkspaceTerms};
+use belljar_policy::access::compiled::{SandboxAccess, WebAccess, WorkspaceAccess};
 use belljar_policy::access::{AccessRules, AgentStanding, Earned};
-use belljar_policy::constraint::WorksIn;
+use belljar_policy::constraint::ExecutionLocation;
 use belljar_sandbox::config::{BackendName, Config};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_tools::caller::Identity;
@@ -92,16 +92,16 @@ pub(crate) fn compiled(
     identity: &Identity,
     (config, is_lent_to, egress): (Option<&Path>, bool, Option<&Path>),
     workspace: &WorkspaceChoice,
-) -> Result<Compiled, CliError> {
+) -> Result<SandboxAccess, CliError> {
     check_known(config, identity)?;
     let earned = earned(config, identity)?;
     let standing = standing(&rules_of(config)?, identity, earned.as_ref());
-    let compiled = Compiled::of_agent(&standing.permissions);
+    let compiled = SandboxAccess::of_agent(&standing.permissions);
     let asked = [
         (is_lent_to && !compiled.is_lent_to, "--ro", "is lent nothing of the host"),
-        (egress.is_some() && compiled.web == WebTerms::None, "--egress", "reaches nothing"),
+        (egress.is_some() && compiled.web == WebAccess::None, "--egress", "reaches nothing"),
         (
-            compiled.workspace == WorkspaceTerms::Empty && !matches!(workspace, WorkspaceChoice::Empty),
+            compiled.workspace == WorkspaceAccess::Empty && !matches!(workspace, WorkspaceChoice::Empty),
             "--workspace",
             "has a workspace of its own, which begins empty",
         ),
@@ -126,10 +126,10 @@ pub(crate) fn name(identity: &Identity) -> String {
 }
 
 /// Returns for each category whether its tools run in a plain process (subprocess backend) or in a container.
-pub(crate) fn works_in(sandboxing: &Config) -> BTreeMap<Category, WorksIn> {
+pub(crate) fn works_in(sandboxing: &Config) -> BTreeMap<Category, ExecutionLocation> {
     let works_in = |category| match sandboxing.sandboxing.backend_for(category) {
-        BackendName::Subprocess => WorksIn::Process,
-        _ => WorksIn::Container,
+        BackendName::Subprocess => ExecutionLocation::Process,
+        _ => ExecutionLocation::Container,
     };
     Category::ALL.into_iter().map(|category| (category, works_in(category))).collect()
 }

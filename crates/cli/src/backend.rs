@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::lending::AllowanceArguments;
 use belljar_contract::category::Category;
 use belljar_contract::programs::ProgramList;
-use belljar_sandbox::backends::chosen::Chosen;
+use belljar_sandbox::backends::chosen::BackendChoice;
 use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::config::{BackendName, DockerConfig, Sandboxing};
 use belljar_sandbox::docker::ImageName;
@@ -73,7 +73,7 @@ impl BackendArguments {
 
     /// Returns the backend for commands of a user: from these arguments, else from the configuration, else native. A program list overrides
     /// the configuration, because only native sandboxes can enforce one.
-    pub(crate) fn for_commands(&self, listed: Option<&ProgramList>) -> Result<Chosen, CliError> {
+    pub(crate) fn for_commands(&self, listed: Option<&ProgramList>) -> Result<BackendChoice, CliError> {
         let written = match self.backend {
             Some(_) => None,
             None => configuration::current()?.and_then(|config| Some((config.backend_for_commands?, config))),
@@ -83,26 +83,26 @@ impl BackendArguments {
             crate::output::tell(&format!(
                 "belljar: a list of programs (--programs, or a level of access) holds in native sandboxes alone, so this is one (configured: {backend})\n"
             ));
-            return self.without_docker(Chosen::Native);
+            return self.without_docker(BackendChoice::Native);
         }
         let sandboxing = config.sandboxing.sandboxing;
         match backend {
-            BackendName::Native => self.without_docker(Chosen::Native),
+            BackendName::Native => self.without_docker(BackendChoice::Native),
             BackendName::Subprocess => {
-                self.without_docker(Chosen::Subprocess(Box::new(sandboxing.subprocess)))
+                self.without_docker(BackendChoice::Subprocess(Box::new(sandboxing.subprocess)))
             }
             BackendName::Docker => {
                 let runtime = sandboxing.docker.runtime_for(Category::Terminal).map(str::to_owned);
                 let image = self.image.as_ref().map(|image| image.as_str().to_owned());
                 let image = image.unwrap_or_else(|| sandboxing.docker.image.clone());
                 let config = DockerConfig { image, runtime, ..sandboxing.docker };
-                Ok(Chosen::Docker { config: Box::new(config), socket: self.socket()? })
+                Ok(BackendChoice::Docker { config: Box::new(config), socket: self.socket()? })
             }
         }
     }
 
     /// Rejects container options for a backend without containers.
-    fn without_docker(&self, chosen: Chosen) -> Result<Chosen, CliError> {
+    fn without_docker(&self, chosen: BackendChoice) -> Result<BackendChoice, CliError> {
         match (&self.image, &self.docker_socket) {
             (None, None) => Ok(chosen),
             (Some(_), _) => Err(CliError::usage("--image is for --backend docker".to_owned())),
@@ -112,19 +112,19 @@ impl BackendArguments {
 
     /// Returns the backend that these arguments select (default: native), with its settings from the configuration. Options that it would
     /// ignore are errors.
-    pub(crate) fn chosen(&self) -> Result<Chosen, CliError> {
+    pub(crate) fn chosen(&self) -> Result<BackendChoice, CliError> {
         match (self.backend.unwrap_or(Kind::Native), &self.image) {
-            (Kind::Native, _) => self.without_docker(Chosen::Native),
+            (Kind::Native, _) => self.without_docker(BackendChoice::Native),
             (Kind::Subprocess, _) => {
                 let configured = configured_sandboxing()?.map(|sandboxing| sandboxing.subprocess);
-                self.without_docker(Chosen::Subprocess(Box::new(configured.unwrap_or_default())))
+                self.without_docker(BackendChoice::Subprocess(Box::new(configured.unwrap_or_default())))
             }
             (Kind::Docker, None) => Err(CliError::usage("--backend docker needs an --image".to_owned())),
             (Kind::Docker, Some(image)) => {
                 let configured = configured_sandboxing()?.map(|sandboxing| sandboxing.docker);
                 let config =
                     DockerConfig { image: image.as_str().to_owned(), ..configured.unwrap_or_default() };
-                Ok(Chosen::Docker { config: Box::new(config), socket: self.socket()? })
+                Ok(BackendChoice::Docker { config: Box::new(config), socket: self.socket()? })
             }
         }
     }

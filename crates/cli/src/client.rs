@@ -33,7 +33,7 @@ pub(crate) struct Client {
 
 /// A request.
 #[derive(Debug, Default)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct NodeRequest<'a> {
     /// True for a `POST`, with or without a body.
     pub(crate) is_post: bool,
     /// Path below the Worker API's base path, with the query.
@@ -45,7 +45,7 @@ pub(crate) struct Ask<'a> {
 }
 
 /// Document from the node: as received, and parsed.
-pub(crate) struct Told<T> {
+pub(crate) struct NodeDocument<T> {
     /// Complete document, with members that this client doesn't know.
     pub(crate) document: Value,
     /// Parsed members.
@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// Sends a request and returns the response. A response that reports a problem is an error.
-    pub(crate) fn ask(&self, ask: &Ask<'_>) -> Result<Answer, ClientError> {
+    pub(crate) fn ask(&self, ask: &NodeRequest<'_>) -> Result<Answer, ClientError> {
         let mut answer = Answer::to(&self.place, self.user, &self.request(ask))?;
         match answer.status() {
             200..=299 => Ok(answer),
@@ -84,31 +84,38 @@ impl Client {
     }
 
     /// Sends a request and returns the document of its response.
-    pub(crate) fn document<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<Told<T>, ClientError> {
+    pub(crate) fn document<T: DeserializeOwned>(
+        &self,
+        ask: &NodeRequest<'_>,
+    ) -> Result<NodeDocument<T>, ClientError> {
         let body = self.ask(ask)?.whole(LARGEST_DOCUMENT_BYTES)?;
         let read = |source| ClientError::Document { node: self.node().to_owned(), source };
         let document: Value = serde_json::from_slice(&body).map_err(read)?;
         let known = T::deserialize(&document).map_err(read)?;
-        Ok(Told { document, known })
+        Ok(NodeDocument { document, known })
     }
 
     /// Returns a job, with its result once it has ended.
-    pub(crate) fn job(&self, id: &JobId) -> Result<Told<JobResponse>, ClientError> {
-        self.document(&Ask { path: &format!("/jobs/{id}"), ..Ask::default() })
+    pub(crate) fn job(&self, id: &JobId) -> Result<NodeDocument<JobResponse>, ClientError> {
+        self.document(&NodeRequest { path: &format!("/jobs/{id}"), ..NodeRequest::default() })
     }
 
     /// Cancels a job.
-    pub(crate) fn cancel(&self, id: &JobId) -> Result<Told<JobResponse>, ClientError> {
-        self.document(&Ask { is_post: true, path: &format!("/jobs/{id}:cancel"), ..Ask::default() })
+    pub(crate) fn cancel(&self, id: &JobId) -> Result<NodeDocument<JobResponse>, ClientError> {
+        self.document(&NodeRequest {
+            is_post: true,
+            path: &format!("/jobs/{id}:cancel"),
+            ..NodeRequest::default()
+        })
     }
 
     /// Returns a page of jobs.
-    pub(crate) fn page(&self, query: &str) -> Result<Told<JobListResponse>, ClientError> {
-        self.document(&Ask { path: &format!("/jobs?{query}"), ..Ask::default() })
+    pub(crate) fn page(&self, query: &str) -> Result<NodeDocument<JobListResponse>, ClientError> {
+        self.document(&NodeRequest { path: &format!("/jobs?{query}"), ..NodeRequest::default() })
     }
 
-    fn request(&self, ask: &Ask<'_>) -> Zeroizing<Vec<u8>> {
-        let Ask { is_post, path, headers, body } = ask;
+    fn request(&self, ask: &NodeRequest<'_>) -> Zeroizing<Vec<u8>> {
+        let NodeRequest { is_post, path, headers, body } = ask;
         let method = if *is_post { "POST" } else { "GET" };
         let (prefix, host) = (self.place.prefix(), self.place.host());
         let mut head = format!(

@@ -21,11 +21,11 @@ use belljar_gateway::StdioError;
 use belljar_git::BaseError;
 use belljar_git::clone::CloneError;
 use belljar_git::pull_request::PlanError;
-use belljar_journal::BookError;
+use belljar_journal::RunJournalError;
 use belljar_node::agent::program::ProgramError;
 use belljar_node::api::token::TokenError;
 use belljar_node::daemon::DaemonError;
-use belljar_node::inspection::InspectionError;
+use belljar_node::inspection::TlsInterceptionError;
 use belljar_node::serving::ServeError;
 use belljar_policy::git::InvalidBranch;
 use belljar_policy::grant::GrantRefusal;
@@ -158,10 +158,10 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Serve(#[from] ServeError),
     #[error(transparent)]
-    Inspection(#[from] InspectionError),
+    Inspection(#[from] TlsInterceptionError),
     /// The record of the calls is not completely on disk.
     #[error(transparent)]
-    Book(#[from] BookError),
+    Book(#[from] RunJournalError),
     /// A repository can't be cloned.
     #[error(transparent)]
     Clone(#[from] CloneError),
@@ -415,7 +415,7 @@ impl CliError {
             Self::Session(SessionError::Refused(refusal)) => refusal_hint(refusal),
             Self::Interrupted(InterruptedError::Apply(ApplyError::Conflict { .. })) => Some(CONFLICT_HINT),
             Self::Audit(AuditError::Damaged { .. })
-            | Self::Book(BookError::Audit(AuditError::Damaged { .. }))
+            | Self::Book(RunJournalError::Audit(AuditError::Damaged { .. }))
             | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),
             Self::Program(ProgramError::NotFound { .. }) => Some(
                 "`belljar agents` tells which are installed; on PATH, directories are passed over that a sandbox or another user can write",

@@ -32,7 +32,7 @@ pub(crate) enum GrantInputError {
 }
 
 /// A valid grant, or the reason for its refusal.
-pub(crate) type ShownGrant = Result<ExecutionGrant, GrantRefusal>;
+pub(crate) type PresentedGrant = Result<ExecutionGrant, GrantRefusal>;
 
 const SECRET: &str = "BELLJAR_GRANT_SECRET";
 
@@ -51,7 +51,7 @@ pub(crate) async fn open() -> Result<Grants, CliError> {
 
 impl GrantArguments {
     /// Returns the presented grant, if any, as currently recorded in the state.
-    pub(crate) fn shown(&self) -> Result<Option<ShownGrant>, GrantInputError> {
+    pub(crate) fn shown(&self) -> Result<Option<PresentedGrant>, GrantInputError> {
         let Some(shown) = &self.grant else { return Ok(None) };
         match GrantId::parse(shown) {
             Ok(id) => Ok(Some(self.by_secret(&id)?)),
@@ -59,7 +59,7 @@ impl GrantArguments {
         }
     }
 
-    fn by_secret(&self, id: &GrantId) -> Result<ShownGrant, CliError> {
+    fn by_secret(&self, id: &GrantId) -> Result<PresentedGrant, CliError> {
         let secret = match &self.grant_secret_file {
             Some(path) => {
                 obeyed::check(path)?;
@@ -81,7 +81,7 @@ impl GrantArguments {
 }
 
 /// Reads the grant of a signed file. A missing file is a refusal.
-fn by_file(path: &Path) -> Result<ShownGrant, GrantInputError> {
+fn by_file(path: &Path) -> Result<PresentedGrant, GrantInputError> {
     if !path.exists() {
         return Ok(Err(GrantRefusal::NotFound));
     }

@@ -17,7 +17,7 @@ use belljar_sandbox::session::{self, Refusal, SessionError};
 use belljar_sandbox::state::{RunFolder, State};
 use belljar_sandbox::workspace::changes::{ChangeSet, ChangesError};
 use belljar_sandbox::workspace::digest::ReviewDigest;
-use belljar_sandbox::workspace::partial::{Applied, Merge, Wishes};
+use belljar_sandbox::workspace::partial::{ApplyOutcome, MergeMode, Wishes};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// What becomes of the changes at the end of a run.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct FateArguments {
+pub(crate) struct RunChangesArguments {
     /// Keep the changes for `belljar changes`, without asking. Without a terminal that is the default
     #[arg(long, conflicts_with = "discard")]
     keep: bool,
@@ -54,7 +54,7 @@ pub(crate) struct RunEnd {
 
 /// Outcome for the changes of a run.
 #[derive(Debug)]
-pub(crate) struct Fate {
+pub(crate) struct RunChangesOutcome {
     pub(crate) state: ChangesState,
     /// The kept change set, if there still is one.
     pub(crate) kept: Option<Kept>,
@@ -68,7 +68,7 @@ pub(crate) struct Fate {
 
 /// Reviewed changes to apply.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reviewed<'a> {
+pub(crate) struct ReviewedChanges<'a> {
     pub(crate) frozen: &'a Frozen,
     /// All of the changes, or a part of them.
     pub(crate) set: &'a ChangeSet,
@@ -99,7 +99,7 @@ enum Choice {
 
 // === impl Reviewed ===
 
-impl<'a> Reviewed<'a> {
+impl<'a> ReviewedChanges<'a> {
     /// All of the changes, shown by this process.
     fn all(frozen: &'a Frozen) -> Self {
         Self { frozen, set: &frozen.set, digest: None, unshown: true }
@@ -108,7 +108,7 @@ impl<'a> Reviewed<'a> {
 
 // === impl FateArguments ===
 
-impl FateArguments {
+impl RunChangesArguments {
     /// Returns true if the changes are kept without asking.
     pub(crate) fn keeps(&self) -> bool {
         self.keep
@@ -119,13 +119,13 @@ impl FateArguments {
     /// # Errors
     /// [`CliError`] if the changes can't be moved to the kept ones; they stay where they are, and are kept the next time
     /// that belljar starts.
-    pub(crate) fn settle(&self, folder: RunFolder, end: RunEnd) -> Result<Fate, CliError> {
+    pub(crate) fn settle(&self, folder: RunFolder, end: RunEnd) -> Result<RunChangesOutcome, CliError> {
         let (state, id) = (state::open(), folder.id().clone());
         let settled = match kept::settle(&state, folder, false) {
             // A disk may be too full for a change set to be kept, and not for it to be deleted.
             Err(_) if self.discard => {
                 state.adopt(&id).map_or(Ok(()), RunFolder::remove)?;
-                return Ok(Fate::of(ChangesState::Discarded, None));
+                return Ok(RunChangesOutcome::of(ChangesState::Discarded, None));
             }
             settled => settled?,
         };
@@ -137,7 +137,7 @@ impl FateArguments {
                 } else {
                     folder.remove()?;
                 }
-                return Ok(Fate::of(ChangesState::None, None));
+                return Ok(RunChangesOutcome::of(ChangesState::None, None));
             }
             Settled::Kept(kept, collected) => {
                 tell_collected(&collected);
@@ -150,46 +150,55 @@ impl FateArguments {
                 let _ = kept.render().map(|changes| crate::output::err!("{}", summary::changes(&changes)));
             }
             kept.remove()?;
-            return Ok(Fate::of(ChangesState::Discarded, None));
+            return Ok(RunChangesOutcome::of(ChangesState::Discarded, None));
         }
         match kept.changes() {
             Ok(frozen) => self.decide(kept, &frozen, end),
             // A missing source directory is a failure only for an apply. Without it the changes can't be computed now.
             Err(error @ KeptError::SourceGone { .. }) if !(self.apply && end.succeeded) => {
                 crate::output::errln!("belljar: {}", CliError::from(error).chain());
-                Ok(Fate::of(ChangesState::Kept, Some(kept)))
+                Ok(RunChangesOutcome::of(ChangesState::Kept, Some(kept)))
             }
-            Err(error) => {
-                Ok(Fate { failure: Some(error.into()), ..Fate::of(ChangesState::Kept, Some(kept)) })
-            }
+            Err(error) => Ok(RunChangesOutcome {
+                failure: Some(error.into()),
+                ..RunChangesOutcome::of(ChangesState::Kept, Some(kept))
+            }),
         }
     }
 
-    fn decide(&self, mut kept: Kept, frozen: &Frozen, end: RunEnd) -> Result<Fate, CliError> {
+    fn decide(&self, mut kept: Kept, frozen: &Frozen, end: RunEnd) -> Result<RunChangesOutcome, CliError> {
         let choice = match self.choice(&kept, frozen, end) {
             Ok(choice) => choice,
             // The changes are kept by now, and only the fate carries their id.
             Err(error) => {
-                return Ok(Fate { failure: Some(error), ..Fate::of(ChangesState::Kept, Some(kept)) });
+                return Ok(RunChangesOutcome {
+                    failure: Some(error),
+                    ..RunChangesOutcome::of(ChangesState::Kept, Some(kept))
+                });
             }
         };
         let changed_in_source = frozen.drift.listed();
         let fate = match choice {
-            Choice::Keep => Fate::of(ChangesState::Kept, Some(kept)),
+            Choice::Keep => RunChangesOutcome::of(ChangesState::Kept, Some(kept)),
             Choice::Discard => {
                 kept.remove()?;
-                Fate::of(ChangesState::Discarded, None)
+                RunChangesOutcome::of(ChangesState::Discarded, None)
             }
-            Choice::Apply => match apply(&mut kept, Reviewed::all(frozen), &self.trust, &Wishes::default()) {
-                Ok(applied) => Fate::of_applied(kept, &applied, frozen.left_out())?,
-                Err(error) => Fate { failure: Some(error), ..Fate::of(ChangesState::Kept, Some(kept)) },
-            },
+            Choice::Apply => {
+                match apply(&mut kept, ReviewedChanges::all(frozen), &self.trust, &Wishes::default()) {
+                    Ok(applied) => RunChangesOutcome::of_applied(kept, &applied, frozen.left_out())?,
+                    Err(error) => RunChangesOutcome {
+                        failure: Some(error),
+                        ..RunChangesOutcome::of(ChangesState::Kept, Some(kept))
+                    },
+                }
+            }
         };
         // Changes that can't be reported fail the run, as they fail a job.
         let is_told = frozen.left_out().is_empty() || fate.state == ChangesState::Discarded;
         let too_long = || CliError::from(KeptError::Changes(ChangesError::TooLong));
         let failure = fate.failure.or_else(|| (!is_told).then(too_long));
-        Ok(Fate { changed_in_source, failure, ..fate })
+        Ok(RunChangesOutcome { changed_in_source, failure, ..fate })
     }
 
     /// Shows the changes, and decides what is done with them.
@@ -214,10 +223,10 @@ impl FateArguments {
 /// Frozen change sets reach the user's directory only through this function, so it checks the digest of the reviewed changes.
 pub(crate) fn apply(
     kept: &mut Kept,
-    Reviewed { frozen, set, digest, unshown }: Reviewed<'_>,
+    ReviewedChanges { frozen, set, digest, unshown }: ReviewedChanges<'_>,
     trust: &TrustArguments,
     wishes: &Wishes,
-) -> Result<Applied, CliError> {
+) -> Result<ApplyOutcome, CliError> {
     if let Some(reviewed) = digest {
         let digest = frozen.digest_of(set)?;
         if reviewed != digest {
@@ -233,10 +242,11 @@ pub(crate) fn apply(
         overwritten: wishes.overwritten.clone(),
     };
     let mut applied = trust.with_yes(|trust| Ok(kept.apply(frozen, set, &with(trust, wishes.merge))?))?;
-    let is_offered = !applied.conflicts.is_empty() && frozen.base.is_some() && wishes.merge == Merge::Off;
+    let is_offered = !applied.conflicts.is_empty() && frozen.base.is_some() && wishes.merge == MergeMode::Off;
     if is_offered && is_merge_wanted(&applied) {
         let left = frozen.part(&applied.conflicts);
-        let merged = trust.with_yes(|trust| Ok(kept.apply(frozen, &left, &with(trust, Merge::Clean))?))?;
+        let merged =
+            trust.with_yes(|trust| Ok(kept.apply(frozen, &left, &with(trust, MergeMode::Clean))?))?;
         applied.merged.extend(merged.merged);
         applied.written.extend(merged.written);
         applied.conflicts = merged.conflicts;
@@ -244,7 +254,7 @@ pub(crate) fn apply(
     Ok(applied)
 }
 
-fn is_merge_wanted(applied: &Applied) -> bool {
+fn is_merge_wanted(applied: &ApplyOutcome) -> bool {
     if !is_at_terminal() {
         return false;
     }
@@ -276,13 +286,17 @@ pub(crate) fn is_unshown_approved(files: usize) -> bool {
 
 // === impl Fate ===
 
-impl Fate {
+impl RunChangesOutcome {
     pub(crate) fn of(state: ChangesState, kept: Option<Kept>) -> Self {
         Self { state, kept, conflicts: Vec::new(), changed_in_source: Vec::new(), failure: None }
     }
 
     /// Returns the outcome of an apply. Removes the kept change set if no changes are left in it.
-    pub(crate) fn of_applied(kept: Kept, applied: &Applied, left_out: &[PathBuf]) -> Result<Self, CliError> {
+    pub(crate) fn of_applied(
+        kept: Kept,
+        applied: &ApplyOutcome,
+        left_out: &[PathBuf],
+    ) -> Result<Self, CliError> {
         if applied.conflicts.is_empty() && !left_out.is_empty() {
             return Ok(Self::of(ChangesState::Applied, Some(kept)));
         }

@@ -9,14 +9,14 @@ use crate::state;
 use belljar_contract::isolation::Required;
 use belljar_contract::programs::ProgramList;
 use belljar_files::host_path::HostPath;
-use belljar_policy::access::compiled::Compiled;
-use belljar_sandbox::backends::chosen::Chosen;
+use belljar_policy::access::compiled::SandboxAccess;
+use belljar_sandbox::backends::chosen::BackendChoice;
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
-use belljar_trusted::given_path::{self, GivenPath, GivenPathError};
+use belljar_trusted::given_path::{self, CheckedPath, CheckedPathError};
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -68,7 +68,7 @@ impl SandboxArguments {
     }
 
     /// Returns what the sandbox is given by the command line, besides hatches.
-    pub(crate) fn provision(&self, backend: &Chosen) -> Result<Provision, CliError> {
+    pub(crate) fn provision(&self, backend: &BackendChoice) -> Result<Provision, CliError> {
         let (limits, required) = (self.limits(backend)?, self.required_of(backend)?);
         self.allowance.provision(limits, required)
     }
@@ -89,17 +89,20 @@ impl SandboxArguments {
     }
 
     /// Returns the allowlist of programs for an agent with these access rules.
-    pub(crate) fn programs_for(&self, access: Option<&Compiled>) -> Result<Option<ProgramList>, CliError> {
+    pub(crate) fn programs_for(
+        &self,
+        access: Option<&SandboxAccess>,
+    ) -> Result<Option<ProgramList>, CliError> {
         self.allowance.programs.listed_for(access)
     }
 
     /// Returns the resource limits of the sandbox.
-    pub(crate) fn limits(&self, backend: &Chosen) -> Result<Limits, CliError> {
+    pub(crate) fn limits(&self, backend: &BackendChoice) -> Result<Limits, CliError> {
         Ok(self.allowance.limits.limits(usual(backend.name())?.0, self.workspace.is_some()))
     }
 
     /// Returns the isolation layers without which no sandbox is created. Limits given on the command line are required, too.
-    pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
+    pub(crate) fn required_of(&self, backend: &BackendChoice) -> Result<Required, CliError> {
         self.allowance.required_of(backend)
     }
 
@@ -129,7 +132,7 @@ impl AllowanceArguments {
     }
 
     /// Returns the resource limits of a sandbox that works on a copy.
-    pub(crate) fn limits(&self, backend: &Chosen) -> Result<Limits, CliError> {
+    pub(crate) fn limits(&self, backend: &BackendChoice) -> Result<Limits, CliError> {
         Ok(self.limits.limits(usual(backend.name())?.0, false))
     }
 
@@ -139,7 +142,7 @@ impl AllowanceArguments {
     }
 
     /// Returns the isolation layers without which no sandbox is created. Limits given on the command line are required, too.
-    pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
+    pub(crate) fn required_of(&self, backend: &BackendChoice) -> Result<Required, CliError> {
         self.required_in(backend.name())
     }
 
@@ -183,14 +186,14 @@ pub(crate) fn directory(path: &Path) -> Result<HostPath, CliError> {
 }
 
 /// Resolves a path of the command line. Refuses a path that a sandbox may have redirected.
-fn given(path: &Path) -> Result<GivenPath, CliError> {
+fn given(path: &Path) -> Result<CheckedPath, CliError> {
     state::open();
     given_path::resolve(path).map_err(|error| not_followed(path, error))
 }
 
 /// Resolves a path that is to be created: returns its existing part and the missing remainder. Refuses a path that a sandbox may have
 /// redirected.
-pub(crate) fn given_place(path: &Path) -> Result<(GivenPath, PathBuf), CliError> {
+pub(crate) fn given_place(path: &Path) -> Result<(CheckedPath, PathBuf), CliError> {
     state::open();
     given_path::resolve_as_far(path).map_err(|error| not_followed(path, error))
 }
@@ -202,9 +205,9 @@ pub(crate) fn given_target(path: &Path) -> Result<PathBuf, CliError> {
     Ok(given(above)?.real.join(name))
 }
 
-fn not_followed(path: &Path, error: GivenPathError) -> CliError {
+fn not_followed(path: &Path, error: CheckedPathError) -> CliError {
     match error {
-        GivenPathError::Look { source, .. } => CliError::read(path, source.into()),
+        CheckedPathError::Look { source, .. } => CliError::read(path, source.into()),
         error => CliError::usage(error.to_string()),
     }
 }
@@ -282,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_units() {
+    fn durations_are_parsed_with_units() {
         assert_eq!(parse_duration("90"), Ok(Duration::from_secs(90)));
         assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
@@ -292,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sandbox_puts_up_itself_is_not_covered() {
+    fn mount_over_a_built_in_sandbox_path_is_refused() {
         assert_eq!(inside_root(Path::new("/opt/tool")).unwrap(), "opt/tool");
         for refused in ["/", "/proc", "/dev/null", "/job/x", "/a/../etc"] {
             assert!(inside_root(Path::new(refused)).is_err(), "{refused}");

@@ -9,10 +9,10 @@ use belljar_sandbox::limits::{Bytes, LEAST_MEMORY, LEAST_NATIVE_SCRATCH, Limit, 
 pub(crate) struct LimitArguments {
     /// Memory, that of files in memory included, such as 512m or 2g; everything is killed when it is used up [default: 4g]
     #[arg(long, value_name = "SIZE|none", value_parser = parse_memory)]
-    memory: Option<Most>,
+    memory: Option<AmountLimit>,
     /// Processors, such as 1.5 [default: none]
     #[arg(long, value_name = "NUMBER|none", value_parser = parse_processors)]
-    cpus: Option<Processors>,
+    cpus: Option<CpuLimit>,
     /// Processes and threads [default: 1024]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pids: Option<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct LimitArguments {
     open_files: Option<u64>,
     /// What may be written to disk [default: 8g, none for a --workspace that is changed in place]
     #[arg(long, value_name = "SIZE|none", value_parser = parse_most)]
-    disk: Option<Most>,
+    disk: Option<AmountLimit>,
     /// What /tmp, the home directory and an empty workspace may hold together, in memory [default: 1g]
     #[arg(long, value_name = "SIZE", value_parser = parse_scratch)]
     scratch: Option<Bytes>,
@@ -38,11 +38,11 @@ pub(crate) struct LimitArguments {
 
 /// An amount, or no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Most(Option<u64>);
+struct AmountLimit(Option<u64>);
 
 /// Thousandths of a processor, or no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Processors(Option<u32>);
+struct CpuLimit(Option<u32>);
 
 // === impl LimitArguments ===
 
@@ -101,17 +101,17 @@ pub(crate) fn tell(limit: Limit) {
 
 const NO_LIMIT: &str = "none";
 
-fn parse_most(text: &str) -> Result<Most, String> {
+fn parse_most(text: &str) -> Result<AmountLimit, String> {
     match text {
-        NO_LIMIT => Ok(Most(None)),
-        size => size.parse().map(|Bytes(bytes)| Most(Some(bytes))).map_err(|error| error.to_string()),
+        NO_LIMIT => Ok(AmountLimit(None)),
+        size => size.parse().map(|Bytes(bytes)| AmountLimit(Some(bytes))).map_err(|error| error.to_string()),
     }
 }
 
 /// Parses a memory limit. Refuses less than a sandbox needs to start.
-fn parse_memory(text: &str) -> Result<Most, String> {
+fn parse_memory(text: &str) -> Result<AmountLimit, String> {
     match parse_most(text)? {
-        Most(Some(bytes)) => at_least(text, bytes, LEAST_MEMORY).map(|bytes| Most(Some(bytes))),
+        AmountLimit(Some(bytes)) => at_least(text, bytes, LEAST_MEMORY).map(|bytes| AmountLimit(Some(bytes))),
         no_limit => Ok(no_limit),
     }
 }
@@ -131,14 +131,14 @@ fn at_least(text: &str, bytes: u64, least: u64) -> Result<u64, String> {
     }
 }
 
-fn parse_processors(text: &str) -> Result<Processors, String> {
+fn parse_processors(text: &str) -> Result<CpuLimit, String> {
     let expected = || format!("expected a number of processors between 0.01 and 4096, or none, not {text:?}");
     if text == NO_LIMIT {
-        return Ok(Processors(None));
+        return Ok(CpuLimit(None));
     }
     let number: f64 = text.parse().map_err(|_| expected())?;
     match (0.01..=4096.0).contains(&number) {
-        true => Ok(Processors(Some((number * 1000.0).round() as u32))),
+        true => Ok(CpuLimit(Some((number * 1000.0).round() as u32))),
         false => Err(expected()),
     }
 }
@@ -148,25 +148,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_limit_is_said_in_words() {
-        assert_eq!(parse_most("none"), Ok(Most(None)));
-        assert_eq!(parse_most("1.5g"), Ok(Most(Some(3 << 29))));
+    fn amount_none_means_no_limit() {
+        assert_eq!(parse_most("none"), Ok(AmountLimit(None)));
+        assert_eq!(parse_most("1.5g"), Ok(AmountLimit(Some(3 << 29))));
         assert!(parse_most("0").is_err() && parse_most("").is_err() && parse_most("unlimited").is_err());
     }
 
     #[test]
-    fn amounts_that_build_no_sandbox_are_refused_with_the_least_that_does() {
+    fn limit_too_small_for_a_sandbox_is_refused_with_the_minimum() {
         assert!(parse_memory("5").unwrap_err().contains("the least that works is 6m"));
-        assert_eq!(parse_memory("6m"), Ok(Most(Some(6 << 20))));
-        assert_eq!(parse_memory("none"), Ok(Most(None)));
+        assert_eq!(parse_memory("6m"), Ok(AmountLimit(Some(6 << 20))));
+        assert_eq!(parse_memory("none"), Ok(AmountLimit(None)));
         assert!(parse_scratch("512k").unwrap_err().contains("the least that works is 1m"));
         assert!(parse_scratch("1m").is_ok());
     }
 
     #[test]
-    fn processors_are_numbers_within_reason() {
-        assert_eq!(parse_processors("1.5"), Ok(Processors(Some(1500))));
-        assert_eq!(parse_processors("none"), Ok(Processors(None)));
+    fn cpu_limit_is_parsed_and_bounded() {
+        assert_eq!(parse_processors("1.5"), Ok(CpuLimit(Some(1500))));
+        assert_eq!(parse_processors("none"), Ok(CpuLimit(None)));
         for wrong in ["0", "-1", "NaN", "inf", "1e9", "two"] {
             assert!(parse_processors(wrong).is_err(), "{wrong}");
         }

@@ -2,7 +2,7 @@
 
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
-use crate::grants::{GrantArguments, GrantInputError, ShownGrant};
+use crate::grants::{GrantArguments, GrantInputError, PresentedGrant};
 use crate::used;
 use belljar_contract::id::RunId;
 use belljar_contract::inference::CallOutcome;
@@ -12,7 +12,7 @@ use belljar_contract::worker::traceparent::TraceParent;
 use belljar_egress::identity::{CallMetadata, Identity, is_plain};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_journal::Book;
-use belljar_node::grant::{GrantError, Granted, Presented};
+use belljar_node::grant::{ExecutionPermit, GrantError, GrantPresentation};
 use belljar_node::models::{Unfit, of_job};
 use belljar_sandbox::state::State;
 use jiff::Timestamp;
@@ -74,16 +74,16 @@ const HEADING: &str = "Models";
 
 /// Decides whether a grant covers a run, and records the decision.
 pub(crate) fn entitle(
-    grant: ShownGrant,
+    grant: PresentedGrant,
     graph_id: &str,
     run_id: &RunId,
     state: &State,
-) -> Result<Granted, CliError> {
+) -> Result<ExecutionPermit, CliError> {
     state.create().map_err(|source| CliError::read(state.path(), source))?;
     let book = Book::open(state.path())?;
     let (graph_id, run_id) = (graph_id.to_owned(), run_id.clone());
-    let presented = Presented { grant, graph_id, run_id, now: Timestamp::now() };
-    Granted::of(presented, &book).map_err(|error| match error {
+    let presented = GrantPresentation { grant, graph_id, run_id, now: Timestamp::now() };
+    ExecutionPermit::of(presented, &book).map_err(|error| match error {
         GrantError::Refused { refusal } => CliError::NotGranted { refusal },
         GrantError::Book(error) => error.into(),
     })
@@ -128,7 +128,7 @@ impl ModelArguments {
     }
 
     /// Returns the presented grant, if there is one. `--billing-account` and `--user-id` must agree with it.
-    pub(crate) fn grant(&self) -> Result<Option<ShownGrant>, GrantInputError> {
+    pub(crate) fn grant(&self) -> Result<Option<PresentedGrant>, GrantInputError> {
         let shown = self.grant.shown()?;
         let account = self.billing_account.as_deref();
         let refused = |message: String| Err(CliError::usage(message).into());
@@ -178,13 +178,13 @@ impl ModelArguments {
     /// Serves the models on a sandbox's sockets. Providers receive `graph_id` as the graph that runs. A grant sets the billing account.
     pub(crate) fn serve(
         &self,
-        (config, (graph_id, granted)): (InferenceConfig, (&str, Option<&Granted>)),
+        (config, (graph_id, granted)): (InferenceConfig, (&str, Option<&ExecutionPermit>)),
         run_id: &RunId,
         state: &State,
         sockets: Vec<OwnedFd>,
     ) -> Result<Served, CliError> {
-        let account = granted.map_or(LOCAL, Granted::billing_account_id).to_owned();
-        let user_id = granted.and_then(Granted::user_id).map(str::to_owned);
+        let account = granted.map_or(LOCAL, ExecutionPermit::billing_account_id).to_owned();
+        let user_id = granted.and_then(ExecutionPermit::user_id).map(str::to_owned);
         let identity = Identity::new(run_id.clone(), 0, account, graph_id.to_owned());
         let metadata = self.metadata();
         let user_id = user_id.or_else(|| metadata.user_id.clone());

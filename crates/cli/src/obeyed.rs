@@ -5,7 +5,7 @@ use crate::configuration::{candidates, read_bytes};
 use crate::error::CliError;
 use crate::state;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_trusted::trusted_file::{self, Found, Role, UntrustedFileError};
+use belljar_trusted::trusted_file::{self, Found, PathRole, UntrustedFileError};
 use belljar_trusted::{input, named};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -60,14 +60,14 @@ pub(crate) fn register_usual() {
         let state = state::open();
         if state.path().is_dir() {
             // Its content is trusted, such as the levels of agents.
-            let _ = trusted_file::expect(state.path(), Role::Mentioned);
+            let _ = trusted_file::expect(state.path(), PathRole::Mentioned);
         }
         // The user's next command runs this program again.
         if let Ok(program) = std::env::current_exe() {
-            let _ = trusted_file::expect(&program, Role::File);
+            let _ = trusted_file::expect(&program, PathRole::File);
         }
         for path in candidates() {
-            let Ok(Found::File) = trusted_file::expect(&path, Role::File) else { continue };
+            let Ok(Found::File) = trusted_file::expect(&path, PathRole::File) else { continue };
             let read = input::open(&path).and_then(read_bytes);
             read.iter().for_each(|document| named::register(document));
         }

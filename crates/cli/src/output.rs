@@ -257,7 +257,7 @@ mod tests {
     use anstyle::{AnsiColor, Style};
 
     #[test]
-    fn only_line_feeds_tabs_and_styles_of_belljar_pass_to_a_terminal() {
+    fn terminal_output_escapes_all_controls_but_newlines_tabs_and_own_styles() {
         let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
         let own = format!("{red}bad{red:#}\n\ta ✓ ü\n");
         assert_eq!(shown(&own), own);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn tabs_are_blanks_at_a_terminal_and_stay_elsewhere() {
+    fn tabs_are_expanded_only_for_terminals() {
         let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
         for (text, spaced) in [
             ("\ta\n+\tb", format!("{0}a\n+{1}b", " ".repeat(8), " ".repeat(7))),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_into_lines_and_none_of_it_is_lost() {
+    fn long_line_is_wrapped_without_loss() {
         let text = format!("{}漢{}", "a".repeat(19), "b".repeat(30));
         let pieces = wrapped(&text, 20);
         assert_eq!(pieces.concat(), text);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_document_without_hidden_characters() {
+    fn json_output_escapes_hidden_characters_losslessly() {
         let document = serde_json::json!({ "path": "a\u{202e}b\u{e0041}" });
         let text = json(&document);
         assert!(text.contains("a\\u202eb\\udb40\\udc41"), "{text}");

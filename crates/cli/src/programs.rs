@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use belljar_contract::programs::ProgramList;
-use belljar_policy::access::compiled::{Compiled, ProgramTerms};
+use belljar_policy::access::compiled::{ProgramAccess, SandboxAccess};
 use rustix::io::Errno;
 use std::path::Path;
 
@@ -27,10 +27,10 @@ impl ProgramArguments {
     }
 
     /// Returns the allowlist for an agent with these access rules: the programs that `--programs` and the rules both permit.
-    pub(crate) fn listed_for(&self, access: Option<&Compiled>) -> Result<Option<ProgramList>, CliError> {
+    pub(crate) fn listed_for(&self, access: Option<&SandboxAccess>) -> Result<Option<ProgramList>, CliError> {
         let of_access = match access.map(|access| &access.programs) {
-            None | Some(ProgramTerms::All) => None,
-            Some(ProgramTerms::Only { names }) => Some(list("tool_access", names.iter().cloned())?),
+            None | Some(ProgramAccess::All) => None,
+            Some(ProgramAccess::Only { names }) => Some(list("tool_access", names.iter().cloned())?),
         };
         Ok(match (self.listed()?, of_access) {
             (Some(asked), Some(allowed)) => Some(asked.and(&allowed)),
@@ -42,7 +42,7 @@ impl ProgramArguments {
     pub(crate) fn listed_with(
         &self,
         own: &[&str],
-        access: Option<&Compiled>,
+        access: Option<&SandboxAccess>,
     ) -> Result<Option<ProgramList>, CliError> {
         let listed = self.listed_for(access)?;
         let with_own = |listed: ProgramList| {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_refused_by_a_list_is_told_so_and_nobody_else() {
+    fn program_refused_by_the_allowlist_gets_a_hint() {
         let list = listed(&["sh", "ls"]);
         assert_eq!(
             hint("/usr/bin/cat", Errno::ACCESS, Some(&list)).unwrap(),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_asked_for_adds_nothing_to_that_of_a_level() {
+    fn program_list_from_arguments_is_parsed() {
         let of = |names: &[&str]| ProgramArguments {
             programs: names.iter().map(|&name| name.to_owned()).collect(),
         };

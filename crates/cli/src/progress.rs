@@ -19,12 +19,12 @@ pub(crate) struct Progress {
     steps: usize,
     is_terminal: bool,
     quiet: bool,
-    at_work: Option<AtWork>,
+    at_work: Option<RunningStep>,
     frame: usize,
     canceled: Arc<AtomicBool>,
 }
 
-struct AtWork {
+struct RunningStep {
     name: String,
     kind: &'static str,
     since: Instant,
@@ -107,7 +107,7 @@ impl Watch for Progress {
     fn heard(&mut self, line: &LogLine) {
         match &line.event {
             Event::StepStarted { id, step_type, .. } => {
-                self.at_work = Some(AtWork {
+                self.at_work = Some(RunningStep {
                     name: harmless(id),
                     kind: step_type.as_str(),
                     since: Instant::now(),

@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_look_like_headlines_of_a_diff_are_counted_as_lines() {
+    fn diff_lines_that_look_like_headers_are_counted_as_content() {
         let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n--- a/a\n-diff --git a/x b/x\n+++ b/a\n+@@\n\
                     diff --git a/kind b/kind\ndeleted file mode 120000\n--- a/kind\n+++ /dev/null\n@@ -1 +0,0 @@\n-to\n\
                     \\ No newline at end of file\ndiff --git a/kind b/kind\nnew file mode 100644\n--- /dev/null\n\

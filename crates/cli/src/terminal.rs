@@ -11,7 +11,7 @@ mod turn;
 
 use crate::error::CliError;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Sealed;
+use belljar_confine::sealed::SealedSandbox;
 use belljar_sandbox::backend::{self, TerminalSize};
 use belljar_sandbox::session::{Execution, Outcome};
 pub(crate) use known_state::begin_review;
@@ -37,7 +37,7 @@ pub(crate) struct Streams {
 
 /// Result of relaying.
 #[derive(Debug)]
-pub(crate) enum Relay {
+pub(crate) enum RelayResult {
     /// The program ended, with the exit code that a shell would give.
     Ended(u8),
     /// The program exceeded its time limit and was killed.
@@ -111,7 +111,7 @@ impl Streams {
         watched: &mut dyn Watched,
         terminal: Option<OwnedFd>,
         deadline: Option<Instant>,
-    ) -> Result<Relay, CliError> {
+    ) -> Result<RelayResult, CliError> {
         known_state::end_review();
         let relayed = self.pass_all_on(watched, terminal, deadline);
         known_state::restore();
@@ -123,7 +123,7 @@ impl Streams {
         watched: &mut dyn Watched,
         terminal: Option<OwnedFd>,
         deadline: Option<Instant>,
-    ) -> Result<Relay, CliError> {
+    ) -> Result<RelayResult, CliError> {
         match terminal {
             Some(terminal) => {
                 let (mut raw, mut streams) =
@@ -131,7 +131,7 @@ impl Streams {
                 streams.relay(watched, deadline, |watched| raw.follow_size(watched))
             }
             None if self.is_nothing() => match watched.wait_until(deadline)? {
-                Some(code) => Ok(Relay::Ended(code)),
+                Some(code) => Ok(RelayResult::Ended(code)),
                 None => end(watched),
             },
             None => {
@@ -142,11 +142,11 @@ impl Streams {
     }
 
     /// Reports output that could not be passed on. Without it a program that ended well has not done its part.
-    fn judge(&self, relay: Relay) -> Relay {
+    fn judge(&self, relay: RelayResult) -> RelayResult {
         let Some(source) = self.lost else { return relay };
         let code = CliError::output(source.into()).report_code();
         match relay {
-            Relay::Ended(0) => Relay::Ended(code),
+            RelayResult::Ended(0) => RelayResult::Ended(code),
             relay => relay,
         }
     }
@@ -160,7 +160,7 @@ impl Streams {
         watched: &mut dyn Watched,
         deadline: Option<Instant>,
         mut each_time: impl FnMut(&dyn Watched),
-    ) -> Result<Relay, CliError> {
+    ) -> Result<RelayResult, CliError> {
         loop {
             each_time(watched);
             let has_ended =
@@ -174,7 +174,7 @@ impl Streams {
                 && self.outputs.iter().all(Pump::is_idle)
                 && let Some(code) = watched.wait_until(None)?
             {
-                return Ok(Relay::Ended(code));
+                return Ok(RelayResult::Ended(code));
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return end(watched);
@@ -204,13 +204,13 @@ impl Streams {
     }
 }
 
-fn end(watched: &mut dyn Watched) -> Result<Relay, CliError> {
+fn end(watched: &mut dyn Watched) -> Result<RelayResult, CliError> {
     watched.kill();
     watched.wait_until(None)?;
-    Ok(Relay::OutOfTime)
+    Ok(RelayResult::OutOfTime)
 }
 
-impl Watched for Sealed {
+impl Watched for SealedSandbox {
     fn ending(&self) -> BorrowedFd<'_> {
         self.ending()
     }

@@ -12,7 +12,7 @@ use belljar_node::inspection::Inspection;
 use belljar_node::serving::ServedWeb;
 use belljar_node::web::Seen;
 use belljar_node::web::policy_file::{Change, Following, OpenPolicy, PolicyFile, PolicyFileError};
-use belljar_policy::access::compiled::{Compiled, WebTerms};
+use belljar_policy::access::compiled::{SandboxAccess, WebAccess};
 use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::Session;
@@ -75,8 +75,11 @@ pub(crate) fn reached(session: &Session) -> Result<Option<OpenPolicy>, CliError>
 }
 
 /// Returns the policy of a file, restricted by an access level.
-pub(crate) fn reached_by(egress: Option<&Path>, compiled: Compiled) -> Result<Option<OpenPolicy>, CliError> {
-    if compiled.web == WebTerms::None {
+pub(crate) fn reached_by(
+    egress: Option<&Path>,
+    compiled: SandboxAccess,
+) -> Result<Option<OpenPolicy>, CliError> {
+    if compiled.web == WebAccess::None {
         return Ok(None);
     }
     let by_level = move |config: WebConfig| {

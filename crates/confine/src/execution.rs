@@ -15,7 +15,7 @@ pub(crate) mod attended;
 use crate::kernel::Usage;
 use crate::message;
 use crate::plan::{Command, Program, Stdio, wire};
-use crate::sealed::{Ending, Handle, Outcome, Sealed, is_spoken_to, timespec};
+use crate::sealed::{Ending, InitHandle, Outcome, SealedSandbox, is_spoken_to, timespec};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 /// A sandbox that has no program of its own. It lives until it is dropped, killed, or ordered to end.
 #[derive(Debug)]
-pub struct Resident {
-    sealed: Sealed,
+pub struct ResidentSandbox {
+    sealed: SealedSandbox,
 }
 
 /// A program in such a sandbox. Dropping it kills the program.
@@ -110,12 +110,12 @@ pub(crate) enum Told {
         status: i32,
         usage: Usage,
     },
-    Counted(Load),
+    Counted(SandboxLoad),
 }
 
 /// Processes that run in a sandbox now, without PID 1, and what they use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Load {
+pub struct SandboxLoad {
     /// Processes.
     pub processes: u64,
     /// Their threads.
@@ -134,9 +134,9 @@ const START_LIMIT: Duration = Duration::from_secs(15);
 
 // === impl Resident ===
 
-impl Resident {
+impl ResidentSandbox {
     /// Wraps a sandbox that was launched without a program.
-    pub fn new(sealed: Sealed) -> Self {
+    pub fn new(sealed: SealedSandbox) -> Self {
         Self { sealed }
     }
 
@@ -157,7 +157,7 @@ impl Resident {
     ///
     /// # Errors
     /// [`ExecutionError`] when PID 1 doesn't answer in time.
-    pub fn load(&self) -> Result<Load, ExecutionError> {
+    pub fn load(&self) -> Result<SandboxLoad, ExecutionError> {
         let (ours, theirs) = message::pair().map_err(failed)?;
         Request::Count { channel: theirs }.put(self.sealed.control(), ANSWER_LIMIT)?;
         match answer(ours.as_fd(), ANSWER_LIMIT)? {
@@ -197,7 +197,7 @@ impl Resident {
     ///
     /// # Errors
     /// The kernel's, when there is no descriptor left.
-    pub fn handle(&self) -> Result<Handle, Errno> {
+    pub fn handle(&self) -> Result<InitHandle, Errno> {
         self.sealed.handle()
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// A process that is held.
 #[derive(Debug)]
-pub struct Member {
+pub struct HeldProcess {
     /// Process id, valid as long as the process lives.
     pub pid: i32,
     /// Number of its threads.
@@ -29,18 +29,19 @@ pub struct Member {
 
 /// Returns all descendants of this process, whatever session or group they are in. Complete only if orphans are reparented
 /// to this process (child subreaper).
-pub(crate) fn descendants() -> Vec<Member> {
+pub(crate) fn descendants() -> Vec<HeldProcess> {
     let own = rustix::process::getpid().as_raw_pid();
-    let mut members: HashMap<i32, Member> = HashMap::new();
+    let mut members: HashMap<i32, HeldProcess> = HashMap::new();
     let snapshot = all();
     loop {
         let before = members.len();
         for process in &snapshot {
-            let belongs = |parent: i32| parent == own || members.get(&parent).is_some_and(Member::is_alive);
+            let belongs =
+                |parent: i32| parent == own || members.get(&parent).is_some_and(HeldProcess::is_alive);
             if members.contains_key(&process.pid) || process.pid == own || !belongs(process.parent) {
                 continue;
             }
-            if let Some(member) = Member::hold(process.pid, |held| belongs(held.parent)) {
+            if let Some(member) = HeldProcess::hold(process.pid, |held| belongs(held.parent)) {
                 members.insert(member.pid, member);
             }
         }
@@ -51,11 +52,11 @@ pub(crate) fn descendants() -> Vec<Member> {
 }
 
 /// Returns the members of a family that are in the session of `leader` or descend from one that is.
-fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
-    let mut branch: Vec<Member> =
+fn branch(mut family: Vec<HeldProcess>, leader: i32) -> Vec<HeldProcess> {
+    let mut branch: Vec<HeldProcess> =
         family.extract_if(.., |one| one.pid == leader || one.session == leader).collect();
     loop {
-        let found: Vec<Member> =
+        let found: Vec<HeldProcess> =
             family.extract_if(.., |one| branch.iter().any(|parent| parent.pid == one.parent)).collect();
         if found.is_empty() {
             return branch;
@@ -66,11 +67,11 @@ fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
 
 /// Kills those of a family that are in the session of `leader` or descend from one that is. They are stopped first, all
 /// of them, so that none sees another die, or starts more than are found.
-pub fn kill_branch(family: impl Fn() -> Vec<Member>, leader: i32) {
+pub fn kill_branch(family: impl Fn() -> Vec<HeldProcess>, leader: i32) {
     // A process outside of the branch may continue a stopped one (`SIGCONT`); the attempt is repeated up to this many
     // times.
     const ROUNDS: usize = 64;
-    let mut stopped: HashMap<i32, Member> = HashMap::new();
+    let mut stopped: HashMap<i32, HeldProcess> = HashMap::new();
     for _ in 0..ROUNDS {
         let mut found = branch(family(), leader);
         if found.is_empty() {
@@ -93,9 +94,9 @@ pub fn kill_branch(family: impl Fn() -> Vec<Member>, leader: i32) {
 }
 
 /// Returns all processes for which `belongs` is true: called before each is held, and again afterwards.
-pub fn all_that(belongs: impl Fn(i32) -> bool) -> Vec<Member> {
+pub fn all_that(belongs: impl Fn(i32) -> bool) -> Vec<HeldProcess> {
     let candidates = all().into_iter().map(|process| process.pid).filter(|pid| belongs(*pid));
-    candidates.filter_map(|pid| Member::hold(pid, |held| belongs(held.pid))).collect()
+    candidates.filter_map(|pid| HeldProcess::hold(pid, |held| belongs(held.pid))).collect()
 }
 
 /// The processor time of a child of this process that has not been collected: its own.
@@ -111,7 +112,7 @@ pub(crate) fn threads_of(own: u32) -> u64 {
 
 // === impl Member ===
 
-impl Member {
+impl HeldProcess {
     /// Holds the process that now has that id, if it belongs and lives.
     fn hold(pid: i32, belongs: impl FnOnce(&Process) -> bool) -> Option<Self> {
         let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;

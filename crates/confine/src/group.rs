@@ -26,16 +26,16 @@ use std::time::Duration;
 
 /// Cgroup hierarchies of this host in which groups can be made.
 #[derive(Debug, Clone)]
-pub enum Hierarchies {
+pub enum CgroupHierarchies {
     /// The single tree of version 2.
     V2(v2::Tree),
     /// The trees of version 1, one for each kind of resource.
-    V1(v1::Trees),
+    V1(v1::V1Hierarchies),
 }
 
 /// Resource limits of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GroupLimits {
+pub struct CgroupLimits {
     /// Memory in bytes, without any swap beyond.
     pub memory_bytes: Option<u64>,
     /// Processes and threads.
@@ -46,7 +46,7 @@ pub struct GroupLimits {
 
 /// A group that one sandbox lives in. Dropping it kills whatever is still in it and removes it.
 #[derive(Debug)]
-pub struct Group {
+pub struct Cgroup {
     directories: Directories,
     /// Locks on each of its directories.
     locks: Vec<OwnedFd>,
@@ -62,15 +62,15 @@ enum Directories {
 
 /// The way in which PID 1 enters its group.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Entrance {
+pub enum CgroupJoin {
     /// PID 1 is born in this directory.
     Born(#[serde(with = "wire::descriptor")] OwnedFd),
     /// PID 1 writes itself into these files, and ends everything when the last file reports that memory ran out.
     Joins {
         /// Files that list a group's threads, open for writing.
-        lists: Vec<Door>,
+        lists: Vec<LaunchDescriptor>,
         /// Readable when the kernel has killed a process of the group for lack of memory (OOM kill).
-        out_of_memory: Option<Door>,
+        out_of_memory: Option<LaunchDescriptor>,
         /// Memory of sockets, where it is counted apart.
         sockets: Option<SocketMemory>,
     },
@@ -80,18 +80,18 @@ pub enum Entrance {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SocketMemory {
     /// A file with the number of bytes.
-    pub(crate) usage: Door,
+    pub(crate) usage: LaunchDescriptor,
     /// PID 1 ends the sandbox when there is more.
     pub(crate) most_bytes: u64,
 }
 
 /// A descriptor on its way into a launch.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Door(#[serde(with = "wire::descriptor")] pub(crate) OwnedFd);
+pub struct LaunchDescriptor(#[serde(with = "wire::descriptor")] pub(crate) OwnedFd);
 
 /// Why there is no group.
 #[derive(Debug, thiserror::Error)]
-pub enum GroupError {
+pub enum CgroupError {
     /// There is no tree in which this process may make one.
     #[error("{why}")]
     Unavailable {
@@ -112,16 +112,16 @@ pub enum GroupError {
 /// Maximum time until a group is empty once everything in it was killed.
 const EMPTYING: Duration = Duration::from_secs(2);
 
-pub(crate) fn tree_error(path: &Path, source: impl Into<std::io::Error>) -> GroupError {
-    GroupError::Tree { path: path.to_owned(), source: source.into() }
+pub(crate) fn tree_error(path: &Path, source: impl Into<std::io::Error>) -> CgroupError {
+    CgroupError::Tree { path: path.to_owned(), source: source.into() }
 }
 
 /// Removes the groups below `parent` whose names begin with `prefix` and whose owner is gone, after killing what is left in
 /// them. Returns the number of groups removed. Groups of a live owner stay.
 ///
 /// # Errors
-/// [`GroupError`] for the first that can't be removed.
-pub fn sweep(parent: &Path, prefix: &str) -> Result<usize, GroupError> {
+/// [`CgroupError`] for the first that can't be removed.
+pub fn sweep(parent: &Path, prefix: &str) -> Result<usize, CgroupError> {
     let Ok(entries) = fs::read_dir(parent) else { return Ok(0) };
     let mut removed = 0;
     for entry in entries.flatten() {
@@ -140,7 +140,7 @@ pub fn sweep(parent: &Path, prefix: &str) -> Result<usize, GroupError> {
 }
 
 /// Makes the directory of a group. No other user can open it, and so hold its lock.
-fn make_directory(path: &Path) -> Result<(), GroupError> {
+fn make_directory(path: &Path) -> Result<(), CgroupError> {
     fs::DirBuilder::new().mode(0o700).create(path).map_err(|error| tree_error(path, error))
 }
 
@@ -164,7 +164,7 @@ fn is_swept(error: &std::io::Error) -> bool {
 }
 
 /// Removes a directory of a group, killing what is in it. Nothing to do when it is gone already.
-fn empty(directory: &Path) -> Result<(), GroupError> {
+fn empty(directory: &Path) -> Result<(), CgroupError> {
     let begun = std::time::Instant::now();
     loop {
         match fs::remove_dir(directory) {
@@ -209,7 +209,7 @@ fn number_after(path: &Path, key: &str) -> Option<u64> {
 
 // === impl Entrance ===
 
-impl Entrance {
+impl CgroupJoin {
     /// The directory in which PID 1 is born, if that is how it comes in.
     pub(crate) fn birthplace(&self) -> Option<BorrowedFd<'_>> {
         match self {
@@ -245,20 +245,20 @@ impl Entrance {
 
 // === impl Hierarchies ===
 
-impl Hierarchies {
+impl CgroupHierarchies {
     /// Looks where this process may make groups: version 2 if it limits memory there, version 1 otherwise.
     ///
     /// # Errors
-    /// [`GroupError::Unavailable`] with what is missing.
-    pub fn find() -> Result<Self, GroupError> {
+    /// [`CgroupError::Unavailable`] with what is missing.
+    pub fn find() -> Result<Self, CgroupError> {
         let place = Place::look();
         let v2 = match v2::Tree::find(&place) {
             Ok(tree) => return Ok(Self::V2(tree)),
             Err(error) => error,
         };
-        match v1::Trees::find(&place) {
+        match v1::V1Hierarchies::find(&place) {
             Ok(trees) => Ok(Self::V1(trees)),
-            Err(v1) => Err(GroupError::Unavailable { why: format!("{v2}; {v1}") }),
+            Err(v1) => Err(CgroupError::Unavailable { why: format!("{v2}; {v1}") }),
         }
     }
 
@@ -281,15 +281,15 @@ impl Hierarchies {
     /// Makes a group. Its limits hold before any process is in it.
     ///
     /// # Errors
-    /// [`GroupError`]; nothing of it is left then.
-    pub fn make(&self, name: &str, limits: &GroupLimits) -> Result<Group, GroupError> {
+    /// [`CgroupError`]; nothing of it is left then.
+    pub fn make(&self, name: &str, limits: &CgroupLimits) -> Result<Cgroup, CgroupError> {
         const ATTEMPTS: usize = 64;
         let mut made = self.try_make(name, limits);
         for attempt in 1..ATTEMPTS {
             match made {
                 // A sweep by another process came between making the group and locking it, and took it for a leftover. It
                 // removes the group by name, so the next group must have another name.
-                Err(GroupError::Tree { source, .. }) if is_swept(&source) => {
+                Err(CgroupError::Tree { source, .. }) if is_swept(&source) => {
                     made = self.try_make(&format!("{name}-{attempt}"), limits);
                 }
                 made => return made,
@@ -298,12 +298,12 @@ impl Hierarchies {
         made
     }
 
-    fn try_make(&self, name: &str, limits: &GroupLimits) -> Result<Group, GroupError> {
+    fn try_make(&self, name: &str, limits: &CgroupLimits) -> Result<Cgroup, CgroupError> {
         let directories = match self {
             Self::V2(tree) => Directories::V2(tree.make(name)?),
             Self::V1(trees) => Directories::V1(trees.make(name, limits)?),
         };
-        let mut group = Group { directories, locks: Vec::new(), removed: false };
+        let mut group = Cgroup { directories, locks: Vec::new(), removed: false };
         for path in group.paths().map(Path::to_owned).collect::<Vec<_>>() {
             let lock = lock(&path).map_err(|errno| tree_error(&path, errno))?;
             group.locks.push(lock.ok_or_else(|| tree_error(&path, Errno::BUSY))?);
@@ -315,7 +315,7 @@ impl Hierarchies {
 
 // === impl Group ===
 
-impl Group {
+impl Cgroup {
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let (v1, v2) = match &self.directories {
             Directories::V2(directory) => (None, Some(directory.path())),
@@ -324,7 +324,7 @@ impl Group {
         v1.into_iter().flatten().chain(v2)
     }
 
-    fn limit(&self, limits: &GroupLimits) -> Result<(), GroupError> {
+    fn limit(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         match &self.directories {
             Directories::V2(directory) => directory.limit(limits),
             Directories::V1(directories) => directories.limit(limits),
@@ -339,8 +339,8 @@ impl Group {
     /// Returns what a launch needs for PID 1 to be in the group.
     ///
     /// # Errors
-    /// [`GroupError`] when its files can't be opened.
-    pub fn entrance(&self) -> Result<Entrance, GroupError> {
+    /// [`CgroupError`] when its files can't be opened.
+    pub fn entrance(&self) -> Result<CgroupJoin, CgroupError> {
         match &self.directories {
             Directories::V2(directory) => directory.entrance(),
             Directories::V1(directories) => directories.entrance(),
@@ -366,18 +366,18 @@ impl Group {
     /// Removes it, after killing what is still in it.
     ///
     /// # Errors
-    /// [`GroupError`] when it doesn't become empty.
-    pub fn remove(mut self) -> Result<(), GroupError> {
+    /// [`CgroupError`] when it doesn't become empty.
+    pub fn remove(mut self) -> Result<(), CgroupError> {
         self.removed = true;
         self.remove_now()
     }
 
-    fn remove_now(&self) -> Result<(), GroupError> {
+    fn remove_now(&self) -> Result<(), CgroupError> {
         self.paths().try_for_each(empty)
     }
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         if !self.removed {
             // A directory that can't be removed is a leftover, and found by the next sweep.

@@ -26,7 +26,7 @@ mod watches;
 
 use crate::inspection::Testimony;
 use crate::kernel;
-use crate::launch::Ground;
+use crate::launch::LaunchState;
 use crate::message;
 use crate::plan::Plan;
 use crate::report::Report;
@@ -34,7 +34,7 @@ use crate::seccomp;
 use crate::stage::Stage;
 use crate::wall;
 use crate::walls::{
-    About, Fault, devices, group, hatches, identity, landlock, privileges, root, sources,
+    ErrorContext, WallError, devices, group, hatches, identity, landlock, privileges, root, sources,
     worker::{self, Worker},
 };
 use memory::Memory;
@@ -47,9 +47,9 @@ use streams::Streams;
 use watch::Watch;
 
 /// Parameters of the child process.
-pub(crate) struct Birth<'a> {
+pub(crate) struct ChildParameters<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) ground: Ground,
+    pub(crate) ground: LaunchState,
     /// The socket to the host.
     pub(crate) control: BorrowedFd<'a>,
 }
@@ -61,7 +61,7 @@ struct Progress {
 }
 
 /// Runs as the child process. Never returns: the code that follows in the copied program is the parent's.
-pub(crate) fn run(birth: &Birth<'_>) -> ! {
+pub(crate) fn run(birth: &ChildParameters<'_>) -> ! {
     // A panic must not unwind into the program that this is a copy of.
     let _never_returns = ExitOnDrop;
     // A launcher lets the kernel collect its children; PID 1 must see its own end.
@@ -70,7 +70,7 @@ pub(crate) fn run(birth: &Birth<'_>) -> ! {
     progress.pass(Stage::Identity);
     let code = match build(birth, &mut progress) {
         Ok(watch) => watch.until_end(),
-        Err(Fault { subject, errno }) => {
+        Err(WallError { subject, errno }) => {
             send(birth.control, &Report::Failed { stage: progress.stage, errno, subject }, &[]);
             1
         }
@@ -103,11 +103,11 @@ pub(crate) fn now_in_nanoseconds() -> u64 {
 }
 
 /// Puts everything up and starts the program, if there is one.
-fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fault> {
+fn build<'a>(birth: &ChildParameters<'a>, progress: &mut Progress) -> Result<Watch<'a>, WallError> {
     let plan = birth.plan;
     let worker = match birth.ground {
-        Ground::Host => Some(Worker::begin()?),
-        Ground::Prepared => None,
+        LaunchState::Host => Some(Worker::begin()?),
+        LaunchState::Prepared => None,
     };
     // Takes its time, as making a network does.
     group::enter(plan.group.as_ref())?;
@@ -118,7 +118,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     progress.pass(Stage::Sources);
     // The modes of the files that follow are meant as written, whatever umask the starting process has.
     rustix::process::umask(Mode::empty());
-    let House { root, mut worker, hidden } = match worker {
+    let SandboxRoot { root, mut worker, hidden } = match worker {
         Some(worker) => build_root(plan, worker, progress)?,
         None => furnish_root(plan, progress)?,
     };
@@ -163,7 +163,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
 }
 
 /// The root that a sandbox has, when it has it.
-struct House {
+struct SandboxRoot {
     root: OwnedFd,
     /// The worker that is still busy with the root.
     worker: Option<Worker>,
@@ -172,7 +172,7 @@ struct House {
 }
 
 /// Builds a root from nothing.
-fn build_root(plan: &Plan, mut worker: Worker, progress: &mut Progress) -> Result<House, Fault> {
+fn build_root(plan: &Plan, mut worker: Worker, progress: &mut Progress) -> Result<SandboxRoot, WallError> {
     wall!(Propagation: root::cut_propagation()?, else ());
     let entries = || plan.base.iter().chain(&plan.root);
     let taken = sources::take(entries())?;
@@ -194,11 +194,11 @@ fn build_root(plan: &Plan, mut worker: Worker, progress: &mut Progress) -> Resul
         true => worker.finish().and_then(|()| root::hide_mounts()).map(|hidden| (None, Some(hidden)))?,
         false => (Some(worker), None),
     };
-    Ok(House { root, worker, hidden })
+    Ok(SandboxRoot { root, worker, hidden })
 }
 
 /// Adds the sandbox's own parts to a copy of its launcher's root.
-fn furnish_root(plan: &Plan, progress: &mut Progress) -> Result<House, Fault> {
+fn furnish_root(plan: &Plan, progress: &mut Progress) -> Result<SandboxRoot, WallError> {
     progress.pass(Stage::Root);
     let places: Vec<&str> = plan.scratch_places().chain([devices::SHARED_MEMORY]).collect();
     let root = root::furnish(&places, plan.scratch_bytes)?;
@@ -209,11 +209,11 @@ fn furnish_root(plan: &Plan, progress: &mut Progress) -> Result<House, Fault> {
     forbid_programs(plan)?;
     progress.pass(Stage::Network);
     worker::set_host_name(&plan.hostname).about("host name")?;
-    Ok(House { root, worker: None, hidden: None })
+    Ok(SandboxRoot { root, worker: None, hidden: None })
 }
 
 /// Makes sure that, with a list of programs, nothing else in the root can be started.
-fn forbid_programs(plan: &Plan) -> Result<(), Fault> {
+fn forbid_programs(plan: &Plan) -> Result<(), WallError> {
     if plan.programs.is_none() {
         return Ok(());
     }
@@ -222,9 +222,9 @@ fn forbid_programs(plan: &Plan) -> Result<(), Fault> {
 }
 
 /// Puts up a filter. What is full when the kernel has no memory left for it, its errno doesn't say.
-fn install_filter(program: &[seccomp::program::Instruction]) -> Result<(), Fault> {
+fn install_filter(program: &[seccomp::program::Instruction]) -> Result<(), WallError> {
     kernel::install_filter(program)
-        .map_err(|errno| Fault { subject: filter_subject(errno).to_owned(), errno })
+        .map_err(|errno| WallError { subject: filter_subject(errno).to_owned(), errno })
 }
 
 /// Returns the subject of the error for a filter that can't be installed.
@@ -240,7 +240,7 @@ pub(crate) fn filter_subject(errno: Errno) -> &'static str {
     }
 }
 
-fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
+fn die_with_host(control: BorrowedFd<'_>) -> Result<(), WallError> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let death = wall!(DeathSignal: Some(Signal::KILL), else None);
     rustix::process::set_parent_process_death_signal(death).about("death signal")?;
@@ -253,7 +253,7 @@ fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
     }
 }
 
-fn export(inside: &str) -> Result<OwnedFd, Fault> {
+fn export(inside: &str) -> Result<OwnedFd, WallError> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(CWD, format!("/{inside}"), flags, Mode::empty()).about(inside)
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_that_cannot_be_compiled_names_the_memory_that_is_full() {
+    fn uncompilable_filter_error_names_the_exhausted_memory() {
         assert!(filter_subject(Errno::from_raw_os_error(524)).contains("net.core.bpf_jit_limit"));
         assert_eq!(filter_subject(Errno::INVAL), "filter");
     }

@@ -42,7 +42,7 @@ pub struct Attended {
 
 /// Why PID 1 could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum AttendError {
+pub enum InitStartError {
     /// A wall could not be put up.
     #[error("{stage}: {subject}")]
     Wall {
@@ -81,15 +81,15 @@ impl Attended {
     /// Waits until PID 1 has put up its walls.
     ///
     /// # Errors
-    /// [`AttendError`] with the wall that it could not put up.
-    pub fn expect(control: OwnedFd) -> Result<Self, AttendError> {
+    /// [`InitStartError`] with the wall that it could not put up.
+    pub fn expect(control: OwnedFd) -> Result<Self, InitStartError> {
         let said = message::receive(control.as_fd()).ok().flatten();
         match said.and_then(|(bytes, _)| Report::decode(&bytes)) {
             Some(Report::Started { landlock_abi, .. }) => Ok(Self { control, landlock_abi }),
             Some(Report::Failed { stage, errno, subject }) => {
-                Err(AttendError::Wall { stage: stage.as_str(), subject, source: errno })
+                Err(InitStartError::Wall { stage: stage.as_str(), subject, source: errno })
             }
-            _ => Err(AttendError::Gone),
+            _ => Err(InitStartError::Gone),
         }
     }
 

@@ -230,7 +230,7 @@ fn limits(plan: &Plan, found: &[u64; LIMITS.len()]) -> Result<(), NotInForce> {
 
 /// Checks that PID 1 is in its control group, in each tree where it has a directory.
 fn in_group(plan: &Plan, name: &str, text: &str) -> Result<(), NotInForce> {
-    let trees = plan.group.as_ref().map_or(0, crate::group::Entrance::trees);
+    let trees = plan.group.as_ref().map_or(0, crate::group::CgroupJoin::trees);
     let found = text.lines().filter(|line| line.rsplit('/').next() == Some(name)).count();
     let told = || format!("PID 1 is in {found} of {trees} groups named {name}");
     check("memory_limit or cpu_limit", trees > 0 && found == trees, told)

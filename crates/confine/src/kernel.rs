@@ -20,7 +20,7 @@ use std::ffi::CStr;
 use std::time::{Duration, Instant};
 
 /// A child that has ended.
-pub(crate) struct Reaped {
+pub(crate) struct ReapedChild {
     pub(crate) pid: i32,
     /// Wait status, as `wait4` returns it.
     pub(crate) status: i32,
@@ -67,20 +67,20 @@ pub(crate) fn exit_now(code: i32) -> ! {
 pub(crate) fn reset_signals() {
     /// The kernel's `struct sigaction`, not the library's, which keeps two signals to itself.
     #[repr(C)]
-    struct Action {
+    struct SignalAction {
         handler: usize,
         flags: libc::c_ulong,
         restorer: usize,
         mask: u64,
     }
     const LAST: libc::c_int = 64;
-    let default = Action { handler: libc::SIG_DFL, flags: 0, restorer: 0, mask: 0 };
+    let default = SignalAction { handler: libc::SIG_DFL, flags: 0, restorer: 0, mask: 0 };
     unblock_signals();
     // SAFETY: plain calls with valid arguments; SIG_DFL is no function of ours. The two signals for which it fails have
     // their default action always.
     unsafe {
         for signal in 1..=LAST {
-            let (action, nothing) = (&raw const default, std::ptr::null_mut::<Action>());
+            let (action, nothing) = (&raw const default, std::ptr::null_mut::<SignalAction>());
             libc::syscall(libc::SYS_rt_sigaction, signal, action, nothing, size_of::<u64>());
         }
     }
@@ -270,7 +270,7 @@ pub(crate) fn bring_loopback_up() -> Result<(), Errno> {
 }
 
 /// Reaps a child that has ended; `None` if none has.
-pub(crate) fn reap() -> Result<Option<Reaped>, Errno> {
+pub(crate) fn reap() -> Result<Option<ReapedChild>, Errno> {
     wait(libc::WNOHANG)
 }
 
@@ -279,14 +279,14 @@ pub(crate) fn wait_for_child() -> Result<(), Errno> {
     rustix::io::retry_on_intr(|| wait(0)).map(drop)
 }
 
-fn wait(options: libc::c_int) -> Result<Option<Reaped>, Errno> {
+fn wait(options: libc::c_int) -> Result<Option<ReapedChild>, Errno> {
     let mut status = 0;
     // SAFETY: all-zero is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: status and usage outlive the call, which fills them.
     let pid = unsafe { libc::wait4(-1, &raw mut status, options, &raw mut usage) };
     let pid = check(pid.into())? as i32;
-    Ok((pid != 0).then(|| Reaped { pid, status, usage: Usage::from(usage) }))
+    Ok((pid != 0).then(|| ReapedChild { pid, status, usage: Usage::from(usage) }))
 }
 
 /// Sends a signal to a process group.

@@ -1,14 +1,14 @@
 //! Launch of a sandbox from a plan.
 
 use crate::as_user::AsUser;
-use crate::group::Entrance;
-use crate::init::{self, Birth, now_in_nanoseconds};
+use crate::group::CgroupJoin;
+use crate::init::{self, ChildParameters, now_in_nanoseconds};
 use crate::inspection::{Inspector, NotInForce};
 use crate::kernel::{self, Cloned};
 use crate::message;
 use crate::plan::{Plan, wire};
 use crate::report::{GO, Report};
-use crate::sealed::Sealed;
+use crate::sealed::SealedSandbox;
 use crate::stage::{Stage, Timings};
 use crate::wall;
 use rustix::fd::{AsFd, OwnedFd};
@@ -19,9 +19,9 @@ use std::time::Duration;
 
 /// A sandbox that runs.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedSandbox {
     /// The sandbox.
-    pub sealed: Sealed,
+    pub sealed: SealedSandbox,
     /// The host's end of its terminal, if it has one.
     pub terminal: Option<OwnedFd>,
     /// The directory that the plan exports.
@@ -95,7 +95,7 @@ fn namespaces() -> libc::c_int {
 
 /// State that the launching process starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ground {
+pub(crate) enum LaunchState {
     /// The host's root and network: every sandbox builds its own.
     Host,
     /// A root made for plain sandboxes, and an unused network namespace ([`crate::launcher::ready`]).
@@ -106,11 +106,11 @@ pub(crate) enum Ground {
 ///
 /// # Errors
 /// [`LaunchError`]; the process must have a single thread.
-pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
-    launch_from(Ground::Host, plan)
+pub fn launch(plan: &Plan) -> Result<LaunchedSandbox, LaunchError> {
+    launch_from(LaunchState::Host, plan)
 }
 
-pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, LaunchError> {
+pub(crate) fn launch_from(ground: LaunchState, plan: &Plan) -> Result<LaunchedSandbox, LaunchError> {
     let count = kernel::thread_count().map_err(|source| LaunchError::Control { source })?;
     if count > 1 {
         return Err(LaunchError::Threads { count });
@@ -120,7 +120,7 @@ pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, Launc
     // For the moment of cloning, this thread is the sandbox's user. The user namespace is then owned by that user and may
     // be mapped to it from inside, without a privileged process having to write the maps.
     let (uid, gid) = (plan.identity.host_uid, plan.identity.host_gid);
-    let group = plan.group.as_ref().and_then(Entrance::birthplace);
+    let group = plan.group.as_ref().and_then(CgroupJoin::birthplace);
     let became = AsUser::become_user(uid, gid).map_err(|source| LaunchError::Clone { source })?;
     // Only a process that may write to a group may place another in it. The child has no such right: in its user namespace
     // it begins with other privileges.
@@ -131,20 +131,20 @@ pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, Launc
         Ok(Cloned::Child) => {
             // Otherwise no process in the sandbox would see that the host is gone.
             drop(ours);
-            init::run(&Birth { plan, ground, control: theirs.as_fd() });
+            init::run(&ChildParameters { plan, ground, control: theirs.as_fd() });
         }
         Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),
         Err(source) => return Err(LaunchError::Clone { source }),
     };
     drop(became);
     drop(theirs);
-    let sealed = Sealed::child(pid, pidfd, ours);
+    let sealed = SealedSandbox::child(pid, pidfd, ours);
     // While it may still be looked into.
     let mounts = match ground {
-        Ground::Prepared => {
+        LaunchState::Prepared => {
             openat(CWD, format!("/proc/{pid}/ns/mnt"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
         }
-        Ground::Host => None,
+        LaunchState::Host => None,
     };
     inspect(plan, &sealed)?;
     match hear(&sealed)? {
@@ -153,7 +153,7 @@ pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, Launc
             let exported = plan.exported.as_ref().and_then(|_| descriptors.next());
             let hatches = descriptors.by_ref().take(plan.hatches.len()).collect();
             let terminal = descriptors.next();
-            Ok(Launched {
+            Ok(LaunchedSandbox {
                 sealed,
                 terminal,
                 exported,
@@ -168,7 +168,7 @@ pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, Launc
 }
 
 /// Waits for the walls, looks whether they hold, and lets the program go. It doesn't before.
-fn inspect(plan: &Plan, sealed: &Sealed) -> Result<(), LaunchError> {
+fn inspect(plan: &Plan, sealed: &SealedSandbox) -> Result<(), LaunchError> {
     let control = |source| LaunchError::Control { source };
     let inspector = wall!(Canary: Some(Inspector::begin(sealed.pid(), plan)), else None);
     let (Report::Built(testimony), _) = hear(sealed)? else { return Err(LaunchError::Vanished) };
@@ -182,7 +182,7 @@ fn inspect(plan: &Plan, sealed: &Sealed) -> Result<(), LaunchError> {
 }
 
 /// Receives the next report of PID 1. A report that a wall could not be put up is an error.
-fn hear(sealed: &Sealed) -> Result<(Report, Vec<OwnedFd>), LaunchError> {
+fn hear(sealed: &SealedSandbox) -> Result<(Report, Vec<OwnedFd>), LaunchError> {
     match receive(sealed).map_err(|source| LaunchError::Control { source })? {
         (Some(Report::Failed { stage, errno, subject }), _) => {
             Err(LaunchError::Stage { stage, subject, source: errno })
@@ -193,7 +193,7 @@ fn hear(sealed: &Sealed) -> Result<(Report, Vec<OwnedFd>), LaunchError> {
 }
 
 /// Receives the next message with its descriptors; no message when the other end is gone.
-pub(crate) fn receive(sealed: &Sealed) -> Result<(Option<Report>, Vec<OwnedFd>), Errno> {
+pub(crate) fn receive(sealed: &SealedSandbox) -> Result<(Option<Report>, Vec<OwnedFd>), Errno> {
     let (bytes, descriptors) = message::receive(sealed.control())?.unwrap_or_default();
     Ok((Report::decode(&bytes), descriptors))
 }

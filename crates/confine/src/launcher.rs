@@ -9,11 +9,11 @@
 mod ready;
 
 use crate::kernel::{self, Cloned};
-use crate::launch::{LaunchError, Launched, launch};
-use crate::lend::{Maps, user_namespace};
+use crate::launch::{LaunchError, LaunchedSandbox, launch};
+use crate::lend::{IdentityMaps, user_namespace};
 use crate::message;
 use crate::plan::{Plan, wire};
-use crate::sealed::Sealed;
+use crate::sealed::SealedSandbox;
 use crate::stage::Timings;
 use ready::{Foundation, FoundationRef, Ready};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A launcher process.
 #[derive(Debug)]
 pub struct Launcher {
-    line: Line,
+    line: LauncherChannel,
     process: OwnedFd,
     /// Launchers that it has started, each for sandboxes with another base; the last used comes last.
     ready: Mutex<Vec<Arc<Ready>>>,
@@ -35,21 +35,21 @@ pub struct Launcher {
 
 /// Request channel of a launcher. One request and its answer at a time.
 #[derive(Debug)]
-struct Line(Mutex<OwnedFd>);
+struct LauncherChannel(Mutex<OwnedFd>);
 
 /// A request to a launcher.
 #[derive(Debug, Deserialize)]
 enum Order {
     Launch(Box<Plan>),
-    Map(Maps),
+    Map(IdentityMaps),
     GetReady(Foundation),
 }
 
 /// A borrowed [`Order`], for serialisation.
 #[derive(Debug, Serialize)]
-enum OrderRef<'a> {
+enum LauncherRequestRef<'a> {
     Launch(&'a Plan),
-    Map(Maps),
+    Map(IdentityMaps),
     GetReady(&'a FoundationRef<'a>),
 }
 
@@ -84,7 +84,7 @@ impl Launcher {
                 serve(&theirs)
             }
             Cloned::Parent { pidfd, .. } => {
-                Ok(Self { line: Line(Mutex::new(ours)), process: pidfd, ready: Mutex::default() })
+                Ok(Self { line: LauncherChannel(Mutex::new(ours)), process: pidfd, ready: Mutex::default() })
             }
         }
     }
@@ -106,8 +106,8 @@ impl Launcher {
     }
 
     /// A user namespace with those maps. Any thread may ask.
-    pub(crate) fn user_namespace(&self, maps: Maps) -> Result<OwnedFd, Errno> {
-        let bytes = postcard::to_stdvec(&OrderRef::Map(maps)).map_err(|_| Errno::BADMSG)?;
+    pub(crate) fn user_namespace(&self, maps: IdentityMaps) -> Result<OwnedFd, Errno> {
+        let bytes = postcard::to_stdvec(&LauncherRequestRef::Map(maps)).map_err(|_| Errno::BADMSG)?;
         let (bytes, descriptors) = self.line.ask(&bytes, &[])?;
         let answer: Result<(), i32> = postcard::from_bytes(&bytes).map_err(|_| Errno::BADMSG)?;
         answer.map_err(Errno::from_raw_os_error)?;
@@ -118,7 +118,7 @@ impl Launcher {
     ///
     /// # Errors
     /// [`LaunchError`], as from [`launch`].
-    pub fn launch(&self, plan: &Plan) -> Result<Launched, LaunchError> {
+    pub fn launch(&self, plan: &Plan) -> Result<LaunchedSandbox, LaunchError> {
         self.line.launch(plan)
     }
 
@@ -127,7 +127,7 @@ impl Launcher {
     ///
     /// # Errors
     /// [`LaunchError`], as from [`launch`].
-    pub fn launch_one_of_many(&self, plan: &Plan) -> Result<Launched, LaunchError> {
+    pub fn launch_one_of_many(&self, plan: &Plan) -> Result<LaunchedSandbox, LaunchError> {
         let Some(ready) = self.ready_for(plan) else { return self.line.launch(plan) };
         match ready.line().map(|line| line.launch(plan)) {
             // That launcher is gone, and with it everything that it had begun.
@@ -160,21 +160,22 @@ impl Launcher {
         Some(ready)
     }
 
-    fn get_ready(&self, foundation: &FoundationRef<'_>) -> Result<Line, Errno> {
-        let bytes = postcard::to_stdvec(&OrderRef::GetReady(foundation)).map_err(|_| Errno::BADMSG)?;
+    fn get_ready(&self, foundation: &FoundationRef<'_>) -> Result<LauncherChannel, Errno> {
+        let bytes =
+            postcard::to_stdvec(&LauncherRequestRef::GetReady(foundation)).map_err(|_| Errno::BADMSG)?;
         let (bytes, descriptors) = self.line.ask(&bytes, &[])?;
         let answer: Result<(), i32> = postcard::from_bytes(&bytes).map_err(|_| Errno::BADMSG)?;
         answer.map_err(Errno::from_raw_os_error)?;
         let socket = descriptors.into_iter().next().ok_or(Errno::BADMSG)?;
         // The launcher reports when it is ready.
         message::receive(socket.as_fd())?.ok_or(Errno::PIPE)?;
-        Ok(Line(Mutex::new(socket)))
+        Ok(LauncherChannel(Mutex::new(socket)))
     }
 }
 
 // === impl Line ===
 
-impl Line {
+impl LauncherChannel {
     fn ask(&self, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
         // A thread that panicked here has left at worst an answer behind that was never read; then no answer fits its
         // request any more.
@@ -183,9 +184,9 @@ impl Line {
         message::receive(socket.as_fd())?.ok_or(Errno::PIPE)
     }
 
-    fn launch(&self, plan: &Plan) -> Result<Launched, LaunchError> {
+    fn launch(&self, plan: &Plan) -> Result<LaunchedSandbox, LaunchError> {
         let control = |source| LaunchError::Control { source };
-        let (bytes, descriptors) = wire::encode(&OrderRef::Launch(plan)).map_err(control)?;
+        let (bytes, descriptors) = wire::encode(&LauncherRequestRef::Launch(plan)).map_err(control)?;
         let (bytes, descriptors) = self.ask(&bytes, &descriptors).map_err(control)?;
         let answer: Result<Answer, LaunchError> =
             postcard::from_bytes(&bytes).map_err(|_| control(Errno::BADMSG))?;
@@ -195,8 +196,8 @@ impl Line {
             return Err(control(Errno::BADMSG));
         };
         let mut next_if = |is_there: bool| if is_there { descriptors.next() } else { None };
-        Ok(Launched {
-            sealed: Sealed::of_launcher(answer.pid, pidfd, channel),
+        Ok(LaunchedSandbox {
+            sealed: SealedSandbox::of_launcher(answer.pid, pidfd, channel),
             exported: next_if(plan.exported.is_some()),
             hatches: plan.hatches.iter().map_while(|_| next_if(true)).collect(),
             terminal: next_if(answer.has_terminal),
@@ -244,13 +245,14 @@ fn answer_one(socket: BorrowedFd<'_>, descriptor: &Result<OwnedFd, Errno>) -> Re
     message::send(socket, &bytes, &descriptor.iter().map(AsFd::as_fd).collect::<Vec<_>>())
 }
 
-fn answer(socket: BorrowedFd<'_>, launched: Result<Launched, LaunchError>) -> Result<(), Errno> {
+fn answer(socket: BorrowedFd<'_>, launched: Result<LaunchedSandbox, LaunchError>) -> Result<(), Errno> {
     let mut descriptors = Vec::new();
     let answer = match launched {
         Err(error) => Err(error),
         Ok(launched) => {
             let (pid, pidfd, control) = launched.sealed.into_parts()?;
-            let Launched { sealed: _, terminal, exported, hatches, mounts, landlock_abi, timings } = launched;
+            let LaunchedSandbox { sealed: _, terminal, exported, hatches, mounts, landlock_abi, timings } =
+                launched;
             let (has_terminal, has_mounts) = (terminal.is_some(), mounts.is_some());
             descriptors.extend([pidfd, control]);
             descriptors.extend(exported.into_iter().chain(hatches).chain(terminal).chain(mounts));

@@ -52,7 +52,8 @@ pub fn prepare(
     if wall!(SameInode: Inode::of(&stat) != path.inode(), else false) {
         return Err(Errno::STALE).map_err(failed("statx"));
     }
-    let maps = Maps { owners: (stat.stx_uid, stat.stx_gid), users: (identity.host_uid, identity.host_gid) };
+    let maps =
+        IdentityMaps { owners: (stat.stx_uid, stat.stx_gid), users: (identity.host_uid, identity.host_gid) };
     let namespace = match launcher {
         Some(launcher) => launcher.user_namespace(maps),
         None => user_namespace(maps),
@@ -65,7 +66,7 @@ pub fn prepare(
 
 /// Identity maps: user and group each.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Maps {
+pub(crate) struct IdentityMaps {
     /// User and group that own the files on disk.
     owners: (u32, u32),
     /// User and group that own them for the sandbox.
@@ -74,7 +75,7 @@ pub(crate) struct Maps {
 
 /// Makes a user namespace that maps the owners on disk to the sandbox's user and group. Only its maps are wanted, so the
 /// process it was made with ends at once.
-pub(crate) fn user_namespace(maps: Maps) -> Result<OwnedFd, Errno> {
+pub(crate) fn user_namespace(maps: IdentityMaps) -> Result<OwnedFd, Errno> {
     if kernel::thread_count()? > 1 {
         return Err(Errno::AGAIN);
     }
@@ -99,7 +100,7 @@ pub(crate) fn user_namespace(maps: Maps) -> Result<OwnedFd, Errno> {
     namespace
 }
 
-fn write_maps(pid: i32, Maps { owners, users }: Maps) -> Result<(), Errno> {
+fn write_maps(pid: i32, IdentityMaps { owners, users }: IdentityMaps) -> Result<(), Errno> {
     let files = [
         ("uid_map", format!("{} {} 1", owners.0, users.0)),
         ("gid_map", format!("{} {} 1", owners.1, users.1)),

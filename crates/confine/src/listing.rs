@@ -53,7 +53,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn every_thread_is_listed_where_some_reads_are_full_and_numbers_alone() {
+    fn task_listing_across_several_reads_returns_every_thread_id() {
         let own = rustix::process::getpid().as_raw_pid();
         assert!(numbers_in("/proc").unwrap().contains(&own));
         assert_eq!(numbers_in("/proc/self/task/0"), Err(Errno::NOENT));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_takes_as_much_as_the_kernel_writes() {
+    fn directory_entry_size_matches_the_kernel() {
         let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         let directory =
             openat(CWD, "/proc/self/task", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();

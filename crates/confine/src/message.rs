@@ -20,7 +20,7 @@ const MOST_DESCRIPTORS: usize = 64;
 const MOST_SENT: usize = MOST_DESCRIPTORS + 1;
 
 /// Bytes, and the descriptors that came with them; `None` when the other end is gone.
-pub type Received = Option<(Vec<u8>, Vec<OwnedFd>)>;
+pub type ReceivedMessage = Option<(Vec<u8>, Vec<OwnedFd>)>;
 
 /// Makes the two ends of a channel.
 ///
@@ -64,7 +64,7 @@ fn send_with(
 ///
 /// # Errors
 /// The kernel's.
-pub fn receive(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
+pub fn receive(socket: BorrowedFd<'_>) -> Result<ReceivedMessage, Errno> {
     receive_with(socket, RecvFlags::CMSG_CLOEXEC)
 }
 
@@ -72,11 +72,11 @@ pub fn receive(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
 ///
 /// # Errors
 /// The kernel's; `EAGAIN` when there is no message yet.
-pub fn receive_now(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
+pub fn receive_now(socket: BorrowedFd<'_>) -> Result<ReceivedMessage, Errno> {
     receive_with(socket, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)
 }
 
-fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Received, Errno> {
+fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<ReceivedMessage, Errno> {
     // Most messages are short, and a buffer for the longest costs a call to get and one to give back.
     let peek = flags.difference(RecvFlags::CMSG_CLOEXEC) | RecvFlags::PEEK | RecvFlags::TRUNC;
     let (_, length) = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut [0_u8; 1][..], peek))?;
@@ -123,7 +123,7 @@ pub fn send_whole(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedF
 ///
 /// # Errors
 /// The errors of [`receive`].
-pub fn receive_whole(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
+pub fn receive_whole(socket: BorrowedFd<'_>) -> Result<ReceivedMessage, Errno> {
     let Some((bytes, mut descriptors)) = receive(socket)? else { return Ok(None) };
     if bytes != IN_FILE {
         return Ok(Some((bytes, descriptors)));
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_for_a_message_arrives_all_the_same() {
+    fn payload_longer_than_one_message_arrives_complete() {
         for length in [1, LARGEST, LARGEST + 1, 5 << 20] {
             let (ours, theirs) = pair().unwrap();
             let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();

@@ -11,7 +11,7 @@ use rustix::process::Pid;
 
 /// Result of making a socket refuse descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum DescriptorRefusal {
     /// The kernel refuses them: sending some fails with `EPERM`.
     ByKernel,
     /// This kernel has no such option (before Linux 6.16).
@@ -22,10 +22,10 @@ pub enum Refusal {
 ///
 /// # Errors
 /// The kernel's, except that it doesn't know the option.
-pub fn refuse(socket: BorrowedFd<'_>) -> Result<Refusal, Errno> {
+pub fn refuse(socket: BorrowedFd<'_>) -> Result<DescriptorRefusal, Errno> {
     match kernel::refuse_descriptors(socket) {
-        Ok(()) => Ok(Refusal::ByKernel),
-        Err(Errno::NOPROTOOPT) => Ok(Refusal::Unsupported),
+        Ok(()) => Ok(DescriptorRefusal::ByKernel),
+        Err(Errno::NOPROTOOPT) => Ok(DescriptorRefusal::Unsupported),
         Err(errno) => Err(errno),
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         let (ours, theirs) = message::pair().unwrap();
         let control: OwnedFd = ours.as_fd().try_clone_to_owned().unwrap();
         message::send(theirs.as_fd(), b"x", &[control.as_fd()]).unwrap();
-        if refuse(ours.as_fd()).unwrap() == Refusal::ByKernel {
+        if refuse(ours.as_fd()).unwrap() == DescriptorRefusal::ByKernel {
             assert_eq!(message::send(theirs.as_fd(), b"x", &[control.as_fd()]), Err(Errno::PERM));
         }
         message::send(theirs.as_fd(), b"x", &[]).unwrap();

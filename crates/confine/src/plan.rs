@@ -7,7 +7,7 @@ pub mod programs;
 pub(crate) mod wire;
 
 use self::programs::Programs;
-use crate::group::Entrance;
+use crate::group::CgroupJoin;
 use crate::seccomp::policy::Audience;
 use belljar_files::host_path::HostPath;
 use rustix::fd::OwnedFd;
@@ -40,7 +40,7 @@ pub struct Plan {
     /// Resource limits of every process.
     pub limits: Limits,
     /// The control group that everything in it is part of.
-    pub group: Option<Entrance>,
+    pub group: Option<CgroupJoin>,
     /// Name of that group, for the check that PID 1 is in it.
     pub group_name: Option<String>,
     /// Memory that its processes may hold together, where no control group limits it: PID 1 looks now and then, and ends

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn report_encoding_round_trips() {
         let reports = [
             Report::Failed { stage: Stage::Root, errno: Errno::NOENT, subject: "usr".to_owned() },
             Report::Started { marks: vec![(Stage::Clone, 1), (Stage::Exec, u64::MAX)], landlock_abi: 7 },

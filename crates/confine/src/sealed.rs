@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// A running sandbox. Dropping it kills it and waits until nothing of it is left.
 #[derive(Debug)]
-pub struct Sealed {
+pub struct SealedSandbox {
     pid: i32,
     pidfd: OwnedFd,
     control: OwnedFd,
@@ -31,7 +31,7 @@ pub struct Sealed {
 
 /// Identity of a sandbox's PID 1 on the host, for a process that looks after it besides its owner.
 #[derive(Debug)]
-pub struct Handle {
+pub struct InitHandle {
     pid: i32,
     pidfd: OwnedFd,
     /// Channel on which PID 1 takes requests, if it is ours.
@@ -62,7 +62,7 @@ pub enum Outcome {
 
 // === impl Sealed ===
 
-impl Sealed {
+impl SealedSandbox {
     /// A sandbox that this process has launched.
     pub(crate) fn child(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
         Self { pid, pidfd, control, is_child: true, is_supervisor: false, ended: None, collected: false }
@@ -110,12 +110,12 @@ impl Sealed {
     /// # Errors
     /// The kernel's, when there is no descriptor left; `EOPNOTSUPP` for a sandbox without namespaces: its supervisor must
     /// not be killed, or no process would find the others.
-    pub fn handle(&self) -> Result<Handle, Errno> {
+    pub fn handle(&self) -> Result<InitHandle, Errno> {
         if self.is_supervisor {
             return Err(Errno::OPNOTSUPP);
         }
         let copy = |descriptor| rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
-        Ok(Handle { pid: self.pid, pidfd: copy(&self.pidfd)?, control: Some(copy(&self.control)?) })
+        Ok(InitHandle { pid: self.pid, pidfd: copy(&self.pidfd)?, control: Some(copy(&self.control)?) })
     }
 
     /// Becomes readable when the sandbox has ended.
@@ -228,7 +228,7 @@ pub(crate) fn timespec(duration: Duration) -> Timespec {
     }
 }
 
-impl Drop for Sealed {
+impl Drop for SealedSandbox {
     fn drop(&mut self) {
         if self.ended.is_none() {
             self.kill();
@@ -241,7 +241,7 @@ impl Drop for Sealed {
 
 // === impl Handle ===
 
-impl Handle {
+impl InitHandle {
     /// Returns the handle of a process that another process has started and that isn't a child of this one.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ use crate::launch::LaunchError;
 use crate::message;
 use crate::plan::{Limits, wire};
 use crate::report::Report;
-use crate::sealed::Sealed;
+use crate::sealed::SealedSandbox;
 use crate::stage::Stage;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -100,7 +100,7 @@ pub struct Walls {
 #[derive(Debug)]
 pub struct Supervised {
     /// The sandbox. When it is dropped, the supervisor ends everything in it.
-    pub sealed: Sealed,
+    pub sealed: SealedSandbox,
     /// The Landlock ABI in force; 0 for none.
     pub landlock_abi: u32,
 }
@@ -125,7 +125,7 @@ pub fn start(executable: &Path, name: &str, plan: &Plan) -> Result<Supervised, L
     let pid = child.id().cast_signed();
     // It has not been reaped, so the id is still its own.
     let pidfd = Pid::from_raw(pid).ok_or(Errno::CHILD).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
-    let sealed = Sealed::supervised(pid, pidfd.map_err(control)?, ours);
+    let sealed = SealedSandbox::supervised(pid, pidfd.map_err(control)?, ours);
     message::send(sealed.ending(), &bytes, &message::borrowed(&descriptors)).map_err(control)?;
     match crate::launch::receive(&sealed).map_err(control)?.0 {
         Some(Report::Supervised { starter, landlock_abi }) => {

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_never_taken_for_a_state() {
+    fn process_name_is_never_parsed_as_thread_state() {
         let of = |stat: &str| ThreadState::of(stat.as_bytes());
         for (stat, runs, is_over) in [
             ("7 (sh) S 1 7", true, false),

@@ -15,19 +15,19 @@ use rustix::io::Errno;
 
 /// Why a wall could not be put up.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct WallError {
     /// Subject of the failed operation, such as a path.
     pub(crate) subject: String,
     pub(crate) errno: Errno,
 }
 
 /// Names what a system call was about.
-pub(crate) trait About<T> {
-    fn about(self, subject: &str) -> Result<T, Fault>;
+pub(crate) trait ErrorContext<T> {
+    fn about(self, subject: &str) -> Result<T, WallError>;
 }
 
-impl<T> About<T> for Result<T, Errno> {
-    fn about(self, subject: &str) -> Result<T, Fault> {
-        self.map_err(|errno| Fault { subject: subject.to_owned(), errno })
+impl<T> ErrorContext<T> for Result<T, Errno> {
+    fn about(self, subject: &str) -> Result<T, WallError> {
+        self.map_err(|errno| WallError { subject: subject.to_owned(), errno })
     }
 }

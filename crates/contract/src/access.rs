@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_one_name_everywhere() {
+    fn access_level_names_match_serialized_names() {
         for level in AccessLevel::ALL {
             assert_eq!(AccessLevel::named(level.as_str()), Some(*level));
             assert_eq!(serde_json::to_value(level).unwrap(), level.as_str());
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_allows_less_comes_first() {
+    fn access_values_are_ordered_from_least_to_most_permissive() {
         assert!(
             FileSystemScope::ALL.is_sorted() && NetworkMode::ALL.is_sorted() && GitAccess::ALL.is_sorted()
         );

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_two_words_and_one_colon() {
+    fn action_type_requires_two_words_and_one_colon() {
         assert_eq!(ActionType::parse("code:read"), Ok(ActionType::BuiltIn(Leaf::CodeRead)));
         let custom = ActionType::parse("acme:rotate_2").unwrap();
         assert_eq!((custom.as_str(), custom.category()), ("acme:rotate_2", "acme"));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_its_name_on_the_wire() {
+    fn action_type_serializes_as_its_name() {
         let read: ActionType = serde_json::from_str("\"db:mutate\"").unwrap();
         assert_eq!(read, Leaf::DbMutate.into());
         assert_eq!(serde_json::to_string(&read).unwrap(), "\"db:mutate\"");

@@ -77,7 +77,7 @@ pub enum FinishReason {
 #[schemars(deny_unknown_fields)]
 pub struct AgentFailure {
     /// Code for the client that requested the run.
-    pub error: GraphCode,
+    pub error: GraphErrorCode,
     /// Cause: a code of the run, for example `timeout`, or one that the agent gave, for example `llm_error`.
     pub code: String,
     /// Message for a person.
@@ -87,7 +87,7 @@ pub struct AgentFailure {
 /// Error codes that all graph executors share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum GraphCode {
+pub enum GraphErrorCode {
     /// The request can't be carried out.
     InvalidRequest,
     /// There is no such agent.
@@ -142,7 +142,7 @@ pub struct AgentPush {
     /// stay with the kept changes.
     pub ignored: Vec<String>,
     /// Paths that need an approval which was not given.
-    pub handoff: Vec<AgentHandoff>,
+    pub handoff: Vec<PathNeedingApproval>,
     /// The pull request; null if none was requested, or nothing was pushed.
     pub pull_request: Option<AgentPullRequest>,
 }
@@ -164,7 +164,7 @@ pub struct AgentPullRequest {
 /// A path that needs an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct AgentHandoff {
+pub struct PathNeedingApproval {
     /// The path.
     pub path: String,
     /// Kind of program that would trust the path: a stable code.
@@ -189,7 +189,7 @@ pub struct AuditSpan {
 
 impl AgentFailure {
     /// Creates an error from its codes and message.
-    pub fn new(error: GraphCode, code: &str, message: &str) -> Self {
+    pub fn new(error: GraphErrorCode, code: &str, message: &str) -> Self {
         Self { error, code: code.to_owned(), message: message.to_owned() }
     }
 }

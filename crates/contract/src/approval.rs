@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_is_read_as_it_was_written_decided_or_not() {
+    fn approval_round_trips_pending_and_decided() {
         let mut decided = pending();
         decided["status"] = json!("denied");
         decided["decided_at"] = json!("2026-01-02T03:04:06Z");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_says_something_and_not_too_much() {
+    fn approval_reason_must_be_nonblank_and_within_length_limit() {
         assert!(is_reason("too risky") && is_reason(&"ü".repeat(LONGEST_REASON)));
         assert!(!is_reason(" \n") && !is_reason("a\0") && !is_reason(&"x".repeat(LONGEST_REASON + 1)));
     }

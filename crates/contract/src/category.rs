@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_category_has_one_name_everywhere_and_git_is_version_control() {
+    fn category_names_match_serialized_names_and_git_is_an_alias() {
         for category in Category::ALL {
             assert_eq!(Category::named(category.as_str()), Some(category));
             assert_eq!(serde_json::to_value(category).unwrap(), category.as_str());

@@ -14,12 +14,12 @@ use crate::problem::{LISTED_PROBLEMS, Problem, Problems};
 /// A type that can be read from a node.
 pub(crate) trait Decode: Sized {
     /// Reads the value, or notes in `at` why it can't be read.
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self>;
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self>;
 }
 
 /// A position in the document, and the log that collects problems.
-pub(crate) struct At<'p, 'l> {
-    path: Path<'p>,
+pub(crate) struct DecodeContext<'p, 'l> {
+    path: DocumentPath<'p>,
     log: &'l mut Log,
 }
 
@@ -31,16 +31,16 @@ pub(crate) struct Log {
 }
 
 #[derive(Clone, Copy)]
-enum Path<'p> {
+enum DocumentPath<'p> {
     Root,
-    Member(&'p Path<'p>, &'p str),
-    Element(&'p Path<'p>, usize),
+    Member(&'p DocumentPath<'p>, &'p str),
+    Element(&'p DocumentPath<'p>, usize),
 }
 
 /// Decodes a whole document.
 pub(crate) fn decode_document<T: Decode>(node: &Node) -> Result<T, Problems> {
     let mut log = Log::default();
-    let decoded = T::decode(node, &mut At { path: Path::Root, log: &mut log });
+    let decoded = T::decode(node, &mut DecodeContext { path: DocumentPath::Root, log: &mut log });
     match (decoded, log.finish()) {
         (Some(value), None) => Ok(value),
         (_, Some(problems)) => Err(problems),
@@ -67,7 +67,7 @@ impl Log {
 
 // === impl At ===
 
-impl At<'_, '_> {
+impl DecodeContext<'_, '_> {
     /// Notes a problem here.
     pub(crate) fn refuse(&mut self, found: impl Into<String>, expected: impl Into<String>) {
         self.refuse_with(|| (found.into(), expected.into()));
@@ -107,19 +107,19 @@ impl At<'_, '_> {
     }
 
     /// The place of an element.
-    pub(crate) fn element(&mut self, index: usize) -> At<'_, '_> {
-        At { path: Path::Element(&self.path, index), log: self.log }
+    pub(crate) fn element(&mut self, index: usize) -> DecodeContext<'_, '_> {
+        DecodeContext { path: DocumentPath::Element(&self.path, index), log: self.log }
     }
 
     /// The place of a member.
-    pub(crate) fn member<'s>(&'s mut self, name: &'s str) -> At<'s, 's> {
-        At { path: Path::Member(&self.path, name), log: self.log }
+    pub(crate) fn member<'s>(&'s mut self, name: &'s str) -> DecodeContext<'s, 's> {
+        DecodeContext { path: DocumentPath::Member(&self.path, name), log: self.log }
     }
 }
 
 // === impl Path ===
 
-impl Path<'_> {
+impl DocumentPath<'_> {
     fn render(&self) -> String {
         match self {
             Self::Root => "$".to_owned(),

@@ -21,7 +21,7 @@ pub const RUN_ENDED: &str = "egress_run_ended";
 /// another record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PassageBegun {
+pub struct ProxiedRequestStartRecord {
     /// Its id.
     pub passage_id: PassageId,
     /// The run that it is of, known by the listener that it came in on.
@@ -45,7 +45,7 @@ pub struct PassageBegun {
 /// Outcome of a request or tunnel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PassageRecord {
+pub struct ProxiedRequestRecord {
     /// Its id.
     pub passage_id: PassageId,
     /// The run that it is of, known by the listener that it came in on.
@@ -55,7 +55,7 @@ pub struct PassageRecord {
     /// Request of the client; null if it can't be parsed.
     pub asked: Option<Asked>,
     /// Outcome of the request.
-    pub outcome: PassageOutcome,
+    pub outcome: ProxiedRequestOutcome,
     /// Generation of the policy that decided, counted from 1.
     pub generation: u64,
     /// Index of the rule that allowed it; null if none did.
@@ -144,7 +144,7 @@ pub struct Asked {
 /// Outcome of a request or tunnel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum PassageOutcome {
+pub enum ProxiedRequestOutcome {
     /// Either end has closed the tunnel, or the whole response was passed on.
     Completed,
     /// The proxy denied it; nothing was sent to the destination.

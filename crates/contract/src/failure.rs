@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_is_the_same_in_text_and_on_the_wire() {
+    fn failure_code_text_matches_serialized_form() {
         for code in FailureCode::ALL {
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
         }

@@ -28,7 +28,7 @@ pub const PULL_REQUEST: &str = "git_pull_request";
 /// A fetch that is about to start. This record is on disk before anything but a DNS query is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FetchBegun {
+pub struct FetchStartRecord {
     /// Run that it is for; null if it is for a person.
     pub run_id: Option<RunId>,
     /// Remote repository, in its canonical form.
@@ -58,7 +58,7 @@ pub struct FetchRecord {
 /// A push that is about to start. This record is on disk before anything but a DNS query is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PushBegun {
+pub struct PushStartRecord {
     /// Run that made the changes; null if it is unknown.
     pub run_id: Option<RunId>,
     /// Remote repository, in its canonical form.
@@ -100,7 +100,7 @@ pub struct PushRecord {
 /// A request for a pull request that is about to be made. This record is on disk before the forge is contacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PullRequestBegun {
+pub struct PullRequestStartRecord {
     /// Run that made the changes; null if it is unknown.
     pub run_id: Option<RunId>,
     /// Run id of the forge's calls in the audit log: that run, or one that is made for them.

@@ -1,6 +1,6 @@
 //! Execution grants: permission for a caller to execute graphs, with or without sandboxes (`spec/2` invariant 3).
 
-use crate::decode::{At, Decode, Fields, decode_document};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::id::{GrantId, UserId};
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -16,7 +16,7 @@ pub struct ExecutionGrant {
     /// This grant.
     pub id: GrantId,
     /// Subject that holds the grant.
-    pub subject: Subject,
+    pub subject: GrantSubject,
     /// Account that pays for its use.
     pub billing_account_id: String,
     /// User that the grant is used for.
@@ -33,7 +33,7 @@ pub struct ExecutionGrant {
 
 /// Holder of a grant: `service:NAME` or `user:NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
+pub enum GrantSubject {
     /// A part of the system.
     Service(String),
     /// A person.
@@ -133,7 +133,7 @@ impl SignedGrant {
 }
 
 impl Decode for SignedGrant {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let grant = fields.required("grant");
         let signature = fields.required("signature");
@@ -143,7 +143,7 @@ impl Decode for SignedGrant {
 }
 
 impl Decode for ExecutionGrant {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let id = fields.required("id");
         let subject = fields.required("subject");
@@ -158,18 +158,18 @@ impl Decode for ExecutionGrant {
             id: id?,
             subject: subject?,
             billing_account_id: account.map(|BillingAccount(account)| account)?,
-            user_id: user_id?.and_then(|Person(user)| user),
+            user_id: user_id?.and_then(|NullableUserId(user)| user),
             scopes: scopes?,
             allow_sandbox: allow_sandbox?,
-            expires_at: expires_at?.and_then(|Moment(time)| time),
-            revoked_at: revoked_at?.and_then(|Moment(time)| time),
+            expires_at: expires_at?.and_then(|NullableTimestamp(time)| time),
+            revoked_at: revoked_at?.and_then(|NullableTimestamp(time)| time),
         })
     }
 }
 
 // === impl Subject ===
 
-impl Subject {
+impl GrantSubject {
     /// Reads one.
     ///
     /// # Errors
@@ -183,7 +183,7 @@ impl Subject {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for GrantSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Service(name) => write!(f, "service:{name}"),
@@ -192,8 +192,8 @@ impl fmt::Display for Subject {
     }
 }
 
-impl Decode for Subject {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+impl Decode for GrantSubject {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, SUBJECT, Self::parse)
     }
 }
@@ -232,7 +232,7 @@ impl fmt::Display for Scope {
 }
 
 impl Decode for Scope {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, SCOPE, Self::parse)
     }
 }
@@ -250,7 +250,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 impl Decode for BillingAccount {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str().filter(|text| is_plain(text)) {
             Some(text) => Some(Self(text.to_owned())),
             None => at.mistyped(node, ACCOUNT),
@@ -269,7 +269,7 @@ impl JsonSchema for BillingAccount {
 }
 
 impl Decode for GraphId {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str().filter(|text| is_graph_id(text)) {
             Some(text) => Some(Self(text.to_owned())),
             None => at.mistyped(node, "the id of a graph, such as sandbox:codex"),
@@ -287,7 +287,7 @@ impl JsonSchema for GraphId {
     }
 }
 
-impl JsonSchema for Subject {
+impl JsonSchema for GrantSubject {
     fn schema_name() -> Cow<'static, str> {
         "GrantSubject".into()
     }
@@ -309,10 +309,10 @@ impl JsonSchema for Scope {
 }
 
 /// A user, or null.
-struct Person(Option<UserId>);
+struct NullableUserId(Option<UserId>);
 
-impl Decode for Person {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+impl Decode for NullableUserId {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node {
             Node::Null => Some(Self(None)),
             node => UserId::decode(node, at).map(|user| Self(Some(user))),
@@ -321,10 +321,10 @@ impl Decode for Person {
 }
 
 /// A time, or null.
-struct Moment(Option<Timestamp>);
+struct NullableTimestamp(Option<Timestamp>);
 
-impl Decode for Moment {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+impl Decode for NullableTimestamp {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node {
             Node::Null => Some(Self(None)),
             node => at.parsed(node, TIME, str::parse::<Timestamp>).map(|time| Self(Some(time))),

@@ -7,7 +7,7 @@ mod named;
 
 pub use named::{AgentId, GroupId, LONGEST, ParseNamedIdError, ProjectId, SkillId, UserId};
 
-use crate::decode::{At, Decode};
+use crate::decode::{Decode, DecodeContext};
 use crate::json::Node;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ macro_rules! id {
         }
 
         impl Decode for $name {
-            fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+            fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
                 at.parsed(node, "a UUID such as 0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e", Self::parse)
             }
         }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_hyphenated_form_is_an_id_and_it_is_kept_as_written() {
+    fn id_accepts_only_hyphenated_uuids_and_preserves_case() {
         let upper = "0192F0C1-7D3E-7C4A-9B1E-5F6A7B8C9D0E";
         assert_eq!(JobId::parse(upper).unwrap().as_str(), upper);
         for other in

@@ -47,7 +47,7 @@ pub struct Body {
 /// of the call follows when it is over; if that is missing, the node died during the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BegunRecord {
+pub struct CallStartRecord {
     /// The call's id, as the upstream knows it (`x-litellm-call-id`).
     pub call_id: CallId,
     /// The run that calls, known by the listener that it came in on.
@@ -89,7 +89,7 @@ pub struct CallRecord {
     /// Method and path of the request.
     pub route: Route,
     /// API dialect of the request.
-    pub surface: Surface,
+    pub surface: ApiDialect,
     /// Requested model; null if the request names none.
     pub model_asked: Option<Excerpt>,
     /// Model that was requested from the upstream; null if none was.
@@ -133,7 +133,7 @@ pub struct Route {
 /// API dialect of requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Surface {
+pub enum ApiDialect {
     /// OpenAI's.
     Openai,
     /// Anthropic's.
@@ -317,13 +317,13 @@ impl From<ReasonCode> for String {
 
 impl ProviderKind {
     /// Returns true if the provider accepts calls in that dialect.
-    pub fn speaks(self, surface: Surface) -> bool {
+    pub fn speaks(self, surface: ApiDialect) -> bool {
         matches!(
             (self, surface),
-            (Self::LiteLlm, Surface::Openai | Surface::Anthropic)
-                | (Self::OpenAi, Surface::Openai)
-                | (Self::Anthropic, Surface::Anthropic)
-                | (Self::Ollama, Surface::Ollama | Surface::Openai)
+            (Self::LiteLlm, ApiDialect::Openai | ApiDialect::Anthropic)
+                | (Self::OpenAi, ApiDialect::Openai)
+                | (Self::Anthropic, ApiDialect::Anthropic)
+                | (Self::Ollama, ApiDialect::Ollama | ApiDialect::Openai)
         )
     }
 
@@ -346,7 +346,7 @@ impl fmt::Display for ProviderKind {
 
 // === impl Surface, CallOutcome ===
 
-impl fmt::Display for Surface {
+impl fmt::Display for ApiDialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Openai => "openai",

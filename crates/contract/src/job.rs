@@ -8,7 +8,7 @@ pub mod context;
 pub mod persona;
 pub mod step;
 
-use crate::decode::{At, Decode, Fields, decode_document};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::id::{JobId, TaskId};
 use crate::job::constraints::Constraints;
 use crate::job::context::{Context, Inference};
@@ -99,7 +99,7 @@ fn echo(node: &Node, name: &str) -> Option<String> {
 }
 
 impl Decode for Job {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let protocol_version = fields.required("protocol_version");
         let job_id = fields.required("job_id");
@@ -132,7 +132,7 @@ impl Decode for Job {
 
 /// Notes every step whose name an earlier one has. A step without an id is named for its place, so an id may also
 /// clash with that. Reads the nodes, so that steps which are wrong otherwise are compared as well.
-fn step_names_are_unique(job: &Node, at: &mut At<'_, '_>) -> bool {
+fn step_names_are_unique(job: &Node, at: &mut DecodeContext<'_, '_>) -> bool {
     let Some(Node::Array(steps)) = job.member("steps") else { return true };
     let mut first_places = HashMap::new();
     let mut unique = true;

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_dots_between_them_are_keys_and_nothing_else_is() {
+    fn key_accepts_only_dotted_names() {
         for text in
             ["a.b", "mcp.tool.web.fetch.enabled", "custom.acme-2.X_y", &format!("a.{}", "b".repeat(198))]
         {

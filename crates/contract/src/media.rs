@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_stand_in_a_header_is_a_media_type() {
+    fn media_type_must_be_safe_in_a_header() {
         for text in
             ["text/plain", "text/markdown; charset=utf-8", "image/svg+xml", "application/vnd.a.b+json"]
         {

@@ -8,7 +8,7 @@ mod artifact;
 
 pub use artifact::{ArtifactPath, ParseArtifactPathError};
 
-use crate::decode::{At, Decode};
+use crate::decode::{Decode, DecodeContext};
 use crate::json::{Node, is_invisible};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -166,7 +166,7 @@ const NEVER_IN_A_PATH: &str =
     "\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff";
 
 impl Decode for StepPath {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, "a path in the workspace, relative or starting with /workspace", Self::parse)
     }
 }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_workspace_has_two_absolute_names_and_dots_vanish() {
+    fn step_path_accepts_both_workspace_roots_and_drops_dots() {
         for text in [
             "src/main.rs",
             "./src/main.rs",
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_leads_out_is_an_escape() {
+    fn step_path_outside_workspace_is_an_escape() {
         for text in [
             "..",
             "../x",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_name_nothing_or_mislead_are_no_paths() {
+    fn step_path_rejects_empty_overlong_and_misleading_text() {
         use ParsePathError::{Character, ComponentTooLong, Empty, EmptyComponent, TooLong};
         assert_eq!(StepPath::parse(""), Err(Empty));
         assert_eq!(StepPath::parse(&"a/".repeat(2048)), Err(TooLong));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn within_compares_whole_components() {
+    fn is_within_compares_whole_components() {
         let path = |text: &str| StepPath::parse(text).unwrap().beneath(WORKSPACE).unwrap();
         assert!(path("src/a.rs").is_within(&path("src")));
         assert!(path("src").is_within(&path("src")));

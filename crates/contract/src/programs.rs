@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_takes_plain_names_and_nothing_that_is_a_place() {
+    fn program_list_accepts_names_and_rejects_paths() {
         assert_eq!(list(&["sh", "[", "g++", "sh"]).unwrap().names().collect::<Vec<_>>(), ["[", "g++", "sh"]);
         assert_eq!(list(&[]).unwrap().names().count(), 0);
         for bad in ["", "/bin/sh", "a/b", ".", "..", "a\0b", "a\nb", &"x".repeat(LONGEST + 1)] {
@@ -107,21 +107,21 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_an_end() {
+    fn program_list_length_is_limited() {
         let many = |count: usize| ProgramList::new((0..count).map(|number| format!("program{number}")));
         many(MOST).unwrap();
         assert_eq!(many(MOST + 1), Err(ParseProgramsError::TooMany { count: MOST + 1 }));
     }
 
     #[test]
-    fn what_is_read_is_checked_as_what_is_made() {
+    fn deserialized_program_list_is_validated() {
         assert_eq!(serde_json::from_str::<ProgramList>(r#"["b","a"]"#).unwrap(), list(&["a", "b"]).unwrap());
         assert!(serde_json::from_str::<ProgramList>(r#"["../a"]"#).is_err());
         assert_eq!(serde_json::to_string(&list(&["b", "a"]).unwrap()).unwrap(), r#"["a","b"]"#);
     }
 
     #[test]
-    fn two_lists_together_have_what_both_have() {
+    fn program_list_and_is_the_intersection() {
         let both = list(&["a", "b"]).unwrap().and(&list(&["b", "c"]).unwrap());
         assert_eq!(both, list(&["b"]).unwrap());
     }

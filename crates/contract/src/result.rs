@@ -60,7 +60,7 @@ pub struct JobResult {
     pub resource_usage: ResourceUsage,
     /// Steps reused from an earlier run of the same job, if one was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resumed: Option<Resumed>,
+    pub resumed: Option<ResumeSummary>,
     /// Report of the agent, if the job had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentReport>,
@@ -80,7 +80,7 @@ pub struct JobResult {
 /// It is read from a file that the job's own programs could modify.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Resumed {
+pub struct ResumeSummary {
     /// Number of steps, from the first on, that the earlier run had completed and that were not repeated.
     pub steps_taken_over: usize,
     /// Id of the step that was interrupted and begun again.

@@ -216,14 +216,14 @@ mod tests {
     const TASK: &str = "0192F0C1-7D3E-7C4A-9B1E-5F6A7B8C9D0E";
 
     #[test]
-    fn a_scope_is_read_as_it_is_written() {
+    fn scope_round_trips_through_text() {
         for text in ["system", "group:a:b", "user:Ada Lovelace", "project:p", &format!("task:{TASK}")] {
             assert_eq!(Scope::parse(text).unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn other_texts_are_no_scopes() {
+    fn scope_rejects_invalid_text() {
         use ParseScopeError::{IdOfSystem, Kind, NamedId, NoId, TaskId};
         for (text, why) in [
             ("", Kind),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_the_same_in_either_case_and_nothing_else_is() {
+    fn only_task_scope_keys_ignore_case() {
         let scope = |text: &str| Scope::parse(text).unwrap();
         assert_eq!(
             scope(&format!("task:{TASK}")).key(),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearer_prevails_and_groups_stand_by_their_ids() {
+    fn scopes_are_ordered_by_nearness_and_groups_by_id() {
         let group = |text: &str| GroupId::parse(text).unwrap();
         let scopes = Scopes {
             groups: [group("b"), group("a")].into(),

@@ -94,7 +94,7 @@ struct Written<'r> {
 const CACHED: [&str; 2] = ["cache_read_input_tokens", "cache_creation_input_tokens"];
 
 /// Problem of a row: the member, and what it must be.
-type Wrong = (&'static str, &'static str);
+type RowProblem = (&'static str, &'static str);
 
 // === impl SpendRow ===
 
@@ -120,7 +120,7 @@ impl SpendRow {
 // === impl Written ===
 
 impl Written<'_> {
-    fn read(self) -> Result<SpendRow, Wrong> {
+    fn read(self) -> Result<SpendRow, RowProblem> {
         let metadata = object(self.metadata, "metadata")?;
         // The host's own metadata is in a member of its own. Older versions of LiteLLM mixed it with theirs.
         let theirs = object(metadata.get("spend_logs_metadata").cloned(), "metadata.spend_logs_metadata")?;
@@ -149,7 +149,7 @@ impl Written<'_> {
 }
 
 /// Returns an object, which may be encoded as a text.
-fn object(value: Option<Value>, member: &'static str) -> Result<serde_json::Map<String, Value>, Wrong> {
+fn object(value: Option<Value>, member: &'static str) -> Result<serde_json::Map<String, Value>, RowProblem> {
     let value = match value {
         Some(Value::String(text)) if text.is_empty() => None,
         Some(Value::String(text)) => {

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_name_is_one_line_and_no_two_names_are_the_same_line() {
+    fn escaped_file_names_are_single_line_and_unambiguous() {
         for (name, shown) in [
             (&b"a b/\xc3\xa9.rs"[..], "a b/\u{e9}.rs"),
             (b"a\n[FILE] b", "a\\u{a}[FILE] b"),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_seen_and_what_misleads_is_hidden() {
+    fn is_hidden_flags_misleading_characters_only() {
         for c in ['a', 'é', '漢', '🦀', ' ', '\n', '\t', '\u{301}', '\u{3000}'] {
             assert!(!is_hidden(c), "{c:?}");
         }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_printable_line_begins_and_ends_with_something_that_is_seen() {
+    fn printable_text_is_one_line_without_outer_whitespace() {
         for text in ["a", "Ada Lovelace", "ada@example.org", "Zoë"] {
             assert!(is_printable(text), "{text:?}");
         }

@@ -3,7 +3,7 @@
 //! An unknown major version is rejected. A minor version above ours is accepted, but treated like ours: members that
 //! only that version knows are unknown here and rejected, so that nothing requested is silently ignored.
 
-use crate::decode::{At, Decode};
+use crate::decode::{Decode, DecodeContext};
 use crate::json::Node;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -100,7 +100,7 @@ impl JsonSchema for ProtocolVersion {
 }
 
 impl Decode for ProtocolVersion {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, "a version of major 1, such as \"1.0\"", Self::parse)
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_higher_minor_is_read_and_another_major_is_not() {
+    fn higher_minor_version_is_accepted_and_other_major_rejected() {
         assert_eq!(ProtocolVersion::parse("1.7").unwrap().to_string(), "1.7");
         assert_eq!(ProtocolVersion::parse("99.0"), Err(ParseVersionError::UnknownMajor { major: 99 }));
         for malformed in

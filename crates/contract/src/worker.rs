@@ -28,7 +28,7 @@ pub mod tool_call;
 pub mod traceparent;
 pub mod trust;
 
-use crate::decode::{At, Decode, whole_number};
+use crate::decode::{Decode, DecodeContext, whole_number};
 use crate::json::Node;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ impl TryFrom<u64> for ApiVersion {
 }
 
 impl Decode for ApiVersion {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         whole_number(node, at, VERSION..=VERSION).map(|_| Self)
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct AuditQuota {
 
 /// Result of entering a record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Entered {
+pub(crate) struct AuditEntryResult {
     /// Counted records that are written before this one.
     pub(crate) folded: Option<FoldedRecords>,
     /// True if the record itself is written, false if it was only counted.
@@ -95,12 +95,12 @@ impl AuditQuota {
         run_id: &RunId,
         (record, id): (&impl Serialize, &str),
         (key, at): (Option<String>, Timestamp),
-    ) -> Entered {
+    ) -> AuditEntryResult {
         let mut state = self.state();
         let is_beyond = !state.spent.has_left(&self.limits);
         let entered = match key {
             Some(key) => state.folding.take(run_id, (key, id), (at, is_beyond)),
-            None => Entered { folded: state.folding.flush(run_id), is_whole: true },
+            None => AuditEntryResult { folded: state.folding.flush(run_id), is_whole: true },
         };
         let now = self.since.elapsed();
         if let Some(folded) = &entered.folded {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_paced_by_their_size_once_a_burst_is_used_up() {
+    fn audit_records_are_throttled_by_size_after_the_burst() {
         let (mut spent, now) = (AuditUse::default(), Duration::from_secs(60));
         spent.count(&LIMITS, 600, now);
         spent.count(&LIMITS, 400, now);
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn record_counts_as_long_as_it_is_once_the_log_has_escaped_it() {
+    fn audit_quota_counts_the_escaped_size_of_a_record() {
         let plain = size_of(&"a".repeat(100));
         assert_eq!(plain, FRAME_BYTES + 102);
         assert_eq!(size_of(&"\u{e0041}".repeat(100)), FRAME_BYTES + 2 + 1_200);
     }
 
     #[test]
-    fn nothing_is_left_beyond_the_quota_and_denials_there_stand_as_one() {
+    fn denials_beyond_the_audit_quota_are_folded_into_one_record() {
         let quota = AuditQuota::new(LIMITS);
         let (run, at) = (run_id(), Timestamp::UNIX_EPOCH);
         let mut whole = 0;

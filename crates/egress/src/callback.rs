@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_that_of_the_standards_own_example() {
+    fn signature_matches_the_example_of_standard_webhooks() {
         let key = SigningKey::of(&Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap()).unwrap();
         let message = Message {
             id: "msg_p5jXN8AQM9LWM0D4loKWxJek".to_owned(),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_is_an_origin_and_a_path() {
+    fn callback_url_is_split_into_origin_and_path() {
         let parse = |url: &str| Destination::parse(url).map(|to| (to.origin, to.path));
         let is = |origin: &str, path: &str| Ok((origin.to_owned(), path.to_owned()));
         assert_eq!(parse("http://Host:8080/a/b/"), is("http://host:8080", "/a/b/"));

@@ -20,16 +20,16 @@ pub(crate) struct Client<S> {
 
 /// Reason why no further request comes.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum ClientStop {
     /// The client is gone, or doesn't read any more.
     Gone,
     /// The client's request can't be accepted, and it gets an error.
-    Faulty(Fault),
+    Faulty(RequestFault),
 }
 
 /// Error in a request before its purpose is considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum RequestFault {
     Malformed(Malformed),
     HeadTooLarge { most: usize },
     BodyTooLarge { most: usize },
@@ -41,8 +41,8 @@ const ROOM: usize = 4 << 10;
 /// Number of bytes of a body that are read at a time.
 const BODY_ROOM: usize = 64 << 10;
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
+impl From<RequestFault> for ClientStop {
+    fn from(fault: RequestFault) -> Self {
         Self::Faulty(fault)
     }
 }
@@ -61,39 +61,42 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Reads the head of the next request, for a path.
-    pub(crate) async fn head(&mut self) -> Result<RequestHead, Stop> {
+    pub(crate) async fn head(&mut self) -> Result<RequestHead, ClientStop> {
         self.head_by(RequestHead::parse).await
     }
 
     /// Reads the head of the next request to a forward proxy, of any form.
-    pub(crate) async fn head_for_proxy(&mut self) -> Result<(RequestHead, Target), Stop> {
+    pub(crate) async fn head_for_proxy(&mut self) -> Result<(RequestHead, Target), ClientStop> {
         self.head_by(RequestHead::parse_for_proxy).await
     }
 
-    async fn head_by<T>(&mut self, parse: impl FnOnce(&[u8]) -> Result<T, Malformed>) -> Result<T, Stop> {
+    async fn head_by<T>(
+        &mut self,
+        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Result<T, ClientStop> {
         if self.inbox.is_empty() {
             match within(self.times.keep_alive, self.fill()).await {
                 Ok(Ok(_)) => {}
                 // The client has not begun a request, so it gets no answer.
                 Ok(Err(stop)) => return Err(stop),
-                Err(_) => return Err(Stop::Gone),
+                Err(_) => return Err(ClientStop::Gone),
             }
         }
-        let end = within(self.times.head, self.whole_head()).await.map_err(|_| Fault::TooSlow)??;
-        let parsed = parse(&self.inbox[..end]).map_err(Fault::Malformed);
+        let end = within(self.times.head, self.whole_head()).await.map_err(|_| RequestFault::TooSlow)??;
+        let parsed = parse(&self.inbox[..end]).map_err(RequestFault::Malformed);
         self.inbox.advance(end);
         Ok(parsed?)
     }
 
     /// Reads until there is a complete head, and returns its length.
-    async fn whole_head(&mut self) -> Result<usize, Stop> {
+    async fn whole_head(&mut self) -> Result<usize, ClientStop> {
         loop {
             let end = head::end(&self.inbox);
             let most =
                 if self.inbox.starts_with(b"CONNECT ") { CONNECT_HEAD_BYTES } else { REQUEST_HEAD_BYTES };
             match end {
                 _ if end.unwrap_or(self.inbox.len()) > most => {
-                    return Err(Fault::HeadTooLarge { most }.into());
+                    return Err(RequestFault::HeadTooLarge { most }.into());
                 }
                 Some(end) => return Ok(end),
                 None => self.fill().await?,
@@ -107,11 +110,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         head: &RequestHead,
         most: usize,
         place: &mut Place<'_>,
-    ) -> Result<Vec<u8>, Stop> {
+    ) -> Result<Vec<u8>, ClientStop> {
         if let BodyLength::Exact(length) = head.body
             && length > most as u64
         {
-            return Err(Fault::BodyTooLarge { most }.into());
+            return Err(RequestFault::BodyTooLarge { most }.into());
         }
         if head.expects_continue && self.inbox.is_empty() {
             self.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
@@ -124,10 +127,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 BodyLength::UntilClose => Ok(Vec::new()),
             }
         };
-        within(patience, whole).await.map_err(|_| Fault::TooSlow)?
+        within(patience, whole).await.map_err(|_| RequestFault::TooSlow)?
     }
 
-    async fn exact(&mut self, length: u64, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
+    async fn exact(&mut self, length: u64, place: &mut Place<'_>) -> Result<Vec<u8>, ClientStop> {
         // It was compared with the limit.
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         place.hold(length).await;
@@ -140,7 +143,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             match (&mut self.stream).take(left as u64).read_buf(&mut body).await {
                 Ok(0) | Err(_) => {
                     self.is_closed = true;
-                    return Err(Stop::Gone);
+                    return Err(ClientStop::Gone);
                 }
                 Ok(_) => {}
             }
@@ -148,16 +151,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Ok(body)
     }
 
-    async fn chunked(&mut self, most: usize, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
+    async fn chunked(&mut self, most: usize, place: &mut Place<'_>) -> Result<Vec<u8>, ClientStop> {
         let (mut chunks, mut body) = (Chunks::default(), Vec::new());
         loop {
             let used = chunks
                 .pass(&self.inbox, |range| body.extend_from_slice(&self.inbox[range]))
-                .map_err(Fault::Malformed)?;
+                .map_err(RequestFault::Malformed)?;
             self.inbox.advance(used);
             place.hold(body.len()).await;
             match (chunks.is_done(), body.len() > most) {
-                (_, true) => return Err(Fault::BodyTooLarge { most }.into()),
+                (_, true) => return Err(RequestFault::BodyTooLarge { most }.into()),
                 (true, _) => return Ok(body),
                 (false, _) => {
                     self.inbox.reserve(BODY_ROOM);
@@ -174,7 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         head: &RequestHead,
         to: &mut W,
         mut tell: impl FnMut(u64) -> bool,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, ClientStop> {
         let (mut left, mut chunks) = match head.body {
             BodyLength::Exact(length) => (length, None),
             BodyLength::Chunked => (0, Some(Chunks::default())),
@@ -185,7 +188,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
         loop {
             let used = match &mut chunks {
-                Some(chunks) => chunks.pass(&self.inbox, |_| {}).map_err(Fault::Malformed)?,
+                Some(chunks) => chunks.pass(&self.inbox, |_| {}).map_err(RequestFault::Malformed)?,
                 None => usize::try_from(left).unwrap_or(usize::MAX).min(self.inbox.len()),
             };
             if used > 0 {
@@ -203,7 +206,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             if chunks.as_ref().map_or(left == 0, Chunks::is_done) {
                 return Ok(true);
             }
-            within(self.times.idle, self.fill()).await.map_err(|_| Fault::TooSlow)??;
+            within(self.times.idle, self.fill()).await.map_err(|_| RequestFault::TooSlow)??;
         }
     }
 
@@ -213,12 +216,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Reads once. A client that has closed its side sends nothing more.
-    async fn fill(&mut self) -> Result<(), Stop> {
+    async fn fill(&mut self) -> Result<(), ClientStop> {
         self.inbox.reserve(ROOM);
         match self.stream.read_buf(&mut self.inbox).await {
             Ok(0) | Err(_) => {
                 self.is_closed = true;
-                Err(Stop::Gone)
+                Err(ClientStop::Gone)
             }
             Ok(_) => Ok(()),
         }
@@ -239,7 +242,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Writes bytes. A client that doesn't read within the idle timeout counts as gone.
-    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), ClientStop> {
         let sending = async {
             self.stream.write_all(bytes).await?;
             // Without this, bytes that TLS buffers would never be sent.
@@ -247,7 +250,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         };
         match within(self.times.idle, sending).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Stop::Gone),
+            Ok(Err(_)) | Err(_) => Err(ClientStop::Gone),
         }
     }
 

@@ -6,7 +6,7 @@ mod config;
 pub(crate) use config::read_source;
 
 use crate::known;
-use crate::leak_scan::Forms;
+use crate::leak_scan::SecretForms;
 use crate::secret::{Secret, SecretError};
 use belljar_contract::yaml::{Log, Node};
 use belljar_trusted::trusted_file;
@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 
 /// Source of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum SecretSource {
     /// Environment variable of this process.
     Variable(String),
     /// File, read again when it was replaced or written to. Each time, it must be out of reach of sandboxes.
@@ -32,27 +32,27 @@ pub enum Source {
 
 /// Secret that may change while it is used.
 pub struct Credential {
-    source: Source,
+    source: SecretSource,
     known: Mutex<Option<Known>>,
     /// Held while a program runs. Its value is the time of the program's last failure.
     asking: tokio::sync::Mutex<Option<Instant>>,
 }
 
 struct Known {
-    injected: Arc<Injected>,
+    injected: Arc<InjectedSecret>,
     learned_at: Instant,
     looked_at: Instant,
     /// For a file: its identity, and the time and size of the last write.
-    mark: Option<Mark>,
+    mark: Option<FileStamp>,
 }
 
 /// Secret, with all forms in which it must not come back.
-pub(crate) struct Injected {
+pub(crate) struct InjectedSecret {
     pub(crate) secret: Secret,
-    pub(crate) forms: Forms,
+    pub(crate) forms: SecretForms,
 }
 
-type Mark = (u64, u64, i64, i64, u64);
+type FileStamp = (u64, u64, i64, i64, u64);
 
 /// Reason why there is no secret. The text is for the operator of the host.
 #[derive(Debug, thiserror::Error)]
@@ -127,9 +127,9 @@ impl std::fmt::Debug for Credential {
 
 // === impl Injected ===
 
-impl Injected {
+impl InjectedSecret {
     pub(crate) fn of(secret: Secret) -> Self {
-        Self { forms: Forms::of(Some(&secret)), secret }
+        Self { forms: SecretForms::of(Some(&secret)), secret }
     }
 }
 
@@ -137,7 +137,7 @@ impl Injected {
 
 impl Credential {
     /// Creates a credential. The source is read when the secret is first needed.
-    pub fn new(source: Source) -> Self {
+    pub fn new(source: SecretSource) -> Self {
         Self { source, known: Mutex::new(None), asking: tokio::sync::Mutex::default() }
     }
 
@@ -165,7 +165,7 @@ impl Credential {
     }
 
     /// Returns the current secret without blocking other tasks while a program runs.
-    pub(crate) async fn get_beside(self: &Arc<Self>) -> Result<Arc<Injected>, CredentialError> {
+    pub(crate) async fn get_beside(self: &Arc<Self>) -> Result<Arc<InjectedSecret>, CredentialError> {
         if !self.takes_time() {
             return self.get();
         }
@@ -188,14 +188,14 @@ impl Credential {
     ///
     /// # Errors
     /// [`CredentialError`].
-    pub(crate) fn get(&self) -> Result<Arc<Injected>, CredentialError> {
+    pub(crate) fn get(&self) -> Result<Arc<InjectedSecret>, CredentialError> {
         let mut known = self.known();
         if let Some(known) = known.as_ref().filter(|known| known.looked_at.elapsed() < FILE_PAUSE) {
             return Ok(Arc::clone(&known.injected));
         }
         let file = match &self.source {
-            Source::File(path) => Some(open(path)?),
-            Source::Variable(_) | Source::Command(_) => None,
+            SecretSource::File(path) => Some(open(path)?),
+            SecretSource::Variable(_) | SecretSource::Command(_) => None,
         };
         let mark = file.as_ref().map(|(_, mark)| *mark);
         if let Some(known) = known.as_mut().filter(|known| self.is_fresh(known, mark)) {
@@ -203,7 +203,7 @@ impl Credential {
             return Ok(Arc::clone(&known.injected));
         }
         let secret = self.read(file)?;
-        let injected = Arc::new(Injected::of(secret));
+        let injected = Arc::new(InjectedSecret::of(secret));
         known::follow(&injected);
         let now = Instant::now();
         *known = Some(Known { injected: Arc::clone(&injected), learned_at: now, looked_at: now, mark });
@@ -217,7 +217,7 @@ impl Credential {
             Ok(known) => known.as_ref().is_some_and(|known| self.is_fresh(known, None)),
             Err(_) => false,
         };
-        matches!(self.source, Source::Command(_)) && !is_known()
+        matches!(self.source, SecretSource::Command(_)) && !is_known()
     }
 
     fn known(&self) -> MutexGuard<'_, Option<Known>> {
@@ -230,32 +230,32 @@ impl Credential {
     pub fn forget(&self) {
         let is_new = |known: &Known| known.learned_at.elapsed() < COMMAND_PAUSE;
         let mut known = self.known();
-        if !(matches!(self.source, Source::Command(_)) && known.as_ref().is_some_and(is_new)) {
+        if !(matches!(self.source, SecretSource::Command(_)) && known.as_ref().is_some_and(is_new)) {
             known.take();
         }
     }
 
-    fn is_fresh(&self, known: &Known, mark: Option<Mark>) -> bool {
+    fn is_fresh(&self, known: &Known, mark: Option<FileStamp>) -> bool {
         match self.source {
-            Source::Variable(_) => true,
-            Source::File(_) => known.mark == mark,
-            Source::Command(_) => known.learned_at.elapsed() < COMMAND_TIME,
+            SecretSource::Variable(_) => true,
+            SecretSource::File(_) => known.mark == mark,
+            SecretSource::Command(_) => known.learned_at.elapsed() < COMMAND_TIME,
         }
     }
 
-    fn read(&self, file: Option<(File, Mark)>) -> Result<Secret, CredentialError> {
+    fn read(&self, file: Option<(File, FileStamp)>) -> Result<Secret, CredentialError> {
         let (text, origin) = match &self.source {
-            Source::Variable(name) => {
+            SecretSource::Variable(name) => {
                 let text =
                     std::env::var_os(name).ok_or_else(|| CredentialError::Unset { name: name.clone() })?;
                 (Zeroizing::new(text.into_encoded_bytes()), format!("the variable {name}"))
             }
-            Source::File(path) => {
+            SecretSource::File(path) => {
                 let failed = |source| CredentialError::Read { path: path.clone(), source };
                 let (file, _) = file.ok_or(io::ErrorKind::NotFound.into()).map_err(failed)?;
                 (read_text(file).map_err(failed)?, path.display().to_string())
             }
-            Source::Command(argv) => {
+            SecretSource::Command(argv) => {
                 let program = argv.first().cloned().unwrap_or_default();
                 let failed = |source| CredentialError::Command { program: program.clone(), source };
                 (command::ask(argv).map_err(failed)?, format!("the command {}", program.display()))
@@ -266,7 +266,7 @@ impl Credential {
 }
 
 /// Opens the file and checks it each time: a sandbox may have put it there since.
-fn open(path: &Path) -> Result<(File, Mark), CredentialError> {
+fn open(path: &Path) -> Result<(File, FileStamp), CredentialError> {
     let failed = |source| CredentialError::Read { path: path.to_owned(), source };
     let file = trusted_file::open(path).map_err(|error| failed(error.into()))?;
     let found = file.metadata().map_err(failed)?;
@@ -295,12 +295,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_asked_by_one_at_a_time_and_not_at_once_again_when_it_fails() {
+    fn credential_command_runs_once_for_concurrent_calls_and_backs_off_after_failure() {
         let folder = tempfile::tempdir().unwrap();
         let asked = folder.path().join("asked");
         let script = format!("echo x >> {}; sleep 0.2; exit 1", asked.display());
         let argv = ["/bin/sh", "-c", &script].map(OsString::from).into();
-        let credential = Arc::new(Credential::new(Source::Command(argv)));
+        let credential = Arc::new(Credential::new(SecretSource::Command(argv)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let both = runtime.block_on(async {
             let (first, second) = tokio::join!(credential.get_beside(), credential.get_beside());
@@ -312,11 +312,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_is_read_again() {
+    fn credential_file_is_reread_after_a_change() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         std::fs::write(&path, "sk-first-key\n").unwrap();
-        let credential = Credential::new(Source::File(path.clone()));
+        let credential = Credential::new(SecretSource::File(path.clone()));
         assert_eq!(text(&credential), "sk-first-key");
         std::fs::write(folder.path().join("new"), "sk-second-key\n").unwrap();
         std::fs::rename(folder.path().join("new"), &path).unwrap();
@@ -331,12 +331,12 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_run_again_when_what_it_gave_is_taken_no_more() {
+    fn credential_command_runs_again_after_the_upstream_rejects_its_output() {
         let folder = tempfile::tempdir().unwrap();
         let script = "cd \"$0\" && echo x >> runs && printf 'sk-key-number-%s' $(wc -l < runs)";
         let argv = ["sh", "-c", script].map(OsString::from);
         let argv = argv.into_iter().chain([folder.path().into()]).collect();
-        let credential = Credential::new(Source::Command(argv));
+        let credential = Credential::new(SecretSource::Command(argv));
         assert_eq!(
             (text(&credential), text(&credential)),
             ("sk-key-number-1".into(), "sk-key-number-1".into())
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(text(&credential), "sk-key-number-1");
         credential.forget();
         assert_eq!(text(&credential), "sk-key-number-2");
-        let failing = Credential::new(Source::Command(vec!["false".into()]));
+        let failing = Credential::new(SecretSource::Command(vec!["false".into()]));
         assert!(matches!(failing.get(), Err(CredentialError::Command { .. })));
     }
 }

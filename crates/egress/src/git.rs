@@ -2,7 +2,7 @@
 //! addresses and makes no lookup of its own, which prevents DNS rebinding.
 
 use crate::upstream::is_of_this_machine;
-use crate::upstream::names::{NameSource, Names};
+use crate::upstream::names::{NameResolver, NameSource};
 use belljar_policy::egress::{Denied, Destination, Host};
 use belljar_policy::git::{GitRules, Remote};
 use std::io;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 /// Remote with its checked addresses. It can't be created outside of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pinned {
+pub struct PinnedRemote {
     remote: Remote,
     addresses: Vec<IpAddr>,
 }
@@ -47,7 +47,7 @@ const MOST_ADDRESSES: usize = 8;
 
 // === impl Pinned ===
 
-impl Pinned {
+impl PinnedRemote {
     /// Resolves the host of a remote and checks whether git may connect to it.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ fn resolve(destination: &Destination, names: NameSource) -> Result<Vec<IpAddr>, 
     let ask = |source| PinError::Ask { source };
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build_local(LocalOptions::default()).map_err(ask)?;
-    let names = Names::new(names);
+    let names = NameResolver::new(names);
     match runtime.block_on(async { timeout(PATIENCE, names.resolve_whole(name)).await }) {
         // A name that doesn't resolve has no addresses.
         Ok(found) => Ok(found.unwrap_or_default()),

@@ -3,7 +3,7 @@
 //! A credential is known from its first use until all its copies are gone. A token that this process checks is known until it
 //! ends.
 
-use crate::credential::Injected;
+use crate::credential::InjectedSecret;
 use crate::secret::Secret;
 use belljar_policy::secret::KnownSecrets;
 use std::ops::Range;
@@ -13,16 +13,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProcessSecrets;
 
-static INJECTED: Mutex<Vec<Weak<Injected>>> = Mutex::new(Vec::new());
-static KEPT: Mutex<Vec<Arc<Injected>>> = Mutex::new(Vec::new());
+static INJECTED: Mutex<Vec<Weak<InjectedSecret>>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<Arc<InjectedSecret>>> = Mutex::new(Vec::new());
 
 /// Registers a secret until this process ends.
 pub fn remember(secret: Secret) {
-    lock(&KEPT).push(Arc::new(Injected::of(secret)));
+    lock(&KEPT).push(Arc::new(InjectedSecret::of(secret)));
 }
 
 /// Registers a credential for as long as it is used.
-pub(crate) fn follow(injected: &Arc<Injected>) {
+pub(crate) fn follow(injected: &Arc<InjectedSecret>) {
     let mut all = lock(&INJECTED);
     all.retain(|known| known.strong_count() > 0);
     all.push(Arc::downgrade(injected));
@@ -35,7 +35,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl KnownSecrets for ProcessSecrets {
     fn find(&self, text: &str) -> Vec<Range<usize>> {
-        let mut all: Vec<Arc<Injected>> = lock(&INJECTED).iter().filter_map(Weak::upgrade).collect();
+        let mut all: Vec<Arc<InjectedSecret>> = lock(&INJECTED).iter().filter_map(Weak::upgrade).collect();
         all.extend(lock(&KEPT).iter().cloned());
         let mut found: Vec<Range<usize>> =
             all.iter().flat_map(|injected| injected.forms.all_in(text.as_bytes())).collect();
@@ -57,7 +57,7 @@ mod tests {
     use belljar_policy::secret::hide;
 
     #[test]
-    fn a_secret_is_found_in_every_form_and_nothing_beside_it() {
+    fn process_secret_is_redacted_in_every_encoding_and_nothing_else() {
         remember(Secret::parse("kept-4f\"Q9aB7").unwrap());
         let known = ProcessSecrets;
         assert_eq!(hide(&known, "TOKEN=\"$(cmd)\" kept-4f\"Q9aB7 é"), "TOKEN=\"$(cmd)\" *** é");

@@ -17,31 +17,31 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 /// All forms in which a secret may be written.
-pub(crate) struct Forms {
+pub(crate) struct SecretForms {
     /// Finds complete forms. It has copies of the secret, which can't be wiped.
     searcher: Option<Searcher>,
     /// Finds the beginning of each form, which reveals nearly as much: a server may cut off what it repeats anywhere.
     beginnings: Option<Searcher>,
-    forms: Vec<Form>,
+    forms: Vec<SecretForm>,
     /// Bytes that occur in any form.
     alphabet: [bool; 256],
     longest: usize,
     /// Forms in lower-case hexadecimal digits, for digits with separators between them.
-    digits: Option<Box<Forms>>,
+    digits: Option<Box<SecretForms>>,
 }
 
-type Form = Zeroizing<Vec<u8>>;
+type SecretForm = Zeroizing<Vec<u8>>;
 
 /// Scans the bytes of one answer as they pass.
-pub(crate) struct Watch<'f> {
+pub(crate) struct LeakScanner<'f> {
     bytes: Views<'f>,
     /// Scans the texts in the answer's events.
     spoken: Option<Spoken<'f>>,
 }
 
 /// End of the bytes that have passed.
-struct Tail<'f> {
-    forms: &'f Forms,
+struct ScanTail<'f> {
+    forms: &'f SecretForms,
     /// Last bytes, as many as could belong to an incomplete form.
     last: Zeroizing<Vec<u8>>,
 }
@@ -62,12 +62,12 @@ const PART_THAT_TELLS: usize = 2;
 
 // === impl Forms ===
 
-impl Forms {
+impl SecretForms {
     /// Returns the forms of a secret; none without a secret.
     pub(crate) fn of(secret: Option<&Secret>) -> Self {
         let Some(secret) = secret else { return Self::new(Vec::new()) };
         let bytes = secret.expose();
-        let hex = |digits: &[u8; 16]| -> Form {
+        let hex = |digits: &[u8; 16]| -> SecretForm {
             let pair = |byte: &u8| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]];
             wiped(2 * bytes.len(), bytes.iter().flat_map(pair))
         };
@@ -97,7 +97,7 @@ impl Forms {
         Self { digits: Some(digits), ..Self::new(forms) }
     }
 
-    fn new(forms: Vec<Form>) -> Self {
+    fn new(forms: Vec<SecretForm>) -> Self {
         let searcher = Searcher::new(&forms);
         let mut beginnings: Vec<&[u8]> = forms.iter().map(beginning).collect();
         beginnings.sort_unstable();
@@ -166,15 +166,15 @@ impl Forms {
         self.are_told_by(lines) || lines.split(|byte| *byte == b'\n').any(|line| self.are_told_by(line))
     }
 
-    pub(crate) fn watch(&self) -> Watch<'_> {
+    pub(crate) fn watch(&self) -> LeakScanner<'_> {
         let spoken = (!self.forms.is_empty()).then(|| Spoken::new(self));
-        Watch { bytes: Views::new(self), spoken }
+        LeakScanner { bytes: Views::new(self), spoken }
     }
 }
 
 /// Returns the forms of a secret that contains an escape sequence, after unescaping.
-fn undone(secret: &[u8]) -> Vec<Form> {
-    let mut all: Vec<Form> = Vec::new();
+fn undone(secret: &[u8]) -> Vec<SecretForm> {
+    let mut all: Vec<SecretForm> = Vec::new();
     for _ in 0..decoded::LEVELS {
         let Some((decoded, _)) = decoded::decode_whole(all.last().map_or(secret, |last| last.as_slice()))
         else {
@@ -187,21 +187,21 @@ fn undone(secret: &[u8]) -> Vec<Form> {
 }
 
 /// Collects bytes in a buffer that is wiped when dropped. It is allocated at once: growing would leave a copy in freed memory.
-fn wiped(room: usize, bytes: impl Iterator<Item = u8>) -> Form {
+fn wiped(room: usize, bytes: impl Iterator<Item = u8>) -> SecretForm {
     let mut all = Zeroizing::new(Vec::with_capacity(room));
     all.extend(bytes);
     all
 }
 
 /// Returns the beginning of a form that counts as the whole.
-fn beginning(form: &Form) -> &[u8] {
+fn beginning(form: &SecretForm) -> &[u8] {
     let length = form.len().div_ceil(PART_THAT_TELLS).max(SHORTEST);
     form.get(..length).unwrap_or(form)
 }
 
 // === impl Watch ===
 
-impl Watch<'_> {
+impl LeakScanner<'_> {
     /// Scans the next bytes. Returns `None` if they complete a form of the secret. Otherwise returns the number of last bytes,
     /// across calls, that have to be held because they could be the beginning of one. [`usize::MAX`] means all bytes.
     pub(crate) fn see(&mut self, bytes: &[u8]) -> Option<usize> {
@@ -222,8 +222,8 @@ impl Watch<'_> {
 
 // === impl Tail ===
 
-impl<'f> Tail<'f> {
-    fn new(forms: &'f Forms) -> Self {
+impl<'f> ScanTail<'f> {
+    fn new(forms: &'f SecretForms) -> Self {
         // The buffer has room for all that it ever holds.
         Self { forms, last: Zeroizing::new(Vec::with_capacity(2 * forms.longest)) }
     }
@@ -270,12 +270,12 @@ impl<'f> Tail<'f> {
     }
 
     fn ends_within(&self) -> bool {
-        let by_chance = |form: &Form| BY_CHANCE.min(form.len() / PART_BY_CHANCE);
+        let by_chance = |form: &SecretForm| BY_CHANCE.min(form.len() / PART_BY_CHANCE);
         self.begun().any(|(form, length)| length > by_chance(form))
     }
 
     /// Returns each form that the bytes may end with, and the length of its part.
-    fn begun(&self) -> impl Iterator<Item = (&Form, usize)> {
+    fn begun(&self) -> impl Iterator<Item = (&SecretForm, usize)> {
         self.forms.forms.iter().filter_map(|form| {
             let first = *form.first()?;
             let begun = memchr::memchr_iter(first, &self.last)

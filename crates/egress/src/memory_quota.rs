@@ -5,12 +5,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Memory quota of one run.
 #[derive(Debug)]
-pub(crate) struct Room(Semaphore);
+pub(crate) struct MemoryQuota(Semaphore);
 
 /// Reservation of a body, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Place<'r> {
-    room: &'r Room,
+    room: &'r MemoryQuota,
     taken: Option<SemaphorePermit<'r>>,
     units: usize,
 }
@@ -20,7 +20,7 @@ const UNIT_BYTES: usize = 64 << 10;
 
 // === impl Room ===
 
-impl Room {
+impl MemoryQuota {
     pub(crate) fn new() -> Self {
         Self(Semaphore::new(REQUEST_BODIES_BYTES / UNIT_BYTES))
     }
@@ -63,8 +63,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_waits_until_somebody_goes() {
-        let room = Room::new();
+    fn reservation_beyond_the_memory_quota_waits_for_a_release() {
+        let room = MemoryQuota::new();
         let mut first = room.begin();
         assert!(is_ready(first.hold(1 << 20)));
         assert!(is_ready(first.hold(REQUEST_BODIES_BYTES)));

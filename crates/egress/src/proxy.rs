@@ -4,11 +4,11 @@
 //! (`confine::passed_descriptors`). So no other run, and nothing with a deadline, waits for it without bound.
 
 use crate::http1::limits::CONNECTIONS;
-use crate::inference::run::{Run, Served};
-use crate::upstream::names::{NameSource, Names};
+use crate::inference::run::{InferenceProxy, Run};
+use crate::upstream::names::{NameResolver, NameSource};
 use crate::upstream::{Pool, Trust};
 use crate::web::fetch::{Fetches, Order as FetchOrder};
-use crate::web::gate::Gate;
+use crate::web::gate::WebProxy;
 use crate::web::run::WebRun;
 use rustix::fd::OwnedFd;
 use rustix::process::Pid;
@@ -38,7 +38,7 @@ pub struct Proxy {
 
 /// Run whose sockets are served. Dropping it ends its calls.
 #[derive(Debug)]
-pub struct Serving {
+pub struct ServedRun {
     end: watch::Sender<bool>,
     /// Disconnected once every call has ended.
     ended: Mutex<Receiver<()>>,
@@ -46,7 +46,7 @@ pub struct Serving {
 
 /// Accepted connection from a sandbox.
 #[derive(Debug)]
-pub enum Accepted {
+pub enum AcceptedConnection {
     /// Through the loopback interface of its network.
     Tcp(TcpStream),
     /// Through a socket in its file system.
@@ -54,7 +54,7 @@ pub enum Accepted {
 }
 
 /// Function of another crate that answers connections on the proxy's thread.
-pub type Answer = Box<dyn Fn(Accepted) -> Answering + Send>;
+pub type Answer = Box<dyn Fn(AcceptedConnection) -> ConnectionFuture + Send>;
 
 /// Source of connections or requests of a run.
 #[derive(Debug)]
@@ -70,36 +70,36 @@ pub enum Listener {
 /// Service that answers the connections of one run.
 pub(crate) trait Service {
     /// Answers all requests of a TCP connection.
-    fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering;
+    fn tcp(self: Rc<Self>, stream: TcpStream) -> ConnectionFuture;
 
     /// Answers all requests of a local connection.
-    fn local(self: Rc<Self>, stream: UnixStream) -> Answering;
+    fn local(self: Rc<Self>, stream: UnixStream) -> ConnectionFuture;
 
     /// Fetches a page, if the service supports that.
-    fn fetch(self: Rc<Self>, order: FetchOrder) -> Answering {
+    fn fetch(self: Rc<Self>, order: FetchOrder) -> ConnectionFuture {
         Box::pin(async move { drop(order) })
     }
 }
 
 /// Future that serves one connection until it is closed. It stays on the proxy's thread.
-pub type Answering = Pin<Box<dyn Future<Output = ()>>>;
+pub type ConnectionFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Service of another crate.
-struct Foreign(Answer);
+struct HandlerService(Answer);
 
 /// State that all runs share.
 struct Outside {
     pool: Rc<Pool>,
-    names: Rc<Names>,
+    names: Rc<NameResolver>,
     /// Trusted authorities for TLS connections that are made for a sandbox.
     trust: Rc<Trust>,
 }
 
-type Make = Box<dyn FnOnce(&Outside) -> Rc<dyn Service> + Send>;
+type ServiceFactory = Box<dyn FnOnce(&Outside) -> Rc<dyn Service> + Send>;
 
 struct Order {
-    make: Make,
-    listeners: Vec<Accepting>,
+    make: ServiceFactory,
+    listeners: Vec<RegisteredListener>,
     /// Maximum number of concurrent connections.
     connections: usize,
     end: watch::Receiver<bool>,
@@ -108,7 +108,7 @@ struct Order {
 }
 
 /// Listening socket that is registered with the reactor.
-enum Accepting {
+enum RegisteredListener {
     Tcp(TcpListener),
     Local(UnixListener),
     Fetches(Fetches),
@@ -183,8 +183,9 @@ impl Proxy {
     ///
     /// # Errors
     /// The system's, if a socket can't be listened to.
-    pub fn serve(&self, run: Arc<Run>, listeners: Vec<Listener>) -> io::Result<Serving> {
-        let make: Make = Box::new(|outside| Rc::new(Served::new(run, Rc::clone(&outside.pool))));
+    pub fn serve(&self, run: Arc<Run>, listeners: Vec<Listener>) -> io::Result<ServedRun> {
+        let make: ServiceFactory =
+            Box::new(|outside| Rc::new(InferenceProxy::new(run, Rc::clone(&outside.pool))));
         self.order(make, (listeners, CONNECTIONS))
     }
 
@@ -197,8 +198,8 @@ impl Proxy {
         &self,
         answer: Answer,
         (listeners, connections): (Vec<Listener>, usize),
-    ) -> io::Result<Serving> {
-        let make: Make = Box::new(|_| Rc::new(Foreign(answer)));
+    ) -> io::Result<ServedRun> {
+        let make: ServiceFactory = Box::new(|_| Rc::new(HandlerService(answer)));
         self.order(make, (listeners, connections))
     }
 
@@ -206,13 +207,18 @@ impl Proxy {
     ///
     /// # Errors
     /// Those of [`Proxy::serve`].
-    pub fn serve_web(&self, run: Arc<WebRun>, listeners: Vec<Listener>) -> io::Result<Serving> {
-        let make: Make =
-            Box::new(|outside| Rc::new(Gate::new(run, Rc::clone(&outside.names), Rc::clone(&outside.trust))));
+    pub fn serve_web(&self, run: Arc<WebRun>, listeners: Vec<Listener>) -> io::Result<ServedRun> {
+        let make: ServiceFactory = Box::new(|outside| {
+            Rc::new(WebProxy::new(run, Rc::clone(&outside.names), Rc::clone(&outside.trust)))
+        });
         self.order(make, (listeners, CONNECTIONS))
     }
 
-    fn order(&self, make: Make, (listeners, connections): (Vec<Listener>, usize)) -> io::Result<Serving> {
+    fn order(
+        &self,
+        make: ServiceFactory,
+        (listeners, connections): (Vec<Listener>, usize),
+    ) -> io::Result<ServedRun> {
         let _inside = self.reactor.enter();
         let listeners = listeners.into_iter().map(Listener::accepting).collect::<io::Result<_>>()?;
         let (end, ending) = watch::channel(false);
@@ -220,7 +226,7 @@ impl Proxy {
         let order = Order { make, listeners, connections, end: ending, ended };
         // The thread takes orders for as long as `self` lives.
         let _ = self.orders.as_ref().map(|orders| orders.send(order));
-        Ok(Serving { end, ended: Mutex::new(has_ended) })
+        Ok(ServedRun { end, ended: Mutex::new(has_ended) })
     }
 }
 
@@ -232,7 +238,7 @@ impl Drop for Proxy {
 
 // === impl Serving ===
 
-impl Serving {
+impl ServedRun {
     /// Ends every call under way. Returns true once the records of all calls were handed to the ledger; false if that didn't
     /// happen within the time. It may be called again.
     pub fn end_within(&self, limit: Duration) -> bool {
@@ -254,13 +260,13 @@ fn is_over(ended: &Mutex<Receiver<()>>, limit: Duration) -> bool {
 
 // === impl Foreign ===
 
-impl Service for Foreign {
-    fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering {
-        (self.0)(Accepted::Tcp(stream))
+impl Service for HandlerService {
+    fn tcp(self: Rc<Self>, stream: TcpStream) -> ConnectionFuture {
+        (self.0)(AcceptedConnection::Tcp(stream))
     }
 
-    fn local(self: Rc<Self>, stream: UnixStream) -> Answering {
-        (self.0)(Accepted::Local(stream))
+    fn local(self: Rc<Self>, stream: UnixStream) -> ConnectionFuture {
+        (self.0)(AcceptedConnection::Local(stream))
     }
 }
 
@@ -282,18 +288,18 @@ impl Listener {
         }
     }
 
-    fn accepting(self) -> io::Result<Accepting> {
+    fn accepting(self) -> io::Result<RegisteredListener> {
         match self {
-            Self::Tcp(listener) => TcpListener::from_std(listener).map(Accepting::Tcp),
-            Self::Local(listener) => UnixListener::from_std(listener).map(Accepting::Local),
-            Self::Fetches(fetches) => Ok(Accepting::Fetches(fetches)),
+            Self::Tcp(listener) => TcpListener::from_std(listener).map(RegisteredListener::Tcp),
+            Self::Local(listener) => UnixListener::from_std(listener).map(RegisteredListener::Local),
+            Self::Fetches(fetches) => Ok(RegisteredListener::Fetches(fetches)),
         }
     }
 }
 
 async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSource) {
     let pool = Rc::new(Pool::new(names.clone()));
-    let outside = Outside { pool, names: Rc::new(Names::new(names)), trust: Rc::default() };
+    let outside = Outside { pool, names: Rc::new(NameResolver::new(names)), trust: Rc::default() };
     while let Some(Order { make, listeners, connections, end, ended }) = orders.recv().await {
         let service = make(&outside);
         tokio::task::spawn_local(async move {
@@ -306,7 +312,7 @@ async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSour
 /// Serves one run until it ends.
 async fn serve(
     service: &Rc<dyn Service>,
-    (listeners, connections): (Vec<Accepting>, usize),
+    (listeners, connections): (Vec<RegisteredListener>, usize),
     end: &watch::Receiver<bool>,
 ) {
     let places = Arc::new(Semaphore::new(connections));
@@ -319,7 +325,7 @@ async fn serve(
 
 /// Accepts connections until the run ends, and then ends them. When this returns, each call under way has written its record.
 async fn accept(
-    mut listener: Accepting,
+    mut listener: RegisteredListener,
     service: Rc<dyn Service>,
     places: Arc<Semaphore>,
     mut end: watch::Receiver<bool>,
@@ -343,20 +349,20 @@ async fn accept(
 
 /// Accepts the next connection and returns its future; `None` if accepting fails.
 async fn accept_one(
-    listener: &mut Accepting,
+    listener: &mut RegisteredListener,
     service: &Rc<dyn Service>,
     places: &Arc<Semaphore>,
-) -> Option<Answering> {
+) -> Option<ConnectionFuture> {
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     let service = Rc::clone(service);
     let answering = match listener {
-        Accepting::Tcp(listener) => {
+        RegisteredListener::Tcp(listener) => {
             let (stream, _) = listener.accept().await.ok()?;
             let _ = stream.set_nodelay(true);
             service.tcp(stream)
         }
-        Accepting::Local(listener) => service.local(listener.accept().await.ok()?.0),
-        Accepting::Fetches(fetches) => service.fetch(fetches.next().await),
+        RegisteredListener::Local(listener) => service.local(listener.accept().await.ok()?.0),
+        RegisteredListener::Fetches(fetches) => service.fetch(fetches.next().await),
     };
     Some(Box::pin(async move {
         answering.await;

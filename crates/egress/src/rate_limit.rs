@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Spaces actions evenly after a burst: each is recorded, and no run may fill the disk with records.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RateLimit {
     /// Time at which the next action would be due if all were evenly spaced.
     due: Cell<Option<Instant>>,
     at_once: u32,
@@ -15,7 +15,7 @@ pub(crate) struct Pace {
 
 // === impl Pace ===
 
-impl Pace {
+impl RateLimit {
     /// Rate limit for the host's own answers.
     pub(crate) fn new() -> Self {
         Self::of(OWN_ANSWERS)
@@ -50,9 +50,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_may_be_at_once_and_the_others_keep_their_distance() {
+    fn rate_limit_permits_a_burst_and_then_spaces_actions() {
         let (at_once, a_second) = OWN_ANSWERS;
-        let (pace, now) = (Pace::new(), Instant::now() + Duration::from_secs(3_600));
+        let (pace, now) = (RateLimit::new(), Instant::now() + Duration::from_secs(3_600));
         assert!((0..=at_once).all(|_| pace.take(now) <= now));
         let waits: Vec<Duration> = (0..a_second).map(|_| pace.take(now) - now).collect();
         assert!(waits.is_sorted() && waits.last() == Some(&Duration::from_secs(1)), "{waits:?}");

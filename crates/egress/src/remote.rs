@@ -1,6 +1,6 @@
 //! Configured service with the host's own headers. Secrets in them are injected here; no caller sees them.
 
-use crate::credential::{Credential, Injected, read_source};
+use crate::credential::{Credential, InjectedSecret, read_source};
 use crate::exchange::{ExchangeError, Exchanger, Incoming, Outgoing};
 use crate::upstream::{Upstream, read_user};
 use belljar_contract::yaml::{Log, Members, Node, Value, below, place, quoted, text};
@@ -125,7 +125,7 @@ impl Remote {
     }
 }
 
-fn repeats(injected: &Injected, incoming: &Incoming) -> bool {
+fn repeats(injected: &InjectedSecret, incoming: &Incoming) -> bool {
     let in_headers = incoming.headers.iter().any(|(_, value)| injected.forms.are_told_by(value.as_bytes()));
     in_headers || injected.forms.are_told_by(&incoming.body)
 }

@@ -39,7 +39,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_find_whether_there_is_one(texts in proptest::collection::vec("[ab]{1,6}", 1..20), bytes in "[abc]{0,80}") {
+        fn both_searchers_agree_on_whether_a_text_occurs(texts in proptest::collection::vec("[ab]{1,6}", 1..20), bytes in "[abc]{0,80}") {
             let vector = Searcher::new(&texts).unwrap();
             let automaton = Searcher::Automaton(AhoCorasick::new(&texts).unwrap());
             let is_there = texts.iter().any(|text| bytes.contains(text.as_str()));
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_for_where_there_is_nothing() {
+    fn no_searcher_is_made_without_texts() {
         assert!(Searcher::new::<&str>(&[]).is_none());
     }
 }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_not_stand_in_a_header_is_no_secret() {
+    fn secret_that_is_not_a_valid_header_value_is_rejected() {
         let parse = |text: &str| Secret::parse(text).map(|secret| secret.expose().to_vec());
         assert_eq!(parse(" sk-12345678\n"), Ok(b"sk-12345678".to_vec()));
         assert_eq!(parse(" \n"), Err(SecretError::Empty));

@@ -21,7 +21,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn what_is_there_is_given_and_what_never_comes_is_given_up() {
+    fn within_returns_a_timely_result_and_times_out_otherwise() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let begun = Instant::now();
         let (at_once, later, never) = runtime.block_on(async {

@@ -91,7 +91,7 @@ pub fn reached(_place: &str) {
 /// Runs code whose places are ignored, for example a self-test of the process: only the places of jobs can be armed.
 pub fn unseen<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(feature = "failpoints")]
-    let _unseen = armed::Unseen::begin();
+    let _unseen = armed::IgnoreGuard::begin();
     work()
 }
 
@@ -132,16 +132,16 @@ mod armed {
     }
 
     /// Guard during whose lifetime this thread's places are ignored.
-    pub(super) struct Unseen;
+    pub(super) struct IgnoreGuard;
 
-    impl Unseen {
+    impl IgnoreGuard {
         pub(super) fn begin() -> Self {
             IS_UNSEEN.set(true);
             Self
         }
     }
 
-    impl Drop for Unseen {
+    impl Drop for IgnoreGuard {
         fn drop(&mut self) {
             IS_UNSEEN.set(false);
         }

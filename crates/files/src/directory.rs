@@ -307,7 +307,7 @@ impl Directory {
     /// [`DirectoryError`] for the first thing that can't be removed.
     pub fn clear(&self) -> Result<(), DirectoryError> {
         self.open_up()?;
-        Clearing::begin(self)?.finish()
+        DirectoryRemoval::begin(self)?.finish()
     }
 
     /// Unlinks what is no directory, here and a few levels down.
@@ -344,7 +344,7 @@ impl Directory {
 
 /// The emptying of a directory. Directories are moved up into one before they are emptied, so that depth costs
 /// neither stack nor descriptors; and names are read in portions, because a job may have left millions in one place.
-struct Clearing<'a> {
+struct DirectoryRemoval<'a> {
     top: &'a Directory,
     /// Directory for the moved ones. No job can have guessed its name.
     graves: Directory,
@@ -352,7 +352,7 @@ struct Clearing<'a> {
     moved: u64,
 }
 
-impl<'a> Clearing<'a> {
+impl<'a> DirectoryRemoval<'a> {
     fn begin(top: &'a Directory) -> Result<Self, DirectoryError> {
         let name = format!(".belljar-removed-{}", uuid::Uuid::new_v4());
         let graves = match top.make(Path::new(&name), 0o700) {
@@ -486,7 +486,7 @@ mod tests {
         std::fs::set_permissions(&outside, PermissionsExt::from_mode(0o644)).unwrap();
         std::fs::create_dir(place.path().join("inside")).unwrap();
         let top = Directory::open_host(&place.path().join("inside")).unwrap();
-        let mut clearing = Clearing::begin(&top).unwrap();
+        let mut clearing = DirectoryRemoval::begin(&top).unwrap();
         // Seen as a directory, and a link by the time that it can't be moved.
         symlink(&outside, place.path().join("inside/swapped")).unwrap();
         clearing.graves.make(Path::new("0"), 0o700).unwrap().make(Path::new("full"), 0o700).unwrap();

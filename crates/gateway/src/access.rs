@@ -26,9 +26,9 @@ use belljar_contract::id::AgentId;
 use belljar_contract::tool::{JudgedRecord, ToolName};
 use belljar_policy::access::{AccessRules, AgentStanding};
 use belljar_policy::autonomy::AutonomyLevel;
-use belljar_policy::constraint::WorksIn;
+use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::permission::ToolFacts;
-use belljar_policy::verdict::{Judged, Lasting, Proposal, Rule, Verdict};
+use belljar_policy::verdict::{JudgedCall, Lasting, Proposal, Rule, Verdict};
 use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::definition::Definition;
 use std::fmt::Debug;
@@ -37,15 +37,15 @@ use std::sync::Arc;
 /// Source of agents' permissions.
 pub trait Access: Debug + Send + Sync {
     /// Returns the caller's current standing; `None` if the caller has neither an agent nor a level.
-    fn standing(&self, caller: &Caller) -> Option<Arc<Stood>>;
+    fn standing(&self, caller: &Caller) -> Option<Arc<AccessStanding>>;
 
     /// Returns where tools of that category run.
-    fn works_in(&self, category: Category) -> WorksIn;
+    fn works_in(&self, category: Category) -> ExecutionLocation;
 }
 
 /// Standing of an agent under access rules.
 #[derive(Debug)]
-pub struct Stood {
+pub struct AccessStanding {
     /// The rules.
     pub rules: Arc<AccessRules>,
     /// The agent's permissions under them.
@@ -56,8 +56,8 @@ pub struct Stood {
 
 /// A call and its judgement.
 #[derive(Debug)]
-pub(crate) struct Case {
-    pub(crate) judged: Judged,
+pub(crate) struct CallJudgement {
+    pub(crate) judged: JudgedCall,
     pub(crate) record: JudgedRecord,
     pub(crate) autonomy: AutonomyLevel,
     /// Name of the agent, for proposals.
@@ -66,7 +66,7 @@ pub(crate) struct Case {
 
 // === impl Case ===
 
-impl Case {
+impl CallJudgement {
     /// Judges a call of that tool.
     pub(crate) fn judge(access: &dyn Access, caller: &Caller, definition: &Definition) -> Option<Self> {
         let stood = access.standing(caller)?;

@@ -31,19 +31,19 @@ pub struct ConnectionLimits {
 #[derive(Debug)]
 pub(crate) struct Admission {
     limits: ConnectionLimits,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
     authenticated: usize,
     /// By age, the oldest first.
-    unauthenticated: BTreeMap<u64, Unauthenticated>,
+    unauthenticated: BTreeMap<u64, UnauthenticatedConnection>,
 }
 
 #[derive(Debug)]
-struct Unauthenticated {
+struct UnauthenticatedConnection {
     peer: Peer,
     requests: Arc<AtomicUsize>,
     closed: CancellationToken,
@@ -89,7 +89,8 @@ impl Admission {
         }
         let number = open.next;
         open.next += 1;
-        let entry = Unauthenticated { peer, requests: Arc::clone(&requests), closed: closed.clone() };
+        let entry =
+            UnauthenticatedConnection { peer, requests: Arc::clone(&requests), closed: closed.clone() };
         open.unauthenticated.insert(number, entry);
         let admission = Arc::clone(self);
         Arc::new(Place { number, admission, is_authenticated: AtomicBool::new(false), requests, closed })
@@ -100,7 +101,7 @@ impl Admission {
         self.locked().close_oldest(|_| true);
     }
 
-    fn locked(&self) -> MutexGuard<'_, Open> {
+    fn locked(&self) -> MutexGuard<'_, OpenConnections> {
         // Ignores poisoning: each change is complete.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,8 +119,8 @@ impl Peer {
 
 // === impl Open ===
 
-impl Open {
-    fn close_oldest(&mut self, is_meant: impl Fn(&Unauthenticated) -> bool) {
+impl OpenConnections {
+    fn close_oldest(&mut self, is_meant: impl Fn(&UnauthenticatedConnection) -> bool) {
         let meant = || self.unauthenticated.iter().filter(|(_, other)| is_meant(other));
         let idle = meant().find(|(_, other)| other.requests.load(Ordering::SeqCst) == 0);
         let number = idle.or_else(|| meant().next()).map(|(number, _)| *number);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn client_on_this_machine_is_known_by_its_user() {
+    fn local_client_is_identified_by_its_user() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let server = listener.local_addr().unwrap();
         let client = std::net::TcpStream::connect(server).unwrap();
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_with_a_request_under_way_is_closed_last() {
+    fn busy_connection_is_closed_last() {
         let admission = Admission::new(LIMITS);
         let (busy, idle) = (admission.enter(peer(1)), admission.enter(peer(1)));
         let under_way = busy.begin();
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn connection_without_authentication_is_closed_after_its_time() {
+    async fn unauthenticated_connection_is_closed_after_its_time_limit() {
         let admission = Admission::new(LIMITS);
         let (known, unknown) = (admission.enter(peer(1)), admission.enter(peer(1)));
         known.authenticated();

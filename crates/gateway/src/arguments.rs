@@ -121,7 +121,7 @@ pub(crate) fn showable(secrets: &dyn KnownSecrets, scope: &CallScope) -> Result<
 }
 
 /// Arguments in their recorded form.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedArguments {
     /// The complete value, or the beginning of its JSON as a text.
     pub(crate) arguments: Value,
     /// Length of the JSON, in bytes.
@@ -132,7 +132,7 @@ pub(crate) struct Recorded {
 }
 
 /// Redaction of recorded arguments.
-pub(crate) struct LeftOut<'a> {
+pub(crate) struct ArgumentRedaction<'a> {
     /// Secrets that the host knows.
     pub(crate) secrets: &'a dyn KnownSecrets,
     /// Redactor of texts with the precise form of a token.
@@ -143,10 +143,10 @@ pub(crate) struct LeftOut<'a> {
 
 // === impl LeftOut ===
 
-impl LeftOut<'_> {
+impl ArgumentRedaction<'_> {
     /// Returns the recorded form of arguments: the complete value, or a preview that is marked as one. `***` stands for known
     /// secrets and tokens.
-    pub(crate) fn recorded(&self, arguments: &Arguments) -> Recorded {
+    pub(crate) fn recorded(&self, arguments: &Arguments) -> RecordedArguments {
         let text = canonical::text(arguments);
         let (bytes, sha256) = (text.len() as u64, canonical::digest_of(&text));
         let is_deep = arguments.values().any(|value| is_deeper(value, DEEPEST_ARGUMENTS - 1));
@@ -163,7 +163,7 @@ impl LeftOut<'_> {
             }
             (false, false) => Value::Object(self.members(self.schema, arguments, &mut { usize::MAX })),
         };
-        Recorded { arguments, bytes, sha256, is_preview }
+        RecordedArguments { arguments, bytes, sha256, is_preview }
     }
 
     fn text(&self, text: &str) -> String {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_another_task_is_refused_in_every_spelling() {
+    fn task_id_argument_of_another_task_is_refused() {
         let check = |value| within_bounds(&bound(), &arguments(&json!({ "task_id": value })));
         assert_eq!(check(json!(TASK)), Ok(()));
         assert_eq!(check(json!(TASK.to_uppercase())), Ok(()));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn project_whose_id_differs_in_a_letters_case_is_another_project() {
+    fn project_id_is_compared_case_sensitively() {
         let caller = Caller { project_id: Some("mean".to_owned()), ..Caller::of(AgentKind::ProjectManager) };
         let check = |project| within_bounds(&caller, &arguments(&json!({ "project_id": project })));
         assert_eq!(check("mean"), Ok(()));
@@ -310,13 +310,13 @@ mod tests {
         }
     }
 
-    fn recorded(schema: Option<&Value>, given: &Value) -> Recorded {
+    fn recorded(schema: Option<&Value>, given: &Value) -> RecordedArguments {
         let tokens = Redactor::of_token_forms();
-        LeftOut { secrets: &Known, tokens: &tokens, schema }.recorded(&arguments(given))
+        ArgumentRedaction { secrets: &Known, tokens: &tokens, schema }.recorded(&arguments(given))
     }
 
     #[test]
-    fn known_secrets_tokens_and_marked_values_are_left_out_of_records_and_nothing_else_is() {
+    fn recorded_arguments_redact_secrets_tokens_and_marked_values_only() {
         let schema = json!({ "properties": {
             "key": { SECRET_MARK: true },
             "env": { SECRET_MARK: true },
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_deep_arguments_are_recorded_as_a_preview_that_says_so() {
+    fn long_or_deep_arguments_are_recorded_as_a_marked_preview() {
         let whole = json!({ "code": "x".repeat(LONGEST_RECORDED_BYTES - 11) });
         assert_eq!(recorded(None, &whole).arguments, whole);
         let deep = (0..100).fold(json!("hunter22"), |inner, _| json!([inner]));
@@ -354,9 +354,9 @@ mod tests {
 
     /// Counts the texts that are scanned.
     #[derive(Debug, Default)]
-    struct Counting(std::sync::atomic::AtomicUsize);
+    struct ScanCounter(std::sync::atomic::AtomicUsize);
 
-    impl KnownSecrets for Counting {
+    impl KnownSecrets for ScanCounter {
         fn find(&self, _: &str) -> Vec<std::ops::Range<usize>> {
             self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Vec::new()
@@ -364,11 +364,12 @@ mod tests {
     }
 
     #[test]
-    fn of_many_values_as_many_are_looked_through_as_a_preview_shows() {
+    fn preview_scans_only_the_values_that_it_shows() {
         let looked_through = |count: usize| {
-            let (secrets, tokens) = (Counting::default(), Redactor::of_token_forms());
+            let (secrets, tokens) = (ScanCounter::default(), Redactor::of_token_forms());
             let given = arguments(&json!({ "list": vec![json!({ "a": "hunter" }); count] }));
-            let recorded = LeftOut { secrets: &secrets, tokens: &tokens, schema: None }.recorded(&given);
+            let recorded =
+                ArgumentRedaction { secrets: &secrets, tokens: &tokens, schema: None }.recorded(&given);
             assert_eq!(recorded.sha256, canonical::digest(&given));
             let shown = recorded.arguments.to_string();
             (secrets.0.into_inner(), recorded.is_preview, shown.len())
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_can_not_be_shown_whole_are_not_reviewable() {
+    fn arguments_that_cannot_be_shown_completely_are_not_reviewable() {
         let of = |value: Value| reviewable(&Known, &arguments(&value));
         assert_eq!(of(json!({ "line": format!("echo{}; evil", " ".repeat(300)) })), Ok(()));
         assert_eq!(of(json!({ "code": "x".repeat(LARGEST_ARGUMENTS_BYTES - 11) })), Ok(()));

@@ -5,10 +5,10 @@ mod tool;
 pub(crate) use tool::{is_asking, tool};
 
 use crate::Gateway;
-use crate::access::{Access, Approver, ApproverError, Case, ExactCall, ScopeSource, of_call};
+use crate::access::{Access, Approver, ApproverError, CallJudgement, ExactCall, ScopeSource, of_call};
 use crate::arguments::{self, Unreviewable};
 use crate::call::{Answered, Refusal, unrecorded};
-use crate::caller_slot::Seat;
+use crate::caller_slot::CallerSlot;
 use crate::recording::Recording;
 use belljar_contract::approval::CallScope;
 use belljar_contract::tool::DomainCode;
@@ -36,7 +36,7 @@ pub(crate) struct Asking {
 }
 
 /// Reasons why an approval is neither looked up nor requested.
-enum NotAskable {
+enum ApprovalObstacle {
     /// The call can't be shown to a person.
     Unreviewable(Unreviewable),
     /// The call can't be made.
@@ -46,12 +46,12 @@ enum NotAskable {
 /// Recently refused calls that an approval would permit.
 #[derive(Debug, Default)]
 struct Refused {
-    calls: Mutex<Kept>,
+    calls: Mutex<RefusedCallQueue>,
 }
 
 /// The calls with the lengths of their arguments, the latest last.
 #[derive(Debug, Default)]
-struct Kept {
+struct RefusedCallQueue {
     calls: VecDeque<(usize, ExactCall)>,
     bytes: usize,
 }
@@ -69,9 +69,9 @@ impl Gateway {
     /// is recorded.
     pub(crate) async fn approved(
         &self,
-        seat: &Seat,
+        seat: &CallerSlot,
         (entry, arguments): (&Entry, &Arguments),
-        case: &Case,
+        case: &CallJudgement,
         mut recording: Recording,
     ) -> Result<Result<Recording, Answered>, Refusal> {
         let asking = self.asking.as_deref();
@@ -79,12 +79,12 @@ impl Gateway {
         if let Some(asking) = asking.filter(|_| case.can_be_approved()) {
             match asking.scope(seat, (entry, arguments)).await {
                 Ok(scope) => exact = recording.exact(entry.name(), case, (arguments, scope)),
-                Err(NotAskable::Unreviewable(why)) if case.escalates() => {
+                Err(ApprovalObstacle::Unreviewable(why)) if case.escalates() => {
                     let message = format!("{}. This call can't be approved: {why}", case.judged.rule);
                     recording.deny("unreviewable").await.map_err(unrecorded)?;
                     return Ok(Err(refused(DomainCode::PermissionDenied, &message)));
                 }
-                Err(NotAskable::Failed(failure)) if case.escalates() => {
+                Err(ApprovalObstacle::Failed(failure)) if case.escalates() => {
                     return self.finish(Some(Err(failure)), recording).await.map(Err);
                 }
                 // It is refused anyway.
@@ -160,10 +160,10 @@ impl Asking {
     /// Returns the scope of a call, if a person can be shown all of it. The call's time limit applies.
     async fn scope(
         &self,
-        seat: &Seat,
+        seat: &CallerSlot,
         (entry, arguments): (&Entry, &Arguments),
-    ) -> Result<CallScope, NotAskable> {
-        arguments::reviewable(self.secrets.as_ref(), arguments).map_err(NotAskable::Unreviewable)?;
+    ) -> Result<CallScope, ApprovalObstacle> {
+        arguments::reviewable(self.secrets.as_ref(), arguments).map_err(ApprovalObstacle::Unreviewable)?;
         let within = entry.tool.definition().within;
         let scope = of_call(self.scopes.as_deref(), seat.caller(), (entry.tool.as_ref(), arguments));
         let late = |_| {
@@ -175,8 +175,8 @@ impl Asking {
             () = seat.over() => Err(Failure::new(DomainCode::Unavailable, "the run is over")),
             scope = tokio::time::timeout(within, scope) => scope.map_err(late).and_then(|scope| scope),
         };
-        let scope = scope.map_err(NotAskable::Failed)?;
-        arguments::showable(self.secrets.as_ref(), &scope).map_err(NotAskable::Unreviewable)?;
+        let scope = scope.map_err(ApprovalObstacle::Failed)?;
+        arguments::showable(self.secrets.as_ref(), &scope).map_err(ApprovalObstacle::Unreviewable)?;
         Ok(scope)
     }
 
@@ -190,7 +190,7 @@ impl Asking {
     }
 }
 
-fn waiting(case: &Case, id: &Uuid) -> String {
+fn waiting(case: &CallJudgement, id: &Uuid) -> String {
     format!(
         "{}. Approval {id} is pending; once a person has approved it (`belljar approval approve {id}`), make the same call \
          with the same arguments again, once",
@@ -219,7 +219,7 @@ fn refused(code: DomainCode, message: &str) -> Answered {
 // === impl Refused ===
 
 impl Refused {
-    fn calls(&self) -> MutexGuard<'_, Kept> {
+    fn calls(&self) -> MutexGuard<'_, RefusedCallQueue> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_calls_are_kept_up_to_a_number_and_a_sum_of_bytes() {
+    fn number_and_size_of_kept_refused_calls_are_limited() {
         let refused = Refused::default();
         let first = call(100);
         refused.keep(first.clone());

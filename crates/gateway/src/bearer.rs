@@ -1,7 +1,7 @@
 //! Authentication by a bearer token, which a request must present exactly once, in the `Authorization` header.
 
 use crate::admission::Place;
-use crate::caller_slot::Seat;
+use crate::caller_slot::CallerSlot;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -19,7 +19,7 @@ pub trait Tokens: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`NoSeat`].
-    fn seat(&self, token: &str) -> impl Future<Output = Result<Seat, NoSeat>> + Send;
+    fn seat(&self, token: &str) -> impl Future<Output = Result<CallerSlot, NoSeat>> + Send;
 }
 
 /// Reasons why a token has no slot.
@@ -36,7 +36,7 @@ pub enum NoSeat {
 /// A single token with its slot. Only the token's hash is kept.
 pub struct OneToken {
     hash: [u8; 32],
-    seat: Seat,
+    seat: CallerSlot,
 }
 
 /// The text is not a valid token.
@@ -69,7 +69,7 @@ impl OneToken {
     ///
     /// # Errors
     /// [`InvalidTokenError`] for a text that is not a valid token.
-    pub fn new(token: &str, seat: Seat) -> Result<Self, InvalidTokenError> {
+    pub fn new(token: &str, seat: CallerSlot) -> Result<Self, InvalidTokenError> {
         let is_token =
             (SHORTEST..=LONGEST).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic());
         is_token.then(|| Self { hash: Sha256::digest(token).into(), seat }).ok_or(InvalidTokenError)
@@ -77,7 +77,7 @@ impl OneToken {
 }
 
 impl Tokens for OneToken {
-    async fn seat(&self, token: &str) -> Result<Seat, NoSeat> {
+    async fn seat(&self, token: &str) -> Result<CallerSlot, NoSeat> {
         // Hashes are compared, in constant time.
         let hash: [u8; 32] = Sha256::digest(token).into();
         bool::from(hash.ct_eq(&self.hash)).then(|| self.seat.clone()).ok_or(NoSeat::Unknown)
@@ -119,7 +119,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// Requires a token for these routes: each admitted request has its [`Seat`] among its extensions.
+/// Requires a token for these routes: each admitted request has its [`CallerSlot`] among its extensions.
 pub fn guarded(routes: Router, tokens: Arc<impl Tokens>) -> Router {
     routes.layer(middleware::from_fn(move |request, next| {
         let tokens = Arc::clone(&tokens);

@@ -1,10 +1,10 @@
 //! The processing of a call.
 
 use crate::Gateway;
-use crate::access::Case;
+use crate::access::CallJudgement;
 use crate::arguments;
 use crate::asking::is_asking;
-use crate::caller_slot::Seat;
+use crate::caller_slot::CallerSlot;
 use crate::recording::{RecordError, Recording};
 use belljar_contract::tool::{DomainCode, Envelope, ToolName, ToolStatus};
 use belljar_policy::tool::Denied;
@@ -19,7 +19,7 @@ use std::panic::AssertUnwindSafe;
 
 /// Result of a call.
 #[derive(Debug)]
-pub enum Called {
+pub enum CallOutcome {
     /// The tool has answered, or the call was rejected because of its arguments.
     Answered(Answered),
     /// The tool was not called.
@@ -39,7 +39,7 @@ pub struct Answered {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// There is no tool of that name.
-    #[error("there is no tool {name:?}; there are: {}", Names(.known))]
+    #[error("there is no tool {name:?}; there are: {}", ToolNameList(.known))]
     Unknown {
         /// The given name.
         name: String,
@@ -70,7 +70,7 @@ pub enum Refusal {
 }
 
 /// Names of tools, for messages.
-struct Names<'a>(&'a [ToolName]);
+struct ToolNameList<'a>(&'a [ToolName]);
 
 /// Maximum number of names in a message.
 const MOST_TOLD: usize = 100;
@@ -87,7 +87,7 @@ const LONGEST_REPEATED: usize = 128;
 
 // === impl Names ===
 
-impl fmt::Display for Names<'_> {
+impl fmt::Display for ToolNameList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told: Vec<&str> = self.0.iter().take(MOST_TOLD).map(ToolName::as_str).collect();
         match (told.is_empty(), self.0.len().saturating_sub(MOST_TOLD)) {
@@ -102,14 +102,14 @@ impl fmt::Display for Names<'_> {
 
 impl Gateway {
     /// Calls the tool of that name, if the caller may. The call is canceled when its slot is removed.
-    pub async fn call(&self, seat: &Seat, name: &str, arguments: Arguments) -> Called {
+    pub async fn call(&self, seat: &CallerSlot, name: &str, arguments: Arguments) -> CallOutcome {
         match self.called(seat, name, arguments).await {
-            Ok(answered) => Called::Answered(answered),
-            Err(refusal) => Called::Refused(refusal),
+            Ok(answered) => CallOutcome::Answered(answered),
+            Err(refusal) => CallOutcome::Refused(refusal),
         }
     }
 
-    async fn called(&self, seat: &Seat, name: &str, arguments: Arguments) -> Result<Answered, Refusal> {
+    async fn called(&self, seat: &CallerSlot, name: &str, arguments: Arguments) -> Result<Answered, Refusal> {
         let caller = seat.caller();
         if let Err(used_up) = seat.turn().await {
             // Only the first, second, fourth and so on are recorded.
@@ -147,7 +147,8 @@ impl Gateway {
         }
         // The approval tool itself requires no approval.
         let access = self.access.as_deref().filter(|_| !is_asking(entry.name()));
-        let mut case = access.and_then(|access| Case::judge(access, caller, entry.tool.definition()));
+        let mut case =
+            access.and_then(|access| CallJudgement::judge(access, caller, entry.tool.definition()));
         let checked = checked(seat, &entry, &arguments);
         if let Some(case) = &mut case {
             if checked.is_ok() {
@@ -180,7 +181,12 @@ impl Gateway {
     }
 
     /// Escalates an allowed call if the tool itself requires an approval, and there is an approver.
-    async fn ask_for_tool(&self, case: &mut Case, caller: &Caller, (entry, arguments): (&Entry, &Arguments)) {
+    async fn ask_for_tool(
+        &self,
+        case: &mut CallJudgement,
+        caller: &Caller,
+        (entry, arguments): (&Entry, &Arguments),
+    ) {
         if self.asking.is_none() || case.judged.verdict != Verdict::Allow {
             return;
         }
@@ -195,7 +201,7 @@ impl Gateway {
     /// Runs the tool. Returns `None` if the slot is removed meanwhile.
     async fn run(
         &self,
-        seat: &Seat,
+        seat: &CallerSlot,
         entry: &Entry,
         arguments: Arguments,
         recording: &Recording,
@@ -270,7 +276,7 @@ fn refused_by(code: DomainCode) -> Option<&'static str> {
 }
 
 /// Checks the arguments against the guards and the schema.
-fn checked(seat: &Seat, entry: &Entry, arguments: &Arguments) -> Result<(), Failure> {
+fn checked(seat: &CallerSlot, entry: &Entry, arguments: &Arguments) -> Result<(), Failure> {
     arguments::guarded(seat.caller(), entry.tool.definition(), arguments)?;
     entry.schema.check(arguments).map_err(|mistakes| Failure::argument(mistakes.join("; ")))
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A caller, for as long as it may call.
 #[derive(Debug, Clone)]
-pub struct Seat {
+pub struct CallerSlot {
     caller: Arc<Caller>,
     ended: CancellationToken,
     /// `None` if calls are not counted.
@@ -23,14 +23,14 @@ pub struct Seat {
 #[derive(Debug)]
 pub(crate) struct Turn {
     unpaced: u32,
-    calls: Mutex<Calls>,
+    calls: Mutex<CallCounts>,
     limits: AuditLimits,
     since: Instant,
     recorded: std::sync::Mutex<AuditUse>,
 }
 
 #[derive(Debug, Default)]
-struct Calls {
+struct CallCounts {
     count: u32,
     /// Number of calls that were refused because of the quota.
     beyond: u32,
@@ -44,7 +44,7 @@ pub struct NoRoom;
 /// The quota of a slot is used up: the number of its calls, or the size of their records. Each call has two records in the audit
 /// log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UsedUp {
+pub(crate) struct QuotaExceeded {
     /// Number of refused calls so far, from 1.
     pub(crate) beyond: u32,
 }
@@ -59,7 +59,7 @@ const MOST_CALLS: u32 = 100_000;
 
 // === impl Seat ===
 
-impl Seat {
+impl CallerSlot {
     /// Returns a slot for that caller. Cancelling the token removes it.
     pub fn new(caller: Caller, ended: CancellationToken) -> Self {
         Self { caller: Arc::new(caller), ended, turn: None, room: None }
@@ -107,8 +107,8 @@ impl Seat {
     /// Waits until the next call may be made.
     ///
     /// # Errors
-    /// [`UsedUp`] when the quota is used up.
-    pub(crate) async fn turn(&self) -> Result<(), UsedUp> {
+    /// [`QuotaExceeded`] when the quota is used up.
+    pub(crate) async fn turn(&self) -> Result<(), QuotaExceeded> {
         let Some(turn) = &self.turn else { return Ok(()) };
         let mut calls = turn.calls.lock().await;
         calls.count = calls.count.saturating_add(1);
@@ -121,7 +121,7 @@ impl Seat {
             return Ok(());
         }
         calls.beyond = calls.beyond.saturating_add(1);
-        Err(UsedUp { beyond: calls.beyond })
+        Err(QuotaExceeded { beyond: calls.beyond })
     }
 
     /// Returns the counter of its records; `None` if calls are not counted.
@@ -164,29 +164,33 @@ mod tests {
     use belljar_contract::tool::AgentKind;
 
     #[tokio::test(start_paused = true)]
-    async fn calls_take_longer_the_more_there_are_and_end_at_a_quota() {
-        let seat = Seat::new(Caller::of(AgentKind::Sandbox), CancellationToken::new()).paced_after(1_000);
+    async fn calls_are_throttled_by_count_and_end_at_the_quota() {
+        let seat =
+            CallerSlot::new(Caller::of(AgentKind::Sandbox), CancellationToken::new()).paced_after(1_000);
         let since = Instant::now();
         for _ in 0..MOST_CALLS {
             assert_eq!(seat.turn().await, Ok(()));
         }
         let least = PACE * (SLOW_AFTER - 1_000) + SLOW_PACE * (MOST_CALLS - SLOW_AFTER);
         assert!(since.elapsed() >= least, "{:?}", since.elapsed());
-        assert_eq!(seat.turn().await, Err(UsedUp { beyond: 1 }));
-        assert_eq!(seat.turn().await, Err(UsedUp { beyond: 2 }));
+        assert_eq!(seat.turn().await, Err(QuotaExceeded { beyond: 1 }));
+        assert_eq!(seat.turn().await, Err(QuotaExceeded { beyond: 2 }));
         // Control: a slot without counting has no quota.
-        let free = Seat::new(Caller::of(AgentKind::Sandbox), CancellationToken::new());
+        let free = CallerSlot::new(Caller::of(AgentKind::Sandbox), CancellationToken::new());
         for _ in 0..=MOST_CALLS {
             assert_eq!(free.turn().await, Ok(()));
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn calls_take_longer_the_more_is_recorded_of_them_and_end_at_a_quota_of_bytes() {
+    async fn calls_are_throttled_by_record_size_and_end_at_the_byte_quota() {
         let limits = AuditLimits { bytes: 1 << 20, burst_bytes: 256 << 10, bytes_per_second: 32 << 10 };
         let large_after = |bytes: usize| async move {
             let turn = Some(Arc::new(Turn::new(1_000, limits)));
-            let seat = Seat { turn, ..Seat::new(Caller::of(AgentKind::Sandbox), CancellationToken::new()) };
+            let seat = CallerSlot {
+                turn,
+                ..CallerSlot::new(Caller::of(AgentKind::Sandbox), CancellationToken::new())
+            };
             let since = Instant::now();
             let mut calls = 0;
             while calls < 1_000 && seat.turn().await.is_ok() {

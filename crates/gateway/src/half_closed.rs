@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// State of a connection's request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Exchange(Arc<Mutex<State>>);
+pub(crate) struct Exchange(Arc<Mutex<ExchangeState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ExchangeState {
     phase: Phase,
     /// Waker of the connection's reader, while the end of input is withheld.
     reader: Option<Waker>,
@@ -92,7 +92,7 @@ impl Exchange {
         is_under_way
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ExchangeState> {
         // Ignores poisoning: each change is complete.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

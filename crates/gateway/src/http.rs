@@ -1,7 +1,7 @@
 //! MCP over HTTP: one path, one message per request.
 
 use crate::Gateway;
-use crate::caller_slot::Seat;
+use crate::caller_slot::CallerSlot;
 use crate::long::{LARGEST_SHORT_BYTES, LONG_MESSAGES};
 use crate::mcp::Server;
 use crate::strict;
@@ -27,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone)]
 pub enum Door {
     /// Sockets that only one caller has.
-    Hatch(Seat),
-    /// An endpoint that several callers can reach: authentication has put the [`Seat`] into the request's extensions. Contains
+    Hatch(CallerSlot),
+    /// An endpoint that several callers can reach: authentication has put the [`CallerSlot`] into the request's extensions. Contains
     /// the endpoint's host names.
     Remote(Vec<String>),
 }
@@ -85,9 +85,9 @@ pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> 
 ///
 /// Long messages of one caller are handled one at a time, from the first bytes beyond a short message until the response
 /// ([`LONG_MESSAGES`]).
-async fn read_whole(seat: Option<Seat>, request: Request, next: Next) -> Response {
+async fn read_whole(seat: Option<CallerSlot>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let seat = seat.or_else(|| parts.extensions.get::<Seat>().cloned());
+    let seat = seat.or_else(|| parts.extensions.get::<CallerSlot>().cloned());
     let (message, turn) = match collect(body.into_data_stream(), seat.as_ref()).await {
         Ok(collected) => collected,
         Err((status, reason)) => return (status, reason).into_response(),
@@ -108,7 +108,7 @@ async fn read_whole(seat: Option<Seat>, request: Request, next: Next) -> Respons
 /// Reads a message to its end; waits for a turn if it is long.
 async fn collect(
     mut chunks: BodyDataStream,
-    seat: Option<&Seat>,
+    seat: Option<&CallerSlot>,
 ) -> Result<(Bytes, Option<Turn>), (StatusCode, String)> {
     let mut message = Vec::new();
     let mut turn: Option<(Turn, Instant)> = None;
@@ -140,7 +140,7 @@ async fn collect(
     Ok((message.into(), turn.map(|(turn, _)| turn)))
 }
 
-async fn long_turn(seat: Option<&Seat>) -> Result<Turn, (StatusCode, String)> {
+async fn long_turn(seat: Option<&CallerSlot>) -> Result<Turn, (StatusCode, String)> {
     let caller = seat.map(|seat| seat.caller().queue()).unwrap_or_default();
     let turn = LONG_MESSAGES.enter(&format!("call {caller}")).await;
     turn.map_err(|error| (StatusCode::TOO_MANY_REQUESTS, error.to_string()))

@@ -38,7 +38,7 @@ use access::{Access, Approver, ScopeSource};
 use asking::Asking;
 use belljar_contract::tool::{ToolName, ToolScope};
 use belljar_policy::secret::{KnownSecrets, NoSecrets};
-use belljar_policy::tool::{self, Denied, Facts, Permitted};
+use belljar_policy::tool::{self, Denied, Permitted, ToolTraits};
 use belljar_sandbox::shipping::Redactor;
 use belljar_store::audit::AuditLog;
 use belljar_tools::caller::Caller;
@@ -173,7 +173,7 @@ impl Gateway {
         let is_disabled =
             self.disabled.read().unwrap_or_else(PoisonError::into_inner).contains(&definition.name);
         let scopes = self.tool_scopes.read().unwrap_or_else(PoisonError::into_inner);
-        let facts = Facts {
+        let facts = ToolTraits {
             name: &definition.name,
             scope: scopes.get(&definition.name).copied().unwrap_or(definition.scope),
             is_enabled: !is_disabled,

@@ -3,7 +3,7 @@
 //! A run has at most one long call and one long report under way. They are parsed on blocking threads, which serve neither other
 //! runs nor the Worker API, and one at a time for all runs.
 
-use belljar_tools::turns::Turns;
+use belljar_tools::turns::TurnQueue;
 use std::sync::LazyLock;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
@@ -15,7 +15,7 @@ pub const LARGEST_SHORT_BYTES: usize = 64 << 10;
 const MOST_OF_RUN: usize = 32;
 
 /// Queue of long messages, which are parsed one at a time.
-pub static LONG_MESSAGES: LazyLock<Turns> = LazyLock::new(|| Turns::new(1, MOST_OF_RUN));
+pub static LONG_MESSAGES: LazyLock<TurnQueue> = LazyLock::new(|| TurnQueue::new(1, MOST_OF_RUN));
 
 /// Runs a future on a blocking thread, so that processor-intensive work doesn't occupy the runtime's threads.
 ///

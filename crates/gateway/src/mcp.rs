@@ -3,8 +3,8 @@
 
 use crate::Gateway;
 use crate::arguments;
-use crate::call::{Answered, Called, Refusal};
-use crate::caller_slot::Seat;
+use crate::call::{Answered, CallOutcome, Refusal};
+use crate::caller_slot::CallerSlot;
 use crate::long;
 use axum::http::request::Parts;
 use belljar_contract::tool::{DomainCode, Envelope};
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Server {
     pub(crate) gateway: Arc<Gateway>,
     /// `None` if each request is authenticated by its token.
-    pub(crate) seat: Option<Seat>,
+    pub(crate) seat: Option<CallerSlot>,
 }
 
 /// Maximum number of tools per page.
@@ -44,8 +44,8 @@ const UNAVAILABLE: ErrorCode = ErrorCode(-32_002);
 
 impl Server {
     /// Returns the caller slot of a request.
-    fn seat<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Result<&'a Seat, ErrorData> {
-        let of_request = || context.extensions.get::<Parts>()?.extensions.get::<Seat>();
+    fn seat<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Result<&'a CallerSlot, ErrorData> {
+        let of_request = || context.extensions.get::<Parts>()?.extensions.get::<CallerSlot>();
         let seat = self.seat.as_ref().or_else(of_request);
         // Authentication rejects requests without a slot; should one get here, it is refused.
         seat.filter(|seat| !seat.is_over()).ok_or_else(|| refused(&Refusal::Over))
@@ -145,7 +145,7 @@ impl ServerHandler for Server {
 /// Makes a call; it ends if the client cancels it.
 async fn call(
     gateway: Arc<Gateway>,
-    seat: Seat,
+    seat: CallerSlot,
     CallToolRequestParams { name, arguments, .. }: CallToolRequestParams,
     given_up: CancellationToken,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -155,13 +155,13 @@ async fn call(
         () = given_up.cancelled() => return Err(ErrorData::invalid_request("cancelled", None)),
     };
     match called {
-        Called::Answered(answered) => Ok(result(answered).into()),
+        CallOutcome::Answered(answered) => Ok(result(answered).into()),
         // The answer lists the existing names, so that a model can correct a misread one.
-        Called::Refused(refusal @ Refusal::Unknown { .. }) => {
+        CallOutcome::Refused(refusal @ Refusal::Unknown { .. }) => {
             let failure = Failure::new(DomainCode::NotFound, refusal.to_string());
             Ok(result(Answered { envelope: envelope(Err(failure)), attachments: Vec::new() }).into())
         }
-        Called::Refused(refusal) => Err(refused(&refusal)),
+        CallOutcome::Refused(refusal) => Err(refused(&refusal)),
     }
 }
 
@@ -172,7 +172,7 @@ fn cursor(request: Option<PaginatedRequestParams>) -> Result<usize, ErrorData> {
 }
 
 /// Returns a tool's description for this caller.
-fn told(seat: &Seat, definition: &Definition) -> Tool {
+fn told(seat: &CallerSlot, definition: &Definition) -> Tool {
     let schema: JsonObject = arguments::told_schema(seat.caller(), &definition.input);
     let effect = definition.effect;
     let annotations = ToolAnnotations::new()

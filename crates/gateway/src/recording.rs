@@ -1,9 +1,9 @@
 //! The audit record of each call, which is on the disk before the call is answered.
 
 use crate::Gateway;
-use crate::access::{Case, ExactCall};
-use crate::arguments::{self, LeftOut};
-use crate::caller_slot::{Seat, Turn};
+use crate::access::{CallJudgement, ExactCall};
+use crate::arguments::{self, ArgumentRedaction};
+use crate::caller_slot::{CallerSlot, Turn};
 use belljar_contract::approval::CallScope;
 use belljar_contract::tool::{
     DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName, ToolStatus, ToolSubject,
@@ -50,11 +50,12 @@ impl Gateway {
     /// Begins the record of a call of the named tool.
     pub(crate) fn recording(
         &self,
-        seat: &Seat,
+        seat: &CallerSlot,
         (name, schema): (&str, Option<&Value>),
         arguments: &Arguments,
     ) -> Recording {
-        let left_out = LeftOut { secrets: self.secrets.as_ref(), tokens: &self.token_forms, schema };
+        let left_out =
+            ArgumentRedaction { secrets: self.secrets.as_ref(), tokens: &self.token_forms, schema };
         let recorded = left_out.recorded(arguments);
         let record = ToolCallRecord {
             call_id: Uuid::now_v7(),
@@ -114,7 +115,7 @@ impl Recording {
     }
 
     /// Notes the judgement.
-    pub(crate) fn judged(&mut self, case: &Case) {
+    pub(crate) fn judged(&mut self, case: &CallJudgement) {
         if let Some(record) = &mut self.record {
             record.judged = Some(case.record.clone());
         }
@@ -174,7 +175,7 @@ impl Recording {
     pub(crate) fn exact(
         &self,
         tool: &ToolName,
-        case: &Case,
+        case: &CallJudgement,
         (arguments, scope): (&Arguments, CallScope),
     ) -> Option<ExactCall> {
         let record = self.record.as_ref()?;

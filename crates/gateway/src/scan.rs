@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 /// Handling of an answer with secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Handling {
+enum SecretHandling {
     /// It is forwarded unchanged, and the finding is recorded.
     Record,
     /// The secrets are redacted.
@@ -26,7 +26,7 @@ enum Handling {
 }
 
 /// Redacts a value, and notes the places.
-struct Scan<'g> {
+struct SecretScan<'g> {
     secrets: &'g dyn KnownSecrets,
     tokens: &'g Redactor,
     /// JSON pointer to the current value.
@@ -54,18 +54,18 @@ impl Gateway {
     pub(crate) fn scanned(&self, answer: Answer, recording: &mut Recording) -> Answer {
         let Some(level) = recording.autonomy() else { return answer };
         let mut success = answer?;
-        let mut scan = Scan::new(self.secrets.as_ref(), &self.token_forms);
+        let mut scan = SecretScan::new(self.secrets.as_ref(), &self.token_forms);
         let redacted = scan.value(&success.data);
         let Some(found) = scan.found() else { return Ok(success) };
         recording.secrets(found.texts);
-        match Handling::of(level) {
-            Handling::Record => Ok(success),
-            Handling::Redact => {
+        match SecretHandling::of(level) {
+            SecretHandling::Record => Ok(success),
+            SecretHandling::Redact => {
                 success.data = redacted;
                 success.redacted = Some(found);
                 Ok(success)
             }
-            Handling::Withhold => Err(Failure::new(
+            SecretHandling::Withhold => Err(Failure::new(
                 DomainCode::PermissionDenied,
                 format!("the answer is withheld because it contains a secret, {}", places(&found)),
             )),
@@ -88,7 +88,7 @@ fn places(found: &Redacted) -> String {
 
 // === impl Handling ===
 
-impl Handling {
+impl SecretHandling {
     const fn of(level: AutonomyLevel) -> Self {
         match level {
             AutonomyLevel::Full => Self::Record,
@@ -100,7 +100,7 @@ impl Handling {
 
 // === impl Scan ===
 
-impl<'g> Scan<'g> {
+impl<'g> SecretScan<'g> {
     fn new(secrets: &'g dyn KnownSecrets, tokens: &'g Redactor) -> Self {
         Self { secrets, tokens, place: String::new(), texts: 0, at: Vec::new() }
     }
@@ -173,12 +173,12 @@ mod tests {
 
     fn scanned(value: &Value) -> (Value, Option<Redacted>) {
         let tokens = Redactor::of_token_forms();
-        let mut scan = Scan::new(&Known, &tokens);
+        let mut scan = SecretScan::new(&Known, &tokens);
         (scan.value(value), scan.found())
     }
 
     #[test]
-    fn source_code_with_names_of_secrets_stays_as_it_is() {
+    fn source_code_that_mentions_secrets_is_not_redacted() {
         let code = "code: int = 3\npassword = getpass()\nPWD=/workspace\ntoken = next(tokens)\nAuthorization: Bearer TOKEN_FROM_ENV\n\
             npm_config_registry=https://registry.example/\nALTER TABLE users ADD CONSTRAINT pk_user_accounts_history;\n\
             .sk-folding-cube-container {}\nclient_secret: \"${SECRET}\"\nhttps://user@host/\nASIAPACIFICREGION = 3\n\
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn known_secrets_and_tokens_are_taken_out_and_their_places_are_said() {
+    fn known_secrets_and_tokens_are_redacted_and_located() {
         let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
         let key = format!(
             "-----BEGIN PRIVATE KEY-----\\n{}\\nAAAA\\n-----END",
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_the_same_without_their_secrets_are_all_kept() {
+    fn member_names_that_collide_after_redaction_are_kept() {
         let (left, _) = scanned(&json!({ "hunter22": 1, "hunter22hunter22": 2, "***": 3 }));
         assert_eq!(left.as_object().unwrap().len(), 3, "{left}");
     }

@@ -33,12 +33,12 @@ pub struct Room {
 }
 
 /// The future of a response.
-type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// A future that uses that runtime's reactor and clock, on any thread that polls it.
-struct Within {
+struct RuntimeFuture {
     runtime: Handle,
-    answering: Option<Answering>,
+    answering: Option<ResponseFuture>,
 }
 
 /// Maximum time for receiving the head of a request.
@@ -99,7 +99,7 @@ async fn of_peer(
         Box::pin(async move {
             let _under_way = place.begin();
             answered.await.map(|response| exchange.answer(response))
-        }) as Answering
+        }) as ResponseFuture
     };
     speak(stream, answer, HEAD_WITHIN, stop).await;
 }
@@ -115,19 +115,19 @@ pub async fn hatch_connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static
 ) {
     let answer = move |request| {
         let answering = Some(answer(&routes, request));
-        Box::pin(Within { runtime: runtime.clone(), answering }) as Answering
+        Box::pin(RuntimeFuture { runtime: runtime.clone(), answering }) as ResponseFuture
     };
     speak(stream, answer, head_within, CancellationToken::new()).await;
 }
 
-fn answer(routes: &Router, request: Request) -> Answering {
+fn answer(routes: &Router, request: Request) -> ResponseFuture {
     let service = TowerToHyperService::new(routes.clone());
     Box::pin(service.call(request))
 }
 
 async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    answer: impl Fn(Request) -> Answering,
+    answer: impl Fn(Request) -> ResponseFuture,
     head_within: impl Into<Option<Duration>>,
     stop: CancellationToken,
 ) {
@@ -165,7 +165,7 @@ fn head_too_large() -> Response {
 
 // === impl Within ===
 
-impl Future for Within {
+impl Future for RuntimeFuture {
     type Output = Result<Response, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -178,7 +178,7 @@ impl Future for Within {
     }
 }
 
-impl Drop for Within {
+impl Drop for RuntimeFuture {
     fn drop(&mut self) {
         // Resources that are released, such as database connections, need the runtime, too.
         let _inside = self.runtime.enter();
@@ -204,8 +204,8 @@ mod tests {
 
     /// Serves a route that answers on request, and notes when its caller gives up.
     async fn served() -> (SocketAddr, Arc<tokio::sync::Notify>, Arc<tokio::sync::Notify>) {
-        struct GivenUp(Arc<tokio::sync::Notify>);
-        impl Drop for GivenUp {
+        struct DropNotifier(Arc<tokio::sync::Notify>);
+        impl Drop for DropNotifier {
             fn drop(&mut self) {
                 self.0.notify_one();
             }
@@ -213,7 +213,7 @@ mod tests {
         let (go, gone) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
         let (waits, dropped) = (Arc::clone(&go), Arc::clone(&gone));
         let echo = move |body: String| {
-            let (waits, dropped) = (Arc::clone(&waits), GivenUp(Arc::clone(&dropped)));
+            let (waits, dropped) = (Arc::clone(&waits), DropNotifier(Arc::clone(&dropped)));
             async move {
                 waits.notified().await;
                 drop(dropped);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn client_that_closes_its_sending_side_gets_all_of_its_answers() {
+    async fn half_closed_client_gets_all_of_its_answers() {
         let (address, go, _gone) = served().await;
         let get = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
         let mut stream = half_closed(address, &[&get[..], POST].concat()).await;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn request_that_is_not_whole_ends_with_what_its_client_sends() {
+    async fn truncated_request_of_a_half_closed_client_fails() {
         let (address, go, _gone) = served().await;
         go.notify_one();
         let mut stream = half_closed(address, &POST[..POST.len() - 1]).await;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn request_of_a_client_that_is_gone_is_given_up() {
+    async fn request_of_a_disconnected_client_is_cancelled() {
         let (address, _go, gone) = served().await;
         drop(half_closed(address, POST).await);
         gone.notified().await;

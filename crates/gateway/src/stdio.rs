@@ -5,7 +5,7 @@ mod lines;
 
 use self::lines::Lines;
 use crate::Gateway;
-use crate::caller_slot::Seat;
+use crate::caller_slot::CallerSlot;
 use crate::mcp::Server;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::io::stdio_pipes;
@@ -37,7 +37,11 @@ pub enum StdioError {
 ///
 /// # Errors
 /// [`StdioError`] when the client doesn't speak MCP.
-pub async fn stdio(gateway: Arc<Gateway>, seat: Seat, stopped: CancellationToken) -> Result<(), StdioError> {
+pub async fn stdio(
+    gateway: Arc<Gateway>,
+    seat: CallerSlot,
+    stopped: CancellationToken,
+) -> Result<(), StdioError> {
     serve(Server { gateway, seat: Some(seat) }, stdio_pipes(), stopped).await
 }
 

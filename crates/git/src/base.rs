@@ -5,7 +5,7 @@
 use super::environment::HostEnv;
 use super::runner::{Git, GitError};
 use belljar_contract::id::RunId;
-use belljar_egress::git::Pinned;
+use belljar_egress::git::PinnedRemote;
 use belljar_files::directory::Directory;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub struct BaseRecord {
     /// The model that the agent used.
     pub model: Option<String>,
     /// The directory that it was laid out in.
-    directory: Option<LaidOut>,
+    directory: Option<CheckoutDirectory>,
     /// Its path in the workspace of a session, if it is a session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_directory: Option<String>,
@@ -51,7 +51,7 @@ pub struct BaseRecord {
 /// A directory, and the inode by which it is recognized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LaidOut {
+pub(super) struct CheckoutDirectory {
     /// Its path, as bytes.
     path: Vec<u8>,
     device: u64,
@@ -116,7 +116,7 @@ impl Base {
     /// Fetches a clone into a new folder.
     pub(super) fn fetch(
         folder: &Path,
-        (pinned, (reference, depth), run_id): (&Pinned, (&str, Option<u32>), Option<&RunId>),
+        (pinned, (reference, depth), run_id): (&PinnedRemote, (&str, Option<u32>), Option<&RunId>),
         env: &HostEnv,
         is_canceled: &dyn Fn() -> bool,
     ) -> Result<Self, BaseError> {
@@ -164,7 +164,7 @@ impl Base {
     /// # Errors
     /// [`BaseError`] when there is no such directory, or it can't be recorded.
     pub fn laid_out_at(&mut self, directory: &Path) -> Result<(), BaseError> {
-        self.record.directory = Some(LaidOut::of(directory).map_err(keep(directory))?);
+        self.record.directory = Some(CheckoutDirectory::of(directory).map_err(keep(directory))?);
         self.keep()
     }
 
@@ -195,7 +195,7 @@ impl Base {
     /// [`BaseError`] when there is none.
     pub fn of_directory(state: &Path, directory: &Path) -> Result<Self, BaseError> {
         let not_cloned = || BaseError::NotCloned { name: directory.to_owned() };
-        let wanted = LaidOut::of(directory).map_err(|_| not_cloned())?;
+        let wanted = CheckoutDirectory::of(directory).map_err(|_| not_cloned())?;
         let of_people = folders(&state.join(Self::OF_PEOPLE));
         let of_runs = ["runs", "kept"].into_iter().flat_map(|area| folders(&state.join(area)));
         let of_runs = of_runs.map(|run| Self::folder_in_run(&run));
@@ -210,7 +210,7 @@ impl Base {
 
     /// Returns the directory that it was laid out in, if any.
     pub fn directory(&self) -> Option<PathBuf> {
-        self.laid_out().map(LaidOut::path)
+        self.laid_out().map(CheckoutDirectory::path)
     }
 
     /// Opens the directory that it was laid out in, with its path; `None` if it was laid out in none. Another directory that
@@ -228,7 +228,7 @@ impl Base {
         }
     }
 
-    pub(super) fn laid_out(&self) -> Option<&LaidOut> {
+    pub(super) fn laid_out(&self) -> Option<&CheckoutDirectory> {
         self.record.directory.as_ref()
     }
 
@@ -260,7 +260,7 @@ impl Base {
 
 // === impl LaidOut ===
 
-impl LaidOut {
+impl CheckoutDirectory {
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(OsString::from_vec(self.path.clone()))
     }
@@ -317,7 +317,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn directory_is_opened_only_while_it_is_the_one_that_was_laid_out() {
+    fn checkout_replaced_by_another_directory_is_not_opened() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         std::fs::create_dir(at("app")).unwrap();

@@ -14,13 +14,13 @@ use belljar_contract::id::RunId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
 use belljar_egress::git::PinError;
 use belljar_egress::upstream::names::NameSource;
-use belljar_journal::BookError;
+use belljar_journal::RunJournalError;
 use belljar_policy::git::GitRules;
 use std::path::Path;
 use std::time::Instant;
 
 /// Parameters of a clone.
-pub struct Cloning<'c> {
+pub struct CloneParams<'c> {
     /// The remote to clone from.
     pub origin: &'c Origin,
     /// The destinations that git may connect to.
@@ -58,14 +58,14 @@ pub enum CloneError {
     Base(#[from] BaseError),
     /// The fetch can't be recorded. If that is known before it, git is not started.
     #[error(transparent)]
-    Book(#[from] BookError),
+    Book(#[from] RunJournalError),
 }
 
 /// Clones, and lays out the workspace.
 ///
 /// # Errors
 /// [`CloneError`]; the directory's content is then unusable.
-pub fn clone(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
+pub fn clone(cloning: &CloneParams<'_>) -> Result<Base, CloneError> {
     let begun = Instant::now();
     let cloned = fetch(cloning);
     let outcome = match &cloned {

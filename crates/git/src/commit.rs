@@ -5,7 +5,7 @@
 
 use super::base::{Base, REFERENCE, is_object_id, object_id};
 use super::runner::{Git, GitError};
-use super::tree::{Kind, Tree};
+use super::tree::{GitTreeEntryKind, Tree};
 use belljar_contract::id::RunId;
 use belljar_files::directory::Directory;
 use belljar_policy::handoff::{
@@ -57,16 +57,16 @@ pub enum CommitError {
 
 /// A local commit that is not pushed yet.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct LocalCommit {
     pub(super) commit: String,
     pub(super) tree: String,
-    pub(super) files: Vec<Differing>,
+    pub(super) files: Vec<DifferingPath>,
     pub(super) findings: Vec<Finding>,
 }
 
 /// A path that differs from the cloned commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Differing {
+pub(super) struct DifferingPath {
     pub(super) path: String,
     old_mode: u32,
     new_mode: u32,
@@ -82,7 +82,7 @@ pub(super) struct Submodule {
 }
 
 /// Parts of a commit's message and metadata.
-pub(super) struct Words<'w> {
+pub(super) struct CommitMetadata<'w> {
     pub(super) attribution: &'w Attribution,
     pub(super) message: &'w str,
     pub(super) at: Timestamp,
@@ -128,7 +128,7 @@ impl fmt::Display for Author {
 
 // === impl Words ===
 
-impl Words<'_> {
+impl CommitMetadata<'_> {
     /// Returns the message, with a trailer for each known part of its origin.
     pub(super) fn text(&self) -> String {
         let plain = |char: char| if char.is_control() && char != '\n' { ' ' } else { char };
@@ -157,8 +157,8 @@ pub(super) fn make(
     base: &Base,
     (top, tree): (&Directory, &Tree),
     kept: &[Submodule],
-    words: &Words<'_>,
-) -> Result<Made, CommitError> {
+    words: &CommitMetadata<'_>,
+) -> Result<LocalCommit, CommitError> {
     // Collected from the bytes that are committed: the files may have changed since they were listed.
     let mut compiled = BTreeSet::new();
     let told = git.feed(&["fast-import", "--quiet", "--done", "--force", "--date-format=raw"], |to| {
@@ -184,7 +184,7 @@ pub(super) fn make(
     let told = git.run(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")])?;
     let tree_id = object_id(&told).ok_or_else(|| unreadable("rev-parse"))?;
     let findings = review_in_tree(touched(&files, tree, &compiled), &context_of(tree, &files));
-    Ok(Made { commit, tree: tree_id, files, findings })
+    Ok(LocalCommit { commit, tree: tree_id, files, findings })
 }
 
 /// Writes a commit for `git fast-import`. Returns the paths of compiled files.
@@ -192,7 +192,7 @@ fn write<'t>(
     to: &mut dyn Write,
     (base, kept): (&Base, &[Submodule]),
     (top, tree): (&Directory, &'t Tree),
-    words: &Words<'_>,
+    words: &CommitMetadata<'_>,
 ) -> io::Result<BTreeSet<&'t str>> {
     let mut compiled = BTreeSet::new();
     let (author, at, text) = (&words.attribution.author, words.at.as_second(), words.text());
@@ -228,7 +228,7 @@ pub(super) fn submodules(git: &Git<'_>) -> Result<Vec<Submodule>, GitError> {
 }
 
 /// Parses `git diff-tree -z --raw`: `:MODE MODE OBJECT OBJECT STATUS`, and the path.
-fn differing(said: &[u8]) -> Option<Vec<Differing>> {
+fn differing(said: &[u8]) -> Option<Vec<DifferingPath>> {
     let mut fields = said.split(|byte| *byte == 0).filter(|field| !field.is_empty());
     let mut all = Vec::new();
     while let Some(head) = fields.next() {
@@ -237,13 +237,13 @@ fn differing(said: &[u8]) -> Option<Vec<Differing>> {
         let (old_mode, new_mode) = (mode()?, mode()?);
         let is_other_content = words.next()? != words.next()?;
         let path = String::from_utf8_lossy(fields.next()?).into_owned();
-        all.push(Differing { path, old_mode, new_mode, is_other_content });
+        all.push(DifferingPath { path, old_mode, new_mode, is_other_content });
     }
     Some(all)
 }
 
 fn touched<'t>(
-    files: &'t [Differing],
+    files: &'t [DifferingPath],
     tree: &'t Tree,
     compiled: &'t BTreeSet<&str>,
 ) -> impl Iterator<Item = Touched<'t>> {
@@ -251,8 +251,8 @@ fn touched<'t>(
         .entries
         .iter()
         .filter_map(|entry| match &entry.kind {
-            Kind::Link { target } => Some((entry.path.as_str(), target.as_str())),
-            Kind::File { .. } => None,
+            GitTreeEntryKind::Link { target } => Some((entry.path.as_str(), target.as_str())),
+            GitTreeEntryKind::File { .. } => None,
         })
         .collect();
     files.iter().map(move |file| {
@@ -268,14 +268,14 @@ fn touched<'t>(
     })
 }
 
-fn context_of(tree: &Tree, files: &[Differing]) -> TreeContext {
+fn context_of(tree: &Tree, files: &[DifferingPath]) -> TreeContext {
     let (mut links, mut context) = (TreeLinks::default(), TreeContext::default());
     for entry in &tree.entries {
         let path = entry.path.as_str();
-        if let Kind::Link { target } = &entry.kind {
+        if let GitTreeEntryKind::Link { target } = &entry.kind {
             links.insert(path.as_bytes(), target.as_bytes());
         }
-        if matches!(entry.kind, Kind::File { is_executable: true, .. }) {
+        if matches!(entry.kind, GitTreeEntryKind::File { is_executable: true, .. }) {
             context.add_program(path);
         }
         path.match_indices('/').for_each(|(at, _)| context.add_path(&path[..at]));
@@ -287,7 +287,7 @@ fn context_of(tree: &Tree, files: &[Differing]) -> TreeContext {
 }
 
 /// Adds cloned files beside new ones that matter for the review.
-fn note_beside(context: &mut TreeContext, tree: &Tree, files: &[Differing]) {
+fn note_beside(context: &mut TreeContext, tree: &Tree, files: &[DifferingPath]) {
     let beside: BTreeSet<String> =
         files.iter().flat_map(|file| context.counting_beside(&file.path)).collect();
     if beside.is_empty() {
@@ -312,7 +312,7 @@ fn unreadable(step: &str) -> GitError {
 
 // === impl Differing ===
 
-impl Differing {
+impl DifferingPath {
     /// Returns the kind of change.
     pub(super) fn change(&self) -> &'static str {
         match (self.old_mode, self.new_mode) {
@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_author_is_a_name_and_an_address() {
+    fn author_must_be_name_and_email() {
         assert_eq!(Author::parse("A B  <a@b.example>").unwrap().to_string(), "A B <a@b.example>");
         for bad in ["", "A", "<a@b>", "A <>", "A <a@b> x", "A\n <a@b>", "A <a>b>", "A <<a@b>"] {
             assert!(Author::parse(bad).is_err(), "{bad:?}");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_ends_with_what_is_known_of_who_has_made_it() {
+    fn commit_message_ends_with_attribution_trailers() {
         let run_id = RunId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap();
         let attribution = Attribution {
             author: Author::parse("A <a@b>").unwrap(),
@@ -344,7 +344,7 @@ mod tests {
             agent: Some("small\nBelljar-Run: forged".to_owned()),
             model: None,
         };
-        let words = Words {
+        let words = CommitMetadata {
             attribution: &attribution,
             message: " Fix it\r\n\r\nbody\x1b[m\n",
             at: Timestamp::UNIX_EPOCH,

@@ -13,7 +13,7 @@ pub struct HostEnv {
 
 /// Settings of the user that git gets for a server.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Settings {
+pub(super) struct UserGitSettings {
     /// By name, in order. They may contain secrets, so they are passed in the environment, never on the command line.
     pub(super) kept: Vec<(String, String)>,
     /// The ssh command.
@@ -103,7 +103,7 @@ impl HostEnv {
 
 // === impl Settings ===
 
-impl Settings {
+impl UserGitSettings {
     /// Parses the output of `git config --list --show-origin -z`: the origin of each setting, and the setting.
     pub(super) fn read(listed: &[u8], env: &HostEnv) -> Self {
         let mut settings = Self::default();
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_users_settings_those_are_kept_that_say_who_the_user_is() {
+    fn only_credential_and_ca_settings_of_the_user_are_kept() {
         let listed = [
             "credential.helper\nstore",
             "credential.https://h.example.helper\n!f",
@@ -184,7 +184,7 @@ mod tests {
         let listed = listed.map(|entry| format!("file:/home/u/.gitconfig\0{entry}\0")).concat();
         let listed = format!("{listed}command line:\0a.b\nc\0file:.git/config\0a.c\nd\0");
         let listed = listed.as_bytes();
-        let settings = Settings::read(listed, &HostEnv::default());
+        let settings = UserGitSettings::read(listed, &HostEnv::default());
         let names: Vec<&str> = settings.kept.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(settings.ssh_command.as_deref(), Some("ssh -i key"));
         assert_eq!(settings.origins, [Path::new("/home/u/.gitconfig")]);
         let env = HostEnv::of([("GIT_SSH".into(), "/a b/ssh".into())]);
-        assert_eq!(Settings::read(listed, &env).ssh_command.as_deref(), Some("'/a b/ssh'"));
+        assert_eq!(UserGitSettings::read(listed, &env).ssh_command.as_deref(), Some("'/a b/ssh'"));
         let env = HostEnv::of([("GIT_SSH".into(), "x".into()), ("GIT_SSH_COMMAND".into(), "ssh -v".into())]);
-        assert_eq!(Settings::read(listed, &env).ssh_command.as_deref(), Some("ssh -v"));
+        assert_eq!(UserGitSettings::read(listed, &env).ssh_command.as_deref(), Some("ssh -v"));
     }
 }

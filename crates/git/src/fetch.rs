@@ -2,16 +2,16 @@
 
 use super::base::Base;
 use super::journal::Journal;
-use crate::clone::{CloneError, Cloning};
-use belljar_contract::git::FetchBegun;
+use crate::clone::{CloneError, CloneParams};
+use belljar_contract::git::FetchStartRecord;
 use belljar_contract::inference::Excerpt;
-use belljar_egress::git::Pinned;
+use belljar_egress::git::PinnedRemote;
 
 /// Fetches the origin's reference.
-pub(crate) fn fetch(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
-    let Cloning { origin, rules, names, folder, depth, run_id, env, is_canceled, .. } = cloning;
-    let pinned = Pinned::pin(origin.remote().clone(), rules, names.clone())?;
-    cloning.journal().fetch_begun(&FetchBegun {
+pub(crate) fn fetch(cloning: &CloneParams<'_>) -> Result<Base, CloneError> {
+    let CloneParams { origin, rules, names, folder, depth, run_id, env, is_canceled, .. } = cloning;
+    let pinned = PinnedRemote::pin(origin.remote().clone(), rules, names.clone())?;
+    cloning.journal().fetch_begun(&FetchStartRecord {
         run_id: run_id.cloned(),
         remote: Excerpt::of(&origin.remote().to_string()),
         reference: Excerpt::of(origin.reference()),
@@ -22,7 +22,7 @@ pub(crate) fn fetch(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
 
 // === impl Cloning ===
 
-impl<'c> Cloning<'c> {
+impl<'c> CloneParams<'c> {
     pub(crate) fn journal(&self) -> Journal<'c> {
         Journal::of(self.state)
     }

@@ -26,7 +26,7 @@ pub struct Ignored {
 
 /// The cloned commit's files.
 #[derive(Default)]
-struct Cloned {
+struct ClonedFiles {
     /// All paths.
     paths: BTreeSet<String>,
     /// Files with ignore rules, and their objects.
@@ -41,7 +41,7 @@ pub(super) const RULES_FILE: &str = ".gitignore";
 
 /// Removes from a tree the paths that the cloned commit ignores and doesn't contain.
 pub(super) fn without(mut tree: Tree, (git, base): (&Git<'_>, &Base)) -> Result<(Tree, Ignored), PushError> {
-    let cloned = Cloned::list(git)?;
+    let cloned = ClonedFiles::list(git)?;
     if cloned.rules.is_empty() {
         return Ok((tree, Ignored::default()));
     }
@@ -102,7 +102,7 @@ fn lay_out(folder: &Path, rules: Vec<(&TreePath, Vec<u8>)>) -> io::Result<()> {
 
 // === impl Cloned ===
 
-impl Cloned {
+impl ClonedFiles {
     fn list(git: &Git<'_>) -> Result<Self, GitError> {
         let listed = git.run(&["ls-tree", "-r", "-z", "--full-tree", REFERENCE])?;
         let unreadable = || GitError::Unreadable { step: "ls-tree".to_owned() };
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_of_which_nothing_is_kept_stands_for_what_is_in_it() {
+    fn ignored_files_are_summed_up_by_directory() {
         let ignored = ["a.o", "src/b.o", "src/gen/x/c", "target/debug/d", "target/e"].map(str::to_owned);
         let kept = ["src/b.c", "src/gen/main.c", "targets"];
         let all = gathered(&BTreeSet::from(ignored), kept.into_iter());

@@ -1,9 +1,9 @@
 //! Audit records of git: the begin of each fetch and push before it is sent, and its end.
 
 use belljar_contract::git::{
-    FETCH, FETCH_BEGUN, FetchBegun, FetchRecord, PUSH, PUSH_BEGUN, PushBegun, PushRecord,
+    FETCH, FETCH_BEGUN, FetchRecord, FetchStartRecord, PUSH, PUSH_BEGUN, PushRecord, PushStartRecord,
 };
-use belljar_journal::{Book, BookError};
+use belljar_journal::{Book, RunJournalError};
 use std::path::Path;
 
 /// The audit log, opened for each record: a process that makes a sandbox afterwards must be single-threaded.
@@ -18,19 +18,19 @@ impl<'j> Journal<'j> {
         Self { state }
     }
 
-    pub(crate) fn fetch_begun(&self, record: &FetchBegun) -> Result<(), BookError> {
+    pub(crate) fn fetch_begun(&self, record: &FetchStartRecord) -> Result<(), RunJournalError> {
         Book::open(self.state)?.enter(FETCH_BEGUN, record.run_id.as_ref(), record).map(|_| ())
     }
 
-    pub(crate) fn fetched(&self, record: &FetchRecord) -> Result<(), BookError> {
+    pub(crate) fn fetched(&self, record: &FetchRecord) -> Result<(), RunJournalError> {
         Book::open(self.state)?.enter(FETCH, record.run_id.as_ref(), record).map(|_| ())
     }
 
-    pub(crate) fn push_begun(&self, record: &PushBegun) -> Result<(), BookError> {
+    pub(crate) fn push_begun(&self, record: &PushStartRecord) -> Result<(), RunJournalError> {
         Book::open(self.state)?.enter(PUSH_BEGUN, record.run_id.as_ref(), record).map(|_| ())
     }
 
-    pub(crate) fn pushed(&self, record: &PushRecord) -> Result<(), BookError> {
+    pub(crate) fn pushed(&self, record: &PushRecord) -> Result<(), RunJournalError> {
         Book::open(self.state)?.enter(PUSH, record.run_id.as_ref(), record).map(|_| ())
     }
 }

@@ -1,7 +1,7 @@
 //! Garbage collection of the host's own clones that can't be pushed from any more: their directories are gone, or were never
 //! completed.
 
-use super::base::{Base, LaidOut, RECORD, folders};
+use super::base::{Base, CheckoutDirectory, RECORD, folders};
 use super::push::LOCK;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -47,11 +47,11 @@ fn is_leftover(folder: &Path, new: Option<&Path>) -> bool {
 /// Returns true if the directory is gone, or another one is in its place, and it hasn't been pushed from for [`MOVED_AWAY`].
 /// Returns false if that is uncertain: the file system is not mounted or has another device number. A directory that was moved
 /// away may be moved back.
-fn is_gone(folder: &Path, laid_out: &LaidOut) -> bool {
+fn is_gone(folder: &Path, laid_out: &CheckoutDirectory) -> bool {
     let path = laid_out.path();
     let is_long_unused = is_old(folder, MOVED_AWAY);
     match path.symlink_metadata() {
-        Ok(_) => LaidOut::of(&path)
+        Ok(_) => CheckoutDirectory::of(&path)
             .is_ok_and(|found| is_long_unused && found.device() == laid_out.device() && found != *laid_out),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let above = path.ancestors().skip(1).find_map(|above| above.metadata().ok());

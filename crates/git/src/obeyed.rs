@@ -3,7 +3,7 @@
 
 mod ssh;
 
-use super::environment::{HostEnv, Settings};
+use super::environment::{HostEnv, UserGitSettings};
 use belljar_policy::git::Scheme;
 use belljar_trusted::command::check_texts;
 use belljar_trusted::trusted_file::{self, UntrustedFileError};
@@ -19,7 +19,11 @@ pub(super) fn check_origin(path: &Path) -> Result<(), UntrustedFileError> {
 }
 
 /// Checks the settings and variables that git gets for a server.
-pub(super) fn check(settings: &Settings, env: &HostEnv, scheme: Scheme) -> Result<(), UntrustedFileError> {
+pub(super) fn check(
+    settings: &UserGitSettings,
+    env: &HostEnv,
+    scheme: Scheme,
+) -> Result<(), UntrustedFileError> {
     for name in DIRECTORIES {
         check_directory(env.get(name).unwrap_or_default())?;
     }

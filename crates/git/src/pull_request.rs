@@ -17,7 +17,7 @@ pub use plan::{PlanError, PullRequestOrder, PullRequestWords};
 
 use super::push::{NotedRequest, Prepared, Standing};
 use belljar_contract::git::{
-    GitOutcome, PULL_REQUEST, PULL_REQUEST_BEGUN, PullRequestBegun, PullRequestRecord,
+    GitOutcome, PULL_REQUEST, PULL_REQUEST_BEGUN, PullRequestRecord, PullRequestStartRecord,
 };
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 /// A pull request that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenPullRequest {
     /// Its web page.
     pub url: String,
     /// True if it existed before.
@@ -42,9 +42,13 @@ pub struct Opened {
 
 impl Prepared<'_> {
     /// Opens the requested pull request, unless it exists.
-    pub(super) fn open(&mut self, order: &PullRequestOrder, base: &str) -> Result<Opened, PullRequestError> {
+    pub(super) fn open(
+        &mut self,
+        order: &PullRequestOrder,
+        base: &str,
+    ) -> Result<OpenPullRequest, PullRequestError> {
         if let Some(noted) = self.note.request_for(base, &self.made.commit) {
-            return Ok(Opened { url: noted.url.clone(), standing: Standing::AlreadyThere });
+            return Ok(OpenPullRequest { url: noted.url.clone(), standing: Standing::AlreadyThere });
         }
         let begun = Instant::now();
         let book = Arc::new(Book::open(self.order.state)?);
@@ -87,10 +91,10 @@ impl Prepared<'_> {
         order: &PullRequestOrder,
         base: &str,
         (book, run_id): (&Arc<Book>, RunId),
-    ) -> Result<Opened, PullRequestError> {
+    ) -> Result<OpenPullRequest, PullRequestError> {
         let forge = ForgeApi::reach(order, self.order.names.clone(), (book, run_id))?;
         let branches = Branches { head: self.order.branch.as_str(), base };
-        let already = |url| Opened { url, standing: Standing::AlreadyThere };
+        let already = |url| OpenPullRequest { url, standing: Standing::AlreadyThere };
         if let Some(url) = forge.find(&branches)? {
             return Ok(already(url));
         }
@@ -99,7 +103,7 @@ impl Prepared<'_> {
         let opened = forge.open(&branches, &order.says(&words.text(), branches.head));
         belljar_failpoint::after("git_pull_request");
         match opened {
-            Ok(url) => Ok(Opened { url, standing: Standing::New }),
+            Ok(url) => Ok(OpenPullRequest { url, standing: Standing::New }),
             // The call was denied here, so nothing was sent.
             Err(PullRequestError::Api(error)) if error.is_refusal() => Err(error.into()),
             // Another attempt may have come first, or only the response was lost.
@@ -107,8 +111,13 @@ impl Prepared<'_> {
         }
     }
 
-    fn request_begun(&self, order: &PullRequestOrder, base: &str, calls_run_id: &RunId) -> PullRequestBegun {
-        PullRequestBegun {
+    fn request_begun(
+        &self,
+        order: &PullRequestOrder,
+        base: &str,
+        calls_run_id: &RunId,
+    ) -> PullRequestStartRecord {
+        PullRequestStartRecord {
             run_id: self.run_id(),
             calls_run_id: calls_run_id.clone(),
             remote: Excerpt::of(&self.order.remote.to_string()),
@@ -121,10 +130,10 @@ impl Prepared<'_> {
     }
 }
 
-fn outcome(opened: &Result<Opened, PullRequestError>) -> GitOutcome {
+fn outcome(opened: &Result<OpenPullRequest, PullRequestError>) -> GitOutcome {
     match opened {
-        Ok(Opened { standing: Standing::New, .. }) => GitOutcome::Completed,
-        Ok(Opened { standing: Standing::AlreadyThere, .. }) => GitOutcome::AlreadyThere,
+        Ok(OpenPullRequest { standing: Standing::New, .. }) => GitOutcome::Completed,
+        Ok(OpenPullRequest { standing: Standing::AlreadyThere, .. }) => GitOutcome::AlreadyThere,
         Err(error @ PullRequestError::Api(api)) if ApiError::is_refusal(api) => {
             GitOutcome::Denied { reason: ReasonCode::of(error.code()) }
         }

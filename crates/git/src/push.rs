@@ -18,11 +18,11 @@ pub use error::PushError;
 pub(super) use note::NotedRequest;
 
 use super::base::Base;
-use super::commit::{self, Attribution, CommitError, Differing, Made, Words};
+use super::commit::{self, Attribution, CommitError, CommitMetadata, DifferingPath, LocalCommit};
 use super::environment::HostEnv;
 use super::ignored::{self, Ignored};
 use super::journal::Journal;
-use super::pull_request::{Opened, PullRequestError, PullRequestOrder};
+use super::pull_request::{OpenPullRequest, PullRequestError, PullRequestOrder};
 use super::quarantine::Quarantine;
 use super::tree::{Tree, TreeLimits};
 use belljar_contract::git::{GitOutcome, PushRecord};
@@ -75,7 +75,7 @@ pub struct PushOrder<'p> {
 /// A commit that is ready to be pushed. It holds a lock, so no other push from the same clone runs meanwhile.
 pub struct Prepared<'p> {
     pub(super) order: PushOrder<'p>,
-    pub(super) made: Made,
+    pub(super) made: LocalCommit,
     left_out: Vec<String>,
     ignored: Ignored,
     pub(super) note: Note,
@@ -101,7 +101,7 @@ pub struct Wanted {
     /// Its target branch.
     pub base: String,
     /// The result. The branch is pushed in any case.
-    pub opened: Result<Opened, PullRequestError>,
+    pub opened: Result<OpenPullRequest, PullRequestError>,
 }
 
 /// Origin of a branch or pull request: this attempt, or an earlier one.
@@ -149,8 +149,8 @@ impl<'p> PushOrder<'p> {
         Ok(Prepared { made, left_out: tree.left_out, ignored, note, quarantine, order: self, _lock: lock })
     }
 
-    pub(super) fn words(&self, at: Timestamp) -> Words<'_> {
-        Words { attribution: &self.attribution, message: self.message, at }
+    pub(super) fn words(&self, at: Timestamp) -> CommitMetadata<'_> {
+        CommitMetadata { attribution: &self.attribution, message: self.message, at }
     }
 }
 
@@ -169,7 +169,7 @@ impl Prepared<'_> {
 
     /// Returns the paths that differ from the cloned commit, each with its kind of change.
     pub fn files(&self) -> impl ExactSizeIterator<Item = (&str, &'static str)> {
-        self.made.files.iter().map(|file: &Differing| (file.path.as_str(), file.change()))
+        self.made.files.iter().map(|file: &DifferingPath| (file.path.as_str(), file.change()))
     }
 
     /// Returns the paths that were skipped: repositories, files in the place of submodules, pipes and the like.

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_makes_is_in_quarantine_and_what_it_has_is_read_whatever_the_path_is() {
+    fn quarantine_takes_new_objects_and_reads_old_ones_for_any_path() {
         for name in ["plain", "a:b", "\"quoted\"", "back\\slash"] {
             let top = tempfile::tempdir().unwrap();
             let folder = top.path().join(name);

@@ -1,13 +1,13 @@
 //! Connects git to one remote: only at the vetted addresses, without a proxy or redirects.
 
-use super::environment::Settings;
-use belljar_egress::git::Pinned;
+use super::environment::UserGitSettings;
+use belljar_egress::git::PinnedRemote;
 use belljar_policy::egress::{Destination, Host};
 use belljar_policy::git::Scheme;
 use std::net::IpAddr;
 
 /// Returns settings for the command line; none of them is a secret.
-pub(super) fn settings(pinned: &Pinned) -> Vec<String> {
+pub(super) fn settings(pinned: &PinnedRemote) -> Vec<String> {
     let remote = pinned.remote();
     let mut settings = vec![
         "protocol.allow=never".to_owned(),
@@ -35,7 +35,7 @@ fn in_brackets(address: &IpAddr) -> String {
 }
 
 /// Returns the addresses to try one after the other, for ssh, which accepts only one. HTTP gets all addresses at once.
-pub(super) fn ways(pinned: &Pinned) -> Vec<Option<IpAddr>> {
+pub(super) fn ways(pinned: &PinnedRemote) -> Vec<Option<IpAddr>> {
     match pinned.remote().scheme() {
         Scheme::Ssh => pinned.addresses().iter().copied().map(Some).collect(),
         Scheme::Https | Scheme::Http | Scheme::File => vec![None],
@@ -44,7 +44,10 @@ pub(super) fn ways(pinned: &Pinned) -> Vec<Option<IpAddr>> {
 
 /// Returns the ssh command for a remote: it connects to a vetted address, and looks up the host key by the remote's name.
 /// Forwarding, local commands and connection sharing are off, and unknown host keys are rejected.
-pub(super) fn ssh_command((pinned, way): (&Pinned, Option<IpAddr>), settings: &Settings) -> String {
+pub(super) fn ssh_command(
+    (pinned, way): (&PinnedRemote, Option<IpAddr>),
+    settings: &UserGitSettings,
+) -> String {
     let said = settings.ssh_command.as_deref().unwrap_or("ssh").trim();
     let options = ssh_options(pinned, way);
     let (program, rest) = said.split_once(' ').unwrap_or((said, ""));
@@ -57,7 +60,7 @@ pub(super) fn ssh_command((pinned, way): (&Pinned, Option<IpAddr>), settings: &S
     }
 }
 
-fn ssh_options(pinned: &Pinned, way: Option<IpAddr>) -> String {
+fn ssh_options(pinned: &PinnedRemote, way: Option<IpAddr>) -> String {
     // With other addresses to try, the timeout is shorter.
     let patience = if pinned.addresses().len() > 1 { 10 } else { 30 };
     let mut options = vec![
@@ -106,17 +109,18 @@ mod tests {
     use belljar_policy::egress::Network;
     use belljar_policy::git::{GitRules, Remote};
 
-    fn pinned(url: &str) -> Pinned {
+    fn pinned(url: &str) -> PinnedRemote {
         let folder = tempfile::tempdir().unwrap();
         let hosts = folder.path().join("hosts");
         std::fs::write(&hosts, "10.0.0.7 git.house.test\nfd00::7 git.house.test\n").unwrap();
         let networks = ["10.0.0.0/8", "fd00::/8", "127.0.0.0/8"].map(|text| Network::parse(text).unwrap());
         let rules = GitRules { networks: networks.to_vec(), ..GitRules::default() };
-        Pinned::pin(Remote::parse(url, false).unwrap(), &rules, NameSource::at(hosts, Vec::new())).unwrap()
+        PinnedRemote::pin(Remote::parse(url, false).unwrap(), &rules, NameSource::at(hosts, Vec::new()))
+            .unwrap()
     }
 
     #[test]
-    fn a_name_is_pinned_to_the_addresses_that_were_looked_at() {
+    fn git_remote_is_pinned_to_the_checked_addresses() {
         let of = |url| settings(&pinned(url)).join(" ");
         let https = of("https://git.house.test:8443/a");
         assert!(https.contains("-c http.curloptResolve=git.house.test:8443:10.0.0.7,[fd00::7]"), "{https}");
@@ -128,9 +132,10 @@ mod tests {
     }
 
     #[test]
-    fn ssh_is_told_the_address_and_knows_the_key_by_the_name() {
+    fn ssh_connects_to_pinned_address_and_checks_host_key_by_name() {
         let command = |url: &str, said: Option<&str>| {
-            let settings = Settings { ssh_command: said.map(str::to_owned), ..Settings::default() };
+            let settings =
+                UserGitSettings { ssh_command: said.map(str::to_owned), ..UserGitSettings::default() };
             let pinned = pinned(url);
             ssh_command((&pinned, ways(&pinned)[0]), &settings)
         };
@@ -142,7 +147,7 @@ mod tests {
         );
         assert!(usual.contains("-o 'ConnectTimeout=10'"), "{usual}");
         let all = ways(&pinned("git@git.house.test:a"));
-        let other = ssh_command((&pinned("git@git.house.test:a"), all[1]), &Settings::default());
+        let other = ssh_command((&pinned("git@git.house.test:a"), all[1]), &UserGitSettings::default());
         assert!(all.len() == 2 && other.contains("-o 'HostName=fd00::7'"), "{other}");
         let port =
             command("ssh://git@git.house.test:2222/a", Some("/usr/bin/ssh -i key -o ProxyCommand=evil"));

@@ -4,11 +4,11 @@
 mod bounds;
 mod heard;
 
-use super::environment::{HostEnv, Settings};
+use super::environment::{HostEnv, UserGitSettings};
 use super::obeyed;
 use super::quarantine::alternate;
 use super::reach;
-use belljar_egress::git::Pinned;
+use belljar_egress::git::PinnedRemote;
 use belljar_trusted::command::{harmless, trusted_search_path};
 use belljar_trusted::trusted_file::UntrustedFileError;
 use bounds::{Disk, MEMORY_BYTES, limit_memory};
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// Git for one repository.
 pub(super) struct Git<'g> {
-    place: Place,
+    place: RepositoryLocation,
     env: &'g HostEnv,
     is_canceled: &'g dyn Fn() -> bool,
     deadline: Instant,
@@ -35,7 +35,7 @@ pub(super) struct Git<'g> {
 
 /// The repository that git works on.
 #[derive(Debug, Clone)]
-enum Place {
+enum RepositoryLocation {
     /// A bare one of the host's own; git doesn't search for others.
     Bare(PathBuf),
     /// A bare one, with new objects in another directory.
@@ -174,7 +174,7 @@ const MOST_BYTES: usize = 256 << 20;
 
 // === impl Place ===
 
-impl Place {
+impl RepositoryLocation {
     /// Returns true if a file is in the repository itself, which belongs to the host.
     fn holds(&self, file: &Path) -> bool {
         let place = self.repository();
@@ -196,7 +196,7 @@ impl Place {
 impl<'g> Git<'g> {
     /// Returns git for a bare repository.
     pub(super) fn bare(repository: &Path, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Self {
-        Self::at(Place::Bare(repository.to_owned()), env, is_canceled)
+        Self::at(RepositoryLocation::Bare(repository.to_owned()), env, is_canceled)
     }
 
     /// Returns git for a bare repository, with new objects in that directory. It reads the repository's objects, too.
@@ -206,7 +206,10 @@ impl<'g> Git<'g> {
         env: &'g HostEnv,
         is_canceled: &'g dyn Fn() -> bool,
     ) -> Self {
-        let place = Place::Quarantined { repository: repository.to_owned(), objects: objects.to_owned() };
+        let place = RepositoryLocation::Quarantined {
+            repository: repository.to_owned(),
+            objects: objects.to_owned(),
+        };
         Self::at(place, env, is_canceled)
     }
 
@@ -216,16 +219,16 @@ impl<'g> Git<'g> {
         env: &'g HostEnv,
         is_canceled: &'g dyn Fn() -> bool,
     ) -> Self {
-        Self::at(Place::Directory(directory.to_owned()), env, is_canceled)
+        Self::at(RepositoryLocation::Directory(directory.to_owned()), env, is_canceled)
     }
 
     /// Returns git for a bare repository and a few files that the host has laid out beside it.
     pub(super) fn beside(&self, repository: &Path, files: &Path) -> Self {
-        let place = Place::Beside { repository: repository.to_owned(), files: files.to_owned() };
+        let place = RepositoryLocation::Beside { repository: repository.to_owned(), files: files.to_owned() };
         Self { place, ..*self }
     }
 
-    fn at(place: Place, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Self {
+    fn at(place: RepositoryLocation, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Self {
         Self { place, env, is_canceled, deadline: Instant::now() + LONGEST }
     }
 
@@ -255,7 +258,7 @@ impl<'g> Git<'g> {
     /// Runs a subcommand at a remote, with the user's credentials.
     pub(super) fn reach<A: AsRef<OsStr>>(
         &self,
-        pinned: &Pinned,
+        pinned: &PinnedRemote,
         arguments: &[A],
     ) -> Result<Vec<u8>, GitError> {
         let settings = self.settings()?;
@@ -273,8 +276,8 @@ impl<'g> Git<'g> {
 
     fn reach_by<A: AsRef<OsStr>>(
         &self,
-        pinned: &Pinned,
-        (way, settings): (Option<IpAddr>, &Settings),
+        pinned: &PinnedRemote,
+        (way, settings): (Option<IpAddr>, &UserGitSettings),
         arguments: &[A],
     ) -> Result<Vec<u8>, GitError> {
         let mut command = self.blank();
@@ -291,12 +294,12 @@ impl<'g> Git<'g> {
     }
 
     /// Returns the user's settings with identity and credentials, from files that no other user can write.
-    pub(super) fn settings(&self) -> Result<Settings, GitError> {
+    pub(super) fn settings(&self) -> Result<UserGitSettings, GitError> {
         let mut command = self.blank();
         let list = ["config", "--list", "--includes", "--show-origin", "-z"];
         command.args(list).envs(self.env.for_settings());
         let listed = self.to_the_end((command, "config".to_owned()), &DONE, |_| Ok(()))?;
-        let settings = Settings::read(&listed, self.env);
+        let settings = UserGitSettings::read(&listed, self.env);
         let of_user = settings.origins.iter().filter(|origin| !self.place.holds(origin));
         of_user.into_iter().try_for_each(|origin| obeyed::check_origin(origin))?;
         Ok(settings)
@@ -317,17 +320,17 @@ impl<'g> Git<'g> {
             command.env("PATH", std::env::join_paths(trusted_search_path(path)).unwrap_or_default());
         }
         match &self.place {
-            Place::Bare(repository) => command.arg("--git-dir").arg(repository).current_dir("/"),
-            Place::Quarantined { repository, objects } => command
+            RepositoryLocation::Bare(repository) => command.arg("--git-dir").arg(repository).current_dir("/"),
+            RepositoryLocation::Quarantined { repository, objects } => command
                 .env("GIT_OBJECT_DIRECTORY", objects)
                 .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&repository.join("objects")))
                 .arg("--git-dir")
                 .arg(repository)
                 .current_dir("/"),
-            Place::Beside { repository, files } => {
+            RepositoryLocation::Beside { repository, files } => {
                 command.arg("--git-dir").arg(repository).arg("--work-tree").arg(files).current_dir(files)
             }
-            Place::Directory(directory) => command.arg("-C").arg(directory),
+            RepositoryLocation::Directory(directory) => command.arg("-C").arg(directory),
         };
         for setting in SAFE {
             command.args(["-c", setting]);

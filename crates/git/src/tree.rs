@@ -21,12 +21,12 @@ pub(super) struct Tree {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) path: TreePath,
-    pub(super) kind: Kind,
+    pub(super) kind: GitTreeEntryKind,
 }
 
 /// Kind of an entry, as in git.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GitTreeEntryKind {
     File { is_executable: bool, size: u64 },
     Link { target: String },
 }
@@ -171,7 +171,12 @@ impl Tree {
     }
 
     /// Returns the kind of an entry that belongs in the tree.
-    fn note(&mut self, top: &Directory, path: &Path, name: &Name) -> Result<Option<Kind>, TreeError> {
+    fn note(
+        &mut self,
+        top: &Directory,
+        path: &Path,
+        name: &Name,
+    ) -> Result<Option<GitTreeEntryKind>, TreeError> {
         let shown = || path.display().to_string();
         if is_own_repository(name) {
             // A repository, or a file that names one: it is skipped. The one at the top is expected.
@@ -195,14 +200,14 @@ impl Tree {
                     .filter(|target| target.len() <= LONGEST_LINK && !target.chars().any(char::is_control));
                 let source = InvalidTreePath::Control;
                 target
-                    .map(|target| Some(Kind::Link { target }))
+                    .map(|target| Some(GitTreeEntryKind::Link { target }))
                     .ok_or_else(|| TreeError::Name { path: shown(), source })
             }
             FileType::RegularFile => {
                 // The file may be gone meanwhile.
                 let Some(stat) = top.stat(path)? else { return Ok(None) };
                 let (is_executable, size) = (stat.st_mode & 0o100 != 0, stat.st_size.unsigned_abs());
-                Ok(Some(Kind::File { is_executable, size }))
+                Ok(Some(GitTreeEntryKind::File { is_executable, size }))
             }
             _ => {
                 self.left_out.push(shown());
@@ -218,21 +223,21 @@ impl Entry {
     /// Returns git's mode.
     pub(super) fn mode(&self) -> &'static str {
         match self.kind {
-            Kind::File { is_executable: false, .. } => "100644",
-            Kind::File { is_executable: true, .. } => "100755",
-            Kind::Link { .. } => "120000",
+            GitTreeEntryKind::File { is_executable: false, .. } => "100644",
+            GitTreeEntryKind::File { is_executable: true, .. } => "100755",
+            GitTreeEntryKind::Link { .. } => "120000",
         }
     }
 
     /// Writes its length and content, as `git fast-import` reads it. Returns the first bytes of a file.
     pub(super) fn write(&self, top: &Directory, to: &mut dyn Write) -> io::Result<Vec<u8>> {
         let (mut content, length): (Box<dyn Read>, u64) = match &self.kind {
-            Kind::Link { target } => (Box::new(target.as_bytes()), target.len() as u64),
-            Kind::File { .. } => {
+            GitTreeEntryKind::Link { target } => (Box::new(target.as_bytes()), target.len() as u64),
+            GitTreeEntryKind::File { .. } => {
                 let file = top.open_file(Path::new(self.path.as_str()))?;
                 let length = file.metadata()?.len();
                 // The size was checked against the limits before, so it must not have changed.
-                if !matches!(self.kind, Kind::File { size, .. } if size == length) {
+                if !matches!(self.kind, GitTreeEntryKind::File { size, .. } if size == length) {
                     return Err(changed(&self.path));
                 }
                 (Box::new(file), length)
@@ -249,15 +254,15 @@ impl Entry {
         }
         to.write_all(b"\n")?;
         match self.kind {
-            Kind::Link { .. } => Ok(Vec::new()),
-            Kind::File { .. } => Ok(begin),
+            GitTreeEntryKind::Link { .. } => Ok(Vec::new()),
+            GitTreeEntryKind::File { .. } => Ok(begin),
         }
     }
 }
 
 // === impl Kind ===
 
-impl Kind {
+impl GitTreeEntryKind {
     fn size(&self) -> u64 {
         match self {
             Self::File { size, .. } => *size,

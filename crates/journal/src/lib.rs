@@ -3,11 +3,11 @@
 #![forbid(unsafe_code)]
 
 use belljar_contract::audit::{FOLDED, FoldedRecords};
-use belljar_contract::egress::{self, PassageBegun, PassageRecord};
+use belljar_contract::egress::{self, ProxiedRequestRecord, ProxiedRequestStartRecord};
 use belljar_contract::id::{CallId, RunId};
-use belljar_contract::inference::{BEGUN, BODIES, BegunRecord, BodiesRecord, CALL, CallRecord};
+use belljar_contract::inference::{BEGUN, BODIES, BodiesRecord, CALL, CallRecord, CallStartRecord};
 use belljar_contract::usage::{UsageReport, UsageSums, UsageTotals};
-use belljar_egress::inference::ledger::{Ledger, Written};
+use belljar_egress::inference::ledger::{Ledger, WriteConfirmation};
 use belljar_egress::web::ledger::WebLedger;
 use belljar_store::audit::{AuditError, AuditLog, Event, EventError, Receipt, folder_in};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 /// An open journal of a run. Its entries are on the disk once [`Book::close`] has returned `Ok`.
 pub struct Book {
     log: Arc<AuditLog>,
-    entries: Arc<Mutex<Entries>>,
+    entries: Arc<Mutex<JournalEntries>>,
     /// Maximum number of calls that are held in memory for listing.
     most_calls: usize,
 }
@@ -44,7 +44,7 @@ pub struct Span {
 
 /// The audit log is incomplete.
 #[derive(Debug, thiserror::Error)]
-pub enum BookError {
+pub enum RunJournalError {
     /// The audit log accepts no record.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -57,7 +57,7 @@ pub enum BookError {
 }
 
 #[derive(Debug, Default)]
-struct Entries {
+struct JournalEntries {
     calls: Calls,
     /// Sums of all calls, also of those that are not listed.
     sums: UsageSums,
@@ -87,8 +87,8 @@ impl Book {
     /// Opens the audit log of a state directory. This starts a thread.
     ///
     /// # Errors
-    /// [`BookError`] when it can't be opened, or takes no records.
-    pub fn open(state: &Path) -> Result<Self, BookError> {
+    /// [`RunJournalError`] when it can't be opened, or takes no records.
+    pub fn open(state: &Path) -> Result<Self, RunJournalError> {
         let log = Arc::new(AuditLog::open(&folder_in(state))?);
         Ok(Self { log, entries: Arc::default(), most_calls: MOST_CALLS })
     }
@@ -101,13 +101,13 @@ impl Book {
     /// Enters an event, and waits until it is on the disk.
     ///
     /// # Errors
-    /// [`BookError`] when it can't be written.
+    /// [`RunJournalError`] when it can't be written.
     pub fn enter(
         &self,
         kind: &str,
         run: Option<&RunId>,
         event: &impl Serialize,
-    ) -> Result<Receipt, BookError> {
+    ) -> Result<Receipt, RunJournalError> {
         let receipt = self.log.append(Event::new(kind, run, event)?)?;
         locked(&self.entries).note(receipt.clone());
         Ok(receipt)
@@ -132,17 +132,17 @@ impl Book {
     /// Enters the last event, and returns the run's range of records once everything is on the disk.
     ///
     /// # Errors
-    /// [`BookError`] when a record of the run could not be written.
+    /// [`RunJournalError`] when a record of the run could not be written.
     pub fn close(
         self: Arc<Self>,
         kind: &str,
         run: Option<&RunId>,
         event: &impl Serialize,
-    ) -> Result<Span, BookError> {
+    ) -> Result<Span, RunJournalError> {
         let last = self.enter(kind, run, event)?;
         let entries = locked(&self.entries);
         match entries.is_broken {
-            true => Err(BookError::Incomplete),
+            true => Err(RunJournalError::Incomplete),
             false => Ok(Span { first: entries.first.unwrap_or(last.sequence), last }),
         }
     }
@@ -186,7 +186,7 @@ impl Book {
 
 impl Book {
     /// Enters the begin of a call; resolves to true once it is on the disk.
-    fn begin(&self, event: Result<Event, EventError>) -> Written {
+    fn begin(&self, event: Result<Event, EventError>) -> WriteConfirmation {
         let (done, written) = oneshot::channel();
         match event {
             Ok(event) => {
@@ -204,7 +204,7 @@ impl Book {
 }
 
 impl Ledger for Book {
-    fn begin(&self, record: BegunRecord) -> Written {
+    fn begin(&self, record: CallStartRecord) -> WriteConfirmation {
         locked(&self.entries).unended.insert(record.call_id.clone());
         Self::begin(self, Event::new(BEGUN, Some(&record.run_id), &record))
     }
@@ -232,11 +232,11 @@ impl Ledger for Book {
 }
 
 impl WebLedger for Book {
-    fn begin(&self, record: PassageBegun) -> Written {
+    fn begin(&self, record: ProxiedRequestStartRecord) -> WriteConfirmation {
         Self::begin(self, Event::new(egress::BEGUN, Some(&record.run_id), &record))
     }
 
-    fn record(&self, record: PassageRecord) {
+    fn record(&self, record: ProxiedRequestRecord) {
         self.submit(Event::new(egress::ENDED, Some(&record.run_id), &record), None);
     }
 
@@ -256,7 +256,7 @@ impl WebLedger for Book {
 
 // === impl Entries ===
 
-impl Entries {
+impl JournalEntries {
     fn note(&mut self, receipt: Receipt) {
         self.first.get_or_insert(receipt.sequence);
         self.last = Some(receipt);

@@ -31,7 +31,7 @@ pub(crate) use job::response;
 
 use crate::delivery::Deliverer;
 use crate::denials::Denied;
-use crate::job::Workplace;
+use crate::job::NodeState;
 use crate::job::dispatcher::Dispatcher;
 use crate::metrics;
 use crate::session::Sessions;
@@ -56,14 +56,14 @@ use tokio_util::sync::CancellationToken;
 
 /// State of the endpoints.
 pub(crate) struct Api {
-    pub(crate) workplace: Arc<Workplace>,
+    pub(crate) workplace: Arc<NodeState>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) deliverer: Arc<Deliverer>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) stop: CancellationToken,
 }
 
-type Shared = Arc<Api>;
+type SharedApi = Arc<Api>;
 
 /// Connection limits of the Worker API (docs/node.md has these numbers).
 const ROOM: Room = Room {
@@ -77,12 +77,12 @@ const ROOM: Room = Room {
 };
 
 /// Serves the Worker API until it is stopped, and finishes requests that are under way.
-pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: CancellationToken) {
+pub(crate) async fn serve(api: SharedApi, listener: TcpListener, stop: CancellationToken) {
     belljar_gateway::serve(router(api), listener, ROOM, stop).await;
 }
 
 /// Every endpoint, made from the list of operations that the OpenAPI document is made from, too.
-pub(crate) fn router(api: Shared) -> Router {
+pub(crate) fn router(api: SharedApi) -> Router {
     let (open, guarded): (Vec<_>, Vec<_>) = Operation::ALL.into_iter().partition(|one| one.is_open());
     let guarded = routed(&guarded)
         .fallback(nothing_here)
@@ -94,13 +94,13 @@ pub(crate) fn router(api: Shared) -> Router {
 }
 
 /// The endpoints that require the node's token, for callers in this process, which need none.
-pub(crate) fn unguarded(api: Shared) -> Router {
+pub(crate) fn unguarded(api: SharedApi) -> Router {
     let guarded: Vec<_> = Operation::ALL.into_iter().filter(|one| !one.is_open()).collect();
     routed(&guarded).fallback(nothing_here).layer(middleware::from_fn(answer::told)).with_state(api)
 }
 
-fn routed(operations: &[Operation]) -> Router<Shared> {
-    let mut by_path = BTreeMap::<&str, MethodRouter<Shared>>::new();
+fn routed(operations: &[Operation]) -> Router<SharedApi> {
+    let mut by_path = BTreeMap::<&str, MethodRouter<SharedApi>>::new();
     for operation in operations {
         let (_, path) = operation.route();
         // The verb behind a path parameter is not part of the route: the handler reads it.
@@ -111,7 +111,7 @@ fn routed(operations: &[Operation]) -> Router<Shared> {
     by_path.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, only(methods)))
 }
 
-fn handler(operation: Operation) -> MethodRouter<Shared> {
+fn handler(operation: Operation) -> MethodRouter<SharedApi> {
     match operation {
         Operation::Alive => get(health::alive),
         Operation::Ready => get(health::ready),
@@ -168,7 +168,7 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
 }
 
 /// `GET /metrics`.
-async fn counts(State(api): State<Shared>) -> Response {
+async fn counts(State(api): State<SharedApi>) -> Response {
     let text = api.workplace.metrics.text(api.sessions.all().len());
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
@@ -179,12 +179,12 @@ async fn description() -> Response {
 }
 
 /// An endpoint that answers other methods with 405.
-fn only(methods: MethodRouter<Shared>) -> MethodRouter<Shared> {
+fn only(methods: MethodRouter<SharedApi>) -> MethodRouter<SharedApi> {
     methods.fallback(no_such_method)
 }
 
 /// `POST /v1/worker/jobs/{job_id}:{verb}`.
-async fn act_on_job(State(api): State<Shared>, Path(name): Path<String>, request: Request) -> Response {
+async fn act_on_job(State(api): State<SharedApi>, Path(name): Path<String>, request: Request) -> Response {
     let verb = name.rsplit_once(':').map(|(_, verb)| verb);
     match verb {
         Some("cancel") => cancellation::cancel.call(request, api).await,
@@ -195,7 +195,7 @@ async fn act_on_job(State(api): State<Shared>, Path(name): Path<String>, request
 }
 
 /// `GET /v1/worker/jobs/{job_id}`.
-async fn show_job(State(api): State<Shared>, Path(name): Path<String>, request: Request) -> Response {
+async fn show_job(State(api): State<SharedApi>, Path(name): Path<String>, request: Request) -> Response {
     match name.rsplit_once(':').map(|(_, verb)| verb) {
         Some("cancel" | "ack") => no_such_method(request.method().clone()).await.into_response(),
         _ => job::show.call(request, api).await,
@@ -203,7 +203,11 @@ async fn show_job(State(api): State<Shared>, Path(name): Path<String>, request: 
 }
 
 /// `POST /v1/worker/approvals/{approval_id}:{verb}`.
-async fn answer_approval(State(api): State<Shared>, Path(name): Path<String>, request: Request) -> Response {
+async fn answer_approval(
+    State(api): State<SharedApi>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
     match name.rsplit_once(':').map(|(_, verb)| verb) {
         Some("approve") => approvals::approve.call(request, api).await,
         Some("deny") => approvals::deny.call(request, api).await,
@@ -213,7 +217,7 @@ async fn answer_approval(State(api): State<Shared>, Path(name): Path<String>, re
 }
 
 /// `GET /v1/worker/approvals/{approval_id}`.
-async fn show_approval(State(api): State<Shared>, Path(name): Path<String>, request: Request) -> Response {
+async fn show_approval(State(api): State<SharedApi>, Path(name): Path<String>, request: Request) -> Response {
     match name.rsplit_once(':').map(|(_, verb)| verb) {
         Some("approve" | "deny") => no_such_method(request.method().clone()).await.into_response(),
         _ => approvals::show.call(request, api).await,
@@ -222,7 +226,7 @@ async fn show_approval(State(api): State<Shared>, Path(name): Path<String>, requ
 
 /// `POST /v1/worker/trust/{agent_id}/proposals/{proposal_id}:{verb}`.
 async fn answer_promotion(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path((_, name)): Path<(String, String)>,
     request: Request,
 ) -> Response {
@@ -234,7 +238,7 @@ async fn answer_promotion(
 }
 
 /// Counts responses, and records denials in the audit log.
-async fn count(State(api): State<Shared>, request: Request, next: Next) -> Response {
+async fn count(State(api): State<SharedApi>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let is_asked = |operation: &Operation| operation.route().0.as_str() == method.as_str();
     let operation = Operation::at(&path).find(is_asked);
@@ -247,7 +251,7 @@ async fn count(State(api): State<Shared>, request: Request, next: Next) -> Respo
 }
 
 /// Admits only requests that carry the node's token.
-async fn guard(State(api): State<Shared>, request: Request, next: Next) -> Response {
+async fn guard(State(api): State<SharedApi>, request: Request, next: Next) -> Response {
     match api.workplace.settings.token.admits(request.headers()) {
         true => {
             if let Some(place) = request.extensions().get::<Arc<Place>>() {

@@ -5,7 +5,7 @@ use crate::daemon::WallClock;
 use belljar_contract::id::ApprovalId;
 use belljar_gateway::access::{Approver, ApproverError, ExactCall};
 use belljar_policy::approval::{Expiry, TimeoutPolicy};
-use belljar_store::approvals::{ApprovalError, Approvals, CallKey, Question};
+use belljar_store::approvals::{ApprovalError, ApprovalRequest, Approvals, CallKey};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::fmt;
@@ -27,7 +27,7 @@ impl StoredApprover {
     }
 
     async fn asked(&self, call: &ExactCall) -> Result<Uuid, ApproverError> {
-        let question = Question {
+        let question = ApprovalRequest {
             id: ApprovalId::from_uuid(Uuid::now_v7()),
             decision_id: call.decision_id,
             reason: call.reason.clone(),

@@ -13,7 +13,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::isolation::Required;
 use belljar_files::host_path::HostPath;
-use belljar_sandbox::enclosure::{Maker, Site};
+use belljar_sandbox::enclosure::{EnclosureMaker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::provision::Provision;
@@ -57,7 +57,7 @@ enum CanaryError {
 }
 
 /// Watches nothing.
-struct Unwatched;
+struct NoopWatcher;
 
 /// Age at which a good verdict is checked again.
 const FRESH: Duration = Duration::from_secs(10);
@@ -174,8 +174,8 @@ impl Canary {
             timeout: PATIENCE,
             max_output_bytes: OUTPUT_BYTES,
         };
-        let site = Site { state: &self.state, maker: Maker::Launcher(&self.launcher) };
-        let finished = carry_out_command(request, &site, &mut Unwatched)?;
+        let site = Site { state: &self.state, maker: EnclosureMaker::Launcher(&self.launcher) };
+        let finished = carry_out_command(request, &site, &mut NoopWatcher)?;
         let (exit_code, failure) = (finished.exit_code, finished.failure);
         // If the folder can't be removed now, a later start finds it by its name.
         let _ = finished.folder.remove();
@@ -218,7 +218,7 @@ impl Seen {
 
 // === impl Unwatched ===
 
-impl CommandWatch for Unwatched {
+impl CommandWatch for NoopWatcher {
     fn begun(&mut self, _begun: Begun) {}
 
     fn printed(&mut self, _stream: Stream, _bytes: &[u8]) {}
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn node_is_well_by_its_last_canary_and_not_while_one_hangs() {
+    fn node_is_healthy_after_a_good_canary_and_not_while_one_hangs() {
         let now = Instant::now();
         let (hung, due) = (now + PATIENCE, now + FRESH);
         let mut seen = Seen::default();

@@ -31,8 +31,8 @@ pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Time
 
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;
-use crate::job::Workplace;
-use crate::job::abilities::Abilities;
+use crate::job::NodeState;
+use crate::job::abilities::InstanceCapabilities;
 use crate::job::dispatcher::Dispatcher;
 use crate::session::Sessions;
 use crate::tools;
@@ -71,7 +71,7 @@ pub struct Daemon {
     bridge: Option<Bridge>,
     /// The configuration of those servers that was applied last.
     servers: ServersConfig,
-    workplace: Arc<Workplace>,
+    workplace: Arc<NodeState>,
     database: Database,
     /// Released last of all.
     _identity: Identity,
@@ -108,7 +108,7 @@ impl Daemon {
         let stop = workplace.stop.clone();
         record::begun(&workplace);
         workplace.jobs.register(&workplace.owner, workplace.now()).await?;
-        let announced = Abilities::of(&workplace).announcement();
+        let announced = InstanceCapabilities::of(&workplace).announcement();
         workplace.jobs.announce(&workplace.owner.instance, &announced).await?;
         recovery::recover(&workplace, &gone).await?;
         recovery::remove_unresumed(&workplace).await?;

@@ -9,10 +9,10 @@
 //! repeated message has the same id and digest.
 
 use crate::api;
-use crate::job::Workplace;
+use crate::job::NodeState;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::callback::CallbackMessage;
-use belljar_contract::worker::event::{Happening, JobEvent};
+use belljar_contract::worker::event::{JobEvent, JobEventKind};
 use belljar_egress::callback::{Destination, Message, Sender, SigningKey};
 use belljar_egress::upstream::UpstreamError;
 use belljar_gateway::apart;
@@ -39,7 +39,7 @@ pub struct Callbacks {
 
 /// Sends callbacks.
 pub(crate) struct Deliverer {
-    workplace: Arc<Workplace>,
+    workplace: Arc<NodeState>,
     sender: Sender,
     /// Semaphores by origin, so that an origin that never answers delays no other. The configuration and accepted jobs bound
     /// their number.
@@ -98,7 +98,7 @@ impl Callbacks {
 // === impl Deliverer ===
 
 impl Deliverer {
-    pub(crate) fn start(workplace: Arc<Workplace>, stop: CancellationToken) -> std::io::Result<Self> {
+    pub(crate) fn start(workplace: Arc<NodeState>, stop: CancellationToken) -> std::io::Result<Self> {
         let sender = Sender::start()?;
         Ok(Self { workplace, sender, slots: Mutex::default(), stop, following: Mutex::default() })
     }
@@ -168,7 +168,7 @@ impl Deliverer {
             for event in events {
                 told = event.id;
                 let is_last =
-                    matches!(event.happening, Happening::Status { status, .. } if status.is_final());
+                    matches!(event.happening, JobEventKind::Status { status, .. } if status.is_final());
                 if !self.tell(&destination, &callbacks.key, (&job_id, event), is_last).await || is_last {
                     return;
                 }

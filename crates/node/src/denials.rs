@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Denials {
     audit: Arc<AuditLog>,
     /// A quota of its own, so that clients without a token can't use up the one for denials of authenticated callers.
-    unauthenticated: Mutex<Quota>,
-    others: Mutex<Quota>,
+    unauthenticated: Mutex<DenialRateLimit>,
+    others: Mutex<DenialRateLimit>,
 }
 
 /// Why a request was denied.
@@ -26,9 +26,9 @@ pub(crate) struct Denied {
 
 /// Rate limit of denial records.
 #[derive(Default)]
-struct Quota {
-    second: Window,
-    hour: Window,
+struct DenialRateLimit {
+    second: RateWindow,
+    hour: RateWindow,
     /// The last denial, and the number of equal ones in a row.
     last: Option<Request>,
     repeated: u64,
@@ -37,7 +37,7 @@ struct Quota {
 
 /// Records written in the current time window.
 #[derive(Default)]
-struct Window {
+struct RateWindow {
     began: Option<Instant>,
     recorded: u32,
 }
@@ -85,7 +85,7 @@ impl Denials {
         Self { audit, unauthenticated: Mutex::default(), others: Mutex::default() }
     }
 
-    fn quota(&self, kind: ProblemKind) -> MutexGuard<'_, Quota> {
+    fn quota(&self, kind: ProblemKind) -> MutexGuard<'_, DenialRateLimit> {
         let quota = if kind == ProblemKind::Authentication { &self.unauthenticated } else { &self.others };
         quota.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,7 +125,7 @@ impl Denied {
 
 // === impl Quota ===
 
-impl Quota {
+impl DenialRateLimit {
     /// Number of denials skipped before the one that may be recorded now; `None` if this one is to be skipped, too.
     fn take(&mut self, request: Request, now: Instant) -> Option<u64> {
         let is_wanted = self.is_wanted(request);
@@ -160,7 +160,7 @@ impl Quota {
 
 // === impl Window ===
 
-impl Window {
+impl RateWindow {
     /// Begins anew if the window is at least `span` old.
     fn renew(&mut self, span: Duration, now: Instant) {
         if self.began.is_none_or(|began| now.duration_since(began) >= span) {
@@ -175,7 +175,7 @@ mod tests {
 
     /// Number of recorded denials, and number of denials accounted for in them, of `number` denials with one per interval.
     fn recorded(number: u32, every: Duration, path: fn(u32) -> String) -> (u32, u64) {
-        let (mut quota, begun) = (Quota::default(), Instant::now());
+        let (mut quota, begun) = (DenialRateLimit::default(), Instant::now());
         let denied = Denied { kind: ProblemKind::Authentication, detail: "no token".to_owned() };
         let taken = (0..number).filter_map(|at| {
             let request = Request { denied: denied.clone(), method: "GET".to_owned(), path: path(at) };
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn flood_of_denials_is_limited_by_the_hour_and_counted() {
+    fn denial_flood_is_rate_limited_per_hour_and_counted() {
         // Fifty a second for just under two hours, each for another path.
         let (records, counted) = recorded(359_999, Duration::from_millis(20), |at| format!("/{at}"));
         assert_eq!(records, 2 * MOST_IN_AN_HOUR);

@@ -1,24 +1,24 @@
 //! Permission to run something once. Each use of a grant is recorded; a denial is recorded before it is returned.
 
-use belljar_contract::grant::{ExecutionGrant, Scope, Subject};
+use belljar_contract::grant::{ExecutionGrant, GrantSubject, Scope};
 use belljar_contract::id::{GrantId, RunId, UserId};
-use belljar_journal::{Book, BookError};
-use belljar_policy::grant::{Entitled, GrantRefusal, entitle};
+use belljar_journal::{Book, RunJournalError};
+use belljar_policy::grant::{GrantRefusal, GrantedExecution, entitle};
 use belljar_store::audit::Receipt;
 use jiff::Timestamp;
 use serde_json::json;
 
 /// Permission to execute one graph in the sandbox of one run.
 #[derive(Debug)]
-pub struct Granted {
-    entitled: Entitled,
+pub struct ExecutionPermit {
+    entitled: GrantedExecution,
     run_id: RunId,
     receipt: Receipt,
 }
 
 /// A request to use a grant.
 #[derive(Debug)]
-pub struct Presented {
+pub struct GrantPresentation {
     /// The grant, or the reason why it is not valid.
     pub grant: Result<ExecutionGrant, GrantRefusal>,
     /// The graph to execute.
@@ -40,7 +40,7 @@ pub enum GrantError {
     },
     /// The use can't be recorded, and so it is not permitted.
     #[error(transparent)]
-    Book(#[from] BookError),
+    Book(#[from] RunJournalError),
 }
 
 /// Kinds of the audit records about a grant's use.
@@ -57,13 +57,13 @@ const OPERATOR: &str = "operator";
 
 // === impl Granted ===
 
-impl Granted {
+impl ExecutionPermit {
     /// Decides, and records the decision.
     ///
     /// # Errors
     /// [`GrantError`].
-    pub fn of(presented: Presented, book: &Book) -> Result<Self, GrantError> {
-        let Presented { grant, graph_id, run_id, now } = presented;
+    pub fn of(presented: GrantPresentation, book: &Book) -> Result<Self, GrantError> {
+        let GrantPresentation { grant, graph_id, run_id, now } = presented;
         let of_grant = grant.as_ref().ok().map(|grant| {
             let ExecutionGrant { id, subject, billing_account_id, .. } = grant;
             json!({ "grant_id": id, "subject": subject.to_string(), "billing_account_id": billing_account_id })
@@ -112,7 +112,7 @@ impl Granted {
 pub fn of_operator(billing_account_id: &str) -> ExecutionGrant {
     ExecutionGrant {
         id: GrantId::from_uuid(uuid::Uuid::now_v7()),
-        subject: Subject::Service(OPERATOR.to_owned()),
+        subject: GrantSubject::Service(OPERATOR.to_owned()),
         billing_account_id: billing_account_id.to_owned(),
         user_id: None,
         scopes: vec![Scope::AnyGraph],

@@ -4,7 +4,7 @@
 //! job ─► agent_id, else default level ─► Identity ─┬─► HouseAccess: each call
 //! session ─► agent_id, else default level ┘         └─► Terms: its sandbox, on request, at its start and while it exists
 //! ```
-//! A node without access rules has no `House`, and restricts no agent.
+//! A node without access rules has no `NodeAccessRules`, and restricts no agent.
 
 mod order;
 mod terms;
@@ -14,7 +14,7 @@ pub(crate) use terms::{Terms, TooMuch};
 
 use belljar_contract::id::AgentId;
 use belljar_gateway::access::HouseAccess;
-use belljar_policy::access::compiled::Compiled;
+use belljar_policy::access::compiled::SandboxAccess;
 use belljar_policy::access::{AccessRules, UnknownAgentError};
 use belljar_policy::trust::TrustConfig;
 use belljar_tools::caller::Identity;
@@ -23,13 +23,13 @@ use std::sync::Arc;
 
 /// The access rules that apply to a node's agents.
 #[derive(Debug, Clone)]
-pub(crate) struct House {
+pub(crate) struct NodeAccessRules {
     access: Arc<HouseAccess>,
 }
 
 // === impl House ===
 
-impl House {
+impl NodeAccessRules {
     /// Returns the node's access rules. Agents without trust records have the permissions that `trust` gives to newcomers.
     pub(crate) fn new(rules: AccessRules, trust: &TrustConfig) -> Self {
         // Tools run on the host or on other servers, so there are no tool permissions of a sandbox here.
@@ -48,13 +48,13 @@ impl House {
     }
 
     /// Returns the current permissions of an identity.
-    pub(crate) fn compiled(&self, identity: &Identity) -> Compiled {
-        Compiled::of_agent(&self.access.of(identity).agent.permissions)
+    pub(crate) fn compiled(&self, identity: &Identity) -> SandboxAccess {
+        SandboxAccess::of_agent(&self.access.of(identity).agent.permissions)
     }
 
     /// Returns the hosts that web tools may reach for a caller.
-    pub(crate) fn web_of(&self, identity: &Identity) -> Compiled {
-        Compiled::of_web_tools(&self.access.of(identity).agent.permissions)
+    pub(crate) fn web_of(&self, identity: &Identity) -> SandboxAccess {
+        SandboxAccess::of_web_tools(&self.access.of(identity).agent.permissions)
     }
 
     /// Returns true if an identity's current permissions cover those of a sandbox with these terms.

@@ -4,7 +4,7 @@ use crate::daemon::{DaemonError, Settings};
 use belljar_contract::image::{ImageReference, InvalidImage};
 use belljar_contract::isolation::Required;
 use belljar_contract::worker::assignment::NATIVE_IMAGE;
-use belljar_policy::image::{AllowedImage, ImageDenied, ImagePattern, ImageRules};
+use belljar_policy::image::{AllowedImage, ImageDenial, ImagePattern, ImageRules};
 use belljar_sandbox::backend::{Backend, BackendError};
 use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
@@ -59,7 +59,7 @@ pub(crate) enum NoImage {
     },
     /// The image is not on the allowlist.
     #[error("{place}: {denied}")]
-    Denied { place: &'static str, denied: ImageDenied },
+    Denied { place: &'static str, denied: ImageDenial },
     /// The image declares volumes, and no limit would apply to what is written there.
     #[error(
         "{place}: the image {image} declares volumes, which could be written without limit, so this node doesn't run it: {}; expected \

@@ -2,7 +2,7 @@
 
 use belljar_egress::upstream::TrustError;
 use belljar_egress::web::config::WebConfig;
-use belljar_egress::web::interception_ca::{Authority, AuthorityError};
+use belljar_egress::web::interception_ca::{Authority, InterceptionCaError};
 use belljar_egress::web::live::LivePolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ pub struct Inspection {
 
 /// Reasons why interception can't be set up.
 #[derive(Debug, thiserror::Error)]
-pub enum InspectionError {
+pub enum TlsInterceptionError {
     /// The authority can't be made.
     #[error("connections can't be looked into")]
-    Authority(#[from] AuthorityError),
+    Authority(#[from] InterceptionCaError),
     /// The host's CA certificates can't be read.
     #[error("it can't be told whom a sandbox is to trust")]
     Trust(#[from] TrustError),
@@ -35,8 +35,8 @@ impl Inspection {
     /// Returns the interception of a run that begins with this configuration; `None` if no rule intercepts TLS.
     ///
     /// # Errors
-    /// [`InspectionError`].
-    pub fn of(config: &WebConfig) -> Result<Option<Self>, InspectionError> {
+    /// [`TlsInterceptionError`].
+    pub fn of(config: &WebConfig) -> Result<Option<Self>, TlsInterceptionError> {
         if !config.is_inspecting() {
             return Ok(None);
         }
@@ -48,8 +48,8 @@ impl Inspection {
     /// Returns the interception by the current state of a policy that may change later.
     ///
     /// # Errors
-    /// [`InspectionError`].
-    pub fn of_live(policy: &LivePolicy) -> Result<Option<Self>, InspectionError> {
+    /// [`TlsInterceptionError`].
+    pub fn of_live(policy: &LivePolicy) -> Result<Option<Self>, TlsInterceptionError> {
         Self::of(&policy.current().config)
     }
 

@@ -40,7 +40,7 @@ use std::sync::atomic::AtomicBool;
 use tokio_util::sync::CancellationToken;
 
 /// Shared state of a node: where jobs run, and where they are stored.
-pub(crate) struct Workplace {
+pub(crate) struct NodeState {
     pub(crate) jobs: Jobs,
     pub(crate) artifacts: Artifacts,
     /// Canceled when the node stops; no work begins any more.
@@ -77,7 +77,7 @@ pub(crate) struct Workplace {
 
 // === impl Workplace ===
 
-impl Workplace {
+impl NodeState {
     /// Returns the time of day, to the millisecond: the precision that the database stores, so that reports are the same
     /// later.
     pub(crate) fn now(&self) -> Timestamp {

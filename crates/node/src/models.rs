@@ -5,12 +5,12 @@ use belljar_contract::id::{JobId, RunId, SessionId, UserId};
 use belljar_contract::inference::CallRecord;
 use belljar_contract::job::context::{Inference, InferenceSource};
 use belljar_contract::usage::UsageTotals;
-use belljar_contract::worker::assignment::SandboxOrder;
+use belljar_contract::worker::assignment::SandboxRequest;
 use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::identity::{CallMetadata, Identity};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::models::Models;
-use belljar_journal::{Book, BookError};
+use belljar_journal::{Book, RunJournalError};
 use belljar_store::audit::AuditLog;
 use serde::Serialize;
 use std::os::fd::OwnedFd;
@@ -133,7 +133,7 @@ impl NodeModels {
 
     /// Returns the models that a sandbox may call: all of them for a command that requests models; for a runner's job, those
     /// on its list that the node has, of the source that it requires.
-    pub(crate) fn allowed(&self, sandbox: &SandboxOrder) -> Result<Option<InferenceConfig>, NoModels> {
+    pub(crate) fn allowed(&self, sandbox: &SandboxRequest) -> Result<Option<InferenceConfig>, NoModels> {
         let listed = sandbox.job_spec.as_ref().and_then(|spec| spec.job.inference.as_ref());
         let place = match listed {
             Some(_) => "$.sandbox.job_spec.inference.allowed_models",
@@ -206,7 +206,7 @@ impl NodeModels {
 impl RunModels {
     /// Ends calls that are under way. Returns the usage once all of it is recorded, or an error if it could not be; and the
     /// calls up to the listing limit.
-    pub(crate) fn end(self) -> (Result<UsageTotals, BookError>, Vec<CallRecord>) {
+    pub(crate) fn end(self) -> (Result<UsageTotals, RunJournalError>, Vec<CallRecord>) {
         let Self { caller, run_id, served, book } = self;
         served.end();
         let usage = book.usage();

@@ -23,7 +23,7 @@ pub use messages::{MESSAGES, PlaceError};
 pub use place::Place;
 pub use spec::{OnceLimits, OnceSpec, OnceWeb, Watch};
 
-use crate::grant::Granted;
+use crate::grant::ExecutionPermit;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
@@ -103,7 +103,7 @@ const NO_EXIT_CODE: i32 = -1;
 pub fn run_once(
     place: Place,
     mut spec: OnceSpec,
-    granted: Granted,
+    granted: ExecutionPermit,
     site: &Site<'_>,
     watch: &mut dyn Watch,
 ) -> OnceResult {
@@ -148,7 +148,7 @@ pub fn run_once(
 /// Runs everything up to the sandbox's teardown and the end of its calls.
 fn carry_out(
     place: &Place,
-    (spec, granted): (&mut OnceSpec, &Granted),
+    (spec, granted): (&mut OnceSpec, &ExecutionPermit),
     site: &Site<'_>,
     (ended, copied): (&mut Ended, &mut Option<Copied>),
     watch: &mut dyn Watch,
@@ -199,7 +199,7 @@ fn note(enclosure: &Enclosure, (outcome, reason): (Outcome, Reason), ended: &mut
 /// Records the end, which waits for all earlier records.
 fn close(
     ended: &mut Ended,
-    (granted, attempt): (&Granted, u32),
+    (granted, attempt): (&ExecutionPermit, u32),
     (calls, usage): (&Calls, &UsageTotals),
     site: &Site<'_>,
 ) -> Option<Span> {
@@ -224,7 +224,7 @@ fn close(
     }
 }
 
-fn identity(granted: &Granted, (attempt, metadata): (u32, CallMetadata)) -> Identity {
+fn identity(granted: &ExecutionPermit, (attempt, metadata): (u32, CallMetadata)) -> Identity {
     let (account, graph_id) = (granted.billing_account_id().to_owned(), granted.graph_id().to_owned());
     let user_id = granted.user_id().map(str::to_owned).or(metadata.user_id);
     let identity = Identity::new(granted.run_id().clone(), attempt, account, graph_id);

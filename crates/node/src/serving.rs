@@ -13,7 +13,7 @@ use belljar_egress::inference::budget::Budget;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::ledger::Ledger;
 use belljar_egress::inference::run::Run;
-use belljar_egress::proxy::{Listener, Serving};
+use belljar_egress::proxy::{Listener, ServedRun};
 use belljar_egress::web::fetch::{Fetcher, fetcher};
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub struct Served {
     run: Arc<Run>,
     book: Arc<Book>,
-    serving: Option<Serving>,
+    serving: Option<ServedRun>,
     thread: Arc<HatchThread>,
 }
 
@@ -38,7 +38,7 @@ pub struct ServedWeb {
     run: Arc<WebRun>,
     noted: Arc<Noted>,
     fetcher: Fetcher,
-    serving: Option<Serving>,
+    serving: Option<ServedRun>,
     thread: Arc<HatchThread>,
 }
 

@@ -12,7 +12,7 @@ mod table;
 
 pub(crate) use table::{Sessions, With};
 
-use crate::house::{House, Terms, TooMuch};
+use crate::house::{NodeAccessRules, Terms, TooMuch};
 use crate::images::Image;
 use crate::models::{NoModels, RunModels};
 use crate::serving::ServeError;
@@ -23,7 +23,7 @@ use belljar_contract::id::{PtyId, RunId, SessionId};
 use belljar_contract::usage::UsageTotals;
 use belljar_contract::worker::session::{OpenSessionRequest, Session as Told, SessionStatus};
 use belljar_contract::worker::telemetry::ContainerKind;
-use belljar_journal::BookError;
+use belljar_journal::RunJournalError;
 use belljar_sandbox::backend::{BackendError, Execution, Sandbox};
 use belljar_sandbox::limits::Limit;
 use belljar_sandbox::spec::Program;
@@ -54,7 +54,7 @@ pub(crate) struct Session {
     /// True while a request checks its status.
     is_looked_at: AtomicBool,
     /// `None` once the session is ended. Locked only to clone or take it: callers that start a program hold a clone.
-    sandbox: Mutex<Option<Arc<Enclosed>>>,
+    sandbox: Mutex<Option<Arc<SharedSandbox>>>,
     /// `None` once the session is ended.
     ptys: Mutex<Option<HashMap<String, Arc<Pty>>>>,
     image: Image,
@@ -74,7 +74,7 @@ pub(crate) struct Session {
 }
 
 /// A sandbox that is shared while programs are being started in it.
-struct Enclosed(Box<dyn Sandbox>);
+struct SharedSandbox(Box<dyn Sandbox>);
 
 /// Reasons why an operation on a session fails.
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +108,7 @@ pub(crate) enum SessionError {
     #[error(transparent)]
     NoModels(NoModels),
     #[error("it has ended; what it has had of models or of the web is not all recorded")]
-    Unrecorded(#[source] BookError),
+    Unrecorded(#[source] RunJournalError),
     #[error("the terminal can't be used")]
     Terminal(#[source] std::io::Error),
 }
@@ -142,7 +142,7 @@ impl Session {
     }
 
     /// Returns true if the agent's current permissions still cover this session.
-    fn is_allowed(&self, house: Option<&House>) -> bool {
+    fn is_allowed(&self, house: Option<&NodeAccessRules>) -> bool {
         self.terms.as_ref().zip(house).is_none_or(|(terms, house)| house.still_allows(terms))
     }
 
@@ -208,7 +208,7 @@ impl Session {
     }
 
     /// Returns why the session is to be ended; `None` if it stays.
-    fn why_over(&self, house: Option<&House>) -> Option<&'static str> {
+    fn why_over(&self, house: Option<&NodeAccessRules>) -> Option<&'static str> {
         if !self.is_allowed(house) {
             return Some("whom it is for may do less by now");
         }

@@ -14,7 +14,7 @@ pub(crate) use planner::follow_images;
 use crate::api::Api;
 use crate::approvals::StoredApprover;
 use crate::daemon::WallClock;
-use crate::house::House;
+use crate::house::NodeAccessRules;
 use crate::web::NodeWeb;
 use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::tool::{AgentKind, InvalidToolNameError, ToolName, ToolScope};
@@ -22,8 +22,8 @@ use belljar_egress::api::ApiCaller;
 use belljar_egress::known::ProcessSecrets;
 use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::access::Access;
-use belljar_gateway::call::Called;
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::call::CallOutcome;
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_gateway::{Door, Gateway, bearer};
 use belljar_policy::approval::TimeoutPolicy;
 use belljar_policy::tool::ToolGrants;
@@ -37,11 +37,11 @@ use belljar_store::preferences::{self, Preferences};
 use belljar_store::skills::Skills;
 use belljar_store::task_artifacts::{self, TaskArtifacts};
 use belljar_tools::builtin;
-use belljar_tools::builtin::artifact::Shelf;
+use belljar_tools::builtin::artifact::ArtifactStore;
 use belljar_tools::builtin::configured::ConfiguredError;
 use belljar_tools::builtin::configured::config::ToolsConfig;
 use belljar_tools::builtin::memory::Notes;
-use belljar_tools::builtin::preference::Wishes;
+use belljar_tools::builtin::preference::PreferenceStore;
 use belljar_tools::builtin::skills::Library;
 use belljar_tools::builtin::web::reach::WebHatch;
 use belljar_tools::caller::{Caller, Identity};
@@ -64,12 +64,12 @@ pub(crate) struct NodeTools {
     approvals: Approvals,
     audit: Arc<AuditLog>,
     /// Access rules of calls; `None` if the node has none.
-    house: Option<House>,
+    house: Option<NodeAccessRules>,
 }
 
 /// The caller slot of one run's agent. Dropping it removes the slot, and cancels its calls.
 #[derive(Debug)]
-pub(crate) struct Seated {
+pub(crate) struct AgentSlot {
     /// Routes served on the run's tool hatch.
     pub(crate) routes: axum::Router,
     _taken: DropGuard,
@@ -87,7 +87,7 @@ pub(crate) struct Given {
 }
 
 /// Dependencies of a node's tools.
-pub(crate) struct Parts<'a> {
+pub(crate) struct ToolDependencies<'a> {
     pub(crate) database: &'a Database,
     pub(crate) jobs: &'a Jobs,
     pub(crate) artifacts: &'a Artifacts,
@@ -97,7 +97,7 @@ pub(crate) struct Parts<'a> {
     /// Timeouts of approvals.
     pub(crate) timeout: &'a TimeoutPolicy,
     pub(crate) config: &'a ToolsConfig,
-    pub(crate) house: Option<House>,
+    pub(crate) house: Option<NodeAccessRules>,
 }
 
 /// Reasons why a node's tools can't be set up.
@@ -134,7 +134,7 @@ const OF_NODE: &str = "node";
 
 impl NodeTools {
     /// Returns all tools of a node.
-    pub(crate) fn new(parts: &Parts<'_>) -> Result<Self, ToolsError> {
+    pub(crate) fn new(parts: &ToolDependencies<'_>) -> Result<Self, ToolsError> {
         let files = TaskArtifacts::new(parts.database.clone(), task_artifacts::Limits::default());
         let registry = Arc::new(Registry::new(projects::kept_apart(own(parts, &files)?, parts.jobs))?);
         let approvals = Approvals::new(parts.database.clone(), Arc::clone(parts.audit));
@@ -166,7 +166,7 @@ impl NodeTools {
     }
 
     /// Returns the access rules of agents; `None` if the node has none.
-    pub(crate) fn house(&self) -> Option<&House> {
+    pub(crate) fn house(&self) -> Option<&NodeAccessRules> {
         self.house.as_ref()
     }
 
@@ -188,7 +188,7 @@ impl NodeTools {
     }
 
     /// Returns a caller slot for the agent of a run.
-    pub(crate) fn seat(&self, (task, job, run): (&TaskId, &JobId, &RunId), given: &Given) -> Seated {
+    pub(crate) fn seat(&self, (task, job, run): (&TaskId, &JobId, &RunId), given: &Given) -> AgentSlot {
         let grants = ToolGrants { may_reach_out: given.may_reach_out, ..ToolGrants::default() };
         let caller = Caller {
             project_id: given.project_id.as_ref().map(ToString::to_string),
@@ -198,9 +198,9 @@ impl NodeTools {
             ..Caller::in_sandbox(task.clone(), job.clone(), run.clone(), grants)
         };
         let ended = CancellationToken::new();
-        let seat = Seat::new(caller, ended.clone()).paced_after(UNPACED_CALLS);
+        let seat = CallerSlot::new(caller, ended.clone()).paced_after(UNPACED_CALLS);
         let routes = belljar_gateway::routes(Arc::clone(&self.gateway), Door::Hatch(seat), ended.clone());
-        Seated { routes, _taken: ended.drop_guard() }
+        AgentSlot { routes, _taken: ended.drop_guard() }
     }
 
     /// Calls a tool as the node's operator.
@@ -209,14 +209,14 @@ impl NodeTools {
         (user_id, may_reach_out): (Option<&UserId>, bool),
         (tool, arguments): (&ToolName, Arguments),
         stopped: CancellationToken,
-    ) -> Called {
+    ) -> CallOutcome {
         let caller = Caller {
             user_id: user_id.map(ToString::to_string),
             actor: Some(OPERATOR.to_owned()),
             grants: ToolGrants { may_reach_out, ..ToolGrants::default() },
             ..Caller::of(AgentKind::Operator)
         };
-        self.gateway.call(&Seat::new(caller, stopped), tool.as_str(), arguments).await
+        self.gateway.call(&CallerSlot::new(caller, stopped), tool.as_str(), arguments).await
     }
 
     /// Returns the routes of remote callers, for these host names. They need [`guarded`] around them, which authenticates.
@@ -249,11 +249,11 @@ pub(crate) fn guarded(routes: axum::Router, seats: Arc<RemoteSeats>) -> axum::Ro
 }
 
 /// The tools that need only the database and the host's network access.
-fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
-    let Parts { database, artifacts, clock, web, .. } = *parts;
+fn own(parts: &ToolDependencies<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+    let ToolDependencies { database, artifacts, clock, web, .. } = *parts;
     let hatch: Arc<dyn WebHatch> = Arc::new(web::NodeHatch::new(web, parts.house.clone()));
     let calls = Arc::new(ApiCaller::start_with(NameSource::of_system())?);
-    let shelf = Shelf { files: files.clone(), contents: artifacts.clone(), clock: Arc::clone(clock) };
+    let shelf = ArtifactStore { files: files.clone(), contents: artifacts.clone(), clock: Arc::clone(clock) };
     let notes =
         Notes { memory: Memory::new(database.clone(), memory::Limits::default()), clock: Arc::clone(clock) };
     let library = Library {
@@ -261,7 +261,7 @@ fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, T
         clock: Arc::clone(clock),
         new_id: || Uuid::now_v7().to_string(),
     };
-    let wishes = Wishes {
+    let wishes = PreferenceStore {
         preferences: Preferences::new(database.clone(), preferences::Limits::default()),
         clock: Arc::clone(clock),
     };

@@ -46,12 +46,12 @@ pub struct TraceSettings {
 /// The traces of a node.
 pub(crate) struct Traces {
     /// `None` without a collector.
-    exporting: Option<Exporting>,
+    exporting: Option<ExportTask>,
     metrics: Metrics,
     node: String,
 }
 
-struct Exporting {
+struct ExportTask {
     /// `None` once the export is ended.
     spans: Mutex<Option<mpsc::Sender<Span>>>,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -84,7 +84,7 @@ impl Traces {
                 node: node.clone(),
             };
             let task = tokio::spawn(exporter.run(waiting));
-            Ok(Exporting { spans: Mutex::new(Some(spans)), task: Mutex::new(Some(task)) })
+            Ok(ExportTask { spans: Mutex::new(Some(spans)), task: Mutex::new(Some(task)) })
         });
         Ok(Self { exporting: exporting.transpose()?, metrics: metrics.clone(), node })
     }

@@ -9,7 +9,7 @@ mod entered;
 
 pub(crate) use entered::{Entered, TrustError};
 
-use crate::house::House;
+use crate::house::NodeAccessRules;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
@@ -38,7 +38,7 @@ pub(crate) struct NodeTrust {
 
 impl NodeTrust {
     /// Returns the trust records in that database, for the agents under those access rules.
-    pub(crate) fn new(database: &Database, config: &TrustConfig, house: Option<&House>) -> Self {
+    pub(crate) fn new(database: &Database, config: &TrustConfig, house: Option<&NodeAccessRules>) -> Self {
         let book = TrustBook::new(TrustEvents::new(database.clone()), config.clone());
         let earning = house.map(|house| Arc::new(Earning::new(book.clone(), Arc::clone(house.access()))));
         Self { book, earning }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_that_a_job_can_choose_count_and_those_of_the_host_do_not() {
+    fn trust_counts_failures_of_the_job_but_not_of_the_host() {
         use FailureCode as Code;
         let counts: Vec<Code> = Code::ALL.into_iter().filter(|code| failed_as(*code)).collect();
         let nothing: Vec<Code> = Code::ALL.into_iter().filter(|code| !failed_as(*code)).collect();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn step_that_was_refused_while_the_job_ran_counts() {
+    fn trust_counts_a_step_denied_while_the_job_ran() {
         let outcome = |started_at: Option<Timestamp>| {
             let no_job = Job::parse(b"{}").unwrap_err();
             let mut result = JobResult::of_invalid_job(no_job, Timestamp::UNIX_EPOCH);

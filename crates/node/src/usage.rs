@@ -5,7 +5,7 @@ pub(crate) mod example;
 pub mod reconcile;
 
 use belljar_contract::id::{CallId, RunId};
-use belljar_contract::inference::{BegunRecord, CallOutcome, CallRecord, Excerpt};
+use belljar_contract::inference::{CallOutcome, CallRecord, CallStartRecord, Excerpt};
 use belljar_contract::usage::{UsageReport, UsageSums, UsageTotals};
 use jiff::Timestamp;
 use std::collections::{BTreeSet, HashSet};
@@ -29,7 +29,7 @@ pub struct Calls {
 
 impl Calls {
     /// Adds a call that has begun.
-    pub fn begin(&mut self, call: &BegunRecord) {
+    pub fn begin(&mut self, call: &CallStartRecord) {
         if !self.seen.contains(&call.call_id) {
             self.unended.insert(call.call_id.clone());
         }

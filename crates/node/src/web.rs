@@ -16,18 +16,18 @@ use crate::models::Caller;
 use crate::serving::{HatchThread, ServeError, ServedWeb};
 use begun::{Begun, Verdict};
 use belljar_contract::audit::FoldedRecords;
-use belljar_contract::egress::{PassageBegun, PassageRecord, RUN_ENDED};
+use belljar_contract::egress::{ProxiedRequestRecord, ProxiedRequestStartRecord, RUN_ENDED};
 use belljar_contract::id::RunId;
 use belljar_egress::identity::RunOwner;
-use belljar_egress::inference::ledger::Written;
+use belljar_egress::inference::ledger::WriteConfirmation;
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::live::LivePolicy;
-use belljar_journal::{Book, BookError};
-use belljar_policy::access::compiled::Compiled;
+use belljar_journal::{Book, RunJournalError};
+use belljar_policy::access::compiled::SandboxAccess;
 use belljar_policy::egress::EgressPolicy;
 use belljar_store::audit::AuditLog;
-use belljar_tools::builtin::web::reach::{Opened, Reach, Reaches};
+use belljar_tools::builtin::web::reach::{Reach, WebAccessRegistration, WebAccessRegistry};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
@@ -44,12 +44,12 @@ pub(crate) struct NodeWeb {
     /// Maximum number of requests of a run that are listed one by one.
     listed_passages: usize,
     /// Web access of tools, by the runs that it is served to.
-    reaches: Reaches,
+    reaches: WebAccessRegistry,
 }
 
 /// The policy of one run, and its TLS interception.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct RunPolicy {
     policy: Arc<LivePolicy>,
     inspection: Option<Inspection>,
     owner: RunOwner,
@@ -61,17 +61,17 @@ pub(crate) struct RunWeb {
     run_id: RunId,
     served: ServedWeb,
     book: Arc<Book>,
-    counting: Arc<Counting>,
+    counting: Arc<CountingJournal>,
     /// Keeps the web access of the agent's tools open.
-    opened: Opened,
+    opened: WebAccessRegistration,
 }
 
 /// Writes into a journal, and counts.
-struct Counting {
+struct CountingJournal {
     book: Arc<Book>,
     metrics: Metrics,
     begun: Begun,
-    listed: Mutex<Vec<PassageRecord>>,
+    listed: Mutex<Vec<ProxiedRequestRecord>>,
     most_listed: usize,
 }
 
@@ -89,11 +89,11 @@ impl NodeWeb {
         listed_passages: usize,
     ) -> Self {
         let (callers, audit, metrics) = (Arc::clone(callers), Arc::clone(audit), metrics.clone());
-        Self { policy, callers, audit, metrics, listed_passages, reaches: Reaches::default() }
+        Self { policy, callers, audit, metrics, listed_passages, reaches: WebAccessRegistry::default() }
     }
 
     /// Returns the web access of tools.
-    pub(crate) fn reaches(&self) -> &Reaches {
+    pub(crate) fn reaches(&self) -> &WebAccessRegistry {
         &self.reaches
     }
 
@@ -106,17 +106,17 @@ impl NodeWeb {
     ///
     /// # Errors
     /// [`ServeError`].
-    pub(crate) fn way(&self, terms: Option<&Compiled>) -> Result<Way, ServeError> {
+    pub(crate) fn way(&self, terms: Option<&SandboxAccess>) -> Result<RunPolicy, ServeError> {
         let policy = self.policy(terms);
         let inspection = Inspection::of_live(&policy).map_err(io::Error::other)?;
-        Ok(Way { policy, inspection, owner: RunOwner::default() })
+        Ok(RunPolicy { policy, inspection, owner: RunOwner::default() })
     }
 
     /// Serves the web on a sandbox's sockets, on the thread of its run.
     pub(crate) fn serve(
         &self,
         (thread, caller): (&Arc<HatchThread>, Caller),
-        (run_id, way): (&RunId, &Way),
+        (run_id, way): (&RunId, &RunPolicy),
         sockets: Vec<OwnedFd>,
     ) -> Result<RunWeb, ServeError> {
         let counting = self.counting(self.listed_passages);
@@ -136,7 +136,7 @@ impl NodeWeb {
     pub(crate) fn serve_caller(
         &self,
         whose: &impl Serialize,
-        (run_id, terms): (&RunId, Option<&Compiled>),
+        (run_id, terms): (&RunId, Option<&SandboxAccess>),
     ) -> Result<Reach, ServeError> {
         let counting = self.counting(0);
         counting.book.note(CALLER_BEGUN, Some(run_id), whose);
@@ -148,15 +148,21 @@ impl NodeWeb {
         Ok(Reach { held: Some(Arc::new(served)), ..reach })
     }
 
-    fn counting(&self, most_listed: usize) -> Arc<Counting> {
+    fn counting(&self, most_listed: usize) -> Arc<CountingJournal> {
         // Model calls are in another journal.
         let book = Arc::new(Book::of(&self.audit, 0));
         let metrics = self.metrics.clone();
-        Arc::new(Counting { book, metrics, begun: Begun::default(), listed: Mutex::default(), most_listed })
+        Arc::new(CountingJournal {
+            book,
+            metrics,
+            begun: Begun::default(),
+            listed: Mutex::default(),
+            most_listed,
+        })
     }
 
     /// Returns the node's policy, restricted by these terms.
-    fn policy(&self, terms: Option<&Compiled>) -> Arc<LivePolicy> {
+    fn policy(&self, terms: Option<&SandboxAccess>) -> Arc<LivePolicy> {
         match terms.cloned() {
             None => Arc::clone(&self.policy),
             Some(terms) => self.policy.derive(move |house| within(house, &terms)),
@@ -164,14 +170,14 @@ impl NodeWeb {
     }
 }
 
-fn within(house: WebConfig, terms: &Compiled) -> WebConfig {
+fn within(house: WebConfig, terms: &SandboxAccess) -> WebConfig {
     let policy = terms.egress_within(&house.policy).unwrap_or_default();
     house.with_policy(policy)
 }
 
 // === impl Way ===
 
-impl Way {
+impl RunPolicy {
     /// Sets the task and the job that own the run.
     pub(crate) fn owned_by(self, owner: RunOwner) -> Self {
         Self { owner, ..self }
@@ -188,7 +194,7 @@ impl Way {
 impl RunWeb {
     /// Ends requests that are under way. Returns the usage once all of it is recorded, or an error if it could not be; and
     /// the requests up to the listing limit.
-    pub(crate) fn end(self) -> (Result<Seen, BookError>, Vec<PassageRecord>) {
+    pub(crate) fn end(self) -> (Result<Seen, RunJournalError>, Vec<ProxiedRequestRecord>) {
         let Self { caller, run_id, served, book, counting, opened } = self;
         drop(opened);
         let seen = served.end();
@@ -199,8 +205,8 @@ impl RunWeb {
 
 // === impl Counting ===
 
-impl Counting {
-    fn tell_metrics(&self, record: &PassageRecord) {
+impl CountingJournal {
+    fn tell_metrics(&self, record: &ProxiedRequestRecord) {
         match self.begun.end(record) {
             Verdict::LetThrough => self.metrics.web_asked(true),
             Verdict::Denied => self.metrics.web_asked(false),
@@ -208,18 +214,18 @@ impl Counting {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Vec<PassageRecord>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<ProxiedRequestRecord>> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl WebLedger for Counting {
-    fn begin(&self, record: PassageBegun) -> Written {
+impl WebLedger for CountingJournal {
+    fn begin(&self, record: ProxiedRequestStartRecord) -> WriteConfirmation {
         self.begun.begin(&record);
         WebLedger::begin(&*self.book, record)
     }
 
-    fn count(&self, record: &PassageRecord) {
+    fn count(&self, record: &ProxiedRequestRecord) {
         self.tell_metrics(record);
     }
 
@@ -227,7 +233,7 @@ impl WebLedger for Counting {
         WebLedger::record_folded(&*self.book, folded);
     }
 
-    fn record(&self, record: PassageRecord) {
+    fn record(&self, record: ProxiedRequestRecord) {
         self.tell_metrics(&record);
         let mut listed = self.locked();
         if listed.len() < self.most_listed {

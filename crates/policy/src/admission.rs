@@ -2,7 +2,7 @@
 //!
 //! The host decides before it builds a sandbox, and the runner decides again inside by the same function. So a job that reaches
 //! the runner by another route meets the same rules. Paths inside a diff are known only when the diff is read;
-//! [`Admitted::permit_path`] decides about those.
+//! [`AdmittedJob::permit_path`] decides about those.
 
 use belljar_contract::job::Job;
 use belljar_contract::job::step::run_command::RunCommand;
@@ -12,7 +12,7 @@ use std::fmt;
 
 /// Job that may start.
 #[derive(Debug, Clone)]
-pub struct Admitted {
+pub struct AdmittedJob {
     job: Job,
     artifacts: Vec<WorkspacePath>,
     allowed_paths: Option<Vec<Place>>,
@@ -76,14 +76,14 @@ pub enum Denied {
 ///
 /// # Errors
 /// [`Refused`], with all reasons.
-pub fn admit(job: Job, workspace: &str) -> Result<Admitted, Refused> {
+pub fn admit(job: Job, workspace: &str) -> Result<AdmittedJob, Refused> {
     let mut refused = Refused { steps: Vec::new(), others: Vec::new() };
     let allowed_paths = job.constraints.allowed_paths.as_ref().map(|paths| {
         paths.iter().filter_map(|path| refused.or_note(Place::of(path, workspace))).collect::<Vec<_>>()
     });
     let artifacts =
         job.artifacts.iter().filter_map(|path| refused.or_note(path.beneath(workspace))).collect::<Vec<_>>();
-    let admitted = Admitted { job, artifacts, allowed_paths, workspace: workspace.to_owned() };
+    let admitted = AdmittedJob { job, artifacts, allowed_paths, workspace: workspace.to_owned() };
     for (index, step) in admitted.job.steps.iter().enumerate() {
         refused.steps.extend(admitted.denials(step).into_iter().map(|denied| (index, denied)));
     }
@@ -97,7 +97,7 @@ pub fn admit(job: Job, workspace: &str) -> Result<Admitted, Refused> {
     }
 }
 
-impl Admitted {
+impl AdmittedJob {
     /// Returns the job.
     pub fn job(&self) -> &Job {
         &self.job
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use belljar_contract::path::WORKSPACE;
 
-    fn admitted(constraints: &str, steps: &str) -> Result<Admitted, Refused> {
+    fn admitted(constraints: &str, steps: &str) -> Result<AdmittedJob, Refused> {
         let job = format!(
             r#"{{"protocol_version": "1.0",
                 "job_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e",
@@ -275,7 +275,7 @@ mod tests {
         r#"{"type": "run_command", "args": {"argv": ["/bin/sh"], "env": {"PATH": "/workspace"}}}"#;
 
     #[test]
-    fn a_path_out_of_the_workspace_refuses_the_whole_job_and_names_every_step() {
+    fn path_outside_the_workspace_refuses_the_job_and_names_each_step() {
         let read = |path: &str| format!(r#"{{"type": "read_file", "args": {{"path": "{path}"}}}}"#);
         let steps = [read("../etc/passwd"), read("fine"), read("/etc/passwd")].join(",");
         assert_eq!(
@@ -285,12 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn without_allowlists_everything_in_the_workspace_may_be() {
+    fn job_without_allowlists_may_use_the_whole_workspace() {
         assert!(admitted("", &[RUN_GIT, RUN_SH].join(",")).is_ok());
     }
 
     #[test]
-    fn an_allowlist_of_commands_covers_the_program_and_what_redirects_it() {
+    fn command_allowlist_covers_programs_and_loader_variables() {
         let allowed = r#", "allowed_commands": ["git"]"#;
         assert!(admitted(allowed, RUN_GIT).is_ok());
         assert_eq!(
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_an_allowlist_other_variables_are_as_they_were() {
+    fn command_allowlist_leaves_unrelated_variables_alone() {
         let allowed = r#", "allowed_commands": ["git"]"#;
         let run = |name: &str| {
             RUN_GIT.replace(r#"["git", "status"]"#, &format!(r#"["git"], "env": {{"{name}": "x"}}"#))
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_job_wants_kept_is_told_by_its_place_in_the_workspace() {
+    fn artifact_paths_are_relative_to_the_workspace() {
         let wanting = |paths: &str| format!(r#"}}, "artifacts": {paths}, "context": {{"#);
         let kept = admitted(&wanting(r#"["out/a.txt", "/workspace/b"]"#), RUN_GIT).unwrap();
         let told: Vec<String> = kept.artifacts().iter().map(ToString::to_string).collect();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_everything_that_stands_in_the_way() {
+    fn refused_job_lists_every_denial() {
         let read = r#"{"type": "read_file", "args": {"path": "/etc/passwd"}}"#;
         let refused = admitted(r#", "allowed_paths": ["../x"]"#, &[RUN_GIT, read].join(",")).unwrap_err();
         assert_eq!(
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn command_runs_outside_of_the_workspace_unless_paths_are_restricted_to_others() {
+    fn command_may_run_outside_the_workspace_unless_paths_are_restricted() {
         let run = |cwd: &str| RUN_GIT.replace("]}}", &format!(r#"], "cwd": "{cwd}"}}}}"#));
         for cwd in ["/tmp", "/", "/usr/./share"] {
             assert!(admitted("", &run(cwd)).is_ok(), "{cwd}");
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn job_that_restricts_paths_overwrites_only_where_it_says_so() {
+    fn job_with_restricted_paths_overwrites_only_if_allowed() {
         for (constraints, may) in [
             ("", true),
             (r#", "overwrite_allowed": false"#, false),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allowlist_of_paths_covers_the_root_that_a_step_leaves_unsaid() {
+    fn path_allowlist_covers_the_default_working_directory() {
         let allowed = r#", "allowed_paths": ["/workspace/src"]"#;
         assert_eq!(
             denials(allowed, RUN_GIT),

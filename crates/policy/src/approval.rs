@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_waits_or_is_denied_after_the_time_of_its_risk() {
+    fn approval_request_waits_or_is_denied_after_its_risks_timeout() {
         assert_eq!(read("{}").unwrap(), ApprovalRules::default());
         assert_eq!(timeouts("wait"), [None; 4]);
         assert_eq!(timeouts("{deny_after: 4h}"), [Some(14_400); 4]);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_kept_for_as_many_days_as_are_said_and_for_ninety_else() {
+    fn finished_approvals_are_retained_for_the_configured_or_ninety_days() {
         let kept = |text: &str| read(text).map(|rules| rules.retention.as_secs()).ok();
         assert_eq!(kept("{}"), Some(7_776_000));
         assert_eq!(kept("retention_days: 1"), Some(86_400));
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_waited_for_longer_than_a_year() {
+    fn approval_timeout_is_at_most_one_year() {
         assert_eq!(timeouts("{deny_after: 365d}"), [Some(31_536_000); 4]);
         assert!(read("timeout: {deny_after: 366d}").is_err());
         assert_eq!(timeouts("{deny_after: 1s}"), [Some(1); 4]);
     }
 
     #[test]
-    fn nothing_that_would_approve_by_itself_can_be_written_and_every_mistake_is_told() {
+    fn configuration_cannot_auto_approve_on_timeout_and_reports_errors() {
         for wrong in
             ["approve", "{approve_after: 4h}", "{low: approve}", "{deny_after: 0s}", "{}", "[]", "4h"]
         {

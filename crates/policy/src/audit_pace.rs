@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quota_of_bytes_is_used_up_and_silence_earns_no_more_than_a_burst() {
+    fn audit_byte_quota_is_consumed_and_idle_time_earns_at_most_a_burst() {
         let limits = AuditLimits { bytes: 10_000, burst_bytes: 1_000, bytes_per_second: 1_000 };
         let (mut spent, later) = (AuditUse::default(), Duration::from_secs(3_600));
         spent.count(&limits, 3_000, Duration::ZERO);

@@ -40,7 +40,7 @@ pub struct Autonomy {
 
 /// Reason why an action requires an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AskedBy {
+pub enum ApprovalReason {
     /// The general list `autonomy.human_approval`.
     House,
     /// The agent's own list `human_approval`.
@@ -177,14 +177,14 @@ impl Autonomy {
     }
 
     /// Returns the reason why an action requires an approval.
-    pub fn asked_by(&self, action: &ActionType) -> AskedBy {
+    pub fn asked_by(&self, action: &ActionType) -> ApprovalReason {
         if self.by_house.contains(action) {
-            return AskedBy::House;
+            return ApprovalReason::House;
         }
         if self.by_agent.contains(action) {
-            return AskedBy::Agent;
+            return ApprovalReason::Agent;
         }
-        if self.asked.contains(action) { AskedBy::Level } else { AskedBy::Unlisted }
+        if self.asked.contains(action) { ApprovalReason::Level } else { ApprovalReason::Unlisted }
     }
 
     /// Returns whether the general `human_approval` list names the action, and whether the agent's own does.

@@ -41,7 +41,7 @@ pub struct Violation {
 
 /// Place where the tools of a category run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorksIn {
+pub enum ExecutionLocation {
     /// In a container with its own root and network.
     Container,
     /// In a confined process of the host.
@@ -58,7 +58,11 @@ const PUSHES: &str = "git_push";
 ///
 /// # Errors
 /// [`Violation`], for the first dimension that denies it.
-pub fn check(constraints: &Constraints, tool: &ToolFacts<'_>, works_in: WorksIn) -> Result<(), Violation> {
+pub fn check(
+    constraints: &Constraints,
+    tool: &ToolFacts<'_>,
+    works_in: ExecutionLocation,
+) -> Result<(), Violation> {
     network(constraints, tool)?;
     terminal(constraints, tool)?;
     git(constraints, tool)?;
@@ -120,9 +124,13 @@ fn git(constraints: &Constraints, tool: &ToolFacts<'_>) -> Result<(), Violation>
     }
 }
 
-fn isolation(constraints: &Constraints, tool: &ToolFacts<'_>, works_in: WorksIn) -> Result<(), Violation> {
+fn isolation(
+    constraints: &Constraints,
+    tool: &ToolFacts<'_>,
+    works_in: ExecutionLocation,
+) -> Result<(), Violation> {
     let runs_code = matches!(tool.category, Category::CodeExecution | Category::Terminal);
-    let is_weaker = works_in != WorksIn::Container;
+    let is_weaker = works_in != ExecutionLocation::Container;
     match constraints.code_execution == CodeIsolation::Containerized && runs_code && is_weaker {
         true => Err(Violation {
             dimension: Dimension::CodeExecution,

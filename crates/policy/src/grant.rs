@@ -3,12 +3,12 @@
 //! Sandboxes are for services: a user's grant never opens one, whatever its scopes. No scope implies a permission that was not
 //! given explicitly.
 
-use belljar_contract::grant::{ExecutionGrant, Subject};
+use belljar_contract::grant::{ExecutionGrant, GrantSubject};
 use jiff::Timestamp;
 
 /// Grant that covers the execution of one graph in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entitled {
+pub struct GrantedExecution {
     grant: ExecutionGrant,
     graph_id: String,
 }
@@ -43,14 +43,18 @@ pub enum GrantRefusal {
 ///
 /// # Errors
 /// [`GrantRefusal`], with the first reason in the order of its variants.
-pub fn entitle(grant: ExecutionGrant, graph_id: &str, now: Timestamp) -> Result<Entitled, GrantRefusal> {
+pub fn entitle(
+    grant: ExecutionGrant,
+    graph_id: &str,
+    now: Timestamp,
+) -> Result<GrantedExecution, GrantRefusal> {
     if grant.revoked_at.is_some() {
         return Err(GrantRefusal::Revoked);
     }
     if grant.expires_at.is_some_and(|expires_at| expires_at <= now) {
         return Err(GrantRefusal::Expired);
     }
-    if matches!(grant.subject, Subject::User(_)) {
+    if matches!(grant.subject, GrantSubject::User(_)) {
         return Err(GrantRefusal::NotSystem);
     }
     if !grant.scopes.iter().any(|scope| scope.covers(graph_id)) {
@@ -59,12 +63,12 @@ pub fn entitle(grant: ExecutionGrant, graph_id: &str, now: Timestamp) -> Result<
     if !grant.allow_sandbox {
         return Err(GrantRefusal::SandboxNotAllowed);
     }
-    Ok(Entitled { grant, graph_id: graph_id.to_owned() })
+    Ok(GrantedExecution { grant, graph_id: graph_id.to_owned() })
 }
 
 // === impl Entitled ===
 
-impl Entitled {
+impl GrantedExecution {
     /// Returns the grant.
     pub fn grant(&self) -> &ExecutionGrant {
         &self.grant
@@ -108,7 +112,7 @@ mod tests {
     fn grant() -> ExecutionGrant {
         ExecutionGrant {
             id: GrantId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
-            subject: Subject::Service("scheduler".to_owned()),
+            subject: GrantSubject::Service("scheduler".to_owned()),
             billing_account_id: "account-7".to_owned(),
             user_id: None,
             scopes: vec![Scope::Graph(GRAPH.to_owned())],
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_that_says_all_of_it_covers_a_graph_until_the_moment_it_expires() {
+    fn complete_grant_covers_a_graph_until_it_expires() {
         assert_eq!(decided(grant(), "2026-01-31T23:59:59.999Z"), Ok(GRAPH.to_owned()));
         assert_eq!(decided(grant(), "2026-02-01T00:00:00Z"), Err("grant_expired"));
         let forever = ExecutionGrant { expires_at: None, ..grant() };
@@ -132,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn every_single_thing_that_is_missing_is_a_reason() {
+    fn each_missing_part_of_a_grant_has_its_refusal() {
         let now = "2026-01-15T00:00:00Z";
         let any = vec![Scope::AnyGraph];
         let others =
             ["sandbox:code", "sandbox:codex2", "sandbox:Codex"].map(|graph| Scope::Graph(graph.to_owned()));
-        let user = Subject::User("scheduler".to_owned());
+        let user = GrantSubject::User("scheduler".to_owned());
         assert_eq!(decided(ExecutionGrant { scopes: any.clone(), ..grant() }, now), Ok(GRAPH.to_owned()));
         let refusals = [
             (ExecutionGrant { revoked_at: Some(time("2026-03-01T00:00:00Z")), ..grant() }, "grant_revoked"),

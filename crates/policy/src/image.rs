@@ -9,11 +9,11 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImagePattern {
     text: String,
-    matches: Matches,
+    matches: PatternScope,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Matches {
+enum PatternScope {
     One(ImageReference),
     Repository { registry: String, repository: String },
     Below { registry: String, prefix: String },
@@ -34,7 +34,7 @@ pub struct AllowedImage(ImageReference);
 
 /// Reason why an image may not be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ImageDenied {
+pub enum ImageDenial {
     /// No image is allowed.
     #[error("no images are allowed on this node; set `node.sandbox.allowed_images` in its configuration")]
     None,
@@ -71,7 +71,7 @@ impl ImagePattern {
         let matches = if let Some(repository) = text.strip_suffix(":*") {
             // With a tag, so that the repository itself can't have one.
             let any = place(format!("{repository}:x"))?;
-            Matches::Repository {
+            PatternScope::Repository {
                 registry: any.registry().to_owned(),
                 repository: any.repository().to_owned(),
             }
@@ -81,13 +81,13 @@ impl ImagePattern {
             // The pattern of a whole registry also matches images without a further path.
             let is_whole = prefix == registry || prefix == ITS_OTHER_NAME;
             let at = if is_whole { 0 } else { repository.len() - 1 };
-            Matches::Below { prefix: repository[..at].to_owned(), registry }
+            PatternScope::Below { prefix: repository[..at].to_owned(), registry }
         } else if text.contains('*') {
             return Err(invalid(
                 "a `*` stands at the end, as the tag of a repository or for all that is below a place",
             ));
         } else {
-            Matches::One(ImageReference::parse(text)?)
+            PatternScope::One(ImageReference::parse(text)?)
         };
         Ok(Self { text: text.to_owned(), matches })
     }
@@ -95,15 +95,15 @@ impl ImagePattern {
     /// Returns true if the pattern matches an image.
     pub fn matches(&self, image: &ImageReference) -> bool {
         match &self.matches {
-            Matches::One(one) => {
+            PatternScope::One(one) => {
                 let is_there = (one.registry(), one.repository()) == (image.registry(), image.repository());
                 // If there is a digest, a tag has no meaning: the digest decides.
                 is_there && one.digest() == image.digest() && (one.is_pinned() || one.tag() == image.tag())
             }
-            Matches::Repository { registry, repository } => {
+            PatternScope::Repository { registry, repository } => {
                 (registry.as_str(), repository.as_str()) == (image.registry(), image.repository())
             }
-            Matches::Below { registry, prefix } => {
+            PatternScope::Below { registry, prefix } => {
                 registry == image.registry() && image.repository().starts_with(prefix.as_str())
             }
         }
@@ -122,17 +122,17 @@ impl ImageRules {
     /// Decides whether an image may be run.
     ///
     /// # Errors
-    /// [`ImageDenied`], if it may not.
-    pub fn decide(&self, image: ImageReference) -> Result<AllowedImage, ImageDenied> {
+    /// [`ImageDenial`], if it may not.
+    pub fn decide(&self, image: ImageReference) -> Result<AllowedImage, ImageDenial> {
         if self.allowed.is_empty() {
-            return Err(ImageDenied::None);
+            return Err(ImageDenial::None);
         }
         if !self.allowed.iter().any(|pattern| pattern.matches(&image)) {
-            return Err(ImageDenied::NotAllowed { image: image.to_string(), allowed: self.allowed.clone() });
+            return Err(ImageDenial::NotAllowed { image: image.to_string(), allowed: self.allowed.clone() });
         }
         match self.requires_digest && !image.is_pinned() {
             true => {
-                Err(ImageDenied::NotPinned { image: format!("{}/{}", image.registry(), image.repository()) })
+                Err(ImageDenial::NotPinned { image: format!("{}/{}", image.registry(), image.repository()) })
             }
             false => Ok(AllowedImage(image)),
         }

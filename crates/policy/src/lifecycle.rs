@@ -20,7 +20,7 @@ use belljar_contract::worker::state::JobState;
 
 /// Life of a job so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lifecycle {
+pub struct JobLifecycle {
     /// Current state.
     pub state: JobState,
     /// Number of attempts so far.
@@ -41,7 +41,7 @@ pub struct Fence(pub u64);
 
 /// Event in the life of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
+pub enum LifecycleEvent {
     /// A worker takes the job.
     Claim,
     /// The owner has not begun the job and returns it.
@@ -73,7 +73,7 @@ pub enum Ending {
 
 /// Effect of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum LifecycleChange {
     /// The job has changed.
     Changed,
     /// The job was already in this state.
@@ -102,7 +102,7 @@ pub enum Refused {
 
 // === impl Lifecycle ===
 
-impl Lifecycle {
+impl JobLifecycle {
     /// Returns the life of a job that was just accepted.
     pub fn accepted(max_attempts: u32) -> Self {
         Self {
@@ -119,18 +119,18 @@ impl Lifecycle {
     ///
     /// # Errors
     /// [`Refused`], if it is not possible; the job stays unchanged.
-    pub fn apply(&mut self, input: Input) -> Result<Change, Refused> {
+    pub fn apply(&mut self, input: LifecycleEvent) -> Result<LifecycleChange, Refused> {
         match input {
-            Input::Claim => self.claim(),
-            Input::GiveBack(fence) => self.give_back(fence),
-            Input::Start(fence) => self.start(fence),
-            Input::End(fence, ending) => self.end(fence, ending),
-            Input::Lose(fence) => self.lose(fence),
-            Input::Cancel => Ok(self.cancel()),
+            LifecycleEvent::Claim => self.claim(),
+            LifecycleEvent::GiveBack(fence) => self.give_back(fence),
+            LifecycleEvent::Start(fence) => self.start(fence),
+            LifecycleEvent::End(fence, ending) => self.end(fence, ending),
+            LifecycleEvent::Lose(fence) => self.lose(fence),
+            LifecycleEvent::Cancel => Ok(self.cancel()),
         }
     }
 
-    fn claim(&mut self) -> Result<Change, Refused> {
+    fn claim(&mut self) -> Result<LifecycleChange, Refused> {
         if self.state.is_final() {
             return Err(Refused::Over { state: self.state });
         }
@@ -140,10 +140,10 @@ impl Lifecycle {
         self.is_owned = true;
         self.attempt += 1;
         self.fence = Fence(self.fence.0 + 1);
-        Ok(Change::Changed)
+        Ok(LifecycleChange::Changed)
     }
 
-    fn give_back(&mut self, fence: Fence) -> Result<Change, Refused> {
+    fn give_back(&mut self, fence: Fence) -> Result<LifecycleChange, Refused> {
         self.check_owner(fence)?;
         if self.state == JobState::InProgress {
             return Err(Refused::Begun);
@@ -153,26 +153,26 @@ impl Lifecycle {
         if self.cancel_requested {
             self.state = JobState::Canceled;
         }
-        Ok(Change::Changed)
+        Ok(LifecycleChange::Changed)
     }
 
-    fn start(&mut self, fence: Fence) -> Result<Change, Refused> {
+    fn start(&mut self, fence: Fence) -> Result<LifecycleChange, Refused> {
         self.check_owner(fence)?;
         Ok(self.turn(JobState::InProgress))
     }
 
-    fn end(&mut self, fence: Fence, ending: Ending) -> Result<Change, Refused> {
+    fn end(&mut self, fence: Fence, ending: Ending) -> Result<LifecycleChange, Refused> {
         let state = ending.state();
         let was_claimed = fence != Fence::default();
         if was_claimed && self.fence == fence && self.state == state {
-            return Ok(Change::Unchanged);
+            return Ok(LifecycleChange::Unchanged);
         }
         self.check_owner(fence)?;
         self.is_owned = false;
         Ok(self.turn(state))
     }
 
-    fn lose(&mut self, fence: Fence) -> Result<Change, Refused> {
+    fn lose(&mut self, fence: Fence) -> Result<LifecycleChange, Refused> {
         self.check_owner(fence)?;
         self.is_owned = false;
         self.state = match (self.cancel_requested, self.attempt < self.max_attempts) {
@@ -180,19 +180,19 @@ impl Lifecycle {
             (false, true) => JobState::Accepted,
             (false, false) => JobState::NodeFailure,
         };
-        Ok(Change::Changed)
+        Ok(LifecycleChange::Changed)
     }
 
     /// Requests cancellation. The owner of a job ends it; a job without an owner is over at once.
-    fn cancel(&mut self) -> Change {
+    fn cancel(&mut self) -> LifecycleChange {
         if self.state.is_final() || self.cancel_requested {
-            return Change::Unchanged;
+            return LifecycleChange::Unchanged;
         }
         self.cancel_requested = true;
         if !self.is_owned {
             self.state = JobState::Canceled;
         }
-        Change::Changed
+        LifecycleChange::Changed
     }
 
     fn check_owner(&self, fence: Fence) -> Result<(), Refused> {
@@ -208,8 +208,8 @@ impl Lifecycle {
         Ok(())
     }
 
-    fn turn(&mut self, state: JobState) -> Change {
-        let change = if self.state == state { Change::Unchanged } else { Change::Changed };
+    fn turn(&mut self, state: JobState) -> LifecycleChange {
+        let change = if self.state == state { LifecycleChange::Unchanged } else { LifecycleChange::Changed };
         self.state = state;
         change
     }

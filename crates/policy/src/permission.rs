@@ -45,7 +45,7 @@ pub struct ToolFacts<'a> {
 
 /// Reason why a tool may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Basis {
+pub enum PermissionBasis {
     /// The agent's allowlist names the tool.
     Allowed,
     /// The level includes its category.
@@ -56,7 +56,7 @@ pub enum Basis {
 
 /// Reason why a tool may not be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lacking {
+pub enum PermissionDenial {
     /// The agent's denylist names the tool.
     Denied,
     /// The level doesn't include its category.
@@ -191,21 +191,21 @@ impl Permissions {
     /// Checks that a tool may be called.
     ///
     /// # Errors
-    /// [`Lacking`].
-    pub fn check(&self, tool: &ToolFacts<'_>) -> Result<Basis, Lacking> {
+    /// [`PermissionDenial`].
+    pub fn check(&self, tool: &ToolFacts<'_>) -> Result<PermissionBasis, PermissionDenial> {
         let level = self.level_for(tool.category);
         if self.denied.name(tool.name) {
-            return Err(Lacking::Denied);
+            return Err(PermissionDenial::Denied);
         }
         if self.allowed.name(tool.name) {
-            return Ok(Basis::Allowed);
+            return Ok(PermissionBasis::Allowed);
         }
         if is_discovery(tool.name) {
-            return Ok(Basis::Discovery);
+            return Ok(PermissionBasis::Discovery);
         }
         match self.categories.contains(&tool.category) {
-            true => Ok(Basis::Level(level)),
-            false => Err(Lacking::Category { level, category: tool.category }),
+            true => Ok(PermissionBasis::Level(level)),
+            false => Err(PermissionDenial::Category { level, category: tool.category }),
         }
     }
 }

@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 
 /// Effective preferences.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Effective {
+pub struct EffectivePreferences {
     /// Effective value of each key. `null` unsets the key, whatever values farther scopes have.
-    pub values: BTreeMap<Key, Applied>,
+    pub values: BTreeMap<Key, EffectiveValue>,
     /// Entries that were skipped, in the order in which they were found.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedPreference>,
 }
 
 /// Effective value with its source.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Applied {
+pub struct EffectiveValue {
     /// The value.
     pub value: Value,
     /// Scope of the entry.
@@ -33,7 +33,7 @@ pub struct Applied {
 
 /// Entry that was skipped because its value does not match its declared type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedPreference {
     /// Id of the entry.
     pub id: u64,
     /// Scope of the entry.
@@ -61,13 +61,13 @@ pub enum Agent {
 const BETWEEN: &str = "\n\n";
 
 /// Returns the effective preferences of a caller with those scopes. Entries of other scopes are ignored.
-pub fn effective(entries: &[Preference], scopes: &Scopes) -> Effective {
+pub fn effective(entries: &[Preference], scopes: &Scopes) -> EffectivePreferences {
     let nearness: BTreeMap<String, usize> =
         scopes.all().iter().enumerate().map(|(near, scope)| (scope.key(), near)).collect();
     let mut theirs: Vec<_> =
         entries.iter().filter_map(|entry| Some((*nearness.get(&entry.scope.key())?, entry))).collect();
     theirs.sort_by_key(|(near, entry)| (*near, entry.updated_at, entry.id));
-    let mut effective = Effective::default();
+    let mut effective = EffectivePreferences::default();
     for (_, entry) in theirs {
         effective.apply(entry);
     }
@@ -76,13 +76,13 @@ pub fn effective(entries: &[Preference], scopes: &Scopes) -> Effective {
 
 // === impl Effective ===
 
-impl Effective {
+impl EffectivePreferences {
     fn apply(&mut self, entry: &Preference) {
         let Preference { id, scope, key, value, value_type, version, .. } = entry.clone();
         if is_what_it_should_be(entry) {
-            self.values.insert(key, Applied { value, scope, version });
+            self.values.insert(key, EffectiveValue { value, scope, version });
         } else {
-            self.skipped.push(Skipped { id, scope, key, version, value_type });
+            self.skipped.push(SkippedPreference { id, scope, key, version, value_type });
         }
     }
 

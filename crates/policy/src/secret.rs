@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_secret_itself_is_hidden_whatever_name_stands_beside_it() {
+    fn only_known_secrets_are_hidden_regardless_of_variable_name() {
         let text = "export TOKEN=\"$(cmd)\" KEY=hunter22; cat hunter22";
         assert_eq!(hide(&Word("hunter22"), text), "export TOKEN=\"$(cmd)\" KEY=***; cat ***");
         assert_eq!(hide(&NoSecrets, text), text);

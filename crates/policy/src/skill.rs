@@ -20,7 +20,7 @@ use std::fmt;
 /// Reason why a skill is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the skill {reason}: {text:?}")]
-pub struct Rejection {
+pub struct SkillRejection {
     /// Category of the finding.
     pub category: Category,
     /// Effect of the text.
@@ -46,8 +46,8 @@ pub const MOST_TEXT: usize = 512;
 /// Scans a skill.
 ///
 /// # Errors
-/// [`Rejection`], for the first finding: hidden text before phrases.
-pub fn examine(content: &str) -> Result<(), Rejection> {
+/// [`SkillRejection`], for the first finding: hidden text before phrases.
+pub fn examine(content: &str) -> Result<(), SkillRejection> {
     hidden::check(content)?;
     match rules::first(&words::words(content)) {
         Some((rule, from, to)) => Err(rejected(rule, content.get(from..to).unwrap_or_default())),
@@ -55,13 +55,13 @@ pub fn examine(content: &str) -> Result<(), Rejection> {
     }
 }
 
-fn rejected(rule: &Rule, text: &str) -> Rejection {
-    Rejection::new(rule.category, rule.reason, text)
+fn rejected(rule: &Rule, text: &str) -> SkillRejection {
+    SkillRejection::new(rule.category, rule.reason, text)
 }
 
 // === impl Rejection ===
 
-impl Rejection {
+impl SkillRejection {
     fn new(category: Category, reason: &'static str, text: &str) -> Self {
         Self { category, reason, text: text[..text.floor_char_boundary(MOST_TEXT)].to_owned() }
     }

@@ -15,7 +15,7 @@ use std::fmt;
 
 /// Facts about a tool that a decision needs.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct ToolTraits<'a> {
     /// Name of the tool.
     pub name: &'a ToolName,
     /// Agents that the tool is for.
@@ -80,7 +80,7 @@ pub enum DenyReason {
 ///
 /// # Errors
 /// [`Denied`], with the first reason.
-pub fn decide(kind: AgentKind, tool: &Facts<'_>, grants: &ToolGrants) -> Result<Permitted, Denied> {
+pub fn decide(kind: AgentKind, tool: &ToolTraits<'_>, grants: &ToolGrants) -> Result<Permitted, Denied> {
     let name = tool.name.as_str();
     let is_by_rule = || {
         let matches = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(tool.name));

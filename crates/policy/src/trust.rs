@@ -46,7 +46,7 @@ use uuid::Uuid;
 pub struct Trust {
     agent: AgentId,
     /// `None` for an agent that was not hired.
-    life: Option<Life>,
+    life: Option<AgentTimes>,
     /// One track for all categories, or one for each of some.
     tracks: BTreeMap<Option<Category>, Track>,
     /// Unanswered proposal of each track.
@@ -61,7 +61,7 @@ pub struct Trust {
 
 /// Times in the life of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Life {
+struct AgentTimes {
     hired_at: Timestamp,
     /// Time of the agent's own latest activity.
     active_at: Timestamp,

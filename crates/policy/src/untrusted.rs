@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_reorders_hides_or_acts_is_printed_as_an_escape() {
+    fn hidden_control_and_bidi_characters_are_escaped() {
         let hidden = "\0\u{7}\u{1b}\u{7f}\u{85}\u{9b}\u{a0}\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{200d}\u{200e}\u{200f}\u{2028}\u{2029}\
             \u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{206f}\u{2800}\u{3000}\u{3164}\u{e000}\u{fe0f}\u{feff}\u{ffa0}\u{fff9}\u{fffb}\u{1d173}\
             \u{e0001}\u{e0020}\u{e007f}\u{e0100}\u{f0000}\u{10fffd}\u{1fffe}";
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_spells_an_escape_is_told_from_one_that_needs_it() {
+    fn text_spelling_an_escape_differs_from_an_escaped_character() {
         let (real, spelled) = ("a\u{202e}b", "a\\u{202e}b");
         assert_eq!(Untrusted(real).to_string(), "a\\u{202e}b");
         assert_eq!(Untrusted(spelled).to_string(), "a\\u{5c}u{202e}b");
@@ -216,14 +216,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_can_be_read_back_and_no_hidden_character_is_printed(text in "[\\\\ux{}2a\u{202e}\u{200b}\n\u{e0041}é]{0,24}") {
+        fn escaped_text_round_trips_without_hidden_characters(text in "[\\\\ux{}2a\u{202e}\u{200b}\n\u{e0041}é]{0,24}") {
             let printed = Untrusted(&text).to_string();
             prop_assert!(!printed.contains(is_hidden));
             prop_assert_eq!(read_back(&printed), text);
         }
 
         #[test]
-        fn json_says_the_same_after_it_was_escaped(text: String) {
+        fn escaped_json_parses_to_the_same_value(text: String) {
             let document = serde_json::Value::from(text).to_string();
             let escaped = json(&document);
             prop_assert!(!escaped.contains(is_hidden));

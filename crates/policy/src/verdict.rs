@@ -13,8 +13,8 @@ pub use rule::Rule;
 
 use crate::action::ActionRegistry;
 use crate::autonomy::Autonomy;
-use crate::constraint::{self, WorksIn};
-use crate::permission::{Lacking, Permissions, ToolFacts};
+use crate::constraint::{self, ExecutionLocation};
+use crate::permission::{PermissionDenial, Permissions, ToolFacts};
 use belljar_contract::action::Risk;
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ pub enum Verdict {
 
 /// Decision with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
+pub struct JudgedCall {
     /// The decision.
     pub verdict: Verdict,
     /// Rule that decided.
@@ -45,7 +45,7 @@ pub struct Judged {
 
 /// Facts that calls of an agent are judged by.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<'a> {
+pub struct JudgementContext<'a> {
     /// Known actions.
     pub actions: &'a ActionRegistry,
     /// Permissions of the agent.
@@ -69,13 +69,13 @@ impl Verdict {
 
 // === impl Standing ===
 
-impl Standing<'_> {
+impl JudgementContext<'_> {
     /// Judges a call of a tool that runs in `works_in`.
-    pub fn judge(&self, tool: &ToolFacts<'_>, works_in: WorksIn) -> Judged {
+    pub fn judge(&self, tool: &ToolFacts<'_>, works_in: ExecutionLocation) -> JudgedCall {
         let risk = self.actions.risk(tool.action);
-        let judged = |verdict, rule, proposal| Judged { verdict, rule, risk, proposal };
+        let judged = |verdict, rule, proposal| JudgedCall { verdict, rule, risk, proposal };
         let basis = self.permissions.check(tool);
-        if let Err(Lacking::Denied) = basis {
+        if let Err(PermissionDenial::Denied) = basis {
             return judged(Verdict::Deny, Rule::DeniedList, None);
         }
         let constraints = self.permissions.constraints_for(tool.category);
@@ -86,17 +86,17 @@ impl Standing<'_> {
         let basis = match basis {
             Ok(basis) => basis,
             // A user may approve the single call: its sandbox would allow it.
-            Err(Lacking::Category { level, category }) => {
+            Err(PermissionDenial::Category { level, category }) => {
                 let lasting = Lasting { allows_tool: true, ..self.lasting(tool) };
                 return judged(Verdict::Deny, Rule::Level { level, category }, Some(Proposal::Call(lasting)));
             }
-            Err(Lacking::Denied) => return judged(Verdict::Deny, Rule::DeniedList, None),
+            Err(PermissionDenial::Denied) => return judged(Verdict::Deny, Rule::DeniedList, None),
         };
         if constraint::takes_approval(constraints, tool) {
             let proposal = Proposal::Call(self.lasting(tool));
             return judged(Verdict::Escalate, Rule::RequiresApproval, Some(proposal));
         }
-        if basis != crate::permission::Basis::Discovery && self.autonomy.asks(tool.action) {
+        if basis != crate::permission::PermissionBasis::Discovery && self.autonomy.asks(tool.action) {
             let (level, asked_by) = (self.autonomy.level(), self.autonomy.asked_by(tool.action));
             let proposal = Proposal::Call(self.lasting(tool));
             return judged(Verdict::Escalate, Rule::Autonomy { level, asked_by }, Some(proposal));
@@ -119,7 +119,7 @@ impl Standing<'_> {
     }
 
     /// Returns true if the tool is shown to the agent: its calls are allowed or can be approved.
-    pub fn shows(&self, tool: &ToolFacts<'_>, works_in: WorksIn) -> bool {
+    pub fn shows(&self, tool: &ToolFacts<'_>, works_in: ExecutionLocation) -> bool {
         self.judge(tool, works_in).verdict != Verdict::Deny
     }
 }

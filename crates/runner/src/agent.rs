@@ -34,9 +34,9 @@ pub(crate) use brief::Brief;
 
 use crate::deadline::Deadline;
 use crate::fault::Fault;
-use crate::step::Surroundings;
+use crate::step::StepContext;
 use belljar_contract::failure::FailureCode;
-use belljar_contract::result::agent::{AgentReport, Verified, Verifier};
+use belljar_contract::result::agent::{AgentReport, CriterionVerification, Verifier};
 use belljar_contract::result::{Failure, ResourceUsage};
 use material::Material;
 use model::Models;
@@ -51,7 +51,7 @@ const CONTEXT_TOKENS: u32 = 32_768;
 
 /// Works until everything is done and verified. The report shows what was done, even if this fails.
 pub(crate) fn work(
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     brief: Brief,
     steps: &[String],
     deadline: &Deadline<'_>,
@@ -115,7 +115,7 @@ pub(crate) fn work(
 fn gateway(
     material: &mut Material,
     window: u32,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
 ) -> Result<Remote, Failure> {
     let (job, log) = (surroundings.admitted.job(), surroundings.log);
@@ -137,7 +137,7 @@ fn check(
     let verified = verification::conclude(&material.to_verify(), &[], &mut bench, deadline);
     report.verification = verified.map_err(|interrupted| interrupted.failure())?;
     let unmet = || report.verification.iter().filter(|verified| !verified.met);
-    let is_refuted = |verified: &&Verified| verified.by != Verifier::Unverified;
+    let is_refuted = |verified: &&CriterionVerification| verified.by != Verifier::Unverified;
     // A refuted criterion is reported in preference to one that could not be checked.
     match unmet().find(is_refuted).or_else(|| unmet().next()) {
         Some(unmet) => Err(not_met(unmet)),
@@ -145,7 +145,7 @@ fn check(
     }
 }
 
-fn not_met(unmet: &Verified) -> Failure {
+fn not_met(unmet: &CriterionVerification) -> Failure {
     let how = if unmet.by == Verifier::Unverified { "not verified" } else { "not met" };
     let message = format!("{how}: {}: {}", unmet.criterion, unmet.evidence);
     Failure::new(FailureCode::NotVerified, message)

@@ -37,7 +37,7 @@ pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// The files kept, as far as collecting them went.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
+pub(crate) struct CollectedArtifacts {
     /// Files of the folder, sorted by path, then the files that the job names, sorted by path.
     pub(crate) artifacts: Vec<Artifact>,
     /// Number of links and special files of the folder that were left out.
@@ -76,7 +76,7 @@ pub(crate) enum CollectError {
 
 // === impl Collected ===
 
-impl Collected {
+impl CollectedArtifacts {
     /// Adds the files of the artifacts folder, if there is one.
     pub(crate) fn add_folder(&mut self, folder: &Path, deadline: &Deadline<'_>) -> Result<(), CollectError> {
         let directory = match Directory::open_no_link(folder) {

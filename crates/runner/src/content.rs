@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_cut_through_is_left_out_and_what_is_no_text_is_kept_to_the_byte() {
+    fn partial_character_is_dropped_and_non_utf8_is_kept_as_base64() {
         let text = |text: &str| Content { text: text.to_owned(), encoding: ContentEncoding::Utf8 };
         let euro = "a€".as_bytes();
         assert_eq!(Content::cut(euro.to_vec()), text("a€"));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline<'c> {
     job: &'c JobTime<'c>,
-    own: Option<Own>,
+    own: Option<PhaseDeadline>,
     cancellation: &'c Cancellation,
 }
 
@@ -42,14 +42,14 @@ pub(crate) enum Interrupted {
 
 /// A deadline in addition to the job's, or in its place.
 #[derive(Debug, Clone, Copy)]
-struct Own {
+struct PhaseDeadline {
     at: Instant,
     limit: Duration,
-    whose: Whose,
+    whose: DeadlinePhase,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum DeadlinePhase {
     Step,
     Collecting,
 }
@@ -154,20 +154,24 @@ impl<'c> Deadline<'c> {
     pub(crate) fn of_collecting(self, limit: Duration) -> Self {
         let now = Instant::now();
         let limit = limit.min(self.job.end().saturating_duration_since(now) + AFTER_END);
-        Self { own: Some(Own { at: now + limit, limit, whose: Whose::Collecting }), ..self }
+        Self { own: Some(PhaseDeadline { at: now + limit, limit, whose: DeadlinePhase::Collecting }), ..self }
     }
 
     /// The deadline of a step that starts now: its own, unless the job's comes first.
     pub(crate) fn of_step(self, limit: Option<Duration>) -> Self {
-        let own = limit.map(|limit| Own { at: Instant::now() + limit, limit, whose: Whose::Step });
+        let own = limit.map(|limit| PhaseDeadline {
+            at: Instant::now() + limit,
+            limit,
+            whose: DeadlinePhase::Step,
+        });
         Self { own: own.or(self.own), ..self }
     }
 
     /// Returns the end, as far as is known now: call [`Deadline::check`] then.
     pub(crate) fn at(&self) -> Instant {
         match self.own {
-            Some(Own { at, whose: Whose::Collecting, .. }) => at,
-            Some(Own { at, whose: Whose::Step, .. }) => at.min(self.job.end()),
+            Some(PhaseDeadline { at, whose: DeadlinePhase::Collecting, .. }) => at,
+            Some(PhaseDeadline { at, whose: DeadlinePhase::Step, .. }) => at.min(self.job.end()),
             None => self.job.end(),
         }
     }
@@ -193,11 +197,11 @@ impl<'c> Deadline<'c> {
             return Err(Interrupted::Canceled);
         }
         match self.own {
-            Some(Own { at, limit, whose }) if Instant::now() >= at => Err(match whose {
-                Whose::Step => Interrupted::StepOutOfTime { limit },
-                Whose::Collecting => Interrupted::CollectingOutOfTime { limit },
+            Some(PhaseDeadline { at, limit, whose }) if Instant::now() >= at => Err(match whose {
+                DeadlinePhase::Step => Interrupted::StepOutOfTime { limit },
+                DeadlinePhase::Collecting => Interrupted::CollectingOutOfTime { limit },
             }),
-            Some(Own { whose: Whose::Collecting, .. }) => Ok(()),
+            Some(PhaseDeadline { whose: DeadlinePhase::Collecting, .. }) => Ok(()),
             _ => self.job.check(),
         }
     }
@@ -223,7 +227,7 @@ mod tests {
     const TICK: Duration = Duration::from_millis(20);
 
     #[test]
-    fn a_job_ends_when_its_own_limit_says_so_and_nobody_else_says_anything() {
+    fn job_ends_at_its_own_limit_when_the_host_sets_none() {
         let cancellation = Cancellation::new().unwrap();
         let job = JobTime::start(TICK, None, &|| None);
         let deadline = Deadline::of_job(&job, &cancellation);
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn collecting_ends_soon_after_the_jobs_time_and_has_its_whole_limit_within_it() {
+    fn artifact_collection_ends_at_its_limit_or_shortly_after_the_job_deadline() {
         let cancellation = Cancellation::new().unwrap();
         let limit = Duration::from_secs(60);
         for (job, at_most, at_least) in [(TICK, AFTER_END + TICK, AFTER_END), (limit * 2, limit, limit)] {
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_asked_at_the_end_and_may_put_it_off_but_not_a_steps_own() {
+    fn host_can_extend_the_job_deadline_but_not_a_step_timeout() {
         let cancellation = Cancellation::new().unwrap();
         let asked = AtomicU32::new(0);
         let remaining = || match asked.fetch_add(1, Ordering::SeqCst) {
@@ -270,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_is_put_off_is_later_and_one_that_is_over_stays_over() {
+    fn job_deadline_can_be_extended_until_it_has_expired() {
         let cancellation = Cancellation::new().unwrap();
         let job = JobTime::start(TICK * 100, None, &|| None);
         let deadline = Deadline::of_job(&job, &cancellation);
@@ -287,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_allows_less_is_heard_at_once() {
+    fn shorter_limit_of_the_host_applies_immediately() {
         let cancellation = Cancellation::new().unwrap();
         let job = JobTime::start(Duration::from_secs(600), Some(TICK), &|| None);
         std::thread::sleep(TICK);

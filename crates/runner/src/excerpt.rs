@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_long_keeps_its_beginning_and_its_end() {
+    fn long_text_is_cut_in_the_middle() {
         assert_eq!(within("short".to_owned(), 10), "short");
         let text = format!("begin{}end", "ä".repeat(100));
         let cut = within(text, 21);

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stays_within_a_component_and_a_bare_name_is_found_at_any_depth() {
+    fn glob_star_stays_within_a_component_and_bare_names_match_at_any_depth() {
         let path = |pattern: &str, path: &str| Glob::of_paths(pattern).unwrap().matches(path.as_bytes());
         assert!(path("*.rs", "main.rs") && !path("*.rs", "src/main.rs"));
         assert!(path("**/*.rs", "main.rs") && path("**/*.rs", "src/a/main.rs"));

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use stream::Stream;
 
 /// A server that is asked one question after the other.
-pub(crate) struct Peer {
+pub(crate) struct HttpClient {
     place: Place,
     /// Proxy in front of it, if there is one.
     proxy: Result<Option<Proxy>, NoPlace>,
@@ -33,7 +33,7 @@ pub(crate) struct Peer {
 
 /// A request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Question<'q> {
+pub(crate) struct HttpRequest<'q> {
     pub(crate) method: &'static str,
     /// Path below the place's own.
     pub(crate) path: &'q str,
@@ -67,7 +67,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 // === impl Peer ===
 
-impl Peer {
+impl HttpClient {
     pub(crate) fn at(place: Place) -> Self {
         let proxy = Proxy::of_environment(&place);
         Self { place, proxy, open: None }
@@ -76,7 +76,7 @@ impl Peer {
     /// Asks, and waits for the whole answer.
     pub(crate) fn ask(
         &mut self,
-        question: Question<'_>,
+        question: HttpRequest<'_>,
         deadline: &Deadline<'_>,
     ) -> Result<Answer, NoAnswer> {
         self.ask_until(question, deadline, &mut |_| false)
@@ -85,7 +85,7 @@ impl Peer {
     /// Asks, and waits for the whole answer, or for a body of events until `is_enough` returns true.
     pub(crate) fn ask_until(
         &mut self,
-        question: Question<'_>,
+        question: HttpRequest<'_>,
         deadline: &Deadline<'_>,
         is_enough: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<Answer, NoAnswer> {
@@ -94,10 +94,10 @@ impl Peer {
         if let Some(stream) = self.open.take().filter(Stream::is_quiet) {
             match self.exchange(stream, (&asked, question, until), deadline, is_enough) {
                 // The server had closed the connection before it read any of this request.
-                Err(Exchange::Unsent(_)) => {}
-                Err(Exchange::Unheard(_)) if question.is_idempotent => {}
-                Err(Exchange::Unheard(error)) => return Err(NoAnswer::Broken(error)),
-                Err(Exchange::Failed(why)) => return Err(why),
+                Err(ExchangeError::Unsent(_)) => {}
+                Err(ExchangeError::Unheard(_)) if question.is_idempotent => {}
+                Err(ExchangeError::Unheard(error)) => return Err(NoAnswer::Broken(error)),
+                Err(ExchangeError::Failed(why)) => return Err(why),
                 Ok(answer) => return Ok(answer),
             }
         }
@@ -113,13 +113,13 @@ impl Peer {
         };
         let stream = connected.map_err(NoAnswer::Connect)?;
         self.exchange(stream, (&asked, question, until), deadline, is_enough).map_err(|failed| match failed {
-            Exchange::Unsent(error) | Exchange::Unheard(error) => NoAnswer::Broken(error),
-            Exchange::Failed(why) => why,
+            ExchangeError::Unsent(error) | ExchangeError::Unheard(error) => NoAnswer::Broken(error),
+            ExchangeError::Failed(why) => why,
         })
     }
 
-    fn bytes_of(&self, question: Question<'_>) -> Vec<u8> {
-        let Question { method, path, headers, body, accept, .. } = question;
+    fn bytes_of(&self, question: HttpRequest<'_>) -> Vec<u8> {
+        let HttpRequest { method, path, headers, body, accept, .. } = question;
         let target = match format!("{}{path}", self.place.base()) {
             empty if empty.is_empty() => "/".to_owned(),
             target => target,
@@ -141,10 +141,10 @@ impl Peer {
     fn exchange(
         &mut self,
         mut stream: Stream,
-        (asked, question, until): (&[u8], Question<'_>, Instant),
+        (asked, question, until): (&[u8], HttpRequest<'_>, Instant),
         deadline: &Deadline<'_>,
         is_enough: &mut dyn FnMut(&[u8]) -> bool,
-    ) -> Result<Answer, Exchange> {
+    ) -> Result<Answer, ExchangeError> {
         let may_go_on = || -> Result<(), NoAnswer> {
             deadline.check()?;
             if Instant::now() >= until { Err(NoAnswer::TooSlow(question.patience)) } else { Ok(()) }
@@ -157,11 +157,11 @@ impl Peer {
             let count = match stream.read(&mut buffer) {
                 Ok(count) => count,
                 Err(error) if is_a_pause(&error) => continue,
-                Err(error) if reading.is_empty() => return Err(Exchange::Unheard(error)),
+                Err(error) if reading.is_empty() => return Err(ExchangeError::Unheard(error)),
                 Err(error) => return Err(NoAnswer::Broken(error).into()),
             };
             if count == 0 && reading.is_empty() {
-                return Err(Exchange::Unheard(io::ErrorKind::UnexpectedEof.into()));
+                return Err(ExchangeError::Unheard(io::ErrorKind::UnexpectedEof.into()));
             }
             if let Some((answer, keeps)) = reading.hear(&buffer[..count]).map_err(NoAnswer::Malformed)? {
                 self.open = keeps.then_some(stream);
@@ -177,7 +177,7 @@ impl Peer {
 }
 
 /// Reason why an exchange ended without an answer.
-enum Exchange {
+enum ExchangeError {
     /// The request was not sent completely, so the server can't have acted on it.
     Unsent(io::Error),
     /// The connection ended before the server answered.
@@ -185,7 +185,7 @@ enum Exchange {
     Failed(NoAnswer),
 }
 
-impl From<NoAnswer> for Exchange {
+impl From<NoAnswer> for ExchangeError {
     fn from(why: NoAnswer) -> Self {
         Self::Failed(why)
     }
@@ -195,13 +195,13 @@ fn send(
     stream: &mut Stream,
     mut bytes: &[u8],
     may_go_on: &impl Fn() -> Result<(), NoAnswer>,
-) -> Result<(), Exchange> {
+) -> Result<(), ExchangeError> {
     while !bytes.is_empty() {
         may_go_on()?;
         match stream.write(bytes) {
             Ok(count) => bytes = &bytes[count..],
             Err(error) if is_a_pause(&error) => {}
-            Err(error) => return Err(Exchange::Unsent(error)),
+            Err(error) => return Err(ExchangeError::Unsent(error)),
         }
     }
     Ok(())

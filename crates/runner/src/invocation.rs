@@ -85,7 +85,7 @@ Exit codes: 0 success, 1 failure, 2 malformed job, 124 timeout.
 
 /// The paths as they are given, in the order of [`PATH_FLAGS`].
 #[derive(Default)]
-struct Given {
+struct ParsedArguments {
     paths: [Option<PathBuf>; PATH_FLAGS.len()],
     stdin: bool,
     progress: bool,
@@ -102,7 +102,7 @@ const PATH_FLAGS: [&str; 4] = ["--job", "--result", "--workspace", "--artifacts"
 impl Invocation {
     /// Reads the arguments that follow the program's name.
     pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Self, InvocationError> {
-        let mut given = Given::default();
+        let mut given = ParsedArguments::default();
         let mut arguments = arguments.peekable();
         if arguments.peek().is_some_and(|first| first == workbench::SUBCOMMAND) {
             arguments.next();
@@ -166,7 +166,7 @@ fn split(argument: &OsStr) -> (&OsStr, Option<&OsStr>) {
 
 // === impl Given ===
 
-impl Given {
+impl ParsedArguments {
     fn take_path(&mut self, place: usize, value: Option<OsString>) -> Result<(), InvocationError> {
         let flag = PATH_FLAGS[place];
         let value = value.filter(|value| !value.is_empty()).ok_or(InvocationError::NoValue { flag })?;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn without_arguments_the_well_known_places_are_meant() {
+    fn command_line_without_arguments_uses_the_default_paths() {
         let expected = Options {
             transport: Transport::Files { job: "/job/job.json".into(), result: "/job/result.json".into() },
             workspace: "/workspace".into(),
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_follows_its_flag_or_an_equals_sign() {
+    fn option_value_follows_its_flag_or_an_equals_sign() {
         let apart = parse(&["--workspace", "/w", "--job", "j=1"]);
         assert_eq!(apart, parse(&["--workspace=/w", "--job=j=1"]));
         assert!(matches!(apart, Ok(Invocation::Run(options)) if options.workspace == Path::new("/w")));
     }
 
     #[test]
-    fn whatever_is_not_understood_is_refused() {
+    fn invalid_command_line_is_refused_with_the_reason() {
         for (arguments, message) in [
             (&["--jbo"][..], "unknown argument --jbo"),
             (&["workbench", "--job"], "unknown argument --job"),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_object_with_the_job_it_belongs_to() {
+    fn log_line_is_one_json_object_with_the_job_id() {
         let (reader, writer) = std::io::pipe().unwrap();
         let log = Log::to(writer.as_fd());
         log.name_job("j");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_sleeps_or_is_gone_holds_nothing_up() {
+    fn stalled_or_closed_log_reader_does_not_block_the_runner() {
         let (reader, writer) = std::io::pipe().unwrap();
         assert!(!written_to(writer.as_fd(), 100));
         drop(reader);

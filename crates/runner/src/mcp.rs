@@ -16,7 +16,7 @@ pub(crate) use content::Called;
 pub(crate) use tool::{Listed, Tool};
 
 use crate::deadline::{Deadline, Interrupted};
-use crate::http_client::{Answer, NoAnswer, NoPlace, Peer, Place, Question};
+use crate::http_client::{Answer, HttpClient, HttpRequest, NoAnswer, NoPlace, Place};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use events::Events;
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// A gateway.
 pub(crate) struct Gateway {
-    peer: Peer,
+    peer: HttpClient,
     family: Family,
     /// Value of `Authorization`, if there is one.
     authorization: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Gateway {
 
 /// Capabilities of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub(crate) struct GatewayCapabilities {
     pub(crate) tools: bool,
     pub(crate) resources: bool,
 }
@@ -92,7 +92,7 @@ const MOST_PAGES: usize = 50;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Discovered {
+struct DiscoverResult {
     supported_versions: Vec<String>,
     capabilities: Capabilities,
 }
@@ -107,14 +107,14 @@ struct Capabilities {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Page {
+struct ToolListPage {
     tools: Vec<Value>,
     #[serde(default)]
     next_cursor: Option<String>,
 }
 
 /// A request before it is serialised.
-struct Asked<'a> {
+struct McpRequest<'a> {
     method: &'static str,
     /// Name that the header repeats, if the request has one.
     name: Option<&'a str>,
@@ -137,7 +137,7 @@ impl Gateway {
 
     fn at(place: Place, token: Option<&str>) -> Self {
         Self {
-            peer: Peer::at(place),
+            peer: HttpClient::at(place),
             family: Family::Stateless,
             authorization: token.map(|token| format!("Bearer {}", token.trim())),
             named_session: None,
@@ -147,10 +147,10 @@ impl Gateway {
     }
 
     /// Determines the gateway's capabilities, and the protocol family for all further requests.
-    pub(crate) fn discover(&mut self, deadline: &Deadline<'_>) -> Result<Offer, McpError> {
+    pub(crate) fn discover(&mut self, deadline: &Deadline<'_>) -> Result<GatewayCapabilities, McpError> {
         self.family = Family::Stateless;
-        let discovered: Result<Discovered, _> =
-            self.ask(&Asked::list("server/discover", json!({})), deadline);
+        let discovered: Result<DiscoverResult, _> =
+            self.ask(&McpRequest::list("server/discover", json!({})), deadline);
         match discovered {
             Ok(discovered) if discovered.supported_versions.iter().any(|version| version == REVISION) => {
                 Ok(discovered.capabilities.offer())
@@ -166,7 +166,7 @@ impl Gateway {
         let (mut listed, mut cursor): (_, Option<String>) = (Listed::default(), None);
         for _ in 0..MOST_PAGES {
             let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-            let page: Page = self.ask(&Asked::list("tools/list", params), deadline)?;
+            let page: ToolListPage = self.ask(&McpRequest::list("tools/list", params), deadline)?;
             page.tools.into_iter().for_each(|tool| listed.take(tool));
             match page.next_cursor {
                 None => return Ok(listed),
@@ -186,7 +186,7 @@ impl Gateway {
         arguments: &Value,
         deadline: &Deadline<'_>,
     ) -> Result<Called, McpError> {
-        let asked = Asked {
+        let asked = McpRequest {
             method: "tools/call",
             name: Some(tool),
             params: json!({ "name": tool, "arguments": arguments }),
@@ -203,13 +203,13 @@ impl Gateway {
         deadline: &Deadline<'_>,
     ) -> Result<content::Resource, McpError> {
         let params = json!({ "uri": uri });
-        let asked = Asked { name: Some(uri), ..Asked::list("resources/read", params) };
+        let asked = McpRequest { name: Some(uri), ..McpRequest::list("resources/read", params) };
         self.ask(&asked, deadline)
     }
 
     fn ask<T: DeserializeOwned>(
         &mut self,
-        asked: &Asked<'_>,
+        asked: &McpRequest<'_>,
         deadline: &Deadline<'_>,
     ) -> Result<T, McpError> {
         let result = match self.ask_once(asked, deadline) {
@@ -225,13 +225,13 @@ impl Gateway {
         serde_json::from_value(result).map_err(McpError::Unreadable)
     }
 
-    fn ask_again(&mut self, asked: &Asked<'_>, deadline: &Deadline<'_>) -> Result<Value, McpError> {
+    fn ask_again(&mut self, asked: &McpRequest<'_>, deadline: &Deadline<'_>) -> Result<Value, McpError> {
         std::thread::sleep(AGAIN_AFTER);
         deadline.check()?;
         self.ask_once(asked, deadline)
     }
 
-    fn ask_once(&mut self, asked: &Asked<'_>, deadline: &Deadline<'_>) -> Result<Value, McpError> {
+    fn ask_once(&mut self, asked: &McpRequest<'_>, deadline: &Deadline<'_>) -> Result<Value, McpError> {
         self.last_id += 1;
         let id = self.last_id;
         let mut params = asked.params.clone();
@@ -243,7 +243,7 @@ impl Gateway {
             });
         }
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": asked.method, "params": params });
-        let mut heard = Heard {
+        let mut heard = ReceivedMessages {
             id,
             is_session: self.family != Family::Stateless,
             events: Events::default(),
@@ -257,7 +257,7 @@ impl Gateway {
     /// Posts a message of JSON-RPC.
     fn post(
         &mut self,
-        asked: &Asked<'_>,
+        asked: &McpRequest<'_>,
         body: &Value,
         is_enough: &mut dyn FnMut(&[u8]) -> bool,
         deadline: &Deadline<'_>,
@@ -271,7 +271,7 @@ impl Gateway {
             headers.push(("Authorization", authorization.as_str()));
         }
         let body = body.to_string();
-        let question = Question {
+        let question = HttpRequest {
             method: "POST",
             path: "",
             headers: &headers,
@@ -289,19 +289,19 @@ impl Gateway {
 }
 
 impl Capabilities {
-    fn offer(&self) -> Offer {
-        Offer { tools: self.tools.is_some(), resources: self.resources.is_some() }
+    fn offer(&self) -> GatewayCapabilities {
+        GatewayCapabilities { tools: self.tools.is_some(), resources: self.resources.is_some() }
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> McpRequest<'a> {
     fn list(method: &'static str, params: Value) -> Self {
         Self { method, name: None, params, is_idempotent: true, patience: OF_LISTS }
     }
 }
 
 /// Messages that have arrived in answer to one request.
-struct Heard {
+struct ReceivedMessages {
     id: u64,
     /// True if the gateway may send requests itself meanwhile. The runner has declared no capabilities, and answers
     /// none.
@@ -312,7 +312,7 @@ struct Heard {
 
 // === impl Heard ===
 
-impl Heard {
+impl ReceivedMessages {
     /// Reads the new part of a body of events; returns true if that is enough.
     fn listen(&mut self, body: &[u8]) -> bool {
         while let Some(event) = self.events.next(body) {

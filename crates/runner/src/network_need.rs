@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 /// Destination that a program could not reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unreached {
+pub(crate) struct UnreachableDestination {
     /// The host, if the program named it.
     pub(crate) host: Option<String>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Unreached {
 const LOOKED_AT_BYTES: usize = 64 << 10;
 
 /// Searches the ends of a failed program's outputs for such a message. One that names the host is preferred.
-pub(crate) fn find(outputs: [&[u8]; 2]) -> Option<Unreached> {
+pub(crate) fn find(outputs: [&[u8]; 2]) -> Option<UnreachableDestination> {
     let ends = outputs.map(|output| &output[output.len().saturating_sub(LOOKED_AT_BYTES)..]);
     let mut nameless = None;
     for complaint in COMPLAINTS {
@@ -29,8 +29,8 @@ pub(crate) fn find(outputs: [&[u8]; 2]) -> Option<Unreached> {
         for found in ends.iter().flat_map(|end| pattern.captures_iter(end)) {
             match found.name("host").map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned()) {
                 Some(host) if is_of_this_machine(&host) => {}
-                Some(host) => return Some(Unreached { host: Some(host) }),
-                None => nameless = Some(Unreached { host: None }),
+                Some(host) => return Some(UnreachableDestination { host: Some(host) }),
+                None => nameless = Some(UnreachableDestination { host: None }),
             }
         }
     }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_complaint_is_recognised_by_its_example() {
+    fn every_network_error_pattern_matches_its_example() {
         for complaint in COMPLAINTS {
             let pattern = Regex::new(complaint.pattern).unwrap();
             let captures = pattern.captures(complaint.example.as_bytes());
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_this_machine_is_not_outside() {
+    fn loopback_connection_failure_is_no_network_need() {
         for refused in [
             "curl: (7) Failed to connect to localhost port 5432 after 0 ms: Could not connect to server",
             "curl: (7) Failed to connect to 127.0.0.1 port 80 after 0 ms: Connection refused",
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_another_kind_are_none_of_the_network() {
+    fn failures_unrelated_to_the_network_are_no_network_need() {
         for output in [
             "error[E0308]: mismatched types\n --> src/main.rs:3:5",
             "FAILED tests/test_hosts.py::test_resolve - assert 1 == 2",
@@ -91,10 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_named_wins_over_one_that_is_not() {
+    fn network_need_prefers_an_error_that_names_the_host() {
         let stdout = b"urllib3: Temporary failure in name resolution\n";
         let stderr =
             b"fatal: unable to access 'https://example.com/r': Could not resolve host: example.com\n";
-        assert_eq!(find([stdout, stderr]), Some(Unreached { host: Some("example.com".to_owned()) }));
+        assert_eq!(
+            find([stdout, stderr]),
+            Some(UnreachableDestination { host: Some("example.com".to_owned()) })
+        );
     }
 }

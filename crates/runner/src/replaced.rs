@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Durability of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Survives {
+pub(crate) enum Durability {
     /// The file survives the end of the runner.
     Runner,
     /// The file survives a crash of the machine, too.
@@ -45,13 +45,13 @@ fn with_owner(mode: u32) -> Mode {
 }
 
 /// Writes the file.
-pub(crate) fn put(directory: impl AsFd, name: &str, bytes: &[u8], survives: Survives) -> io::Result<()> {
+pub(crate) fn put(directory: impl AsFd, name: &str, bytes: &[u8], survives: Durability) -> io::Result<()> {
     let directory = directory.as_fd();
     open_up(directory)?;
     let draft = format!(".belljar-{}", uuid::Uuid::new_v4().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, &draft, flags, Mode::from_raw_mode(0o644))?;
-    let is_lasting = survives == Survives::Machine;
+    let is_lasting = survives == Durability::Machine;
     let put = write(file.into(), bytes, is_lasting).and_then(|()| {
         rustix::fs::renameat(directory, &draft, directory, name)?;
         if is_lasting { Ok(rustix::fs::fsync(directory)?) } else { Ok(()) }

@@ -8,7 +8,7 @@ mod record;
 mod resuming;
 mod steps_file;
 
-use crate::artifacts::{self, Collected};
+use crate::artifacts::{self, CollectedArtifacts};
 use crate::deadline::{Deadline, JobTime};
 use crate::directory::{Directory, Symlinks};
 use crate::fault::{Fault, explain};
@@ -17,7 +17,7 @@ use crate::job_document::{self, ReadJobError};
 use crate::log::Log;
 use crate::replaced;
 use crate::status::StatusLine;
-use crate::step::Surroundings;
+use crate::step::StepContext;
 use crate::{agent, cancellation::Cancellation, own_process, process};
 use belljar_contract::event::Event;
 use belljar_contract::failure::FailureCode;
@@ -26,7 +26,7 @@ use belljar_contract::job::step::StepType;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::result::agent::AgentReport;
 use belljar_contract::result::{Failure, JobResult};
-use belljar_policy::admission::{Admitted, admit};
+use belljar_policy::admission::{AdmittedJob, admit};
 use jiff::Timestamp;
 use outlet::Outlet;
 use std::cell::Cell;
@@ -83,7 +83,7 @@ const AS_ROOT: &str = "cynode-sba does not run jobs as root: start the container
      image) that can write /workspace and /job; --allow-root is for tests only";
 
 /// Receivers of a job's progress: the log and the host.
-type Telling<'t> = (&'t Log<'t>, &'t StatusLine);
+type ProgressReporters<'t> = (&'t Log<'t>, &'t StatusLine);
 
 /// Records of a run: its result, and until that exists its progress.
 type Outcome<'o> = (&'o mut JobResult, &'o mut StepsFile);
@@ -130,7 +130,7 @@ fn incident(log: &Log<'_>, details: &str) -> Failure {
 
 fn work(
     options: &Options,
-    (log, status): Telling<'_>,
+    (log, status): ProgressReporters<'_>,
     (result, steps_file): Outcome<'_>,
 ) -> Result<(), Failure> {
     let cancellation = own_process::prepare(log)
@@ -165,9 +165,9 @@ fn work(
 
 /// Carries out an admitted job: its steps, then its agent, then the collection of artifacts.
 fn carry_out(
-    admitted: &Admitted,
+    admitted: &AdmittedJob,
     options: &Options,
-    (log, status): Telling<'_>,
+    (log, status): ProgressReporters<'_>,
     cancellation: &Cancellation,
     (result, steps_file): Outcome<'_>,
 ) -> Result<(), Failure> {
@@ -181,7 +181,7 @@ fn carry_out(
     };
     let workspace = Directory::open(&workspace_path)
         .map_err(|error| without_workspace(&workspace_path, &explain(&error)))?;
-    let surroundings = Surroundings {
+    let surroundings = StepContext {
         admitted,
         workspace: workspace.with_symlinks(symlinks),
         workspace_path: &workspace_path,
@@ -216,7 +216,7 @@ fn carry_out(
 
 /// Carries out the steps in order, after the reused ones, up to the first that fails.
 fn carry_out_steps(
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
     (result, steps_file): Outcome<'_>,
 ) -> Result<(), Failure> {
@@ -236,7 +236,7 @@ fn carry_out_steps(
 
 /// Lets a model work on the job's aims, and verifies its work in the end.
 fn have_the_agent_work(
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     brief: agent::Brief,
     deadline: &Deadline<'_>,
     result: &mut JobResult,
@@ -249,7 +249,7 @@ fn have_the_agent_work(
 
 /// Finds and hashes the artifacts, of a failed job too.
 fn collect(
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: Deadline<'_>,
     result: &mut JobResult,
 ) -> Result<(), Failure> {
@@ -257,7 +257,7 @@ fn collect(
     for place in surroundings.artifacts_path.parent().into_iter().chain([surroundings.artifacts_path]) {
         let _ = replaced::open_directory(place);
     }
-    let mut collected = Collected::default();
+    let mut collected = CollectedArtifacts::default();
     let folder = collected.add_folder(surroundings.artifacts_path, &deadline);
     let named = collected.add_named(surroundings.admitted.artifacts(), &surroundings.workspace, &deadline);
     if collected.left_out > 0 {
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_a_failure_with_an_incident_that_the_log_explains() {
+    fn panic_becomes_a_failure_with_an_incident_id_from_the_log() {
         let (reader, writer) = io::pipe().unwrap();
         let log = Log::to(writer.as_fd());
         let failure = guarded(&log, || panic!("a bug")).unwrap_err();

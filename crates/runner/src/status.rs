@@ -8,10 +8,10 @@
 mod hatch;
 mod url;
 
-use crate::http_client::{Peer, Place, connect_local};
+use crate::http_client::{HttpClient, Place, connect_local};
 use crate::invocation::Transport;
 use crate::log::Log;
-use crate::replaced::{self, Survives};
+use crate::replaced::{self, Durability};
 use belljar_contract::result::{JobResult, JobStatus};
 use belljar_contract::worker::status::{ReportedStatus, StatusAnswer, StatusReport};
 use std::io;
@@ -37,7 +37,7 @@ pub(crate) struct StatusLine {
 enum Way {
     /// Dropped after a failure: a late answer could be mistaken for one to another report.
     Hatch(UnixStream),
-    Url(Box<Peer>),
+    Url(Box<HttpClient>),
 }
 
 /// The variable with the socket's path.
@@ -81,7 +81,7 @@ impl StatusLine {
     fn by_url(name: &str, url: &str) -> Self {
         match Place::of_endpoint(url) {
             Ok(place) => {
-                Self { way: Mutex::new(Some(Way::Url(Box::new(Peer::at(place))))), ..Self::default() }
+                Self { way: Mutex::new(Some(Way::Url(Box::new(HttpClient::at(place))))), ..Self::default() }
             }
             Err(error) => Self { trouble: Some(format!("{name}: {error}")), ..Self::default() },
         }
@@ -195,7 +195,7 @@ impl StatusLine {
 /// Writes the report into the status file.
 fn write_beside(directory: &Path, report: &StatusReport) -> io::Result<()> {
     let directory = replaced::open_directory(directory)?;
-    replaced::put(directory, FILE, &serde_json::to_vec(report)?, Survives::Runner)
+    replaced::put(directory, FILE, &serde_json::to_vec(report)?, Durability::Runner)
 }
 
 #[cfg(test)]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_so_by_the_hatch_and_by_a_file() {
+    fn status_is_reported_to_the_hatch_and_the_status_file() {
         let folder = tempfile::tempdir().unwrap();
         let hatch = folder.path().join("hatch");
         let listener = UnixListener::bind(&hatch).unwrap();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_not_there_or_silent_holds_nothing_up_for_long() {
+    fn absent_or_silent_host_delays_a_status_report_only_briefly() {
         let folder = tempfile::tempdir().unwrap();
         let nobody = folder.path().join("absent");
         let silent = folder.path().join("silent");

@@ -17,14 +17,14 @@ use belljar_contract::job::step::{Action, Step};
 use belljar_contract::path::{StepPath, WorkspacePath};
 use belljar_contract::result::output::StepOutput;
 use belljar_contract::result::{Failure, ResourceUsage};
-use belljar_policy::admission::{Admitted, Denied};
+use belljar_policy::admission::{AdmittedJob, Denied};
 use std::cell::Cell;
 use std::path::Path;
 
 /// Environment of the steps.
-pub(crate) struct Surroundings<'r> {
+pub(crate) struct StepContext<'r> {
     /// The job they belong to.
-    pub(crate) admitted: &'r Admitted,
+    pub(crate) admitted: &'r AdmittedJob,
     /// The directory they work in.
     pub(crate) workspace: Directory,
     /// Path of the workspace, as programs get it.
@@ -43,7 +43,7 @@ pub(crate) struct Surroundings<'r> {
 
 /// Result of a step.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct StepOutcome {
     /// Output; of a failed step as much as there was.
     pub(crate) output: Option<StepOutput>,
     /// Resources that it used.
@@ -56,11 +56,11 @@ pub(crate) struct Ended {
 pub(crate) fn carry_out(
     step: &Step,
     index: usize,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
-) -> Ended {
+) -> StepOutcome {
     if let Err(interrupted) = deadline.check() {
-        return Ended::failed(interrupted.failure());
+        return StepOutcome::failed(interrupted.failure());
     }
     match &step.action {
         Action::RunCommand(command) => run_command::carry_out(command, index, surroundings, deadline),
@@ -76,7 +76,7 @@ pub(crate) fn carry_out(
 
 // === impl Surroundings ===
 
-impl Surroundings<'_> {
+impl StepContext<'_> {
     /// Returns the path that a step names; the workspace's root if it names none.
     fn resolve(&self, path: Option<&StepPath>) -> Result<WorkspacePath, Denied> {
         match path {
@@ -99,7 +99,7 @@ impl Surroundings<'_> {
 
 // === impl Ended ===
 
-impl Ended {
+impl StepOutcome {
     /// A success.
     pub(crate) fn well(output: StepOutput) -> Self {
         Self { output: Some(output), usage: ResourceUsage::default(), failure: None }
@@ -111,7 +111,7 @@ impl Ended {
     }
 }
 
-impl<E: Fault> From<Result<StepOutput, E>> for Ended {
+impl<E: Fault> From<Result<StepOutput, E>> for StepOutcome {
     fn from(outcome: Result<StepOutput, E>) -> Self {
         outcome.map_or_else(|error| Self::failed(error.failure()), Self::well)
     }

@@ -25,7 +25,7 @@ use std::thread::{self, Scope};
 
 /// Entry that a walk has found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Met<'w> {
+pub(crate) struct WalkEntry<'w> {
     /// Its path below the root of the walk.
     pub(crate) path: &'w [u8],
     /// Type of the entry.
@@ -51,7 +51,7 @@ pub(crate) struct Route {
 
 /// Entries that a walk could not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Missed {
+pub(crate) struct SkippedEntries {
     /// True if a limit was exceeded: names in one directory, or depth.
     pub(crate) too_much: bool,
     /// Number of directories that could not be read.
@@ -82,7 +82,7 @@ struct Walk<'scope, 'env> {
     reader: Reader<'env>,
     levels: Vec<Level>,
     path: Vec<u8>,
-    missed: Missed,
+    missed: SkippedEntries,
     /// Number of entered directories.
     entered: usize,
     ahead: &'env ReadAhead,
@@ -94,8 +94,8 @@ pub(crate) fn walk(
     root: &Directory,
     route: Route,
     deadline: &Deadline<'_>,
-    mut visit: impl FnMut(&Met<'_>) -> ControlFlow<()>,
-) -> Result<Missed, WalkError> {
+    mut visit: impl FnMut(&WalkEntry<'_>) -> ControlFlow<()>,
+) -> Result<SkippedEntries, WalkError> {
     let ahead = ReadAhead::new(route.max_depth);
     thread::scope(|scope| {
         let _ends_with_the_walk = ahead.end_when_dropped();
@@ -104,7 +104,7 @@ pub(crate) fn walk(
             reader: Reader::new(root, route, deadline),
             levels: Vec::new(),
             path: Vec::new(),
-            missed: Missed::default(),
+            missed: SkippedEntries::default(),
             entered: 0,
             ahead: &ahead,
             scope,
@@ -119,7 +119,7 @@ pub(crate) fn walk(
 // === impl Walk ===
 
 impl Walk<'_, '_> {
-    fn run(&mut self, visit: &mut impl FnMut(&Met<'_>) -> ControlFlow<()>) -> Result<(), WalkError> {
+    fn run(&mut self, visit: &mut impl FnMut(&WalkEntry<'_>) -> ControlFlow<()>) -> Result<(), WalkError> {
         while let Some(level) = self.levels.last_mut() {
             self.path.truncate(level.path_length);
             let Some(entry) = level.next() else {
@@ -131,7 +131,8 @@ impl Walk<'_, '_> {
             }
             self.path.extend_from_slice(entry.name);
             let kind = entry.kind;
-            let met = Met { path: &self.path, kind, target: entry.target, size_bytes: entry.size_bytes };
+            let met =
+                WalkEntry { path: &self.path, kind, target: entry.target, size_bytes: entry.size_bytes };
             if visit(&met).is_break() {
                 return Ok(());
             }

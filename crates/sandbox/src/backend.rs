@@ -56,7 +56,11 @@ pub trait Backend: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`BackendError`], also that of `fill`; nothing of the sandbox is left then.
-    fn create_filled(&self, _wanted: Wanted, _fill: Fill<'_>) -> Result<Box<dyn Sandbox>, BackendError> {
+    fn create_filled(
+        &self,
+        _wanted: Wanted,
+        _fill: DirectoryFiller<'_>,
+    ) -> Result<Box<dyn Sandbox>, BackendError> {
         let why = "the workspace of a sandbox can't be filled beforehand".to_owned();
         Err(BackendError::Unavailable { backend: self.name(), why })
     }
@@ -182,7 +186,8 @@ pub trait Execution: Debug + Send {
 }
 
 /// Fills a directory for this user.
-pub type Fill<'a> = &'a mut dyn FnMut(&Directory, Identity) -> Result<(), Box<dyn Error + Send + Sync>>;
+pub type DirectoryFiller<'a> =
+    &'a mut dyn FnMut(&Directory, Identity) -> Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Request for a sandbox.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -74,7 +74,7 @@ pub enum CanaryError {
 }
 
 /// Results of attempts by name: `None` for one that got through, or the error that stopped it.
-type Answers = BTreeMap<String, Option<String>>;
+type AttemptErrors = BTreeMap<String, Option<String>>;
 
 /// Paths inside of the canary's own program and of its bait.
 const PROGRAM_INSIDE: &str = "run/belljar/belljar-canary";
@@ -131,7 +131,11 @@ pub fn main_inside(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> E
     }
 }
 
-fn answers_from_inside(program: &Path, targets: &Targets, state: &State) -> Result<Answers, CanaryError> {
+fn answers_from_inside(
+    program: &Path,
+    targets: &Targets,
+    state: &State,
+) -> Result<AttemptErrors, CanaryError> {
     let bait = |source| CanaryError::Bait { source };
     let spec = SandboxSpec {
         provision: Provision {

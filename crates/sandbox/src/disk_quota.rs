@@ -1,8 +1,8 @@
 //! Disk quota: ends sandboxes that have written too much to disk. One thread watches all of them; it runs only while there
 //! are sandboxes to watch.
 
-use crate::workspace::growth::Growth;
-use belljar_confine::sealed::Handle;
+use crate::workspace::growth::TreeGrowth;
+use belljar_confine::sealed::InitHandle;
 use belljar_confine::wall;
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_files::host_path::HostPath;
@@ -26,22 +26,22 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Watched {
-    list: Vec<Ward>,
+    list: Vec<WatchedSandbox>,
     has_thread: bool,
 }
 
 /// A watched sandbox and the directories that it writes to.
 #[derive(Debug)]
-struct Ward {
-    growth: Growth,
-    sandbox: Box<dyn Warded>,
+struct WatchedSandbox {
+    growth: TreeGrowth,
+    sandbox: Box<dyn QuotaTarget>,
     has_outgrown: Arc<AtomicBool>,
 }
 
 /// A sandbox that is looked after.
-pub(crate) trait Warded: Debug + Send {
+pub(crate) trait QuotaTarget: Debug + Send {
     /// Returns its PID 1, if its processes can be looked at.
-    fn process(&self) -> Option<&Handle>;
+    fn process(&self) -> Option<&InitHandle>;
 
     fn has_ended(&self) -> bool;
 
@@ -66,10 +66,10 @@ fn lock(shared: &Shared) -> MutexGuard<'_, Watched> {
 pub(crate) fn growth<'p>(
     places: impl IntoIterator<Item = &'p HostPath>,
     most_bytes: Option<u64>,
-) -> Result<Option<Growth>, DirectoryError> {
+) -> Result<Option<TreeGrowth>, DirectoryError> {
     let trees: Vec<_> = places.into_iter().map(Directory::open_meant_place).collect::<Result<_, _>>()?;
     match wall!(DiskLimit: most_bytes, else None) {
-        Some(most) if !trees.is_empty() => Growth::watch(trees, most).map(Some),
+        Some(most) if !trees.is_empty() => TreeGrowth::watch(trees, most).map(Some),
         _ => Ok(None),
     }
 }
@@ -78,15 +78,15 @@ pub(crate) fn growth<'p>(
 
 impl DiskQuotas {
     /// Looks after a sandbox from now on, until it has ended.
-    pub(crate) fn take(&self, growth: Growth, sandbox: impl Warded + 'static) -> Fate {
+    pub(crate) fn take(&self, growth: TreeGrowth, sandbox: impl QuotaTarget + 'static) -> Fate {
         let fate = Fate::default();
         let sandbox = Box::new(sandbox);
-        put(&self.shared, Ward { growth, sandbox, has_outgrown: Arc::clone(&fate.0) });
+        put(&self.shared, WatchedSandbox { growth, sandbox, has_outgrown: Arc::clone(&fate.0) });
         fate
     }
 }
 
-fn put(shared: &Arc<Shared>, ward: Ward) {
+fn put(shared: &Arc<Shared>, ward: WatchedSandbox) {
     let mut watched = lock(shared);
     watched.list.push(ward);
     if !watched.has_thread {
@@ -129,7 +129,7 @@ fn look_after(shared: &Arc<Shared>) {
 }
 
 /// Measures one sandbox. One with so many files that it takes long keeps no other waiting.
-fn look_at(shared: &Arc<Shared>, mut ward: Ward) {
+fn look_at(shared: &Arc<Shared>, mut ward: WatchedSandbox) {
     if !ward.growth.takes_long() {
         ward.look();
         return put(shared, ward);
@@ -144,23 +144,23 @@ fn look_at(shared: &Arc<Shared>, mut ward: Ward) {
 
 // === impl Handle ===
 
-impl Warded for Handle {
-    fn process(&self) -> Option<&Handle> {
+impl QuotaTarget for InitHandle {
+    fn process(&self) -> Option<&InitHandle> {
         Some(self)
     }
 
     fn has_ended(&self) -> bool {
-        Handle::has_ended(self)
+        InitHandle::has_ended(self)
     }
 
     fn kill(&self) {
-        Handle::kill(self);
+        InitHandle::kill(self);
     }
 }
 
 // === impl Ward ===
 
-impl Ward {
+impl WatchedSandbox {
     fn look(&mut self) {
         if self.growth.has_outgrown(self.sandbox.process()) {
             self.end();
@@ -174,7 +174,7 @@ impl Ward {
     }
 }
 
-impl Drop for Ward {
+impl Drop for WatchedSandbox {
     /// Ends the sandbox: it is not watched any more.
     fn drop(&mut self) {
         if !self.sandbox.has_ended() {

@@ -25,12 +25,12 @@ pub struct Site<'s> {
     /// State directory of the host.
     pub state: &'s State,
     /// Maker of the sandbox.
-    pub maker: Maker<'s>,
+    pub maker: EnclosureMaker<'s>,
 }
 
 /// Maker of a sandbox.
 #[derive(Debug, Clone, Copy)]
-pub enum Maker<'s> {
+pub enum EnclosureMaker<'s> {
     /// This process, which must have a single thread.
     Itself,
     /// A launcher that was started while this process was small.
@@ -75,7 +75,7 @@ pub enum EnclosureError {
 
 // === impl Maker ===
 
-impl Maker<'_> {
+impl EnclosureMaker<'_> {
     /// Returns the owner of a run's folder on the host, for a sandbox of that user. Containers have an owner of their own.
     pub fn owner(self, user: HostUser) -> Identity {
         match self {
@@ -99,8 +99,8 @@ impl Site<'_> {
         stdio: Stdio,
     ) -> Result<Enclosure, StartError> {
         let launcher = match self.maker {
-            Maker::Launcher(launcher) => Some(launcher),
-            Maker::Itself | Maker::Docker(_) => None,
+            EnclosureMaker::Launcher(launcher) => Some(launcher),
+            EnclosureMaker::Itself | EnclosureMaker::Docker(_) => None,
         };
         Ok(Enclosure::Native(Box::new(native::start_by(launcher, spec, self.state, program, stdio)?)))
     }

@@ -3,7 +3,7 @@
 use crate::backend::{BackendError, Execution, TerminalSize};
 use crate::limits::KILL_LIMIT;
 use belljar_confine::execution::ExecutionError;
-use belljar_confine::sealed::{Ending, Handle};
+use belljar_confine::sealed::{Ending, InitHandle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ pub(crate) struct ResidentExecution {
     untaken: Option<OwnedFd>,
     /// The whole sandbox, until the program is killed. `None` for a sandbox without namespaces: without its supervisor no process
     /// would find the others.
-    sandbox: Mutex<Option<Handle>>,
+    sandbox: Mutex<Option<InitHandle>>,
 }
 
 /// Calls `kill_sandbox` if a program has not ended in time: `ending` becomes readable when it has. Programs that fork without end leave
@@ -62,7 +62,10 @@ fn timespec(duration: Duration) -> Timespec {
 // === impl ResidentExecution ===
 
 impl ResidentExecution {
-    pub(crate) fn new(mut execution: belljar_confine::execution::Execution, sandbox: Option<Handle>) -> Self {
+    pub(crate) fn new(
+        mut execution: belljar_confine::execution::Execution,
+        sandbox: Option<InitHandle>,
+    ) -> Self {
         let untaken = execution.take_terminal();
         let terminal =
             untaken.as_ref().and_then(|terminal| rustix::io::fcntl_dupfd_cloexec(terminal, 3).ok());

@@ -162,7 +162,7 @@ fn overlay() -> Feature {
 }
 
 fn control_groups() -> Feature {
-    let found = belljar_confine::group::Hierarchies::find();
+    let found = belljar_confine::group::CgroupHierarchies::find();
     Feature {
         name: "control_groups",
         state: if found.is_ok() { Presence::Have } else { Presence::Absent },

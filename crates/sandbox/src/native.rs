@@ -23,8 +23,8 @@ use crate::hatch::{self, Hatch};
 use crate::limits::{Limit, Limits};
 use crate::spec::{Program, SandboxSpec, Workspace};
 use crate::state::{JOB, State};
-use belljar_confine::group::{Group, GroupError};
-use belljar_confine::launch::{LaunchError, Launched, launch};
+use belljar_confine::group::{Cgroup, CgroupError};
+use belljar_confine::launch::{LaunchError, LaunchedSandbox, launch};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::lend::{LendError, prepare};
 use belljar_confine::plan::{self, Access, Command, Entry, Plan, Source, Stdio};
@@ -45,9 +45,9 @@ use std::os::unix::ffi::OsStringExt;
 #[derive(Debug)]
 pub struct Running {
     /// The sandbox, its terminal and its timings.
-    pub launched: Launched,
+    pub launched: LaunchedSandbox,
     /// The control group that it is in. After the sandbox itself: a group can be removed only when it is empty.
-    pub group: Option<Group>,
+    pub group: Option<Cgroup>,
     fate: Fate,
     /// State of every layer, in force or not.
     pub isolation: Isolation,
@@ -70,7 +70,7 @@ pub enum StartError {
     Measure(#[from] DirectoryError),
     /// It can't be kept within its limits.
     #[error("can't limit the sandbox")]
-    Limit(#[from] GroupError),
+    Limit(#[from] CgroupError),
     /// A required layer is not available.
     #[error("this host can't give {}", in_words(.missing))]
     Weaker {
@@ -172,7 +172,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         hostname: "belljar".to_owned(),
         limits: rlimits(&spec.provision.limits),
         group: held.entrance()?,
-        group_name: held.group.as_ref().and_then(Group::name).map(str::to_owned),
+        group_name: held.group.as_ref().and_then(Cgroup::name).map(str::to_owned),
         watched_memory_bytes: held.watched_memory_bytes,
         hides_mounts: names_host_paths(spec),
         programs,
@@ -183,7 +183,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         },
         program,
     };
-    let keepers = isolation::Keepers { held: &held, is_disk_watched: growth.is_some() };
+    let keepers = isolation::LimitEnforcement { held: &held, is_disk_watched: growth.is_some() };
     let isolation = isolation::report(&plan, spec, keepers);
     let missing = isolation::missing(&isolation, spec);
     if !missing.is_empty() {
@@ -234,7 +234,7 @@ fn rlimits(limits: &Limits) -> plan::Limits {
 }
 
 fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
-    let lending = Lending { user: spec.user, launcher: site.launcher };
+    let lending = LendingContext { user: spec.user, launcher: site.launcher };
     let scratch = |inside: &str| Entry::Scratch { inside: inside.to_owned() };
     let mut root = vec![scratch("tmp"), scratch(environment::HOME_INSIDE)];
     root.push(match &spec.workspace {
@@ -273,13 +273,13 @@ fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
 }
 
 /// Way in which directories of the host are lent.
-struct Lending<'a> {
+struct LendingContext<'a> {
     user: HostUser,
     /// Asked for what takes a process of one thread; this process is one if there is none.
     launcher: Option<&'a Launcher>,
 }
 
-impl Lending<'_> {
+impl LendingContext<'_> {
     fn bind(&self, inside: &str, path: &HostPath, access: Access) -> Result<Entry, StartError> {
         Ok(Entry::Bind { inside: inside.to_owned(), source: self.lend(path, access)?, access })
     }

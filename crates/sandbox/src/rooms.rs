@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// The directories of one sandbox.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct SandboxDirectories {
     workspace: Room,
     home: Room,
     temporary: Room,
@@ -51,7 +51,7 @@ fn put(path: &Path, content: &str) -> std::io::Result<()> {
 
 // === impl Rooms ===
 
-impl Rooms {
+impl SandboxDirectories {
     /// Makes them in the run's folder, except for a workspace that is worked on in place; with these files in the home.
     pub(crate) fn make(
         folder: &RunFolder,

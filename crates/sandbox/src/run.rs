@@ -22,7 +22,7 @@ pub use deadline::Deadline;
 
 use crate::artifact::ArtifactError;
 use crate::backend::with_causes;
-use crate::enclosure::{EnclosureError, Maker, Site};
+use crate::enclosure::{EnclosureError, EnclosureMaker, Site};
 use crate::hatch::{self, Hatch};
 use crate::kept::{CopyRecord, RunKind, RunLabel};
 use crate::native::HostUser;
@@ -33,7 +33,7 @@ use crate::state::{JOB, RunFolder, State, StateError};
 use crate::streams::Streams;
 use crate::supervise;
 use crate::workspace::changes::ChangeSet;
-use crate::workspace::snapshot::Cheap;
+use crate::workspace::snapshot::SnapshotLimits;
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::failure::FailureCode;
@@ -44,7 +44,7 @@ use belljar_contract::programs::ProgramList;
 use belljar_contract::result::{Failure, JobResult, StepError, StepResult, StepStatus};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_files::host_path::{HostPath, HostPathError};
-use belljar_policy::admission::{Admitted, Refused, admit};
+use belljar_policy::admission::{AdmittedJob, Refused, admit};
 use hearing::{Heard, Hearing};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -219,7 +219,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         Err(error) => return Ok(Finished::of_refused(not_held(job, &error), None)),
     };
     let since = SystemTime::now();
-    let RunPlace { folder, user, own_workspace } = RunPlace::begin(site, request.resumption.clone())?;
+    let RunContext { folder, user, own_workspace } = RunContext::begin(site, request.resumption.clone())?;
     context::write(&folder, site.maker.owner(user), &request.context)?;
     let written = std::fs::write(folder.private().join(JOB).join("job.json"), &request.document);
     written.map_err(|source| RunError::WriteJob { source })?;
@@ -284,7 +284,8 @@ fn specify(
     own_workspace: Option<HostPath>,
 ) -> Result<(SandboxSpec, Option<HostPath>), RunError> {
     let Request { job, workspace, provision, runner, .. } = request;
-    let (made, base) = Workspace::of_run_on_snapshot((&workspace, Cheap::FOR_LONG_RUN), Some(folder), user)?;
+    let (made, base) =
+        Workspace::of_run_on_snapshot((&workspace, SnapshotLimits::FOR_LONG_RUN), Some(folder), user)?;
     let env = with_identity(provision.env, (&job.job_id, &job.task_id), &provision.hatches);
     let env = with_tools(env, &provision.hatches);
     let has_own_workspace = own_workspace.is_some();
@@ -301,16 +302,16 @@ fn specify(
 }
 
 /// The folder of a run, and the user of its sandbox.
-struct RunPlace {
+struct RunContext {
     folder: RunFolder,
     user: HostUser,
     /// The workspace that goes to the next attempt should this host die.
     own_workspace: Option<HostPath>,
 }
 
-impl RunPlace {
+impl RunContext {
     fn begin(site: &Site<'_>, resumption: Option<Resumption>) -> Result<Self, StateError> {
-        let resumption = resumption.filter(|_| !matches!(site.maker, Maker::Docker(_)));
+        let resumption = resumption.filter(|_| !matches!(site.maker, EnclosureMaker::Docker(_)));
         let left = resumption.as_ref().and_then(|resumption| resumption.left(site.state));
         let user = left.as_ref().map_or_else(HostUser::choose, Left::user);
         let folder = site.state.begin_run(site.maker.owner(user))?;
@@ -365,7 +366,7 @@ fn collect_artifacts(
     result: &mut JobResult,
     state: &State,
     folder: &RunFolder,
-    admitted: &Admitted,
+    admitted: &AdmittedJob,
     workspace: Option<OwnedFd>,
 ) {
     // The runner's list of artifacts comes from inside. The result lists only what was stored.

@@ -25,7 +25,7 @@ pub use protocol::{Asking, Committed, Load, Outcome, Refusal, Review, Streams, U
 use crate::config::BackendName;
 use belljar_contract::category::Category;
 use belljar_contract::programs::ProgramList;
-use belljar_policy::access::compiled::{Compiled, WebTerms};
+use belljar_policy::access::compiled::{SandboxAccess, WebAccess};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ pub struct Session {
     pub backend: BackendName,
     /// Sandboxes of the session, if it has different ones for different categories of tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub divisions: Vec<Division>,
+    pub divisions: Vec<SandboxGroup>,
     /// Time at which it began.
     pub created_at: Timestamp,
     /// Description of its workspace, for people.
@@ -59,7 +59,7 @@ pub struct Session {
     pub egress: Option<PathBuf>,
     /// Effects of its access level, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<Box<Compiled>>,
+    pub access: Option<Box<SandboxAccess>>,
     /// The only programs that can be started in it, if not all can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramList>,
@@ -71,14 +71,14 @@ pub struct Session {
 
 /// A sandbox of a session that has several. All of them work on the same files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Division {
+pub struct SandboxGroup {
     /// Which backend makes it.
     pub backend: BackendName,
     /// The tools of which categories work in it.
     pub categories: BTreeSet<Category>,
 }
 
-impl Division {
+impl SandboxGroup {
     /// The number of the one in which tools of that category work: the first, if it is in none.
     pub fn number_for(divisions: &[Self], category: Category) -> usize {
         divisions.iter().position(|division| division.categories.contains(&category)).unwrap_or_default()
@@ -93,14 +93,14 @@ impl Session {
 
     /// The number of that sandbox, from 0 on.
     fn division_for(&self, category: Option<Category>) -> usize {
-        category.map_or(0, |category| Division::number_for(&self.divisions, category))
+        category.map_or(0, |category| SandboxGroup::number_for(&self.divisions, category))
     }
 
     /// Returns true if it has a hatch to the web: a policy was named or its level has one, and its level doesn't exclude
     /// it.
     pub fn reaches_the_web(&self) -> bool {
         match &self.access {
-            Some(access) => access.web != WebTerms::None,
+            Some(access) => access.web != WebAccess::None,
             None => self.egress.is_some(),
         }
     }

@@ -1,11 +1,11 @@
 //! Request for a sandbox, whichever backend builds it.
 
-use crate::given::{self, GivenError};
+use crate::given::{self, LentPathError};
 use crate::native::HostUser;
 use crate::provision::Provision;
 use crate::run::WorkspaceChoice;
 use crate::state::{RunFolder, StateError};
-use crate::workspace::snapshot::{self, Cheap};
+use crate::workspace::snapshot::{self, SnapshotLimits};
 use belljar_contract::id::RunId;
 pub use belljar_files::host_path::HostPath;
 use belljar_files::host_path::HostPathError;
@@ -68,7 +68,7 @@ pub struct Lent {
 pub enum LendError {
     /// The path can't be looked at, or a sandbox may have made a link on the way.
     #[error(transparent)]
-    Path(#[from] GivenError),
+    Path(#[from] LentPathError),
     /// A file that Belljar itself lends can't be looked at.
     #[error(transparent)]
     Own(#[from] HostPathError),
@@ -139,7 +139,7 @@ impl Workspace {
     /// # Errors
     /// [`StateError`] when the layers can't be made.
     pub fn of_run_on_snapshot(
-        (choice, cheap): (&WorkspaceChoice, Cheap),
+        (choice, cheap): (&WorkspaceChoice, SnapshotLimits),
         folder: Option<&RunFolder>,
         user: HostUser,
     ) -> Result<(Self, Option<HostPath>), StateError> {

@@ -60,7 +60,7 @@ pub struct RunFolder {
 
 /// The mark on a folder that must not be cleared away yet.
 #[derive(Debug)]
-pub struct Retained {
+pub struct RetentionMark {
     mark: PathBuf,
 }
 
@@ -286,10 +286,10 @@ impl State {
     ///
     /// # Errors
     /// [`StateError`] when it can't be marked.
-    pub fn retain(&self, id: &RunId) -> Result<Retained, StateError> {
+    pub fn retain(&self, id: &RunId) -> Result<RetentionMark, StateError> {
         let mark = self.run_folder(id).join(KEPT);
         File::create(&mark).map_err(|source| StateError::Make { path: mark.clone(), source })?;
-        Ok(Retained { mark })
+        Ok(RetentionMark { mark })
     }
 
     /// The folder of a run whose owner is gone; it is the caller's now. Nothing when its owner lives.
@@ -379,7 +379,7 @@ impl State {
 
 // === impl Retained ===
 
-impl Drop for Retained {
+impl Drop for RetentionMark {
     fn drop(&mut self) {
         // Gone with the whole folder if the run ended meanwhile.
         let _ = std::fs::remove_file(&self.mark);

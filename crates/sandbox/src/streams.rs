@@ -17,7 +17,7 @@ pub struct Streams {
 
 /// The host's ends of the pipes of a program that is spoken with.
 #[derive(Debug)]
-pub struct Spoken {
+pub struct PipedStreams {
     /// Standard input of the program.
     pub input: OwnedFd,
     /// Standard output of the program.
@@ -70,7 +70,7 @@ impl Streams {
 
 // === impl Spoken ===
 
-impl Spoken {
+impl PipedStreams {
     /// Makes the streams, with the program's ends.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub use error::ApprovalError;
 use crate::audit::{AuditError, AuditLog, Event};
 use crate::database::{Database, DatabaseError, Sql, Transaction, to_the_end, unreadable, values};
 use crate::digest::sha256;
-use crate::page::{Page, Size};
+use crate::page::{Page, PageSize};
 use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::{
     APPROVAL_ASKED, APPROVAL_DECIDED, APPROVAL_USED, Approval, ApprovalStatus, CallScope,
@@ -45,7 +45,7 @@ pub struct Approvals {
 
 /// A request for approval of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct ApprovalRequest {
     /// Id of a new question; if the call has an open question, that one's id stays.
     pub id: ApprovalId,
     /// Decision of the policy that requires the approval.
@@ -162,7 +162,7 @@ impl Approvals {
     /// [`ApprovalError`]; no question is stored then, unless the database reports that the outcome is in doubt.
     pub async fn ask(
         &self,
-        question: Question,
+        question: ApprovalRequest,
         now: Timestamp,
         within: Option<Duration>,
     ) -> Result<Approval, ApprovalError> {
@@ -290,7 +290,7 @@ impl Approvals {
         (before, most): (Option<u64>, u32),
         now: Timestamp,
     ) -> Result<Page<Approval, u64>, DatabaseError> {
-        let size = Size::of(most);
+        let size = PageSize::of(most);
         let status = status.map_or("", ApprovalStatus::as_str);
         let before = before.unwrap_or(u64::MAX);
         let rows = self.database.fetch(LIST, values![now, before, status, size.to_fetch]).await?;
@@ -345,7 +345,7 @@ fn later(now: Timestamp, within: Duration) -> Timestamp {
 
 // === impl Question ===
 
-impl Question {
+impl ApprovalRequest {
     /// Checks that the arguments have the digest that was reported and are short enough to be shown whole.
     fn check(&self) -> Result<(), ApprovalError> {
         let text = self.arguments.to_string();

@@ -271,7 +271,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn link_in_the_place_of_the_folder_is_refused_and_its_target_keeps_its_mode() {
+    fn symlinked_artifacts_folder_is_rejected_and_target_mode_kept() {
         let place = tempfile::tempdir().unwrap();
         let [target, link] = ["target", "artifacts"].map(|name| place.path().join(name));
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;

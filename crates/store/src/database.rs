@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn damage_is_remembered_from_the_first_statement_that_meets_it() {
+    async fn database_stays_damaged_after_the_first_corruption_error() {
         use std::os::unix::fs::FileExt;
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("node.db");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_in_urls_are_seen() {
+    fn password_in_database_url_is_detected() {
         for url in [
             "postgres://user:secret@host/database",
             "postgresql://user:sec@ret@host:5432",

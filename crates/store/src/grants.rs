@@ -9,7 +9,7 @@ pub use secret::GrantSecret;
 
 use crate::database::{Database, DatabaseError, Row, to_the_end, unreadable, values};
 use crate::digest::sha256;
-use crate::page::{Page, Size};
+use crate::page::{Page, PageSize};
 use belljar_contract::grant::ExecutionGrant;
 use belljar_contract::id::GrantId;
 use jiff::Timestamp;
@@ -128,7 +128,7 @@ impl Grants {
         after: Option<&GrantId>,
         most: u32,
     ) -> Result<Page<GrantRecord, GrantId>, DatabaseError> {
-        let size = Size::of(most);
+        let size = PageSize::of(most);
         let after = after.map_or_else(String::new, GrantId::key);
         let rows = self.database.fetch(LIST, values![after, size.to_fetch]).await?;
         let records = rows.iter().map(GrantRecord::read).collect::<Result<_, _>>()?;

@@ -3,7 +3,7 @@
 
 use crate::database::{Database, DatabaseError, Row, to_the_end, values};
 use crate::edit::Edit;
-use crate::page::{Page, Size};
+use crate::page::{Page, PageSize};
 use belljar_contract::id::UserId;
 use belljar_contract::image::ImageReference;
 use belljar_contract::label::Label;
@@ -132,7 +132,7 @@ impl Images {
         after: Option<&ImageReference>,
         most: u32,
     ) -> Result<Page<AddedImage, ImageReference>, DatabaseError> {
-        let size = Size::of(most);
+        let size = PageSize::of(most);
         let after = after.map_or_else(String::new, ToString::to_string);
         let rows = self.database.fetch(LIST, values![after, size.to_fetch]).await?;
         let images = rows.iter().map(AddedImage::read).collect::<Result<_, _>>()?;

@@ -10,7 +10,7 @@ pub use entry::{Limit, Limits, MemoryEntry, MemoryKey, Note, ParseMemoryKeyError
 pub use search::{Found, MOST_WORDS, ParseQueryError, Place, Query};
 
 use crate::database::{Database, DatabaseError, Sql, Transaction, to_the_end, values};
-use crate::page::{Page, Size};
+use crate::page::{Page, PageSize};
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::worker::state::JobState;
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ pub struct Memory {
 
 /// Job that the memory belongs to, with the task that the caller expects it to be of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Of {
+pub struct MemoryScope {
     /// The task.
     pub task_id: TaskId,
     /// The job.
@@ -116,7 +116,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`MemoryError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
-    pub async fn add(&self, of: &Of, note: Note, now: Timestamp) -> Result<Added, MemoryError> {
+    pub async fn add(&self, of: &MemoryScope, note: Note, now: Timestamp) -> Result<Added, MemoryError> {
         self.limits.check(&note)?;
         let (memory, of) = (self.clone(), of.clone());
         to_the_end(async move {
@@ -145,11 +145,11 @@ impl Memory {
     /// [`MemoryError`] when there is no such job, or it can't be read.
     pub async fn list(
         &self,
-        of: &Of,
+        of: &MemoryScope,
         after: Option<&MemoryKey>,
         most: u32,
     ) -> Result<Page<MemoryEntry, MemoryKey>, MemoryError> {
-        let (job, size) = (self.find(of).await?, Size::of(most));
+        let (job, size) = (self.find(of).await?, PageSize::of(most));
         let after = after.map_or("", MemoryKey::as_str);
         let rows = self.database.fetch(LIST, values![job, after, size.to_fetch]).await?;
         let entries = rows.iter().map(MemoryEntry::read).collect::<Result<_, _>>()?;
@@ -160,7 +160,11 @@ impl Memory {
     ///
     /// # Errors
     /// [`MemoryError`] when it isn't there, or can't be read.
-    pub async fn retrieve(&self, of: &Of, key: &MemoryKey) -> Result<(MemoryEntry, String), MemoryError> {
+    pub async fn retrieve(
+        &self,
+        of: &MemoryScope,
+        key: &MemoryKey,
+    ) -> Result<(MemoryEntry, String), MemoryError> {
         let job = self.find(of).await?;
         let rows = self.database.fetch(RETRIEVE, values![job, key.as_str()]).await?;
         let row = rows.first().ok_or_else(|| MemoryError::Missing { key: key.clone() })?;
@@ -171,7 +175,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`MemoryError`] when there is no such job, or it can't be read.
-    pub async fn search(&self, of: &Of, query: &Query) -> Result<Vec<Found>, MemoryError> {
+    pub async fn search(&self, of: &MemoryScope, query: &Query) -> Result<Vec<Found>, MemoryError> {
         let job = self.find(of).await?;
         let rows = self.database.fetch(ALL, values![job, self.limits.entries]).await?;
         let note = |row| Ok::<_, MemoryError>((MemoryEntry::read(row)?, row.text("content")?));
@@ -183,7 +187,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`MemoryError`] when it isn't there, or can't be deleted.
-    pub async fn delete(&self, of: &Of, key: &MemoryKey) -> Result<(), MemoryError> {
+    pub async fn delete(&self, of: &MemoryScope, key: &MemoryKey) -> Result<(), MemoryError> {
         let (memory, job, key) = (self.clone(), self.find(of).await?, key.clone());
         to_the_end(async move {
             let values = values![job, key.as_str()];
@@ -196,7 +200,7 @@ impl Memory {
     }
 
     /// Returns the number of the job.
-    async fn find(&self, of: &Of) -> Result<u64, MemoryError> {
+    async fn find(&self, of: &MemoryScope) -> Result<u64, MemoryError> {
         let rows = self.database.fetch(JOB, values![of.job_id.key()]).await?;
         let row = rows.first().ok_or_else(|| of.unknown())?;
         of.check(row)
@@ -205,7 +209,7 @@ impl Memory {
 
 /// Locks the job, which must not be over, and returns its number. No other transaction writes notes for it until this
 /// one is over.
-async fn lock(transaction: &mut Transaction, of: &Of) -> Result<u64, MemoryError> {
+async fn lock(transaction: &mut Transaction, of: &MemoryScope) -> Result<u64, MemoryError> {
     let rows = transaction.fetch(LOCKED_JOB, values![of.job_id.key()]).await?;
     let row = rows.first().ok_or_else(|| of.unknown())?;
     let number = of.check(row)?;
@@ -217,7 +221,7 @@ async fn lock(transaction: &mut Transaction, of: &Of) -> Result<u64, MemoryError
 
 // === impl Of ===
 
-impl Of {
+impl MemoryScope {
     fn check(&self, row: &crate::database::Row) -> Result<u64, MemoryError> {
         // A job of another task is reported as unknown.
         match row.text("task_id")?.eq_ignore_ascii_case(self.task_id.as_str()) {

@@ -15,14 +15,14 @@ pub const MOST: u32 = 500;
 
 /// Page size. One more row is fetched than requested, which shows whether there are more.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Size {
+pub(crate) struct PageSize {
     most: usize,
     pub(crate) to_fetch: u32,
 }
 
 // === impl Size ===
 
-impl Size {
+impl PageSize {
     pub(crate) fn of(most: u32) -> Self {
         let most = most.clamp(1, MOST);
         Self { most: most as usize, to_fetch: most + 1 }
@@ -52,7 +52,7 @@ where
 
 impl<T, P> Page<T, P> {
     /// Makes a page of the fetched entries.
-    pub(crate) fn cut(mut fetched: Vec<T>, size: Size, place: impl Fn(&T) -> P) -> Self {
+    pub(crate) fn cut(mut fetched: Vec<T>, size: PageSize, place: impl Fn(&T) -> P) -> Self {
         let has_more = fetched.len() > size.most;
         fetched.truncate(size.most);
         let next = fetched.last().filter(|_| has_more).map(place);

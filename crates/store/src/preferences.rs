@@ -7,13 +7,13 @@ pub use error::{Limit, Limits, PreferenceError};
 
 use crate::database::{Database, DatabaseError, Row, Sql, Transaction, to_the_end, unreadable, values};
 use crate::edit::{Edit, VersionConflict, listed, value, written};
-use crate::page::{Page, Size};
+use crate::page::{Page, PageSize};
 use crate::skills::in_scopes;
 use belljar_contract::id::UserId;
 use belljar_contract::key::Key;
 use belljar_contract::preference::{Preference, ValueType};
 use belljar_contract::scope::{Scope, Scopes};
-use belljar_policy::preferences::Effective;
+use belljar_policy::preferences::EffectivePreferences;
 use serde_json::Value;
 
 /// The preferences of a database. Clones share it.
@@ -170,7 +170,7 @@ impl Preferences {
         after: Option<&Place>,
         most: u32,
     ) -> Result<Page<Preference, Place>, DatabaseError> {
-        let size = Size::of(most);
+        let size = PageSize::of(most);
         let (key, scope) = after.map_or(("", String::new()), |(key, scope)| (key.as_str(), scope.key()));
         let rows = self.database.fetch(LIST, values![listed(scopes), key, scope, size.to_fetch]).await?;
         let entries = rows.iter().map(read).collect::<Result<_, _>>()?;
@@ -181,7 +181,7 @@ impl Preferences {
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
-    pub async fn effective(&self, scopes: &Scopes) -> Result<Effective, DatabaseError> {
+    pub async fn effective(&self, scopes: &Scopes) -> Result<EffectivePreferences, DatabaseError> {
         // The limits of each scope bound the number of rows.
         let rows = self.database.fetch(ALL, values![listed(scopes)]).await?;
         let entries = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;

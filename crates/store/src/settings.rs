@@ -3,7 +3,7 @@
 
 use crate::database::{Database, DatabaseError, Row, Transaction, to_the_end, values};
 use crate::edit::{Edit, VersionConflict, value, written};
-use crate::page::{Page, Size};
+use crate::page::{Page, PageSize};
 use belljar_contract::id::UserId;
 use belljar_contract::key::Key;
 use jiff::Timestamp;
@@ -32,7 +32,7 @@ pub struct Setting {
 
 /// A written setting, for the audit record.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Set {
+pub struct SettingChange {
     /// Setting before the write, if there was one.
     pub before: Option<Setting>,
     /// Setting after the write.
@@ -107,7 +107,7 @@ impl Settings {
         value: Value,
         expected_version: Option<u64>,
         edit: Edit,
-    ) -> Result<Set, SettingError> {
+    ) -> Result<SettingChange, SettingError> {
         let text = written(&value).filter(|text| text.len() <= LONGEST_VALUE).ok_or(SettingError::Value)?;
         let (database, key) = (self.database.clone(), key.clone());
         to_the_end(async move {
@@ -123,7 +123,10 @@ impl Settings {
             let Edit { by, at } = edit;
             transaction.execute(SET, values![key.as_str(), text, version, at, by.as_str()]).await?;
             transaction.commit("setting_set").await?;
-            Ok(Set { before, after: Setting { key, value, version, updated_at: at, updated_by: by } })
+            Ok(SettingChange {
+                before,
+                after: Setting { key, value, version, updated_at: at, updated_by: by },
+            })
         })
         .await
     }
@@ -159,7 +162,7 @@ impl Settings {
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
     pub async fn list(&self, after: Option<&Key>, most: u32) -> Result<Page<Setting, Key>, DatabaseError> {
-        let size = Size::of(most);
+        let size = PageSize::of(most);
         let rows = self.database.fetch(LIST, values![after.map_or("", Key::as_str), size.to_fetch]).await?;
         let settings = rows.iter().map(Setting::read).collect::<Result<_, _>>()?;
         Ok(Page::cut(settings, size, |setting: &Setting| setting.key.clone()))

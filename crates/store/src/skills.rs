@@ -10,7 +10,7 @@ pub use error::SkillError;
 
 use crate::database::{Database, DatabaseError, Row, Sql, Transaction, to_the_end, values};
 use crate::edit::{Edit, VersionConflict, listed};
-use crate::page::{Page, Size};
+use crate::page::{Page, PageSize};
 use belljar_contract::id::{SkillId, UserId};
 use belljar_contract::label::Label;
 use belljar_contract::scope::{Scope, Scopes};
@@ -264,7 +264,7 @@ impl Skills {
         after: Option<&SkillId>,
         most: u32,
     ) -> Result<Page<Skill, SkillId>, DatabaseError> {
-        let size = Size::of(most);
+        let size = PageSize::of(most);
         let after = after.map_or("", SkillId::as_str);
         let rows = self.database.fetch(LIST, values![listed(scopes), after, size.to_fetch]).await?;
         let skills = rows.iter().map(Skill::read).collect::<Result<_, _>>()?;

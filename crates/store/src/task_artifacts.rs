@@ -10,7 +10,7 @@
 
 use crate::artifacts::Content;
 use crate::database::{Database, DatabaseError, Row, to_the_end, unreadable, values};
-use crate::page::{Page, Size};
+use crate::page::{Page, PageSize};
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::media::MediaType;
 use belljar_contract::path::ArtifactPath;
@@ -218,7 +218,7 @@ impl TaskArtifacts {
         if prefix.contains('\0') {
             return Ok(Page { entries: Vec::new(), next: None });
         }
-        let size = Size::of(most);
+        let size = PageSize::of(most);
         let after = after.map_or("", ArtifactPath::as_str);
         let rows = self.database.fetch(LIST, values![task_id.key(), after, prefix, size.to_fetch]).await?;
         let entries = rows.iter().map(TaskArtifact::read).collect::<Result<_, _>>()?;

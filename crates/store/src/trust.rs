@@ -15,7 +15,7 @@ pub struct TrustEvents {
 
 /// Result of recording an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recorded {
+pub enum RecordResult {
     /// The event was recorded.
     Now,
     /// The event had been recorded before.
@@ -80,7 +80,7 @@ impl TrustEvents {
     ///
     /// # Errors
     /// [`RecordError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
-    pub async fn record(&self, event: &TrustEvent) -> Result<Recorded, RecordError> {
+    pub async fn record(&self, event: &TrustEvent) -> Result<RecordResult, RecordError> {
         let text = serde_json::to_string(event).map_err(RecordError::Unwritten)?;
         let (database, event) = (self.database.clone(), event.clone());
         to_the_end(async move {
@@ -91,7 +91,7 @@ impl TrustEvents {
             let known = transaction.fetch(FIND, values![agent, id.as_str()]).await?;
             if let Some(row) = known.first() {
                 return match read(row)? == event {
-                    true => Ok(Recorded::Before),
+                    true => Ok(RecordResult::Before),
                     false => Err(RecordError::Another { event_id: event.event_id }),
                 };
             }
@@ -101,7 +101,7 @@ impl TrustEvents {
             }
             transaction.execute(RECORD, values![agent, id, event.at, text]).await?;
             transaction.commit("trust_record").await?;
-            Ok(Recorded::Now)
+            Ok(RecordResult::Now)
         })
         .await
     }

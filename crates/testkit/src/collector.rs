@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug)]
 pub struct Collector {
     address: SocketAddr,
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<CollectorState>>,
 }
 
 /// A span, as it arrived.
@@ -37,7 +37,7 @@ pub struct Span {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct CollectorState {
     spans: Vec<Span>,
     raw: Vec<u8>,
     heads: Vec<String>,
@@ -56,8 +56,10 @@ impl Collector {
     pub fn start(answers: &[&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let heard =
-            Arc::new(Mutex::new(Heard { answers: answers.iter().copied().collect(), ..Heard::default() }));
+        let heard = Arc::new(Mutex::new(CollectorState {
+            answers: answers.iter().copied().collect(),
+            ..CollectorState::default()
+        }));
         let hears = Arc::clone(&heard);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -88,13 +90,13 @@ impl Collector {
         self.locked(|heard| String::from_utf8_lossy(&heard.raw).contains(text))
     }
 
-    fn locked<T>(&self, look: impl FnOnce(&Heard) -> T) -> T {
+    fn locked<T>(&self, look: impl FnOnce(&CollectorState) -> T) -> T {
         look(&self.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Takes a request and answers it; nothing when there is none.
-fn take(stream: &TcpStream, heard: &Mutex<Heard>) -> Option<()> {
+fn take(stream: &TcpStream, heard: &Mutex<CollectorState>) -> Option<()> {
     let mut reads = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     loop {

@@ -19,7 +19,7 @@ pub struct Repositories {
 
 /// A server, which ends with this.
 #[derive(Debug)]
-struct Running(Child);
+struct ServerProcess(Child);
 
 // === impl Repositories ===
 
@@ -91,7 +91,7 @@ fn program(name: &str) -> Result<PathBuf, String> {
 
 // === impl Running ===
 
-impl Running {
+impl ServerProcess {
     fn start(command: &mut Command) -> Self {
         Self(command.stdin(Stdio::null()).spawn().expect("a server that starts"))
     }
@@ -101,7 +101,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // Nginx ends its own children when it is asked to.
         let pid = i32::try_from(self.0.id()).ok().and_then(rustix::process::Pid::from_raw);

@@ -19,7 +19,7 @@ pub struct Asked {
 
 /// An answer.
 #[derive(Debug, Clone)]
-pub struct Answered {
+pub struct HttpResponse {
     /// The status code.
     pub status: u16,
     /// The headers, with their names in lower case.
@@ -30,7 +30,7 @@ pub struct Answered {
 
 /// An answer whose body is still coming.
 #[derive(Debug)]
-pub struct Answering {
+pub struct StreamingResponse {
     /// The status code.
     pub status: u16,
     headers: Vec<(String, String)>,
@@ -66,7 +66,7 @@ impl Asked {
     ///
     /// # Errors
     /// When the connection can't be made, or breaks.
-    pub fn send(&self, to: SocketAddr) -> std::io::Result<Answered> {
+    pub fn send(&self, to: SocketAddr) -> std::io::Result<HttpResponse> {
         self.begin(to)?.finish()
     }
 
@@ -74,7 +74,7 @@ impl Asked {
     ///
     /// # Errors
     /// When the connection can't be made, or breaks.
-    pub fn begin(&self, to: SocketAddr) -> std::io::Result<Answering> {
+    pub fn begin(&self, to: SocketAddr) -> std::io::Result<StreamingResponse> {
         let mut stream = TcpStream::connect(to)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let Self { method, target, headers, body } = self;
@@ -95,7 +95,7 @@ impl Asked {
             let line = line(&mut stream)?;
             match line.split_once(':') {
                 Some((name, value)) => headers.push((name.to_ascii_lowercase(), value.trim().to_owned())),
-                None => return Ok(Answering { status, headers, stream }),
+                None => return Ok(StreamingResponse { status, headers, stream }),
             }
         }
     }
@@ -103,7 +103,7 @@ impl Asked {
 
 // === impl Answering ===
 
-impl Answering {
+impl StreamingResponse {
     /// Returns the next line of the body; `None` at its end.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Answering {
         }
     }
 
-    fn finish(mut self) -> std::io::Result<Answered> {
+    fn finish(mut self) -> std::io::Result<HttpResponse> {
         let is_chunked =
             self.headers.iter().any(|header| *header == ("transfer-encoding".into(), "chunked".into()));
         let mut body = Vec::new();
@@ -140,13 +140,13 @@ impl Answering {
         } else {
             self.stream.read_to_end(&mut body)?;
         }
-        Ok(Answered { status: self.status, headers: self.headers, body })
+        Ok(HttpResponse { status: self.status, headers: self.headers, body })
     }
 }
 
 // === impl Answered ===
 
-impl Answered {
+impl HttpResponse {
     /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

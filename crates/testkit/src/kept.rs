@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recipe_is_followed_once_and_a_new_one_again() {
+    fn cached_folder_is_built_once_and_again_after_a_recipe_change() {
         let store = tempfile::tempdir().unwrap();
         let made = |recipe: &str, content: &str| {
             made_in(store.path(), "a", recipe, |folder| {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_failed_is_not_tried_again_at_once() {
+    fn failed_build_is_not_retried_immediately() {
         let store = tempfile::tempdir().unwrap();
         let failing = made_in(store.path(), "a", "1", |_| Err("no network".to_owned()));
         assert_eq!(failing, Err("no network".to_owned()));

@@ -27,7 +27,7 @@ pub struct LiteLlm {
 
 /// A call in LiteLLM's spend logs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Billed {
+pub struct SpendLogEntry {
     /// True if the call succeeded.
     pub is_success: bool,
     /// Id of the call, which the caller may choose.
@@ -120,15 +120,15 @@ impl LiteLlm {
     }
 
     /// Returns all calls so far, of all the tests that share it.
-    pub fn billed(&self) -> Vec<Billed> {
+    pub fn billed(&self) -> Vec<SpendLogEntry> {
         let lines = std::fs::read_to_string(&self.witness).unwrap_or_default();
         // The last may not be whole yet.
-        lines.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(Billed::new).collect()
+        lines.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(SpendLogEntry::new).collect()
     }
 
     /// The calls with this id, as soon as there is one: LiteLLM writes its books after the answer.
-    pub fn billed_as(&self, call_id: &str) -> Vec<Billed> {
-        let find = || -> Vec<Billed> {
+    pub fn billed_as(&self, call_id: &str) -> Vec<SpendLogEntry> {
+        let find = || -> Vec<SpendLogEntry> {
             self.billed().into_iter().filter(|billed| billed.call_id == call_id).collect()
         };
         crate::wait::until(|| !find().is_empty());
@@ -202,7 +202,7 @@ fn is_alive(address: SocketAddr) -> bool {
 
 // === impl Billed ===
 
-impl Billed {
+impl SpendLogEntry {
     fn new(line: &str) -> Self {
         let line: Value = serde_json::from_str(line).expect("the witness writes JSON");
         let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();

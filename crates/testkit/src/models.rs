@@ -48,7 +48,7 @@ pub struct ModelServer {
 
 /// Behaviour that is independent of requests.
 #[derive(Debug, Clone)]
-pub struct Conduct {
+pub struct ServerBehaviour {
     /// Number of first connections that are closed as soon as they are accepted.
     pub closes_first: usize,
     /// Maximum number of bytes read in a second; the receive buffer is small.
@@ -67,12 +67,12 @@ pub struct Exchange {
     /// The request.
     pub request: Request,
     /// Outcome of its answer.
-    pub outcome: Outcome,
+    pub outcome: AnswerOutcome,
 }
 
 /// Outcome of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AnswerOutcome {
     /// The answer is in progress.
     Open,
     /// All of it was written.
@@ -95,7 +95,7 @@ pub enum Outcome {
 /// State that its threads share.
 #[derive(Debug)]
 struct State {
-    conduct: Conduct,
+    conduct: ServerBehaviour,
     script: Mutex<Script>,
     exchanges: Mutex<Vec<Exchange>>,
     requests: AtomicUsize,
@@ -109,11 +109,11 @@ struct State {
 impl ModelServer {
     /// Starts one that behaves well.
     pub fn start(script: Script) -> Self {
-        Self::start_with(Conduct::default(), script)
+        Self::start_with(ServerBehaviour::default(), script)
     }
 
     /// Starts one.
-    pub fn start_with(conduct: Conduct, script: Script) -> Self {
+    pub fn start_with(conduct: ServerBehaviour, script: Script) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of the loopback interface");
         let address = listener.local_addr().expect("its address");
         let state = Arc::new(State {
@@ -247,7 +247,7 @@ impl Drop for ModelServer {
 
 // === impl Conduct ===
 
-impl Default for Conduct {
+impl Default for ServerBehaviour {
     fn default() -> Self {
         Self {
             closes_first: 0,

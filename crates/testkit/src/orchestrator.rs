@@ -13,12 +13,12 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Orchestrator {
     address: SocketAddr,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<OrchestratorState>>,
 }
 
 /// A message.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedMessage {
     /// The path that it came to.
     pub path: String,
     /// Its headers, with their names in lower case.
@@ -47,8 +47,8 @@ pub enum Reply {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    received: Vec<Received>,
+struct OrchestratorState {
+    received: Vec<ReceivedMessage>,
     refused: usize,
     /// Reactions to the next messages.
     replies: VecDeque<Reply>,
@@ -61,7 +61,7 @@ impl Orchestrator {
     pub fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
-        let seen = Arc::<Mutex<Seen>>::default();
+        let seen = Arc::<Mutex<OrchestratorState>>::default();
         let theirs = Arc::clone(&seen);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -88,12 +88,12 @@ impl Orchestrator {
     }
 
     /// Returns all messages so far.
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedMessage> {
         locked(&self.seen).received.clone()
     }
 
     /// Returns the accepted messages.
-    pub fn taken(&self) -> Vec<Received> {
+    pub fn taken(&self) -> Vec<ReceivedMessage> {
         self.received().into_iter().filter(|message| message.was_taken).collect()
     }
 
@@ -107,14 +107,14 @@ impl Orchestrator {
 
 // === impl Received ===
 
-impl Received {
+impl ReceivedMessage {
     /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-fn serve(stream: &TcpStream, seen: &Mutex<Seen>) {
+fn serve(stream: &TcpStream, seen: &Mutex<OrchestratorState>) {
     let mut reader = BufReader::new(stream);
     while let Some((path, headers)) = head(&mut reader) {
         let length = headers.iter().find(|(name, _)| name == "content-length");
@@ -128,7 +128,7 @@ fn serve(stream: &TcpStream, seen: &Mutex<Seen>) {
         seen.refused = seen.refused.saturating_sub(usize::from(seen.refused != usize::MAX));
         let reply = if is_refused { Reply::Failed } else { seen.replies.pop_front().unwrap_or(Reply::Taken) };
         let was_taken = matches!(reply, Reply::Taken | Reply::Late(_));
-        seen.received.push(Received { path, headers, bytes, body, was_taken });
+        seen.received.push(ReceivedMessage { path, headers, bytes, body, was_taken });
         drop(seen);
         let answer = match reply {
             Reply::Taken => "HTTP/1.1 204 No Content\r\n\r\n",
@@ -161,6 +161,6 @@ fn head(reader: &mut impl BufRead) -> Option<(String, Vec<(String, String)>)> {
     }
 }
 
-fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+fn locked(seen: &Mutex<OrchestratorState>) -> MutexGuard<'_, OrchestratorState> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

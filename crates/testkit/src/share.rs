@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_shares_together_have_everything_once() {
+    fn shares_partition_all_numbers_without_overlap() {
         let shares = ["1/4", "2/4", "3/4", "4/4"].map(|text| Share::parse(text).unwrap());
         for number in 0..20 {
             assert_eq!(shares.iter().filter(|share| share.includes(number)).count(), 1, "{number}");

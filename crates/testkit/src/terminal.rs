@@ -1,6 +1,6 @@
 //! A person at a terminal, which `script` gives to a command.
 
-use crate::world::{Ran, World};
+use crate::world::{ProgramOutput, World};
 use std::io::{Read, Write};
 use std::process::{ChildStdin, Stdio};
 
@@ -11,7 +11,7 @@ const QUESTIONS: [&str; 3] = ["/n] ", "/d] ", "without an answer -- "];
 ///
 /// # Panics
 /// Where there is no `script`.
-pub fn at_a_terminal(world: &World, line: &str, typed: &str) -> Ran {
+pub fn at_a_terminal(world: &World, line: &str, typed: &str) -> ProgramOutput {
     let script = ["--quiet", "--return", "--command", line, "/dev/null"];
     let mut command = world.command_of("script".as_ref(), &script);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("there is `script`");
@@ -32,7 +32,7 @@ pub fn at_a_terminal(world: &World, line: &str, typed: &str) -> Ran {
         }
     }
     let code = child.wait().expect("it ends").code().unwrap_or(-1);
-    Ran { code, stdout: String::from_utf8_lossy(&shown).into_owned(), stderr: String::new() }
+    ProgramOutput { code, stdout: String::from_utf8_lossy(&shown).into_owned(), stderr: String::new() }
 }
 
 fn answer(input: &mut Option<ChildStdin>, line: Option<&str>) {

@@ -29,7 +29,7 @@ pub enum User {
 
 /// Outcome of a program.
 #[derive(Debug)]
-pub struct Ran {
+pub struct ProgramOutput {
     /// Its exit code.
     pub code: i32,
     /// Standard output.
@@ -128,8 +128,8 @@ impl World {
 
     /// Runs the program to its end.
     #[must_use = "assert on the exit code or on the output"]
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(arguments).output().expect("a program that starts"))
+    pub fn run(&self, arguments: &[&str]) -> ProgramOutput {
+        ProgramOutput::from(self.command(arguments).output().expect("a program that starts"))
     }
 
     /// Returns every path below the folder that is not below `state`, with its content: a snapshot to compare.
@@ -184,7 +184,7 @@ fn reachable_by_everyone(program: &Path) -> PathBuf {
 
 // === impl Ran ===
 
-impl Ran {
+impl ProgramOutput {
     /// Standard output as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
@@ -199,7 +199,7 @@ impl Ran {
     }
 }
 
-impl From<Output> for Ran {
+impl From<Output> for ProgramOutput {
     fn from(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Self {

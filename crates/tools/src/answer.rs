@@ -173,7 +173,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_page_says_where_in_the_whole_it_lies() {
+    fn page_reports_total_offset_and_limit() {
         let items: Vec<_> = (0..7).map(|number| json!(number)).collect();
         let page = |offset, limit| Success::page(items.clone(), Page::new(offset, limit));
         let middle = page(Some(5), Some(4));

@@ -36,18 +36,18 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Finds a server's program on the host, and the host files that it needs to start in a sandbox.
-pub type Finder =
+pub type ProgramFinder =
     Arc<dyn Fn(&StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> + Send + Sync + 'static>;
 
 /// Means by which servers are reached.
 #[derive(Clone)]
-pub struct Means {
+pub struct BridgeResources {
     /// Makes the sandboxes of programs.
     pub backend: Arc<dyn Backend>,
     /// Isolation layers that sandboxes must have.
     pub required: Required,
     /// Finds programs.
-    pub finder: Finder,
+    pub finder: ProgramFinder,
     /// HTTP client for servers with a URL.
     pub exchanger: Arc<Exchanger>,
 }
@@ -64,7 +64,7 @@ pub struct Bridge {
 impl Bridge {
     /// Starts to connect to all enabled servers concurrently, without waiting. A server's tools are in the registry once it has
     /// listed them.
-    pub fn start(config: ServersConfig, registry: &Arc<Registry>, means: &Means) -> Self {
+    pub fn start(config: ServersConfig, registry: &Arc<Registry>, means: &BridgeResources) -> Self {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         for config in config.0.into_iter().filter(|server| server.is_enabled) {
@@ -83,7 +83,7 @@ impl Bridge {
 
 // === impl Means ===
 
-impl fmt::Debug for Means {
+impl fmt::Debug for BridgeResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Means").field("backend", &self.backend.name()).finish_non_exhaustive()
     }

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_of_what_is_said_and_not_of_its_order() {
+    fn argument_digest_ignores_member_order() {
         let of = |text: &str| digest(&serde_json::from_str(text).unwrap());
         assert_eq!(of(r#"{"a":1,"b":[1,{"c":2,"d":3}]}"#), of(r#"{"b":[1,{"d":3,"c":2}],"a":1}"#));
         assert_ne!(of(r#"{"a":[1,2]}"#), of(r#"{"a":[2,1]}"#));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_compact_json_with_sorted_members() {
+    fn canonical_text_is_compact_json_with_sorted_members() {
         let given = r#"{"b":[1,{"d":"\"é\n","c":[]}],"a":{}}"#;
         let arguments: Arguments = serde_json::from_str(given).unwrap();
         assert_eq!(text(&arguments), r#"{"a":{},"b":[1,{"c":[],"d":"\"é\n"}]}"#);

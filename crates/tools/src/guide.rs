@@ -81,7 +81,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn each_row_has_a_tool_of_its_own_an_example_failures_and_a_guide() {
+    fn each_guide_row_has_a_unique_tool_example_failures_and_guide() {
         let names: BTreeSet<_> = ROWS.iter().map(|row| row.tool).collect();
         assert_eq!(names.len(), ROWS.len());
         for Row { tool, usage, guide } in ROWS {

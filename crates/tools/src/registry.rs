@@ -1,7 +1,7 @@
 //! Registry of tools: those of the host, which are fixed, and those of other servers, which are replaced as a whole.
 
 use crate::Tool;
-use crate::schema::{ArgumentSchema, InvalidSchemaError, JudgedSchema};
+use crate::schema::{ArgumentSchema, CheckedSchema, InvalidSchemaError};
 use belljar_contract::tool::ToolName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -56,7 +56,7 @@ pub enum RegisterError {
 
 /// Compiled tools of one server, ready for registration. Preparing them takes time, but doesn't block other callers.
 #[derive(Debug, Default)]
-pub struct Prepared {
+pub struct PreparedTools {
     entries: Vec<Arc<Entry>>,
     refused: Vec<RegisterError>,
 }
@@ -66,7 +66,7 @@ const MOST_SCHEMA_BYTES: usize = 1 << 20;
 const MOST_PATTERN_BYTES: usize = 32 << 20;
 
 /// Remaining part of these limits.
-struct Room {
+struct SchemaQuota {
     bytes: usize,
     patterns: usize,
 }
@@ -96,12 +96,12 @@ impl Registry {
         server: &str,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
     ) -> Vec<RegisterError> {
-        self.put(server, Prepared::of(tools))
+        self.put(server, PreparedTools::of(tools))
     }
 
     /// [`Registry::install`] with compiled schemas.
-    pub fn put(&self, server: &str, prepared: Prepared) -> Vec<RegisterError> {
-        let Prepared { entries: prepared, mut refused } = prepared;
+    pub fn put(&self, server: &str, prepared: PreparedTools) -> Vec<RegisterError> {
+        let PreparedTools { entries: prepared, mut refused } = prepared;
         let mut all = self.installed.write().unwrap_or_else(PoisonError::into_inner);
         all.remove(server);
         let mut taken: BTreeSet<ToolName> = self.own.keys().cloned().collect();
@@ -153,10 +153,10 @@ impl fmt::Debug for Registry {
 
 // === impl Prepared ===
 
-impl Prepared {
+impl PreparedTools {
     /// Checks and compiles the schemas of one server's tools. Tools beyond the server's limits are not compiled.
     pub fn of(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let mut room = Room { bytes: MOST_SCHEMA_BYTES, patterns: MOST_PATTERN_BYTES };
+        let mut room = SchemaQuota { bytes: MOST_SCHEMA_BYTES, patterns: MOST_PATTERN_BYTES };
         let mut prepared = Self::default();
         for tool in tools {
             match Entry::within(tool, &mut room) {
@@ -179,10 +179,10 @@ impl Entry {
     }
 
     /// Creates an entry, and subtracts its size from the remaining room.
-    fn within(tool: Arc<dyn Tool>, room: &mut Room) -> Result<Self, RegisterError> {
+    fn within(tool: Arc<dyn Tool>, room: &mut SchemaQuota) -> Result<Self, RegisterError> {
         let definition = tool.definition();
         let name = || definition.name.clone();
-        let judged = JudgedSchema::new(&definition.input)
+        let judged = CheckedSchema::new(&definition.input)
             .map_err(|source| RegisterError::Schema { name: name(), source })?;
         let bytes = definition.input.to_string().len();
         let (Some(bytes), Some(patterns)) =
@@ -194,7 +194,7 @@ impl Entry {
             };
             return Err(RegisterError::TooMuch { name: name(), most, what });
         };
-        *room = Room { bytes, patterns };
+        *room = SchemaQuota { bytes, patterns };
         let schema = judged.compile().map_err(|source| RegisterError::Schema { name: name(), source })?;
         Ok(Self { tool, schema })
     }

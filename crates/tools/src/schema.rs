@@ -31,7 +31,7 @@ pub struct ArgumentSchema {
 
 /// A checked schema that has not been compiled yet. Compiling it takes bounded time and memory.
 #[derive(Debug)]
-pub struct JudgedSchema {
+pub struct CheckedSchema {
     schema: Value,
     graph: Graph,
 }
@@ -102,7 +102,7 @@ const MOST_COLLECTED: u64 = 50_000;
 
 // === impl JudgedSchema ===
 
-impl JudgedSchema {
+impl CheckedSchema {
     /// Parses and checks a schema, in time proportional to its size.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl ArgumentSchema {
     /// # Errors
     /// [`InvalidSchemaError`] when it can't be used.
     pub fn new(schema: &Value) -> Result<Self, InvalidSchemaError> {
-        JudgedSchema::new(schema)?.compile()
+        CheckedSchema::new(schema)?.compile()
     }
 
     /// Checks arguments, in bounded time, memory and stack depth.

@@ -15,7 +15,7 @@ use tokio::task::JoinError;
 
 /// A queue for one kind of work. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Turns(Arc<Queue>);
+pub struct TurnQueue(Arc<Queue>);
 
 #[derive(Debug)]
 struct Queue {
@@ -33,10 +33,10 @@ struct Run {
 
 /// Turn of a request. Other requests of the same run wait until all clones are dropped.
 #[derive(Debug, Clone)]
-pub struct Turn(Arc<Held>);
+pub struct Turn(Arc<TurnState>);
 
 #[derive(Debug)]
-struct Held {
+struct TurnState {
     _turn: OwnedSemaphorePermit,
     request: Request,
 }
@@ -51,13 +51,13 @@ struct Request {
 /// The run has reached its limit of waiting requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this run has reached its limit of {most} such requests; try again when one of them has ended")]
-pub struct TooManyWaiting {
+pub struct TooManyWaitingError {
     most: usize,
 }
 
 // === impl Turns ===
 
-impl Turns {
+impl TurnQueue {
     /// Creates a queue with a limit of concurrent work, and a limit of waiting or running requests per run.
     pub fn new(at_once: usize, most_of_run: usize) -> Self {
         let places = Arc::new(Semaphore::new(at_once));
@@ -67,15 +67,15 @@ impl Turns {
     /// Waits until no other request of the run has its turn.
     ///
     /// # Errors
-    /// [`TooManyWaiting`] when the run has reached its limit of requests.
-    pub async fn enter(&self, run: &str) -> Result<Turn, TooManyWaiting> {
+    /// [`TooManyWaitingError`] when the run has reached its limit of requests.
+    pub async fn enter(&self, run: &str) -> Result<Turn, TooManyWaitingError> {
         let Self(queue) = self;
         let most = queue.most_of_run;
-        let turn = queue.begin(run).ok_or(TooManyWaiting { most })?;
+        let turn = queue.begin(run).ok_or(TooManyWaitingError { most })?;
         let request = Request { queue: Arc::clone(queue), run: run.to_owned() };
         // The semaphore is never closed.
-        let turn = turn.acquire_owned().await.map_err(|_| TooManyWaiting { most })?;
-        Ok(Turn(Arc::new(Held { _turn: turn, request })))
+        let turn = turn.acquire_owned().await.map_err(|_| TooManyWaitingError { most })?;
+        Ok(Turn(Arc::new(TurnState { _turn: turn, request })))
     }
 }
 
@@ -148,15 +148,15 @@ mod tests {
     use std::sync::mpsc;
 
     /// Makes a run do work, and waits until its requests are queued.
-    async fn asked(turns: &Turns, run: &str, tell: mpsc::Sender<String>) {
+    async fn asked(turns: &TurnQueue, run: &str, tell: mpsc::Sender<String>) {
         let turn = turns.enter(run).await.unwrap();
         let name = run.to_owned();
         turn.work(move || tell.send(name)).await.unwrap().unwrap();
     }
 
     #[tokio::test]
-    async fn run_with_many_requests_delays_another_run_by_one_of_them() {
-        let turns = Turns::new(1, 60);
+    async fn run_with_many_requests_delays_other_runs_by_one_request() {
+        let turns = TurnQueue::new(1, 60);
         let (tell, told) = mpsc::channel();
         // The only place is taken until all of them are waiting.
         let (go_on, held) = mpsc::channel::<()>();
@@ -175,12 +175,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn run_may_have_so_many_requests_waiting_and_another_run_has_its_own() {
-        let turns = Turns::new(1, 2);
+    async fn waiting_requests_are_limited_per_run() {
+        let turns = TurnQueue::new(1, 2);
         let first = turns.enter("many").await.unwrap();
         let mut second = Box::pin(turns.enter("many"));
         assert!(second.as_mut().now_or_never().is_none());
-        assert_eq!(turns.enter("many").await.unwrap_err(), TooManyWaiting { most: 2 });
+        assert_eq!(turns.enter("many").await.unwrap_err(), TooManyWaitingError { most: 2 });
         turns.enter("other").await.unwrap();
         // Control: after one has ended, the next one may enter.
         drop(first);
@@ -192,8 +192,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn caller_that_gives_up_frees_no_turn_while_its_work_goes_on() {
-        let turns = Turns::new(1, 2);
+    async fn canceled_caller_keeps_its_turn_until_its_work_ends() {
+        let turns = TurnQueue::new(1, 2);
         let (go_on, held) = mpsc::channel::<()>();
         let turn = turns.enter("run").await.unwrap();
         let mut working = Box::pin(turn.work(move || held.recv()));

@@ -52,7 +52,7 @@ pub trait TypedTool: Send + Sync + 'static {
 }
 
 /// Adapter from [`TypedTool`] to [`Tool`].
-struct Typed<H> {
+struct TypedToolAdapter<H> {
     definition: Definition,
     does: H,
 }
@@ -81,7 +81,7 @@ pub fn tool<H: TypedTool>(mut definition: Definition, does: H) -> Arc<dyn Tool> 
     if definition.is_guarded {
         guard(&mut definition.input);
     }
-    Arc::new(Typed { definition, does })
+    Arc::new(TypedToolAdapter { definition, does })
 }
 
 /// Adds a required confirmation and reason to a schema (`spec/3 §MCP Integration`, Schema-Level Validation).
@@ -99,7 +99,7 @@ pub fn guard(schema: &mut Value) {
     }
 }
 
-impl<H: TypedTool> Tool for Typed<H> {
+impl<H: TypedTool> Tool for TypedToolAdapter<H> {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -136,7 +136,7 @@ impl<H: TypedTool> Tool for Typed<H> {
 
 // === impl Typed ===
 
-impl<H: TypedTool> Typed<H> {
+impl<H: TypedTool> TypedToolAdapter<H> {
     fn typed(&self, mut arguments: Arguments) -> Result<H::Arguments, Failure> {
         if self.definition.is_guarded {
             GUARDS.iter().for_each(|guard| drop(arguments.remove(*guard)));

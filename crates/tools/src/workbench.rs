@@ -29,7 +29,11 @@ pub trait Workbench: Send + Sync {
     ) -> BoxFuture<'a, Result<Answer, Failure>>;
 
     /// Runs a program in the same way.
-    fn run<'a>(&'a self, caller: &'a Caller, command: Command) -> BoxFuture<'a, Result<Ended, Failure>> {
+    fn run<'a>(
+        &'a self,
+        caller: &'a Caller,
+        command: Command,
+    ) -> BoxFuture<'a, Result<FinishedProgram, Failure>> {
         async move {
             match self.ask(caller, command.category, command.into_request()).await? {
                 Answer::Ran(ran) => Ok(ran.into()),
@@ -61,7 +65,7 @@ pub struct Command {
 
 /// A program that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct FinishedProgram {
     /// Kind of its end.
     pub by: Ending,
     /// Standard output.
@@ -144,7 +148,7 @@ impl Command {
 
 // === impl Ended ===
 
-impl Ended {
+impl FinishedProgram {
     /// Exit code as a shell reports it.
     pub fn exit_code(&self) -> Option<i32> {
         match self.by {
@@ -160,7 +164,7 @@ impl Ended {
     }
 }
 
-impl From<Ran> for Ended {
+impl From<Ran> for FinishedProgram {
     fn from(Ran { ending, stdout, stderr, duration_ms, left_behind: _ }: Ran) -> Self {
         let took = Duration::from_millis(duration_ms);
         Self { by: ending, stdout: stdout.into(), stderr: stderr.into(), took }
@@ -230,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_left_out_is_told_where_it_was() {
+    fn truncated_output_marks_the_omitted_part() {
         let whole = Output { head: b"ab\xe2".to_vec(), tail: b"\x82\xacc".to_vec(), left_out_bytes: 0 };
         assert_eq!(whole.text(), "ab€c");
         let cut = Output { left_out_bytes: 7, ..whole.clone() };

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn own_account_is_one_of_the_homes_whatever_the_variable_says() {
+    fn own_home_directory_is_known_regardless_of_the_home_variable() {
         // A user without an account has the home of the variable alone.
         assert!(own().is_none_or(|own| homes_of_process().contains(&own.home)));
         assert!(own().is_none_or(|own| named(&own.name).as_ref() == Some(own)));

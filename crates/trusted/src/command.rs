@@ -5,7 +5,7 @@
 //! or that name a workspace, are removed.
 
 use crate::mentioned::{Variables, paths_in};
-use crate::trusted_file::{self, Role, UntrustedFileError};
+use crate::trusted_file::{self, PathRole, UntrustedFileError};
 use crate::workspaces::Workspaces;
 use rustix::fs::Access;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub fn bare(argv: &[OsString], search_path: &OsStr, given: &BTreeMap<String, Str
     };
     let variables = Variables::of(given.clone());
     let arguments: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
-    let of_arguments = arguments.iter().map(|text| (*text, Role::Mentioned));
+    let of_arguments = arguments.iter().map(|text| (*text, PathRole::Mentioned));
     let of_variables = given.iter().map(|(name, value)| (OsStr::new(value), Variables::role_of(name)));
     check_all(of_arguments.chain(of_variables), &variables)?;
     check_program(&program, &arguments, &search_path, MOST_INTERPRETERS)?;
@@ -92,7 +92,7 @@ pub fn bare(argv: &[OsString], search_path: &OsStr, given: &BTreeMap<String, Str
 /// # Errors
 /// [`UntrustedFileError`] for the first text that names such a file.
 pub fn check_texts<'t>(texts: impl IntoIterator<Item = &'t OsStr>) -> Result<(), UntrustedFileError> {
-    check_all(texts.into_iter().map(|text| (text, Role::Mentioned)), &Variables::default())
+    check_all(texts.into_iter().map(|text| (text, PathRole::Mentioned)), &Variables::default())
 }
 
 /// Returns the paths named by a text that controls a program of the host, including those that wildcards match.
@@ -101,7 +101,7 @@ pub fn paths_named_in(text: &OsStr) -> Vec<PathBuf> {
 }
 
 fn check_all<'t>(
-    texts: impl IntoIterator<Item = (&'t OsStr, Role)>,
+    texts: impl IntoIterator<Item = (&'t OsStr, PathRole)>,
     variables: &Variables,
 ) -> Result<(), UntrustedFileError> {
     let workspaces = Workspaces::now();
@@ -204,7 +204,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn variables_by_which_runtimes_load_code_are_taken_away_and_others_stay() {
+    fn code_loading_variables_are_removed_and_other_variables_stay() {
         for name in ["LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "ENV", "BASH_ENV", "GIT_CONFIG_COUNT", "PWD"]
         {
             assert!(is_of_code(OsStr::new(name)), "{name}");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn first_line_of_a_script_is_judged_as_a_whole_and_so_is_each_interpreter() {
+    fn script_shebang_line_and_each_interpreter_are_checked() {
         let place = tempfile::tempdir().unwrap();
         let script = |name: &str, line: &str| {
             let path = place.path().join(name);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_a_configuration_are_checked_as_arguments_are() {
+    fn configured_variables_are_checked_like_arguments() {
         let place = tempfile::tempdir().unwrap();
         let (open, closed) = (place.path().join("open.sh"), place.path().join("closed.sh"));
         for (path, mode) in [(&open, 0o666), (&closed, 0o644)] {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_starts_at_the_root_with_what_is_said() {
+    fn trusted_command_starts_in_the_root_directory() {
         let printed = command(&["pwd".into()]).unwrap().output().unwrap();
         assert_eq!(printed.stdout, b"/\n");
         assert_eq!(command(&["no-such-program-here".into()]).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -5,10 +5,10 @@
 //! if another user made it. It is also refused if it lies in a directory that a sandbox writes or has written, or in a Git
 //! work tree, whose links come with the clone, and leads out of that directory.
 
-use crate::in_use::{self, Identity};
+use crate::in_use::{self, FileIdentity};
 use crate::rights;
 use crate::trusted_file;
-use crate::written::Written;
+use crate::written::WrittenDirectories;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// A resolved path and what it leads to.
 #[derive(Debug)]
-pub struct GivenPath {
+pub struct CheckedPath {
     /// Path without links.
     pub real: PathBuf,
     /// Descriptor of the target, opened with `O_PATH` when it was found.
@@ -28,7 +28,7 @@ pub struct GivenPath {
 
 /// Why a path isn't followed.
 #[derive(Debug, thiserror::Error)]
-pub enum GivenPathError {
+pub enum CheckedPathError {
     /// It can't be looked at.
     #[error("can't look at {}", path.display())]
     Look {
@@ -55,7 +55,7 @@ pub enum GivenPathError {
         /// The directory that it leads out of.
         tree: PathBuf,
         /// Kind of the directory tree.
-        kind: Tree,
+        kind: TreeKind,
         /// Path that the link leads to, resolved.
         real: PathBuf,
     },
@@ -80,7 +80,7 @@ pub enum GivenPathError {
 
 /// A directory in which links can be a sandbox's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tree {
+pub enum TreeKind {
     /// A sandbox writes it, or has written it.
     Workspace,
     /// The directory is a work tree of Git.
@@ -95,35 +95,35 @@ struct Walk<'p> {
     /// The names that are still to be walked.
     left: VecDeque<OsString>,
     /// The directories that were walked, the root first.
-    directories: Vec<Step>,
-    links: Vec<Link>,
+    directories: Vec<WalkedDirectory>,
+    links: Vec<FollowedLink>,
 }
 
-struct Step {
+struct WalkedDirectory {
     opened: OwnedFd,
-    identity: Identity,
+    identity: FileIdentity,
     at: PathBuf,
 }
 
 /// A link that was followed, and the directories that it must not lead out of.
-struct Link {
+struct FollowedLink {
     at: PathBuf,
     owner: Option<u32>,
-    trees: Vec<Bound>,
+    trees: Vec<LinkBoundary>,
 }
 
 /// A directory in which links can be a sandbox's.
-struct Bound {
-    identity: Identity,
+struct LinkBoundary {
+    identity: FileIdentity,
     at: PathBuf,
-    kind: Tree,
+    kind: TreeKind,
 }
 
 /// Walks to the target of the path.
 ///
 /// # Errors
-/// [`GivenPathError`] if there is nothing, or if a link on the way may be a sandbox's.
-pub fn resolve(path: &Path) -> Result<GivenPath, GivenPathError> {
+/// [`CheckedPathError`] if there is nothing, or if a link on the way may be a sandbox's.
+pub fn resolve(path: &Path) -> Result<CheckedPath, CheckedPathError> {
     let (found, missing) = resolve_as_far(path)?;
     match missing.as_os_str().is_empty() {
         true => Ok(found),
@@ -134,8 +134,8 @@ pub fn resolve(path: &Path) -> Result<GivenPath, GivenPathError> {
 /// Walks as far as there is something. Returns also the names of what is missing.
 ///
 /// # Errors
-/// [`GivenPathError`] if a link on the way may be a sandbox's.
-pub fn resolve_as_far(path: &Path) -> Result<(GivenPath, PathBuf), GivenPathError> {
+/// [`CheckedPathError`] if a link on the way may be a sandbox's.
+pub fn resolve_as_far(path: &Path) -> Result<(CheckedPath, PathBuf), CheckedPathError> {
     let absolute = std::path::absolute(path)
         .map_err(|error| look(path)(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
     let mut walk = Walk::begin(&absolute)?;
@@ -149,7 +149,7 @@ pub fn resolve_as_far(path: &Path) -> Result<(GivenPath, PathBuf), GivenPathErro
             (copy, last.at.clone())
         }
     };
-    let found = GivenPath { real: at, opened };
+    let found = CheckedPath { real: at, opened };
     walk.judge(path, &found.beyond(&missing))?;
     Ok((found, missing))
 }
@@ -157,17 +157,17 @@ pub fn resolve_as_far(path: &Path) -> Result<(GivenPath, PathBuf), GivenPathErro
 /// Returns the directories above a path's target that a sandbox writes or has written.
 ///
 /// # Errors
-/// [`GivenPathError`] if the path can't be walked.
-pub fn workspaces_above(path: &Path) -> Result<Vec<PathBuf>, GivenPathError> {
+/// [`CheckedPathError`] if the path can't be walked.
+pub fn workspaces_above(path: &Path) -> Result<Vec<PathBuf>, CheckedPathError> {
     let mut walk = Walk::begin(path)?;
     walk.walk_on()?;
-    let workspaces = walk.trees().into_iter().filter(|tree| tree.kind == Tree::Workspace);
+    let workspaces = walk.trees().into_iter().filter(|tree| tree.kind == TreeKind::Workspace);
     Ok(workspaces.map(|tree| tree.at).collect())
 }
 
 // === impl GivenPath ===
 
-impl GivenPath {
+impl CheckedPath {
     /// The path of what is missing below it, or its own.
     pub fn beyond(&self, missing: &Path) -> PathBuf {
         match missing.as_os_str().is_empty() {
@@ -188,14 +188,14 @@ impl GivenPath {
 // === impl Walk ===
 
 impl<'p> Walk<'p> {
-    fn begin(path: &'p Path) -> Result<Self, GivenPathError> {
+    fn begin(path: &'p Path) -> Result<Self, CheckedPathError> {
         let mut walk = Self { path, left: VecDeque::new(), directories: Vec::new(), links: Vec::new() };
         walk.start_over()?;
         walk.prepend(path);
         Ok(walk)
     }
 
-    fn start_over(&mut self) -> Result<(), GivenPathError> {
+    fn start_over(&mut self) -> Result<(), CheckedPathError> {
         let at = Path::new("/");
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = openat(CWD, at, flags, Mode::empty()).map_err(look(at))?;
@@ -203,9 +203,9 @@ impl<'p> Walk<'p> {
         self.enter(opened, at.to_owned())
     }
 
-    fn enter(&mut self, opened: OwnedFd, at: PathBuf) -> Result<(), GivenPathError> {
-        let identity = Identity::of(&fstat(&opened).map_err(look(&at))?);
-        self.directories.push(Step { opened, identity, at });
+    fn enter(&mut self, opened: OwnedFd, at: PathBuf) -> Result<(), CheckedPathError> {
+        let identity = FileIdentity::of(&fstat(&opened).map_err(look(&at))?);
+        self.directories.push(WalkedDirectory { opened, identity, at });
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl<'p> Walk<'p> {
 
     /// Walks until everything is walked, or something is missing: its name is then the first that is left. Returns what is no
     /// directory.
-    fn walk_on(&mut self) -> Result<Option<(OwnedFd, PathBuf)>, GivenPathError> {
+    fn walk_on(&mut self) -> Result<Option<(OwnedFd, PathBuf)>, CheckedPathError> {
         while let Some(name) = self.left.pop_front() {
             if name == ".." {
                 if self.directories.len() > 1 {
@@ -255,7 +255,7 @@ impl<'p> Walk<'p> {
         Ok(None)
     }
 
-    fn follow(&mut self, link: &OwnedFd, stat: &Stat, at: PathBuf) -> Result<(), GivenPathError> {
+    fn follow(&mut self, link: &OwnedFd, stat: &Stat, at: PathBuf) -> Result<(), CheckedPathError> {
         if self.links.len() == MOST_LINKS {
             return Err(look(self.path)(Errno::LOOP));
         }
@@ -265,7 +265,7 @@ impl<'p> Walk<'p> {
         // Links made by root are not those of an ordinary user's sandbox.
         let is_of_root = stat.st_uid == 0 && !rustix::process::geteuid().is_root();
         let trees = if is_of_root { Vec::new() } else { self.trees() };
-        self.links.push(Link { at, owner, trees });
+        self.links.push(FollowedLink { at, owner, trees });
         if target.is_absolute() {
             self.start_over()?;
         }
@@ -274,41 +274,46 @@ impl<'p> Walk<'p> {
     }
 
     /// Returns the directories on the way so far in which links can be a sandbox's.
-    fn trees(&self) -> Vec<Bound> {
-        let (writable, written) = (in_use::writable(), Written::now());
-        let kind = |step: &Step| {
+    fn trees(&self) -> Vec<LinkBoundary> {
+        let (writable, written) = (in_use::writable(), WrittenDirectories::now());
+        let kind = |step: &WalkedDirectory| {
             let is_lent = writable.iter().any(|entry| entry.identity == step.identity);
             if is_lent || written.holds(&step.opened) {
-                return Some(Tree::Workspace);
+                return Some(TreeKind::Workspace);
             }
             let git = statat(&step.opened, ".git", AtFlags::SYMLINK_NOFOLLOW);
-            git.is_ok().then_some(Tree::WorkTree)
+            git.is_ok().then_some(TreeKind::WorkTree)
         };
-        let bound = |step: &Step, kind| Bound { identity: step.identity, at: step.at.clone(), kind };
-        let found = |step: &Step| kind(step).map(|kind| bound(step, kind));
+        let bound = |step: &WalkedDirectory, kind| LinkBoundary {
+            identity: step.identity,
+            at: step.at.clone(),
+            kind,
+        };
+        let found = |step: &WalkedDirectory| kind(step).map(|kind| bound(step, kind));
         let mut trees: Vec<_> = self.directories.iter().filter_map(found).collect();
         // A part of a workspace may be mounted elsewhere. What is found out of one is in none.
-        let is_known = trees.iter().any(|tree| tree.kind == Tree::Workspace);
+        let is_known = trees.iter().any(|tree| tree.kind == TreeKind::Workspace);
         if let Some(above) = self.directories.last()
             && !is_known
             && !writable.is_empty()
             && trusted_file::look_at(&above.at).is_err_and(|error| error.is_of_sandbox())
         {
-            trees.push(bound(above, Tree::Workspace));
+            trees.push(bound(above, TreeKind::Workspace));
         }
         trees
     }
 
     /// Returns an error if a link has led out of where it must not.
-    fn judge(&self, path: &Path, real: &Path) -> Result<(), GivenPathError> {
+    fn judge(&self, path: &Path, real: &Path) -> Result<(), CheckedPathError> {
         for link in &self.links {
-            let is_left = |tree: &&Bound| !self.directories.iter().any(|step| step.identity == tree.identity);
+            let is_left =
+                |tree: &&LinkBoundary| !self.directories.iter().any(|step| step.identity == tree.identity);
             let (path, real, at) = (path.to_owned(), real.to_owned(), link.at.clone());
             if let Some(owner) = link.owner {
-                return Err(GivenPathError::Owner { path, link: at, owner, real });
+                return Err(CheckedPathError::Owner { path, link: at, owner, real });
             }
-            if let Some(Bound { at: tree, kind, .. }) = link.trees.iter().find(is_left) {
-                return Err(GivenPathError::Planted {
+            if let Some(LinkBoundary { at: tree, kind, .. }) = link.trees.iter().find(is_left) {
+                return Err(CheckedPathError::Planted {
                     path,
                     link: at,
                     tree: tree.clone(),
@@ -323,7 +328,7 @@ impl<'p> Walk<'p> {
 
 // === impl Tree ===
 
-impl Tree {
+impl TreeKind {
     fn text(self) -> &'static str {
         match self {
             Self::Workspace => "which a sandbox writes or has written",
@@ -332,8 +337,8 @@ impl Tree {
     }
 }
 
-fn look(path: &Path) -> impl FnOnce(Errno) -> GivenPathError {
-    move |source| GivenPathError::Look { path: path.to_owned(), source }
+fn look(path: &Path) -> impl FnOnce(Errno) -> CheckedPathError {
+    move |source| CheckedPathError::Look { path: path.to_owned(), source }
 }
 
 #[cfg(test)]

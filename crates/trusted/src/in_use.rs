@@ -17,14 +17,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A file or directory, by its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Identity {
+pub struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
 /// Kind of use of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Use {
+pub enum UseKind {
     /// The host obeys the file, or follows the link on the way to one.
     Obeyed,
     /// The host would obey the file that is missing: this is the deepest directory that there is on the way.
@@ -42,23 +42,23 @@ pub enum Use {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Kind of use.
-    pub used: Use,
+    pub used: UseKind,
     /// Which file or directory.
-    pub identity: Identity,
+    pub identity: FileIdentity,
     /// Path, for people to read.
     pub path: PathBuf,
     /// Which process holds it open, if one does.
     #[serde(default)]
-    pub holder: Option<Holder>,
+    pub holder: Option<DirectoryHolder>,
     /// Mounts below it that are read-only for the sandbox.
     #[serde(default)]
-    pub read_only: Vec<Identity>,
+    pub read_only: Vec<FileIdentity>,
 }
 
 /// The descriptor by which a process holds a directory for as long as its sandbox may write it. It leads there even if the
 /// directory is moved, or another takes its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
+pub struct DirectoryHolder {
     /// The process that launches the sandbox.
     pub process: u32,
     descriptor: i32,
@@ -71,11 +71,11 @@ static STATE: OnceLock<StateDirectory> = OnceLock::new();
 
 struct StateDirectory {
     path: PathBuf,
-    create: Create,
+    create: CreateDirectory,
 }
 
 /// Makes a state directory if it is missing.
-pub type Create = fn(&Path) -> io::Result<()>;
+pub type CreateDirectory = fn(&Path) -> io::Result<()>;
 
 /// The entries that this process has registered, and the lists with them, which stay locked until the process ends.
 static HELD: Mutex<Held> =
@@ -91,7 +91,7 @@ struct Held {
 }
 
 /// Sets the state directory that this process works with, and the function that makes it. The first call counts.
-pub fn begin(path: &Path, create: Create) {
+pub fn begin(path: &Path, create: CreateDirectory) {
     let _ = STATE.set(StateDirectory { path: path.to_owned(), create });
 }
 
@@ -103,7 +103,7 @@ pub fn register(entries: &[Entry]) -> io::Result<()> {
     let Some(state) = STATE.get() else { return Ok(()) };
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     let new: Vec<Entry> = entries.iter().filter(|entry| !held.entries.contains(entry)).cloned().collect();
-    let lends = new.iter().any(|entry| entry.used == Use::Writable);
+    let lends = new.iter().any(|entry| entry.used == UseKind::Writable);
     held.entries.extend(new.iter().cloned());
     // Without a state directory no sandbox of it lives; the process that makes one publishes the list first.
     if lends || state.path.exists() {
@@ -155,7 +155,7 @@ pub fn all() -> Vec<Entry> {
 
 /// Returns the files and directories that the host obeys at the moment, or would obey if they existed.
 pub fn obeyed() -> Vec<Entry> {
-    all().into_iter().filter(|entry| entry.used != Use::Writable).collect()
+    all().into_iter().filter(|entry| entry.used != UseKind::Writable).collect()
 }
 
 /// The state directory of this process, if it works with one.
@@ -165,7 +165,7 @@ pub(crate) fn state_directory() -> Option<PathBuf> {
 
 /// Returns the directories that sandboxes write directly at the moment.
 pub fn writable() -> Vec<Entry> {
-    all().into_iter().filter(|entry| entry.used == Use::Writable).collect()
+    all().into_iter().filter(|entry| entry.used == UseKind::Writable).collect()
 }
 
 fn all_in(folder: &Path) -> Vec<Entry> {
@@ -187,8 +187,8 @@ fn all_in(folder: &Path) -> Vec<Entry> {
 
 impl Entry {
     /// Something that no process holds open.
-    pub(crate) fn of(used: Use, stat: &Stat, path: PathBuf) -> Self {
-        Self { used, identity: Identity::of(stat), path, holder: None, read_only: Vec::new() }
+    pub(crate) fn of(used: UseKind, stat: &Stat, path: PathBuf) -> Self {
+        Self { used, identity: FileIdentity::of(stat), path, holder: None, read_only: Vec::new() }
     }
 
     /// Registers a directory that a sandbox of this process writes from now on. It is held open until this process ends.
@@ -198,16 +198,16 @@ impl Entry {
     pub(crate) fn written(
         opened: BorrowedFd<'_>,
         path: PathBuf,
-        read_only: Vec<Identity>,
+        read_only: Vec<FileIdentity>,
     ) -> Result<Self, Errno> {
-        let new = Self { read_only, ..Self::of(Use::Writable, &fstat(opened)?, path) };
+        let new = Self { read_only, ..Self::of(UseKind::Writable, &fstat(opened)?, path) };
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |known: &&Self| Self { holder: None, ..(*known).clone() } == new;
         if let Some(known) = held.directories.iter().map(|(entry, _)| entry).find(is_it) {
             return Ok(known.clone());
         }
         let kept = fcntl_dupfd_cloexec(opened, 0)?;
-        let holder = Holder { process: std::process::id(), descriptor: kept.as_raw_fd() };
+        let holder = DirectoryHolder { process: std::process::id(), descriptor: kept.as_raw_fd() };
         let entry = Self { holder: Some(holder), ..new };
         held.directories.push((entry.clone(), kept));
         Ok(entry)
@@ -221,14 +221,14 @@ impl Entry {
         held.iter().chain([&self.path]).find_map(|path| {
             let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
             // The number of a process may be another's by now.
-            fstat(&opened).is_ok_and(|stat| Identity::of(&stat) == self.identity).then_some(opened)
+            fstat(&opened).is_ok_and(|stat| FileIdentity::of(&stat) == self.identity).then_some(opened)
         })
     }
 }
 
 // === impl Identity ===
 
-impl Identity {
+impl FileIdentity {
     /// The identity of what was looked at.
     pub fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
@@ -255,11 +255,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_counts_as_long_as_its_process_holds_it() {
+    fn in_use_list_is_valid_while_its_process_holds_the_lock() {
         let place = tempfile::tempdir().unwrap();
-        let identity = Identity { device: 1, inode: 2 };
+        let identity = FileIdentity { device: 1, inode: 2 };
         let entry =
-            Entry { used: Use::Obeyed, identity, path: "/a".into(), holder: None, read_only: Vec::new() };
+            Entry { used: UseKind::Obeyed, identity, path: "/a".into(), holder: None, read_only: Vec::new() };
         let path = place.path().join("list");
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();

@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn only_as_much_is_read_as_tells_that_a_file_is_too_long() {
+    fn oversized_input_is_read_only_just_past_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("long"), [b'a'; 64]).unwrap();
         assert_eq!(read(&folder.path().join("long"), 16).unwrap().len(), 17);
     }
 
     #[test]
-    fn pipe_that_the_caller_passed_by_a_descriptor_is_read_and_waited_for() {
+    fn pipe_passed_as_descriptor_is_read_to_its_end() {
         let (ours, theirs) = pipe().unwrap();
         let writer = std::thread::spawn(move || File::from(theirs).write_all(b"late").unwrap());
         let path = format!("/proc/self/fd/{}", ours.as_raw_fd());

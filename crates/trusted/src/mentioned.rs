@@ -3,7 +3,7 @@
 mod expansion;
 mod wildcards;
 
-use crate::trusted_file::Role;
+use crate::trusted_file::PathRole;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -40,10 +40,10 @@ impl Variables {
     }
 
     /// Returns the way in which the paths in the value of a variable are used.
-    pub(crate) fn role_of(name: &str) -> Role {
+    pub(crate) fn role_of(name: &str) -> PathRole {
         match USER_DIRECTORIES.contains(&name) {
-            true => Role::UserDirectory,
-            false => Role::Mentioned,
+            true => PathRole::UserDirectory,
+            false => PathRole::Mentioned,
         }
     }
 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_that_an_argument_holds_is_seen() {
+    fn every_path_in_an_argument_is_extracted() {
         for argument in [
             "/w/env.sh",
             "--env=/w/env.sh",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_a_program_is_given_stand_for_their_values() {
+    fn variables_in_arguments_are_expanded() {
         let variables = [("A", "/w"), ("HOME", "/h")];
         for text in ["$A/x", "${A}/x", ". \"$A/x\"", "${A:-/y}/x", "a:$A/x"] {
             assert!(seen(text, &variables).contains(&"/w/x".to_owned()), "{text}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn home_directories_are_seen_by_all_their_names_and_within_longer_texts() {
+    fn home_directories_are_recognised_in_every_spelling() {
         let variables = [("HOME", "/h")];
         for text in [
             ". ${HOME}/x; echo k",

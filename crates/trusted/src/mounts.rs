@@ -114,7 +114,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn a_line_is_read_with_its_escapes() {
+    fn mountinfo_line_is_parsed_with_escapes() {
         let line = b"36 35 98:0 /mnt\\0401 /media/a\\134b rw,noatime master:1 - ext3 /dev/root rw";
         let mount = Mount::parse(line).unwrap();
         assert_eq!((mount.id, mount.root, mount.point), (36, "/mnt 1".into(), "/media/a\\b".into()));

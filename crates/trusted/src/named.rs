@@ -3,7 +3,7 @@
 mod local;
 
 use crate::mentioned::{Variables, paths_in};
-use crate::trusted_file::{self, Found, Role, UntrustedFileError};
+use crate::trusted_file::{self, Found, PathRole, UntrustedFileError};
 use belljar_contract::yaml::{self, Key, Log, Node, Value};
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const NOT_OBEYED: [&str; 8] =
 /// # Errors
 /// [`UntrustedFileError`] if a sandbox or another user could write one of them.
 pub fn check(document: &[u8]) -> Result<(), UntrustedFileError> {
-    Named::of(document).iter().try_for_each(|(path, role)| match trusted_file::expect(path, *role)? {
+    NamedFiles::of(document).iter().try_for_each(|(path, role)| match trusted_file::expect(path, *role)? {
         Found::File => trusted_file::check(path).map(drop),
         Found::Directory | Found::Nothing => Ok(()),
     })
@@ -29,7 +29,7 @@ pub fn check(document: &[u8]) -> Result<(), UntrustedFileError> {
 
 /// Registers what a document names without refusing it: for those who read the document for nothing else.
 pub fn register(document: &[u8]) {
-    for (path, role) in Named::of(document) {
+    for (path, role) in NamedFiles::of(document) {
         // The process that obeys it reports what is wrong with it.
         let _ = trusted_file::expect(&path, role);
     }
@@ -58,12 +58,12 @@ fn variables(members: &[(Key, Node)]) -> Variables {
 
 /// Files that a document names, each with its role.
 #[derive(Default)]
-struct Named(Vec<(PathBuf, Role)>);
+struct NamedFiles(Vec<(PathBuf, PathRole)>);
 
 // === impl Named ===
 
-impl Named {
-    fn of(document: &[u8]) -> Vec<(PathBuf, Role)> {
+impl NamedFiles {
+    fn of(document: &[u8]) -> Vec<(PathBuf, PathRole)> {
         let mut named = Self::default();
         // Mistakes are reported by the reader that the document is for.
         if let Some(root) = yaml::parse(document, &mut Log::default()) {
@@ -75,7 +75,7 @@ impl Named {
     fn collect(&mut self, node: &Node) {
         match &node.value {
             Value::Plain(text) | Value::Text(text) => {
-                self.0.extend(local::paths(text).into_iter().map(|path| (path, Role::File)));
+                self.0.extend(local::paths(text).into_iter().map(|path| (path, PathRole::File)));
             }
             Value::Sequence(items) => items.iter().for_each(|item| self.collect(item)),
             Value::Mapping(members) => {
@@ -87,7 +87,9 @@ impl Named {
                 for (key, value) in members {
                     match key.name.as_str() {
                         "command" if is_program => self.collect_command(value, &variables),
-                        "args" if is_program => self.collect_mentioned(value, (&variables, Role::Mentioned)),
+                        "args" if is_program => {
+                            self.collect_mentioned(value, (&variables, PathRole::Mentioned));
+                        }
                         "env" if is_unsealed => self.collect_env(value, &variables),
                         name if NOT_OBEYED.contains(&name) => {}
                         _ => self.collect(value),
@@ -99,7 +101,7 @@ impl Named {
 
     /// The program of a command, and what its arguments name.
     fn collect_command(&mut self, node: &Node, variables: &Variables) {
-        let told = (variables, Role::Mentioned);
+        let told = (variables, PathRole::Mentioned);
         let items = match &node.value {
             Value::Sequence(items) => items.as_slice(),
             _ => std::slice::from_ref(node),
@@ -107,7 +109,7 @@ impl Named {
         let Some((program, arguments)) = items.split_first() else { return };
         match &program.value {
             Value::Plain(text) | Value::Text(text) if !text.contains('/') => {
-                self.0.extend(on_search_path(text).map(|path| (path, Role::File)));
+                self.0.extend(on_search_path(text).map(|path| (path, PathRole::File)));
             }
             _ => self.collect_mentioned(program, told),
         }
@@ -122,7 +124,7 @@ impl Named {
     }
 
     /// Collects all that a program's arguments, or one of its variables, names.
-    fn collect_mentioned(&mut self, node: &Node, (variables, role): (&Variables, Role)) {
+    fn collect_mentioned(&mut self, node: &Node, (variables, role): (&Variables, PathRole)) {
         match &node.value {
             Value::Plain(text) | Value::Text(text) => {
                 let mentioned = paths_in(OsStr::new(text), variables).into_iter();
@@ -141,11 +143,11 @@ mod tests {
     use super::*;
 
     fn named(document: &str) -> Vec<String> {
-        Named::of(document.as_bytes()).into_iter().map(|(path, _)| path.display().to_string()).collect()
+        NamedFiles::of(document.as_bytes()).into_iter().map(|(path, _)| path.display().to_string()).collect()
     }
 
     #[test]
-    fn a_document_names_its_credentials_and_not_what_sandboxes_see() {
+    fn document_lists_its_credential_files_but_not_sandbox_paths() {
         let policy = "credentials: [{host: a.example, from: {command: [/opt/tok, --in, /etc/tok]}}]\n\
                       authorities: /etc/ca.pem\nrules: [{host: a.example, paths: [/pub/]}]";
         assert_eq!(named(policy), ["/opt/tok", "/etc/tok", "/etc/ca.pem"]);
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_a_server_on_the_host_name_paths_in_whatever_form_and_those_in_a_sandbox_do_not() {
+    fn variables_of_host_servers_name_paths_and_those_of_sandboxed_servers_do_not() {
         let server = |unsealed: bool, value: &str| {
             format!(
                 "mcp: {{servers: [{{name: a, unsealed: {unsealed}, command: /opt/server, \

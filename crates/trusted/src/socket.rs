@@ -4,7 +4,7 @@
 //! The location of the socket isn't enough: a sandbox still serves a socket that was moved out of its workspace, or linked
 //! from elsewhere. So the server is checked, too.
 
-use crate::in_use::{self, Entry, Identity};
+use crate::in_use::{self, Entry, FileIdentity};
 use crate::trusted_file::{self, UntrustedFileError};
 use rustix::fs::stat;
 use rustix::io::Errno;
@@ -103,11 +103,11 @@ pub fn check_server(path: &Path, server: Server) -> Result<(), UntrustedSocketEr
 fn workspace_of(pid: i32, writable: &[Entry]) -> Result<Option<&Entry>, Errno> {
     let root = format!("/proc/{pid}/root");
     // The host's own root may have a directory of that name.
-    if Identity::of(&stat(root.as_str())?) == Identity::of(&stat("/")?) {
+    if FileIdentity::of(&stat(root.as_str())?) == FileIdentity::of(&stat("/")?) {
         return Ok(None);
     }
     match stat(format!("{root}/workspace")) {
-        Ok(found) => Ok(writable.iter().find(|entry| entry.identity == Identity::of(&found))),
+        Ok(found) => Ok(writable.iter().find(|entry| entry.identity == FileIdentity::of(&found))),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         Err(errno) => Err(errno),
     }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn process_of_the_host_is_in_no_sandbox() {
+    fn host_process_is_not_in_a_sandbox() {
         let pid = i32::try_from(std::process::id()).unwrap();
         assert!(workspace_of(pid, &[]).unwrap().is_none());
         assert!(workspace_of(i32::MAX, &[]).is_err(), "a server that is gone may have been a sandbox's");

@@ -62,7 +62,7 @@ pub enum UntrustedServerError {
 }
 
 /// A row of a table of TCP sockets.
-struct Row {
+struct SocketTableRow {
     local: SocketAddr,
     remote: SocketAddr,
     is_listener: bool,
@@ -136,11 +136,11 @@ fn owners_in_tables(client: SocketAddr, server: SocketAddr) -> Result<Vec<u32>, 
 }
 
 fn owners_in(table: &str, client: SocketAddr, server: SocketAddr) -> Vec<u32> {
-    let rows: Vec<Row> = table.lines().skip(1).filter_map(Row::parse).collect();
-    let is_end = |row: &&Row| !row.is_listener && is(row.local, server) && is(row.remote, client);
+    let rows: Vec<SocketTableRow> = table.lines().skip(1).filter_map(SocketTableRow::parse).collect();
+    let is_end = |row: &&SocketTableRow| !row.is_listener && is(row.local, server) && is(row.remote, client);
     let Some(end) = rows.iter().find(is_end) else { return Vec::new() };
     // The table has listeners first: whose connection is still there was there all the time.
-    let listens = |row: &&Row| {
+    let listens = |row: &&SocketTableRow| {
         let (own, wanted) = (row.local.ip().to_canonical(), server.ip().to_canonical());
         row.is_listener && row.local.port() == server.port() && (own.is_unspecified() || own == wanted)
     };
@@ -191,7 +191,7 @@ impl ServerUser {
 
 // === impl Row ===
 
-impl Row {
+impl SocketTableRow {
     fn parse(line: &str) -> Option<Self> {
         const LISTEN: &str = "0A";
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_is_its_servers_before_and_after_it_is_accepted() {
+    fn connection_belongs_to_its_server_before_and_after_accept() {
         let own = geteuid().as_raw();
         for to in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
             let Ok(listener) = TcpListener::bind(to) else { continue };
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_whose_server_is_gone_is_not_sent_anything() {
+    fn nothing_is_sent_to_a_connection_without_a_server() {
         let (listener, stream) = connected("127.0.0.1:0");
         check(&stream, ServerUser::Own).unwrap();
         drop(listener);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_name_the_owner_of_an_accepted_connection_and_listeners_of_another() {
+    fn socket_table_gives_owners_of_connections_and_listeners() {
         let (client, server) = ("127.0.0.1:40000".parse().unwrap(), "127.0.0.1:12090".parse().unwrap());
         let listener = |uid: u32| {
             format!(
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn users_that_may_serve_are_the_own_root_and_a_named_one() {
+    fn allowed_server_users_are_self_root_and_a_named_user() {
         let other = geteuid().as_raw() + 4_711;
         assert!(ServerUser::Own.accepts(0) && ServerUser::Own.accepts(geteuid().as_raw()));
         assert!(!ServerUser::Own.accepts(other) && ServerUser::Also(other).accepts(other));

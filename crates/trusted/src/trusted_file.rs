@@ -18,7 +18,7 @@ pub use self::error::UntrustedFileError;
 
 use self::error::{errno, look};
 use self::walk::Walk;
-use crate::in_use::{self, Use};
+use crate::in_use::{self, UseKind};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -60,7 +60,7 @@ pub fn check(path: &Path) -> Result<OwnedFd, UntrustedFileError> {
 
 /// Way in which a path is named that the host may obey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum PathRole {
     /// A file.
     File,
     /// An argument of a program, which may use everything below it.
@@ -85,7 +85,7 @@ pub enum Found {
 ///
 /// # Errors
 /// [`UntrustedFileError`] if a sandbox could write it, or put it there. What other users could write is refused when it is used.
-pub fn expect(path: &Path, role: Role) -> Result<Found, UntrustedFileError> {
+pub fn expect(path: &Path, role: PathRole) -> Result<Found, UntrustedFileError> {
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
     let mut walk = Walk::begin(&absolute, &writable)?;
@@ -99,9 +99,11 @@ pub fn expect(path: &Path, role: Role) -> Result<Found, UntrustedFileError> {
     // Everything is below the root directory.
     let is_part = walk.directories.len() > 1;
     let also = match found {
-        Found::Directory if role == Role::Mentioned && is_part => walk.end_of_way(Use::ObeyedBelow)?,
-        Found::Directory if role == Role::UserDirectory && is_part => walk.end_of_way(Use::Obeyed)?,
-        Found::Nothing => walk.end_of_way(Use::Missing { below: walk.missing() })?,
+        Found::Directory if role == PathRole::Mentioned && is_part => {
+            walk.end_of_way(UseKind::ObeyedBelow)?
+        }
+        Found::Directory if role == PathRole::UserDirectory && is_part => walk.end_of_way(UseKind::Obeyed)?,
+        Found::Nothing => walk.end_of_way(UseKind::Missing { below: walk.missing() })?,
         Found::File | Found::Directory => None,
     };
     walk.obeyed.extend(also);
@@ -127,7 +129,7 @@ pub fn look_at(path: &Path) -> Result<(), UntrustedFileError> {
 ///
 /// # Errors
 /// [`UntrustedFileError`] if one could.
-pub(crate) fn check_argument(path: &Path, role: Role) -> Result<(), UntrustedFileError> {
+pub(crate) fn check_argument(path: &Path, role: PathRole) -> Result<(), UntrustedFileError> {
     let found = expect(path, role)?;
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
@@ -219,7 +221,7 @@ pub fn lend_workspace(directory: &Path, places: &[PathBuf]) -> Result<(), Untrus
     // Before the others are looked at: of two processes that do so at once, at least one sees the other.
     in_use::register(&writable).map_err(|error| look(directory)(errno(&error)))?;
     let obeyed =
-        in_use::all().into_iter().filter(|entry| entry.used != Use::Writable).map(|entry| entry.path);
+        in_use::all().into_iter().filter(|entry| entry.used != UseKind::Writable).map(|entry| entry.path);
     // Files in the state directory are trusted, too.
     for path in obeyed.chain(places.iter().cloned()).chain(in_use::state_directory()) {
         let walked = Walk::begin(&path, &writable).and_then(|mut walk| walk.open_end());

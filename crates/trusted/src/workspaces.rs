@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_workspace_is_seen_in_every_spelling_and_a_longer_name_is_another_directory() {
+    fn workspace_is_recognised_in_every_spelling_but_not_by_longer_names() {
         let workspaces = Workspaces(vec!["/home/me/a b".into(), "/w".into()]);
         let is_named = |text: &str| workspaces.named_in(OsStr::new(text)).is_some();
         for text in [

@@ -3,7 +3,7 @@
 //!
 //! Each has a file of its own in `<state>/written/`, whose name is its device, inode and time of birth.
 
-use crate::in_use::{self, Entry, Use};
+use crate::in_use::{self, Entry, UseKind};
 use rustix::fs::{AtFlags, FileType, StatxFlags, fstat, statx};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
@@ -19,11 +19,11 @@ const MOST: usize = 4_096;
 
 /// Directories by their names in [`FOLDER`].
 #[derive(Debug, Default)]
-pub(crate) struct Written(BTreeSet<String>);
+pub(crate) struct WrittenDirectories(BTreeSet<String>);
 
 // === impl Written ===
 
-impl Written {
+impl WrittenDirectories {
     /// Returns the directories that are recorded in this process's state directory now.
     pub(crate) fn now() -> Self {
         let folder = in_use::state_directory().map(|state| state.join(FOLDER));
@@ -39,7 +39,7 @@ impl Written {
 /// Remembers those of the entries that sandboxes write.
 pub(crate) fn remember(state: &Path, entries: &[Entry]) -> io::Result<()> {
     let folder = state.join(FOLDER);
-    for entry in entries.iter().filter(|entry| entry.used == Use::Writable) {
+    for entry in entries.iter().filter(|entry| entry.used == UseKind::Writable) {
         // Another directory may have come to its place, which is none that was lent.
         let directory = entry.open().ok_or(rustix::io::Errno::STALE)?;
         if FileType::from_raw_mode(fstat(&directory)?.st_mode) != FileType::Directory {
@@ -84,27 +84,30 @@ fn name_of(directory: impl AsFd) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    fn entry(path: &Path, used: Use) -> Entry {
+    fn entry(path: &Path, used: UseKind) -> Entry {
         Entry::of(used, &rustix::fs::stat(path).unwrap(), path.to_owned())
     }
 
     #[test]
-    fn directory_that_was_written_is_remembered_wherever_it_is_moved() {
+    fn written_directory_is_remembered_after_a_move() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         for name in ["state", "work", "other"] {
             std::fs::create_dir(at(name)).unwrap();
         }
-        remember(&at("state"), &[entry(&at("work"), Use::Writable), entry(&at("other"), Use::Obeyed)])
-            .unwrap();
-        let written = Written(names(&at("state").join(FOLDER)).collect());
+        remember(
+            &at("state"),
+            &[entry(&at("work"), UseKind::Writable), entry(&at("other"), UseKind::Obeyed)],
+        )
+        .unwrap();
+        let written = WrittenDirectories(names(&at("state").join(FOLDER)).collect());
         std::fs::rename(at("work"), at("moved")).unwrap();
         assert!(written.holds(File::open(at("moved")).unwrap()));
         assert!(!written.holds(File::open(at("other")).unwrap()));
     }
 
     #[test]
-    fn directory_that_was_written_longest_ago_is_forgotten_first() {
+    fn oldest_written_directory_is_evicted_first() {
         let place = tempfile::tempdir().unwrap();
         for number in 0..MOST + 2 {
             let file = File::create(place.path().join(number.to_string())).unwrap();

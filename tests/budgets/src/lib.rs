@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_above_the_tolerance_is_exceeded_and_one_far_below_is_worth_a_hint() {
+    fn cost_above_tolerance_fails_and_far_below_gives_a_hint() {
         assert_eq!(BUDGET.judge(&BUDGET), Judgement::Within);
         let cost = |system_calls, commits| Cost { system_calls, commits, ..BUDGET };
         assert_eq!(cost(105, 2).judge(&BUDGET), Judgement::Within);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_takes_is_the_difference_between_many_and_few() {
+    fn cost_per_operation_is_the_difference_between_many_and_few() {
         let few = Cost { system_calls: 1_100, page_faults: 505, commits: 3, syncs: 4 };
         let many = Cost { system_calls: 1_501, page_faults: 904, commits: 11, syncs: 16 };
         let one = Cost { system_calls: 100, page_faults: 100, commits: 2, syncs: 3 };

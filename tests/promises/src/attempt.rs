@@ -91,7 +91,7 @@ pub enum Act {
     /// A system call by the entry point of another architecture.
     Foreign {
         /// The entry point.
-        entry: Entry,
+        entry: KernelEntry,
         /// System call number of that architecture.
         number: u32,
         /// Arguments.
@@ -109,7 +109,7 @@ pub enum Act {
     /// Takes more and more of a resource until the kernel refuses.
     Exhaust {
         /// The resource.
-        what: Supply,
+        what: ExhaustibleResource,
         /// Maximum number to take. Reaching it is success.
         most: u32,
     },
@@ -139,7 +139,7 @@ pub enum Fork {
 
 /// An entry point of the kernel for another architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Entry {
+pub enum KernelEntry {
     /// `int 0x80`.
     I386,
     /// The bit in the system call number that selects the x32 ABI.
@@ -148,7 +148,7 @@ pub enum Entry {
 
 /// A resource that a program can exhaust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Supply {
+pub enum ExhaustibleResource {
     /// Processes that stay alive.
     Processes,
     /// Threads that stay alive.
@@ -182,7 +182,7 @@ pub enum Leave {
 
 /// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct AttemptResult {
     /// The attempt.
     pub case: String,
     /// Return value of the last step; -1 if it failed.
@@ -258,7 +258,7 @@ impl Fork {
 
 // === impl Answer ===
 
-impl Answer {
+impl AttemptResult {
     /// Returns true if every step succeeded.
     pub fn succeeded(&self) -> bool {
         self.ret >= 0 && self.signal == 0

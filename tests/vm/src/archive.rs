@@ -81,9 +81,9 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn busybox_unpacks_what_is_packed() {
+    fn busybox_unpacks_the_archive() {
         let Some(busybox) = crate::guest::busybox() else {
-            return belljar_testkit::skip::skip("busybox_unpacks_what_is_packed", "there is no busybox here");
+            return belljar_testkit::skip::skip("busybox_unpacks_the_archive", "there is no busybox here");
         };
         let mut archive = Archive::default();
         archive.directory("below");

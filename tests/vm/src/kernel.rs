@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_says_what_it_needs() {
+    fn kernel_module_lists_its_dependencies() {
         assert_eq!(needs(b"\x7fELF\0license=GPL\0depends=a,b_c\0name=x\0"), ["a", "b_c"]);
         assert!(needs(b"\x7fELF\0depends=\0name=x\0").is_empty());
         assert!(needs(b"\x7fELF").is_empty());

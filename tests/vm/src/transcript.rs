@@ -10,7 +10,7 @@ pub struct Transcript {
 
 /// The result of a task in the machine.
 #[derive(Debug)]
-pub struct Ended<'a> {
+pub struct TaskResult<'a> {
     /// Its exit code.
     pub code: i32,
     /// Its output.
@@ -54,13 +54,13 @@ impl Transcript {
     }
 
     /// Returns the result of a task, if it has ended.
-    pub fn ended(&self, task: &Task) -> Option<Ended<'_>> {
+    pub fn ended(&self, task: &Task) -> Option<TaskResult<'_>> {
         let whose = format!("{} {}", task.user.as_str(), task.name);
         let begun = self.lines.iter().position(|line| *line == format!("{MARK}begin {whose}"))?;
         let ending = format!("{MARK}end {whose} ");
         let length = self.lines[begun..].iter().position(|line| line.starts_with(&ending))?;
         let code = self.lines[begun + length].strip_prefix(&ending)?.parse().ok()?;
-        Some(Ended { code, output: &self.lines[begun + 1..begun + length] })
+        Some(TaskResult { code, output: &self.lines[begun + 1..begun + length] })
     }
 
     /// Returns the output to show after a failure: the reported failures of each failed task, or else the whole transcript.
@@ -81,7 +81,7 @@ impl Transcript {
 
 // === impl Ended ===
 
-impl Ended<'_> {
+impl TaskResult<'_> {
     /// Returns the number of passed tests, if this is a test program without failures.
     pub fn tests_passed(&self) -> Option<u32> {
         let summary = self.output.iter().find_map(|line| line.strip_prefix("test result: ok. "))?;
@@ -96,7 +96,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_task_is_found_with_what_it_wrote() {
+    fn transcript_task_is_found_with_its_output() {
         let mut transcript = Transcript::default();
         for line in ["@belljar kernel 6.1\r\n", "@belljar begin root a\r\n", "running 2 tests\r\n"] {
             transcript.push(line);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_shown_alone() {
+    fn transcript_shows_failed_tasks_only() {
         let mut transcript = Transcript::default();
         let lines = "@belljar begin root a\ntest x ... ok\nfailures:\npanicked\n@belljar end root a 101\n@belljar begin root b\nwell\n@belljar end root b 0";
         lines.lines().for_each(|line| transcript.push(line));

@@ -1,7 +1,7 @@
 //! Checks that the table of crates in `ARCHITECTURE.md` is the table of rooms.
 
 use super::{Finding, Repository};
-use crate::rooms::{ROOMS, Room};
+use crate::rooms::{CrateRules, ROOMS};
 
 const PATH: &str = "ARCHITECTURE.md";
 const LONGEST: usize = 300;
@@ -29,7 +29,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
 }
 
 /// A row begins with the room's name and ends with its imports; the text between is free.
-fn row_ends_with(room: &Room) -> String {
+fn row_ends_with(room: &CrateRules) -> String {
     let imports: Vec<String> = room.may_import.iter().map(|name| format!("`{name}`")).collect();
     let imports = if imports.is_empty() { "–".to_owned() } else { imports.join(", ") };
     format!("{imports} | `{}` |", room.name)

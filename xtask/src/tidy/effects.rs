@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_without_a_row_rows_for_nothing_and_tests_that_are_gone_are_found() {
+    fn effects_table_mismatches_are_found() {
         let row = |line, pattern, test| Effect { line, pattern, test };
         let rows = [
             row(2, "a.b", Some(("tests/t.rs", "there"))),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn test_of_a_library_is_found() {
+    fn effects_row_naming_a_library_test_is_found() {
         let test = |path| [Effect { line: 2, pattern: "a", test: Some((path, "there")) }];
         let found = |path| found(&Repository::of(&[(path, "fn there() {}")]), &test(path), &["a".to_owned()]);
         for path in ["crates/policy/tests/it/a.rs", "crates/cli/src/a.rs", "xtask/tests/a.rs"] {

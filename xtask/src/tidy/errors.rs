@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_as_variant_of_an_error_is_found() {
+    fn error_variant_holding_a_string_is_found() {
         let text = "#[derive(Debug, thiserror::Error)]\npub enum E {\n    #[error(\"x\")]\n    Other(String),\n    Named { why: String },\n}\n\nenum Plain {\n    Text(String),\n}\n";
         let findings = check(&Repository::of(&[("a.rs", text)]));
         assert_eq!(findings.iter().map(|finding| finding.line).collect::<Vec<_>>(), [4]);

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_turns_it_on_is_found() {
+    fn crate_enabling_a_forbidden_feature_is_found() {
         for feature in FEATURES {
             let of_another = format!("belljar-confine/{feature}");
             assert_eq!(found(&json!({ feature: [of_another] }), &json!([])), 0);

@@ -1,7 +1,7 @@
 //! Checks that the crates' dependencies in cargo agree with the table of rooms.
 
 use super::{Finding, Repository};
-use crate::rooms::{LOCAL_ENGINE, ONLY_FOR_TESTS, OUTSIDERS, ROOMS, Room};
+use crate::rooms::{CrateRules, LOCAL_ENGINE, ONLY_FOR_TESTS, OUTSIDERS, ROOMS};
 use serde_json::Value;
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
@@ -32,7 +32,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-fn check_package(room: &Room, package: &Value, manifest: &str) -> Vec<Finding> {
+fn check_package(room: &CrateRules, package: &Value, manifest: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
         let name = dependency["name"].as_str().unwrap_or_default();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_that_is_not_in_the_table_is_found() {
+    fn import_missing_from_the_table_is_found() {
         assert_eq!(ROOMS[1].name, "policy");
         assert!(with_dependency(&json!({ "name": "belljar-contract", "kind": null })).is_empty());
         assert!(with_dependency(&json!({ "name": "belljar-testkit", "kind": "dev" })).is_empty());
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_of_engines_with_more_than_the_local_socket_is_found() {
+    fn engine_client_with_tcp_or_tls_features_is_found() {
         let with = |defaults: bool, features: &[&str]| json!({ "name": "bollard", "kind": null, "uses_default_features": defaults, "features": features });
         // The other finding is about the room.
         assert_eq!(with_dependency(&with(false, &["pipe"])).len(), 1);

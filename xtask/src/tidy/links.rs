@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_to_nothing_is_found_and_one_to_something_is_not() {
+    fn broken_link_is_found_and_valid_link_is_not() {
         let text = "# Title here\n[a](b.md) [c](../d.md)\n[`e`](gone.md)\n[f](b.md#no)\n[g](#title-here)\n[h](https://x.y)\n`[i](no.md)`\n```\n[j](no.md)\n```\n[k](b.md#b-c)\n[l](sub/)\n";
         let files = [("docs/a.md", text), ("docs/b.md", "## B, c\n"), ("d.md", ""), ("docs/sub/x.rs", "")];
         let findings = check(&Repository::of(&files));

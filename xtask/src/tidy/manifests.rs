@@ -32,7 +32,7 @@ mod tests {
     const SOUND: &str = "[package]\nname = \"a\"\nversion.workspace = true\nedition.workspace = true\nrust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\n\n[lints]\nworkspace = true\n";
 
     #[test]
-    fn a_crate_that_goes_its_own_way_is_found() {
+    fn manifest_that_overrides_workspace_settings_is_found() {
         let found = |text: &str| check(&Repository::of(&[("crates/a/Cargo.toml", text)])).len();
         assert_eq!(found(SOUND), 0);
         assert_eq!(found(&SOUND.replace("[lints]", "[lints.rust]")), 1);

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_say_nothing_are_found() {
+    fn meaningless_names_are_found() {
         let files = [
             ("a/mod.rs", ""),
             ("a/utils.rs", ""),

@@ -8,26 +8,29 @@ use crate::source::code_only;
 const OUTPUT: &str = "crates/cli/src/output.rs";
 
 /// A form of call that prints or makes text to print, and its replacement.
-struct Form {
+struct PrintForm {
     /// Call as it is written in code.
     call: &'static str,
     right: &'static str,
 }
 
-const FORMS: &[Form] = &[
-    Form { call: "println!", right: "`output::outln!`" },
-    Form { call: "print!", right: "`output::out!`" },
-    Form { call: "eprintln!", right: "`output::errln!`" },
-    Form { call: "eprint!", right: "`output::err!`" },
-    Form { call: "anstream::", right: "the macros of `output`" },
-    Form { call: "io::stdout()", right: "the macros of `output`, or `command::printing`" },
-    Form { call: "io::stderr()", right: "the macros of `output`" },
-    Form { call: "with_writer(std::io", right: "`output::log` or `output::json_log`" },
-    Form { call: ".display()", right: "`output::path` for people, `untrusted::name` for programs" },
-    Form { call: "to_string_lossy(", right: "`output::path` for people, `untrusted::name` for programs" },
-    Form { call: "from_utf8_lossy(", right: "`untrusted::UntrustedBytes`" },
-    Form { call: "to_string_pretty(", right: "`output::json`" },
-    Form { call: "to_vec_pretty(", right: "`output::json`" },
+const FORMS: &[PrintForm] = &[
+    PrintForm { call: "println!", right: "`output::outln!`" },
+    PrintForm { call: "print!", right: "`output::out!`" },
+    PrintForm { call: "eprintln!", right: "`output::errln!`" },
+    PrintForm { call: "eprint!", right: "`output::err!`" },
+    PrintForm { call: "anstream::", right: "the macros of `output`" },
+    PrintForm { call: "io::stdout()", right: "the macros of `output`, or `command::printing`" },
+    PrintForm { call: "io::stderr()", right: "the macros of `output`" },
+    PrintForm { call: "with_writer(std::io", right: "`output::log` or `output::json_log`" },
+    PrintForm { call: ".display()", right: "`output::path` for people, `untrusted::name` for programs" },
+    PrintForm {
+        call: "to_string_lossy(",
+        right: "`output::path` for people, `untrusted::name` for programs",
+    },
+    PrintForm { call: "from_utf8_lossy(", right: "`untrusted::UntrustedBytes`" },
+    PrintForm { call: "to_string_pretty(", right: "`output::json`" },
+    PrintForm { call: "to_vec_pretty(", right: "`output::json`" },
 ];
 
 /// A file that uses a form all the same.
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_that_nothing_needs_is_found() {
+    fn unneeded_printing_exception_is_found() {
         let findings = check(&Repository::of(&[(OUTPUT, "")]));
         assert_eq!(findings.len(), EXCEPTIONS.len());
         assert!(findings[0].found.contains("command/job/logs.rs"), "{}", findings[0]);

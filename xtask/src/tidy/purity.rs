@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impure_code_in_a_pure_room_is_found() {
+    fn impure_code_in_a_pure_crate_is_found() {
         let bad = "use std::fs;\nuse std::time::Instant;\nuse std::{fmt, net};\n// std::env is only named\nlet a = jiff::Timestamp::now();\n";
         let files = [
             ("crates/policy/src/a.rs", bad),

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_come_first() {
+    fn longest_files_are_listed_first() {
         let text = "trait T {\n    fn t();\n    fn u() {}\n}\n\npub(crate) fn a() {\n    b\n}\n\nimpl C {\n    const fn d() {\n        e\n\n        f\n    }\n}\n";
         let report = report(&Repository::of(&[("src/a.rs", text), ("src/b.rs", "\n")]));
         assert_eq!(

@@ -2,7 +2,7 @@
 //! exception gives a reason.
 
 use super::{File, Finding, Repository};
-use crate::reach::{self, Named};
+use crate::reach::{self, NamedItem};
 use crate::rooms::{ROOMS, ReachException, UNREACHED};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ fn found(repository: &Repository, exceptions: &[ReachException]) -> Vec<Finding>
     findings
 }
 
-fn finding(item: &Named, found: String, right: &str) -> Finding {
+fn finding(item: &NamedItem, found: String, right: &str) -> Finding {
     Finding { path: item.path.clone(), line: item.line, found, right: right.to_owned() }
 }
 
@@ -77,7 +77,7 @@ fn read(
     repository: &Repository,
     room: &str,
     file: &File,
-    items: &mut Vec<Named>,
+    items: &mut Vec<NamedItem>,
     findings: &mut Vec<Finding>,
 ) {
     let listed = match reach::list(room, &file.path, &file.text) {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_lets_it_be_and_is_found_once_it_is_not_needed() {
+    fn unreached_exception_is_honoured_and_found_when_unneeded() {
         let exception = |name| ReachException { room: "store", name, why: "so" };
         assert_eq!(found(&Repository::of(&FILES), &[exception("alone")]), []);
         let findings = found(&Repository::of(&FILES), &[exception("alone"), exception("used")]);

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsafe_code_outside_of_its_room_is_found() {
+    fn unsafe_code_outside_of_its_crate_is_found() {
         let files = [
             ("crates/a/src/lib.rs", "//! A.\n#![forbid(unsafe_code)]\n"),
             ("crates/a/src/bin/b.rs", "fn main() {}\n"),

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn white_space_that_is_not_seen_is_found() {
+    fn invisible_whitespace_is_found() {
         let files =
             [("a.md", "a \nb\n\tc\nd"), ("b", "#!/bin/sh\n\ttrue\n"), ("c.rs", "a \n"), ("d.txt", "")];
         let findings = check(&Repository::of(&files));

@@ -11,11 +11,11 @@ use belljar_contract::access::CodeIsolation;
 use belljar_contract::category::Category;
 use belljar_contract::isolation::Required;
 use belljar_contract::programs::ProgramList;
-use belljar_policy::constraint::WorksIn;
-use belljar_sandbox::backends::chosen::Chosen;
+use belljar_policy::constraint::ExecutionLocation;
+use belljar_sandbox::backends::chosen::BackendChoice;
 use belljar_sandbox::config::{BackendName, DockerConfig, LifecycleConfig, MountMode, Network, Sandboxing};
 use belljar_sandbox::limits::Limits;
-use belljar_sandbox::session::{Division, Session};
+use belljar_sandbox::session::{SandboxGroup, Session};
 use belljar_tools::workbench::LONGEST_RUN;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,16 +27,16 @@ use std::time::Duration;
 pub(crate) struct Quarters {
     quarters: Vec<Quarter>,
     /// Assignment of tool categories to the sandboxes; empty if there is only one sandbox.
-    divisions: Vec<Division>,
+    divisions: Vec<SandboxGroup>,
     /// Replacement of each sandbox, for a backend that can't enforce an agent's restrictions.
-    substitutes: Vec<Substitute>,
+    substitutes: Vec<NativeReplacement>,
     /// Messages for the user: which categories moved to native sandboxes, and why.
     moved: Vec<String>,
 }
 
 /// Native sandbox that replaces one whose backend can't enforce an agent's restrictions.
 #[derive(Debug, Clone)]
-struct Substitute {
+struct NativeReplacement {
     /// The sandbox, or the reason why there can be none.
     quarter: Result<Quarter, String>,
     /// Categories that the configuration assigns to it.
@@ -47,7 +47,7 @@ struct Substitute {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Quarter {
     /// Backend that creates it.
-    pub(crate) backend: Chosen,
+    pub(crate) backend: BackendChoice,
     /// Resource limits.
     pub(crate) limits: Limits,
     /// Isolation layers without which it must not be created.
@@ -83,7 +83,7 @@ struct Kind {
 
 impl Quarter {
     /// Returns default settings for the only sandbox of a session.
-    pub(crate) fn of(backend: Chosen) -> Self {
+    pub(crate) fn of(backend: BackendChoice) -> Self {
         let lifecycle = LifecycleConfig { max_idle: None, ..LifecycleConfig::default() };
         Self {
             backend,
@@ -101,7 +101,7 @@ impl Quarter {
 
 impl Quarters {
     /// Returns one sandbox for all categories.
-    pub(crate) fn of_one(backend: Chosen, allowance: &AllowanceArguments) -> Result<Self, CliError> {
+    pub(crate) fn of_one(backend: BackendChoice, allowance: &AllowanceArguments) -> Result<Self, CliError> {
         let (limits, required) = (allowance.limits(&backend)?, allowance.required_of(&backend)?);
         let name = backend.name();
         let quarter = Quarter { limits, required, ..Quarter::of(backend) };
@@ -112,7 +112,7 @@ impl Quarters {
                 "--backend {name}: a list of programs (--programs, or a level of access) holds in native sandboxes alone; leave --backend out, or say --backend native"
             )),
         };
-        let substitutes = vec![Substitute { quarter: substitute, categories: BTreeSet::new() }];
+        let substitutes = vec![NativeReplacement { quarter: substitute, categories: BTreeSet::new() }];
         Ok(Self { quarters: vec![quarter], divisions: Vec::new(), substitutes, moved: Vec::new() })
     }
 
@@ -134,11 +134,11 @@ impl Quarters {
         let quarters = kinds.iter().map(quarter).collect::<Result<Vec<_>, _>>()?;
         let substitutes = kinds.iter().zip(&quarters).map(|((kind, categories), quarter)| {
             let quarter = substitute((sandboxing, kind), quarter, allowance)?;
-            Ok::<_, CliError>(Substitute { quarter, categories: categories.clone() })
+            Ok::<_, CliError>(NativeReplacement { quarter, categories: categories.clone() })
         });
         let substitutes = substitutes.collect::<Result<Vec<_>, _>>()?;
         let is_alone = quarters.len() == 1;
-        let division = |(Kind { backend, .. }, categories)| Division { backend, categories };
+        let division = |(Kind { backend, .. }, categories)| SandboxGroup { backend, categories };
         let divisions = kinds.into_iter().map(division).filter(|_| !is_alone).collect();
         Ok(Self { quarters, divisions, substitutes, moved: Vec::new() })
     }
@@ -149,7 +149,7 @@ impl Quarters {
     }
 
     /// Returns the settings of each sandbox and the assignment of tool categories, for a session.
-    pub(crate) fn all(&self) -> (Vec<Quarter>, Vec<Division>) {
+    pub(crate) fn all(&self) -> (Vec<Quarter>, Vec<SandboxGroup>) {
         (self.quarters.clone(), self.divisions.clone())
     }
 
@@ -165,7 +165,7 @@ impl Quarters {
     ) -> Result<Self, CliError> {
         // Earlier replacements have been reported already.
         let mut held = Self { moved: Vec::new(), ..self.clone() };
-        for (number, Substitute { quarter, categories }) in self.substitutes.iter().enumerate() {
+        for (number, NativeReplacement { quarter, categories }) in self.substitutes.iter().enumerate() {
             let Some(place) = held.quarters.get_mut(number) else { continue };
             let was = place.backend.name();
             let runs_code =
@@ -195,7 +195,7 @@ impl Quarters {
     }
 
     /// Returns for each category whether its tools run in a plain process or in a container.
-    pub(crate) fn works_in(&self) -> BTreeMap<Category, WorksIn> {
+    pub(crate) fn works_in(&self) -> BTreeMap<Category, ExecutionLocation> {
         works_in(|category| {
             self.quarter_for(category).map_or(BackendName::Native, |quarter| quarter.backend.name())
         })
@@ -207,21 +207,21 @@ impl Quarters {
     }
 
     fn quarter_for(&self, category: Category) -> Option<&Quarter> {
-        self.quarters.get(Division::number_for(&self.divisions, category))
+        self.quarters.get(SandboxGroup::number_for(&self.divisions, category))
     }
 }
 
 /// Returns for each category where its tools run in an existing session.
-pub(crate) fn works_in_session(session: &Session) -> BTreeMap<Category, WorksIn> {
+pub(crate) fn works_in_session(session: &Session) -> BTreeMap<Category, ExecutionLocation> {
     works_in(|category| session.backend_for(Some(category)))
 }
 
 /// Returns for each category where its tools run. Tools without a workspace run outside of sandboxes, through hatches that enforce the
 /// rules; they count as contained.
-fn works_in(backend_for: impl Fn(Category) -> BackendName) -> BTreeMap<Category, WorksIn> {
+fn works_in(backend_for: impl Fn(Category) -> BackendName) -> BTreeMap<Category, ExecutionLocation> {
     let works_in = |category| match OF_WORKSPACES.contains(&category).then(|| backend_for(category)) {
-        Some(BackendName::Subprocess) => WorksIn::Process,
-        _ => WorksIn::Container,
+        Some(BackendName::Subprocess) => ExecutionLocation::Process,
+        _ => ExecutionLocation::Container,
     };
     Category::ALL.into_iter().map(|category| (category, works_in(category))).collect()
 }
@@ -235,10 +235,10 @@ fn quarter(
     let quarter = match kind.backend {
         BackendName::Native => {
             let (lifecycle, longest_call) = (sandboxing.native.lifecycle, sandboxing.native.timeout);
-            Quarter { lifecycle, longest_call, ..Quarter::of(Chosen::Native) }
+            Quarter { lifecycle, longest_call, ..Quarter::of(BackendChoice::Native) }
         }
         BackendName::Subprocess => {
-            let chosen = Chosen::Subprocess(Box::new(sandboxing.subprocess.clone()));
+            let chosen = BackendChoice::Subprocess(Box::new(sandboxing.subprocess.clone()));
             let longest_call = sandboxing.subprocess.timeout;
             Quarter { has_web: false, longest_call, ..Quarter::of(chosen) }
         }
@@ -273,13 +273,13 @@ fn substitute(
         _ => allowance.limits_over(sandboxing.native.limits),
     };
     let required = quarter.required.clone().and(&sandboxing.required_of(BackendName::Native));
-    let required = required.and(&allowance.required_of(&Chosen::Native)?);
-    Ok(Ok(Quarter { backend: Chosen::Native, limits, required, ..quarter.clone() }))
+    let required = required.and(&allowance.required_of(&BackendChoice::Native)?);
+    Ok(Ok(Quarter { backend: BackendChoice::Native, limits, required, ..quarter.clone() }))
 }
 
-fn container(docker: &DockerConfig, socket: &Path, kind: &Kind) -> Chosen {
+fn container(docker: &DockerConfig, socket: &Path, kind: &Kind) -> BackendChoice {
     let config = DockerConfig { runtime: kind.runtime.clone(), ..docker.clone() };
-    Chosen::Docker { config: Box::new(config), socket: socket.to_owned() }
+    BackendChoice::Docker { config: Box::new(config), socket: socket.to_owned() }
 }
 
 fn in_words(categories: &BTreeSet<Category>) -> String {

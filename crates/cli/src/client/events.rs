@@ -6,17 +6,17 @@
 //!        └────────── a pause ◄───────────────┴─► the connection breaks, or the node stops
 //! ```
 
-use super::{Answer, Ask, Client, ClientError, Piece};
+use super::{Answer, Client, ClientError, NodeRequest, Piece};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
-use belljar_contract::worker::event::{Happening, JobEvent};
+use belljar_contract::worker::event::{JobEvent, JobEventKind};
 use belljar_contract::worker::state::JobState;
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// Receiver of a job's events.
-pub(crate) trait Follower {
+pub(crate) trait JobEventReceiver {
     /// Handles an event: its document as received, and its parsed form if it could be parsed.
     fn heard(&mut self, document: &Value, event: Option<&JobEvent>) -> Result<(), CliError>;
 
@@ -40,7 +40,7 @@ pub(crate) enum Extent {
 
 /// Result of following a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Followed {
+pub(crate) enum FollowResult {
     /// The job is over.
     Over,
     /// The job still runs, as far as is known.
@@ -49,7 +49,7 @@ pub(crate) enum Followed {
 
 /// Result of one connection.
 #[derive(Debug, PartialEq, Eq)]
-enum Pass {
+enum ConnectionResult {
     Over,
     Left,
     /// The connection ended before the job did.
@@ -58,7 +58,7 @@ enum Pass {
 
 /// Position of a follower in a job's events.
 #[derive(Debug, Default)]
-struct Position {
+struct EventPosition {
     /// Number of the last event received.
     last: u64,
     /// Whether the node has told any, or was about to: then it is worth waiting for.
@@ -92,19 +92,21 @@ pub(crate) fn follow(
     client: &Client,
     job: &JobId,
     extent: Extent,
-    follower: &mut dyn Follower,
-) -> Result<Followed, CliError> {
-    let mut position = Position::default();
+    follower: &mut dyn JobEventReceiver,
+) -> Result<FollowResult, CliError> {
+    let mut position = EventPosition::default();
     let mut pause = FIRST_PAUSE;
     let mut heard_at: Option<Instant> = None;
     loop {
         let before = position.last;
         let error = match pass(client, job, extent, &mut position, follower) {
-            Ok(Pass::Over) => return Ok(Followed::Over),
-            Ok(Pass::Left) => return Ok(Followed::Left),
+            Ok(ConnectionResult::Over) => return Ok(FollowResult::Over),
+            Ok(ConnectionResult::Left) => return Ok(FollowResult::Left),
             // A finished job has no events after its last one: the node ends the response without any.
-            Ok(Pass::Ended) if position.last == before && is_over(client, job) => return Ok(Followed::Over),
-            Ok(Pass::Ended) => None,
+            Ok(ConnectionResult::Ended) if position.last == before && is_over(client, job) => {
+                return Ok(FollowResult::Over);
+            }
+            Ok(ConnectionResult::Ended) => None,
             Err(CliError::Node(error)) if error.may_pass() && position.has_begun => Some(error),
             Err(error) => return Err(error),
         };
@@ -120,7 +122,7 @@ pub(crate) fn follow(
         let until = Instant::now() + pause;
         while Instant::now() < until {
             if follower.has_enough()? {
-                return Ok(Followed::Left);
+                return Ok(FollowResult::Left);
             }
             std::thread::sleep(TICK);
         }
@@ -136,22 +138,23 @@ fn pass(
     client: &Client,
     job: &JobId,
     extent: Extent,
-    position: &mut Position,
-    follower: &mut dyn Follower,
-) -> Result<Pass, CliError> {
+    position: &mut EventPosition,
+    follower: &mut dyn JobEventReceiver,
+) -> Result<ConnectionResult, CliError> {
     let path = format!("/jobs/{job}/events");
     let headers = [("last-event-id", position.last.to_string())];
-    let mut answer: Answer = client.ask(&Ask { path: &path, headers: &headers, ..Ask::default() })?;
+    let mut answer: Answer =
+        client.ask(&NodeRequest { path: &path, headers: &headers, ..NodeRequest::default() })?;
     position.has_begun = true;
     let (mut lines, mut heard_at) = (Lines::default(), Instant::now());
     loop {
         if follower.has_enough()? {
-            return Ok(Pass::Left);
+            return Ok(ConnectionResult::Left);
         }
         match answer.next(TICK)? {
-            Piece::End => return Ok(Pass::Ended),
+            Piece::End => return Ok(ConnectionResult::Ended),
             Piece::Nothing if extent == Extent::SoFar && heard_at.elapsed() >= QUIET => {
-                return Ok(Pass::Left);
+                return Ok(ConnectionResult::Left);
             }
             Piece::Nothing => continue,
             Piece::Bytes(bytes) => lines.pending.extend(bytes),
@@ -167,7 +170,7 @@ fn pass(
             let event = JobEvent::deserialize(&document).ok();
             follower.heard(&document, event.as_ref())?;
             if event.as_ref().and_then(final_state).is_some() {
-                return Ok(Pass::Over);
+                return Ok(ConnectionResult::Over);
             }
         }
     }
@@ -176,7 +179,7 @@ fn pass(
 /// The state that a job has ended with by that event.
 pub(crate) fn final_state(event: &JobEvent) -> Option<JobState> {
     match event.happening {
-        Happening::Status { status, .. } if status.is_final() => Some(status),
+        JobEventKind::Status { status, .. } if status.is_final() => Some(status),
         _ => None,
     }
 }
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_found_however_the_stream_is_cut() {
+    fn event_stream_is_parsed_at_every_chunk_size() {
         let stream = b":\n\nid: 1\nevent: log\ndata: {\"id\":1}\n\n: alive\n\r\ndata:{\ndata: \"id\":2}\r\n\r\ndata: {\"id\":3}\n";
         for piece in 1..=stream.len() {
             // The last has not ended.
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_none_or_never_ends_is_given_up() {
+    fn malformed_or_oversized_event_is_an_error() {
         let mut lines = Lines { pending: b"data: {\n\n".to_vec(), ..Lines::default() };
         assert!(matches!(lines.next("node"), Err(ClientError::Document { .. })));
         let mut lines = Lines { pending: vec![b'x'; LARGEST_EVENT_BYTES], ..Lines::default() };

@@ -13,7 +13,7 @@ pub(crate) struct Place {
 
 /// A text is no valid node address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PlaceError {
+pub(crate) enum NodeAddressError {
     /// The URL has another scheme than `http`.
     #[error("a node is asked by plain HTTP: http://ADDRESS:PORT; where it stands behind TLS, by a tunnel")]
     Scheme,
@@ -31,14 +31,14 @@ const USUAL_PORT: u16 = 12090;
 // === impl Place ===
 
 impl Place {
-    pub(crate) fn parse(url: &str) -> Result<Self, PlaceError> {
-        let (scheme, rest) = url.split_once("://").ok_or(PlaceError::Scheme)?;
+    pub(crate) fn parse(url: &str) -> Result<Self, NodeAddressError> {
+        let (scheme, rest) = url.split_once("://").ok_or(NodeAddressError::Scheme)?;
         if !scheme.eq_ignore_ascii_case("http") {
-            return Err(PlaceError::Scheme);
+            return Err(NodeAddressError::Scheme);
         }
         let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#@\\\"<>".contains(&byte);
         if !rest.bytes().all(is_plain) {
-            return Err(PlaceError::Form);
+            return Err(NodeAddressError::Form);
         }
         let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
         let addresses = addresses(host)?;
@@ -69,32 +69,32 @@ impl Place {
     }
 }
 
-fn addresses(host: &str) -> Result<Vec<SocketAddr>, PlaceError> {
+fn addresses(host: &str) -> Result<Vec<SocketAddr>, NodeAddressError> {
     let port = |text: &str| match text {
         "" => Ok(USUAL_PORT),
-        text if text.starts_with('+') => Err(PlaceError::Form),
-        text => text.parse().map_err(|_| PlaceError::Form),
+        text if text.starts_with('+') => Err(NodeAddressError::Form),
+        text => text.parse().map_err(|_| NodeAddressError::Form),
     };
     if let Some(rest) = host.strip_prefix('[') {
-        let (address, rest) = rest.split_once(']').ok_or(PlaceError::Form)?;
-        let address: Ipv6Addr = address.parse().map_err(|_| PlaceError::Form)?;
+        let (address, rest) = rest.split_once(']').ok_or(NodeAddressError::Form)?;
+        let address: Ipv6Addr = address.parse().map_err(|_| NodeAddressError::Form)?;
         let port = match rest.strip_prefix(':') {
             Some(text) if !text.is_empty() => port(text)?,
             _ if rest.is_empty() => USUAL_PORT,
-            _ => return Err(PlaceError::Form),
+            _ => return Err(NodeAddressError::Form),
         };
         return Ok(vec![SocketAddr::new(address.into(), port)]);
     }
     let (name, text) = host.split_once(':').unwrap_or((host, ""));
     if name.is_empty() || text.contains(':') || host.ends_with(':') {
-        return Err(PlaceError::Form);
+        return Err(NodeAddressError::Form);
     }
     let port = port(text)?;
     let of = |address: IpAddr| SocketAddr::new(address, port);
     if name.eq_ignore_ascii_case("localhost") {
         return Ok(vec![of(Ipv4Addr::LOCALHOST.into()), of(Ipv6Addr::LOCALHOST.into())]);
     }
-    let address: Ipv4Addr = name.parse().map_err(|_| PlaceError::Name)?;
+    let address: Ipv4Addr = name.parse().map_err(|_| NodeAddressError::Name)?;
     Ok(vec![of(address.into())])
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_an_address_a_port_and_a_path() {
+    fn node_url_yields_addresses_and_path_prefix() {
         let parse = |url: &str| {
             let place = Place::parse(url).map_err(|error| error.to_string()).unwrap();
             (place.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), place.prefix)
@@ -117,23 +117,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused() {
+    fn invalid_node_url_is_refused_with_the_reason() {
         for (url, expected) in [
-            ("https://127.0.0.1", PlaceError::Scheme),
-            ("127.0.0.1:12090", PlaceError::Scheme),
-            ("http://node.example:12090", PlaceError::Name),
-            ("http://", PlaceError::Form),
-            ("http://127.0.0.1:", PlaceError::Form),
-            ("http://127.0.0.1:+80", PlaceError::Form),
-            ("http://127.0.0.1:70000", PlaceError::Form),
-            ("http://127.0.0.1:1:2", PlaceError::Form),
-            ("http://::1", PlaceError::Form),
-            ("http://[::1", PlaceError::Form),
-            ("http://[::1]x", PlaceError::Form),
-            ("http://user@127.0.0.1", PlaceError::Form),
-            ("http://127.0.0.1/a?b", PlaceError::Form),
-            ("http://127.0.0.1/a b", PlaceError::Form),
-            ("http://127.0.0.1/a\r\nx: y", PlaceError::Form),
+            ("https://127.0.0.1", NodeAddressError::Scheme),
+            ("127.0.0.1:12090", NodeAddressError::Scheme),
+            ("http://node.example:12090", NodeAddressError::Name),
+            ("http://", NodeAddressError::Form),
+            ("http://127.0.0.1:", NodeAddressError::Form),
+            ("http://127.0.0.1:+80", NodeAddressError::Form),
+            ("http://127.0.0.1:70000", NodeAddressError::Form),
+            ("http://127.0.0.1:1:2", NodeAddressError::Form),
+            ("http://::1", NodeAddressError::Form),
+            ("http://[::1", NodeAddressError::Form),
+            ("http://[::1]x", NodeAddressError::Form),
+            ("http://user@127.0.0.1", NodeAddressError::Form),
+            ("http://127.0.0.1/a?b", NodeAddressError::Form),
+            ("http://127.0.0.1/a b", NodeAddressError::Form),
+            ("http://127.0.0.1/a\r\nx: y", NodeAddressError::Form),
         ] {
             assert_eq!(Place::parse(url), Err(expected), "{url}");
         }

@@ -8,32 +8,32 @@ use super::Subcommand;
 use super::git::outcome::Outcome;
 use crate::configuration::catalogue;
 use crate::error::{CliError, OUT_OF_TIME, OWN_FAILURE};
-use crate::grants::{GrantInputError, ShownGrant};
+use crate::grants::{GrantInputError, PresentedGrant};
 use crate::lending::AllowanceArguments;
 use crate::models::{LOCAL, ModelArguments};
 use crate::progress::harmless;
 use crate::state;
 use crate::web::{self, WebArguments};
-use belljar_contract::agent::{AgentFailure, GraphCode};
+use belljar_contract::agent::{AgentFailure, GraphErrorCode};
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_git::clone::Origin;
 use belljar_journal::Book;
 use belljar_node::agent::catalogue::Agent;
-use belljar_node::agent::event::Telling;
+use belljar_node::agent::event::TextReporter;
 use belljar_node::agent::messages::{LARGEST_BYTES, Messages};
 use belljar_node::agent::outcome::GraphFinal;
-use belljar_node::agent::program::Installed;
+use belljar_node::agent::program::InstalledProgram;
 use belljar_node::agent::run::{AgentTask, graph_id, run};
-use belljar_node::grant::{GrantError, Granted, Presented, of_operator};
+use belljar_node::grant::{ExecutionPermit, GrantError, GrantPresentation, of_operator};
 use belljar_node::run_once::{OnceCode, OnceLimits, OnceResult, OnceWeb, Place, Watch};
 use belljar_policy::grant::GrantRefusal;
 use belljar_sandbox::backend::Backend;
-use belljar_sandbox::backends::chosen::Chosen;
+use belljar_sandbox::backends::chosen::BackendChoice;
 use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
-use belljar_sandbox::enclosure::{Maker, Site};
+use belljar_sandbox::enclosure::{EnclosureMaker, Site};
 use belljar_sandbox::limits::{Bytes, Limits};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::state::{RunFolder, State};
@@ -87,11 +87,11 @@ pub(crate) struct AgentArguments {
 /// All that can be known before anything is made.
 struct Wanted {
     agent: Agent,
-    installed: Installed,
+    installed: InstalledProgram,
     models: InferenceConfig,
     messages: Messages,
     web: Option<OnceWeb>,
-    grant: ShownGrant,
+    grant: PresentedGrant,
     origin: Option<Origin>,
 }
 
@@ -125,7 +125,7 @@ impl Subcommand for AgentArguments {
         let done = done.and_then(|wanted| self.carry_out(wanted, &is_told).map_err(Malformed::from));
         if let (Err(malformed), Manner::Events, false) = (&done, self.manner(), is_told.get()) {
             let mut tell = shown::teller(Manner::Events);
-            Telling::to(&mut tell).end_text().fail(malformed.failure());
+            TextReporter::to(&mut tell).end_text().fail(malformed.failure());
         }
         match done {
             Ok(code) => Ok(code),
@@ -164,8 +164,8 @@ impl AgentArguments {
         let messages = self.messages()?;
         let search_path = std::env::var_os("PATH").unwrap_or_default();
         let installed = match agent.image {
-            Some(_) => Installed::in_image(agent.program().into()),
-            None => Installed::find(agent.program().as_ref(), &search_path).map_err(CliError::from)?,
+            Some(_) => InstalledProgram::in_image(agent.program().into()),
+            None => InstalledProgram::find(agent.program().as_ref(), &search_path).map_err(CliError::from)?,
         };
         let grant = self.models.grant()?.unwrap_or_else(|| Ok(of_operator(LOCAL)));
         let origin = self.workspace.origin(self.models.config())?;
@@ -194,7 +194,10 @@ impl AgentArguments {
         let mut shown = Shown::begin(self.manner())?;
         let state = state::open();
         let docker = wanted.agent.image.as_ref().map(|image| self.docker(image, &state)).transpose()?;
-        let site = Site { state: &state, maker: docker.as_ref().map_or(Maker::Itself, Maker::Docker) };
+        let site = Site {
+            state: &state,
+            maker: docker.as_ref().map_or(EnclosureMaker::Itself, EnclosureMaker::Docker),
+        };
         let place = Place::begin(&site)?;
         let granted = match granted(&state, &place, (&self.name, wanted.grant)) {
             Err(GrantError::Refused { refusal }) => {
@@ -210,7 +213,10 @@ impl AgentArguments {
                 shown.is_canceled()
             })?;
         let (limits, required) = match &docker {
-            None => (self.allowance.limits(&Chosen::Native)?, self.allowance.required_of(&Chosen::Native)?),
+            None => (
+                self.allowance.limits(&BackendChoice::Native)?,
+                self.allowance.required_of(&BackendChoice::Native)?,
+            ),
             Some(_) => (
                 self.allowance.limits_over(Limits::default()),
                 self.allowance.required_in(BackendName::Docker)?,
@@ -233,7 +239,7 @@ impl AgentArguments {
         };
         let mut tell = shown::teller(self.manner());
         is_told.set(true);
-        let telling = Telling::to(&mut tell);
+        let telling = TextReporter::to(&mut tell);
         let (result, told) = run(place, (task, self.stream), granted, &site, (telling, &mut shown));
         let code = exit_code(&result, &told);
         let report = Report::of(&self.name, &result, &told)?;
@@ -280,7 +286,7 @@ impl AgentArguments {
         match self.manner() {
             Manner::People => {}
             Manner::Json => Report::of_refused(&self.name, told).print_json(&Settled::nothing())?,
-            Manner::Events => told.tell(Telling::to(&mut shown::teller(Manner::Events)).end_text()),
+            Manner::Events => told.tell(TextReporter::to(&mut shown::teller(Manner::Events)).end_text()),
         }
         Ok(ExitCode::from(FAILED))
     }
@@ -310,10 +316,17 @@ impl AgentArguments {
 }
 
 /// Leave for this one run. No thread is left behind: the sandbox is made by this very process.
-fn granted(state: &State, place: &Place, (name, grant): (&str, ShownGrant)) -> Result<Granted, GrantError> {
+fn granted(
+    state: &State,
+    place: &Place,
+    (name, grant): (&str, PresentedGrant),
+) -> Result<ExecutionPermit, GrantError> {
     let book = Book::open(state.path())?;
     let run_id = place.run_id().clone();
-    Granted::of(Presented { grant, graph_id: graph_id(name), run_id, now: Timestamp::now() }, &book)
+    ExecutionPermit::of(
+        GrantPresentation { grant, graph_id: graph_id(name), run_id, now: Timestamp::now() },
+        &book,
+    )
 }
 
 fn exit_code(result: &OnceResult, told: &GraphFinal) -> u8 {
@@ -342,14 +355,16 @@ impl Malformed {
     /// The same as an event tells it.
     fn failure(&self) -> AgentFailure {
         match self {
-            Self::NoAgent(message) => AgentFailure::new(GraphCode::NotFound, "agent_not_found", message),
-            Self::Input(message) => AgentFailure::new(GraphCode::InvalidRequest, "invalid_input", message),
+            Self::NoAgent(message) => AgentFailure::new(GraphErrorCode::NotFound, "agent_not_found", message),
+            Self::Input(message) => {
+                AgentFailure::new(GraphErrorCode::InvalidRequest, "invalid_input", message)
+            }
             Self::Own(error)
                 if matches!(error, CliError::Usage { .. }) || error.exit_code() != OWN_FAILURE =>
             {
-                AgentFailure::new(GraphCode::InvalidRequest, "invalid_input", &error.chain())
+                AgentFailure::new(GraphErrorCode::InvalidRequest, "invalid_input", &error.chain())
             }
-            Self::Own(error) => AgentFailure::new(GraphCode::Internal, "internal", &error.chain()),
+            Self::Own(error) => AgentFailure::new(GraphErrorCode::Internal, "internal", &error.chain()),
         }
     }
 }

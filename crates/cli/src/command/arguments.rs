@@ -51,7 +51,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn all_of_the_arguments_are_shown_and_texts_of_several_lines_once_more_as_lines() {
+    fn call_arguments_are_shown_in_full_and_multiline_texts_again_as_lines() {
         let blanks = " ".repeat(300);
         let given = json!({ "argv": [format!("echo{blanks}; evil")], "code": "import os\n\u{202e}x = 1\r" });
         let shown = rows(&given, (400, "abc", false));

@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::web::read_policy;
 use belljar_contract::yaml::{self, Log, Members, Node, list, one_of, text};
 use belljar_egress::upstream::names::NameSource;
-use belljar_egress::web::explain::{Explanation, Question, Verdict};
+use belljar_egress::web::explain::{ExplainQuery, Explanation, Verdict};
 use belljar_trusted::input;
 use learn::LearnArguments;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl Subcommand for EgressArguments {
 }
 
 fn why(url: &str, policy: &Path, method: Option<&str>, is_json: bool) -> Result<ExitCode, CliError> {
-    let question = Question::parse(url, method).map_err(|error| CliError::usage(error.to_string()))?;
+    let question = ExplainQuery::parse(url, method).map_err(|error| CliError::usage(error.to_string()))?;
     let policy = read_policy(policy)?;
     let explanation =
         question.ask(&policy, NameSource::of_system()).map_err(|source| CliError::Runtime { source })?;
@@ -115,7 +115,7 @@ fn test(expectations: &Path, policy: &Path) -> Result<ExitCode, CliError> {
     let (policy, expected) = (read_policy(policy)?, read(expectations)?);
     let mut others = 0;
     for Expectation { url, method, verdict, reason } in &expected {
-        let question = Question::parse(url, method.as_deref());
+        let question = ExplainQuery::parse(url, method.as_deref());
         let found = question.map_err(|error| CliError::usage(error.to_string()))?.by_rules(&policy);
         let is_as_expected =
             found.verdict == *verdict && reason.as_deref().is_none_or(|reason| found.reason == Some(reason));
@@ -147,7 +147,7 @@ fn expectation(node: &Node, log: &mut Log) -> Option<Expectation> {
     let mut members = Members::open(node, log)?;
     let url = members.required("url", |node, log| {
         text(node, log, "https://HOST[:PORT][/PATH], http://… or HOST:PORT", |text| {
-            Question::parse(text, None).ok().map(|_| text.to_owned())
+            ExplainQuery::parse(text, None).ok().map(|_| text.to_owned())
         })
     });
     let method = members.optional("method", any);

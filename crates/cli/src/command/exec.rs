@@ -6,10 +6,10 @@ mod ways_out;
 use super::Subcommand;
 use crate::backend::BackendArguments;
 use crate::error::CliError;
-use crate::kept::{Fate, FateArguments, RunEnd};
+use crate::kept::{RunChangesArguments, RunChangesOutcome, RunEnd};
 use crate::lending::SandboxArguments;
 use crate::models::ModelArguments;
-use crate::terminal::{self, Relay};
+use crate::terminal::{self, RelayResult};
 use crate::web::WebArguments;
 use crate::{limits, programs, state, summary};
 use belljar_confine::launch::LaunchError;
@@ -18,13 +18,13 @@ use belljar_contract::id::RunId;
 use belljar_contract::programs::ProgramList;
 use belljar_files::host_path::HostPath;
 use belljar_node::web::policy_file::OpenPolicy;
-use belljar_sandbox::backends::chosen::Chosen;
+use belljar_sandbox::backends::chosen::BackendChoice;
 use belljar_sandbox::kept::{CopyRecord, RunKind, RunLabel};
 use belljar_sandbox::native::{self, HostUser, StartError};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
 use belljar_sandbox::state::{RunFolder, State};
-use belljar_sandbox::workspace::snapshot::Cheap;
+use belljar_sandbox::workspace::snapshot::SnapshotLimits;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ pub(crate) struct ExecArguments {
     #[command(flatten)]
     web: WebArguments,
     #[command(flatten)]
-    fate: FateArguments,
+    fate: RunChangesArguments,
     /// Print the effective isolation, layer by layer, as JSON on standard error
     #[arg(long)]
     isolation: bool,
@@ -56,7 +56,7 @@ pub(crate) struct ExecArguments {
 }
 
 /// A command that has run.
-pub(super) struct Executed {
+pub(super) struct ExecOutcome {
     /// The run that it was.
     pub(super) run: RunId,
     /// What it ended with.
@@ -70,7 +70,7 @@ impl Subcommand for ExecArguments {
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match self.backend.for_commands(self.sandbox.programs()?.as_ref())? {
-            Chosen::Native => {
+            BackendChoice::Native => {
                 let choice = self.sandbox.workspace()?;
                 Ok(self.run_natively(self.ways_out(&choice)?, &choice)?.code)
             }
@@ -86,7 +86,7 @@ impl ExecArguments {
         &self,
         mut ways_out: WaysOut<'_>,
         choice: &WorkspaceChoice,
-    ) -> Result<Executed, CliError> {
+    ) -> Result<ExecOutcome, CliError> {
         let state = state::open();
         let user = HostUser::choose();
         let folder = match choice {
@@ -113,7 +113,7 @@ impl ExecArguments {
             Err(error) => {
                 // Nothing ran.
                 folder.map_or(Ok(()), RunFolder::remove)?;
-                return Ok(Executed {
+                return Ok(ExecOutcome {
                     run: spec.id,
                     code: not_started(error, &program, spec.provision.programs.as_ref())?,
                 });
@@ -131,8 +131,8 @@ impl ExecArguments {
             summary::print_timings(&running.launched.timings);
         }
         let code = match outcome {
-            Relay::Ended(code) => code,
-            Relay::OutOfTime => {
+            RelayResult::Ended(code) => code,
+            RelayResult::OutOfTime => {
                 crate::output::errln!("belljar: out of time");
                 crate::error::OUT_OF_TIME
             }
@@ -152,7 +152,7 @@ impl ExecArguments {
             Some(folder) => self.settle(folder, code)?,
             None => code,
         };
-        Ok(Executed { run: spec.id, code: ExitCode::from(code) })
+        Ok(ExecOutcome { run: spec.id, code: ExitCode::from(code) })
     }
 
     /// Decides on the changes to a copy. Returns the exit code: that of the command, if it has failed itself.
@@ -160,7 +160,7 @@ impl ExecArguments {
         let end = RunEnd { succeeded: code == 0, asks: true, shows: true, keeps_run: false };
         let settled = self.fate.settle(folder, end);
         settled.as_ref().iter().for_each(|fate| fate.tell());
-        match settled.and_then(Fate::into_exit_code) {
+        match settled.and_then(RunChangesOutcome::into_exit_code) {
             Err(error) if code != 0 => {
                 error.report();
                 Ok(code)
@@ -180,11 +180,12 @@ impl ExecArguments {
         (choice, folder): (&WorkspaceChoice, Option<&RunFolder>),
         user: HostUser,
     ) -> Result<(SandboxSpec, Option<HostPath>), CliError> {
-        let (workspace, base) = Workspace::of_run_on_snapshot((choice, Cheap::FOR_COMMAND), folder, user)?;
+        let (workspace, base) =
+            Workspace::of_run_on_snapshot((choice, SnapshotLimits::FOR_COMMAND), folder, user)?;
         let id = folder.map_or_else(State::new_id, |folder| folder.id().clone());
         let spec = SandboxSpec {
             workspace,
-            provision: self.sandbox.provision(&Chosen::Native)?,
+            provision: self.sandbox.provision(&BackendChoice::Native)?,
             ..SandboxSpec::new(id, user)
         };
         Ok((spec, base))
@@ -196,13 +197,13 @@ pub(super) fn watched(
     command: &[OsString],
     sandbox: SandboxArguments,
     policy: OpenPolicy,
-) -> Result<Executed, CliError> {
+) -> Result<ExecOutcome, CliError> {
     let arguments = ExecArguments {
         sandbox,
         backend: BackendArguments::default(),
         models: ModelArguments::default(),
         web: WebArguments::default(),
-        fate: FateArguments::default(),
+        fate: RunChangesArguments::default(),
         isolation: false,
         timings: false,
         command: command.to_vec(),

@@ -99,7 +99,7 @@ impl Kept {
 
     /// Records something, and waits until it is on the disk.
     fn record(&self, kind: &str, event: &impl Serialize) -> Result<(), CliError> {
-        let event = Event::new(kind, None, event).map_err(belljar_journal::BookError::from)?;
+        let event = Event::new(kind, None, event).map_err(belljar_journal::RunJournalError::from)?;
         self.audit.append(event)?;
         Ok(())
     }

@@ -31,7 +31,7 @@ pub(crate) use tools::{ToolSet, ToolsError};
 use super::Subcommand;
 use super::session::Opening;
 use crate::error::CliError;
-use belljar_policy::access::compiled::Compiled;
+use belljar_policy::access::compiled::SandboxAccess;
 use belljar_sandbox::run::WorkspaceChoice;
 use desk::Offer;
 use registration::ClientKind;
@@ -117,7 +117,11 @@ impl McpArguments {
 
 impl Offer {
     /// Returns the settings for opening a session on this workspace.
-    fn opening(&self, workspace: WorkspaceChoice, access: Option<Compiled>) -> Result<Opening, CliError> {
+    fn opening(
+        &self,
+        workspace: WorkspaceChoice,
+        access: Option<SandboxAccess>,
+    ) -> Result<Opening, CliError> {
         let programs = self.programs.listed_with(self.own_programs, access.as_ref())?;
         // An agent may have come to a level with a list since this began, and was told of nothing then.
         let isolation = access.as_ref().map(|access| access.isolation);

@@ -1,7 +1,7 @@
 //! Calls of a node's tools by its operator, for the subcommands that keep what agents are told.
 
 use crate::access::whoever_runs_this;
-use crate::client::{Ask, Client};
+use crate::client::{Client, NodeRequest};
 use crate::error::{BAD_INPUT, CliError, DENIED};
 use crate::output::UntrustedLines;
 use belljar_contract::tool::{DomainCode, Envelope};
@@ -17,7 +17,12 @@ pub(super) fn call(client: &Client, tool: &str, arguments: &Value) -> Result<Env
     let wanted =
         json!({ "version": 1, "tool": tool, "arguments": arguments, "user_id": whoever_runs_this()? });
     let wanted = wanted.to_string();
-    let ask = Ask { is_post: true, path: "/tools:call", body: Some(wanted.as_bytes()), ..Ask::default() };
+    let ask = NodeRequest {
+        is_post: true,
+        path: "/tools:call",
+        body: Some(wanted.as_bytes()),
+        ..NodeRequest::default()
+    };
     Ok(client.document::<CallToolResponse>(&ask)?.known.answer)
 }
 

@@ -4,7 +4,7 @@ mod watched;
 
 use super::Subcommand;
 use crate::error::CliError;
-use crate::kept::{Fate, FateArguments, RunEnd};
+use crate::kept::{RunChangesArguments, RunChangesOutcome, RunEnd};
 use crate::lending::SandboxArguments;
 use crate::models::ModelArguments;
 use crate::progress::Progress;
@@ -15,8 +15,8 @@ use belljar_contract::result::{ChangesState, Failure, JobResult, JobStatus};
 use belljar_files::host_path::HostPath;
 use belljar_node::inspection::Inspection;
 use belljar_node::web::judge;
-use belljar_sandbox::backends::chosen::Chosen;
-use belljar_sandbox::enclosure::{Maker, Site};
+use belljar_sandbox::backends::chosen::BackendChoice;
+use belljar_sandbox::enclosure::{EnclosureMaker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::{Finished, Request, carry_out};
@@ -42,7 +42,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    fate: FateArguments,
+    fate: RunChangesArguments,
     /// Print how long each stage of building the sandbox took
     #[arg(long)]
     timings: bool,
@@ -87,7 +87,7 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
     let web = job.constraints.ext_net_allowed.then(|| arguments.web.policy_of_job(&workspace)).transpose()?;
     let (models, grant) = (arguments.models.chosen_of_job(&job)?, arguments.models.grant()?);
     let inspection = web.as_ref().map(|policy| Inspection::of_live(policy.live())).transpose()?.flatten();
-    let mut provision = arguments.sandbox.provision(&Chosen::Native)?;
+    let mut provision = arguments.sandbox.provision(&BackendChoice::Native)?;
     let Provision { env, home, .. } = &mut provision;
     inspection.iter().for_each(|inspection| inspection.furnish(env, home));
     let hatches = [(Hatch::Web, web.is_some()), (Hatch::Inference, models.is_some())];
@@ -108,7 +108,7 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
     let (web, models) =
         (web.map(|policy| (policy, inspection)), models.map(|config| ((config, grant), &arguments.models)));
     let mut watched = Watched::new(progress, (web, models), &state);
-    let site = Site { state: &state, maker: Maker::Itself };
+    let site = Site { state: &state, maker: EnclosureMaker::Itself };
     let finished = carry_out(request, &site, &mut watched);
     let seen = watched.finish()?;
     let mut finished = finished?;
@@ -138,9 +138,11 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
 }
 
 /// Decides on the changes, and on the folder of the run.
-fn settle(arguments: &RunArguments, finished: &mut Finished) -> Result<Fate, CliError> {
+fn settle(arguments: &RunArguments, finished: &mut Finished) -> Result<RunChangesOutcome, CliError> {
     let succeeded = finished.result.status == JobStatus::Success;
-    let Some(folder) = finished.folder.take() else { return Ok(Fate::of(ChangesState::None, None)) };
+    let Some(folder) = finished.folder.take() else {
+        return Ok(RunChangesOutcome::of(ChangesState::None, None));
+    };
     let end = RunEnd { succeeded, asks: !arguments.json, shows: false, keeps_run: true };
     arguments.fate.settle(folder, end)
 }

@@ -16,7 +16,7 @@ use crate::access::AccessArguments;
 use crate::backend::{BackendArguments, Quarter};
 use crate::error::CliError;
 use crate::lending::{SandboxArguments, parse_duration};
-use crate::terminal::{self, Relay};
+use crate::terminal::{self, RelayResult};
 use crate::web::WebArguments;
 use crate::{limits, state, summary};
 use belljar_confine::plan::Stdio;
@@ -216,8 +216,8 @@ fn run(
         limits::tell(limit);
     }
     Ok(match relayed {
-        Relay::Ended(code) => ExitCode::from(code),
-        Relay::OutOfTime => out_of_time(),
+        RelayResult::Ended(code) => ExitCode::from(code),
+        RelayResult::OutOfTime => out_of_time(),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::trust::{self, Book};
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_store::database::Location;
-use belljar_store::trust::{RecordError, Recorded};
+use belljar_store::trust::{RecordError, RecordResult};
 use jiff::Timestamp;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -74,8 +74,8 @@ impl Subcommand for TrustArguments {
 /// Records something, and tells what came of it. An event that changes nothing is recorded all the same: it happened.
 fn record(book: &Book, event: &TrustEvent) -> Result<ExitCode, CliError> {
     match book.runtime.block_on(book.events().record(event)) {
-        Ok(Recorded::Now) => {}
-        Ok(Recorded::Before) => crate::output::errln!("it was recorded already"),
+        Ok(RecordResult::Now) => {}
+        Ok(RecordResult::Before) => crate::output::errln!("it was recorded already"),
         Err(error @ (RecordError::Another { .. } | RecordError::TooMany)) => {
             crate::output::errln!("belljar: {error}");
             return Ok(ExitCode::from(BAD_INPUT));

@@ -10,13 +10,13 @@ use crate::lending::parse_duration;
 use crate::models;
 use crate::state;
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{BEGUN, BegunRecord, CALL, CallRecord, Excerpt};
+use belljar_contract::inference::{BEGUN, CALL, CallRecord, CallStartRecord, Excerpt};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::models::Provider;
 use belljar_egress::spend::{self, Days};
 use belljar_node::usage::Calls;
 use belljar_node::usage::reconcile::{Reconciliation, reconcile};
-use belljar_store::audit::verify::{Demands, Verdict};
+use belljar_store::audit::verify::{Verdict, VerifyRequirements};
 use belljar_store::audit::{self, AuditError};
 use jiff::{SignedDuration, Timestamp};
 use std::path::{Path, PathBuf};
@@ -190,7 +190,7 @@ impl SourceArguments {
             return Ok(calls);
         }
         if !self.unverified
-            && let Verdict::Broken(finding) = audit::verify::verify(&folder, &Demands::default())?
+            && let Verdict::Broken(finding) = audit::verify::verify(&folder, &VerifyRequirements::default())?
         {
             return Err(CliError::NoBasis { source: AuditError::Damaged { finding } });
         }
@@ -205,7 +205,7 @@ impl SourceArguments {
                         calls.add(&call);
                     }
                 }),
-                BEGUN => serde_json::from_str::<BegunRecord>(record.event).map(|call| {
+                BEGUN => serde_json::from_str::<CallStartRecord>(record.event).map(|call| {
                     if wants(Some(&call.provider), &call.billing_account_id) {
                         calls.begin(&call);
                     }

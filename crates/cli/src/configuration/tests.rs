@@ -4,7 +4,7 @@
 use super::Configuration;
 use belljar_contract::isolation::LAYERS;
 use belljar_contract::yaml::instead_of;
-use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
+use belljar_contract::yaml::reference::{AcceptedValues, Member, MemberDefault, ROOT};
 use belljar_egress::inference::budget::BudgetLimits;
 use belljar_egress::web::config::WebConfig;
 use belljar_files::host_path::HostPath;
@@ -112,7 +112,7 @@ fn ways() -> Vec<Way> {
     fn walk(before: &Way, members: &'static [Member], found: &mut Vec<Way>) {
         for member in members {
             let way: Way = before.iter().copied().chain([(member, members)]).collect();
-            if let Takes::Section(below) | Takes::Sections(below) = member.takes {
+            if let AcceptedValues::Section(below) | AcceptedValues::Sections(below) = member.takes {
                 walk(&way, below, found);
             }
             found.push(way);
@@ -127,7 +127,7 @@ fn ways() -> Vec<Way> {
 fn place(way: &Way) -> String {
     let last = way.len() - 1;
     let step = |(index, (member, _)): (usize, &(&Member, _))| match member.takes {
-        Takes::Sections(_) if index < last => format!("{}[0]", member.name),
+        AcceptedValues::Sections(_) if index < last => format!("{}[0]", member.name),
         _ => member.name.to_owned(),
     };
     way.iter().enumerate().map(step).collect::<Vec<_>>().join(".")
@@ -137,7 +137,7 @@ fn place(way: &Way) -> String {
 fn section(members: &[Member], written: Option<(&str, &str)>) -> String {
     // Beside `log` it is required, and nothing that it says by itself shows elsewhere.
     let needed =
-        |member: &&Member| matches!(member.unsaid, Unsaid::Required(_)) || member.name == "sandboxing";
+        |member: &&Member| matches!(member.unsaid, MemberDefault::Required(_)) || member.name == "sandboxing";
     let others =
         members.iter().filter(needed).filter(|member| written.is_none_or(|(name, _)| name != member.name));
     let others = others.map(|member| format!("{}: {}", member.name, sample(member)));
@@ -148,7 +148,9 @@ fn section(members: &[Member], written: Option<(&str, &str)>) -> String {
 
 /// A value that a member takes.
 fn sample(member: &Member) -> String {
-    let (Unsaid::Stands(said) | Unsaid::Means(_, said) | Unsaid::Required(said)) = member.unsaid else {
+    let (MemberDefault::Stands(said) | MemberDefault::Means(_, said) | MemberDefault::Required(said)) =
+        member.unsaid
+    else {
         return made(member);
     };
     if said.is_empty() { made(member) } else { said.to_owned() }
@@ -156,8 +158,8 @@ fn sample(member: &Member) -> String {
 
 fn made(member: &Member) -> String {
     match member.takes {
-        Takes::Section(below) => section(below, None),
-        Takes::Sections(below) => format!("[{}]", section(below, None)),
+        AcceptedValues::Section(below) => section(below, None),
+        AcceptedValues::Sections(below) => format!("[{}]", section(below, None)),
         _ => panic!("{} has no sample", member.name),
     }
 }
@@ -167,7 +169,7 @@ fn file(way: &Way, value: Option<&str>) -> String {
     let mut value = value.map(str::to_owned);
     for (index, (member, members)) in way.iter().enumerate().rev() {
         let inner = section(members, value.as_deref().map(|value| (member.name, value)));
-        let is_in_list = index > 0 && matches!(way[index - 1].0.takes, Takes::Sections(_));
+        let is_in_list = index > 0 && matches!(way[index - 1].0.takes, AcceptedValues::Sections(_));
         value = Some(if is_in_list { format!("[{inner}]") } else { inner });
     }
     let value = value.unwrap_or_default();
@@ -230,12 +232,12 @@ fn read(file: &str) -> Configuration {
 }
 
 #[test]
-fn each_section_knows_the_members_of_the_reference_and_no_others() {
+fn parser_accepts_exactly_the_members_of_the_reference() {
     let sections = ways().into_iter().filter_map(|way| match way.last()?.0.takes {
-        Takes::Section(below) => {
+        AcceptedValues::Section(below) => {
             Some((file(&way, Some(&section(below, Some((UNKNOWN, "1"))))), place(&way) + ".", below))
         }
-        Takes::Sections(below) => Some((
+        AcceptedValues::Sections(below) => Some((
             file(&way, Some(&format!("[{}]", section(below, Some((UNKNOWN, "1")))))),
             place(&way) + "[0].",
             below,
@@ -250,16 +252,16 @@ fn each_section_knows_the_members_of_the_reference_and_no_others() {
 }
 
 #[test]
-fn each_member_asks_for_what_the_reference_says() {
+fn parser_errors_name_the_values_that_the_reference_documents() {
     for way in ways() {
         let (said, wrong, below) = match way.last().unwrap().0.takes {
-            Takes::One(said) => (said.to_owned(), "{}", ""),
-            Takes::List(said) => (said.to_owned(), "[{}]", "[0]"),
-            Takes::Layers => (instead_of("", &LAYERS), "[{}]", "[0]"),
-            Takes::ByCategory(said) => (said.to_owned(), "{web: {}}", ".web"),
-            Takes::ByName(said) => (said.to_owned(), "{A: {}}", ".A"),
-            Takes::Section(_) => ("a mapping".to_owned(), "[]", ""),
-            Takes::Sections(_) => ("a list, such as `[]`".to_owned(), "{}", ""),
+            AcceptedValues::One(said) => (said.to_owned(), "{}", ""),
+            AcceptedValues::List(said) => (said.to_owned(), "[{}]", "[0]"),
+            AcceptedValues::Layers => (instead_of("", &LAYERS), "[{}]", "[0]"),
+            AcceptedValues::ByCategory(said) => (said.to_owned(), "{web: {}}", ".web"),
+            AcceptedValues::ByName(said) => (said.to_owned(), "{A: {}}", ".A"),
+            AcceptedValues::Section(_) => ("a mapping".to_owned(), "[]", ""),
+            AcceptedValues::Sections(_) => ("a list, such as `[]`".to_owned(), "{}", ""),
         };
         let place = place(&way);
         let expected = expected(&file(&way, Some(wrong)), &format!("{place}{below}"));
@@ -284,7 +286,7 @@ const SOURCES: [&str; 7] = [
 const OF_OTHERS: &str = "egress.rules[0].credentials";
 
 #[test]
-fn each_member_takes_its_sample_and_is_required_only_where_the_reference_says_so() {
+fn samples_of_the_reference_parse_and_only_required_members_are_required() {
     for way in ways() {
         let member = way.last().unwrap().0;
         if place(&way) == OF_OTHERS {
@@ -298,11 +300,11 @@ fn each_member_takes_its_sample_and_is_required_only_where_the_reference_says_so
         let _ = read(&file(&way, Some(&sample(member))));
         // What a section requires is also asked for where the section is one that may be absent itself.
         match (member.unsaid, way.as_slice()) {
-            (Unsaid::Required(_), [before @ .., (_, members)]) => {
+            (MemberDefault::Required(_), [before @ .., (_, members)]) => {
                 let without: Vec<Member> =
                     members.iter().copied().filter(|other| other.name != member.name).collect();
                 let value = section(&without, None);
-                let is_in_list = matches!(before.last().unwrap().0.takes, Takes::Sections(_));
+                let is_in_list = matches!(before.last().unwrap().0.takes, AcceptedValues::Sections(_));
                 let value = if is_in_list { format!("[{value}]") } else { value };
                 assert_eq!(
                     expected(&file(&before.to_vec(), Some(&value)), &place(&way)),
@@ -318,11 +320,11 @@ fn each_member_takes_its_sample_and_is_required_only_where_the_reference_says_so
 }
 
 #[test]
-fn what_stands_for_an_absent_member_is_what_the_reference_says() {
+fn documented_defaults_equal_the_parsed_defaults() {
     let world = World::new("belljar");
     for way in ways() {
         let member = way.last().unwrap().0;
-        let Unsaid::Stands(value) = member.unsaid else { continue };
+        let MemberDefault::Stands(value) = member.unsaid else { continue };
         let outcome = |value: Option<&str>| outcome(&read(&file(&way, value)), &world);
         assert_eq!(outcome(Some(value)), outcome(None), "{}", place(&way));
         // The control: another value shows, or is refused.
@@ -389,7 +391,7 @@ fn settings(world: &World) -> Settings {
 }
 
 #[test]
-fn a_forge_is_called_by_a_connection_that_there_is() {
+fn forge_connection_must_exist_in_egress_connections() {
     let forges = "git: {forges: [{host: h.example, kind: gitea, connection: house}]}";
     assert_eq!(expected(forges, "git.forges"), "the name of one of `egress.connections`");
     let read = read(&format!("{forges}\negress: {HOUSE}\n"));

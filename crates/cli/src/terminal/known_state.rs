@@ -9,7 +9,7 @@
 //! ```
 //! Neither uses a full reset (RIS), which deletes the scrollback, nor a sequence that a terminal answers.
 
-use super::turn::Turn;
+use super::turn::TerminalLock;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::stdio::{stderr, stdout};
@@ -66,7 +66,7 @@ const LINES: u16 = 24;
 static IS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// The turns on the terminals where this process shows a review: other commands relay nothing to them meanwhile.
-static TURNS: Mutex<Vec<Turn>> = Mutex::new(Vec::new());
+static TURNS: Mutex<Vec<TerminalLock>> = Mutex::new(Vec::new());
 
 /// Ends a review: this process relays a program's output next.
 pub(super) fn end_review() {
@@ -79,7 +79,7 @@ pub(super) fn restore() {
     IS_BEGUN.store(false, Ordering::Relaxed);
     // Where standard output leads elsewhere, a program that reads it may use the terminal at this moment (`| less`).
     let restore = || write(stdout(), RESTORE.concat().as_bytes());
-    match Turn::at(stdout()) {
+    match TerminalLock::at(stdout()) {
         // A command that shows a review there has restored the modes.
         Some(turn) => turn.write(restore).unwrap_or_default(),
         None if isatty(stdout()) => restore(),
@@ -102,7 +102,7 @@ pub(crate) fn begin_review() {
 }
 
 fn take_turn(terminal: BorrowedFd<'_>) {
-    let Some(turn) = Turn::at(terminal) else { return };
+    let Some(turn) = TerminalLock::at(terminal) else { return };
     if !turn.take() {
         crate::output::errln!(
             "belljar: another command shows a review on this terminal; waiting for it to end"
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parser_and_screen_come_before_what_they_would_swallow_or_undo() {
+    fn terminal_reset_ends_open_strings_and_alternate_screen_first() {
         let page = page(3);
         let at = |sequence: &str| page.find(sequence).unwrap_or_else(|| panic!("{sequence:?} is missing"));
         assert!(page.starts_with("\x18\x1b\\"), "an open string swallows what follows");

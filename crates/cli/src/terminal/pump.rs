@@ -1,6 +1,6 @@
 //! Copies bytes from one descriptor to another without blocking the other copies.
 
-use super::turn::Turn;
+use super::turn::TerminalLock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ pub(super) struct Pump {
     /// Bytes read but not yet written.
     pending: Vec<u8>,
     /// Lock of the terminal, if it writes to one.
-    turn: Option<Turn>,
+    turn: Option<TerminalLock>,
     /// True while it waits for that lock.
     is_held: bool,
 }
@@ -25,7 +25,7 @@ const PORTION: usize = 4096;
 
 impl Pump {
     pub(super) fn new(from: OwnedFd, to: OwnedFd) -> Self {
-        let turn = Turn::at(to.as_fd());
+        let turn = TerminalLock::at(to.as_fd());
         Self { from, to, pending: Vec::new(), turn, is_held: false }
     }
 

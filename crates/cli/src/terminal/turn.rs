@@ -14,11 +14,11 @@ use rustix::termios::isatty;
 
 /// A terminal, opened anew: what is inherited shares its locks with every process that inherited it.
 #[derive(Debug)]
-pub(super) struct Turn(OwnedFd);
+pub(super) struct TerminalLock(OwnedFd);
 
 // === impl Turn ===
 
-impl Turn {
+impl TerminalLock {
     /// Returns `None` for a stream that is no terminal, or another user's terminal (`su`).
     pub(super) fn at(stream: BorrowedFd<'_>) -> Option<Self> {
         if !isatty(stream) {

@@ -4,8 +4,8 @@
 use crate::BELLJAR;
 use crate::egress::Server;
 use crate::egress::git_server::GitServer;
-use crate::mcp::Talk;
-use crate::session::{Sessions, create};
+use crate::mcp::McpConversation;
+use crate::session::{SessionCleanup, create};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn shown(world: &World, whose: &[&str]) -> Value {
 }
 
 #[test]
-fn a_level_is_shown_with_what_it_means_for_sandboxes() {
+fn access_level_is_shown_with_its_effect_on_sandboxes() {
     let world = World::new(BELLJAR);
     let web = |level: &str| shown(&world, &["--level", level])["sandbox"]["web"]["mode"].clone();
     assert_eq!(
@@ -59,9 +59,9 @@ fn a_level_is_shown_with_what_it_means_for_sandboxes() {
 }
 
 #[test]
-fn a_session_has_no_more_than_its_level() {
+fn session_has_no_more_permissions_than_its_level() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("source/file", "of the project\n");
     let server = Server::start();
     let there = format!("http://localhost:{}/", server.address.port());
@@ -108,9 +108,9 @@ fn a_session_has_no_more_than_its_level() {
 }
 
 #[test]
-fn who_may_only_read_by_git_can_not_push_around_the_checker_either() {
+fn read_only_git_level_cannot_push_through_the_proxy_either() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     let server = GitServer::start();
     server.open_to_pushes();
     let (port, ca) = (server.port(), server.authority());
@@ -131,11 +131,11 @@ fn who_may_only_read_by_git_can_not_push_around_the_checker_either() {
 }
 
 #[test]
-fn each_decision_can_be_asked_for_its_reason_and_tried_by_other_rules() {
+fn each_access_decision_is_explained_and_can_be_replayed_with_other_rules() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     configured(&world, HOUSE);
-    let mut talk = Talk::begin(&world, &["--agent", "looker"]);
+    let mut talk = McpConversation::begin(&world, &["--agent", "looker"]);
     let listed = talk.ask("tools/list", &json!({}));
     let names: Vec<_> =
         listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
@@ -148,10 +148,10 @@ fn each_decision_can_be_asked_for_its_reason_and_tried_by_other_rules() {
     let decision = message.split("decision ").nth(1).unwrap()[..36].to_owned();
     drop(talk);
     // The control: another agent makes this call.
-    let mut talk = Talk::begin(&world, &["--agent", "worker"]);
+    let mut talk = McpConversation::begin(&world, &["--agent", "worker"]);
     assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
     drop(talk);
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     let (code, message) = talk.refused("run", &json!({ "argv": ["true"] }));
     assert!(code == "approval_required" && message.contains("belljar approval approve"), "{message}");
     drop(talk);
@@ -192,9 +192,9 @@ fn each_decision_can_be_asked_for_its_reason_and_tried_by_other_rules() {
 }
 
 #[test]
-fn agent_that_no_rule_knows_is_refused_with_the_name_that_was_meant() {
+fn agent_unknown_to_the_rules_is_refused_with_the_closest_name() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     configured(&world, HOUSE);
     let commands: [&[&str]; 4] = [
         &["tools", "call", "read_file", r#"{"path": "a"}"#],

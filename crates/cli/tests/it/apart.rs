@@ -1,7 +1,7 @@
 //! Tools of agents, each in a sandbox of the backend that is configured for its category, and all on the same files.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, exec, keeper_of, list};
+use crate::session::{SessionCleanup, exec, keeper_of, list};
 use crate::session_workspace::commit_trusting;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
@@ -56,9 +56,9 @@ impl<'w> Agent<'w> {
 }
 
 #[test]
-fn tools_work_in_the_backend_of_their_category_and_find_what_the_others_wrote() {
+fn tools_run_in_the_backend_of_their_category_and_share_files() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let agent = Agent::of(
             world,
             "{default_backend: native, overrides: {file_system: subprocess, git: subprocess, terminal: subprocess}}",
@@ -109,9 +109,9 @@ fn tools_work_in_the_backend_of_their_category_and_find_what_the_others_wrote() 
 }
 
 #[test]
-fn what_runs_in_one_sandbox_stands_still_while_changes_of_another_are_told_and_goes_with_the_session() {
+fn other_sandboxes_are_frozen_during_a_diff_and_end_with_the_session() {
     let world = &World::new(BELLJAR);
-    let _sessions = Sessions(world);
+    let _sessions = SessionCleanup(world);
     let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
     let session = agent.session();
     let mut busy = world
@@ -130,9 +130,9 @@ fn what_runs_in_one_sandbox_stands_still_while_changes_of_another_are_told_and_g
 }
 
 #[test]
-fn together_they_write_no_more_to_disk_than_one_may_and_another_begins_nothing_anew() {
+fn sandboxes_of_a_session_share_one_disk_limit_and_a_restart_does_not_reset_it() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         for strategy in ["per-call", "per-agent"] {
             let native = format!("{{disk_limit: 24m, lifecycle: {{strategy: {strategy}}}}}");
             let sandboxing =
@@ -160,9 +160,9 @@ fn together_they_write_no_more_to_disk_than_one_may_and_another_begins_nothing_a
 }
 
 #[test]
-fn one_sandbox_for_each_call_leaves_files_to_the_next_and_nothing_else() {
+fn sandbox_per_call_keeps_only_files_for_the_next_call() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let agent =
             Agent::of(world, "{default_backend: native, native: {lifecycle: {strategy: per-call}}}", &[]);
         assert_eq!(
@@ -199,9 +199,9 @@ while True:
 "#;
 
 #[test]
-fn what_a_tool_has_left_running_is_dead_when_its_call_is_over_and_the_sandbox_stays() {
+fn background_process_of_a_tool_is_killed_after_its_call_and_the_sandbox_stays() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
         let python = |code: &str| agent.does("code_runner", &json!({ "language": "python", "code": code }));
         python("open('/tmp/kept', 'w').write('kept')");
@@ -228,9 +228,9 @@ fn until_refused(writes: impl Fn(usize) -> Value) -> String {
 }
 
 #[test]
-fn nobody_else_on_the_host_gets_at_what_a_session_works_on() {
+fn other_host_users_cannot_access_the_files_of_a_session() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
         agent.prints("true");
         let folder = world.path().join("state/runs").join(agent.session());
@@ -268,7 +268,7 @@ fn nobody_else_on_the_host_gets_at_what_a_session_works_on() {
 }
 
 #[test]
-fn a_killed_keeper_leaves_none_of_several_sandboxes() {
+fn killed_keeper_leaves_none_of_several_sandboxes() {
     World::as_everyone(BELLJAR, |world| {
         let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
         let (session, runs) = (agent.session(), world.path().join("state/runs"));
@@ -302,7 +302,7 @@ fn a_killed_keeper_leaves_none_of_several_sandboxes() {
 }
 
 #[test]
-fn code_that_has_to_be_contained_is_or_does_not_run() {
+fn code_that_requires_containment_is_contained_or_not_run() {
     let world = &World::new(BELLJAR);
     let run = |sandboxing: &str, options: &[&str]| {
         let agents = "{agents: [{name: coder, level: elevated, autonomy: full, sub_constraints: {code_execution: containerized}}]}";
@@ -354,9 +354,9 @@ fn code_that_has_to_be_contained_is_or_does_not_run() {
 }
 
 #[test]
-fn a_backend_that_is_not_there_is_missed_by_its_own_categories_alone() {
+fn missing_backend_fails_only_its_own_categories() {
     let world = &World::new(BELLJAR);
-    let _sessions = Sessions(world);
+    let _sessions = SessionCleanup(world);
     // The default of the specification: files and git without namespaces, code and commands in containers.
     let agent = Agent::of(world, "{}", &["--docker-socket", "no-engine"]);
     assert_eq!(agent.does("read_file", &json!({ "path": "draft.txt" }))["content"], "written\n");
@@ -369,18 +369,18 @@ fn a_backend_that_is_not_there_is_missed_by_its_own_categories_alone() {
 }
 
 #[test]
-fn containers_are_what_the_configuration_says_and_share_the_files_of_what_is_none() {
+fn containers_follow_their_configuration_and_share_files_with_native_sandboxes() {
     let engine = match Docker::start() {
         Ok(engine) => engine,
         Err(reason) => {
             return skip(
-                "containers_are_what_the_configuration_says_and_share_the_files_of_what_is_none",
+                "containers_follow_their_configuration_and_share_files_with_native_sandboxes",
                 &reason,
             );
         }
     };
     let world = &World::new(BELLJAR);
-    let _sessions = Sessions(world);
+    let _sessions = SessionCleanup(world);
     let socket = engine.socket().display().to_string();
     let containers = || engine.command(&["ps", "--all", "--quiet"]).unwrap().lines().count();
     let with = |more: &str| {

@@ -1,22 +1,22 @@
 //! Approvals of agents' calls: the requests and the answers, on one machine and at a node.
 
 use crate::BELLJAR;
-use crate::mcp::Talk;
+use crate::mcp::McpConversation;
 use crate::node::remote_tools::{call, envelope, token};
-use crate::session::Sessions;
+use crate::session::SessionCleanup;
 use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::{Approval, CallScope};
 use belljar_contract::id::ApprovalId;
 use belljar_contract::tool::{AgentKind, ToolName, ToolSubject};
 use belljar_policy::untrusted;
-use belljar_store::approvals::{Approvals, CallKey, Question};
+use belljar_store::approvals::{ApprovalRequest, Approvals, CallKey};
 use belljar_store::audit::AuditLog;
 use belljar_store::database::{Database, Location};
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN};
 use belljar_testkit::terminal::at_a_terminal;
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use belljar_tools::canonical;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn world(more: &str) -> World {
     world
 }
 
-fn approval(world: &World, arguments: &[&str]) -> Ran {
+fn approval(world: &World, arguments: &[&str]) -> ProgramOutput {
     world.run(&[&["approval"], arguments].concat())
 }
 
@@ -48,7 +48,7 @@ fn listed(world: &World, status: &str) -> Vec<Value> {
 }
 
 /// Approves a call with the digest that `show` prints, like a script.
-pub(crate) fn approve(world: &World, id: &str, more: &[&str]) -> Ran {
+pub(crate) fn approve(world: &World, id: &str, more: &[&str]) -> ProgramOutput {
     let of_node = if more.first() == Some(&"--node") { more } else { &[] };
     let shown = approval(world, &[&["show", id, "--json"], of_node].concat()).succeeded().json();
     let digest = shown["arguments_sha256"].as_str().unwrap();
@@ -56,18 +56,18 @@ pub(crate) fn approve(world: &World, id: &str, more: &[&str]) -> Ran {
 }
 
 /// Returns the id of the approval that a call requires.
-fn waits(talk: &mut Talk, argv: &Value) -> String {
+fn waits(talk: &mut McpConversation, argv: &Value) -> String {
     let (code, message) = talk.refused("run", &json!({ "argv": argv }));
     assert_eq!(code, "approval_required", "{message}");
     message.split("Approval ").nth(1).unwrap()[..36].to_owned()
 }
 
 #[test]
-fn a_call_waits_for_a_person_who_says_yes_to_just_that_once_also_when_the_server_is_another_by_then() {
+fn approved_call_runs_exactly_once_also_after_a_server_restart() {
     let world = world("");
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     assert_eq!(approval(&world, &["list"]).succeeded().stdout, "No approvals.\n");
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     let id = waits(&mut talk, &json!(["true"]));
     assert_eq!(waits(&mut talk, &json!(["true"])), id);
     drop(talk);
@@ -87,10 +87,10 @@ fn a_call_waits_for_a_person_who_says_yes_to_just_that_once_also_when_the_server
     let otherwise = approval(&world, &["deny", &id, "--reason", "no"]);
     assert!(otherwise.code == 2 && otherwise.stderr.contains("approved already"), "{otherwise:?}");
 
-    let mut other = Talk::begin(&world, &["--agent", "other"]);
+    let mut other = McpConversation::begin(&world, &["--agent", "other"]);
     assert_ne!(waits(&mut other, &json!(["true"])), id);
     drop(other);
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     assert_ne!(waits(&mut talk, &json!(["false"])), id, "other arguments need another approval");
     assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
     assert_ne!(waits(&mut talk, &json!(["true"])), id, "once");
@@ -104,14 +104,15 @@ fn a_call_waits_for_a_person_who_says_yes_to_just_that_once_also_when_the_server
 }
 
 #[test]
-fn an_approval_for_one_workspace_is_not_used_in_another() {
+fn approval_for_one_workspace_is_not_used_in_another() {
     let world = world("");
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     let [one, other] = ["one", "other"].map(|name| {
         world.write(&format!("{name}/file"), name);
         world.path().join(name).canonicalize().unwrap().to_str().unwrap().to_owned()
     });
-    let in_workspace = |name: &'static str| Talk::begin(&world, &["--agent", "asker", "--workspace", name]);
+    let in_workspace =
+        |name: &'static str| McpConversation::begin(&world, &["--agent", "asker", "--workspace", name]);
     let argv = json!(["sh", "-c", "rm ./*"]);
     let mut talk = in_workspace("one");
     let id = waits(&mut talk, &argv);
@@ -155,10 +156,10 @@ fn misleading() -> [String; 4] {
 }
 
 #[test]
-fn an_approver_is_shown_all_of_the_arguments_in_every_form_and_approves_exactly_those() {
+fn approver_sees_all_arguments_in_every_format_and_approves_exactly_those() {
     let world = world("");
-    let _sessions = Sessions(&world);
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let _sessions = SessionCleanup(&world);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     for line in misleading() {
         let given = json!({ "argv": ["echo", line], "env": { "TOKEN": "$(cmd)" } });
         let (code, message) = talk.refused("run", &given);
@@ -190,10 +191,10 @@ fn an_approver_is_shown_all_of_the_arguments_in_every_form_and_approves_exactly_
 }
 
 #[test]
-fn long_arguments_are_a_marked_preview_in_lists_and_whole_where_they_are_decided() {
+fn long_arguments_are_previewed_in_lists_and_shown_whole_for_the_decision() {
     let world = world("");
-    let _sessions = Sessions(&world);
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let _sessions = SessionCleanup(&world);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     let given = json!({ "argv": ["echo", format!("{}; evil", " ".repeat(20_000))] });
     let (code, message) = talk.refused("run", &given);
     assert_eq!(code, "approval_required", "{message}");
@@ -218,10 +219,10 @@ fn at_terminal(world: &World, id: &str, typed: &str) -> (i32, String) {
 }
 
 #[test]
-fn at_a_terminal_the_whole_call_is_shown_before_it_can_be_approved() {
+fn terminal_shows_the_whole_call_before_it_can_be_approved() {
     let world = world("");
-    let _sessions = Sessions(&world);
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let _sessions = SessionCleanup(&world);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     let id = waits(&mut talk, &json!(["echo", format!("hello{}; evil\u{202e}", " ".repeat(300))]));
     let status = || approval(&world, &["show", &id, "--json"]).succeeded().json()["status"].clone();
     for (typed, code, is) in [("n\n", 3, "pending"), ("", 3, "pending"), ("y\n", 0, "approved")] {
@@ -232,10 +233,10 @@ fn at_a_terminal_the_whole_call_is_shown_before_it_can_be_approved() {
 }
 
 #[test]
-fn a_no_has_a_reason_and_what_is_unknown_is_said_to_be() {
+fn denial_requires_a_reason_and_unknown_ids_are_reported() {
     let world = world("");
-    let _sessions = Sessions(&world);
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let _sessions = SessionCleanup(&world);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     let id = waits(&mut talk, &json!(["true"]));
     assert_eq!(approval(&world, &["deny", &id]).code, 125);
     approval(&world, &["deny", &id, "--reason", "too risky"]).succeeded();
@@ -248,10 +249,10 @@ fn a_no_has_a_reason_and_what_is_unknown_is_said_to_be() {
 }
 
 #[test]
-fn a_question_that_has_expired_can_not_be_approved() {
+fn expired_approval_request_cannot_be_approved() {
     let world = world("approvals: {timeout: {low: 1s, medium: 1s, high: 1s, critical: 1s}}\n");
-    let _sessions = Sessions(&world);
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let _sessions = SessionCleanup(&world);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     let id = waits(&mut talk, &json!(["true"]));
     wait::until(|| !listed(&world, "expired").is_empty());
     let late = approval(&world, &["approve", &id]);
@@ -260,18 +261,18 @@ fn a_question_that_has_expired_can_not_be_approved() {
 }
 
 #[test]
-fn a_call_whose_server_is_killed_takes_a_new_yes() {
+fn call_whose_server_was_killed_needs_a_new_approval() {
     let world = world("");
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     let long = json!(["sleep", "600"]);
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     let id = waits(&mut talk, &long);
     approve(&world, &id, &[]).succeeded();
     talk.begin_asking("tools/call", &json!({ "name": "run", "arguments": { "argv": long } }));
     wait::until(|| !listed(&world, "used").is_empty());
     kill_process(talk.pid(), Signal::KILL).unwrap();
     drop(talk);
-    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let mut talk = McpConversation::begin(&world, &["--agent", "asker"]);
     assert_ne!(waits(&mut talk, &long), id);
 }
 
@@ -296,7 +297,7 @@ fn ask_with(state: &Path, (kind, project): (AgentKind, &str), arguments: &Value)
         run_id: None,
     };
     let arguments_sha256 = canonical::digest(arguments.as_object().unwrap());
-    let question = Question {
+    let question = ApprovalRequest {
         id: ApprovalId::from_uuid(Uuid::now_v7()),
         decision_id: Uuid::now_v7(),
         reason: "it takes a yes".to_owned(),
@@ -329,7 +330,7 @@ fn state_of(world: &World) -> PathBuf {
 }
 
 #[test]
-fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
+fn node_approvals_over_http_require_the_operator_token() {
     let world = World::new(BELLJAR);
     let node = Node::start(&world, &[]);
     let state = state_of(&world);
@@ -392,7 +393,7 @@ fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
 }
 
 #[test]
-fn one_that_plans_answers_for_agents_in_sandboxes_with_a_reason_and_never_for_those_that_plan() {
+fn planner_approves_sandboxed_agents_with_a_reason_but_never_other_planners() {
     let world = World::new(BELLJAR);
     let node = Node::start(&world, &[]);
     let state = state_of(&world);

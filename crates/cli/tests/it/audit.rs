@@ -6,7 +6,7 @@ mod configured;
 use crate::BELLJAR;
 use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{
-    CALL, CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route, Surface,
+    ApiDialect, CALL, CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route,
     UsageSource,
 };
 use belljar_store::audit::{AuditLog, Event};
@@ -33,7 +33,7 @@ fn call(model: &str, outcome: CallOutcome) -> CallRecord {
         graph_id: Excerpt::of("sandbox:exec"),
         started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         route: Route { method: Excerpt::of("POST"), path: Excerpt::of("/v1/chat/completions") },
-        surface: Surface::Openai,
+        surface: ApiDialect::Openai,
         model_asked: Some(Excerpt::of(model)),
         model_used: was_asked.then(|| Excerpt::of("vendor/small-2")),
         provider: was_asked.then(|| Excerpt::of("litellm")),
@@ -85,7 +85,7 @@ fn rows(text: &str) -> String {
 }
 
 #[test]
-fn records_are_shown_as_a_table_in_which_nothing_acts_on_a_terminal() {
+fn records_are_shown_as_a_table_without_terminal_escapes() {
     let world = world();
     let shown = world.run(&["audit", "show"]).succeeded();
     assert!(
@@ -105,7 +105,7 @@ fn records_are_shown_as_a_table_in_which_nothing_acts_on_a_terminal() {
 }
 
 #[test]
-fn records_are_chosen_by_run_kind_time_and_number() {
+fn records_are_filtered_by_run_kind_time_and_number() {
     let world = world();
     let numbers = |more: &[&str]| -> Vec<String> {
         let shown = world.run(&[&["audit", "show"], more].concat()).succeeded();
@@ -126,7 +126,7 @@ fn records_are_chosen_by_run_kind_time_and_number() {
 }
 
 #[test]
-fn a_log_is_verified_with_a_stable_exit_code_and_what_is_wrong_is_said() {
+fn log_verification_has_a_stable_exit_code_and_names_the_problem() {
     let world = world();
     let found = world.run(&["audit", "verify", "--json"]).succeeded().json();
     assert_eq!(
@@ -175,7 +175,7 @@ fn a_log_is_verified_with_a_stable_exit_code_and_what_is_wrong_is_said() {
 }
 
 #[test]
-fn a_file_whose_name_acts_on_a_terminal_is_named_without_that() {
+fn file_name_with_terminal_escapes_is_printed_escaped() {
     let world = world();
     std::fs::write(folder(&world).join("a\u{1b}[2J\nb"), "").unwrap();
     let ran = world.run(&["audit", "verify"]);
@@ -186,7 +186,7 @@ fn a_file_whose_name_acts_on_a_terminal_is_named_without_that() {
 }
 
 #[test]
-fn an_export_is_verified_by_somebody_who_has_nothing_else() {
+fn exported_log_is_verified_without_any_other_file() {
     let world = world();
     let key = world.run(&["audit", "verify", "--json"]).succeeded().json()["public_key"]
         .as_str()
@@ -208,7 +208,7 @@ fn an_export_is_verified_by_somebody_who_has_nothing_else() {
 }
 
 #[test]
-fn where_nothing_was_recorded_there_is_nothing_to_show_and_nothing_to_verify() {
+fn state_without_records_has_nothing_to_show_or_verify() {
     let world = World::new(BELLJAR);
     let shown = world.run(&["audit", "show"]).succeeded();
     assert_eq!(shown.stdout.lines().count(), 1);

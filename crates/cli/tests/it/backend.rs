@@ -2,25 +2,25 @@
 
 use crate::BELLJAR;
 use crate::models::configure;
-use crate::session::{Sessions, exec, keeper_of, list};
+use crate::session::{SessionCleanup, exec, keeper_of, list};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::io::Write;
 use std::process::Stdio;
 
 const CREATE: &[&str] = &["session", "create"];
 const EXEC: &[&str] = &["exec"];
 
-fn refused(ran: &Ran, why: &str) {
+fn refused(ran: &ProgramOutput, why: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{ran:?}");
     assert!(ran.stderr.contains(why), "{ran:?}");
 }
 
 #[test]
-fn what_would_be_ignored_or_is_unknown_is_refused() {
+fn unknown_backends_and_options_of_another_backend_are_refused() {
     let world = World::new(BELLJAR);
     for (command, program) in [(CREATE, &[][..]), (EXEC, &["--", "true"])] {
         let run = |options: &[&str]| world.run(&[command, options, program].concat());
@@ -40,7 +40,7 @@ fn what_would_be_ignored_or_is_unknown_is_refused() {
 }
 
 #[test]
-fn an_engine_that_is_not_there_is_said_with_a_way_out() {
+fn missing_engine_is_reported_with_a_hint() {
     World::as_everyone(BELLJAR, |world| {
         let docker = ["--backend", "docker", "--image", IMAGE, "--docker-socket", "no-engine"];
         for (command, program) in [(CREATE, &[][..]), (EXEC, &["--", "true"])] {
@@ -54,7 +54,7 @@ fn an_engine_that_is_not_there_is_said_with_a_way_out() {
 }
 
 #[test]
-fn what_a_backend_can_not_limit_is_not_asked_for_in_vain() {
+fn limit_that_the_backend_cannot_enforce_is_refused() {
     World::as_everyone(BELLJAR, |world| {
         let subprocess = ["exec", "--backend", "subprocess"];
         let run = |options: &[&str]| world.run(&[&subprocess, options, &["--", "true"]].concat());
@@ -67,9 +67,9 @@ fn what_a_backend_can_not_limit_is_not_asked_for_in_vain() {
 }
 
 #[test]
-fn a_command_and_a_session_run_without_namespaces() {
+fn command_and_session_run_without_namespaces() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         world.write("source/file", "before\n");
         let subprocess = ["--backend", "subprocess", "--workspace-copy", "source"];
         exec_tells_and_applies(world, &subprocess);
@@ -172,18 +172,18 @@ fn changes_are_told_committed_and_undone(world: &World, id: &str, backend: &str)
     world.write("source/file", "after\n");
 }
 
-fn refused_fork(ran: &Ran) {
+fn refused_fork(ran: &ProgramOutput) {
     refused(ran, "only a session of one sandbox, made by the native backend, has forks");
 }
 
 #[test]
-fn a_command_and_a_session_run_in_a_container_of_an_image() {
+fn command_and_session_run_in_a_container_of_an_image() {
     let engine = match Docker::start() {
         Ok(engine) => engine,
-        Err(reason) => return skip("a_command_and_a_session_run_in_a_container_of_an_image", &reason),
+        Err(reason) => return skip("command_and_session_run_in_a_container_of_an_image", &reason),
     };
     let world = &World::new(BELLJAR);
-    let _sessions = Sessions(world);
+    let _sessions = SessionCleanup(world);
     let socket = engine.socket().display().to_string();
     let docker = ["--backend", "docker", "--image", IMAGE, "--docker-socket", &socket];
     let containers = || engine.command(&["ps", "--all", "--quiet"]).unwrap().lines().count();
@@ -238,7 +238,7 @@ fn input_passes_through_and_a_caller_that_goes_takes_its_command_along(world: &W
         .spawn()
         .unwrap();
     cat.stdin.take().unwrap().write_all(b"through").unwrap();
-    assert_eq!(Ran::from(cat.wait_with_output().unwrap()).succeeded().stdout, "through");
+    assert_eq!(ProgramOutput::from(cat.wait_with_output().unwrap()).succeeded().stdout, "through");
     let sleeps = || exec(world, id, "grep -qs ^sleep /proc/[0-9]*/cmdline").code == 0;
     let mut caller = world.command(&["session", "exec", id, "--", "sleep", "600"]).spawn().unwrap();
     until(sleeps);

@@ -60,7 +60,7 @@ const MANY_CHOICES: &str = r#"{"model": "small", "messages": [], "n": 128, "max_
 const ONE_CHOICE: &str = r#"{"model": "small", "messages": []}"#;
 
 #[test]
-fn token_budget_holds_against_64_calls_at_once_of_128_choices_each() {
+fn token_budget_holds_against_64_concurrent_calls_of_128_choices_each() {
     let (answered, took) = ran(&json!({ "tokens": 1_000 }), MANY_CHOICES);
     assert_eq!((answered.as_str(), took), ("budget_exceeded=64", 0));
     // Calls that fit use the rest of the budget, and no more.
@@ -73,7 +73,7 @@ fn token_budget_holds_against_64_calls_at_once_of_128_choices_each() {
 }
 
 #[test]
-fn calls_that_a_token_budget_covers_are_all_answered_whatever_they_reserve_at_once() {
+fn calls_within_a_token_budget_are_all_answered_despite_concurrent_reservations() {
     // Each reserves 2,000 tokens and the size of its request, and uses 2,010: the last ones wait for others, and get their
     // whole limit.
     let call = r#"{"model": "small", "messages": [], "max_tokens": 2000}"#;
@@ -97,7 +97,7 @@ const A_DOCUMENT: &str = r#"{"model": "small", "messages": [{"role": "user", "co
     [{"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}}]}]}"#;
 
 /// The results of calls by a program in a sandbox.
-struct Called {
+struct BudgetCallResults {
     /// The result of each call.
     answered: String,
     /// The complete audit log.
@@ -107,7 +107,7 @@ struct Called {
 }
 
 /// Runs a program that calls that server's model, with these additional members of `inference` and of the model.
-fn called(server: &ModelServer, (more, of_model): (&Value, &Value), script: &str) -> Called {
+fn called(server: &ModelServer, (more, of_model): (&Value, &Value), script: &str) -> BudgetCallResults {
     let world = World::new(BELLJAR);
     let mut inference = json!({
         "providers": [{ "name": "house", "kind": "litellm", "url": server.url() }],
@@ -122,17 +122,17 @@ fn called(server: &ModelServer, (more, of_model): (&Value, &Value), script: &str
     let files = files.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     let texts = files.map(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned());
     let sent = server.requests().iter().map(Request::json).collect();
-    Called { answered: ran.stdout.trim().to_owned(), audit: texts.collect(), sent }
+    BudgetCallResults { answered: ran.stdout.trim().to_owned(), audit: texts.collect(), sent }
 }
 
 /// Makes calls with these bodies, one after another.
-fn each(more: &Value, of_model: &Value, bodies: &[&str]) -> Called {
+fn each(more: &Value, of_model: &Value, bodies: &[&str]) -> BudgetCallResults {
     let script = EACH.replace("BODIES", &format!("[{}]", bodies.join(", ")));
     called(&greedy(&Arc::default()), (more, of_model), &script)
 }
 
 #[test]
-fn each_member_of_a_budget_holds_for_programs_in_sandboxes() {
+fn each_budget_limit_holds_for_programs_in_sandboxes() {
     let answered = |budget: Value, price: Value, bodies: &[&str]| {
         each(&json!({ "budget": budget }), &price, bodies).answered
     };
@@ -152,7 +152,7 @@ fn each_member_of_a_budget_holds_for_programs_in_sandboxes() {
 }
 
 #[test]
-fn calls_at_once_and_output_are_limited_as_the_budget_says() {
+fn concurrent_calls_and_output_tokens_are_limited_by_the_budget() {
     let slow = ModelServer::start(Script::always(Answer::text("hello").after(Duration::from_secs(1))));
     let at_once = |budget: Value| {
         called(&slow, (&json!({ "budget": budget }), &json!({})), &AT_ONCE.replace("CALL", ONE_CHOICE))
@@ -171,7 +171,7 @@ fn calls_at_once_and_output_are_limited_as_the_budget_says() {
 }
 
 #[test]
-fn what_is_said_is_in_the_audit_only_where_the_configuration_keeps_it() {
+fn model_call_contents_are_audited_only_if_configured() {
     let said = r#"{"model": "small", "messages": [{"role": "user", "content": "a question of mine"}]}"#;
     let is_kept = |more: Value| each(&more, &json!({}), &[said]).audit.contains("a question of mine");
     assert!(!is_kept(json!({})));

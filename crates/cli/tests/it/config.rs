@@ -19,7 +19,7 @@ use belljar_testkit::world::World;
 use serde_json::json;
 
 #[test]
-fn a_good_configuration_is_shown_as_what_it_means() {
+fn valid_configuration_is_shown_with_its_meaning() {
     let world = World::new(BELLJAR);
     world.write("belljar.yaml", "sandboxing:\n  overrides: {terminal: native}\n  required: [seccomp]\n");
     let ran = world.run(&["config", "check", "belljar.yaml"]).succeeded();
@@ -80,7 +80,7 @@ fn every_mistake_is_shown_with_file_line_and_column() {
 }
 
 #[test]
-fn programs_are_told_the_same_as_json() {
+fn json_output_reports_the_same_mistakes() {
     let world = World::new(BELLJAR);
     world.write("good.yaml", "sandboxing: {default_backend: native}");
     let told = world.run(&["config", "check", "--json", "good.yaml"]).succeeded().json();
@@ -108,7 +108,7 @@ fn programs_are_told_the_same_as_json() {
 }
 
 #[test]
-fn a_file_that_can_not_be_read_is_no_mistake_in_it() {
+fn unreadable_file_is_not_reported_as_a_mistake_in_it() {
     let world = World::new(BELLJAR);
     let ran = world.run(&["config", "check", "missing.yaml"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (125, ""));
@@ -116,7 +116,7 @@ fn a_file_that_can_not_be_read_is_no_mistake_in_it() {
 }
 
 #[test]
-fn models_the_web_and_agents_are_checked_and_shown_too() {
+fn models_web_and_agents_sections_are_checked_and_shown() {
     let world = World::new(BELLJAR);
     let good = "inference:\n  providers: [{name: house, kind: ollama, url: 'unix:/run/models'}]\n  \
                 models: [{name: small, provider: house, upstream: 'llama3:8b', price: {input: 0.15, output: 3}}]\n\

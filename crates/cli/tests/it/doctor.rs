@@ -4,7 +4,7 @@ use crate::BELLJAR;
 use belljar_testkit::world::World;
 
 #[test]
-fn every_wall_holds_here_and_every_attempt_has_its_control() {
+fn every_isolation_check_passes_and_has_a_control() {
     World::as_everyone(BELLJAR, |world| {
         let ran = world.run(&["doctor", "--json"]);
         let findings = ran.json();
@@ -18,7 +18,7 @@ fn every_wall_holds_here_and_every_attempt_has_its_control() {
 }
 
 #[test]
-fn a_feature_says_why_it_matters_and_how_to_get_it() {
+fn feature_is_explained_with_its_purpose_and_setup() {
     let findings = World::new(BELLJAR).run(&["doctor", "--json"]).json();
     for feature in findings["features"].as_array().unwrap() {
         for member in ["name", "found", "why", "remedy"] {
@@ -28,7 +28,7 @@ fn a_feature_says_why_it_matters_and_how_to_get_it() {
 }
 
 #[test]
-fn a_host_without_user_namespaces_is_told_so_with_a_way_out() {
+fn host_without_user_namespaces_is_reported_with_a_hint() {
     // Inside a sandbox none can be made, as on a host that forbids them.
     let world = World::new(BELLJAR);
     let lend = format!("{BELLJAR}:/opt/belljar");

@@ -67,7 +67,7 @@ fn policy_text(world: &World, text: &str) {
 }
 
 #[test]
-fn real_programs_reach_what_the_policy_allows_by_the_proxy_and_nothing_else() {
+fn real_clients_reach_only_what_the_policy_allows_through_the_proxy() {
     let (world, server, other) = (World::new(BELLJAR), Server::start(), Server::start());
     policy(
         &world,
@@ -105,7 +105,7 @@ fn real_programs_reach_what_the_policy_allows_by_the_proxy_and_nothing_else() {
 }
 
 #[test]
-fn without_a_policy_there_is_no_proxy_at_all() {
+fn sandbox_without_a_policy_has_no_proxy() {
     let world = World::new(BELLJAR);
     let look = "env | grep -ci proxy; curl -s --noproxy '' --proxy http://127.0.0.1:3128 http://nowhere.test/ | grep -c urn:belljar; \
                 ls -d /web-sock 2>/dev/null | grep -c web";
@@ -118,7 +118,7 @@ fn without_a_policy_there_is_no_proxy_at_all() {
 }
 
 #[test]
-fn whoever_reaches_the_web_is_told_whom_the_host_trusts() {
+fn sandbox_with_web_access_gets_the_hosts_ca_certificates() {
     const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
     let Ok(trusted) = std::fs::read_to_string(AUTHORITIES) else {
         return skip("the host's CA certificates, inside", "the host has no CA bundle file");
@@ -139,7 +139,7 @@ fn whoever_reaches_the_web_is_told_whom_the_host_trusts() {
 }
 
 #[test]
-fn what_is_denied_is_told_inside_outside_and_in_the_audit() {
+fn denied_request_is_reported_to_client_terminal_and_audit_log() {
     let world = World::new(BELLJAR);
     policy(&world, "[{host: partner.example}]");
     let ask = "curl -sS https://other.example/; curl -sS http://other.example:8080/";
@@ -158,7 +158,7 @@ fn what_is_denied_is_told_inside_outside_and_in_the_audit() {
 }
 
 #[test]
-fn a_policy_with_mistakes_starts_nothing() {
+fn policy_with_mistakes_starts_nothing() {
     let world = World::new(BELLJAR);
     policy(&world, "[{host: \"*.com\"}, {host: a.example, portz: [1]}]");
     let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "touch", "/workspace/ran"]);
@@ -170,7 +170,7 @@ fn a_policy_with_mistakes_starts_nothing() {
 }
 
 #[test]
-fn a_verdict_is_explained_with_its_rule_or_with_the_one_that_it_takes() {
+fn egress_why_names_the_matching_rule_or_the_rule_that_is_missing() {
     let world = World::new(BELLJAR);
     policy(
         &world,
@@ -217,7 +217,7 @@ fn a_verdict_is_explained_with_its_rule_or_with_the_one_that_it_takes() {
 }
 
 #[test]
-fn a_policy_is_held_against_what_is_expected_of_it() {
+fn policy_is_tested_against_its_expected_verdicts() {
     let world = World::new(BELLJAR);
     policy(&world, "[{host: a.example}, {host: b.example, paths: [/v1/]}]");
     world.write(
@@ -255,7 +255,7 @@ fn replace(world: &World, rules: &str) {
 }
 
 #[test]
-fn a_policy_that_changes_while_a_command_runs_counts_at_once() {
+fn policy_change_takes_effect_while_a_command_runs() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let port = server.address.port();
     policy(&world, "[]");
@@ -280,7 +280,7 @@ fn a_policy_that_changes_while_a_command_runs_counts_at_once() {
     let before = server.asked();
     belljar_testkit::wait::until(|| server.asked() > before);
     replace(&world, "[]");
-    let ran = belljar_testkit::world::Ran::from(child.wait_with_output().unwrap());
+    let ran = belljar_testkit::world::ProgramOutput::from(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\nover\n"), "{ran:?}");
     assert!(ran.stderr.contains("policy.yaml has changed, and counts from now on (generation 3)"), "{ran:?}");
     assert!(ran.stderr.contains("policy.yaml has changed, and doesn't count: "), "{ran:?}");
@@ -288,7 +288,7 @@ fn a_policy_that_changes_while_a_command_runs_counts_at_once() {
 }
 
 #[test]
-fn a_policy_that_what_is_sealed_could_write_is_refused() {
+fn policy_that_the_sandbox_could_write_is_refused() {
     let world = World::new(BELLJAR);
     world.write("project/policy.yaml", "rules: []");
     world.write("policy.yaml", "rules: []");
@@ -304,7 +304,7 @@ fn a_policy_that_what_is_sealed_could_write_is_refused() {
     assert!(exec("--workspace", "project/policy.yaml"));
     assert!(!exec("--workspace", "policy.yaml"));
     assert!(!exec("--workspace-copy", "project/policy.yaml"));
-    let _sessions = crate::session::Sessions(&world);
+    let _sessions = crate::session::SessionCleanup(&world);
     let create =
         |workspace: &str, file: &str| of(&["session", "create", workspace, "project", "--egress", file]);
     assert!(create("--workspace", "project/policy.yaml"));
@@ -314,11 +314,11 @@ fn a_policy_that_what_is_sealed_could_write_is_refused() {
 }
 
 #[test]
-fn a_session_and_its_forks_reach_what_the_policy_allows() {
+fn session_and_its_forks_reach_what_the_policy_allows() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let port = server.address.port();
     policy(&world, &format!("[{}]", rule(port)));
-    let _sessions = crate::session::Sessions(&world);
+    let _sessions = crate::session::SessionCleanup(&world);
     let exec = |session: &str, script: &str| crate::session::exec(&world, session, script);
     let id = crate::session::create(&world, &["--name", "first", "--egress", "policy.yaml"]);
     assert_eq!(exec("first", &fetching(port)).succeeded().stdout, "hello\n");
@@ -342,7 +342,7 @@ fn a_session_and_its_forks_reach_what_the_policy_allows() {
 }
 
 #[test]
-fn a_job_that_may_is_let_through_by_run_and_one_that_may_not_finds_nobody() {
+fn run_gives_web_access_only_to_jobs_that_allow_it() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let port = server.address.port();
     policy(&world, &format!("[{}]", rule(port)));

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 #[test]
-fn the_exit_code_is_the_commands_own() {
+fn exit_code_is_the_commands_own() {
     World::as_everyone(BELLJAR, |world| {
         for (script, code) in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143)] {
             assert_eq!(world.run(&["exec", "--", "sh", "-c", script]).code, code, "{script}");
@@ -15,14 +15,14 @@ fn the_exit_code_is_the_commands_own() {
 }
 
 #[test]
-fn a_program_that_is_not_there_and_one_that_may_not_run_have_codes_of_their_own() {
+fn missing_and_non_executable_programs_have_distinct_exit_codes() {
     let world = World::new(BELLJAR);
     assert_eq!(world.run(&["exec", "--", "no-such-program"]).code, 127);
     assert_eq!(world.run(&["exec", "--", "/etc/passwd"]).code, 126);
 }
 
 #[test]
-fn out_of_time_everything_ends_also_what_has_left_its_session() {
+fn timeout_kills_all_processes_including_those_in_another_session() {
     World::as_everyone(BELLJAR, |world| {
         world.write("workspace/marker", "");
         let workspace = world.path().join("workspace");
@@ -54,7 +54,7 @@ fn input_and_output_pass_through_unchanged() {
 }
 
 #[test]
-fn files_as_input_and_output_are_relayed_and_their_paths_are_not_seen_inside() {
+fn file_input_and_output_are_relayed_and_their_paths_are_hidden_inside() {
     let world = World::new(BELLJAR);
     let input = world.write("secret-name-in", "from a file");
     let output = world.write("secret-name-out", "");
@@ -68,7 +68,7 @@ fn files_as_input_and_output_are_relayed_and_their_paths_are_not_seen_inside() {
 }
 
 #[test]
-fn a_terminal_is_the_sandboxs_own() {
+fn sandbox_gets_its_own_terminal() {
     let world = World::new(BELLJAR);
     let inner =
         format!("{BELLJAR} exec -- sh -c 'test -t 0 && test -t 1 && tty && stty -a < /dev/tty | head -n 1'");
@@ -84,7 +84,7 @@ fn a_terminal_is_the_sandboxs_own() {
 }
 
 #[test]
-fn variables_are_set_and_nothing_of_the_hosts_comes_along() {
+fn variables_are_set_and_none_of_the_host_is_inherited() {
     let world = World::new(BELLJAR);
     let mut command = world.command(&["exec", "--env", "GIVEN=value", "--env", "TAKEN", "--", "env"]);
     let output = command.env("TAKEN", "from here").env("SECRET", "do not leak").output().unwrap();
@@ -94,7 +94,7 @@ fn variables_are_set_and_nothing_of_the_hosts_comes_along() {
 }
 
 #[test]
-fn what_is_lent_is_read_only_and_elsewhere_if_asked() {
+fn mounts_are_read_only_and_at_another_path_on_request() {
     World::as_everyone(BELLJAR, |world| {
         let tool = world.write("tool/run", "#!/bin/sh\necho lent\n");
         std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -108,7 +108,7 @@ fn what_is_lent_is_read_only_and_elsewhere_if_asked() {
 }
 
 #[test]
-fn a_path_that_would_lead_through_a_link_of_the_workspace_is_not_made() {
+fn mount_point_behind_a_workspace_symlink_is_not_created() {
     let world = World::new(BELLJAR);
     world.write("workspace/file", "");
     world.write("lent", "");

@@ -3,16 +3,16 @@
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
-fn run(world: &World, document: &Value) -> Ran {
+fn run(world: &World, document: &Value) -> ProgramOutput {
     world.write("job.json", document.to_string());
     world.run(&["run", "--json", "job.json"])
 }
 
 #[track_caller]
-fn ends_as(ran: &Ran, status: &str, code: &str, exit_code: i32) {
+fn ends_as(ran: &ProgramOutput, status: &str, code: &str, exit_code: i32) {
     let result = ran.json();
     assert_eq!((&result["status"], &result["failure_code"]), (&json!(status), &json!(code)), "{result:#}");
     assert!(result["failure_message"].as_str().is_some_and(|message| !message.is_empty()), "{result:#}");
@@ -23,7 +23,7 @@ fn ends_as(ran: &Ran, status: &str, code: &str, exit_code: i32) {
 }
 
 #[test]
-fn a_malformed_job_is_a_schema_validation() {
+fn malformed_job_is_a_schema_validation_failure() {
     let world = World::new(BELLJAR);
     let mut document = job(&json!([shell("true")]));
     document["surprise"] = json!(1);
@@ -34,7 +34,7 @@ fn a_malformed_job_is_a_schema_validation() {
 }
 
 #[test]
-fn a_command_that_fails_is_a_step_failed_with_its_exit_code() {
+fn failing_command_is_a_step_failed_with_its_exit_code() {
     World::as_everyone(BELLJAR, |world| {
         let ran = run(world, &job(&json!([shell("echo so far; exit 3"), shell("echo never")])));
         ends_as(&ran, "failure", "step_failed", 1);
@@ -48,7 +48,7 @@ fn a_command_that_fails_is_a_step_failed_with_its_exit_code() {
 }
 
 #[test]
-fn a_job_out_of_time_is_a_timeout_with_what_there_was_so_far() {
+fn job_that_times_out_is_a_timeout_with_partial_results() {
     World::as_everyone(BELLJAR, |world| {
         let mut document = job(&json!([shell("echo begun; sleep 60")]));
         document["constraints"]["max_runtime_seconds"] = json!(1);
@@ -59,7 +59,7 @@ fn a_job_out_of_time_is_a_timeout_with_what_there_was_so_far() {
 }
 
 #[test]
-fn a_limit_from_the_command_line_ends_a_job_from_outside() {
+fn command_line_limit_kills_a_job_from_outside() {
     let world = World::new(BELLJAR);
     world.write("job.json", job(&json!([shell("sleep 60")])).to_string());
     let ran = world.run(&["run", "--json", "--timeout", "1s", "job.json"]);
@@ -67,7 +67,7 @@ fn a_limit_from_the_command_line_ends_a_job_from_outside() {
 }
 
 #[test]
-fn more_output_than_allowed_is_a_constraint_violation() {
+fn output_over_the_limit_is_a_constraint_violation() {
     let world = World::new(BELLJAR);
     let mut document = job(&json!([shell("printf 0123456789")]));
     document["constraints"]["max_output_bytes"] = json!(5);
@@ -78,7 +78,7 @@ fn more_output_than_allowed_is_a_constraint_violation() {
 }
 
 #[test]
-fn a_path_out_of_the_workspace_is_a_policy_violation_and_nothing_runs() {
+fn path_outside_the_workspace_is_a_policy_violation_and_nothing_runs() {
     let world = World::new(BELLJAR);
     let escape = json!({ "type": "write_file", "args": { "path": "/etc/passwd", "content": "" } });
     world.write("workspace/x", "");
@@ -90,7 +90,7 @@ fn a_path_out_of_the_workspace_is_a_policy_violation_and_nothing_runs() {
 }
 
 #[test]
-fn a_command_that_needs_the_network_is_an_ext_net_required_that_names_the_host() {
+fn command_that_needs_the_network_is_ext_net_required_and_names_the_host() {
     let world = World::new(BELLJAR);
     let ran = run(&world, &job(&json!([shell("curl -sS https://pypi.org/simple/")])));
     ends_as(&ran, "failure", "ext_net_required", 1);
@@ -98,7 +98,7 @@ fn a_command_that_needs_the_network_is_an_ext_net_required_that_names_the_host()
 }
 
 #[test]
-fn a_runner_that_is_killed_and_a_result_that_is_forged_are_a_node_failure() {
+fn killed_runner_or_forged_result_is_a_node_failure() {
     World::as_everyone(BELLJAR, |world| {
         // The result is the host's own record, whatever the step does to its runner.
         let script = "cp /job/job.json /job/result.json; \
@@ -113,7 +113,7 @@ fn a_runner_that_is_killed_and_a_result_that_is_forged_are_a_node_failure() {
 }
 
 #[test]
-fn an_interrupt_cancels_the_job_and_leaves_nothing_behind() {
+fn interrupt_cancels_the_job_and_leaves_nothing_behind() {
     let world = World::new(BELLJAR);
     world.write("job.json", job(&json!([shell("sleep 60")])).to_string());
     let mut command = world.command(&["run", "job.json"]);
@@ -131,15 +131,15 @@ fn an_interrupt_cancels_the_job_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn missing_random_device_is_reported_and_no_panic() {
+fn missing_random_device_is_reported_without_a_panic() {
     if !rustix::process::geteuid().is_root() {
-        return skip("missing_random_device_is_reported_and_no_panic", "mounting over /dev needs root");
+        return skip("missing_random_device_is_reported_without_a_panic", "mounting over /dev needs root");
     }
     let world = World::new(BELLJAR);
     let exec = |first: &str| {
         let script = format!("{first}exec {BELLJAR} exec -- true");
         let unshare = ["--mount", "--propagation", "private", "sh", "-c", &script];
-        Ran::from(world.command_of("unshare".as_ref(), &unshare).output().unwrap())
+        ProgramOutput::from(world.command_of("unshare".as_ref(), &unshare).output().unwrap())
     };
     exec("").succeeded();
     let ran = exec("mount -t tmpfs none /dev && ");
@@ -148,7 +148,7 @@ fn missing_random_device_is_reported_and_no_panic() {
 }
 
 #[test]
-fn amounts_and_workspaces_that_no_sandbox_can_have_are_refused_with_what_works() {
+fn impossible_limits_and_workspaces_are_refused_with_a_valid_alternative() {
     World::as_everyone(BELLJAR, |world| {
         let exec = |options: &[&str]| world.run(&[&["exec"], options, &["--", "true"]].concat());
         for (options, why) in [

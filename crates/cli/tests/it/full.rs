@@ -2,7 +2,7 @@
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 use std::fs::File;
 use std::process::Stdio;
@@ -12,13 +12,13 @@ fn full() -> Stdio {
     File::options().write(true).open("/dev/full").unwrap().into()
 }
 
-fn to_a_full_disk(world: &World, arguments: &[&str]) -> Ran {
+fn to_a_full_disk(world: &World, arguments: &[&str]) -> ProgramOutput {
     let child = world.command(arguments).stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
-    Ran::from(child.wait_with_output().unwrap())
+    ProgramOutput::from(child.wait_with_output().unwrap())
 }
 
 #[test]
-fn output_of_a_program_that_can_not_be_written_is_an_error_with_its_reason() {
+fn failed_write_of_program_output_is_an_error_with_its_reason() {
     let world = World::new(BELLJAR);
     for command in [&["echo", "ok"][..], &["seq", "1", "100000"]] {
         let exec = [&["exec", "--"], command].concat();
@@ -47,11 +47,12 @@ fn changes_of_a_run_whose_output_is_lost_are_not_applied() {
 }
 
 #[test]
-fn reader_that_has_seen_enough_is_no_failure() {
+fn reader_that_closes_the_pipe_early_is_no_failure() {
     let world = World::new(BELLJAR);
     for command in ["completions bash", "man", "doctor --json", "exec -- echo ok"] {
         let script = format!("{BELLJAR} {command} | true; exit ${{PIPESTATUS[0]}}");
-        let ran = Ran::from(world.command_of("/bin/bash".as_ref(), &["-c", &script]).output().unwrap());
+        let ran =
+            ProgramOutput::from(world.command_of("/bin/bash".as_ref(), &["-c", &script]).output().unwrap());
         assert!(
             !ran.stderr.contains("panicked") && !ran.stderr.contains("Broken pipe"),
             "{command}: {ran:?}"
@@ -60,7 +61,7 @@ fn reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn no_command_panics_or_succeeds_where_standard_output_is_full() {
+fn no_command_panics_or_succeeds_with_full_standard_output() {
     let world = World::new(BELLJAR);
     world.write("job.json", job(&json!([shell("true")])).to_string());
     world.write("sound.yaml", "sandboxing: {default_backend: native}");
@@ -91,7 +92,7 @@ fn no_command_panics_or_succeeds_where_standard_output_is_full() {
 }
 
 #[test]
-fn standard_error_that_is_full_changes_nothing() {
+fn full_standard_error_changes_nothing() {
     let world = World::new(BELLJAR);
     for (arguments, code) in
         [(&["exec", "--", "/nonexistent"][..], 127), (&["exec", "--timings", "--", "true"], 0)]

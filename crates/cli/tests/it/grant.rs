@@ -4,7 +4,7 @@
 use crate::BELLJAR;
 use crate::models::{configure, recorded};
 use belljar_testkit::models::{Answer, ModelServer, Script};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
 /// Issues a grant, and returns its JSON document with its secret.
@@ -41,15 +41,15 @@ const CALL: &str = "import json, os, urllib.request\n\
     urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())).read()\n\
     print('called')";
 
-fn exec(world: &World, options: &[&str], secret: Option<&str>) -> Ran {
+fn exec(world: &World, options: &[&str], secret: Option<&str>) -> ProgramOutput {
     let exec = ["exec", "--model", "small", "--config", "config.yaml"];
     let mut command = world.command(&[&exec[..], options, &["--", "python3", "-c", CALL]].concat());
     secret.map(|secret| command.env("BELLJAR_GRANT_SECRET", secret));
-    Ran::from(command.output().unwrap())
+    ProgramOutput::from(command.output().unwrap())
 }
 
 #[test]
-fn grant_is_shown_by_id_and_secret_until_it_is_revoked_and_its_account_pays() {
+fn grant_is_shown_by_id_and_secret_until_revoked_and_its_account_is_billed() {
     let world = World::new(BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     configure(&world, &server);
@@ -70,7 +70,7 @@ fn grant_is_shown_by_id_and_secret_until_it_is_revoked_and_its_account_pays() {
     )
     .unwrap();
     exec(&world, &["--grant", id, "--grant-secret-file", "secret"], None).succeeded();
-    let refused = |ran: Ran, why: &str| {
+    let refused = |ran: ProgramOutput, why: &str| {
         assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{ran:?}");
         assert!(ran.stderr.contains(why) && !ran.stderr.contains(secret), "{why}: {ran:?}");
     };
@@ -103,7 +103,7 @@ fn grant_is_shown_by_id_and_secret_until_it_is_revoked_and_its_account_pays() {
 }
 
 #[test]
-fn account_that_no_grant_stands_for_is_refused_and_nothing_is_called() {
+fn account_without_a_grant_is_refused_and_no_call_is_made() {
     let world = World::new(BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     configure(&world, &server);
@@ -117,7 +117,7 @@ fn account_that_no_grant_stands_for_is_refused_and_nothing_is_called() {
 }
 
 #[test]
-fn file_of_a_grant_counts_as_it_was_signed_and_an_edited_one_is_refused() {
+fn grant_file_is_accepted_as_signed_and_refused_when_edited() {
     let world = World::new(BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     configure(&world, &server);
@@ -152,7 +152,7 @@ fn file_of_a_grant_counts_as_it_was_signed_and_an_edited_one_is_refused() {
 }
 
 #[test]
-fn file_of_a_grant_that_another_deployment_has_signed_is_refused() {
+fn grant_file_signed_by_another_deployment_is_refused() {
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let [own, other] = [(); 2].map(|()| World::new(BELLJAR));
     for world in [&own, &other] {
@@ -188,7 +188,7 @@ fn file_of_a_grant_that_another_deployment_has_signed_is_refused() {
 }
 
 #[test]
-fn what_exec_says_of_user_trace_and_session_is_recorded_beside_its_calls() {
+fn user_trace_and_session_options_of_exec_are_recorded_with_its_calls() {
     let world = World::new(BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     configure(&world, &server);
@@ -209,7 +209,7 @@ fn what_exec_says_of_user_trace_and_session_is_recorded_beside_its_calls() {
     let mut command =
         world.command(&["exec", "--model", "small", "--config", "config.yaml", "--", "python3", "-c", CALL]);
     command.env("TRACEPARENT", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-    Ran::from(command.output().unwrap()).succeeded();
+    ProgramOutput::from(command.output().unwrap()).succeeded();
     let said = metadata();
     assert_eq!(said["existing_trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
     assert_eq!((&said["session_id"], &said["user_id"]), (&said["run_id"], &Value::Null));

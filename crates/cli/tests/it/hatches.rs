@@ -3,7 +3,7 @@
 
 use crate::BELLJAR;
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ pub(crate) fn refuses_descriptors() -> bool {
 }
 
 /// Runs the attack for this many seconds.
-fn attacked(world: &World, seconds: u64) -> Ran {
+fn attacked(world: &World, seconds: u64) -> ProgramOutput {
     world.write("policy.yaml", "rules: []\n");
     let (begun, timeout) = (Instant::now(), format!("{seconds}s"));
     let options = ["exec", "--timeout", &timeout, "--egress", "policy.yaml", "--"];
@@ -48,22 +48,19 @@ fn attacked(world: &World, seconds: u64) -> Ran {
 }
 
 #[test]
-fn descriptors_are_refused_by_a_hatch_and_its_reader_goes_on() {
+fn hatch_refuses_file_descriptors_and_keeps_reading() {
     if !refuses_descriptors() {
-        return skip(
-            "hatches::descriptors_are_refused_by_a_hatch_and_its_reader_goes_on",
-            "Linux before 6.16",
-        );
+        return skip("hatches::hatch_refuses_file_descriptors_and_keeps_reading", "Linux before 6.16");
     }
     let ran = attacked(&World::new(BELLJAR), 5);
     assert_eq!((ran.code, ran.stdout.as_str()), (124, "refused\nanswers\n"), "{}", ran.stderr);
 }
 
 #[test]
-fn reader_that_closes_a_passed_socket_goes_on() {
+fn reader_continues_after_closing_a_passed_socket() {
     let Some(world) = older_kernel() else {
         return skip(
-            "hatches::reader_that_closes_a_passed_socket_goes_on",
+            "hatches::reader_continues_after_closing_a_passed_socket",
             "needs root: the socket option is hidden from belljar",
         );
     };

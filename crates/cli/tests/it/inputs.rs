@@ -2,21 +2,21 @@
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::json;
 use std::process::Command;
 
 /// Runs a command, and kills it if it blocks.
-fn ended(world: &World, arguments: &[&str]) -> Ran {
+fn ended(world: &World, arguments: &[&str]) -> ProgramOutput {
     let program = ["60", BELLJAR];
     let ran =
         world.command_of("/usr/bin/timeout".as_ref(), &[&program, arguments].concat()).output().unwrap();
-    Ran::from(ran)
+    ProgramOutput::from(ran)
 }
 
 #[test]
-fn pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
+fn pipe_instead_of_a_file_is_refused_without_waiting() {
     let world = World::new(BELLJAR);
     world.write("w/job.json", job(&json!([shell("true")])).to_string());
     for command in [
@@ -40,5 +40,5 @@ fn pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
     world.run(&["run", "w/job.json"]).succeeded();
     let script = format!("{BELLJAR} run <(cat w/job.json)");
     let mut shell: Command = world.command_of("/bin/bash".as_ref(), &["-c", &script]);
-    Ran::from(shell.output().unwrap()).succeeded();
+    ProgramOutput::from(shell.output().unwrap()).succeeded();
 }

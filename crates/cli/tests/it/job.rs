@@ -8,7 +8,7 @@ mod refused;
 mod submitted;
 
 use belljar_testkit::node::Node;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -21,13 +21,13 @@ fn command(world: &World, to: SocketAddr, arguments: &[&str]) -> Command {
     command
 }
 
-fn ask(world: &World, to: SocketAddr, arguments: &[&str]) -> Ran {
-    Ran::from(command(world, to, arguments).output().unwrap())
+fn ask(world: &World, to: SocketAddr, arguments: &[&str]) -> ProgramOutput {
+    ProgramOutput::from(command(world, to, arguments).output().unwrap())
 }
 
 /// Runs the command with output for a terminal: some control sequences are removed without one.
-fn ask_as_on_a_terminal(world: &World, to: SocketAddr, arguments: &[&str]) -> Ran {
-    Ran::from(command(world, to, arguments).env("CLICOLOR_FORCE", "1").output().unwrap())
+fn ask_as_on_a_terminal(world: &World, to: SocketAddr, arguments: &[&str]) -> ProgramOutput {
+    ProgramOutput::from(command(world, to, arguments).env("CLICOLOR_FORCE", "1").output().unwrap())
 }
 
 /// Submits a command to a node, waits until it is over, and returns the job's id.
@@ -38,28 +38,28 @@ fn over(world: &World, node: &Node<'_>, argv: &[&str]) -> String {
 }
 
 /// A proxy in front of a node that breaks some connections off.
-struct Relay {
+struct FaultyRelay {
     address: SocketAddr,
     /// The node's address, which may change.
     to: Arc<Mutex<SocketAddr>>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<RelayTraffic>>,
 }
 
 /// The traffic through a relay.
 #[derive(Default)]
-struct Seen {
+struct RelayTraffic {
     /// Number of connections that were broken off.
     cut: usize,
     /// The last event id that each client sent with a request for events.
     last_ids: Vec<u64>,
 }
 
-impl Relay {
+impl FaultyRelay {
     /// Breaks the first connections off, each in the middle of that event.
     fn cutting(to: SocketAddr, connections: usize, event: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Arc::<Mutex<Seen>>::default();
+        let seen = Arc::<Mutex<RelayTraffic>>::default();
         let shared = Arc::clone(&seen);
         let to = Arc::new(Mutex::new(to));
         let leading = Arc::clone(&to);
@@ -74,7 +74,12 @@ impl Relay {
     }
 }
 
-fn relay(client: &TcpStream, to: SocketAddr, (connections, event): (usize, usize), seen: &Arc<Mutex<Seen>>) {
+fn relay(
+    client: &TcpStream,
+    to: SocketAddr,
+    (connections, event): (usize, usize),
+    seen: &Arc<Mutex<RelayTraffic>>,
+) {
     let Ok(node) = TcpStream::connect(to) else { return };
     let (asked, mut into) = (BufReader::new(client.try_clone().unwrap()), node.try_clone().unwrap());
     let heard = Arc::clone(seen);
@@ -104,13 +109,13 @@ fn relay(client: &TcpStream, to: SocketAddr, (connections, event): (usize, usize
 }
 
 /// A server that impersonates a node with prepared responses.
-struct Liar {
+struct FakeNode {
     address: SocketAddr,
     /// The first line of each request.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Liar {
+impl FakeNode {
     /// Responds to each target with a status and a body.
     fn telling(world: &World, answer: impl Fn(&str) -> (u16, Vec<u8>) + Send + 'static) -> Self {
         world.write("token", belljar_testkit::node::TOKEN);

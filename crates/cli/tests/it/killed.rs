@@ -15,7 +15,7 @@ use std::time::Duration;
 const DELAYS_MS: [u64; 14] = [0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 25, 40, 120];
 
 #[test]
-fn killed_at_any_moment_it_leaves_nothing_once_the_next_begins() {
+fn resources_of_a_run_killed_at_any_moment_are_removed_by_the_next_run() {
     World::as_everyone(BELLJAR, |world| {
         let file = world.write("source/file", "content\n");
         let source = file.parent().unwrap().display().to_string();
@@ -29,7 +29,7 @@ fn killed_at_any_moment_it_leaves_nothing_once_the_next_begins() {
         let neighbour = world.path().join("neighbour");
         let theirs = |arguments: &[&str]| {
             let ran = world.command(arguments).env("BELLJAR_STATE_DIR", &neighbour).output().unwrap();
-            belljar_testkit::world::Ran::from(ran).succeeded()
+            belljar_testkit::world::ProgramOutput::from(ran).succeeded()
         };
         let session = theirs(&["session", "create"]).stdout.trim().to_owned();
         let ways: [&[&str]; 4] = [

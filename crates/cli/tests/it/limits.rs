@@ -1,22 +1,22 @@
 //! Configured limits are enforced, wherever they are set, or no sandbox is made.
 
 use crate::BELLJAR;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::Value;
 
 /// Returns a layer's entry in the isolation report.
-fn layer(ran: &Ran, name: &str) -> Value {
+fn layer(ran: &ProgramOutput, name: &str) -> Value {
     let isolation: Value = serde_json::from_str(&ran.stderr).unwrap_or_else(|_| panic!("{ran:?}"));
     let layers = isolation["layers"].as_array().unwrap_or_else(|| panic!("{isolation}"));
     layers.iter().find(|layer| layer["name"] == name).cloned().unwrap_or_default()
 }
 
-fn detail(ran: &Ran, name: &str) -> String {
+fn detail(ran: &ProgramOutput, name: &str) -> String {
     layer(ran, name)["detail"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn limits_of_the_configuration_are_in_force_for_commands_and_the_command_line_wins() {
+fn configured_limits_apply_to_commands_and_the_command_line_takes_precedence() {
     let world = World::new(BELLJAR);
     let exec = |options: &[&str]| {
         world.run(&[&["exec", "--isolation"], options, &["--", "true"]].concat()).succeeded()
@@ -39,7 +39,7 @@ fn limits_of_the_configuration_are_in_force_for_commands_and_the_command_line_wi
 }
 
 #[test]
-fn limit_of_the_command_line_is_in_force_or_nothing_runs() {
+fn command_line_limit_is_enforced_or_nothing_runs() {
     World::as_everyone(BELLJAR, |world| {
         let exec = |cpus: &str| world.run(&["exec", "--isolation", "--cpus", cpus, "--", "true"]);
         // Control: no limit is requested.

@@ -13,7 +13,7 @@ const PAGE: &str = include_str!("../../../../docs/limits.md");
 const HEADINGS: [&str; 2] = ["| limit | default |", "| limit | value |"];
 
 #[test]
-fn every_limit_of_the_page_is_that_of_the_code() {
+fn every_limit_in_the_documentation_matches_the_code() {
     let shown = values_of(PAGE);
     let actual: BTreeMap<&str, String> =
         settable().into_iter().chain(fixed()).chain(of_hatches()).chain(of_kept()).collect();
@@ -25,7 +25,7 @@ fn every_limit_of_the_page_is_that_of_the_code() {
 }
 
 #[test]
-fn every_option_and_setting_of_a_limit_is_on_the_page() {
+fn every_limit_option_and_setting_is_documented() {
     let help = std::process::Command::new(crate::BELLJAR).args(["exec", "--help"]).output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     let (_, limits) = help.split_once("Limits:").unwrap();

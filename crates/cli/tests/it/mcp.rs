@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// A server with its single client.
-pub(crate) struct Talk {
+pub(crate) struct McpConversation {
     child: Child,
     /// `None` once it is closed.
     input: Option<ChildStdin>,
@@ -25,7 +25,7 @@ pub(crate) struct Talk {
 
 // === impl Talk ===
 
-impl Talk {
+impl McpConversation {
     /// Starts a server with these options, and initializes the connection.
     pub(crate) fn begin(world: &World, options: &[&str]) -> Self {
         let mut talk = Self::silent(world, options);
@@ -125,7 +125,7 @@ impl Talk {
     }
 }
 
-impl Drop for Talk {
+impl Drop for McpConversation {
     fn drop(&mut self) {
         self.input = None;
         let _ = self.child.wait();

@@ -2,7 +2,7 @@
 
 use crate::BELLJAR;
 use belljar_testkit::models::{Answer, ModelServer, Script};
-use belljar_testkit::world::{Ran, User, World};
+use belljar_testkit::world::{ProgramOutput, User, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -68,7 +68,7 @@ fn records(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn a_program_inside_calls_models_and_only_those_by_every_socket_and_reaches_nothing_else() {
+fn sandboxed_program_calls_only_allowed_models_on_every_socket() {
     World::as_everyone(BELLJAR, |world| {
         let server = ModelServer::start(Script::always(Answer::text("hello")));
         let config = configure(world, &server);
@@ -97,7 +97,7 @@ fn a_program_inside_calls_models_and_only_those_by_every_socket_and_reaches_noth
 }
 
 #[test]
-fn without_models_nobody_listens_inside() {
+fn without_models_no_model_endpoint_listens_in_the_sandbox() {
     World::as_everyone(BELLJAR, |world| {
         let script = "import os, socket\nfor port in 8080, 11434:\n try: socket.create_connection(('127.0.0.1', port)); \
                       print('open')\n except ConnectionRefusedError: print('refused')\n\
@@ -109,11 +109,11 @@ fn without_models_nobody_listens_inside() {
 }
 
 #[test]
-fn what_can_not_be_served_is_said_before_anything_is_made() {
+fn unusable_model_configuration_is_reported_before_anything_is_made() {
     let world = World::new(BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, &server);
-    let refused = |ran: &Ran, why: &str| {
+    let refused = |ran: &ProgramOutput, why: &str| {
         assert_eq!(ran.code, 125, "{ran:?}");
         assert!(ran.stderr.contains(why), "{ran:?}");
     };
@@ -149,7 +149,7 @@ print(answers)
 "#;
 
 #[test]
-fn of_thousands_of_calls_each_is_one_record_whatever_they_say() {
+fn each_of_thousands_of_model_calls_has_one_record() {
     let world = World::new(BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, &server);

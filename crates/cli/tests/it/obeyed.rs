@@ -6,10 +6,10 @@ mod moved;
 
 use crate::BELLJAR;
 use crate::changes::only;
-use crate::session::{Sessions, create};
+use crate::session::{SessionCleanup, create};
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
@@ -33,7 +33,7 @@ fn has_run(world: &World) -> bool {
     world.path().join("mark").exists()
 }
 
-fn refused(ran: &Ran, why: &str) {
+fn refused(ran: &ProgramOutput, why: &str) {
     assert!(ran.code == 125 && ran.stderr.contains(why), "{why}: {ran:?}");
 }
 
@@ -41,7 +41,7 @@ const CALL: &str = "curl -s --max-time 20 http://127.0.0.1:11434/v1/chat/complet
                     -d '{\"model\":\"small\",\"messages\":[]}'; true";
 
 #[test]
-fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
+fn configuration_written_by_a_sandbox_never_runs_a_program_on_the_host() {
     World::as_everyone(BELLJAR, |world| {
         program(world, "project/print");
         program(world, "own/print");
@@ -55,7 +55,7 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
         let apply = ["exec", "--workspace-copy", "project", "--apply", "--", "sh", "-c", write];
         let ran = world.run(&apply);
         assert!(ran.code == 3 && ran.stderr.contains("belljar     belljar.yaml"), "{ran:?}");
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let id = create(world, &["--workspace-copy", "project"]);
         crate::session::exec(world, &id, write).succeeded();
         assert_eq!(world.run(&["session", "commit", &id]).code, 3);
@@ -80,7 +80,7 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
 }
 
 #[test]
-fn what_a_run_was_given_takes_a_yes_also_when_its_kept_changes_are_applied_later() {
+fn files_given_to_a_run_need_approval_when_kept_changes_are_applied_later() {
     let world = World::new(BELLJAR);
     program(&world, "own/silent");
     let with = ["exec", "--model", "small", "--config", "project/settings.conf"];
@@ -112,7 +112,7 @@ fn what_a_run_was_given_takes_a_yes_also_when_its_kept_changes_are_applied_later
 }
 
 #[test]
-fn a_configuration_or_a_program_of_it_in_a_direct_workspace_is_refused() {
+fn configuration_or_its_program_in_a_direct_workspace_is_refused() {
     let world = World::new(BELLJAR);
     program(&world, "project/print");
     program(&world, "own/print");
@@ -135,7 +135,7 @@ fn a_configuration_or_a_program_of_it_in_a_direct_workspace_is_refused() {
 }
 
 #[test]
-fn variable_of_a_program_on_the_host_names_no_workspace_in_whatever_form() {
+fn host_program_variable_that_names_a_workspace_is_refused_in_any_form() {
     let world = World::new(BELLJAR);
     world.write("project/x.js", "");
     world.write("else/x.js", "");
@@ -179,9 +179,9 @@ fn variable_of_a_program_on_the_host_names_no_workspace_in_whatever_form() {
 }
 
 #[test]
-fn what_another_live_session_writes_is_not_obeyed() {
+fn configuration_writable_by_another_live_session_is_refused() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("project/policy.yaml", "rules: []");
     world.write("outer/policy.yaml", "rules: []");
     let exec = |file: &str| world.run(&["exec", "--egress", file, "--", "true"]);
@@ -211,9 +211,9 @@ const OBEYING: [&[&str]; 6] = [
 ];
 
 #[test]
-fn a_policy_beside_the_workspace_is_obeyed_by_whatever_path_it_is_named() {
+fn policy_beside_the_workspace_is_used_by_whatever_path_it_is_named() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     let mut reaching = job(&json!([]));
     reaching["constraints"]["ext_net_allowed"] = json!(true);
     world.write("job.json", reaching.to_string());
@@ -235,12 +235,12 @@ fn a_policy_beside_the_workspace_is_obeyed_by_whatever_path_it_is_named() {
             let file = format!("{place}{name}");
             let named = command.iter().map(|&argument| if argument == "FILE" { &file } else { argument });
             let mut command = world.command(&named.collect::<Vec<_>>());
-            Ran::from(command.current_dir(world.path().join("project")).output().unwrap())
+            ProgramOutput::from(command.current_dir(world.path().join("project")).output().unwrap())
         };
         for place in beside {
             let ran = with(place);
             assert_eq!(ran.code, 0, "{command:?} {place}: {ran:?}");
-            drop(Sessions(&world));
+            drop(SessionCleanup(&world));
         }
         for place in inside {
             let ran = with(place);
@@ -253,7 +253,7 @@ fn a_policy_beside_the_workspace_is_obeyed_by_whatever_path_it_is_named() {
 }
 
 #[test]
-fn what_other_users_can_write_is_not_obeyed() {
+fn configuration_writable_by_other_users_is_refused() {
     let world = World::new(BELLJAR);
     let path = world.write("rules/policy.yaml", "rules: []");
     let exec = || world.run(&["exec", "--egress", "rules/policy.yaml", "--", "true"]);
@@ -273,12 +273,12 @@ fn what_other_users_can_write_is_not_obeyed() {
 }
 
 #[test]
-fn a_home_with_the_users_configuration_is_lent_to_no_sandbox_directly() {
+fn home_with_the_users_configuration_is_not_mounted_into_a_sandbox() {
     let world = World::new(BELLJAR);
     world.write("home/project/file", "");
     let exec = |workspace: &str| {
         let mut command = world.command(&["exec", "--workspace", workspace, "--", "true"]);
-        Ran::from(command.env("HOME", world.path().join("home")).output().unwrap())
+        ProgramOutput::from(command.env("HOME", world.path().join("home")).output().unwrap())
     };
     // Also if the file doesn't exist yet: a sandbox could create it.
     refused(&exec("home"), "lies in the workspace");
@@ -289,7 +289,7 @@ fn a_home_with_the_users_configuration_is_lent_to_no_sandbox_directly() {
 }
 
 #[test]
-fn the_running_program_is_not_replaced_without_a_yes_and_its_directory_is_not_lent() {
+fn running_program_is_replaced_only_with_approval_and_its_directory_is_not_mounted() {
     let world = World::new(BELLJAR);
     world.write("project/bin/notes.txt", "a\n");
     world.write("project/other/notes.txt", "a\n");
@@ -297,7 +297,7 @@ fn the_running_program_is_not_replaced_without_a_yes_and_its_directory_is_not_le
     std::fs::copy(BELLJAR, &program).unwrap();
     let run = |arguments: &[&str], script: &str| {
         let all = [&["exec"], arguments, &["--", "sh", "-c", script]].concat();
-        Ran::from(world.command_of(&program, &all).output().unwrap())
+        ProgramOutput::from(world.command_of(&program, &all).output().unwrap())
     };
     let copy = ["--workspace-copy", "project", "--apply"];
     let ran = run(&copy, "echo evil >bin/belljar");

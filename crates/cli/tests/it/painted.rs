@@ -1,7 +1,7 @@
 //! Terminal state that a program leaves behind: the review after it is visible anyway. The terminal is `tmux`.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, create, exec};
+use crate::session::{SessionCleanup, create, exec};
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
 use std::process::Command;
@@ -87,7 +87,7 @@ fn is_review(screen: &str) -> bool {
 }
 
 #[test]
-fn review_after_a_program_that_hides_what_is_printed_next_is_seen() {
+fn review_is_visible_after_a_program_that_hides_later_output() {
     for hiding in HIDING {
         let world = World::new(BELLJAR);
         hide(&world, hiding);
@@ -102,7 +102,7 @@ fn review_after_a_program_that_hides_what_is_printed_next_is_seen() {
 
 /// The control of the other tests: without a reset the lines aren't visible.
 #[test]
-fn lines_after_a_program_that_hides_them_are_not_seen_without_a_reset() {
+fn lines_after_a_program_that_hides_them_are_invisible_without_a_reset() {
     for hiding in HIDING {
         let world = World::new(BELLJAR);
         hide(&world, hiding);
@@ -115,9 +115,9 @@ fn lines_after_a_program_that_hides_them_are_not_seen_without_a_reset() {
 }
 
 #[test]
-fn commit_after_a_session_program_that_hides_what_is_printed_next_is_seen() {
+fn commit_review_is_visible_after_a_session_program_that_hides_later_output() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     hide(&world, HIDING[0]);
     create(&world, &["--workspace-copy", "source", "--name", "s"]);
     let line = format!("{BELLJAR} session exec s -- sh hide.sh; {BELLJAR} session commit s");
@@ -130,7 +130,7 @@ fn commit_after_a_session_program_that_hides_what_is_printed_next_is_seen() {
 }
 
 #[test]
-fn tabs_are_seen_as_blanks_where_a_program_has_cleared_the_tab_stops() {
+fn tabs_are_visible_as_blanks_after_a_program_cleared_the_tab_stops() {
     let world = World::new(BELLJAR);
     world.write("source/a.txt", "true\n");
     world.write("source/clear.sh", r"printf 'echo\t;\t.\tx\n' >a.txt; printf '\033[3g'");
@@ -149,9 +149,9 @@ fn tabs_are_seen_as_blanks_where_a_program_has_cleared_the_tab_stops() {
 }
 
 #[test]
-fn program_in_the_background_paints_nothing_over_a_review() {
+fn background_program_cannot_paint_over_a_review() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("source/README.md", "before\n");
     let paint =
         format!("echo evil >app.py; while :; do printf '{PAINTED}'; echo x >>/tmp/count; sleep 0.1; done");
@@ -178,7 +178,7 @@ fn program_in_the_background_paints_nothing_over_a_review() {
 }
 
 #[test]
-fn terminal_is_as_before_after_a_program_without_a_review() {
+fn terminal_state_is_restored_after_a_program_without_a_review() {
     for hiding in HIDING {
         let world = World::new(BELLJAR);
         hide(&world, hiding);

@@ -1,9 +1,9 @@
 //! Characters that reorder or hide text are shown as escapes in all output of belljar.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, create};
+use crate::session::{SessionCleanup, create};
 use belljar_testkit::job::{job, shell};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 
 /// A right-to-left override, a zero-width space, a tag, a variation selector, a soft hyphen and a Hangul filler.
@@ -26,7 +26,7 @@ fn script() -> String {
 }
 
 #[track_caller]
-fn shows(ran: &Ran, parts: &[&str]) {
+fn shows(ran: &ProgramOutput, parts: &[&str]) {
     for text in [&ran.stdout, &ran.stderr] {
         assert!(!text.contains(HIDDEN), "{text:?}");
         assert!(!text.lines().any(|line| line.starts_with("  M forged")), "{text:?}");
@@ -39,7 +39,7 @@ fn shows(ran: &Ran, parts: &[&str]) {
 #[test]
 fn names_that_reorder_or_hide_text_are_printed_as_escapes_in_sessions() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write(&format!("{SOURCE}/file"), "before\n");
     let id = create(&world, &["--workspace-copy", SOURCE]);
     world.run(&["session", "exec", &id, "--", "sh", "-ec", &script()]).succeeded();

@@ -2,13 +2,13 @@
 //! `tests/promises`.
 
 use crate::BELLJAR;
-use crate::mcp::Talk;
-use crate::session::{Sessions, create, exec};
+use crate::mcp::McpConversation;
+use crate::session::{SessionCleanup, create, exec};
 use belljar_testkit::world::World;
 use serde_json::json;
 
 #[test]
-fn what_is_not_on_the_list_ends_as_in_a_shell_and_its_reason_is_told() {
+fn program_not_on_the_list_fails_as_in_a_shell_and_the_reason_is_reported() {
     let world = World::new(BELLJAR);
     let ran = world.run(&[
         "exec",
@@ -39,7 +39,7 @@ fn what_is_not_on_the_list_ends_as_in_a_shell_and_its_reason_is_told() {
 }
 
 #[test]
-fn a_list_that_is_none_or_can_not_be_held_is_refused_before_anything_is_made() {
+fn invalid_or_unenforceable_program_list_is_refused_before_anything_is_made() {
     let world = World::new(BELLJAR);
     let ran = world.run(&["exec", "--programs", "sh,/bin/ls", "--", "sh"]);
     assert!(
@@ -59,9 +59,9 @@ fn a_list_that_is_none_or_can_not_be_held_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_session_keeps_its_list_and_so_does_its_fork() {
+fn session_and_its_fork_keep_the_program_list() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("source/file", "of the project\n");
     let session = create(&world, &["--workspace-copy", "source", "--programs", "sh,cat"]);
     let fork = world.run(&["session", "fork", &session]).succeeded().stdout.trim().to_owned();
@@ -76,9 +76,9 @@ fn a_session_keeps_its_list_and_so_does_its_fork() {
 }
 
 #[test]
-fn a_level_without_a_terminal_starts_what_its_tools_take_and_no_shell() {
+fn level_without_a_terminal_starts_its_tools_programs_and_no_shell() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     let code =
         |session: &str, argv: &[&str]| world.run(&[&["session", "exec", session, "--"], argv].concat()).code;
     let sandboxed = create(&world, &["--level", "sandboxed"]);
@@ -101,10 +101,10 @@ fn a_level_without_a_terminal_starts_what_its_tools_take_and_no_shell() {
 }
 
 #[test]
-fn a_client_is_told_why_a_program_is_not_started() {
+fn client_gets_the_reason_why_a_program_is_not_started() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
-    let mut talk = Talk::begin(&world, &["--programs", "true"]);
+    let _sessions = SessionCleanup(&world);
+    let mut talk = McpConversation::begin(&world, &["--programs", "true"]);
     assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
     let ran = talk.done("run", &json!({ "argv": ["env"] }));
     assert_eq!(ran["exit_code"], 126, "{ran}");
@@ -116,10 +116,10 @@ fn a_client_is_told_why_a_program_is_not_started() {
 }
 
 #[test]
-fn tools_for_files_work_where_an_agent_has_no_terminal() {
+fn file_tools_work_for_an_agent_without_a_terminal() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
-    let mut talk = Talk::begin(&world, &["--level", "sandboxed"]);
+    let _sessions = SessionCleanup(&world);
+    let mut talk = McpConversation::begin(&world, &["--level", "sandboxed"]);
     let session = talk.open();
     talk.done("write", &json!({ "session": session, "path": "a/file", "content": "written\n" }));
     let read = talk.done("read", &json!({ "session": session, "path": "a/file" }));

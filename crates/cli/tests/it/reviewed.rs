@@ -1,10 +1,10 @@
 //! The reviewed content is the written content, whatever a program in the sandbox does meanwhile.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, create, exec};
+use crate::session::{SessionCleanup, create, exec};
 use belljar_testkit::terminal::at_a_terminal;
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Stdio;
@@ -53,9 +53,9 @@ fn digest(world: &World) -> String {
 }
 
 #[test]
-fn a_commit_of_another_state_than_the_reviewed_one_is_refused() {
+fn commit_of_another_state_than_the_reviewed_one_is_refused() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         begin(world);
         let shown = world.run(&["session", "diff", "s", "--json"]).succeeded().json();
         let diff = shown["diff"].as_str().unwrap();
@@ -81,9 +81,9 @@ fn a_commit_of_another_state_than_the_reviewed_one_is_refused() {
 }
 
 #[test]
-fn a_person_at_the_terminal_gets_exactly_what_was_shown() {
+fn user_at_the_terminal_commits_exactly_what_was_shown() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     begin(&world);
     let inner = format!("{BELLJAR} session commit s");
     let script = ["--quiet", "--return", "--command", &inner, "/dev/null"];
@@ -101,7 +101,7 @@ fn a_person_at_the_terminal_gets_exactly_what_was_shown() {
     assert!(text.contains("harmless") && !text.contains("never-shown"), "{text}");
     flip(&world);
     typed.write_all(b"y\n").unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
+    let ran = ProgramOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(world.read("source/app.py"), "print(\"harmless\")\n");
     assert!(world.read("source/Makefile").contains("harmless"));
@@ -111,9 +111,9 @@ fn a_person_at_the_terminal_gets_exactly_what_was_shown() {
 }
 
 #[test]
-fn a_person_who_says_no_has_nothing_written() {
+fn nothing_is_written_if_the_user_declines() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("source/file", "before\n");
     create(&world, &["--workspace-copy", "source", "--name", "s"]);
     exec(&world, "s", "echo after > file").succeeded();
@@ -129,9 +129,9 @@ fn a_person_who_says_no_has_nothing_written() {
 }
 
 #[test]
-fn key_that_was_typed_before_the_question_is_no_answer() {
+fn key_typed_before_the_question_is_not_an_answer() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("source/file", "before\n");
     create(&world, &["--workspace-copy", "source", "--name", "s"]);
     exec(&world, "s", "echo after > file").succeeded();
@@ -155,16 +155,16 @@ fn key_that_was_typed_before_the_question_is_no_answer() {
         world.write("go", "");
         wait_for("[y/n] ");
         input.write_all(typed.as_bytes()).unwrap();
-        let ran = Ran::from(child.wait_with_output().unwrap());
+        let ran = ProgramOutput::from(child.wait_with_output().unwrap());
         assert_eq!((ran.code, world.read("source/file").as_str()), (code, content), "{ran:?}");
         std::fs::remove_file(world.path().join("go")).unwrap();
     }
 }
 
 #[test]
-fn frozen_states_are_out_of_reach_and_gone_with_their_review() {
+fn frozen_states_are_inaccessible_and_removed_with_their_review() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("source/file", "before\n");
     let id = create(&world, &["--workspace-copy", "source", "--name", "s"]);
     exec(&world, "s", "echo after > file").succeeded();
@@ -199,9 +199,9 @@ fn modes(world: &World, source: &str) -> Vec<String> {
 }
 
 #[test]
-fn no_change_gives_other_users_permissions_that_the_source_did_not_have() {
+fn change_gives_other_users_no_permissions_that_the_source_did_not_give() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let expected = [
             "private 700",
             "private/inner 600",
@@ -235,16 +235,16 @@ fn no_change_gives_other_users_permissions_that_the_source_did_not_have() {
 }
 
 #[test]
-fn other_users_of_the_machine_reach_nothing_of_a_session() {
+fn other_users_of_the_machine_cannot_access_a_session() {
     if !rustix::process::geteuid().is_root() {
-        belljar_testkit::skip::skip("other_users_of_the_machine_reach_nothing_of_a_session", "needs root");
+        belljar_testkit::skip::skip("other_users_of_the_machine_cannot_access_a_session", "needs root");
         return;
     }
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     let as_another = |script: &str| {
         let options = ["--reuid=4711", "--regid=4711", "--clear-groups", "sh", "-c", script];
-        Ran::from(world.command_of("/usr/bin/setpriv".as_ref(), &options).output().unwrap())
+        ProgramOutput::from(world.command_of("/usr/bin/setpriv".as_ref(), &options).output().unwrap())
     };
     for options in [&[][..], &["--backend", "subprocess"]] {
         world.write("source/file", "secret\n");
@@ -280,9 +280,9 @@ fn other_users_of_the_machine_reach_nothing_of_a_session() {
 }
 
 #[test]
-fn directories_alone_are_shown_and_take_a_yes_before_a_commit_writes_them() {
+fn new_empty_directories_are_shown_and_need_approval_before_a_commit() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         world.write("source/.git/refs/heads/gone", "");
         std::fs::remove_file(world.path().join("source/.git/refs/heads/gone")).unwrap();
         create(world, &["--workspace-copy", "source", "--name", "s"]);

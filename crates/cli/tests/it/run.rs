@@ -8,7 +8,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 #[test]
-fn a_job_works_in_place_on_a_workspace_that_it_is_given() {
+fn job_works_in_place_on_its_given_workspace() {
     World::as_everyone(BELLJAR, |world| {
         world.write("workspace/in", "hello");
         world.write("job.json", job(&json!([shell("tr a-z A-Z < in > out; id -u")])).to_string());
@@ -21,7 +21,7 @@ fn a_job_works_in_place_on_a_workspace_that_it_is_given() {
 }
 
 #[test]
-fn without_a_workspace_there_is_an_empty_one_that_goes_with_the_run() {
+fn job_without_a_workspace_gets_an_empty_temporary_one() {
     World::as_everyone(BELLJAR, |world| {
         world.write("job.json", job(&json!([shell("pwd; ls -A; touch left")])).to_string());
         let result = world.run(&["run", "--json", "job.json"]).succeeded().json();
@@ -31,7 +31,7 @@ fn without_a_workspace_there_is_an_empty_one_that_goes_with_the_run() {
 }
 
 #[test]
-fn artifacts_are_kept_by_what_is_in_them() {
+fn artifacts_are_stored_by_their_content_digest() {
     World::as_everyone(BELLJAR, |world| {
         let mut document = job(&json!([shell("echo one > $CYNODE_ARTIFACTS_DIR/one; echo two > two")]));
         document["artifacts"] = json!(["two"]);
@@ -50,7 +50,7 @@ fn artifacts_are_kept_by_what_is_in_them() {
 }
 
 #[test]
-fn a_step_that_closes_the_folders_of_its_job_loses_no_result() {
+fn step_that_makes_the_job_folders_unwritable_loses_no_result() {
     World::as_everyone(BELLJAR, |world| {
         let keep = "echo kept > $CYNODE_ARTIFACTS_DIR/one; mkdir closed; echo in > closed/file; chmod 0 closed/file closed";
         let run = |close: &str| {
@@ -73,7 +73,7 @@ fn a_step_that_closes_the_folders_of_its_job_loses_no_result() {
 }
 
 #[test]
-fn the_result_states_every_layer_of_isolation() {
+fn result_states_every_isolation_layer() {
     World::as_everyone(BELLJAR, |world| {
         world.write("job.json", job(&json!([])).to_string());
         let result = world.run(&["run", "--json", "job.json"]).succeeded().json();
@@ -90,7 +90,7 @@ fn the_result_states_every_layer_of_isolation() {
 }
 
 #[test]
-fn the_first_command_of_the_readme_works_on_this_very_repository_and_changes_nothing() {
+fn first_readme_command_works_on_this_repository_and_changes_nothing() {
     // Run by the owner of this checkout: files of another user may be copied and read, but not changed.
     let world = World::new(BELLJAR);
     let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -107,7 +107,7 @@ fn the_first_command_of_the_readme_works_on_this_very_repository_and_changes_not
 }
 
 #[test]
-fn a_job_comes_from_standard_input_too() {
+fn job_is_read_from_standard_input_too() {
     let world = World::new(BELLJAR);
     let mut command = world.command(&["run", "--json", "-"]);
     let mut child =
@@ -134,7 +134,7 @@ fn progress_goes_to_standard_error_and_the_summary_to_standard_output() {
 }
 
 #[test]
-fn a_job_is_told_whose_it_is_and_can_not_be_told_otherwise() {
+fn job_gets_its_ids_as_variables_that_it_cannot_override() {
     let world = World::new(BELLJAR);
     world.write("job.json", job(&json!([shell("echo $CYNODE_JOB_ID $CYNODE_WORKSPACE_DIR")])).to_string());
     let ran = world.run(&["run", "--json", "--env", "CYNODE_JOB_ID=forged", "job.json"]).succeeded();
@@ -145,7 +145,7 @@ fn a_job_is_told_whose_it_is_and_can_not_be_told_otherwise() {
 }
 
 #[test]
-fn programs_and_paths_that_a_job_allows_are_held_by_the_kernel() {
+fn program_and_path_limits_of_a_job_are_enforced_by_the_kernel() {
     let world = World::new(BELLJAR);
     let run = |constraints: serde_json::Value, argv: serde_json::Value| {
         let mut document = job(&json!([{ "type": "run_command", "args": { "argv": argv } }]));
@@ -176,7 +176,7 @@ fn programs_and_paths_that_a_job_allows_are_held_by_the_kernel() {
 }
 
 #[test]
-fn job_whose_sandbox_is_killed_for_memory_keeps_the_steps_until_then() {
+fn job_whose_sandbox_is_oom_killed_keeps_its_finished_steps() {
     World::as_everyone(BELLJAR, |world| {
         let steps = json!([shell("echo first"), shell("tail /dev/zero"), shell("echo never")]);
         world.write("job.json", job(&steps).to_string());
@@ -195,7 +195,7 @@ fn job_whose_sandbox_is_killed_for_memory_keeps_the_steps_until_then() {
 }
 
 #[test]
-fn names_that_are_no_plain_text_are_kept_and_patched_and_a_step_starts_outside_of_the_workspace() {
+fn non_utf8_names_are_kept_and_patched_and_a_step_starts_outside_of_the_workspace() {
     World::as_everyone(BELLJAR, |world| {
         let diff = concat!(
             "diff --git \"a/two\\nlines\" \"b/two\\nlines\"\nnew file mode 100644\n",

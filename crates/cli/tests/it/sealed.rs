@@ -5,7 +5,7 @@ mod preallocated;
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
-use belljar_testkit::world::{Ran, User, World};
+use belljar_testkit::world::{ProgramOutput, User, World};
 use serde_json::json;
 use std::fs::Permissions;
 use std::net::TcpListener;
@@ -24,7 +24,7 @@ fn only_outside(world: &World, script: &str) {
 }
 
 #[test]
-fn files_of_the_host_are_not_there() {
+fn host_files_are_not_visible() {
     World::as_everyone(BELLJAR, |world| {
         let canary = world.write("canary", "a secret");
         only_outside(world, &format!("cat {}", canary.display()));
@@ -35,7 +35,7 @@ fn files_of_the_host_are_not_there() {
 }
 
 #[test]
-fn the_hosts_loopback_is_not_reached_and_nobody_is_seen_to_try() {
+fn host_loopback_is_unreachable_and_attempts_are_invisible_to_the_host() {
     World::as_everyone(BELLJAR, |world| {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -49,7 +49,7 @@ fn the_hosts_loopback_is_not_reached_and_nobody_is_seen_to_try() {
 }
 
 #[test]
-fn processes_of_the_host_are_neither_seen_nor_signaled() {
+fn host_processes_can_be_neither_seen_nor_signaled() {
     World::as_everyone(BELLJAR, |world| {
         let pid = std::process::id();
         only_outside(world, &format!("test -d /proc/{pid}"));
@@ -92,7 +92,7 @@ print(through)
 ";
 
 #[test]
-fn no_local_socket_leads_out_of_what_is_lent_or_given() {
+fn mounted_local_sockets_give_no_connection_to_the_host() {
     World::as_everyone(BELLJAR, |world| {
         let script = world.write("given/attempts.py", CONNECT_ATTEMPTS);
         let listener = listen_on_host(&world.path().join("given/listening"));
@@ -129,7 +129,7 @@ print(*came)
 ";
 
 #[test]
-fn what_a_sandbox_listens_on_itself_it_reaches() {
+fn sandbox_reaches_its_own_listening_sockets() {
     World::as_everyone(BELLJAR, |world| {
         world.write("given/own.py", OWN_SOCKETS);
         for way in ["--workspace", "--workspace-copy"] {
@@ -140,7 +140,7 @@ fn what_a_sandbox_listens_on_itself_it_reaches() {
 }
 
 #[test]
-fn nothing_inside_names_a_directory_of_the_host() {
+fn nothing_inside_names_a_host_directory() {
     World::as_everyone(BELLJAR, |world| {
         let secret = format!("secret-{}", std::process::id());
         world.write(&format!("{secret}/file"), "f");
@@ -194,7 +194,7 @@ print(*[errno_of(attempt) for attempt in [
 ";
 
 #[test]
-fn no_file_is_left_that_lends_its_owners_rights_to_others() {
+fn sandbox_leaves_no_setuid_or_setgid_files_on_the_host() {
     World::as_everyone(BELLJAR, |world| {
         world.write("workspace/attempts.py", SET_ID_ATTEMPTS);
         let made = || {
@@ -217,7 +217,7 @@ fn no_file_is_left_that_lends_its_owners_rights_to_others() {
 }
 
 #[test]
-fn init_can_be_neither_read_nor_traced_nor_killed() {
+fn init_process_cannot_be_read_traced_or_killed() {
     World::as_everyone(BELLJAR, |world| {
         for script in ["cat /proc/1/environ", "ls /proc/1/fd", "readlink /proc/1/exe", "cat /proc/1/maps"] {
             assert_ne!(world.run(&["exec", "--", "sh", "-c", script]).code, 0, "{script}");
@@ -237,7 +237,7 @@ fn init_can_be_neither_read_nor_traced_nor_killed() {
 }
 
 #[test]
-fn the_first_process_can_be_neither_limited_nor_slowed_down() {
+fn init_process_can_be_neither_limited_nor_slowed_down() {
     let attempts = "
 import os, resource
 def refused(attempt):
@@ -257,7 +257,7 @@ for pid in 1, os.getpid():
 }
 
 #[test]
-fn only_files_and_directories_are_lent() {
+fn only_files_and_directories_can_be_mounted() {
     World::as_everyone(BELLJAR, |world| {
         let socket = world.path().join("socket");
         let _listener = listen_on_host(&socket);
@@ -268,7 +268,7 @@ fn only_files_and_directories_are_lent() {
 }
 
 #[test]
-fn every_process_has_the_same_posture_no_capability_no_way_to_one_and_a_filter() {
+fn every_process_has_no_capabilities_and_a_seccomp_filter() {
     World::as_everyone(BELLJAR, |world| {
         let script = "cat /proc/1/status /proc/self/status; (cat /proc/self/status)";
         let status = world.run(&["exec", "--", "sh", "-c", script]).succeeded().stdout;
@@ -287,7 +287,7 @@ fn every_process_has_the_same_posture_no_capability_no_way_to_one_and_a_filter()
 }
 
 #[test]
-fn only_the_fixed_devices_are_there_and_no_descriptor_is_left_open() {
+fn only_the_fixed_devices_exist_and_no_descriptor_is_left_open() {
     World::as_everyone(BELLJAR, |world| {
         let devices = world.run(&["exec", "--", "ls", "/dev"]).succeeded().stdout;
         let expected = "fd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n";
@@ -298,7 +298,7 @@ fn only_the_fixed_devices_are_there_and_no_descriptor_is_left_open() {
 }
 
 #[test]
-fn namespaces_and_mounts_can_not_be_made_but_threads_processes_and_sockets_can() {
+fn namespaces_and_mounts_are_refused_but_threads_processes_and_sockets_work() {
     World::as_everyone(BELLJAR, |world| {
         for script in
             ["unshare --user true", "unshare --mount true", "mount -t tmpfs none /tmp", "chroot /tmp true"]
@@ -321,10 +321,10 @@ fn namespaces_and_mounts_can_not_be_made_but_threads_processes_and_sockets_can()
 
 /// The kernel counts the processes of every user except its own root, whatever id that user has in a namespace.
 #[test]
-fn the_process_limit_is_reported_where_it_is_kept_and_only_there() {
+fn process_limit_is_reported_only_where_it_is_enforced() {
     let script = "for i in $(seq 40); do sleep 5 > /dev/null & done 2>&1; wait";
     let arguments = ["exec", "--pids", "20", "--isolation", "--", "sh", "-c", script];
-    let agree = |ran: &Ran| {
+    let agree = |ran: &ProgramOutput| {
         if ran.code == 125 && ran.stderr.contains("process_limit") {
             // It can't be enforced, so nothing ran.
             return false;
@@ -343,7 +343,7 @@ fn the_process_limit_is_reported_where_it_is_kept_and_only_there() {
         assert!(is_kept || world.user() == User::Own, "an ordinary user's processes are limited");
         // Root of a user namespace has no other ids to assign, and is the user who made it.
         let mut command = world.command_of("/usr/bin/unshare".as_ref(), &["--map-root-user"]);
-        let ran = Ran::from(command.arg(world.program()).args(arguments).output().unwrap());
+        let ran = ProgramOutput::from(command.arg(world.program()).args(arguments).output().unwrap());
         agree(&ran);
     });
 }

@@ -5,7 +5,7 @@ use crate::BELLJAR;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use belljar_testkit::models::{Answer, ModelServer, Request, Script};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 use std::process::Command;
 
@@ -174,17 +174,17 @@ fn stands_in(secret: &str, text: &str) -> Option<String> {
     Some(line.chars().take(300).collect())
 }
 
-fn with_variables(secrets: &[(&str, String)], mut command: Command) -> Ran {
+fn with_variables(secrets: &[(&str, String)], mut command: Command) -> ProgramOutput {
     for (place, secret) in secrets {
         if let Some(name) = place.strip_prefix("variable ") {
             command.env(name, secret);
         }
     }
-    Ran::from(command.output().unwrap())
+    ProgramOutput::from(command.output().unwrap())
 }
 
 #[test]
-fn twelve_secrets_of_the_host_are_nowhere_inside_and_in_no_answer() {
+fn twelve_host_secrets_are_neither_inside_nor_in_any_response() {
     World::as_everyone(BELLJAR, |world| {
         let server = ModelServer::start(Script::from_fn(told));
         let secrets = plant(world);
@@ -219,7 +219,7 @@ fn twelve_secrets_of_the_host_are_nowhere_inside_and_in_no_answer() {
         // Once each as a whole; the other time in pieces.
         assert_eq!(ran.stdout.matches("nothing of it").count(), 3);
         // Nor does the host record them.
-        let audit = Ran::from(world.command(&["audit", "show", "--json"]).output().unwrap());
+        let audit = ProgramOutput::from(world.command(&["audit", "show", "--json"]).output().unwrap());
         assert!(audit.stdout.contains("inference_call"), "{audit:?}");
         assert!(secrets.iter().all(|(_, secret)| stands_in(secret, &audit.stdout).is_none()));
     });

@@ -2,14 +2,14 @@
 
 use crate::BELLJAR;
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::io::Write;
 use std::process::Stdio;
 
 /// Ends the sessions of a world, also when a test fails.
-pub(crate) struct Sessions<'a>(pub(crate) &'a World);
+pub(crate) struct SessionCleanup<'a>(pub(crate) &'a World);
 
-impl Drop for Sessions<'_> {
+impl Drop for SessionCleanup<'_> {
     fn drop(&mut self) {
         for session in list(self.0) {
             let id = session["id"].as_str().unwrap_or_default();
@@ -26,14 +26,14 @@ pub(crate) fn create(world: &World, options: &[&str]) -> String {
     world.run(&[&["session", "create"], options].concat()).succeeded().stdout.trim().to_owned()
 }
 
-pub(crate) fn exec(world: &World, session: &str, script: &str) -> Ran {
+pub(crate) fn exec(world: &World, session: &str, script: &str) -> ProgramOutput {
     world.run(&["session", "exec", session, "--", "sh", "-c", script])
 }
 
 #[test]
-fn a_session_lives_on_from_command_to_command_and_ends_clean() {
+fn session_persists_across_commands_and_ends_without_leftovers() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         world.write("source/file", "before\n");
         let id = create(world, &["--workspace-copy", "source", "--name", "mine", "-e", "GIVEN=value"]);
         let ran = exec(world, "mine", "cat file; echo \"$GIVEN\"; echo after > file; echo err >&2; exit 3");
@@ -53,9 +53,9 @@ fn a_session_lives_on_from_command_to_command_and_ends_clean() {
 }
 
 #[test]
-fn input_passes_through_and_what_stays_in_the_background_holds_nobody_up() {
+fn input_passes_through_and_background_processes_do_not_block_the_caller() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let id = create(world, &[]);
         let mut child = world
             .command(&["session", "exec", &id, "--", "cat"])
@@ -64,7 +64,7 @@ fn input_passes_through_and_what_stays_in_the_background_holds_nobody_up() {
             .spawn()
             .unwrap();
         child.stdin.take().unwrap().write_all(b"through").unwrap();
-        assert_eq!(Ran::from(child.wait_with_output().unwrap()).succeeded().stdout, "through");
+        assert_eq!(ProgramOutput::from(child.wait_with_output().unwrap()).succeeded().stdout, "through");
         let ran = exec(world, &id, "sleep 600 & echo $! | tee pid").succeeded();
         assert!(!ran.stdout.is_empty());
         exec(world, &id, "kill -0 $(cat pid)").succeeded();
@@ -72,9 +72,9 @@ fn input_passes_through_and_what_stays_in_the_background_holds_nobody_up() {
 }
 
 #[test]
-fn a_command_out_of_time_or_without_its_caller_is_killed_and_the_session_is_not() {
+fn command_is_killed_at_its_timeout_or_without_its_caller_and_the_session_stays() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let id = create(world, &[]);
         let running = || exec(world, &id, "ls /proc | grep -c '^[0-9]'").stdout;
         let alone = running();
@@ -89,9 +89,9 @@ fn a_command_out_of_time_or_without_its_caller_is_killed_and_the_session_is_not(
 }
 
 #[test]
-fn a_session_that_nobody_uses_ends_by_itself_and_so_does_one_whose_keeper_is_killed() {
+fn idle_session_and_session_with_a_killed_keeper_end_by_themselves() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         create(world, &["--idle", "300ms"]);
         create(world, &["--timeout", "300ms"]);
         until(|| list(world).is_empty());
@@ -121,9 +121,9 @@ pub(crate) fn keeper_of(folder: &std::path::Path) -> rustix::process::Pid {
 }
 
 #[test]
-fn session_whose_pid_1_does_not_answer_is_listed_timed_out_and_ended() {
+fn session_whose_pid_1_hangs_is_listed_timed_out_and_ended() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let (stuck, other) = (create(world, &["--name", "stuck"]), create(world, &["--name", "other"]));
         let mark = format!("3600.{}", std::process::id());
         exec(world, "stuck", &format!("sleep {mark} >/dev/null 2>&1 &")).succeeded();

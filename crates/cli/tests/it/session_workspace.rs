@@ -1,9 +1,9 @@
 //! Changes of a session in its copy: shown, committed, discarded, and forked, while the session lives on.
 
-use crate::session::{Sessions, create, exec, keeper_of, list};
+use crate::session::{SessionCleanup, create, exec, keeper_of, list};
 use crate::{BELLJAR, workspace_copy};
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
@@ -28,16 +28,16 @@ fn lay_out(world: &World) -> String {
 const COPIES: [&[&str]; 2] = [&[], &["--backend", "subprocess"]];
 
 /// Runs a test on copies of both kinds, as each user who can run it.
-fn on_copies(test: impl Fn(&World, &Copies)) {
+fn on_copies(test: impl Fn(&World, &CopySessionOptions)) {
     for options in COPIES {
-        World::as_everyone(BELLJAR, |world| test(world, &Copies(options)));
+        World::as_everyone(BELLJAR, |world| test(world, &CopySessionOptions(options)));
     }
 }
 
 /// The options of a session on a copy.
-struct Copies(&'static [&'static str]);
+struct CopySessionOptions(&'static [&'static str]);
 
-impl Copies {
+impl CopySessionOptions {
     fn of(&self, world: &World, source: &str, more: &[&str]) -> String {
         create(world, &[self.0, &["--workspace-copy", source], more].concat())
     }
@@ -55,7 +55,7 @@ fn changed(world: &World, session: &str) -> Vec<String> {
 }
 
 /// Commits the session's current changes, with trusted paths.
-pub(crate) fn commit_trusting(world: &World, session: &str, trust: &[&str]) -> Ran {
+pub(crate) fn commit_trusting(world: &World, session: &str, trust: &[&str]) -> ProgramOutput {
     let digest = world.run(&["session", "diff", session, "--digest"]).succeeded().stdout;
     world.run(&[&["session", "commit", session, "--reviewed", digest.trim(), "--unshown"], trust].concat())
 }
@@ -72,7 +72,7 @@ fn picture_of(directory: &std::path::Path) -> String {
     let script =
         "find . -mindepth 1 -printf '%P %y %m %l\\n' | sort; find . -type f | sort | xargs -d '\\n' md5sum";
     let ran = Command::new("sh").args(["-c", script]).current_dir(directory).output().unwrap();
-    Ran::from(ran).succeeded().stdout
+    ProgramOutput::from(ran).succeeded().stdout
 }
 
 /// Removes permissions from a listing: a commit transfers only the executable bit. They precede a link's target.
@@ -93,9 +93,9 @@ fn forget_names() {
 }
 
 #[test]
-fn the_diff_of_a_living_session_is_one_that_git_applies_to_the_same_end() {
+fn diff_of_a_running_session_is_a_patch_that_git_applies_to_the_same_result() {
     on_copies(|world, copies| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         let id = copies.of(world, &source, &[]);
         assert!(changed(world, &id).is_empty());
@@ -118,9 +118,9 @@ fn the_diff_of_a_living_session_is_one_that_git_applies_to_the_same_end() {
 }
 
 #[test]
-fn looking_at_the_changes_changes_nothing_and_holds_nobody_up_for_long() {
+fn diff_changes_nothing_and_blocks_the_session_only_briefly() {
     on_copies(|world, copies| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         let before = world.picture("source");
         let id = copies.of(world, &source, &[]);
@@ -158,9 +158,9 @@ fn not_even_the_workspace_itself_may_be_in_the_way(world: &World, id: &str) {
 }
 
 #[test]
-fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
+fn commit_makes_the_source_equal_to_the_copy_and_the_session_continues() {
     on_copies(|world, copies| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         let id = copies.of(world, &source, &[]);
         // An ordinary user can't compare unreadable files later, either.
@@ -201,9 +201,9 @@ fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_commit_overwrites_nobodys_work_and_says_whose() {
+fn commit_overwrites_no_foreign_changes_and_names_the_conflicts() {
     on_copies(|world, copies| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         let id = copies.of(world, &source, &[]);
         exec(world, &id, "echo theirs > kept; echo theirs > same; rm -r folder; echo theirs > new")
@@ -240,9 +240,9 @@ fn a_commit_overwrites_nobodys_work_and_says_whose() {
 }
 
 #[test]
-fn discarded_the_workspace_is_as_the_source_again_also_under_a_running_program() {
+fn discard_restores_the_source_state_even_under_a_running_program() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         let before = world.picture("source");
         let id = create(world, &["--workspace-copy", &source]);
@@ -277,9 +277,9 @@ fn discarded_the_workspace_is_as_the_source_again_also_under_a_running_program()
 }
 
 #[test]
-fn a_fork_begins_where_the_first_is_and_then_both_go_their_ways() {
+fn fork_starts_from_the_first_sessions_state_and_both_diverge() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         let before = world.picture("source");
         let lent = world.write("lent/file", "lent\n");
@@ -338,9 +338,9 @@ fn a_fork_begins_where_the_first_is_and_then_both_go_their_ways() {
 }
 
 #[test]
-fn a_fork_of_a_session_that_began_empty_has_its_files() {
+fn fork_of_a_session_that_began_empty_has_its_files() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let id = create(world, &[]);
         exec(world, &id, "mkdir a; echo b > a/b; ln a/b c; ln -s a/b d; chmod 500 a").succeeded();
         let fork = world.run(&["session", "fork", &id]).succeeded().stdout.trim().to_owned();
@@ -356,9 +356,9 @@ fn a_fork_of_a_session_that_began_empty_has_its_files() {
 }
 
 #[test]
-fn a_session_on_a_directory_itself_has_nothing_apart_from_it() {
+fn session_directly_on_a_directory_has_no_separate_changes() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         let id = create(world, &["--workspace", &source]);
         for command in ["diff", "commit", "discard", "fork"] {
@@ -371,9 +371,9 @@ fn a_session_on_a_directory_itself_has_nothing_apart_from_it() {
 }
 
 #[test]
-fn a_fork_that_is_killed_on_the_way_leaves_nothing_and_the_first_goes_on() {
+fn fork_killed_midway_leaves_nothing_and_the_first_session_continues() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         let id = create(world, &["--workspace-copy", &source]);
         exec(
@@ -412,9 +412,9 @@ fn a_fork_that_is_killed_on_the_way_leaves_nothing_and_the_first_goes_on() {
 }
 
 #[test]
-fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
+fn commit_killed_midway_is_finished_by_a_retry() {
     on_copies(|world, copies| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         // A command that ends before it can be killed proves nothing.
         let is_caught = (0..10).any(|round| {
@@ -494,9 +494,9 @@ while time.time() < end:
 "#;
 
 #[test]
-fn whatever_goes_on_meanwhile_nothing_outside_is_shown_or_touched() {
+fn concurrent_symlink_swaps_expose_or_touch_nothing_outside() {
     on_copies(|world, copies| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         let secret = world.write("secret/f/file", "a secret\n");
         std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
@@ -549,9 +549,9 @@ time.sleep(600)
 "#;
 
 #[test]
-fn what_is_written_by_a_mapping_after_a_commit_is_told_and_committed_too() {
+fn mapped_write_after_a_commit_is_reported_and_committed() {
     on_copies(|world, copies| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         world.write("source/mapped", "old");
         world.write("source/mapping.py", BY_A_MAPPING);
         let id = copies.of(world, "source", &[]);
@@ -570,9 +570,9 @@ fn what_is_written_by_a_mapping_after_a_commit_is_told_and_committed_too() {
 }
 
 #[test]
-fn a_link_that_becomes_a_directory_is_shown_and_committed_as_one() {
+fn symlink_replaced_by_a_directory_is_shown_and_committed_as_one() {
     on_copies(|world, copies| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let source = lay_out(world);
         world.write("elsewhere/file", "theirs\n");
         std::os::unix::fs::symlink(world.path().join("elsewhere"), world.path().join("source/out")).unwrap();
@@ -589,17 +589,17 @@ fn a_link_that_becomes_a_directory_is_shown_and_committed_as_one() {
 }
 
 #[test]
-fn what_root_commits_belongs_to_whoever_owns_the_directory() {
+fn files_committed_by_root_belong_to_the_directorys_owner() {
     if !rustix::process::geteuid().is_root() {
         return belljar_testkit::skip::skip("files of another user", "chown needs root");
     }
     for options in COPIES {
         let world = World::new(BELLJAR);
-        let _sessions = Sessions(&world);
+        let _sessions = SessionCleanup(&world);
         let source = lay_out(&world);
         let give = Command::new("chown").args(["-R", "12345:12346", &source]).status().unwrap();
         assert!(give.success());
-        let id = Copies(options).of(&world, &source, &[]);
+        let id = CopySessionOptions(options).of(&world, &source, &[]);
         exec(&world, &id, "echo more >> kept; mkdir new; echo n > new/file; ln -s kept link; chmod +x mode")
             .succeeded();
         commit_trusting(&world, &id, &["--trust", "mode"]).succeeded();

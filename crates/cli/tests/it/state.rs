@@ -107,10 +107,10 @@ fn database_that_another_user_could_write_is_refused() {
 }
 
 #[test]
-fn command_without_home_names_what_to_set() {
+fn command_without_home_names_the_variable_to_set() {
     if !rustix::process::geteuid().is_root() {
         return belljar_testkit::skip::skip(
-            "command_without_home_names_what_to_set",
+            "command_without_home_names_the_variable_to_set",
             "root alone can act as another user",
         );
     }

@@ -3,9 +3,9 @@
 
 use crate::BELLJAR;
 use crate::egress::Server;
-use crate::mcp::Talk;
+use crate::mcp::McpConversation;
 use crate::models::recorded;
-use crate::session::{Sessions, create};
+use crate::session::{SessionCleanup, create};
 use belljar_testkit::git::git;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn called(world: &World, (tool, arguments): (&str, &Value), options: &[&str]) ->
 }
 
 #[test]
-fn whoever_is_named_is_shown_what_they_may_call() {
+fn tools_list_shows_what_the_named_agent_may_call() {
     let world = World::new(BELLJAR);
     let [sandboxed, restricted, standard] =
         ["sandboxed", "restricted", "standard"].map(|level| names(&world, &["--level", level]));
@@ -50,7 +50,7 @@ fn whoever_is_named_is_shown_what_they_may_call() {
 }
 
 #[test]
-fn each_tool_has_an_example_that_it_takes_its_failures_and_a_guide() {
+fn each_tool_has_a_valid_example_its_failures_and_a_guide() {
     let (world, project) = project();
     git(&world.path().join("project"), &["init", "--quiet"]);
     let whose = ["--level", "elevated"];
@@ -65,7 +65,7 @@ fn each_tool_has_an_example_that_it_takes_its_failures_and_a_guide() {
         assert_ne!(answer["domain_code"], "invalid_argument", "{name}: {answer}");
     }
     // An MCP client gets both, and reads the guide.
-    let mut talk = Talk::begin(&world, &["--tools", "builtin", "--level", "elevated"]);
+    let mut talk = McpConversation::begin(&world, &["--tools", "builtin", "--level", "elevated"]);
     let listed = talk.ask("tools/list", &json!({}))["result"]["tools"].clone();
     let read_file = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "read_file").unwrap();
     let description = read_file["description"].as_str().unwrap();
@@ -77,7 +77,7 @@ fn each_tool_has_an_example_that_it_takes_its_failures_and_a_guide() {
 }
 
 #[test]
-fn program_that_is_ended_is_told_to_have_run_for_as_long_as_it_has() {
+fn timed_out_program_is_reported_with_its_real_duration() {
     let (world, project) = project();
     world.write(
         ".config/belljar/config.yaml",
@@ -106,7 +106,7 @@ fn directories_are_refused_to_a_caller_whose_workspaces_begin_empty() {
 }
 
 #[test]
-fn what_is_said_to_help_against_a_question_names_the_list_that_asks() {
+fn approval_hint_names_the_list_that_requires_the_approval() {
     let world = World::new(BELLJAR);
     let why = |yaml: &str| {
         world.write(".config/belljar/config.yaml", yaml);
@@ -128,10 +128,10 @@ fn what_is_said_to_help_against_a_question_names_the_list_that_asks() {
 }
 
 #[test]
-fn what_calls_do_in_a_session_stays_there_until_a_person_takes_it_over() {
+fn changes_of_session_calls_stay_there_until_a_user_commits_them() {
     let (world, project) = project();
     let session = create(&world, &["--workspace-copy", &project]);
-    let _ended = Sessions(&world);
+    let _ended = SessionCleanup(&world);
     let with = ["--session", session.as_str(), "--level", "standard"];
     let edit = json!({ "path": "notes.txt", "old_text": "two", "new_text": "three" });
     let (code, edited) = called(&world, ("edit_file", &edit), &with);
@@ -154,13 +154,13 @@ const SOURCE: &str = "code: int = 3\npassword = getpass()\nPWD=/workspace\ntoken
     headers = {'Authorization': 'Bearer ' + key}\nCONSTRAINT pk_user_accounts_history\n";
 
 #[test]
-fn source_code_is_read_as_it_is_and_can_be_edited_as_it_was_read() {
+fn source_code_is_read_unchanged_and_can_be_edited_as_read() {
     let (world, project) = project();
     world.write("project/settings.py", SOURCE);
     let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     world.write("project/key.py", format!("KEY = '{token}'\nPWD = 1\n"));
     let session = create(&world, &["--workspace-copy", &project]);
-    let _ended = Sessions(&world);
+    let _ended = SessionCleanup(&world);
     let with = ["--session", session.as_str(), "--level", "standard"];
     let read = |path: &str| called(&world, ("read_file", &json!({ "path": path })), &with).1;
     let content = read("settings.py")["data"]["content"].as_str().unwrap().to_owned();
@@ -190,7 +190,7 @@ fn source_code_is_read_as_it_is_and_can_be_edited_as_it_was_read() {
 }
 
 #[test]
-fn what_needs_no_session_answers_without_making_one() {
+fn tool_that_needs_no_session_answers_without_creating_one() {
     let world = World::new(BELLJAR);
     let chart = json!({ "kind": "bar", "title": "T", "series": [{ "points": [["a", 1], ["b", 2]] }] });
     let (code, drawn) = called(&world, ("render_chart", &chart), &["--level", "standard"]);
@@ -204,7 +204,7 @@ fn what_needs_no_session_answers_without_making_one() {
 }
 
 #[test]
-fn how_a_call_ended_is_told_by_its_exit_code() {
+fn exit_code_reports_how_a_call_ended() {
     let (world, project) = project();
     let code =
         |call: (&str, &Value), level| called(&world, call, &["--workspace", &project, "--level", level]).0;
@@ -229,11 +229,13 @@ fn how_a_call_ended_is_told_by_its_exit_code() {
 }
 
 #[test]
-fn an_agents_tools_work_in_one_session_of_its_own() {
+fn agents_tools_share_one_session() {
     let (world, project) = project();
-    let mut talk =
-        Talk::begin(&world, &["--tools", "builtin", "--level", "standard", "--workspace", &project]);
-    let _ended = Sessions(&world);
+    let mut talk = McpConversation::begin(
+        &world,
+        &["--tools", "builtin", "--level", "standard", "--workspace", &project],
+    );
+    let _ended = SessionCleanup(&world);
     let listed = talk.ask("tools/list", &json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap().clone();
     let has = |name: &str| tools.iter().any(|tool| tool["name"] == name);
@@ -257,15 +259,17 @@ fn an_agents_tools_work_in_one_session_of_its_own() {
 }
 
 #[test]
-fn an_agents_commits_are_made_in_its_copy() {
+fn agents_commits_are_made_in_its_copy() {
     let (world, project) = project();
     let at = world.path().join("project");
     git(&at, &["init", "--quiet", "--initial-branch", "main"]);
     git(&at, &["add", "."]);
     git(&at, &["-c", "user.name=a", "-c", "user.email=a@b.invalid", "commit", "--quiet", "-m", "first"]);
-    let mut talk =
-        Talk::begin(&world, &["--tools", "builtin", "--level", "restricted", "--workspace", &project]);
-    let _ended = Sessions(&world);
+    let mut talk = McpConversation::begin(
+        &world,
+        &["--tools", "builtin", "--level", "restricted", "--workspace", &project],
+    );
+    let _ended = SessionCleanup(&world);
     talk.done("write_file", &json!({ "path": "notes.txt", "content": "other\n" }));
     let committed = talk.done("git_commit", &json!({ "message": "second", "paths": ["notes.txt"] }));
     let log = talk.done("git_log", &json!({}));
@@ -274,8 +278,10 @@ fn an_agents_commits_are_made_in_its_copy() {
     assert_eq!(git(&at, &["rev-list", "--count", "HEAD"]).trim(), "1");
     // An agent without a project has nothing to commit.
     drop(talk);
-    let mut alone =
-        Talk::begin(&world, &["--tools", "builtin", "--level", "sandboxed", "--workspace", &project]);
+    let mut alone = McpConversation::begin(
+        &world,
+        &["--tools", "builtin", "--level", "sandboxed", "--workspace", &project],
+    );
     let (refused, _) = alone.refused("git_commit", &json!({ "message": "third", "paths": ["notes.txt"] }));
     assert_eq!(refused, "not_found");
 }
@@ -289,7 +295,7 @@ fn tools_work_where_a_sandbox_has_no_root_of_its_own() {
 }
 
 #[test]
-fn what_a_configuration_brings_is_called_by_the_same_way() {
+fn configured_tools_are_called_like_built_in_ones() {
     let world = World::new(BELLJAR);
     let database = world.path().join("house.db");
     let make = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript('CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);')";
@@ -317,12 +323,13 @@ fn policy(world: &World, port: u16) -> String {
 }
 
 #[test]
-fn an_agents_tools_reach_of_the_web_what_its_session_may() {
+fn agents_tools_reach_the_web_as_far_as_its_session() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let (port, egress) = (server.address.port(), policy(&world, server.address.port()));
     let there = json!({ "url": format!("http://localhost:{port}/") });
-    let mut talk = Talk::begin(&world, &["--tools", "builtin", "--agent", "restricted", "--egress", &egress]);
-    let _ended = Sessions(&world);
+    let mut talk =
+        McpConversation::begin(&world, &["--tools", "builtin", "--agent", "restricted", "--egress", &egress]);
+    let _ended = SessionCleanup(&world);
     let read = talk.done("web_fetch", &there);
     assert_eq!((&read["content_text"], &read["untrusted"]), (&json!("hello\n"), &json!(true)), "{read}");
     for elsewhere in ["http://localhost:1/", "http://169.254.169.254/latest/"] {
@@ -343,7 +350,7 @@ fn an_agents_tools_reach_of_the_web_what_its_session_may() {
 }
 
 #[test]
-fn what_reaches_the_web_is_not_offered_to_whoever_may_not_or_where_nothing_can_be_reached() {
+fn web_tools_are_not_offered_without_permission_or_web_access() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let egress = policy(&world, server.address.port());
     let offered = |whose: &[&str]| {

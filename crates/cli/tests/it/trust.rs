@@ -1,8 +1,8 @@
 //! `belljar trust`, and a level that an agent earns while its server runs.
 
 use crate::BELLJAR;
-use crate::mcp::Talk;
-use crate::session::Sessions;
+use crate::mcp::McpConversation;
+use crate::session::SessionCleanup;
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn level(world: &World) -> Value {
 }
 
 #[test]
-fn a_level_is_earned_by_what_is_recorded_and_the_highest_by_a_persons_word() {
+fn level_is_earned_by_recorded_events_and_the_highest_by_an_operator() {
     let world = world();
     record(&world, &json!({ "type": "agent_hired" }));
     let mut levels = vec![level(&world)];
@@ -74,7 +74,7 @@ fn a_level_is_earned_by_what_is_recorded_and_the_highest_by_a_persons_word() {
 }
 
 #[test]
-fn looking_changes_neither_the_id_of_a_proposal_nor_a_level() {
+fn reading_trust_changes_neither_a_proposals_id_nor_a_level() {
     let world = world();
     record(&world, &json!({ "type": "agent_hired" }));
     (0..4).for_each(|_| good_task(&world));
@@ -87,7 +87,7 @@ fn looking_changes_neither_the_id_of_a_proposal_nor_a_level() {
 }
 
 #[test]
-fn level_that_was_earned_and_lost_before_the_first_look_is_not_given_by_it() {
+fn level_earned_and_lost_before_the_first_look_is_not_granted() {
     let world = world();
     let lapsing = format!("{MILESTONES}  re_verification: {{enabled: true, decay_on_idle_days: 30}}\n");
     world.write(".config/belljar/config.yaml", lapsing);
@@ -112,7 +112,7 @@ fn level_that_was_earned_and_lost_before_the_first_look_is_not_given_by_it() {
 }
 
 #[test]
-fn category_with_a_higher_level_has_its_files_and_terminal_beside_one_at_the_lowest() {
+fn category_with_a_higher_level_keeps_its_tools_beside_a_lowest_one() {
     let world = World::new(BELLJAR);
     let configure = |file_system: &str| {
         let yaml = format!(
@@ -145,7 +145,7 @@ trust:
 }
 
 #[test]
-fn an_event_counts_once_and_what_is_none_is_refused() {
+fn trust_event_counts_once_and_an_invalid_one_is_refused() {
     let world = world();
     record(&world, &json!({ "type": "agent_hired" }));
     let id = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
@@ -162,10 +162,10 @@ fn an_event_counts_once_and_what_is_none_is_refused() {
 }
 
 #[test]
-fn what_is_earned_and_lost_counts_for_whoever_is_being_served() {
+fn earned_and_lost_levels_apply_to_an_agent_that_is_being_served() {
     let world = world();
-    let mut talk = Talk::begin(&world, &["--tools", "builtin", "--agent", "worker"]);
-    let _ended = Sessions(&world);
+    let mut talk = McpConversation::begin(&world, &["--tools", "builtin", "--agent", "worker"]);
+    let _ended = SessionCleanup(&world);
     let list = json!({ "command": "echo there" });
     // The configured level is no earned one.
     assert_eq!(talk.refused("shell_command", &list).0, "permission_denied");
@@ -186,9 +186,9 @@ fn what_is_earned_and_lost_counts_for_whoever_is_being_served() {
 }
 
 #[test]
-fn other_rules_are_tried_by_what_an_agent_had_earned_when_it_called() {
+fn other_trust_rules_are_replayed_with_the_trust_at_the_time_of_the_call() {
     let world = world();
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     record(&world, &json!({ "type": "agent_hired" }));
     let list = || {
         world

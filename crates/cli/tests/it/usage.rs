@@ -5,7 +5,7 @@ use belljar_testkit::litellm::{LONG_MODEL, LiteLlm, MASTER_KEY, MODEL};
 use belljar_testkit::models::spend_logs::SpendLogs;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
@@ -47,13 +47,13 @@ fn configure(world: &World, name: &str, (url, key): (&str, &str), kind: &str) ->
     world.path().join(name).display().to_string()
 }
 
-fn call(world: &World, config: &str, arguments: &[&str]) -> Ran {
+fn call(world: &World, config: &str, arguments: &[&str]) -> ProgramOutput {
     let grant = crate::grant::signed_file(world, "account-7");
     let exec = ["exec", "--model", "small", "--model", "long", "--config", config, "--grant", &grant];
     world.run(&[&exec, &["--", "python3", "-c", CALLS][..], arguments].concat())
 }
 
-fn usage(world: &World, arguments: &[&str]) -> Ran {
+fn usage(world: &World, arguments: &[&str]) -> ProgramOutput {
     world.run(&[&["usage"], arguments].concat())
 }
 
@@ -63,7 +63,7 @@ fn reports(world: &World) -> Vec<Value> {
     listed["reports"].as_array().unwrap().clone()
 }
 
-fn reconcile(world: &World, config: &str, more: &[&str]) -> Ran {
+fn reconcile(world: &World, config: &str, more: &[&str]) -> ProgramOutput {
     usage(
         world,
         &[&["reconcile", "--config", config, "--provider", "house", "--grace", "1ms"], more].concat(),
@@ -71,7 +71,7 @@ fn reconcile(world: &World, config: &str, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn what_was_called_is_listed_summed_and_agrees_with_the_books() {
+fn calls_are_listed_and_summed_and_agree_with_the_providers_records() {
     World::as_everyone(BELLJAR, |world| {
         let logs = SpendLogs::new(KEY);
         let server = ModelServer::start(logs.script("hello"));
@@ -94,7 +94,7 @@ fn what_was_called_is_listed_summed_and_agrees_with_the_books() {
 }
 
 #[test]
-fn every_difference_is_told_and_is_the_exit_code() {
+fn every_billing_difference_is_reported_and_sets_the_exit_code() {
     let world = World::new(BELLJAR);
     let logs = SpendLogs::new(KEY);
     let server = ModelServer::start(logs.script("hello"));
@@ -131,11 +131,11 @@ fn every_difference_is_told_and_is_the_exit_code() {
 }
 
 #[test]
-fn books_that_can_not_be_had_are_no_agreement() {
+fn unavailable_provider_records_are_not_reported_as_agreement() {
     let world = World::new(BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, "config.yaml", (&server.url(), KEY), "openai");
-    let failed = |ran: &Ran, why: &str| {
+    let failed = |ran: &ProgramOutput, why: &str| {
         assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{ran:?}");
         assert!(ran.stderr.contains(why) && !ran.stderr.contains(KEY), "{why}: {ran:?}");
     };
@@ -159,7 +159,7 @@ fn books_that_can_not_be_had_are_no_agreement() {
 }
 
 #[test]
-fn a_log_that_is_not_as_it_was_written_is_no_basis_for_a_bill_unless_that_is_said() {
+fn altered_audit_log_is_refused_for_billing_unless_allowed() {
     let world = World::new(BELLJAR);
     let logs = SpendLogs::new(KEY);
     let server = ModelServer::start(logs.script("hello"));
@@ -189,8 +189,8 @@ fn a_log_that_is_not_as_it_was_written_is_no_basis_for_a_bill_unless_that_is_sai
 }
 
 #[test]
-fn what_litellm_itself_bills_is_what_is_reported() {
-    let test = "what_litellm_itself_bills_is_what_is_reported";
+fn reported_usage_matches_litellms_own_billing() {
+    let test = "reported_usage_matches_litellms_own_billing";
     let litellm = match LiteLlm::start() {
         Ok(litellm) => litellm,
         Err(why) => return skip(test, &why),
@@ -228,8 +228,8 @@ fn what_litellm_itself_bills_is_what_is_reported() {
 }
 
 #[test]
-fn a_litellm_without_a_database_says_that_it_has_no_books() {
-    let test = "a_litellm_without_a_database_says_that_it_has_no_books";
+fn litellm_without_a_database_is_reported_as_having_no_records() {
+    let test = "litellm_without_a_database_is_reported_as_having_no_records";
     let litellm = match LiteLlm::start() {
         Ok(litellm) => litellm,
         Err(why) => return skip(test, &why),

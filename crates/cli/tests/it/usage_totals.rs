@@ -3,7 +3,7 @@
 use crate::BELLJAR;
 use crate::models::{configure, recorded};
 use belljar_testkit::models::{Answer, ModelServer, Script};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
 /// Calls `small` as often as the first argument, and disconnects from an endless stream as often as the second.
@@ -37,7 +37,7 @@ pub(crate) fn program(whole: usize, cut: usize) -> Vec<String> {
     ["python3", "-c", CALLS, &whole.to_string(), &cut.to_string()].map(str::to_owned).into()
 }
 
-fn exec(world: &World, config: &str, (whole, cut): (usize, usize)) -> Ran {
+fn exec(world: &World, config: &str, (whole, cut): (usize, usize)) -> ProgramOutput {
     let program = program(whole, cut);
     let program: Vec<&str> = program.iter().map(String::as_str).collect();
     world.run(&[&["exec", "--model", "small", "--config", config, "--"], &program[..]].concat())
@@ -48,7 +48,7 @@ fn listed(world: &World) -> Value {
 }
 
 #[test]
-fn costs_below_a_micro_dollar_are_summed_to_the_last_digit_and_told_after_exec() {
+fn costs_below_a_micro_dollar_are_summed_exactly_and_printed_after_exec() {
     let (world, server) = (World::new(BELLJAR), cheap_models());
     let config = configure(&world, &server);
     let ran = exec(&world, &config, (5, 0)).succeeded();
@@ -60,7 +60,7 @@ fn costs_below_a_micro_dollar_are_summed_to_the_last_digit_and_told_after_exec()
 }
 
 #[test]
-fn tokens_and_cost_of_a_call_that_its_client_hung_up_on_are_unknown() {
+fn tokens_and_cost_of_a_call_that_its_client_aborted_are_unknown() {
     let (world, server) = (World::new(BELLJAR), cheap_models());
     let config = configure(&world, &server);
     let ran = exec(&world, &config, (0, 1)).succeeded();
@@ -78,7 +78,7 @@ fn tokens_and_cost_of_a_call_that_its_client_hung_up_on_are_unknown() {
 }
 
 #[test]
-fn usage_list_names_the_state_directory_without_calls_and_that_of_a_node() {
+fn usage_list_without_calls_names_its_and_the_nodes_state_directory() {
     let world = World::new(BELLJAR);
     let state = world.path().join("state").display().to_string();
     let ran = world.run(&["usage", "list"]).succeeded();
@@ -108,14 +108,14 @@ fn with_variable(world: &World, server: &ModelServer) -> String {
 }
 
 #[test]
-fn credential_that_is_unset_or_too_short_ends_exec_before_anything_runs() {
+fn unset_or_short_credential_ends_exec_before_anything_runs() {
     let (world, server) = (World::new(BELLJAR), cheap_models());
     let config = with_variable(&world, &server);
     let exec = |key: Option<&str>| {
         let options = ["exec", "--model", "small", "--config", &config, "--", "echo", "ran"];
         let mut command = world.command(&options);
         key.map(|key| command.env("HOUSE_KEY", key));
-        Ran::from(command.output().unwrap())
+        ProgramOutput::from(command.output().unwrap())
     };
     for (key, why) in
         [(None, "the variable HOUSE_KEY is not set"), (Some("sk-1234"), "shorter than 8 characters")]
@@ -132,7 +132,7 @@ fn credential_that_is_unset_or_too_short_ends_exec_before_anything_runs() {
 }
 
 #[test]
-fn models_are_listed_only_where_their_provider_takes_calls() {
+fn models_are_listed_only_if_their_provider_accepts_calls() {
     const LISTS: &str = r#"
 import json, os, urllib.error, urllib.request
 def ask(path, body=None, headers={}):

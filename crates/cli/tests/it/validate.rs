@@ -6,7 +6,7 @@ use belljar_testkit::world::World;
 use serde_json::json;
 
 #[test]
-fn a_good_job_is_valid_and_none_of_it_runs() {
+fn valid_job_is_accepted_and_not_run() {
     let world = World::new(BELLJAR);
     world.write("job.json", job(&json!([shell("touch /tmp/ran")])).to_string());
     let ran = world.run(&["validate", "job.json"]).succeeded();
@@ -14,7 +14,7 @@ fn a_good_job_is_valid_and_none_of_it_runs() {
 }
 
 #[test]
-fn every_mistake_is_shown_with_what_would_be_right() {
+fn every_mistake_is_shown_with_the_valid_form() {
     let world = World::new(BELLJAR);
     world.write("job.json", r#"{"protocol_version": "2.0", "job_id": 7, "stepz": []}"#);
     let ran = world.run(&["validate", "job.json"]);
@@ -43,7 +43,7 @@ fn every_mistake_is_shown_with_what_would_be_right() {
 }
 
 #[test]
-fn a_job_that_would_not_be_admitted_is_not_valid_either() {
+fn job_that_would_not_be_admitted_is_invalid() {
     let world = World::new(BELLJAR);
     let step = json!({ "type": "read_file", "args": { "path": "../../etc/passwd" } });
     world.write("job.json", job(&json!([step])).to_string());

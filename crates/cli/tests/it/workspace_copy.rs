@@ -3,7 +3,7 @@
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +30,7 @@ pub(crate) fn lay_out(world: &World) -> String {
 }
 
 #[test]
-fn the_source_is_never_changed_not_even_in_its_times() {
+fn source_and_its_timestamps_are_never_changed() {
     World::as_everyone(BELLJAR, |world| {
         let source = lay_out(world);
         let before = world.picture("source");
@@ -42,7 +42,7 @@ fn the_source_is_never_changed_not_even_in_its_times() {
 }
 
 #[test]
-fn every_change_is_named_and_only_changes_are() {
+fn only_actual_changes_are_listed_and_all_of_them() {
     World::as_everyone(BELLJAR, |world| {
         let source = lay_out(world);
         world.write("job.json", job(&json!([shell(CHANGES)])).to_string());
@@ -73,7 +73,7 @@ fn every_change_is_named_and_only_changes_are() {
 }
 
 #[test]
-fn applied_the_source_is_what_the_copy_was() {
+fn apply_makes_the_source_equal_to_the_copy() {
     World::as_everyone(BELLJAR, |world| {
         let source = lay_out(world);
         let apply =
@@ -97,7 +97,7 @@ fn applied_the_source_is_what_the_copy_was() {
 }
 
 #[test]
-fn the_diff_is_one_that_git_applies_to_the_same_end() {
+fn diff_is_a_patch_that_git_applies_to_the_same_result() {
     let world = World::new(BELLJAR);
     let source = lay_out(&world);
     let text_only = CHANGES.replace("printf 'a\\0b' > binary", "printf 'no newline' > tail");
@@ -114,7 +114,7 @@ fn the_diff_is_one_that_git_applies_to_the_same_end() {
 }
 
 #[test]
-fn kept_changes_lie_in_the_runs_folder() {
+fn kept_changes_are_in_the_runs_folder() {
     let world = World::new(BELLJAR);
     let source = lay_out(&world);
     world.write("job.json", job(&json!([shell("echo more >> kept")])).to_string());
@@ -125,7 +125,7 @@ fn kept_changes_lie_in_the_runs_folder() {
 }
 
 #[test]
-fn what_changed_in_the_meantime_is_not_overwritten() {
+fn source_changes_made_in_the_meantime_are_not_overwritten() {
     let world = World::new(BELLJAR);
     let source = lay_out(&world);
     let before = world.picture("source");
@@ -143,7 +143,7 @@ fn what_changed_in_the_meantime_is_not_overwritten() {
 }
 
 #[test]
-fn directories_closed_to_everybody_are_removed_with_the_run() {
+fn directories_without_permissions_are_removed_with_the_run() {
     World::as_everyone(BELLJAR, |world| {
         let source = lay_out(world);
         let script = "mkdir -p a/b/c; touch a/b/c/d; chmod 0 a/b/c a/b a";
@@ -157,7 +157,7 @@ fn directories_closed_to_everybody_are_removed_with_the_run() {
 }
 
 #[test]
-fn a_tree_ten_thousand_levels_deep_is_removed_with_the_run() {
+fn tree_of_ten_thousand_levels_is_removed_with_the_run() {
     let world = World::new(BELLJAR);
     let source = lay_out(&world);
     let script = "import os\nfor _ in range(10_000):\n    os.mkdir('d'); os.chdir('d')\n";
@@ -169,7 +169,7 @@ fn a_tree_ten_thousand_levels_deep_is_removed_with_the_run() {
 const DEEP: &str = "import os\nfor _ in range(500):\n    os.mkdir('long-name'); os.chdir('long-name')\n";
 
 #[test]
-fn what_can_not_be_told_fails_the_job_and_not_the_host() {
+fn change_with_a_path_too_long_to_report_fails_only_the_job() {
     World::as_everyone(BELLJAR, |world| {
         let source = lay_out(world);
         let before = world.picture("source");
@@ -195,7 +195,7 @@ fn what_can_not_be_told_fails_the_job_and_not_the_host() {
 }
 
 #[test]
-fn the_copy_is_of_the_directory_that_was_meant_whatever_comes_to_its_name() {
+fn copy_is_of_the_intended_directory_despite_concurrent_renames() {
     World::as_everyone(BELLJAR, |world| {
         let source = lay_out(world);
         world.write("other/kept", "another\n");
@@ -215,14 +215,14 @@ fn the_copy_is_of_the_directory_that_was_meant_whatever_comes_to_its_name() {
         });
         std::fs::rename(&source, world.path().join("moved")).unwrap();
         std::fs::rename(world.path().join("other"), &source).unwrap();
-        let ran = Ran::from(child.wait_with_output().unwrap()).succeeded();
+        let ran = ProgramOutput::from(child.wait_with_output().unwrap()).succeeded();
         let diff = ran.json()["changes"]["diff"].as_str().unwrap().to_owned();
         assert!(diff.contains(" line\n+more\n"), "{diff}");
     });
 }
 
 #[test]
-fn a_file_of_holes_is_applied_as_one() {
+fn sparse_file_is_applied_as_one() {
     World::as_everyone(BELLJAR, |world| {
         let source = lay_out(world);
         let script =
@@ -240,7 +240,7 @@ fn a_file_of_holes_is_applied_as_one() {
 }
 
 #[test]
-fn a_run_that_has_filled_the_disk_is_removed_all_the_same() {
+fn run_that_has_filled_the_disk_is_still_removed() {
     if !rustix::process::geteuid().is_root() {
         return belljar_testkit::skip::skip("a small file system", "mounting one needs root");
     }
@@ -256,6 +256,6 @@ fn a_run_that_has_filled_the_disk_is_removed_all_the_same() {
     );
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-ec", &script]).env("BELLJAR_STATE_DIR", &state);
-    let ran = Ran::from(command.output().unwrap()).succeeded();
+    let ran = ProgramOutput::from(command.output().unwrap()).succeeded();
     assert_eq!(ran.stdout, "", "{}", ran.stderr);
 }

@@ -12,7 +12,7 @@ pub(super) struct Place {
 
 /// A mounted tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mounted {
+pub(super) struct MountedHierarchy {
     /// Mount point.
     point: PathBuf,
     /// Part of the tree that is mounted: `/`, or a part of it in a container.
@@ -31,7 +31,7 @@ fn read(path: &str) -> String {
 }
 
 /// A line of mountinfo: `36 25 0:31 /root /point options [tag…] - type source super-options`.
-fn parse(mountinfo: &str, kind: &str) -> Vec<Mounted> {
+fn parse(mountinfo: &str, kind: &str) -> Vec<MountedHierarchy> {
     let mounted = |line: &str| {
         let (place, what) = line.split_once(" - ")?;
         let mut what = what.split(' ');
@@ -40,7 +40,7 @@ fn parse(mountinfo: &str, kind: &str) -> Vec<Mounted> {
         }
         let controllers = what.nth(1)?.split(',').map(str::to_owned).collect();
         let mut place = place.split(' ').skip(3);
-        Some(Mounted { root: unescape(place.next()?), point: unescape(place.next()?), controllers })
+        Some(MountedHierarchy { root: unescape(place.next()?), point: unescape(place.next()?), controllers })
     };
     mountinfo.lines().filter_map(mounted).collect()
 }
@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// Returns every tree of version 1, or the one of version 2.
-    pub(super) fn of_version(&self, version: u8) -> Vec<Mounted> {
+    pub(super) fn of_version(&self, version: u8) -> Vec<MountedHierarchy> {
         parse(&self.mountinfo, if version == 2 { "cgroup2" } else { "cgroup" })
     }
 
@@ -84,7 +84,7 @@ impl Place {
 
 // === impl Mounted ===
 
-impl Mounted {
+impl MountedHierarchy {
     pub(super) fn has(&self, controller: &str) -> bool {
         self.controllers.iter().any(|name| name == controller)
     }
@@ -112,7 +112,7 @@ mod tests {
 ";
 
     #[test]
-    fn trees_are_found_by_kind_and_controller() {
+    fn cgroup_hierarchies_are_found_by_version_and_controller() {
         let v1 = parse(MOUNTINFO, "cgroup");
         assert_eq!(v1.len(), 2);
         assert!(v1[0].has("memory") && !v1[0].has("cpu"));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_looked_up_in_the_part_that_is_mounted() {
+    fn cgroup_path_is_resolved_below_the_mounted_root() {
         let v1 = parse(MOUNTINFO, "cgroup");
         assert_eq!(v1[0].directory(Path::new("/a/b")), Some("/sys/fs/cgroup/memory/a/b".into()));
         assert_eq!(v1[0].directory(Path::new("/")), Some("/sys/fs/cgroup/memory".into()));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_path_is_that_of_the_right_tree() {
+    fn own_cgroup_path_is_read_from_the_matching_hierarchy() {
         let cgroup = "8:pids:/\n4:cpu,cpuacct:/a\n1:name=systemd:/b\n0::/user.slice/x:y\n";
         assert_eq!(own_path_in(cgroup, Some("cpuacct")), Some("/a".into()));
         assert_eq!(own_path_in(cgroup, Some("memory")), None);

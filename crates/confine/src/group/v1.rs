@@ -1,8 +1,9 @@
 //! Version 1: a tree for each kind of resource, and a group with a directory in each.
 
-use super::mounts::{Mounted, Place};
+use super::mounts::{MountedHierarchy, Place};
 use super::{
-    Door, Entrance, GroupError, GroupLimits, SocketMemory, make_directory, number, number_after, tree_error,
+    CgroupError, CgroupJoin, CgroupLimits, LaunchDescriptor, SocketMemory, make_directory, number,
+    number_after, tree_error,
 };
 use crate::wall;
 use rustix::fs::{Access, OFlags, access};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The trees in which groups are made, below the group that this process is in itself.
 #[derive(Debug, Clone)]
-pub struct Trees {
+pub struct V1Hierarchies {
     memory: PathBuf,
     /// Directory in the tree for processor time, which not every host has.
     cpu: Option<PathBuf>,
@@ -37,21 +38,21 @@ const SOCKET_MEMORY_EXCESS: u64 = 2;
 /// Scheduling period for processor time, in microseconds.
 const PERIOD_MICROSECONDS: u64 = 100_000;
 
-fn write(path: &Path, value: u64) -> Result<(), GroupError> {
+fn write(path: &Path, value: u64) -> Result<(), CgroupError> {
     let opened = fs::OpenOptions::new().write(true).open(path);
     opened.and_then(|mut file| write!(file, "{value}")).map_err(|error| tree_error(path, error))
 }
 
 // === impl Trees ===
 
-impl Trees {
-    pub(super) fn find(place: &Place) -> Result<Self, GroupError> {
+impl V1Hierarchies {
+    pub(super) fn find(place: &Place) -> Result<Self, CgroupError> {
         let mounted = place.of_version(1);
         let tree = |controller: &str| {
             let own = place.own_path(Some(controller))?;
             mounted.iter().filter(|tree| tree.has(controller)).find_map(|tree| own_directory(tree, &own))
         };
-        let unavailable = |why: &str| GroupError::Unavailable { why: why.to_owned() };
+        let unavailable = |why: &str| CgroupError::Unavailable { why: why.to_owned() };
         let memory =
             tree("memory").ok_or_else(|| unavailable("version 1 limits no memory where this process is"))?;
         access(&memory, Access::WRITE_OK)
@@ -65,7 +66,7 @@ impl Trees {
     }
 
     /// Makes the directories of a new group: one for each resource that is limited.
-    pub(super) fn make(&self, name: &str, limits: &GroupLimits) -> Result<Directories, GroupError> {
+    pub(super) fn make(&self, name: &str, limits: &CgroupLimits) -> Result<Directories, CgroupError> {
         let mut made = Directories { memory: None, cpu: None };
         let make = |tree: &Path| {
             let path = tree.join(name);
@@ -75,7 +76,7 @@ impl Trees {
             made.memory = Some(make(&self.memory)?);
         }
         if limits.millicpus.is_some() {
-            let tree = self.cpu.as_deref().ok_or_else(|| GroupError::Unavailable {
+            let tree = self.cpu.as_deref().ok_or_else(|| CgroupError::Unavailable {
                 why: "version 1 limits no processor time where this process is".to_owned(),
             });
             match tree.and_then(make) {
@@ -90,7 +91,7 @@ impl Trees {
     }
 }
 
-fn own_directory(tree: &Mounted, own: &Path) -> Option<PathBuf> {
+fn own_directory(tree: &MountedHierarchy, own: &Path) -> Option<PathBuf> {
     // In a container the path may be that of the host, and the container's group be what is mounted.
     let meant = tree.directory(own).filter(|directory| directory.is_dir());
     meant.or_else(|| Some(tree.point().to_owned()).filter(|point| point.join("cgroup.procs").exists()))
@@ -103,7 +104,7 @@ impl Directories {
         [self.memory.as_deref(), self.cpu.as_deref()].into_iter().flatten()
     }
 
-    pub(super) fn limit(&self, limits: &GroupLimits) -> Result<(), GroupError> {
+    pub(super) fn limit(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         if let (Some(memory), Some(bytes)) = (&self.memory, limits.memory_bytes) {
             write(&memory.join("memory.limit_in_bytes"), bytes)?;
             // Memory and swap together. A kernel that doesn't count swap may still have some.
@@ -121,23 +122,24 @@ impl Directories {
         Ok(())
     }
 
-    pub(super) fn entrance(&self) -> Result<Entrance, GroupError> {
+    pub(super) fn entrance(&self) -> Result<CgroupJoin, CgroupError> {
         let open = |path: PathBuf, flags| {
             let opened = rustix::fs::open(&path, flags | OFlags::CLOEXEC, rustix::fs::Mode::empty());
             opened.map_err(|errno| tree_error(&path, errno))
         };
         // Of threads: to move a whole process in, even one of one thread, the kernel waits until none in the system starts
         // or ends another, which takes milliseconds.
-        let list = |path: &Path| open(path.join("tasks"), OFlags::WRONLY).map(Door);
+        let list = |path: &Path| open(path.join("tasks"), OFlags::WRONLY).map(LaunchDescriptor);
         let lists = self.paths().map(list).collect::<Result<_, _>>()?;
         let out_of_memory = self.memory.as_deref().map(out_of_memory).transpose()?;
         let sockets = self.memory.as_deref().and_then(|memory| {
             let limit = number(&memory.join(SOCKET_MEMORY_LIMIT))?;
-            let usage = open(memory.join("memory.kmem.tcp.usage_in_bytes"), OFlags::RDONLY).map(Door);
+            let usage =
+                open(memory.join("memory.kmem.tcp.usage_in_bytes"), OFlags::RDONLY).map(LaunchDescriptor);
             let most_bytes = limit.saturating_mul(SOCKET_MEMORY_EXCESS);
             Some(usage.map(|usage| SocketMemory { usage, most_bytes }))
         });
-        Ok(Entrance::Joins { lists, out_of_memory, sockets: sockets.transpose()? })
+        Ok(CgroupJoin::Joins { lists, out_of_memory, sockets: sockets.transpose()? })
     }
 
     pub(super) fn oom_kills(&self) -> u64 {
@@ -154,7 +156,7 @@ impl Directories {
 const SOCKET_MEMORY_LIMIT: &str = "memory.kmem.tcp.limit_in_bytes";
 
 /// Limits what sockets hold in buffers.
-fn limit_sockets(memory: &Path, memory_bytes: u64) -> Result<(), GroupError> {
+fn limit_sockets(memory: &Path, memory_bytes: u64) -> Result<(), CgroupError> {
     let path = memory.join(SOCKET_MEMORY_LIMIT);
     let part = memory_bytes / SOCKET_MEMORY_PART;
     let most = part.clamp(*SOCKET_MEMORY_BYTES.start(), *SOCKET_MEMORY_BYTES.end());
@@ -166,7 +168,7 @@ fn limit_sockets(memory: &Path, memory_bytes: u64) -> Result<(), GroupError> {
 }
 
 /// Returns a descriptor that is readable once the kernel has killed a process in the group for lack of memory (OOM kill).
-fn out_of_memory(memory: &Path) -> Result<Door, GroupError> {
+fn out_of_memory(memory: &Path) -> Result<LaunchDescriptor, CgroupError> {
     use std::os::fd::AsRawFd;
     let path = memory.join("memory.oom_control");
     let control = fs::File::open(&path).map_err(|error| tree_error(&path, error))?;
@@ -176,5 +178,5 @@ fn out_of_memory(memory: &Path) -> Result<Door, GroupError> {
     let order = format!("{} {}", event.as_raw_fd(), control.as_raw_fd());
     let opened = fs::OpenOptions::new().write(true).open(&path);
     opened.and_then(|mut file| file.write_all(order.as_bytes())).map_err(|error| tree_error(&path, error))?;
-    Ok(Door(event))
+    Ok(LaunchDescriptor(event))
 }

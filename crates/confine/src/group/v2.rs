@@ -1,7 +1,7 @@
 //! Version 2: one tree, and a group is one directory in it.
 
 use super::mounts::Place;
-use super::{Entrance, GroupError, GroupLimits, make_directory, number, number_after, tree_error};
+use super::{CgroupError, CgroupJoin, CgroupLimits, make_directory, number, number_after, tree_error};
 use rustix::fs::{Access, Mode, OFlags, access, open};
 use std::ffi::OsStr;
 use std::fs;
@@ -35,7 +35,7 @@ const ASIDE: &str = "belljar-host";
 
 const PERIOD_MICROSECONDS: u64 = 100_000;
 
-fn write(path: &Path, value: &str) -> Result<(), GroupError> {
+fn write(path: &Path, value: &str) -> Result<(), CgroupError> {
     let opened = fs::OpenOptions::new().write(true).open(path);
     opened.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|error| tree_error(path, error))
 }
@@ -47,8 +47,8 @@ fn words(path: &Path) -> Vec<String> {
 // === impl Tree ===
 
 impl Tree {
-    pub(super) fn find(place: &Place) -> Result<Self, GroupError> {
-        let unavailable = |why: String| GroupError::Unavailable { why };
+    pub(super) fn find(place: &Place) -> Result<Self, CgroupError> {
+        let unavailable = |why: String| CgroupError::Unavailable { why };
         let mounted = place.of_version(2);
         let tree = mounted.first().ok_or_else(|| unavailable("version 2 is not mounted".to_owned()))?;
         let top = tree.point();
@@ -74,21 +74,21 @@ impl Tree {
         here.map_err(|error| unavailable(format!("version 2 is not delegated to this process ({error})")))
     }
 
-    fn below(top: &Path, parent: &OsStr) -> Result<Self, GroupError> {
+    fn below(top: &Path, parent: &OsStr) -> Result<Self, CgroupError> {
         let parent = Path::new(parent);
         let below = parent.strip_prefix(top).or_else(|_| parent.strip_prefix("/")).unwrap_or(parent);
         let is_plain =
             below.components().all(|component| matches!(component, std::path::Component::Normal(_)));
         match is_plain {
             true => Self::at(&top.join(below)),
-            false => Err(GroupError::Unavailable {
+            false => Err(CgroupError::Unavailable {
                 why: format!("{PARENT_VARIABLE} is {}, which is no plain path in the tree", parent.display()),
             }),
         }
     }
 
     /// Groups below that directory, if they can be given memory.
-    fn at(parent: &Path) -> Result<Self, GroupError> {
+    fn at(parent: &Path) -> Result<Self, CgroupError> {
         access(parent, Access::WRITE_OK).map_err(|errno| tree_error(parent, errno))?;
         access(parent.join("cgroup.procs"), Access::WRITE_OK).map_err(|errno| tree_error(parent, errno))?;
         give(parent)?;
@@ -99,7 +99,7 @@ impl Tree {
         &self.parent
     }
 
-    pub(super) fn make(&self, name: &str) -> Result<Directory, GroupError> {
+    pub(super) fn make(&self, name: &str) -> Result<Directory, CgroupError> {
         let path = self.parent.join(name);
         make_directory(&path)?;
         Ok(Directory { path })
@@ -107,7 +107,7 @@ impl Tree {
 }
 
 /// Delegates a group's controllers to the groups below it.
-fn give(parent: &Path) -> Result<(), GroupError> {
+fn give(parent: &Path) -> Result<(), CgroupError> {
     let control = parent.join("cgroup.subtree_control");
     let (given, there) = (words(&control), words(&parent.join("cgroup.controllers")));
     let missing = WANTED.into_iter().filter(|name| !given.iter().any(|given| given == name));
@@ -124,12 +124,12 @@ fn give(parent: &Path) -> Result<(), GroupError> {
     }
     match words(&control).iter().any(|given| given == NEEDED) {
         true => Ok(()),
-        false => Err(GroupError::Unavailable { why: "no memory is given to groups below".to_owned() }),
+        false => Err(CgroupError::Unavailable { why: "no memory is given to groups below".to_owned() }),
     }
 }
 
 /// Moves this process and its children out of a group in which there are no other processes.
-fn step_aside(parent: &Path) -> Result<(), GroupError> {
+fn step_aside(parent: &Path) -> Result<(), CgroupError> {
     let aside = parent.join(ASIDE);
     let there = words(&parent.join("cgroup.procs"));
     let ours = |pid: &String| {
@@ -139,7 +139,7 @@ fn step_aside(parent: &Path) -> Result<(), GroupError> {
         pid.parse() == Ok(own) || parent == Some(own)
     };
     if there.is_empty() || !there.iter().all(ours) {
-        return Err(GroupError::Unavailable { why: "there are processes of others in it".to_owned() });
+        return Err(CgroupError::Unavailable { why: "there are processes of others in it".to_owned() });
     }
     match fs::create_dir(&aside) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
@@ -157,7 +157,7 @@ impl Directory {
         &self.path
     }
 
-    pub(super) fn limit(&self, limits: &GroupLimits) -> Result<(), GroupError> {
+    pub(super) fn limit(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         if let Some(bytes) = limits.memory_bytes {
             write(&self.path.join("memory.max"), &bytes.to_string())?;
             let swap = self.path.join("memory.swap.max");
@@ -177,10 +177,10 @@ impl Directory {
         Ok(())
     }
 
-    pub(super) fn entrance(&self) -> Result<Entrance, GroupError> {
+    pub(super) fn entrance(&self) -> Result<CgroupJoin, CgroupError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = open(&self.path, flags, Mode::empty());
-        directory.map(Entrance::Born).map_err(|errno| tree_error(&self.path, errno))
+        directory.map(CgroupJoin::Born).map_err(|errno| tree_error(&self.path, errno))
     }
 
     pub(super) fn oom_kills(&self) -> u64 {

@@ -13,7 +13,7 @@ use crate::plan::Limits;
 use crate::report::Report;
 use crate::seccomp;
 use crate::stage::Stage;
-use crate::walls::{About, Fault, landlock, privileges};
+use crate::walls::{ErrorContext, WallError, landlock, privileges};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
@@ -23,14 +23,14 @@ pub(crate) fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
     let mut stage = Stage::Clone;
     match put_up(control.as_fd(), walls, &mut stage) {
         Ok(watch) => watch.until_end(),
-        Err(Fault { subject, errno }) => {
+        Err(WallError { subject, errno }) => {
             send(control.as_fd(), &Report::Failed { stage, errno, subject }, &[]);
             1
         }
     }
 }
 
-fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Result<Watch<'a>, Fault> {
+fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Result<Watch<'a>, WallError> {
     // A process that is not the first of a PID namespace could not answer for the others, and would kill unrelated
     // processes.
     if !rustix::process::getpid().is_init() {

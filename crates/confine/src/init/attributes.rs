@@ -5,7 +5,7 @@
 //! nothing, so these are refused, as by a file system that has none.
 
 use super::caller::{self, open_path, read_memory, read_string};
-use crate::kernel::ask::{self, Question};
+use crate::kernel::ask::{self, SeccompNotification};
 use crate::wall;
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{OFlags, XattrFlags, fsetxattr, setxattr};
@@ -31,14 +31,14 @@ enum Target {
 }
 
 /// Answers one question, in a worker.
-pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question) {
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification) {
     caller::answer(listener, question, Request::take, Request::fulfil);
 }
 
 // === impl Request ===
 
 impl Request {
-    fn take(question: &Question) -> Result<Self, Errno> {
+    fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let [target, name, value, length, flags, _] = question.arguments;
         if length > LONGEST_VALUE {
             return Err(Errno::TOOBIG);

@@ -1,7 +1,7 @@
 //! Access to what a guarded process names in a call: its descriptors, paths and memory. Each is read or opened once, so
 //! that a caller that changes it afterwards changes nothing. Only workers do this: each of these operations may block.
 
-use crate::kernel::ask::{self, Question};
+use crate::kernel::ask::{self, SeccompNotification};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -20,8 +20,8 @@ const OF_THE_CALLER: [&str; 2] = ["/proc/self", "/proc/thread-self"];
 /// may belong to another thread by now. It stays open until the worker ends, because `close` may wait.
 pub(super) fn answer<T>(
     listener: BorrowedFd<'_>,
-    question: &Question,
-    take: impl FnOnce(&Question) -> Result<T, Errno>,
+    question: &SeccompNotification,
+    take: impl FnOnce(&SeccompNotification) -> Result<T, Errno>,
     fulfil: impl FnOnce(&T) -> Result<(), Errno>,
 ) {
     let taken = ManuallyDrop::new(take(question));

@@ -15,7 +15,7 @@ use super::caller::{self, open, read_memory};
 use super::own::Own;
 use super::{attributes, filters, linger, own_sockets, poll_tables, reservation, watches};
 use crate::kernel;
-use crate::kernel::ask::{self, Question};
+use crate::kernel::ask::{self, SeccompNotification};
 use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
@@ -37,11 +37,11 @@ pub(super) struct Connector {
     /// The worker that reserves space: one at a time, so that all together are no faster than one.
     reserving: Option<i32>,
     /// Questions for space that wait for it.
-    reservations: VecDeque<Question>,
+    reservations: VecDeque<SeccompNotification>,
 }
 
 /// Arguments of one `connect`.
-struct Connection {
+struct ConnectCall {
     socket: OwnedFd,
     address: Vec<u8>,
     /// Directory in which a relative path begins.
@@ -107,7 +107,7 @@ impl Connector {
         }
     }
 
-    fn await_reservation(&mut self, question: Question) {
+    fn await_reservation(&mut self, question: SeccompNotification) {
         if self.reservations.len() >= MOST_RESERVATIONS {
             let listener = self.listener.as_fd();
             self.reservations.retain(|waiting| ask::is_still_asked(listener, waiting.id));
@@ -130,7 +130,7 @@ impl Connector {
     /// Answers in a process of its own, which alone takes what the caller names: a descriptor, a path, memory. Each of them
     /// can make a process wait for as long as the caller likes: the last `close` of a descriptor, a lookup in a file system
     /// that doesn't answer. PID 1 has to go on. `None` if there can be no such process; then it is answered.
-    fn answer_in_worker(&mut self, question: &Question) -> Option<i32> {
+    fn answer_in_worker(&mut self, question: &SeccompNotification) -> Option<i32> {
         // SAFETY: PID 1 has a single thread.
         match unsafe { kernel::fork() } {
             Ok(Some(worker)) => {
@@ -158,12 +158,12 @@ impl Connector {
     }
 
     /// Connects. What was taken stays open until the worker ends.
-    fn answer_connect(&self, question: &Question) {
-        caller::answer(self.listener(), question, Connection::take, |taken| self.connect(taken));
+    fn answer_connect(&self, question: &SeccompNotification) {
+        caller::answer(self.listener(), question, ConnectCall::take, |taken| self.connect(taken));
     }
 
-    fn connect(&self, connection: &Connection) -> Result<(), Errno> {
-        let Connection { socket, address, directory } = connection;
+    fn connect(&self, connection: &ConnectCall) -> Result<(), Errno> {
+        let ConnectCall { socket, address, directory } = connection;
         let path = match rustix::net::sockopt::socket_domain(socket)? {
             AddressFamily::UNIX => address.get(FAMILY_BYTES..).unwrap_or_default(),
             _ => &[],
@@ -192,8 +192,8 @@ impl Connector {
 
 // === impl Connection ===
 
-impl Connection {
-    fn take(question: &Question) -> Result<Self, Errno> {
+impl ConnectCall {
+    fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let [socket, pointer, length, ..] = question.arguments;
         // The kernel looks at the low 32 bits of both, too.
         let (socket, length) = (socket as u32, length as u32);

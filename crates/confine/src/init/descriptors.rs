@@ -10,7 +10,7 @@
 //! hides its own, and a table may be handed on to a process that begins meanwhile. A lock of `flock` also lives on with a
 //! mapping of its file, in no table; then each has an open file and a mapping, which are charged to memory.
 
-use super::pace::Pace;
+use super::pace::ScanPace;
 use crate::kernel::processes::share_descriptors;
 use crate::listing::numbers_in;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, StatxFlags, openat, readlinkat, statx};
@@ -35,7 +35,7 @@ const OF_REMOVED: u64 = 64 << 20;
 
 /// Locks and directory state found, as far as they matter.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct DescriptorFindings {
     /// Locks on files, POSIX locks and those of `flock`. One that several descriptors share counts for each.
     pub(super) locks: usize,
     /// Bytes for directories, at most.
@@ -64,7 +64,7 @@ pub(super) struct Scope<'a> {
 
 /// Contents of a `fdinfo` file of `/proc`.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Info {
+struct FdInfo {
     flags: u32,
     mount: u64,
     locks: usize,
@@ -73,9 +73,9 @@ struct Info {
 
 // === impl Held ===
 
-impl Held {
+impl DescriptorFindings {
     /// Looks at every descriptor of every process but PID 1.
-    pub(super) fn look(scope: &Scope<'_>, pace: &mut Pace<'_>) -> Self {
+    pub(super) fn look(scope: &Scope<'_>, pace: &mut ScanPace<'_>) -> Self {
         let mut held = Self::default();
         let Ok(processes) = numbers_in("/proc") else { return Self { has_unseen: true, ..held } };
         for process in processes.into_iter().filter(|process| *process != 1 && Some(*process) != scope.runner)
@@ -89,12 +89,12 @@ impl Held {
         held
     }
 
-    fn is_enough(&mut self, scope: &Scope<'_>, pace: &mut Pace<'_>) -> bool {
+    fn is_enough(&mut self, scope: &Scope<'_>, pace: &mut ScanPace<'_>) -> bool {
         self.is_unfinished |= !pace.goes_on();
         self.is_unfinished || self.locks > scope.most_locks
     }
 
-    fn add_process(&mut self, process: i32, scope: &Scope<'_>, pace: &mut Pace<'_>) -> Result<(), Errno> {
+    fn add_process(&mut self, process: i32, scope: &Scope<'_>, pace: &mut ScanPace<'_>) -> Result<(), Errno> {
         // Threads may have tables of their own.
         let mut tables: Vec<i32> = Vec::new();
         for thread in numbers_in(&format!("/proc/{process}/task"))? {
@@ -115,7 +115,7 @@ impl Held {
     }
 
     /// Looks at one descriptor after the other as they are listed: the list itself may be long.
-    fn add_table(&mut self, path: &str, scope: &Scope<'_>, pace: &mut Pace<'_>) -> Result<(), Errno> {
+    fn add_table(&mut self, path: &str, scope: &Scope<'_>, pace: &mut ScanPace<'_>) -> Result<(), Errno> {
         for descriptor in numbers(&format!("{path}/fd"))? {
             let descriptor = descriptor?;
             if self.is_enough(scope, pace) {
@@ -131,10 +131,10 @@ impl Held {
         path: &str,
         descriptor: i32,
         scope: &Scope<'_>,
-        pace: &mut Pace<'_>,
+        pace: &mut ScanPace<'_>,
     ) -> Result<(), Errno> {
         self.descriptors += 1;
-        let info = Info::read(&format!("{path}/fdinfo/{descriptor}"), scope.most_locks)?;
+        let info = FdInfo::read(&format!("{path}/fdinfo/{descriptor}"), scope.most_locks)?;
         self.locks += info.locks;
         self.has_unseen |= info.in_flight;
         if info.may_be_read_as_directory() {
@@ -151,7 +151,7 @@ impl Held {
         path: &str,
         is_overlay: bool,
         counts_names: bool,
-        pace: &mut Pace<'_>,
+        pace: &mut ScanPace<'_>,
     ) -> Result<u64, Errno> {
         // As it is known: no server is asked.
         let known = AtFlags::from_bits_retain(libc::AT_STATX_DONT_SYNC.cast_unsigned());
@@ -189,7 +189,7 @@ fn unless_gone<T>(looked: Result<T, Errno>) -> Result<Option<T>, Errno> {
 }
 
 /// Returns the memory for the names of a directory in a list, for as many names as there is time for.
-fn of_names(path: &str, pace: &mut Pace<'_>) -> Result<u64, Errno> {
+fn of_names(path: &str, pace: &mut ScanPace<'_>) -> Result<u64, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let directory = openat(CWD, path, flags, Mode::empty())?;
     let mut buffer = [MaybeUninit::uninit(); 8 << 10];
@@ -216,7 +216,7 @@ fn numbers(path: &str) -> Result<impl Iterator<Item = Result<i32, Errno>>, Errno
 
 // === impl Info ===
 
-impl Info {
+impl FdInfo {
     fn read(path: &str, most_locks: usize) -> Result<Self, Errno> {
         let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let (mut info, mut chunk, mut begun) = (Self::default(), [0; 4096], Vec::new());
@@ -263,8 +263,8 @@ mod tests {
 
     const READ_ONLY: &str = "pos:\t0\nflags:\t0100000\nmnt_id:\t29\nino:\t15\n";
 
-    fn info(text: &str) -> Info {
-        let mut info = Info::default();
+    fn info(text: &str) -> FdInfo {
+        let mut info = FdInfo::default();
         info.add_lines(text);
         info
     }
@@ -278,7 +278,7 @@ mod tests {
         assert!(!info("flags:\t02\n").may_be_read_as_directory(), "opened for writing");
         assert!(info("scm_fds: 2\n").in_flight);
         assert!(!info("scm_fds: 0\n").in_flight);
-        let mut long = Info::default();
+        let mut long = FdInfo::default();
         assert!(!long.add_lines("flags:\t02\ntfd:        5 events: 19 data: 5\nlock:\t1: FLOCK\n"));
         assert_eq!(long.locks, 0);
     }
@@ -295,9 +295,9 @@ mod tests {
             openat(CWD, &folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap(),
         );
         let of = |file: &dyn std::os::fd::AsRawFd, scope: &Scope<'_>| {
-            let mut held = Held::default();
+            let mut held = DescriptorFindings::default();
             let mut others = || false;
-            let mut pace = Pace::begin(Duration::MAX / 2, &mut others);
+            let mut pace = ScanPace::begin(Duration::MAX / 2, &mut others);
             held.add(&path, file.as_raw_fd(), scope, &mut pace).unwrap();
             held
         };
@@ -319,9 +319,11 @@ mod tests {
     }
 
     #[test]
-    fn look_that_may_not_go_on_is_unfinished() {
+    fn interrupted_descriptor_scan_is_unfinished() {
         let scope = Scope { overlays: &[], runner: None, most_locks: 16, counts_names: false };
         let mut others = || false;
-        assert!(Held::look(&scope, &mut Pace::begin(Duration::ZERO, &mut others)).is_unfinished);
+        assert!(
+            DescriptorFindings::look(&scope, &mut ScanPace::begin(Duration::ZERO, &mut others)).is_unfinished
+        );
     }
 }

@@ -15,7 +15,7 @@
 use super::own::Own;
 use crate::kernel::{
     self,
-    ask::{self, Question},
+    ask::{self, SeccompNotification},
 };
 use crate::listing::numbers_in;
 use crate::seccomp::policy::guard::SECCOMP_SET_MODE_FILTER;
@@ -66,7 +66,7 @@ const LOOK_LIMIT: Duration = Duration::from_millis(50);
 type Threads = HashMap<i32, Thread>;
 
 /// Answers one question.
-pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question, own: &Own) {
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, own: &Own) {
     let is_let = own.filters.borrow_mut().admit(question);
     match wall!(FilterLimit: is_let, else Ok(())) {
         Ok(()) => ask::let_through(listener, question.id),
@@ -100,7 +100,7 @@ impl Filters {
     }
 
     /// Counts one more for the thread that asks, if there may be one more.
-    fn admit(&mut self, question: &Question) -> Result<(), Errno> {
+    fn admit(&mut self, question: &SeccompNotification) -> Result<(), Errno> {
         // The number is the caller's as long as it waits; an answer to a caller that is gone has no effect.
         let thread = Thread::read(&format!("/proc/{}/status", question.thread))?.ok_or(Errno::SRCH)?;
         if self.runner == Some(thread.process) {
@@ -171,7 +171,7 @@ impl Filters {
 /// Returns true if the call asks the kernel to log what the filter refuses to the host's audit log. Such a call is answered
 /// as by a kernel that doesn't know the flag. A filter that has allowed calls logged (`SECCOMP_RET_LOG`) can't be told from
 /// others: it lies in memory that its caller can change.
-fn asks_for_log(question: &Question) -> bool {
+fn asks_for_log(question: &SeccompNotification) -> bool {
     question.number == libc::SYS_seccomp as i32 && question.arguments[1] & libc::SECCOMP_FILTER_FLAG_LOG != 0
 }
 
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_of_a_thread_is_read_whatever_its_name() {
+    fn thread_status_is_parsed_with_any_thread_name() {
         let rest = b"\nUmask:\t0022\nTgid:\t12\nThreads:\t4\nSeccomp_filters:\t7\n";
         for name in [&b"Name:\tcat"[..], b"Name:\tSeccomp_filters:", b"Name:\t\xff\xfe\x80"] {
             let read = Thread::parse(&[name, rest].concat());
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn look_counts_only_if_nothing_began_or_ended_meanwhile() {
+    fn scan_counts_only_if_no_thread_started_or_ended_meanwhile() {
         let thread = |filters| Thread { process: 10, threads: 1, filters };
         let list = |threads: &[(i32, u64)]| -> Threads {
             threads.iter().map(|(id, filters)| (*id, thread(*filters))).collect()
@@ -326,11 +326,11 @@ mod tests {
     }
 
     #[test]
-    fn filter_that_has_the_host_log_what_it_refuses_is_refused() {
+    fn seccomp_filter_that_logs_denials_on_the_host_is_refused() {
         let question = |number: i64, flags| {
             let arguments = [SECCOMP_SET_MODE_FILTER.into(), flags, 0, 0, 0, 0];
             let thread = rustix::thread::gettid().as_raw_pid();
-            Question { id: 0, thread, number: number as i32, arguments }
+            SeccompNotification { id: 0, thread, number: number as i32, arguments }
         };
         let mut filters = Filters::new(8);
         let logged = libc::SECCOMP_FILTER_FLAG_LOG | libc::SECCOMP_FILTER_FLAG_TSYNC;
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_that_is_gone_is_none_and_one_that_cannot_be_read_is_an_error() {
+    fn vanished_thread_is_none_and_unreadable_thread_is_an_error() {
         assert_eq!(Thread::read("/proc/self/task/1/status").unwrap(), None);
         assert_eq!(Thread::read("/proc/self/status/").unwrap_err(), Errno::NOTDIR);
         assert!(Thread::read("/proc/self/status").unwrap().is_some());
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_count_once_where_all_have_the_same_filters_and_each_where_they_may_differ() {
+    fn shared_filters_count_once_and_differing_filters_count_per_thread() {
         let thread = |process, filters| Thread { process, threads: 2, filters };
         let threads = [(10, thread(10, 5)), (11, thread(10, 5)), (12, thread(12, 3)), (13, thread(13, 4))];
         let threads = Threads::from(threads);

@@ -8,7 +8,7 @@
 //! the background, as without the option: the request succeeds without effect.
 
 use super::caller::{self, read_memory};
-use crate::kernel::ask::{self, Question};
+use crate::kernel::ask::{self, SeccompNotification};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
@@ -23,14 +23,14 @@ struct Request {
 }
 
 /// Answers one question, in a worker.
-pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question) {
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification) {
     caller::answer(listener, question, Request::take, Request::fulfil);
 }
 
 // === impl Request ===
 
 impl Request {
-    fn take(question: &Question) -> Result<Self, Errno> {
+    fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let [socket, _, _, pointer, length, _] = question.arguments;
         if usize::try_from((length as u32).cast_signed()).is_ok_and(|length| length >= BYTES) {
             let option = read_memory(question.thread, pointer, BYTES)?;
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_time_of_zero_has_an_effect() {
+    fn so_linger_takes_effect_only_with_zero_time() {
         assert!(resets(&[1, 0, 0, 0, 0, 0, 0, 0]));
         assert!(!resets(&[1, 0, 0, 0, 1, 0, 0, 0]));
         assert!(!resets(&[1, 0, 0, 0, 255, 255, 255, 255]));

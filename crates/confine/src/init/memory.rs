@@ -8,12 +8,12 @@
 //! Memory that the kernel charges to no control group is watched in all of these cases ([`super::uncharged`]).
 
 use super::own::Own;
-use super::uncharged::Uncharged;
-use crate::group::{Entrance, SocketMemory};
+use super::uncharged::UnchargedMemoryWatch;
+use crate::group::{CgroupJoin, SocketMemory};
 use crate::kernel;
 use crate::plan::Plan;
 use crate::wall;
-use crate::walls::{About, Fault};
+use crate::walls::{ErrorContext, WallError};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::thread::sched_getaffinity;
 use std::fs::File;
@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 
 /// Watches what the sandbox holds.
 pub(super) struct Memory {
-    limit: Limit,
+    limit: OomDetection,
     /// Memory that no limit covers.
-    uncharged: Uncharged,
+    uncharged: UnchargedMemoryWatch,
 }
 
 /// Ways to detect that memory has run out.
-enum Limit {
+enum OomDetection {
     /// The kernel enforces the limit, or nothing does.
     Unwatched,
     /// Readable then.
@@ -75,27 +75,27 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 // === impl Memory ===
 
 impl Memory {
-    pub(super) fn watch(plan: &Plan) -> Result<Self, Fault> {
-        Limit::watch(plan).map(Self::of)
+    pub(super) fn watch(plan: &Plan) -> Result<Self, WallError> {
+        OomDetection::watch(plan).map(Self::of)
     }
 
     /// Limit in a container, whose group is not this process's own.
     pub(super) fn of_container() -> Self {
-        Self::of(Limit::of_container())
+        Self::of(OomDetection::of_container())
     }
 
-    fn of(limit: Limit) -> Self {
-        Self { limit, uncharged: Uncharged::watch() }
+    fn of(limit: OomDetection) -> Self {
+        Self { limit, uncharged: UnchargedMemoryWatch::watch() }
     }
 
     /// Returns the descriptors that must stay open for it.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let (first, second) = match &self.limit {
-            Limit::Told { event, sockets } => {
+            OomDetection::Told { event, sockets } => {
                 (Some(event.as_fd()), sockets.as_ref().map(|sockets| sockets.usage.as_fd()))
             }
-            Limit::Counted { file, .. } => (Some(file.as_fd()), None),
-            Limit::Unwatched | Limit::Added { .. } => (None, None),
+            OomDetection::Counted { file, .. } => (Some(file.as_fd()), None),
+            OomDetection::Unwatched | OomDetection::Added { .. } => (None, None),
         };
         first.into_iter().chain(second)
     }
@@ -103,8 +103,8 @@ impl Memory {
     /// Becomes readable when memory has run out, if the kernel reports that.
     pub(super) fn told(&self) -> Option<BorrowedFd<'_>> {
         match &self.limit {
-            Limit::Told { event, .. } => Some(event.as_fd()),
-            Limit::Unwatched | Limit::Added { .. } | Limit::Counted { .. } => None,
+            OomDetection::Told { event, .. } => Some(event.as_fd()),
+            OomDetection::Unwatched | OomDetection::Added { .. } | OomDetection::Counted { .. } => None,
         }
     }
 
@@ -117,7 +117,7 @@ impl Memory {
     /// Returns true if the kernel has killed a process for lack of memory (OOM kill), where that is counted. Call it before
     /// the end of a process is reported: the receiver of the report needs the reason.
     pub(super) fn has_cost_somebody(&self) -> bool {
-        matches!(&self.limit, Limit::Counted { file, .. } if oom_kills(file) > 0)
+        matches!(&self.limit, OomDetection::Counted { file, .. } if oom_kills(file) > 0)
     }
 
     /// Returns true if more memory is held than allowed. Measures only when a look is due, also while another look goes on.
@@ -129,14 +129,14 @@ impl Memory {
 
 // === impl Limit ===
 
-impl Limit {
-    fn watch(plan: &Plan) -> Result<Self, Fault> {
+impl OomDetection {
+    fn watch(plan: &Plan) -> Result<Self, WallError> {
         let watched = wall!(MemoryLimit: plan.watched_memory_bytes, else None);
-        Ok(match (plan.group.as_ref().and_then(Entrance::out_of_memory), watched) {
+        Ok(match (plan.group.as_ref().and_then(CgroupJoin::out_of_memory), watched) {
             (Some(told), _) => {
                 // Above the descriptors that a program gets for its streams.
                 let event = rustix::io::fcntl_dupfd_cloexec(told, 3).about("memory event")?;
-                let sockets = plan.group.as_ref().and_then(Entrance::socket_memory);
+                let sockets = plan.group.as_ref().and_then(CgroupJoin::socket_memory);
                 Self::Told { event, sockets: sockets.map(Sockets::watch).transpose()? }
             }
             (None, Some(most_bytes)) => {
@@ -194,7 +194,7 @@ impl Limit {
 // === impl Sockets ===
 
 impl Sockets {
-    fn watch(counted: &SocketMemory) -> Result<Self, Fault> {
+    fn watch(counted: &SocketMemory) -> Result<Self, WallError> {
         let usage = rustix::io::fcntl_dupfd_cloexec(&counted.usage.0, 3).about("socket memory")?;
         Ok(Self { usage: usage.into(), most_bytes: counted.most_bytes, next: Instant::now() })
     }

@@ -3,7 +3,7 @@
 use super::filters::Filters;
 use super::poll_tables::PollTables;
 use crate::plan::{Access, Entry, Plan};
-use crate::walls::{About, Fault, devices};
+use crate::walls::{ErrorContext, WallError, devices};
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
@@ -33,7 +33,7 @@ pub(super) struct Own {
 
 impl Own {
     /// Reads it from the root that is in place. The root itself may be shared with other sandboxes, but it can't be written.
-    pub(super) fn of_plan(plan: &Plan) -> Result<Self, Fault> {
+    pub(super) fn of_plan(plan: &Plan) -> Result<Self, WallError> {
         let overlays = plan.root.iter().filter_map(|entry| match entry {
             Entry::Overlay { inside, .. } => Some(inside.as_str()),
             _ => None,
@@ -56,7 +56,7 @@ impl Own {
         on_own_devices: impl Iterator<Item = &'p str>,
         watched: impl Iterator<Item = &'p str>,
         most_filters: u64,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, WallError> {
         let device =
             |inside: &str| rustix::fs::stat(format!("/{inside}")).map(|stat| stat.st_dev).about(inside);
         Ok(Self {

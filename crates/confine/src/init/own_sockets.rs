@@ -19,7 +19,7 @@ use rustix::net::{
 
 /// The file that a socket is bound to, as the kernel identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Bound {
+struct SocketFile {
     inode: u32,
     device: u32,
 }
@@ -54,7 +54,7 @@ const LOOKS: usize = 3;
 /// # Errors
 /// [`Errno::CONNREFUSED`] if none does, as for a file that a listener has left behind; [`Errno::ACCESS`] where that can't be known.
 pub(super) fn check(file: impl AsFd, stat: &Stat) -> Result<(), Errno> {
-    let bound = Bound::of(stat).ok_or(Errno::ACCESS)?;
+    let bound = SocketFile::of(stat).ok_or(Errno::ACCESS)?;
     if !fstatfs(file).is_ok_and(|found| has_short_numbers(&found)) {
         return Err(Errno::ACCESS);
     }
@@ -86,7 +86,7 @@ fn has_short_numbers(found: &StatFs) -> bool {
 }
 
 /// Returns the files at which sockets of this network namespace listen.
-fn listeners() -> Result<Vec<Bound>, Errno> {
+fn listeners() -> Result<Vec<SocketFile>, Errno> {
     let kernel: OwnedFd = socket_with(
         AddressFamily::NETLINK,
         SocketType::DGRAM,
@@ -122,7 +122,7 @@ fn request() -> Vec<u8> {
 }
 
 /// Reads one part of the list. False if it is the last.
-fn read(mut part: &[u8], all: &mut Vec<Bound>) -> Result<bool, Errno> {
+fn read(mut part: &[u8], all: &mut Vec<SocketFile>) -> Result<bool, Errno> {
     while !part.is_empty() {
         let length = number(part, 0).and_then(|length| usize::try_from(length).ok()).ok_or(Errno::BADMSG)?;
         let message = part.get(..length).filter(|message| message.len() >= HEADER).ok_or(Errno::BADMSG)?;
@@ -138,12 +138,12 @@ fn read(mut part: &[u8], all: &mut Vec<Bound>) -> Result<bool, Errno> {
 }
 
 /// The file that is among the attributes of a socket.
-fn file_of(mut attributes: &[u8]) -> Option<Bound> {
+fn file_of(mut attributes: &[u8]) -> Option<SocketFile> {
     loop {
         let length = usize::from(short(attributes, 0)?);
         let content = attributes.get(ATTRIBUTE..length)?;
         if short(attributes, 2)? == FILE {
-            return Some(Bound { inode: number(content, 0)?, device: number(content, 4)? });
+            return Some(SocketFile { inode: number(content, 0)?, device: number(content, 4)? });
         }
         attributes = attributes.get(aligned(length)..)?;
     }
@@ -164,7 +164,7 @@ const fn aligned(length: usize) -> usize {
 
 // === impl Bound ===
 
-impl Bound {
+impl SocketFile {
     /// `None` for a number that the kernel would cut.
     fn of(stat: &Stat) -> Option<Self> {
         /// The kernel's encoding of a device here differs from the one for programs.
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn listener_of_this_namespace_is_known_by_its_file_and_by_no_other() {
+    fn own_listener_is_recognised_by_its_socket_file_only() {
         let (path, other) = (place("one"), place("other"));
         let listener = UnixListener::bind(&path).unwrap();
         let gone = UnixListener::bind(&other).unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn list_is_read_as_the_kernel_writes_it() {
+    fn unix_socket_list_is_parsed_in_the_kernels_format() {
         let message = |kind: u16, rest: &[u8]| {
             let length = (HEADER + rest.len()) as u32;
             let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &[0; 10], rest].concat();
@@ -227,7 +227,7 @@ mod tests {
         ];
         let mut all = Vec::new();
         assert_eq!(read(&part.concat(), &mut all), Ok(true));
-        assert_eq!(all, [Bound { inode: 7, device: 9 }]);
+        assert_eq!(all, [SocketFile { inode: 7, device: 9 }]);
         assert_eq!(read(&message(DONE, &[0; 4]), &mut all), Ok(false));
         assert_eq!(read(&message(2, &[0; 4]), &mut all), Err(Errno::OPNOTSUPP));
         assert_eq!(read(&[9, 0, 0], &mut all), Err(Errno::BADMSG));

@@ -7,19 +7,19 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
 /// A long look that is under way.
-pub(super) struct Pace<'a> {
+pub(super) struct ScanPace<'a> {
     /// Processor time of this thread: on a busy machine a look takes longer, and sees as much.
     until: Duration,
     /// Time at which the clock and the other looks are checked again.
     next: Instant,
     /// The other looks. Returns true when one of them has found too much, so that this one needn't go on.
     others: &'a mut dyn FnMut() -> bool,
-    stop: Option<Stop>,
+    stop: Option<ScanStop>,
 }
 
 /// Why a look stopped before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum ScanStop {
     /// It has used its processor time.
     TookTooLong,
     /// Another look has found too much.
@@ -30,7 +30,7 @@ const BETWEEN_OTHERS: Duration = Duration::from_millis(5);
 
 // === impl Pace ===
 
-impl<'a> Pace<'a> {
+impl<'a> ScanPace<'a> {
     /// Begins a look that may use that much processor time, without that of the others.
     pub(super) fn begin(longest: Duration, others: &'a mut dyn FnMut() -> bool) -> Self {
         Self { until: processor_time() + longest, next: Instant::now(), others, stop: None }
@@ -41,9 +41,9 @@ impl<'a> Pace<'a> {
         if self.stop.is_none() && Instant::now() >= self.next {
             let begun = processor_time();
             if (self.others)() {
-                self.stop = Some(Stop::Other);
+                self.stop = Some(ScanStop::Other);
             } else if begun >= self.until {
-                self.stop = Some(Stop::TookTooLong);
+                self.stop = Some(ScanStop::TookTooLong);
             }
             self.until += processor_time().saturating_sub(begun);
             self.next = Instant::now() + BETWEEN_OTHERS;
@@ -51,7 +51,7 @@ impl<'a> Pace<'a> {
         self.stop.is_none()
     }
 
-    pub(super) fn stop(&self) -> Option<Stop> {
+    pub(super) fn stop(&self) -> Option<ScanStop> {
         self.stop
     }
 }
@@ -67,33 +67,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_look_makes_way_for_others_until_its_time_is_used_up() {
+    fn long_scan_yields_to_other_work_until_its_time_is_used_up() {
         let mut looks = 0;
         let mut others = || {
             looks += 1;
             false
         };
-        let mut pace = Pace::begin(Duration::from_millis(50), &mut others);
+        let mut pace = ScanPace::begin(Duration::from_millis(50), &mut others);
         while pace.goes_on() {}
-        assert_eq!(pace.stop(), Some(Stop::TookTooLong));
+        assert_eq!(pace.stop(), Some(ScanStop::TookTooLong));
         assert!(!pace.goes_on(), "it has stopped for good");
         assert!(looks > 1, "{looks}");
     }
 
     #[test]
-    fn look_ends_as_soon_as_another_finds_too_much() {
+    fn scan_stops_when_another_check_finds_an_exceeded_limit() {
         let mut left = 3;
         let mut others = || {
             left -= 1;
             left == 0
         };
-        let mut pace = Pace::begin(Duration::MAX / 2, &mut others);
+        let mut pace = ScanPace::begin(Duration::MAX / 2, &mut others);
         while pace.goes_on() {}
-        assert_eq!(pace.stop(), Some(Stop::Other));
+        assert_eq!(pace.stop(), Some(ScanStop::Other));
     }
 
     #[test]
-    fn time_of_others_is_not_that_of_the_look() {
+    fn time_of_other_work_does_not_count_as_scan_time() {
         const OF_OTHERS: Duration = Duration::from_millis(40);
         let mut rounds = 0;
         let mut others = || {
@@ -102,8 +102,8 @@ mod tests {
             rounds += 1;
             rounds == 4
         };
-        let mut pace = Pace::begin(OF_OTHERS, &mut others);
+        let mut pace = ScanPace::begin(OF_OTHERS, &mut others);
         while pace.goes_on() {}
-        assert_eq!(pace.stop(), Some(Stop::Other), "the others alone took longer than it may");
+        assert_eq!(pace.stop(), Some(ScanStop::Other), "the others alone took longer than it may");
     }
 }

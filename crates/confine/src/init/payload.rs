@@ -1,7 +1,7 @@
 //! A program, started with everything that must not be the starter's own: its terminal, its standard streams, its
 //! guard.
 
-use super::starting::{StartReport, Starting};
+use super::starting::{StartReport, StartingProgram};
 use super::streams::Streams;
 use crate::kernel;
 use crate::message;
@@ -9,7 +9,7 @@ use crate::plan::Command;
 use crate::report::GO;
 use crate::seccomp;
 use crate::wall;
-use crate::walls::{About, Fault};
+use crate::walls::{ErrorContext, WallError};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 
 /// Environment in which a program starts.
-enum Surroundings<'a> {
+enum PayloadEnvironment<'a> {
     /// A sandbox of which the starter is PID 1: a guard is put on top of its filter.
     Namespaces {
         /// Channel on which the program's progress is reported to PID 1.
@@ -33,7 +33,7 @@ enum Surroundings<'a> {
 }
 
 /// Why a process can't become its program.
-pub(super) struct Failure {
+pub(super) struct PayloadError {
     /// The step that failed; `exec` for the program itself.
     pub(super) subject: &'static str,
     pub(super) errno: Errno,
@@ -42,13 +42,13 @@ pub(super) struct Failure {
 /// A program ready to start: whatever needs memory has been made.
 struct Payload<'a> {
     command: &'a Command,
-    surroundings: Surroundings<'a>,
+    surroundings: PayloadEnvironment<'a>,
     candidates: Vec<CString>,
     argv: Vec<*const libc::c_char>,
     env: Vec<*const libc::c_char>,
     streams: Streams,
     /// Written by a child that shares this memory (below a supervisor), when it can't become the program.
-    failure: Option<Failure>,
+    failure: Option<PayloadError>,
 }
 
 /// Looked up in when the environment names no `PATH`.
@@ -61,15 +61,15 @@ pub(super) fn begin(
     command: &Command,
     streams: Streams,
     word: Option<BorrowedFd<'_>>,
-) -> Result<Starting, Fault> {
+) -> Result<StartingProgram, WallError> {
     let (ours, theirs) = message::pair().about("start")?;
     // Above the numbers of the standard streams.
     let theirs = rustix::io::fcntl_dupfd_cloexec(&theirs, 3).about("start")?;
     let reports = theirs.as_fd();
-    let mut payload = Payload::new(command, streams, Surroundings::Namespaces { reports, word });
+    let mut payload = Payload::new(command, streams, PayloadEnvironment::Namespaces { reports, word });
     // SAFETY: PID 1 has a single thread.
     match unsafe { kernel::fork() }.about("fork")? {
-        Some(pid) => Ok(Starting::new(pid, ours, payload.program())),
+        Some(pid) => Ok(StartingProgram::new(pid, ours, payload.program())),
         None => {
             let failure = payload.become_program();
             let _ = StartReport::failed(failure, &payload.program()).send(reports, None);
@@ -84,14 +84,14 @@ pub(crate) fn start_supervised(
     command: &Command,
     streams: Streams,
     directory: BorrowedFd<'_>,
-) -> Result<i32, Fault> {
-    Payload::new(command, streams, Surroundings::Supervisor { directory }).start_in_shared_memory()
+) -> Result<i32, WallError> {
+    Payload::new(command, streams, PayloadEnvironment::Supervisor { directory }).start_in_shared_memory()
 }
 
 // === impl Payload ===
 
 impl<'a> Payload<'a> {
-    fn new(command: &'a Command, streams: Streams, surroundings: Surroundings<'a>) -> Self {
+    fn new(command: &'a Command, streams: Streams, surroundings: PayloadEnvironment<'a>) -> Self {
         Self {
             command,
             surroundings,
@@ -104,13 +104,13 @@ impl<'a> Payload<'a> {
     }
 
     /// Starts the program as a child of this process's parent, and waits until it has begun; returns its process id.
-    fn start_in_shared_memory(&mut self) -> Result<i32, Fault> {
+    fn start_in_shared_memory(&mut self) -> Result<i32, WallError> {
         // SAFETY: `become_program_here` neither allocates nor unwinds, and leaves nothing behind but `failure`.
         let pid = unsafe { kernel::run_until_exec(become_program_here, self) }.about("clone")?;
         match self.failure {
             None => Ok(pid),
-            Some(Failure { subject: "exec", errno }) => Err(errno).about(&self.program()),
-            Some(Failure { subject, errno }) => Err(errno).about(subject),
+            Some(PayloadError { subject: "exec", errno }) => Err(errno).about(&self.program()),
+            Some(PayloadError { subject, errno }) => Err(errno).about(subject),
         }
     }
 
@@ -119,21 +119,21 @@ impl<'a> Payload<'a> {
     }
 
     /// Makes this process the program. Returns only to say why not.
-    fn become_program(&mut self) -> Failure {
+    fn become_program(&mut self) -> PayloadError {
         match self.prepare() {
-            Ok(()) => Failure { subject: "exec", errno: self.exec() },
+            Ok(()) => PayloadError { subject: "exec", errno: self.exec() },
             Err(failure) => failure,
         }
     }
 
-    fn prepare(&mut self) -> Result<(), Failure> {
-        let step = |subject: &'static str| move |errno: Errno| Failure { subject, errno };
+    fn prepare(&mut self) -> Result<(), PayloadError> {
+        let step = |subject: &'static str| move |errno: Errno| PayloadError { subject, errno };
         match self.surroundings {
-            Surroundings::Namespaces { reports, word } => {
+            PayloadEnvironment::Namespaces { reports, word } => {
                 wall!(Guard: guard(reports).map_err(step("guard"))?, else ());
                 word.map_or(Ok(()), wait_for_word).map_err(step("host"))?;
             }
-            Surroundings::Supervisor { .. } => {
+            PayloadEnvironment::Supervisor { .. } => {
                 set_parent_process_death_signal(Some(Signal::KILL)).map_err(step("death signal"))?;
                 kernel::unshare_descriptors().map_err(step("descriptors"))?;
             }
@@ -147,15 +147,17 @@ impl<'a> Payload<'a> {
         rustix::stdio::dup2_stdout(output).map_err(step("stdout"))?;
         rustix::stdio::dup2_stderr(errors).map_err(step("stderr"))?;
         match self.surroundings {
-            Surroundings::Namespaces { .. } => rustix::process::chdir(self.command.directory.as_c_str()),
-            Surroundings::Supervisor { directory } => rustix::process::fchdir(directory),
+            PayloadEnvironment::Namespaces { .. } => {
+                rustix::process::chdir(self.command.directory.as_c_str())
+            }
+            PayloadEnvironment::Supervisor { directory } => rustix::process::fchdir(directory),
         }
         .map_err(step("working directory"))?;
         rustix::process::umask(Mode::from_raw_mode(wall!(Umask: 0o022, else 0)));
         match self.surroundings {
             // PID 1 has given up all that it had inherited, and handles none.
-            Surroundings::Namespaces { .. } => kernel::unblock_signals(),
-            Surroundings::Supervisor { .. } => kernel::reset_signals(),
+            PayloadEnvironment::Namespaces { .. } => kernel::unblock_signals(),
+            PayloadEnvironment::Supervisor { .. } => kernel::reset_signals(),
         }
         wall!(ClosedDescriptors: self.close_descriptors(), else ());
         Ok(())
@@ -166,10 +168,10 @@ impl<'a> Payload<'a> {
     fn close_descriptors(&self) {
         use rustix::stdio::{stderr, stdin, stdout};
         match self.surroundings {
-            Surroundings::Namespaces { reports, .. } => {
+            PayloadEnvironment::Namespaces { reports, .. } => {
                 kernel::close_all_but(&mut [stdin(), stdout(), stderr(), reports]);
             }
-            Surroundings::Supervisor { .. } => kernel::close_from(3),
+            PayloadEnvironment::Supervisor { .. } => kernel::close_from(3),
         }
     }
 

@@ -6,7 +6,7 @@
 //! PID 1 has looked. A thread waits in one call at a time: what it last asked for counts until it asks again or ends.
 
 use super::own::Own;
-use crate::kernel::ask::{self, Question};
+use crate::kernel::ask::{self, SeccompNotification};
 use crate::plan::MOST_POLLED;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -28,7 +28,7 @@ pub(super) struct PollTables {
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Answers one question.
-pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question, own: &Own) {
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, own: &Own) {
     // No call waits for more descriptors than there are: the kernel refuses it, or takes the lower number.
     let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let wanted = wanted(question).min(limit);
@@ -40,7 +40,7 @@ pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question, own: &Own) {
 }
 
 /// The number of descriptors: 32 bits are all that the kernel looks at.
-fn wanted(question: &Question) -> u64 {
+fn wanted(question: &SeccompNotification) -> u64 {
     let at = match i64::from(question.number) {
         libc::SYS_select | libc::SYS_pselect6 => 0,
         _ => 1,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_wait_for_no_more_descriptors_together_than_there_may_be() {
+    fn polled_descriptors_of_all_threads_are_limited_together() {
         let mut tables = PollTables::default();
         let lives = |_| false;
         for thread in 10..14 {
@@ -97,8 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn number_of_descriptors_is_read_as_the_kernel_reads_it() {
-        let question = |number: i64, first, second| Question {
+    fn poll_descriptor_count_is_parsed_as_the_kernel_does() {
+        let question = |number: i64, first, second| SeccompNotification {
             id: 0,
             thread: 1,
             number: number as i32,

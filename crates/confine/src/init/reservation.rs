@@ -5,7 +5,7 @@
 //! that exceeds its quota meanwhile is ended by the host.
 
 use super::caller;
-use crate::kernel::ask::{self, Question};
+use crate::kernel::ask::{self, SeccompNotification};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{FallocateFlags, fallocate, fstat, fstatvfs};
 use rustix::io::Errno;
@@ -27,7 +27,7 @@ struct Request {
 }
 
 /// Answers one question, in a worker.
-pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question) {
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification) {
     let is_asked = || ask::is_still_asked(listener, question.id);
     caller::answer(listener, question, Request::take, |request| request.fulfil(is_asked));
 }
@@ -35,7 +35,7 @@ pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question) {
 // === impl Request ===
 
 impl Request {
-    fn take(question: &Question) -> Result<Self, Errno> {
+    fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let [file, mode, offset, length, ..] = question.arguments;
         let flags = flags(mode as u32)?;
         let is_valid = i64::try_from(offset).is_ok() && i64::try_from(length).is_ok_and(|length| length > 0);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn space_is_reserved_and_the_file_is_as_long() {
+    fn fallocate_reserves_space_and_extends_the_file() {
         let (request, file) = request(PIECE_BYTES + 1);
         match request.fulfil(|| true) {
             Ok(()) => assert_eq!(file.metadata().unwrap().len(), PIECE_BYTES + 1),
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_takes_nothing() {
+    fn fallocate_beyond_free_space_reserves_nothing() {
         let (request, file) = request(1 << 60);
         assert_eq!(request.fulfil(|| true), Err(Errno::NOSPC));
         assert_eq!(file.metadata().unwrap().len(), 0);
     }
 
     #[test]
-    fn nothing_more_is_reserved_for_a_caller_that_is_gone() {
+    fn fallocate_stops_when_the_calling_thread_is_gone() {
         let (request, file) = request(3 * PIECE_BYTES);
         let asked = Cell::new(0);
         let ended = request.fulfil(|| asked.replace(asked.get() + 1) == 0);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_reservations_are_made() {
+    fn fallocate_modes_other_than_reservation_are_refused() {
         assert_eq!(flags(0), Ok(FallocateFlags::empty()));
         assert_eq!(flags(1), Ok(FallocateFlags::KEEP_SIZE));
         for other in [0x8, 0x10, 0x11, 0x20, 0x40, 0x80, u32::MAX] {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn reserving_takes_as_long_as_writing() {
+    fn reservation_time_is_proportional_to_its_size() {
         assert_eq!(time_for(BYTES_A_SECOND), Duration::from_secs(1));
         assert_eq!(time_for(PIECE_BYTES), Duration::from_micros(15_625));
     }

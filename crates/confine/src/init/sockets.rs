@@ -4,9 +4,9 @@
 //! The number of sockets is available from two short reads, however many there are. Lists of sockets take time with each
 //! line, and with each socket of the machine: the kernel begins anew for each page of them. So the number of netlink
 //! sockets is limited, and their list is never read. UDP sockets are limited in number, so that their list stays short. A
-//! list is read line by line, with the other looks in between ([`Pace`]). A list that takes too long counts as too much.
+//! list is read line by line, with the other looks in between ([`ScanPace`]). A list that takes too long counts as too much.
 
-use super::pace::Pace;
+use super::pace::ScanPace;
 use crate::plan::{
     MOST_NETLINK_SOCKETS, MOST_ORPHANS, MOST_QUEUED_BYTES, MOST_UDP_SOCKETS, MOST_UNLISTED_SOCKETS,
 };
@@ -20,7 +20,7 @@ pub(super) struct Sockets {
     /// Earliest time at which lists may be read again.
     next_lists: Instant,
     /// Maximum numbers of sockets. Read when they are first needed.
-    most: Option<Most>,
+    most: Option<MaxSocketCounts>,
     /// True if there were too many unlisted sockets at the last look. It counts only if the next look finds the same: a
     /// program may be about to connect them.
     had_many_unlisted: bool,
@@ -28,7 +28,7 @@ pub(super) struct Sockets {
 
 /// Numbers of sockets, by the sizes of buffers that the kernel gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Most {
+struct MaxSocketCounts {
     /// Number of sockets of any kind that can't hold too much, however full they are.
     harmless: u64,
     /// Maximum number of netlink sockets.
@@ -77,7 +77,7 @@ impl Sockets {
         self.next = Instant::now() + BETWEEN_LOOKS;
         let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
         let Some(used) = used_sockets(&text) else { return false };
-        let most = *self.most.get_or_insert_with(Most::of_kernel);
+        let most = *self.most.get_or_insert_with(MaxSocketCounts::of_kernel);
         let mut listed = Listed::default();
         if used > most.harmless {
             self.next = Instant::now() + BETWEEN_LOOKS_AT_MANY;
@@ -96,7 +96,7 @@ impl Sockets {
         if begun < self.next_lists {
             return false;
         }
-        let mut pace = Pace::begin(LONGEST_LOOK, others);
+        let mut pace = ScanPace::begin(LONGEST_LOOK, others);
         // The second number is of the whole machine.
         let may_be_orphans = used > MOST_ORPHANS && orphans_of_machine(&text) > MOST_ORPHANS;
         let is_too_much = may_be_orphans && exceed(opened(TCP), orphans_in, MOST_ORPHANS, &mut pace)
@@ -118,7 +118,7 @@ fn exceed(
     lists: impl Iterator<Item = impl BufRead>,
     of_line: fn(&str) -> u64,
     most: u64,
-    pace: &mut Pace<'_>,
+    pace: &mut ScanPace<'_>,
 ) -> bool {
     let mut sum = 0_u64;
     for line in lists.flat_map(|list| list.lines().map_while(Result::ok)) {
@@ -164,7 +164,7 @@ fn in_udp_queues(line: &str) -> u64 {
 
 // === impl Most ===
 
-impl Most {
+impl MaxSocketCounts {
     fn of_kernel() -> Self {
         const USUAL: u64 = 212_992;
         let size = |name: &str| {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_udp_sockets_are_read() {
+    fn udp_socket_queues_are_parsed() {
         let line = "   1: 0100007F:0035 00000000:0000 07 00000100:00001000 00:00000000 00000000";
         assert_eq!(in_udp_queues(line), 0x1100);
         assert_eq!(in_udp_queues("   sl  local_address rem_address   st tx_queue rx_queue tr"), 0);
@@ -247,21 +247,21 @@ mod tests {
     }
 
     #[test]
-    fn full_netlink_sockets_hold_no_more_than_queues_may() {
-        let usual = Most::with_buffers(212_992, 212_992);
-        assert_eq!(usual, Most { harmless: 315, netlink: MOST_NETLINK_SOCKETS });
-        let large = Most::with_buffers(4 << 20, 4 << 20);
-        assert_eq!(large, Most { harmless: 16, netlink: 64 });
+    fn full_netlink_sockets_stay_within_the_queue_limit() {
+        let usual = MaxSocketCounts::with_buffers(212_992, 212_992);
+        assert_eq!(usual, MaxSocketCounts { harmless: 315, netlink: MOST_NETLINK_SOCKETS });
+        let large = MaxSocketCounts::with_buffers(4 << 20, 4 << 20);
+        assert_eq!(large, MaxSocketCounts { harmless: 16, netlink: 64 });
         assert!(large.netlink * (4 << 20) <= MOST_QUEUED_BYTES);
     }
 
     #[test]
-    fn list_that_is_not_read_to_its_end_counts_as_too_much() {
+    fn unfinished_socket_list_counts_as_exceeded() {
         let list = "3\n4\n".repeat(3000);
         let number = |line: &str| line.parse().unwrap_or_default();
         let judge = |most, longest, other: bool| {
             let mut others = || other;
-            exceed([list.as_bytes()].into_iter(), number, most, &mut Pace::begin(longest, &mut others))
+            exceed([list.as_bytes()].into_iter(), number, most, &mut ScanPace::begin(longest, &mut others))
         };
         assert!(!judge(21_000, Duration::MAX / 2, false));
         assert!(judge(20_999, Duration::MAX / 2, false));

@@ -4,11 +4,11 @@
 //! never waits for the process: it goes on, and learns by a socket how far the process is. The socket closes when the
 //! process becomes the program. So there is no `vfork` here, and no memory or table of descriptors in common.
 
-use super::payload::Failure;
+use super::payload::PayloadError;
 use crate::message;
 use crate::plan::{LONGEST_START, wire};
 use crate::wall;
-use crate::walls::{About, Fault};
+use crate::walls::{ErrorContext, WallError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// A process that is about to become a program.
-pub(super) struct Starting {
+pub(super) struct StartingProgram {
     pid: i32,
     /// Channel on which the process reports.
     reports: OwnedFd,
@@ -45,7 +45,7 @@ pub(super) enum StartReport {
 
 // === impl Starting ===
 
-impl Starting {
+impl StartingProgram {
     pub(super) fn new(pid: i32, reports: OwnedFd, program: String) -> Self {
         Self { pid, reports, listener: None, program, deadline: Some(Instant::now() + LONGEST_START) }
     }
@@ -61,7 +61,7 @@ impl Starting {
 
     /// Takes what the process has reported, without waiting. Returns `None` while the program has neither started nor failed;
     /// when it has started, the listener of its guard. A process that fails or takes too long is killed.
-    pub(super) fn settle(&mut self) -> Option<Result<Option<OwnedFd>, Fault>> {
+    pub(super) fn settle(&mut self) -> Option<Result<Option<OwnedFd>, WallError>> {
         let outcome = self.outcome()?;
         if let (Err(_), Some(pid)) = (&outcome, Pid::from_raw(self.pid)) {
             // It has not been collected, so the number is its own.
@@ -71,7 +71,7 @@ impl Starting {
     }
 
     /// Waits until the program has started or failed. Only for the first program: none is there that could stop it.
-    pub(super) fn wait(mut self) -> Result<Option<OwnedFd>, Fault> {
+    pub(super) fn wait(mut self) -> Result<Option<OwnedFd>, WallError> {
         self.deadline = None;
         loop {
             if let Some(outcome) = self.settle() {
@@ -81,12 +81,14 @@ impl Starting {
         }
     }
 
-    fn outcome(&mut self) -> Option<Result<Option<OwnedFd>, Fault>> {
+    fn outcome(&mut self) -> Option<Result<Option<OwnedFd>, WallError>> {
         loop {
             match message::receive_now(self.reports.as_fd()) {
                 Ok(Some((bytes, descriptors))) => match wire::decode(&bytes, Vec::new()) {
                     Ok(StartReport::Guarded) => self.listener = descriptors.into_iter().next(),
-                    Ok(StartReport::Failed { errno, subject }) => return Some(Err(Fault { subject, errno })),
+                    Ok(StartReport::Failed { errno, subject }) => {
+                        return Some(Err(WallError { subject, errno }));
+                    }
                     Err(errno) => return Some(Err(errno).about("start")),
                 },
                 Ok(None) => return Some(self.guarded()),
@@ -100,7 +102,7 @@ impl Starting {
     }
 
     /// The process has become the program, or was killed; it is collected then.
-    fn guarded(&mut self) -> Result<Option<OwnedFd>, Fault> {
+    fn guarded(&mut self) -> Result<Option<OwnedFd>, WallError> {
         let listener = self.listener.take();
         wall!(Guard: listener.as_ref().ok_or(Errno::BADF).about("guard").map(drop)?, else ());
         Ok(listener)
@@ -110,7 +112,7 @@ impl Starting {
 // === impl StartReport ===
 
 impl StartReport {
-    pub(super) fn failed(Failure { subject, errno }: Failure, program: &str) -> Self {
+    pub(super) fn failed(PayloadError { subject, errno }: PayloadError, program: &str) -> Self {
         let subject = match subject {
             "exec" => program,
             "guard" => match super::filter_subject(errno) {
@@ -136,15 +138,15 @@ mod tests {
     use std::process::{Child, Command};
 
     /// A process that never becomes a program, and where it reports.
-    fn start() -> (Child, Starting, OwnedFd) {
+    fn start() -> (Child, StartingProgram, OwnedFd) {
         let child = Command::new("sleep").arg("60").spawn().unwrap();
         let (ours, theirs) = message::pair().unwrap();
-        let starting = Starting::new(child.id().cast_signed(), ours, "make".to_owned());
+        let starting = StartingProgram::new(child.id().cast_signed(), ours, "make".to_owned());
         (child, starting, theirs)
     }
 
     #[test]
-    fn start_that_takes_too_long_fails_and_is_killed_without_a_wait() {
+    fn slow_program_start_fails_and_is_killed_without_waiting() {
         let (mut child, mut starting, _reports) = start();
         assert!(starting.settle().is_none(), "it may still start");
         starting.deadline = Some(Instant::now());
@@ -171,7 +173,7 @@ mod tests {
     fn failed_start_names_the_program_or_the_step() {
         for (step, subject) in [("exec", "make"), ("terminal", "terminal"), ("guard", "guard")] {
             let (mut child, mut starting, reports) = start();
-            let failure = Failure { subject: step, errno: Errno::ACCESS };
+            let failure = PayloadError { subject: step, errno: Errno::ACCESS };
             StartReport::failed(failure, "make").send(reports.as_fd(), None).unwrap();
             let fault = starting.settle().unwrap().unwrap_err();
             assert_eq!((fault.subject.as_str(), fault.errno), (subject, Errno::ACCESS));

@@ -1,7 +1,7 @@
 //! A program's input and output.
 
 use crate::plan::Stdio;
-use crate::walls::{About, Fault};
+use crate::walls::{ErrorContext, WallError};
 use rustix::fd::OwnedFd;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
@@ -19,7 +19,7 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// Copies the descriptors, or makes a terminal of the sandbox's own.
-    pub(crate) fn connect(stdio: &Stdio) -> Result<Self, Fault> {
+    pub(crate) fn connect(stdio: &Stdio) -> Result<Self, WallError> {
         match stdio {
             Stdio::Descriptors([input, output, errors]) => Ok(Self {
                 standard: [copy(input)?, copy(output)?, copy(errors)?],
@@ -39,6 +39,6 @@ impl Streams {
 }
 
 /// Above the numbers that the program will have them at.
-fn copy(from: &OwnedFd) -> Result<OwnedFd, Fault> {
+fn copy(from: &OwnedFd) -> Result<OwnedFd, WallError> {
     rustix::io::fcntl_dupfd_cloexec(from, 3).about("standard stream")
 }

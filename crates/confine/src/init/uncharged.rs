@@ -6,10 +6,10 @@
 //! and tables of descriptors where the kernel's own memory has grown. `/proc/locks` is never read: that delays locks
 //! everywhere on the machine.
 
-use super::descriptors::{Held, Scope};
+use super::descriptors::{DescriptorFindings, Scope};
 use super::filters::{has_begun, next_id};
 use super::own::Own;
-use super::pace::{Pace, Stop};
+use super::pace::{ScanPace, ScanStop};
 use super::sockets::Sockets;
 use crate::plan::{MOST_FOR_DIRECTORIES, MOST_LOCKS};
 use crate::wall;
@@ -31,7 +31,7 @@ const LOOKS_FOR_PROOF: usize = 16;
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
 
 /// Looks now and then.
-pub(super) struct Uncharged {
+pub(super) struct UnchargedMemoryWatch {
     sockets: Sockets,
     descriptors: Descriptors,
 }
@@ -51,7 +51,7 @@ struct Descriptors {
 
 // === impl Uncharged ===
 
-impl Uncharged {
+impl UnchargedMemoryWatch {
     pub(super) fn watch() -> Self {
         Self { sockets: Sockets::watch(), descriptors: Descriptors::watch() }
     }
@@ -111,8 +111,10 @@ impl Descriptors {
             return false;
         }
         self.kernel_kib = Some(kernel_kib);
-        let growth =
-            Growth { kib: kernel_kib - before, machine_kib: kib_of("MemTotal:", &memory).unwrap_or(0) };
+        let growth = KernelMemoryGrowth {
+            kib: kernel_kib - before,
+            machine_kib: kib_of("MemTotal:", &memory).unwrap_or(0),
+        };
         let judgement = look(own, growth, others);
         self.next_look = Instant::now() + now.elapsed() * MOST_OF_THE_TIME;
         self.next_unasked = self.next_look + UNASKED;
@@ -124,15 +126,15 @@ impl Descriptors {
 }
 
 /// Looks at descriptors, and at the names in directories if they alone make it too much.
-fn look(own: &Own, growth: Growth, others: &mut dyn FnMut() -> bool) -> Judgement {
+fn look(own: &Own, growth: KernelMemoryGrowth, others: &mut dyn FnMut() -> bool) -> Judgement {
     let mut look = |counts_names| {
         let runner = own.filters.borrow().runner();
         let scope = Scope { overlays: own.overlays(), runner, most_locks: MOST_LOCKS, counts_names };
-        let mut pace = Pace::begin(LONGEST_LOOK, &mut *others);
-        let held = look_while_none_begins(|| Held::look(&scope, &mut pace));
+        let mut pace = ScanPace::begin(LONGEST_LOOK, &mut *others);
+        let held = look_while_none_begins(|| DescriptorFindings::look(&scope, &mut pace));
         match pace.stop() {
-            Some(Stop::Other) => (Judgement::TooMuch, held),
-            Some(Stop::TookTooLong) | None => (judge(&held, growth), held),
+            Some(ScanStop::Other) => (Judgement::TooMuch, held),
+            Some(ScanStop::TookTooLong) | None => (judge(&held, growth), held),
         }
     };
     let mut outcome = look(false);
@@ -155,7 +157,7 @@ fn look(own: &Own, growth: Growth, others: &mut dyn FnMut() -> bool) -> Judgemen
 
 /// Looks, and notes whether something may have been missed: a process that begins meanwhile may take over the table of descriptors of one
 /// that was not looked at yet (`CLONE_FILES`), with all the locks that belong to the table.
-fn look_while_none_begins(look: impl FnOnce() -> Held) -> Held {
+fn look_while_none_begins(look: impl FnOnce() -> DescriptorFindings) -> DescriptorFindings {
     let before = next_id();
     let mut held = look();
     held.has_unseen |= has_begun(before, next_id());
@@ -164,7 +166,7 @@ fn look_while_none_begins(look: impl FnOnce() -> Held) -> Held {
 
 // === impl Held ===
 
-impl Held {
+impl DescriptorFindings {
     /// Returns true if everything that was seen is within the limits.
     fn is_little_but_for_unseen(&self) -> bool {
         let is_little = self.locks <= MOST_LOCKS && self.directories <= MOST_FOR_DIRECTORIES;
@@ -174,7 +176,7 @@ impl Held {
 
 /// Growth of the kernel's own memory since descriptors were seen to hold little.
 #[derive(Debug, Clone, Copy)]
-struct Growth {
+struct KernelMemoryGrowth {
     kib: u64,
     /// Total memory of the machine, in KiB.
     machine_kib: u64,
@@ -193,7 +195,7 @@ enum Judgement {
 /// where a program doesn't hold so much open. What can't be seen counts when the machine is about to run out.
 ///
 /// A descriptor takes long to look at where the list of locks on its file is long.
-fn judge(held: &Held, growth: Growth) -> Judgement {
+fn judge(held: &DescriptorFindings, growth: KernelMemoryGrowth) -> Judgement {
     const PART_OF_MACHINE: u64 = 8;
     let has_long_lists = held.is_unfinished && held.descriptors < MOST_LOCKS;
     if held.locks > MOST_LOCKS || has_long_lists {
@@ -222,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_of_the_kernels_memory_is_read() {
+    fn kernel_memory_growth_is_parsed() {
         let text = "MemTotal: 8000000 kB\nSUnreclaim:       120708 kB\n";
         assert_eq!(kib_of("SUnreclaim:", text), Some(120_708));
         assert_eq!(kib_of("MemTotal:", text), Some(8_000_000));
@@ -230,33 +232,43 @@ mod tests {
     }
 
     #[test]
-    fn process_that_begins_during_a_look_may_hold_what_was_not_seen() {
+    fn process_started_during_a_scan_makes_it_incomplete() {
         let begin = || std::process::Command::new("true").status().map(drop);
         let held = look_while_none_begins(|| {
             begin().unwrap();
-            Held::default()
+            DescriptorFindings::default()
         });
         assert!(held.has_unseen);
         // The control: nothing begins. Other programs of the machine may, so more than one look.
-        assert!((0..10_000).any(|_| !look_while_none_begins(Held::default).has_unseen));
+        assert!((0..10_000).any(|_| !look_while_none_begins(DescriptorFindings::default).has_unseen));
     }
 
     #[test]
-    fn estimates_count_only_if_the_kernels_memory_grows() {
-        let growth = |mebibytes: u64| Growth { kib: mebibytes << 10, machine_kib: 8 << 20 };
-        let little = Held { locks: MOST_LOCKS, directories: 1 << 20, ..Held::default() };
+    fn descriptor_estimates_count_only_if_kernel_memory_grows() {
+        let growth = |mebibytes: u64| KernelMemoryGrowth { kib: mebibytes << 10, machine_kib: 8 << 20 };
+        let little =
+            DescriptorFindings { locks: MOST_LOCKS, directories: 1 << 20, ..DescriptorFindings::default() };
         assert_eq!(judge(&little, growth(4096)), Judgement::Little);
-        let locks = Held { locks: MOST_LOCKS + 1, ..Held::default() };
+        let locks = DescriptorFindings { locks: MOST_LOCKS + 1, ..DescriptorFindings::default() };
         assert_eq!(judge(&locks, growth(0)), Judgement::TooMuch);
-        let large = Held { directories: MOST_FOR_DIRECTORIES + 1, ..Held::default() };
+        let large =
+            DescriptorFindings { directories: MOST_FOR_DIRECTORIES + 1, ..DescriptorFindings::default() };
         assert_eq!(judge(&large, growth(256)), Judgement::Unclear);
         assert_eq!(judge(&large, growth(257)), Judgement::TooMuch);
-        let many = Held { descriptors: MOST_LOCKS, is_unfinished: true, ..Held::default() };
+        let many = DescriptorFindings {
+            descriptors: MOST_LOCKS,
+            is_unfinished: true,
+            ..DescriptorFindings::default()
+        };
         assert_eq!(judge(&many, growth(256)), Judgement::Unclear);
         assert_eq!(judge(&many, growth(257)), Judgement::TooMuch);
-        let slow = Held { descriptors: MOST_LOCKS - 1, is_unfinished: true, ..Held::default() };
+        let slow = DescriptorFindings {
+            descriptors: MOST_LOCKS - 1,
+            is_unfinished: true,
+            ..DescriptorFindings::default()
+        };
         assert_eq!(judge(&slow, growth(0)), Judgement::TooMuch);
-        let unseen = Held { has_unseen: true, ..Held::default() };
+        let unseen = DescriptorFindings { has_unseen: true, ..DescriptorFindings::default() };
         assert_eq!(judge(&unseen, growth(1024)), Judgement::Unclear);
         assert_eq!(judge(&unseen, growth(1025)), Judgement::TooMuch);
     }

@@ -6,18 +6,18 @@ use super::memory::Memory;
 use super::own::Own;
 use super::payload;
 use super::send;
-use super::starting::Starting;
+use super::starting::StartingProgram;
 use super::streams::Streams;
 use crate::execution::attended::{self, Attended};
 use crate::execution::{Request, Told};
 use crate::inside::OUT_OF_MEMORY;
-use crate::kernel::{self, Reaped};
+use crate::kernel::{self, ReapedChild};
 use crate::plan::{Command, Program};
-use crate::reaping::{Left, reap_some};
+use crate::reaping::{RemainingChildren, reap_some};
 use crate::report::Report;
 use crate::sealed::timespec;
 use crate::seccomp::policy::Audience;
-use crate::walls::{About, Fault};
+use crate::walls::{ErrorContext, WallError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Pid, Signal, kill_process};
@@ -44,7 +44,7 @@ pub(super) struct Watch<'a> {
 
 /// Start of a program that the host has requested.
 struct Start {
-    starting: Starting,
+    starting: StartingProgram,
     /// The host's end of its terminal.
     terminal: Option<OwnedFd>,
 }
@@ -67,7 +67,7 @@ impl<'a> Watch<'a> {
         own: Own,
         hidden: Option<OwnedFd>,
         memory: Memory,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, WallError> {
         // Before the first program starts: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
         let (executions, starts, connectors) = (Vec::new(), Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ impl<'a> Watch<'a> {
         command: &Command,
         streams: Streams,
         audience: Audience,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), WallError> {
         let starting = payload::begin(command, streams, Some(self.control))?;
         let program = starting.pid();
         let listener = starting.wait()?;
@@ -146,8 +146,8 @@ impl<'a> Watch<'a> {
     }
 
     /// Reaps children that have ended.
-    fn collect(&mut self) -> ControlFlow<Over, Left> {
-        reap_some(|Reaped { pid, status, usage }| {
+    fn collect(&mut self) -> ControlFlow<Over, RemainingChildren> {
+        reap_some(|ReapedChild { pid, status, usage }| {
             if self.program == Some(pid) {
                 return ControlFlow::Break(Over::Program { status });
             }
@@ -165,7 +165,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits for a child to end, unless some are left that have, a word of the host's or a question, and sees to it.
-    fn wait_for_something(&mut self, left: Left) -> Option<Over> {
+    fn wait_for_something(&mut self, left: RemainingChildren) -> Option<Over> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
         let listeners = self.connectors.iter().map(Connector::listener);
         let starts = self.starts.iter().map(|start| start.starting.reports());
@@ -262,7 +262,7 @@ impl<'a> Watch<'a> {
     fn report_start(
         &mut self,
         Start { starting, terminal }: &Start,
-        outcome: Result<Option<OwnedFd>, Fault>,
+        outcome: Result<Option<OwnedFd>, WallError>,
     ) {
         let at = self.executions.iter().position(|execution| execution.pid == starting.pid());
         let failure = outcome.map(|listener| self.attend_to(listener)).err();
@@ -280,6 +280,6 @@ impl<'a> Watch<'a> {
     }
 }
 
-fn report_failed_start(channel: BorrowedFd<'_>, Fault { subject, errno }: Fault) {
+fn report_failed_start(channel: BorrowedFd<'_>, WallError { subject, errno }: WallError) {
     let _ = Told::NotStarted { errno, subject }.send(channel, None);
 }

@@ -9,7 +9,7 @@
 use super::caller::open_path;
 use super::own::Own;
 use crate::kernel;
-use crate::kernel::ask::{self, Question};
+use crate::kernel::ask::{self, SeccompNotification};
 use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
@@ -25,7 +25,7 @@ struct Request {
 
 /// Answers one question, in a worker. What was taken stays open until that ends: it may be any descriptor, and PID 1 must
 /// never be the last to close it.
-pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question, own: &Own) {
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, own: &Own) {
     let request = ManuallyDrop::new(Request::take(question));
     // The data belong to the caller only if it still waits: its thread id may have been reused.
     if ask::is_still_asked(listener, question.id) {
@@ -37,7 +37,7 @@ pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question, own: &Own) {
 // === impl Request ===
 
 impl Request {
-    fn take(question: &Question) -> Result<Self, Errno> {
+    fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let [inotify, pointer, mask, ..] = question.arguments;
         // The kernel looks at the low 32 bits of both numbers, too.
         let (inotify, mask) = (inotify as u32, mask as u32);

@@ -37,7 +37,7 @@ mod tests {
     use crate::supervised::{Place, Walls};
 
     #[test]
-    fn a_process_behind_no_walls_is_not_taken_for_a_starter() {
+    fn unsealed_process_is_not_accepted_as_starter() {
         let base = rustix::fs::open("/", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
         let plan = Plan {
             base: Place::from(base),

@@ -2,7 +2,7 @@
 //! pass.
 
 use super::*;
-use crate::group::Entrance;
+use crate::group::CgroupJoin;
 use crate::plan::{Identity, Limits};
 use crate::seccomp::policy::Audience;
 use rustix::fs::{Mode, OFlags};
@@ -58,7 +58,7 @@ fn judge(status: &str, map: &str, testimony: &Testimony) -> Result<(), NotInForc
 }
 
 #[test]
-fn whatever_is_not_as_it_should_be_names_its_layer() {
+fn inspection_failure_names_the_missing_layer() {
     assert_eq!(judge(GOOD, MAP, &testimony()), Ok(()), "the control");
     for (good, bad, layer) in [
         ("Uid:\t7 7 7 7", "Uid:\t7 7 0 7", "host_user"),
@@ -89,7 +89,7 @@ fn whatever_is_not_as_it_should_be_names_its_layer() {
 }
 
 #[test]
-fn what_pid_1_says_of_itself_is_held_against_the_plan() {
+fn self_report_of_pid_1_is_checked_against_the_plan() {
     let good = testimony();
     for (bad, layer) in [
         (Testimony { root: (1, 2), ..good.clone() }, "mount_namespace"),
@@ -122,7 +122,7 @@ fn what_pid_1_says_of_itself_is_held_against_the_plan() {
 }
 
 #[test]
-fn a_process_that_is_not_sealed_is_not_taken_for_one_that_is() {
+fn unsealed_process_fails_inspection() {
     let own = std::process::id().cast_signed();
     // Whatever PID 1 reports about itself.
     let found = Inspector::begin(own, &plan()).unwrap().inspect(&plan(), &testimony()).unwrap_err();
@@ -132,9 +132,11 @@ fn a_process_that_is_not_sealed_is_not_taken_for_one_that_is() {
 }
 
 #[test]
-fn a_group_in_only_one_of_two_trees_is_not_enough() {
-    let door = || crate::group::Door(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap());
-    let entrance = Entrance::Joins { lists: vec![door(), door()], out_of_memory: None, sockets: None };
+fn cgroup_in_only_one_of_two_hierarchies_fails_inspection() {
+    let door = || {
+        crate::group::LaunchDescriptor(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap())
+    };
+    let entrance = CgroupJoin::Joins { lists: vec![door(), door()], out_of_memory: None, sockets: None };
     let plan = Plan { group: Some(entrance), ..plan() };
     let text = "4:memory:/a/belljar-1\n2:cpuacct:/\n1:cpu:/belljar-1\n0::/\n";
     assert_eq!(in_group(&plan, "belljar-1", text), Ok(()));

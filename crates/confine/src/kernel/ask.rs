@@ -19,7 +19,7 @@ pub(crate) fn install_guard(program: &[Instruction]) -> Result<OwnedFd, Errno> {
 }
 
 /// A question of a guarded process.
-pub(crate) struct Question {
+pub(crate) struct SeccompNotification {
     pub(crate) id: u64,
     /// The thread that asks.
     pub(crate) thread: i32,
@@ -29,14 +29,14 @@ pub(crate) struct Question {
 }
 
 /// Receives the next question.
-pub(crate) fn take_question(listener: BorrowedFd<'_>) -> Result<Question, Errno> {
+pub(crate) fn take_question(listener: BorrowedFd<'_>) -> Result<SeccompNotification, Errno> {
     // SAFETY: all-zero is a valid seccomp_notif, and what the kernel wants before it fills it.
     let mut request: libc::seccomp_notif = unsafe { std::mem::zeroed() };
     // SAFETY: the request is what this call fills, and lives until it returns.
     let taken =
         unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut request) };
     check(taken.into())?;
-    Ok(Question {
+    Ok(SeccompNotification {
         id: request.id,
         thread: request.pid.cast_signed(),
         number: request.data.nr,

@@ -1,7 +1,7 @@
 //! Which processes there are, as `/proc` shows them to PID 1.
 
 use super::{check, usage_of_children};
-use crate::execution::Load;
+use crate::execution::SandboxLoad;
 use crate::listing::numbers_in;
 use crate::thread_state::ThreadState;
 use rustix::io::Errno;
@@ -10,9 +10,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 /// Returns the processes that run now besides this one, and what they use.
-pub(crate) fn load() -> Load {
+pub(crate) fn load() -> SandboxLoad {
     let own = rustix::process::getpid().as_raw_pid();
-    let mut load = Load { cpu: usage_of_children().cpu, ..Load::default() };
+    let mut load = SandboxLoad { cpu: usage_of_children().cpu, ..SandboxLoad::default() };
     for process in all().into_iter().filter(|process| process.pid != own && process.is_alive) {
         load.processes += 1;
         load.threads += process.threads;

@@ -4,16 +4,16 @@
 //! Whatever is the sandbox's own is still made by its PID 1: file systems in memory, `/proc`, terminals. What is shared is
 //! read-only, and locked: it belongs to a user namespace above.
 
-use super::{Line, answer};
+use super::{LauncherChannel, answer};
 use crate::inspection;
 use crate::kernel::{self, Cloned};
-use crate::launch::{Ground, LaunchError, launch_from};
+use crate::launch::{LaunchError, LaunchState, launch_from};
 use crate::message;
 use crate::plan::{Entry, Plan, wire};
 use crate::stage::Stage;
 use crate::wall;
 use crate::walls::worker::{enter_new_network, take_off_old_root};
-use crate::walls::{About, Fault, devices, root, sources};
+use crate::walls::{ErrorContext, WallError, devices, root, sources};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -43,7 +43,7 @@ pub(super) struct Ready {
     /// Encoded foundation: files of the host are named with their inodes, so that a different one has a different key.
     key: Vec<u8>,
     /// `None` if this host can't have a ready launcher.
-    line: Option<Line>,
+    line: Option<LauncherChannel>,
 }
 
 /// Idle time before a launcher makes itself ready for the next sandbox: about the run time of a short program.
@@ -69,7 +69,7 @@ impl<'a> FoundationRef<'a> {
 // === impl Ready ===
 
 impl Ready {
-    pub(super) fn new(key: Vec<u8>, line: Option<Line>) -> Self {
+    pub(super) fn new(key: Vec<u8>, line: Option<LauncherChannel>) -> Self {
         Self { key, line }
     }
 
@@ -77,7 +77,7 @@ impl Ready {
         self.key == key
     }
 
-    pub(super) fn line(&self) -> Option<&Line> {
+    pub(super) fn line(&self) -> Option<&LauncherChannel> {
         self.line.as_ref()
     }
 }
@@ -103,7 +103,7 @@ pub(super) fn start(foundation: &Foundation) -> Result<OwnedFd, Errno> {
 }
 
 /// Builds the root and moves in.
-fn settle(foundation: &Foundation) -> Result<(), Fault> {
+fn settle(foundation: &Foundation) -> Result<(), WallError> {
     let _ = rustix::thread::set_name(c"belljar-ready");
     inspection::remember_the_host().about("the host")?;
     enter_new_mounts()?;
@@ -120,7 +120,7 @@ fn settle(foundation: &Foundation) -> Result<(), Fault> {
 }
 
 /// A mount namespace of one's own, and for an ordinary user a user namespace that it belongs to.
-fn enter_new_mounts() -> Result<(), Fault> {
+fn enter_new_mounts() -> Result<(), WallError> {
     // SAFETY: leaves memory and descriptors as they are.
     let unshare = |flags| unsafe { rustix::thread::unshare_unsafe(flags) };
     match unshare(UnshareFlags::NEWNS) {
@@ -134,7 +134,7 @@ fn enter_new_mounts() -> Result<(), Fault> {
     write("/proc/self/gid_map", &format!("{gid} {gid} 1"))
 }
 
-fn write(path: &str, text: &str) -> Result<(), Fault> {
+fn write(path: &str, text: &str) -> Result<(), WallError> {
     let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).about(path)?;
     rustix::io::write(&file, text.as_bytes()).about(path).map(drop)
 }
@@ -174,13 +174,13 @@ fn nobody_asks(socket: BorrowedFd<'_>, awhile: Timespec) -> bool {
     poll(&mut asked, Some(&awhile)).is_ok_and(|ready| ready == 0)
 }
 
-fn launch(plan: &Plan, has_network: bool) -> Result<crate::launch::Launched, LaunchError> {
+fn launch(plan: &Plan, has_network: bool) -> Result<crate::launch::LaunchedSandbox, LaunchError> {
     if !has_network {
-        enter_new_network().map_err(|Fault { subject, errno }| LaunchError::Stage {
+        enter_new_network().map_err(|WallError { subject, errno }| LaunchError::Stage {
             stage: Stage::Network,
             subject,
             source: errno,
         })?;
     }
-    launch_from(Ground::Prepared, plan)
+    launch_from(LaunchState::Prepared, plan)
 }

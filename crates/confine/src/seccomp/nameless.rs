@@ -21,7 +21,7 @@ mod tests {
     use crate::seccomp::program::{ARCHITECTURE, Answer, Call, Program};
 
     #[test]
-    fn no_file_without_a_name_is_made_and_every_other_call_is_left_to_the_policy() {
+    fn nameless_filter_denies_unnamed_files_and_passes_every_other_call() {
         let program = Program::from(refuse());
         let answer = |call: libc::c_long| {
             let call = Call { architecture: ARCHITECTURE, number: call as u32, arguments: [0; 6] };

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_call_has_one_rule_and_a_reason() {
+    fn every_system_call_has_one_rule_and_a_reason() {
         for rules in [Audience::Everyone, Audience::Runner, Audience::Supervised].map(rules) {
             every_call_has_one(&rules);
         }

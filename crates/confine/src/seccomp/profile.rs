@@ -14,7 +14,7 @@ pub struct Profile(pub Vec<Rule>);
 
 /// Condition on one argument: `argument & mask == value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Masked {
+struct MaskedCondition {
     mask: u32,
     value: u32,
 }
@@ -75,7 +75,7 @@ fn alternatives(group: &[Condition]) -> Vec<String> {
         ways = ways
             .iter()
             .flat_map(|way| {
-                let longer = |masked: &Masked| [way.clone(), vec![masked.shown(argument)]].concat();
+                let longer = |masked: &MaskedCondition| [way.clone(), vec![masked.shown(argument)]].concat();
                 allowed.iter().map(longer).collect::<Vec<_>>()
             })
             .collect();
@@ -85,17 +85,17 @@ fn alternatives(group: &[Condition]) -> Vec<String> {
 
 /// Returns the values of one argument that meet all conditions on it: a value that must be equal, without some values; or
 /// some values alone.
-fn allowed(conditions: &[Condition]) -> Vec<Masked> {
-    let mut whole = Masked { mask: 0, value: 0 };
+fn allowed(conditions: &[Condition]) -> Vec<MaskedCondition> {
+    let mut whole = MaskedCondition { mask: 0, value: 0 };
     let mut excluded = Vec::new();
     for Condition { mask, comparison, .. } in conditions {
         match comparison {
             Comparison::Is(value) => {
-                whole = Masked { mask: whole.mask | mask, value: whole.value | value };
+                whole = MaskedCondition { mask: whole.mask | mask, value: whole.value | value };
             }
             Comparison::IsNot(value) => excluded.push(*value),
             Comparison::OneOf(values) => {
-                return values.iter().map(|value| Masked { mask: *mask, value: *value }).collect();
+                return values.iter().map(|value| MaskedCondition { mask: *mask, value: *value }).collect();
             }
         }
     }
@@ -108,9 +108,9 @@ fn allowed(conditions: &[Condition]) -> Vec<Masked> {
 /// Returns every number but these, as ranges of numbers that begin with the same bits.
 ///
 /// Not as "unequal": the engine compares all 64 bits, and the kernel looks at the lower half alone.
-fn all_but(excluded: &[u32]) -> Vec<Masked> {
+fn all_but(excluded: &[u32]) -> Vec<MaskedCondition> {
     let mut found = Vec::new();
-    let mut pending = vec![Masked { mask: 0, value: 0 }];
+    let mut pending = vec![MaskedCondition { mask: 0, value: 0 }];
     while let Some(range) = pending.pop() {
         match excluded.iter().any(|value| value & range.mask == range.value) {
             false => found.push(range),
@@ -118,7 +118,7 @@ fn all_but(excluded: &[u32]) -> Vec<Masked> {
             true => {
                 let mask = (range.mask >> 1) | 1 << 31;
                 let bit = mask & !range.mask;
-                pending.extend([range.value | bit, range.value].map(|value| Masked { mask, value }));
+                pending.extend([range.value | bit, range.value].map(|value| MaskedCondition { mask, value }));
             }
         }
     }
@@ -127,7 +127,7 @@ fn all_but(excluded: &[u32]) -> Vec<Masked> {
 
 // === impl Masked ===
 
-impl Masked {
+impl MaskedCondition {
     /// Returns the intersection of both.
     fn within(self, other: Self) -> Option<Self> {
         let is_possible = (self.value ^ other.value) & self.mask & other.mask == 0;
@@ -148,7 +148,7 @@ mod tests {
     use crate::seccomp::policy::{Audience, rules_under_guard};
 
     #[test]
-    fn everything_but_some_numbers_is_exactly_that() {
+    fn profile_of_excluded_numbers_matches_all_others() {
         let excluded = [1, 0x5412, 0x541c, u32::MAX];
         let ranges = all_but(&excluded);
         let near = |value: u32| [value.wrapping_sub(1), value, value.wrapping_add(1), value ^ 1 << 31];
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_with_some_bits_without_some_numbers_are_exactly_that() {
+    fn profile_of_masked_numbers_with_exclusions_matches_exactly() {
         let condition = |mask, comparison| Condition { argument: 1, mask, comparison };
         let excluded = [0x5412, 0x541c, 0x5423];
         let mut conditions = vec![condition(0xff00, Comparison::Is(0x5400))];
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn no_condition_on_an_argument_is_lost() {
+    fn profile_keeps_every_argument_condition() {
         // Combinations that `allowed` does not make: a list of values beside another comparison, and values under a mask that
         // are excluded.
         for rule in rules_under_guard(Audience::Everyone) {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_in_the_profile() {
+    fn profile_contains_every_policy_rule() {
         let rules = rules_under_guard(Audience::Everyone);
         let profile = Profile(rules.clone()).to_string();
         for rule in rules {

@@ -55,7 +55,7 @@ mod tests {
     use crate::seccomp::program::{ARCHITECTURE, Answer, Call, Program};
 
     #[test]
-    fn those_that_are_spared_are_out_of_reach_and_nobody_else_is() {
+    fn spare_filter_denies_signals_to_spared_processes_only() {
         let program = Program::from(spare(&[4321, 4322, EVERYBODY]));
         let answer = |call: libc::c_long, first: i32| {
             let arguments = [u64::from(first.cast_unsigned()), 9, 9, 0, 0, 0];

@@ -10,7 +10,7 @@ mod request;
 
 use super::Place;
 use crate::kernel::ask;
-use crate::walls::{About, Fault};
+use crate::walls::{ErrorContext, WallError};
 use request::{Change, Request};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Answers the questions of one sandbox.
-pub(super) struct Metadata {
+pub(super) struct MetadataService {
     listener: OwnedFd,
     /// The sandbox's directories.
     own: Vec<OwnedFd>,
@@ -32,8 +32,8 @@ const PERMISSIONS: u32 = 0o1777;
 
 // === impl Metadata ===
 
-impl Metadata {
-    pub(super) fn new(listener: OwnedFd, own: &[Place]) -> Result<Self, Fault> {
+impl MetadataService {
+    pub(super) fn new(listener: OwnedFd, own: &[Place]) -> Result<Self, WallError> {
         let copy = |place: &Place| rustix::io::fcntl_dupfd_cloexec(place, 3).about("a place");
         Ok(Self { listener, own: own.iter().map(copy).collect::<Result<_, _>>()? })
     }

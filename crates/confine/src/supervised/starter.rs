@@ -4,13 +4,13 @@
 //! nothing but the ids of children, which it checks. Without it the sandbox is over.
 
 use super::Plan;
-use super::walls::{self, Standing};
+use super::walls::{self, ActiveWalls};
 use crate::init::payload;
 use crate::init::streams::Streams;
 use crate::kernel::{self, Cloned};
 use crate::message;
 use crate::plan::{Command, Stdio, wire};
-use crate::walls::{About, Fault};
+use crate::walls::{ErrorContext, WallError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -40,7 +40,7 @@ type Answer = Result<u32, (i32, String)>;
 /// Why a program was not started.
 pub(super) enum StartError {
     /// The program can't be run.
-    Program(Fault),
+    Program(WallError),
     /// The starter is of no use any more.
     StarterLost,
 }
@@ -52,7 +52,7 @@ const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 impl Starter {
     /// Starts a starter behind the walls of that plan, and returns the walls in force.
-    pub(super) fn begin(plan: &Plan) -> Result<(Self, Standing), Fault> {
+    pub(super) fn begin(plan: &Plan) -> Result<(Self, ActiveWalls), WallError> {
         let (ours, theirs) = message::pair().about("starter")?;
         let supervisor = rustix::process::getpid().as_raw_pid();
         // SAFETY: the supervisor has a single thread.
@@ -63,7 +63,7 @@ impl Starter {
         drop(theirs);
         let starter = Self { pid, socket: ours };
         match starter.answer() {
-            Ok(Ok((landlock_abi, listener))) => Ok((starter, Standing { landlock_abi, listener })),
+            Ok(Ok((landlock_abi, listener))) => Ok((starter, ActiveWalls { landlock_abi, listener })),
             Ok(Err(fault)) | Err(fault) => Err(fault),
         }
     }
@@ -86,7 +86,7 @@ impl Starter {
     }
 
     /// Returns the starter's answer, and the descriptor sent with it, if any.
-    fn answer(&self) -> Result<Result<(u32, Option<OwnedFd>), Fault>, Fault> {
+    fn answer(&self) -> Result<Result<(u32, Option<OwnedFd>), WallError>, WallError> {
         let mut spoken = [PollFd::new(&self.socket, PollFlags::IN)];
         let ready = rustix::io::retry_on_intr(|| poll(&mut spoken, Some(&PATIENCE))).about("starter")?;
         if ready == 0 {
@@ -95,7 +95,7 @@ impl Starter {
         let received = message::receive(self.socket.as_fd()).and_then(|received| received.ok_or(Errno::PIPE));
         let (bytes, descriptors) = received.about("starter")?;
         let answer = wire::decode::<Answer>(&bytes, Vec::new()).about("starter")?;
-        let fault = |(errno, subject)| Fault { subject, errno: Errno::from_raw_os_error(errno) };
+        let fault = |(errno, subject)| WallError { subject, errno: Errno::from_raw_os_error(errno) };
         Ok(answer.map(|number| (number, descriptors.into_iter().next())).map_err(fault))
     }
 }
@@ -104,7 +104,7 @@ fn encode(
     command: &Command,
     streams: &Streams,
     directory: OwnedFd,
-) -> Result<(Vec<u8>, Vec<OwnedFd>), Fault> {
+) -> Result<(Vec<u8>, Vec<OwnedFd>), WallError> {
     let copy = |from: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(from, 3).about("standard stream");
     let [input, output, errors] = &streams.standard;
     let stdio = Stdio::Descriptors([copy(input)?, copy(output)?, copy(errors)?]);
@@ -118,7 +118,7 @@ fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
     let _ = rustix::thread::set_name(c"belljar-starter");
     let built = walls::put_up(plan, supervisor);
     let (built, listener) = match built {
-        Ok(Standing { landlock_abi, listener }) => (Ok(landlock_abi), listener),
+        Ok(ActiveWalls { landlock_abi, listener }) => (Ok(landlock_abi), listener),
         Err(fault) => (Err(fault), None),
     };
     let told = tell(socket, &built, listener.as_ref());
@@ -136,17 +136,17 @@ fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
     }
 }
 
-fn start(Start { command, stdio, has_terminal, directory }: Start) -> Result<i32, Fault> {
+fn start(Start { command, stdio, has_terminal, directory }: Start) -> Result<i32, WallError> {
     let streams = Streams { has_terminal, ..Streams::connect(&stdio)? };
     payload::start_supervised(&command, streams, directory.as_fd())
 }
 
 fn tell(
     socket: BorrowedFd<'_>,
-    outcome: &Result<u32, Fault>,
+    outcome: &Result<u32, WallError>,
     descriptor: Option<&OwnedFd>,
 ) -> Result<(), Errno> {
-    let failure = |fault: &Fault| (fault.errno.raw_os_error(), fault.subject.clone());
+    let failure = |fault: &WallError| (fault.errno.raw_os_error(), fault.subject.clone());
     let answer: Answer = outcome.as_ref().copied().map_err(failure);
     let (bytes, _) = wire::encode(&answer)?;
     message::send(socket, &bytes, &descriptor.map(AsFd::as_fd).into_iter().collect::<Vec<_>>())

@@ -1,21 +1,21 @@
 //! The supervisor: it has programs started, collects what ends, and when the host wants it so or is gone, ends
 //! everything, itself last.
 
-use super::metadata::Metadata;
+use super::metadata::MetadataService;
 use super::starter::{StartError, Starter};
-use super::walls::Standing;
+use super::walls::ActiveWalls;
 use super::{Files, Plan, STAGE};
 use crate::execution::attended::{self, Attended};
-use crate::execution::{Load, Request, Told};
-use crate::family::{self, Member};
+use crate::execution::{Request, SandboxLoad, Told};
+use crate::family::{self, HeldProcess};
 use crate::init::streams::Streams;
-use crate::kernel::{self, Reaped};
+use crate::kernel::{self, ReapedChild};
 use crate::message;
 use crate::plan::{Program, wire};
-use crate::reaping::{Left, reap_some};
+use crate::reaping::{RemainingChildren, reap_some};
 use crate::report::Report;
 use crate::sealed::timespec;
-use crate::walls::{About, Fault, privileges};
+use crate::walls::{ErrorContext, WallError, privileges};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
@@ -35,7 +35,7 @@ struct Supervisor {
     children: OwnedFd,
     starter: Starter,
     /// Answers for what Landlock has no say in.
-    metadata: Option<Metadata>,
+    metadata: Option<MetadataService>,
     executions: Vec<Attended>,
 }
 
@@ -58,7 +58,7 @@ pub fn main_inside() -> ExitCode {
     let built = plan.about("plan").and_then(|plan| Supervisor::build(plan, control.as_fd()));
     match built {
         Ok(supervisor) => supervisor.until_end(),
-        Err(Fault { subject, errno }) => {
+        Err(WallError { subject, errno }) => {
             let failed = Report::Failed { stage: STAGE, errno, subject };
             let _ = message::send(control.as_fd(), &failed.encode(), &[]);
             end_everything();
@@ -70,7 +70,7 @@ pub fn main_inside() -> ExitCode {
 /// Ends everything that descends from this process, and comes back when nothing does any more: orphans come to it, so
 /// without children it has no descendants.
 fn end_everything() {
-    while reap_some(|_| ControlFlow::<()>::Continue(())) != ControlFlow::Continue(Left::None) {
+    while reap_some(|_| ControlFlow::<()>::Continue(())) != ControlFlow::Continue(RemainingChildren::None) {
         // Stopped first, so that they don't start others faster than they are found.
         for signal in [Signal::STOP, Signal::KILL] {
             for member in family::descendants() {
@@ -85,7 +85,7 @@ fn end_everything() {
 // === impl Supervisor ===
 
 impl Supervisor {
-    fn build(plan: Plan, control: BorrowedFd<'_>) -> Result<Self, Fault> {
+    fn build(plan: Plan, control: BorrowedFd<'_>) -> Result<Self, WallError> {
         let control = rustix::io::fcntl_dupfd_cloexec(control, 3).about("control socket")?;
         // The user that started the host may log out, which signals the processes of its terminal.
         let _ = rustix::process::setsid();
@@ -98,7 +98,7 @@ impl Supervisor {
             .about("limit")?;
         // Before the first child: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
-        let (starter, Standing { landlock_abi, listener }) = Starter::begin(&plan)?;
+        let (starter, ActiveWalls { landlock_abi, listener }) = Starter::begin(&plan)?;
         match plan.user {
             Some(user) => privileges::act_for(user)?,
             None => privileges::keep_none_but_sight()?,
@@ -108,7 +108,9 @@ impl Supervisor {
             return Err(Errno::ACCESS).about("/proc hides processes, which could not be ended then");
         }
         let metadata = match (&plan.files, listener) {
-            (Files::Listed { writable, .. }, Some(listener)) => Some(Metadata::new(listener, writable)?),
+            (Files::Listed { writable, .. }, Some(listener)) => {
+                Some(MetadataService::new(listener, writable)?)
+            }
             _ => None,
         };
         let standing = Report::Supervised { starter: starter.pid, landlock_abi };
@@ -131,8 +133,8 @@ impl Supervisor {
     }
 
     /// Reaps children that have ended. Without its starter the sandbox is over.
-    fn collect(&mut self) -> ControlFlow<Over, Left> {
-        reap_some(|Reaped { pid, status, usage }| {
+    fn collect(&mut self) -> ControlFlow<Over, RemainingChildren> {
+        reap_some(|ReapedChild { pid, status, usage }| {
             if pid == self.starter.pid {
                 return ControlFlow::Break(Over);
             }
@@ -144,9 +146,9 @@ impl Supervisor {
     }
 
     /// Waits for a child to end, unless some are left that have, or a word of the host's, and sees to it.
-    fn wait_for_something(&mut self, left: Left) -> Option<Over> {
+    fn wait_for_something(&mut self, left: RemainingChildren) -> Option<Over> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
-        let listener = self.metadata.iter().map(Metadata::listener);
+        let listener = self.metadata.iter().map(MetadataService::listener);
         let all = [self.children.as_fd(), self.control.as_fd()].into_iter().chain(channels).chain(listener);
         let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
         if poll(&mut watched, left.patience().map(timespec).as_ref()).is_err() {
@@ -199,7 +201,7 @@ impl Supervisor {
                 }
                 None
             }
-            Err(StartError::Program(Fault { subject, errno })) => {
+            Err(StartError::Program(WallError { subject, errno })) => {
                 let _ = Told::NotStarted { errno, subject }.send(channel.as_fd(), None);
                 None
             }
@@ -231,8 +233,8 @@ impl Supervisor {
     }
 
     /// Returns the processes that run, without the starter.
-    fn load(&self) -> Load {
-        let mut load = Load { cpu: kernel::usage_of_children().cpu, ..Load::default() };
+    fn load(&self) -> SandboxLoad {
+        let mut load = SandboxLoad { cpu: kernel::usage_of_children().cpu, ..SandboxLoad::default() };
         for member in self.members() {
             load.processes += 1;
             load.threads += member.threads;
@@ -250,7 +252,7 @@ impl Supervisor {
         }
     }
 
-    fn members(&self) -> Vec<Member> {
+    fn members(&self) -> Vec<HeldProcess> {
         family::descendants().into_iter().filter(|member| member.pid != self.starter.pid).collect()
     }
 

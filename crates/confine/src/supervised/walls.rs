@@ -6,14 +6,14 @@ use crate::kernel;
 use crate::plan::Limits;
 use crate::seccomp::policy::Audience;
 use crate::seccomp::{self, spare};
-use crate::walls::landlock::{self, Use};
-use crate::walls::{About, Fault, privileges};
+use crate::walls::landlock::{self, AccessKind};
+use crate::walls::{ErrorContext, WallError, privileges};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 /// Walls that were put up.
-pub(super) struct Standing {
+pub(super) struct ActiveWalls {
     /// The ABI of Landlock in force; 0 for none.
     pub(super) landlock_abi: u32,
     /// Listener for changes of metadata.
@@ -21,7 +21,7 @@ pub(super) struct Standing {
 }
 
 /// Puts everything up around this process, which is out of reach of what is inside, like the supervisor.
-pub(super) fn put_up(plan: &Plan, supervisor: i32) -> Result<Standing, Fault> {
+pub(super) fn put_up(plan: &Plan, supervisor: i32) -> Result<ActiveWalls, WallError> {
     let is_root = rustix::process::getuid().is_root();
     if is_root {
         rustix::thread::set_thread_groups(&[]).about("groups")?;
@@ -49,12 +49,12 @@ pub(super) fn put_up(plan: &Plan, supervisor: i32) -> Result<Standing, Fault> {
         kernel::install_filter(&spare::spare(&[supervisor, own, spare::EVERYBODY])).about("filter")?;
         kernel::install_filter(seccomp::policy(Audience::Supervised)).about("filter")?;
     }
-    Ok(Standing { landlock_abi, listener })
+    Ok(ActiveWalls { landlock_abi, listener })
 }
 
 /// Ends this process with its parent. A process that becomes another user must set this again, and its parent may have
 /// ended before.
-fn end_with(supervisor: i32) -> Result<(), Fault> {
+fn end_with(supervisor: i32) -> Result<(), WallError> {
     let kill = Some(rustix::process::Signal::KILL);
     rustix::process::set_parent_process_death_signal(kill).about("death signal")?;
     let parent = rustix::process::getppid().map(rustix::process::Pid::as_raw_pid);
@@ -67,13 +67,17 @@ fn with_what_runs(limits: Limits, user: Option<User>) -> Limits {
     Limits { processes: limits.processes.saturating_add(family::threads_of(uid)), ..limits }
 }
 
-fn rules(files: &Files) -> Result<(Option<OwnedFd>, u32), Fault> {
+fn rules(files: &Files) -> Result<(Option<OwnedFd>, u32), WallError> {
     let Files::Listed { writable, readable, system, devices } = files else {
         return landlock::rules_among_the_hosts(None);
     };
     let (system, devices) = (open_all(system)?, open_all(devices)?);
-    let groups =
-        [(writable, Use::Everything), (readable, Use::Read), (&system, Use::Read), (&devices, Use::Device)];
+    let groups = [
+        (writable, AccessKind::Everything),
+        (readable, AccessKind::Read),
+        (&system, AccessKind::Read),
+        (&devices, AccessKind::Device),
+    ];
     let mut places = Vec::new();
     for (group, allowed) in groups {
         for place in group {
@@ -86,7 +90,7 @@ fn rules(files: &Files) -> Result<(Option<OwnedFd>, u32), Fault> {
 }
 
 /// Opens those of the paths that are there.
-fn open_all(paths: &[String]) -> Result<Vec<Place>, Fault> {
+fn open_all(paths: &[String]) -> Result<Vec<Place>, WallError> {
     let open = |path: &String| match openat(CWD, path.as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     {
         Ok(place) => Some(Ok(Place::from(place))),

@@ -1,6 +1,6 @@
 //! Sockets that listen inside and are the host's: it takes what comes by them, and so knows who calls.
 
-use super::{About, Fault};
+use super::{ErrorContext, WallError};
 use crate::passed_descriptors;
 use crate::plan::Hatch;
 use rustix::fd::{AsFd, OwnedFd};
@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 const BACKLOG: i32 = 1_024;
 
 /// Makes them, in the network and the root that this process is in.
-pub(crate) fn open(hatches: &[Hatch]) -> Result<Vec<OwnedFd>, Fault> {
+pub(crate) fn open(hatches: &[Hatch]) -> Result<Vec<OwnedFd>, WallError> {
     hatches.iter().map(|hatch| make(hatch).about(&subject(hatch))).collect()
 }
 

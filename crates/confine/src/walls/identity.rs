@@ -1,7 +1,7 @@
 //! Identity of the sandboxed processes: one user and one group, mapped to one of the host's; no further groups, and no way
 //! to gain more.
 
-use super::{About, Fault};
+use super::{ErrorContext, WallError};
 use crate::plan::Identity;
 use crate::wall;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -9,7 +9,7 @@ use rustix::process::{DumpableBehavior, Gid, Uid, set_dumpable_behavior};
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
 /// Writes the maps of the user namespace that this process is the first in, and becomes that user.
-pub(crate) fn take(identity: Identity) -> Result<(), Fault> {
+pub(crate) fn take(identity: Identity) -> Result<(), WallError> {
     // A process that changed its user before it came here does not own its files in /proc until it makes itself
     // dumpable.
     set_dumpable_behavior(DumpableBehavior::Dumpable).about("prctl")?;
@@ -23,7 +23,7 @@ pub(crate) fn take(identity: Identity) -> Result<(), Fault> {
     set_thread_res_uid(uid, uid, uid).about("setresuid")
 }
 
-fn write(path: &str, text: &str) -> Result<(), Fault> {
+fn write(path: &str, text: &str) -> Result<(), WallError> {
     let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).about(path)?;
     rustix::io::write(&file, text.as_bytes()).about(path).map(drop)
 }

@@ -2,7 +2,7 @@
 
 mod readable;
 
-use super::{Fault, programs};
+use super::{WallError, programs};
 use crate::kernel::landlock_abi;
 use crate::plan::programs::Programs;
 use crate::wall;
@@ -26,13 +26,13 @@ const NEVER: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeChar | MakeBlock
 pub(crate) fn rules(
     writable: &[String],
     programs: Option<&Programs>,
-) -> Result<(Option<OwnedFd>, u32), Fault> {
+) -> Result<(Option<OwnedFd>, u32), WallError> {
     let offered = landlock_abi();
     let abi = ABI::from(i32::try_from(offered).unwrap_or(0));
     if abi == ABI::Unsupported {
         return match programs {
             None => Ok((None, 0)),
-            Some(_) => Err(Fault { subject: "a list of programs".to_owned(), errno: Errno::NOSYS }),
+            Some(_) => Err(WallError { subject: "a list of programs".to_owned(), errno: Errno::NOSYS }),
         };
     }
     let mut rules = create(abi).map_err(|error| fault("ruleset", &error))?;
@@ -51,7 +51,7 @@ pub(crate) fn rules(
     let own = own.map(|path| (format!("/{path}"), written));
     for (path, access) in places.into_iter().chain([("/dev".to_owned(), DEVICE)]).chain(own) {
         let place = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| Fault { subject: path.clone(), errno })?;
+            .map_err(|errno| WallError { subject: path.clone(), errno })?;
         let rule = PathBeneath::new(place, access & AccessFs::from_all(abi));
         rules = rules.add_rule(rule).map_err(|error| fault(&path, &error))?;
     }
@@ -64,7 +64,7 @@ fn allow_listed(
     mut rules: RulesetCreated,
     listed: &Programs,
     writable: &[String],
-) -> Result<RulesetCreated, Fault> {
+) -> Result<RulesetCreated, WallError> {
     let closed = wall!(ClosedPrograms: programs::directories(listed), else Vec::new());
     for (path, place) in readable::all_but(&closed)? {
         let rule = PathBeneath::new(place, AccessFs::ReadFile);
@@ -80,7 +80,9 @@ fn allow_listed(
 
 /// Returns the rules for a sandbox without a root of its own: only the listed files of the host, and no networks. Without a
 /// list, all files may be used as far as their permissions go.
-pub(crate) fn rules_among_the_hosts(places: Option<&[Place<'_>]>) -> Result<(Option<OwnedFd>, u32), Fault> {
+pub(crate) fn rules_among_the_hosts(
+    places: Option<&[Place<'_>]>,
+) -> Result<(Option<OwnedFd>, u32), WallError> {
     let offered = landlock_abi();
     let abi = ABI::from(i32::try_from(offered).unwrap_or(0));
     // Without files there is nothing else that the first three could refuse.
@@ -103,9 +105,9 @@ pub(crate) fn rules_among_the_hosts(places: Option<&[Place<'_>]>) -> Result<(Opt
     let mut rules = create().map_err(|error| fault("ruleset", &error))?;
     for place in places.unwrap_or_default() {
         let mut access = match place.allowed {
-            Use::Read => READ,
-            Use::Device => READ | DEVICE,
-            Use::Everything => everything(abi),
+            AccessKind::Read => READ,
+            AccessKind::Device => READ | DEVICE,
+            AccessKind::Everything => everything(abi),
         } & AccessFs::from_all(abi);
         if !place.is_directory {
             access &= AccessFs::from_file(abi);
@@ -120,12 +122,12 @@ pub(crate) fn rules_among_the_hosts(places: Option<&[Place<'_>]>) -> Result<(Opt
 pub(crate) struct Place<'a> {
     pub(crate) descriptor: BorrowedFd<'a>,
     pub(crate) is_directory: bool,
-    pub(crate) allowed: Use,
+    pub(crate) allowed: AccessKind,
 }
 
 /// Kind of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum AccessKind {
     /// Read and run.
     Read,
     /// Read and written, as devices are.
@@ -150,10 +152,10 @@ fn create(abi: ABI) -> Result<RulesetCreated, RulesetError> {
     }
 }
 
-fn fault(subject: &str, error: &RulesetError) -> Fault {
+fn fault(subject: &str, error: &RulesetError) -> WallError {
     let errno = std::error::Error::source(error)
         .and_then(|source| source.downcast_ref::<std::io::Error>())
         .and_then(Errno::from_io_error)
         .unwrap_or(Errno::INVAL);
-    Fault { subject: format!("{subject}: {error}"), errno }
+    WallError { subject: format!("{subject}: {error}"), errno }
 }

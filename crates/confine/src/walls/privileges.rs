@@ -1,6 +1,6 @@
 //! Privileges: none, in any set, and no way to get one.
 
-use super::{About, Fault};
+use super::{ErrorContext, WallError};
 use crate::plan::Limits;
 use crate::supervised::User;
 use crate::wall;
@@ -13,7 +13,7 @@ use rustix::thread::{
 };
 
 /// Sets the limits that every process of the sandbox inherits.
-pub(crate) fn limit(limits: Limits) -> Result<(), Fault> {
+pub(crate) fn limit(limits: Limits) -> Result<(), WallError> {
     let resources = [
         // No file is as small as one byte; and unlike 0, it also keeps the kernel from starting a program of the host's
         // that collects cores.
@@ -47,7 +47,7 @@ pub(crate) fn limit(limits: Limits) -> Result<(), Fault> {
 }
 
 /// Drops every capability from every set, and closes the ways back.
-pub(crate) fn drop_all() -> Result<(), Fault> {
+pub(crate) fn drop_all() -> Result<(), WallError> {
     wall!(BoundingSet: close_bounding_set().about("bounding set")?, else ());
     drop_held()
 }
@@ -67,7 +67,7 @@ pub(crate) fn close_bounding_set() -> Result<(), Errno> {
 }
 
 /// Verifies that the capability bounding set is empty, and drops the capabilities that are still held.
-pub(crate) fn hold_none() -> Result<(), Fault> {
+pub(crate) fn hold_none() -> Result<(), WallError> {
     for bit in 0..u64::BITS {
         match capability_is_in_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
             Ok(false) => {}
@@ -81,7 +81,7 @@ pub(crate) fn hold_none() -> Result<(), Fault> {
 
 /// Drops all groups and every capability except the one without which some of `/proc` can't be seen. For a process that
 /// acts in the place of one without any.
-pub(crate) fn keep_none_but_sight() -> Result<(), Fault> {
+pub(crate) fn keep_none_but_sight() -> Result<(), WallError> {
     if !rustix::process::getuid().is_root() {
         return Ok(());
     }
@@ -89,7 +89,7 @@ pub(crate) fn keep_none_but_sight() -> Result<(), Fault> {
     keep_sight()
 }
 
-fn keep_sight() -> Result<(), Fault> {
+fn keep_sight() -> Result<(), WallError> {
     let sight = CapabilitySet::SYS_PTRACE;
     let kept = CapabilitySets { effective: sight, permitted: sight, inheritable: CapabilitySet::empty() };
     set_capabilities(None, kept).about("capabilities")
@@ -97,7 +97,7 @@ fn keep_sight() -> Result<(), Fault> {
 
 /// Makes root act for another user, with the same capability kept: files are opened and changed as that user. No process of
 /// the user may signal it, because its real user is still root.
-pub(crate) fn act_for(User { uid, gid }: User) -> Result<(), Fault> {
+pub(crate) fn act_for(User { uid, gid }: User) -> Result<(), WallError> {
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
     set_thread_groups(&[]).about("groups")?;
     set_thread_res_gid(gid, gid, gid).about("setresgid")?;
@@ -106,7 +106,7 @@ pub(crate) fn act_for(User { uid, gid }: User) -> Result<(), Fault> {
 }
 
 /// Becomes that user for good.
-pub(crate) fn become_user(User { uid, gid }: User) -> Result<(), Fault> {
+pub(crate) fn become_user(User { uid, gid }: User) -> Result<(), WallError> {
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
     set_thread_groups(&[]).about("groups")?;
     set_thread_res_gid(gid, gid, gid).about("setresgid")?;
@@ -114,7 +114,7 @@ pub(crate) fn become_user(User { uid, gid }: User) -> Result<(), Fault> {
 }
 
 /// Drops every capability that is held, and closes the ways to new ones that need none to be closed.
-pub(crate) fn drop_held() -> Result<(), Fault> {
+pub(crate) fn drop_held() -> Result<(), WallError> {
     clear_ambient_capability_set().about("ambient set")?;
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),

@@ -4,7 +4,7 @@
 //! Looked up by PID 1 before anything else runs. Files are opened here, so that a rule means this file and no other that
 //! gets its name.
 
-use super::{About, Fault};
+use super::{ErrorContext, WallError};
 use crate::plan::programs::Programs;
 use elf::interpreter;
 use rustix::fd::OwnedFd;
@@ -19,7 +19,7 @@ mod elf;
 
 /// Files and directories that may be run and read.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct ProgramFiles {
     files: BTreeMap<PathBuf, OwnedFd>,
 }
 
@@ -30,9 +30,9 @@ const INTERPRETERS: usize = 5;
 const FIRST_LINE_BYTES: usize = 256;
 
 /// Finds the programs that may be run; nothing below `writable`, whatever leads there.
-pub(crate) fn find(programs: &Programs, writable: &[String]) -> Result<Found, Fault> {
+pub(crate) fn find(programs: &Programs, writable: &[String]) -> Result<ProgramFiles, WallError> {
     let writable: Vec<PathBuf> = writable.iter().map(|place| Path::new("/").join(place)).collect();
-    let mut found = Found::default();
+    let mut found = ProgramFiles::default();
     for directory in &programs.directories {
         for name in &programs.names {
             found.add(&Path::new("/").join(directory).join(name), &writable)?;
@@ -59,14 +59,14 @@ pub(crate) fn directories(programs: &Programs) -> Vec<PathBuf> {
 
 // === impl Found ===
 
-impl Found {
+impl ProgramFiles {
     /// Returns the files found, opened.
     pub(crate) fn into_opened(self) -> impl Iterator<Item = (PathBuf, OwnedFd)> {
         self.files.into_iter()
     }
 
     /// A program with all that the kernel takes to start it.
-    fn add(&mut self, path: &Path, writable: &[PathBuf]) -> Result<(), Fault> {
+    fn add(&mut self, path: &Path, writable: &[PathBuf]) -> Result<(), WallError> {
         let mut next = Some(path.to_owned());
         for _ in 0..=INTERPRETERS {
             let Some(path) = next.take() else { break };
@@ -80,7 +80,7 @@ impl Found {
         Ok(())
     }
 
-    fn add_directory(&mut self, path: &Path, writable: &[PathBuf]) -> Result<(), Fault> {
+    fn add_directory(&mut self, path: &Path, writable: &[PathBuf]) -> Result<(), WallError> {
         if let Some((real, directory)) = open(path, writable)? {
             self.files.insert(real, directory);
         }
@@ -89,7 +89,7 @@ impl Found {
 }
 
 /// Opens the target of a path; `None` where nothing is that could be a program.
-fn open(path: &Path, writable: &[PathBuf]) -> Result<Option<(PathBuf, OwnedFd)>, Fault> {
+fn open(path: &Path, writable: &[PathBuf]) -> Result<Option<(PathBuf, OwnedFd)>, WallError> {
     let Ok(real) = path.canonicalize() else { return Ok(None) };
     if writable.iter().any(|place| real.starts_with(place)) {
         return Ok(None);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_brings_its_loader_and_a_script_its_interpreter_and_nothing_else_is_found() {
+    fn program_adds_its_loader_and_script_adds_its_interpreter_only() {
         let folder = std::env::temp_dir().join(format!("belljar-programs-{}", std::process::id()));
         let (bin, open) = (folder.join("bin"), folder.join("open"));
         fs::create_dir_all(&bin).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scripts_interpreter_is_the_first_word_after_the_mark() {
+    fn script_interpreter_is_the_first_word_after_the_shebang() {
         for (line, interpreter) in [
             (" /bin/sh -e\nexit", "/bin/sh"),
             ("\t/usr/bin/env python3", "/usr/bin/env"),

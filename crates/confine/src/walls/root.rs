@@ -1,8 +1,8 @@
 //! The new root: a small file system in memory that holds the entries of the plan and ends read-only. The old root is
 //! removed from sight.
 
-use super::sources::{Changes, Taken};
-use super::{About, Fault};
+use super::sources::{EntryDescriptors, OverlayDirectories};
+use super::{ErrorContext, WallError};
 use crate::kernel::{self, set_mount_attributes};
 use crate::plan::{self, Entry, Limits, Source};
 use crate::wall;
@@ -59,7 +59,7 @@ const COVERED_DIRECTORIES: [&str; 7] =
 const NOTHING: &str = "run/belljar/nothing";
 
 /// Stops mounts from spreading: what happens here from now on is not seen by the host.
-pub(crate) fn cut_propagation() -> Result<(), Fault> {
+pub(crate) fn cut_propagation() -> Result<(), WallError> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).about("/")
 }
 
@@ -69,9 +69,9 @@ pub(crate) fn cut_propagation() -> Result<(), Fault> {
 /// itself becomes read-only; directories that may be written are mounts of their own on top.
 pub(crate) fn build<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
-    taken: Vec<Taken>,
+    taken: Vec<EntryDescriptors>,
     size_bytes: u64,
-) -> Result<OwnedFd, Fault> {
+) -> Result<OwnedFd, WallError> {
     let root = memory(size_bytes)?;
     FOOTHOLDS
         .into_iter()
@@ -87,33 +87,33 @@ pub(crate) fn build<'a>(
 }
 
 /// Makes the places that a root which many share has for what each of them brings along.
-pub(crate) fn make_places(root: BorrowedFd<'_>, places: &[String]) -> Result<(), Fault> {
+pub(crate) fn make_places(root: BorrowedFd<'_>, places: &[String]) -> Result<(), WallError> {
     places.iter().try_for_each(|place| directory(root, place).about(place).map(drop))
 }
 
 /// Puts writable directories into a root that others also have. As in a root of one's own, one file system in memory
 /// holds all of them: it is put on the first place, and covered there by the last of its directories. What comes back is also
 /// the working directory.
-pub(crate) fn furnish(places: &[&str], size_bytes: u64) -> Result<OwnedFd, Fault> {
+pub(crate) fn furnish(places: &[&str], size_bytes: u64) -> Result<OwnedFd, WallError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, c"/", flags, Mode::empty()).about("/")?;
     rustix::process::fchdir(&root).about("/")?;
     let own = memory(size_bytes)?;
     let first = places.first().copied().unwrap_or("tmp");
-    attach(&own, root.as_fd(), first, Kind::Directory)?;
+    attach(&own, root.as_fd(), first, MountPointKind::Directory)?;
     for place in places.iter().rev() {
         let name = place.replace('/', "-");
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let mount = make_place(own.as_fd(), &name, Kind::OpenDirectory)
+        let mount = make_place(own.as_fd(), &name, MountPointKind::OpenDirectory)
             .and_then(|()| open_tree(&own, &name, flags))
             .about(place)?;
-        attach(&mount, root.as_fd(), place, Kind::OpenDirectory)?;
+        attach(&mount, root.as_fd(), place, MountPointKind::OpenDirectory)?;
     }
     Ok(root)
 }
 
 /// Makes `root` the root. The old one then lies on top of it, for the worker to take off.
-pub(crate) fn enter(root: &OwnedFd) -> Result<(), Fault> {
+pub(crate) fn enter(root: &OwnedFd) -> Result<(), WallError> {
     wall!(Pivot: rustix::process::pivot_root(".", "."), else rustix::process::chroot("."))
         .about("pivot_root")?;
     rustix::process::chdir("/").about("/")?;
@@ -123,7 +123,7 @@ pub(crate) fn enter(root: &OwnedFd) -> Result<(), Fault> {
 
 /// Forbids programs in these places, which are mounts of this sandbox's own, and code mappings, too: a loader would start a
 /// program that it may only read.
-pub(crate) fn forbid_programs<'a>(places: impl Iterator<Item = &'a str>) -> Result<(), Fault> {
+pub(crate) fn forbid_programs<'a>(places: impl Iterator<Item = &'a str>) -> Result<(), WallError> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NOEXEC;
     for place in places {
         let mount = openat(CWD, format!("/{place}"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
@@ -135,7 +135,7 @@ pub(crate) fn forbid_programs<'a>(places: impl Iterator<Item = &'a str>) -> Resu
 /// Moves this process to another mount namespace and leaves its root where it was. `/proc/self/mountinfo` lists the mounts
 /// in one's namespace that lie below one's root. Now there are none, so it names no directory of the host that was
 /// bind-mounted. The namespace with the root lives as long as the returned descriptor.
-pub(crate) fn hide_mounts() -> Result<OwnedFd, Fault> {
+pub(crate) fn hide_mounts() -> Result<OwnedFd, WallError> {
     let subject = "mount namespace";
     let place =
         openat(CWD, c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).about("/")?;
@@ -149,9 +149,9 @@ pub(crate) fn hide_mounts() -> Result<OwnedFd, Fault> {
 
 /// Puts `/proc` up: of this PID namespace, and read-only as a whole, so that no setting of the kernel can be written. Before,
 /// the limits of the user namespace are written there. The root is the working directory.
-pub(crate) fn put_up_proc(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), Fault> {
+pub(crate) fn put_up_proc(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), WallError> {
     let mount = wall!(PidNamespace: processes(limits)?, else copy_of_hosts("/proc")?);
-    attach(&mount, root, "proc", Kind::Directory)?;
+    attach(&mount, root, "proc", MountPointKind::Directory)?;
     COVERED_FILES.into_iter().try_for_each(|file| cover(root, file, "/dev/null"))?;
     COVERED_DIRECTORIES.into_iter().try_for_each(|directory| cover(root, directory, NOTHING))?;
     // The covers, too: they are files of the host's and of a root that many share, and their times could be written.
@@ -161,7 +161,7 @@ pub(crate) fn put_up_proc(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), F
 
 /// Covers a file or directory in the root with an empty one. The path is of a mount made just now, so that no part of it is a link.
 /// Takes one call for each path, because a sandbox covers many.
-fn cover(root: BorrowedFd<'_>, place: &str, nothing: &str) -> Result<(), Fault> {
+fn cover(root: BorrowedFd<'_>, place: &str, nothing: &str) -> Result<(), WallError> {
     let is_missing =
         || statat(root, place, AtFlags::SYMLINK_NOFOLLOW).is_err_and(|errno| errno == Errno::NOENT);
     match mount_bind(nothing, place) {
@@ -173,11 +173,11 @@ fn cover(root: BorrowedFd<'_>, place: &str, nothing: &str) -> Result<(), Fault> 
 
 /// Puts the `/proc` of a launcher up, the host's, in which it writes the maps of its sandboxes. Each puts its own on top;
 /// the kernel gives it one only where there is one already.
-pub(crate) fn put_up_proc_of_launcher(root: BorrowedFd<'_>) -> Result<(), Fault> {
-    attach(&copy_of_hosts("/proc")?, root, "proc", Kind::Directory)
+pub(crate) fn put_up_proc_of_launcher(root: BorrowedFd<'_>) -> Result<(), WallError> {
+    attach(&copy_of_hosts("/proc")?, root, "proc", MountPointKind::Directory)
 }
 
-fn processes(limits: &Limits) -> Result<OwnedFd, Fault> {
+fn processes(limits: &Limits) -> Result<OwnedFd, WallError> {
     let attributes = restrictive() | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let context = fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC).about("proc")?;
     fsconfig_create(&context).about("proc")?;
@@ -188,7 +188,7 @@ fn processes(limits: &Limits) -> Result<OwnedFd, Fault> {
 
 /// The kernel counts these for each user and namespace. An ordinary user's sandboxes share that user's limits with each other
 /// and with the user's programs, so each sandbox gets a part of them.
-fn limit_watches(proc: &OwnedFd, limits: &Limits) -> Result<(), Fault> {
+fn limit_watches(proc: &OwnedFd, limits: &Limits) -> Result<(), WallError> {
     let tables = [
         ("sys/user/max_inotify_instances", limits.inotify_instances),
         ("sys/user/max_inotify_watches", limits.inotify_watches),
@@ -206,13 +206,13 @@ fn limit_watches(proc: &OwnedFd, limits: &Limits) -> Result<(), Fault> {
 }
 
 /// Copies a mount of a directory of the host with everything in it: for a launcher, or where a wall is to be left out.
-pub(crate) fn copy_of_hosts(path: &str) -> Result<OwnedFd, Fault> {
+pub(crate) fn copy_of_hosts(path: &str) -> Result<OwnedFd, WallError> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     open_tree(CWD, path, flags).about(path)
 }
 
-fn memory(size_bytes: u64) -> Result<OwnedFd, Fault> {
+fn memory(size_bytes: u64) -> Result<OwnedFd, WallError> {
     let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).about("tmpfs")?;
     fsconfig_set_string(&context, c"source", c"belljar").about("tmpfs")?;
     wall!(ScratchSize: fsconfig_set_string(&context, c"size", size_bytes.to_string()).about("tmpfs")?, else ());
@@ -225,7 +225,7 @@ fn memory(size_bytes: u64) -> Result<OwnedFd, Fault> {
 
 /// Kind of mount point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MountPointKind {
     Directory,
     /// A directory in which any user may write, but only owners remove files.
     OpenDirectory,
@@ -233,7 +233,12 @@ pub(crate) enum Kind {
 }
 
 /// Puts a mount at `inside`, which is made if it isn't there.
-pub(crate) fn attach(mount: &OwnedFd, root: BorrowedFd<'_>, inside: &str, kind: Kind) -> Result<(), Fault> {
+pub(crate) fn attach(
+    mount: &OwnedFd,
+    root: BorrowedFd<'_>,
+    inside: &str,
+    kind: MountPointKind,
+) -> Result<(), WallError> {
     let (parent, name) = parent(root, inside).about(inside)?;
     match make_place(parent.as_fd(), name, kind) {
         Ok(()) => put(mount, parent.as_fd(), name),
@@ -247,10 +252,10 @@ pub(crate) fn attach(mount: &OwnedFd, root: BorrowedFd<'_>, inside: &str, kind: 
 }
 
 /// Puts a writable directory at `inside`, over the root that will be read-only.
-pub(crate) fn scratch(root: BorrowedFd<'_>, inside: &str) -> Result<(), Fault> {
+pub(crate) fn scratch(root: BorrowedFd<'_>, inside: &str) -> Result<(), WallError> {
     let (parent, name) = parent(root, inside).about(inside)?;
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    make_place(parent.as_fd(), name, Kind::OpenDirectory)
+    make_place(parent.as_fd(), name, MountPointKind::OpenDirectory)
         .and_then(|()| open_tree(parent.as_fd(), name, flags))
         .and_then(|mount| put(&mount, parent.as_fd(), name))
         .about(inside)
@@ -262,23 +267,23 @@ fn put(mount: &OwnedFd, parent: BorrowedFd<'_>, name: &str) -> Result<(), Errno>
 }
 
 /// A symbolic link at `inside`.
-pub(crate) fn symlink(root: BorrowedFd<'_>, inside: &str, target: &str) -> Result<(), Fault> {
+pub(crate) fn symlink(root: BorrowedFd<'_>, inside: &str, target: &str) -> Result<(), WallError> {
     let (parent, name) = parent(root, inside).about(inside)?;
     symlinkat(target, parent.as_fd(), name).about(inside)
 }
 
-fn make_place(parent: BorrowedFd<'_>, name: &str, kind: Kind) -> Result<(), Errno> {
+fn make_place(parent: BorrowedFd<'_>, name: &str, kind: MountPointKind) -> Result<(), Errno> {
     match kind {
-        Kind::Directory => mkdirat(parent, name, Mode::from_raw_mode(0o755)),
-        Kind::OpenDirectory => mkdirat(parent, name, Mode::from_raw_mode(0o1777)),
-        Kind::File => mknodat(parent, name, FileType::RegularFile, Mode::from_raw_mode(0o644), 0),
+        MountPointKind::Directory => mkdirat(parent, name, Mode::from_raw_mode(0o755)),
+        MountPointKind::OpenDirectory => mkdirat(parent, name, Mode::from_raw_mode(0o1777)),
+        MountPointKind::File => mknodat(parent, name, FileType::RegularFile, Mode::from_raw_mode(0o644), 0),
     }
 }
 
 /// The directory at `inside`, made with its parents where missing.
 pub(crate) fn directory(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Errno> {
     let (parent, name) = parent(root, inside)?;
-    match make_place(parent.as_fd(), name, Kind::Directory) {
+    match make_place(parent.as_fd(), name, MountPointKind::Directory) {
         Ok(()) | Err(Errno::EXIST) => open_place(parent.as_fd(), name),
         Err(errno) => Err(errno),
     }
@@ -321,24 +326,24 @@ fn write_file(root: BorrowedFd<'_>, inside: &str, content: &[u8]) -> Result<(), 
     rustix::io::write(&file, content).map(drop)
 }
 
-fn make(root: BorrowedFd<'_>, entry: &Entry, taken: Taken) -> Result<(), Fault> {
+fn make(root: BorrowedFd<'_>, entry: &Entry, taken: EntryDescriptors) -> Result<(), WallError> {
     match (entry, taken) {
         (Entry::Symlink { inside, target }, _) => symlink(root, inside, target),
         (Entry::File { inside, content }, _) => write_file(root, inside, content).about(inside),
         (Entry::Scratch { inside }, _) => scratch(root, inside),
-        (Entry::Bind { inside, source, .. }, Taken::Mount(mount)) => {
-            let kind = if source.is_directory() { Kind::Directory } else { Kind::File };
+        (Entry::Bind { inside, source, .. }, EntryDescriptors::Mount(mount)) => {
+            let kind = if source.is_directory() { MountPointKind::Directory } else { MountPointKind::File };
             attach(&mount, root, inside, kind)
         }
         (
             Entry::View { inside, source } | Entry::Overlay { inside, lower: source, .. },
-            Taken::Overlay { lower, changes },
+            EntryDescriptors::Overlay { lower, changes },
         ) => {
             let overlay = match source {
                 Source::Path(_) => overlay(root, &lower, changes.as_ref()).about(inside)?,
                 Source::Mount { .. } => overlay_on_mount(root, &lower, changes.as_ref()).about(inside)?,
             };
-            attach(&overlay, root, inside, Kind::Directory)
+            attach(&overlay, root, inside, MountPointKind::Directory)
         }
         (Entry::Bind { inside, .. } | Entry::View { inside, .. } | Entry::Overlay { inside, .. }, _) => {
             Err(Errno::INVAL).about(inside)
@@ -347,14 +352,18 @@ fn make(root: BorrowedFd<'_>, entry: &Entry, taken: Taken) -> Result<(), Fault> 
 }
 
 /// The layers are given by descriptor, so that neither a race nor `/proc/self/mountinfo` has a path of the host's.
-fn overlay(root: BorrowedFd<'_>, lower: &OwnedFd, changes: Option<&Changes>) -> Result<OwnedFd, Errno> {
+fn overlay(
+    root: BorrowedFd<'_>,
+    lower: &OwnedFd,
+    changes: Option<&OverlayDirectories>,
+) -> Result<OwnedFd, Errno> {
     let path = |directory: &OwnedFd| format!("/proc/self/fd/{}", directory.as_raw_fd());
     let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, c"source", c"belljar")?;
     let mut attributes = restrictive();
     // Kept open until the overlay is made.
     let _nothing = match changes {
-        Some(Changes { upper, work }) => {
+        Some(OverlayDirectories { upper, work }) => {
             fsconfig_set_string(&context, c"lowerdir", path(lower))?;
             fsconfig_set_string(&context, c"upperdir", path(upper))?;
             fsconfig_set_string(&context, c"workdir", path(work))?;
@@ -379,7 +388,7 @@ fn overlay(root: BorrowedFd<'_>, lower: &OwnedFd, changes: Option<&Changes>) -> 
 fn overlay_on_mount(
     root: BorrowedFd<'_>,
     lower: &OwnedFd,
-    changes: Option<&Changes>,
+    changes: Option<&OverlayDirectories>,
 ) -> Result<OwnedFd, Errno> {
     // `build` has made the root the working directory.
     const STAGING: &str = ".lower";

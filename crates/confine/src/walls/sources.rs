@@ -1,7 +1,7 @@
 //! Files and directories of the host: found again in the new mount namespace, compared, and detached from their place.
 
 use super::root::restrictive;
-use super::{About, Fault};
+use super::{ErrorContext, WallError};
 use crate::kernel::set_mount_attributes;
 use crate::plan::{Access, Entry, Source};
 use crate::wall;
@@ -12,41 +12,43 @@ use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
 /// The descriptors that one entry of the root needs.
-pub(crate) enum Taken {
+pub(crate) enum EntryDescriptors {
     /// No source of the host.
     Nothing,
     /// A mount, not yet anywhere.
     Mount(OwnedFd),
     /// The directories of an overlay; the lower one as a mount if it was prepared by the host.
-    Overlay { lower: OwnedFd, changes: Option<Changes> },
+    Overlay { lower: OwnedFd, changes: Option<OverlayDirectories> },
 }
 
 /// Directories that hold the changes to an overlay.
-pub(crate) struct Changes {
+pub(crate) struct OverlayDirectories {
     pub(crate) upper: OwnedFd,
     pub(crate) work: OwnedFd,
 }
 
 /// Opens the sources of the entries, in their order. Must happen before the new root covers anything of the old one.
-pub(crate) fn take<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Result<Vec<Taken>, Fault> {
+pub(crate) fn take<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+) -> Result<Vec<EntryDescriptors>, WallError> {
     entries.into_iter().map(take_one).collect()
 }
 
-fn take_one(entry: &Entry) -> Result<Taken, Fault> {
+fn take_one(entry: &Entry) -> Result<EntryDescriptors, WallError> {
     match entry {
         Entry::Bind { source: Source::Path(path), access, .. } => {
             let mount = cut_loose(path)?;
             let attributes = attributes_of_lent(*access);
             set_mount_attributes(mount.as_fd(), attributes, true).about(&name(path))?;
-            Ok(Taken::Mount(mount))
+            Ok(EntryDescriptors::Mount(mount))
         }
-        Entry::Bind { source: Source::Mount { mount, .. }, .. } => copy(mount).map(Taken::Mount),
-        Entry::View { source, .. } => Ok(Taken::Overlay { lower: layer(source)?, changes: None }),
+        Entry::Bind { source: Source::Mount { mount, .. }, .. } => copy(mount).map(EntryDescriptors::Mount),
+        Entry::View { source, .. } => Ok(EntryDescriptors::Overlay { lower: layer(source)?, changes: None }),
         Entry::Overlay { lower, upper, work, .. } => {
-            let changes = Changes { upper: open(upper)?, work: open(work)? };
-            Ok(Taken::Overlay { lower: layer(lower)?, changes: Some(changes) })
+            let changes = OverlayDirectories { upper: open(upper)?, work: open(work)? };
+            Ok(EntryDescriptors::Overlay { lower: layer(lower)?, changes: Some(changes) })
         }
-        Entry::Symlink { .. } | Entry::File { .. } | Entry::Scratch { .. } => Ok(Taken::Nothing),
+        Entry::Symlink { .. } | Entry::File { .. } | Entry::Scratch { .. } => Ok(EntryDescriptors::Nothing),
     }
 }
 
@@ -57,18 +59,18 @@ pub(crate) fn attributes_of_lent(access: Access) -> MountAttrFlags {
     restrictive() | if access == Access::ReadOnly { read_only } else { nothing }
 }
 
-fn layer(source: &Source) -> Result<OwnedFd, Fault> {
+fn layer(source: &Source) -> Result<OwnedFd, WallError> {
     match source {
         Source::Path(path) => open(path),
         Source::Mount { mount, .. } => copy(mount),
     }
 }
 
-fn copy(mount: &OwnedFd) -> Result<OwnedFd, Fault> {
+fn copy(mount: &OwnedFd) -> Result<OwnedFd, WallError> {
     rustix::io::fcntl_dupfd_cloexec(mount, 0).about("prepared mount")
 }
 
-fn cut_loose(path: &HostPath) -> Result<OwnedFd, Fault> {
+fn cut_loose(path: &HostPath) -> Result<OwnedFd, WallError> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     let mount = open_tree(CWD, path.as_path(), flags).about(&name(path))?;
@@ -76,7 +78,7 @@ fn cut_loose(path: &HostPath) -> Result<OwnedFd, Fault> {
     Ok(mount)
 }
 
-fn open(path: &HostPath) -> Result<OwnedFd, Fault> {
+fn open(path: &HostPath) -> Result<OwnedFd, WallError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = openat(CWD, path.as_path(), flags, Mode::empty()).about(&name(path))?;
     same_inode(&directory, path)?;
@@ -84,7 +86,7 @@ fn open(path: &HostPath) -> Result<OwnedFd, Fault> {
 }
 
 /// Checks the inode: another file may have been put there since the host looked.
-fn same_inode(found: &OwnedFd, meant: &HostPath) -> Result<(), Fault> {
+fn same_inode(found: &OwnedFd, meant: &HostPath) -> Result<(), WallError> {
     match wall!(SameInode: meant.is(found).about(&name(meant))?, else true) {
         true => Ok(()),
         false => Err(Errno::STALE).about(&name(meant)),
@@ -101,7 +103,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn what_was_swapped_since_the_host_looked_is_not_taken() {
+    fn mount_source_swapped_after_the_host_check_is_refused() {
         let folder = std::env::temp_dir().join(format!("belljar-swapped-{}", std::process::id()));
         let meant = folder.join("meant");
         fs::create_dir_all(&meant).unwrap();

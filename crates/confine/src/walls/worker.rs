@@ -4,7 +4,7 @@
 //! Making a network namespace with nothing but loopback takes longest; unmounting the old root waits for every processor to
 //! have noticed. Nothing else needs either before the program starts.
 
-use super::{About, Fault};
+use super::{ErrorContext, WallError};
 use crate::kernel::{self, Beside};
 use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 /// The second process.
 pub(crate) struct Worker {
     process: Beside,
-    shared: Box<Shared>,
+    shared: Box<SharedPage>,
     /// The host's `/proc/sys`, as long as the network is being made.
     _settings: Option<OwnedFd>,
 }
 
 /// Memory shared by the two processes.
 #[derive(Default)]
-struct Shared {
+struct SharedPage {
     phase: AtomicU32,
     /// The directory of the kernel's settings; -1 for none.
     settings: AtomicI32,
@@ -52,8 +52,8 @@ const SUBJECTS: [&str; 4] = ["unshare", "lo", "ns/net", "old root"];
 impl Worker {
     /// Starts a worker that makes the network namespace. It shares the root and the working directory with this process
     /// from now on.
-    pub(crate) fn begin() -> Result<Self, Fault> {
-        let shared = Box::<Shared>::default();
+    pub(crate) fn begin() -> Result<Self, WallError> {
+        let shared = Box::<SharedPage>::default();
         // Opened here: the root changes while the network is being made.
         let settings = kernel_settings().ok();
         shared.settings.store(settings.as_ref().map_or(-1, AsRawFd::as_raw_fd), Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Worker {
     }
 
     /// Waits for the network and moves into it.
-    pub(crate) fn enter_network(&mut self) -> Result<(), Fault> {
+    pub(crate) fn enter_network(&mut self) -> Result<(), WallError> {
         /// Interval of the checks that the other process still lives.
         const PATIENCE: futex::Timespec = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
         while self.shared.phase.load(Ordering::Acquire) == MAKING {
@@ -85,7 +85,7 @@ impl Worker {
     }
 
     /// Makes the worker unmount the old root, which lies on the new one.
-    pub(crate) fn take_off_old_root(&self) -> Result<(), Fault> {
+    pub(crate) fn take_off_old_root(&self) -> Result<(), WallError> {
         match self.shared.phase.compare_exchange(MADE, PIVOTED, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => futex::wake(&self.shared.phase, futex::Flags::PRIVATE, 1).about("worker").map(drop),
             Err(_) => self.shared.verdict(),
@@ -93,7 +93,7 @@ impl Worker {
     }
 
     /// Waits until it is done and gone.
-    pub(crate) fn finish(mut self) -> Result<(), Fault> {
+    pub(crate) fn finish(mut self) -> Result<(), WallError> {
         self.process.wait().about("worker")?;
         match self.shared.phase.load(Ordering::Acquire) {
             PIVOTED => self.shared.verdict(),
@@ -112,13 +112,13 @@ impl Drop for Worker {
 
 // === impl Shared ===
 
-impl Shared {
+impl SharedPage {
     fn fail(&self, subject: usize, errno: Errno) {
         self.subject.store(subject, Ordering::Relaxed);
         self.errno.store(errno.raw_os_error(), Ordering::Release);
     }
 
-    fn verdict(&self) -> Result<(), Fault> {
+    fn verdict(&self) -> Result<(), WallError> {
         match self.errno.load(Ordering::Acquire) {
             0 => Ok(()),
             errno => {
@@ -130,7 +130,7 @@ impl Shared {
 }
 
 /// Main function of the worker.
-extern "C" fn work(shared: &Shared) {
+extern "C" fn work(shared: &SharedPage) {
     let settings = match shared.settings.load(Ordering::Relaxed) {
         -1 => None,
         // SAFETY: PID 1 keeps it open until this process is gone.
@@ -174,10 +174,10 @@ pub(crate) fn set_host_name(name: &str) -> Result<(), Errno> {
 }
 
 /// Moves this process to a network of its own, with nothing but loopback.
-pub(crate) fn enter_new_network() -> Result<(), Fault> {
+pub(crate) fn enter_new_network() -> Result<(), WallError> {
     let settings = kernel_settings().ok();
     let made = new_network(settings.as_ref().map(AsFd::as_fd));
-    made.map_err(|(subject, errno)| Fault { subject: SUBJECTS[subject].to_owned(), errno })
+    made.map_err(|(subject, errno)| WallError { subject: SUBJECTS[subject].to_owned(), errno })
 }
 
 fn kernel_settings() -> Result<OwnedFd, Errno> {

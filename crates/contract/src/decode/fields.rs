@@ -1,6 +1,6 @@
 //! The members of an object, asked for by name.
 
-use super::{At, Decode};
+use super::{Decode, DecodeContext};
 use crate::json::Node;
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub(crate) struct Fields<'n, 'p> {
     members: &'n [(String, Node)],
     accepted: Vec<&'static str>,
-    at: At<'p, 'p>,
+    at: DecodeContext<'p, 'p>,
     sound: bool,
 }
 
@@ -16,12 +16,12 @@ pub(crate) struct Fields<'n, 'p> {
 
 impl<'n, 'p> Fields<'n, 'p> {
     /// Opens an object; notes repeated member names.
-    pub(crate) fn open(node: &'n Node, at: &'p mut At<'_, '_>) -> Option<Self> {
+    pub(crate) fn open(node: &'n Node, at: &'p mut DecodeContext<'_, '_>) -> Option<Self> {
         let Node::Object(members) = node else { return at.mistyped(node, "an object") };
         let mut fields = Fields {
             members,
             accepted: Vec::new(),
-            at: At { path: at.path, log: &mut *at.log },
+            at: DecodeContext { path: at.path, log: &mut *at.log },
             sound: true,
         };
         fields.sound = refuse_repeated_names(fields.members, &mut fields.at);
@@ -77,8 +77,8 @@ impl<'n, 'p> Fields<'n, 'p> {
     }
 
     /// Notes problems that show only when several members are seen together; `check` tells whether it found none.
-    pub(crate) fn check(&mut self, check: impl FnOnce(&mut At<'_, '_>) -> bool) {
-        self.sound &= check(&mut At { path: self.at.path, log: &mut *self.at.log });
+    pub(crate) fn check(&mut self, check: impl FnOnce(&mut DecodeContext<'_, '_>) -> bool) {
+        self.sound &= check(&mut DecodeContext { path: self.at.path, log: &mut *self.at.log });
     }
 
     /// Notes a problem with the object as a whole.
@@ -113,7 +113,7 @@ impl<'n, 'p> Fields<'n, 'p> {
 }
 
 /// Notes the names that occur more than once; whether there were none.
-pub(super) fn refuse_repeated_names(members: &[(String, Node)], at: &mut At<'_, '_>) -> bool {
+pub(super) fn refuse_repeated_names(members: &[(String, Node)], at: &mut DecodeContext<'_, '_>) -> bool {
     let mut unique = true;
     for (name, count) in repeated_names(members) {
         unique = false;

@@ -1,13 +1,13 @@
 //! [`Decode`] for the types of JSON itself.
 
 use super::fields::refuse_repeated_names;
-use super::{At, Decode};
+use super::{Decode, DecodeContext};
 use crate::json::Node;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 impl Decode for bool {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node {
             Node::Bool(value) => Some(*value),
             other => at.mistyped(other, "true or false"),
@@ -16,7 +16,7 @@ impl Decode for bool {
 }
 
 impl Decode for String {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node {
             Node::String(text) => Some(text.clone()),
             other => at.mistyped(other, "a string"),
@@ -25,13 +25,13 @@ impl Decode for String {
 }
 
 impl Decode for Value {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         refuse_repeated_below(node, at).then(|| node.to_value())
     }
 }
 
 impl<T: Decode> Decode for Vec<T> {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let Node::Array(elements) = node else { return at.mistyped(node, "an array") };
         // Every element is read, also after a bad one, so that all their problems are listed.
         let decoded: Vec<Option<T>> = elements
@@ -44,7 +44,7 @@ impl<T: Decode> Decode for Vec<T> {
 }
 
 impl<T: Decode> Decode for BTreeMap<String, T> {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let Node::Object(members) = node else { return at.mistyped(node, "an object") };
         let unique = refuse_repeated_names(members, at);
         let decoded: Vec<Option<(String, T)>> = members
@@ -55,7 +55,7 @@ impl<T: Decode> Decode for BTreeMap<String, T> {
     }
 }
 
-fn refuse_repeated_below(node: &Node, at: &mut At<'_, '_>) -> bool {
+fn refuse_repeated_below(node: &Node, at: &mut DecodeContext<'_, '_>) -> bool {
     match node {
         Node::Array(elements) => elements.iter().enumerate().fold(true, |sound, (index, child)| {
             refuse_repeated_below(child, &mut at.element(index)) && sound
@@ -73,7 +73,7 @@ fn refuse_repeated_below(node: &Node, at: &mut At<'_, '_>) -> bool {
 /// A whole number within `range`.
 pub(crate) fn whole_number(
     node: &Node,
-    at: &mut At<'_, '_>,
+    at: &mut DecodeContext<'_, '_>,
     range: std::ops::RangeInclusive<u64>,
 ) -> Option<u64> {
     let number = match node {

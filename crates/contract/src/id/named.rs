@@ -1,7 +1,7 @@
 //! Ids that other systems assign: of people, groups, projects, skills. They are printable text, kept as written, and
 //! compared case-sensitively.
 
-use crate::decode::{At, Decode};
+use crate::decode::{Decode, DecodeContext};
 use crate::json::Node;
 use crate::text::is_printable;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -79,7 +79,7 @@ macro_rules! named {
         }
 
         impl Decode for $name {
-            fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+            fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
                 at.parsed(node, "1 to 128 visible characters of ASCII", |text| on_the_wire(text).and_then(Self::parse))
             }
         }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_printable_and_short_and_stays_as_it_was_written() {
+    fn named_id_must_be_printable_and_short_and_is_unchanged() {
         for text in ["a", "Ada Lovelace", "grüße", &"x".repeat(LONGEST)] {
             assert_eq!(UserId::parse(text).unwrap().as_str(), text);
         }

@@ -9,7 +9,7 @@ fn read(text: &str) -> String {
 }
 
 #[test]
-fn a_name_is_read_as_an_engine_reads_it() {
+fn image_reference_expands_like_container_engines() {
     for (text, whole) in [
         ("debian", "docker.io/library/debian:latest"),
         ("debian:12", "docker.io/library/debian:12"),
@@ -28,7 +28,7 @@ fn a_name_is_read_as_an_engine_reads_it() {
 }
 
 #[test]
-fn what_no_engine_takes_is_no_name() {
+fn image_reference_rejects_names_that_engines_reject() {
     let long = "a/".repeat(256) + "a";
     for text in [
         "",
@@ -76,7 +76,7 @@ fn what_no_engine_takes_is_no_name() {
 }
 
 #[test]
-fn what_is_read_and_written_is_the_same_name() {
+fn image_reference_round_trips() {
     for text in ["debian", "team/tools:1", "localhost:5000/x/y"] {
         assert_eq!(read(&read(text)), read(text));
     }
@@ -90,7 +90,7 @@ fn is_by_the_pattern(text: &str) -> bool {
 proptest::proptest! {
     /// Names made of the pieces at which the two could differ.
     #[test]
-    fn the_schema_takes_what_is_a_name_and_nothing_else(
+    fn image_name_pattern_agrees_with_parser(
         pieces in proptest::collection::vec(
             proptest::sample::select(vec![
                 "a", "b1", "A", ".", "-", "_", "__", ":", "/", "@", "0", "80", "localhost", "docker.io", "sha256:", "@sha256:", DIGEST, "*",

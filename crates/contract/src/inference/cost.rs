@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sum_comes_back_from_its_text_and_other_text_is_refused() {
+    fn cost_total_round_trips_and_rejects_invalid_text() {
         let total: CostTotal = [Cost::parse("4e-7").unwrap(), Cost::parse("12.5").unwrap()].iter().collect();
         assert_eq!(total.to_string(), "12.5000004");
         assert_eq!(CostTotal::try_from(total.to_string()), Ok(total));

@@ -1,6 +1,6 @@
 //! Limits and permissions of a job (`spec/1 §Job Specification`, `spec/5 §4.1`).
 
-use crate::decode::{At, Decode, Fields, whole_number};
+use crate::decode::{Decode, DecodeContext, Fields, whole_number};
 use crate::json::Node;
 use crate::path::StepPath;
 use schemars::{JsonSchema, Schema};
@@ -47,10 +47,11 @@ impl Constraints {
 }
 
 impl Decode for Constraints {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
-        let max_runtime_seconds = fields.required("max_runtime_seconds").map(|Positive(number)| number);
-        let max_output_bytes = fields.required("max_output_bytes").map(|Positive(number)| number);
+        let max_runtime_seconds =
+            fields.required("max_runtime_seconds").map(|PositiveInteger(number)| number);
+        let max_output_bytes = fields.required("max_output_bytes").map(|PositiveInteger(number)| number);
         let ext_net_allowed = match fields.one_name(["ext_net_allowed", "network_allowed"]) {
             Some(name) => fields.or(name, false),
             None => Some(false),
@@ -82,10 +83,10 @@ fn allow_the_older_name(schema: &mut Schema) {
 }
 
 /// A whole number from 1 to `u32::MAX`.
-pub(crate) struct Positive(pub(crate) u32);
+pub(crate) struct PositiveInteger(pub(crate) u32);
 
-impl Decode for Positive {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+impl Decode for PositiveInteger {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let number = whole_number(node, at, 1..=u32::MAX.into())?;
         u32::try_from(number).ok().map(Self)
     }

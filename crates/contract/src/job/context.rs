@@ -4,8 +4,8 @@ mod criterion;
 
 pub use criterion::Criterion;
 
-use crate::decode::{At, Decode, Fields};
-use crate::job::constraints::Positive;
+use crate::decode::{Decode, DecodeContext, Fields};
+use crate::job::constraints::PositiveInteger;
 use crate::json::Node;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
@@ -84,10 +84,11 @@ pub struct Context {
 // === Decode ===
 
 impl Decode for Inference {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let allowed_models = fields.required("allowed_models").map(|Models(models)| models);
-        let mut positive = |name| fields.optional(name).map(|number| number.map(|Positive(number)| number));
+        let mut positive =
+            |name| fields.optional(name).map(|number| number.map(|PositiveInteger(number)| number));
         let (max_turns, context_tokens) = (positive("max_turns"), positive("context_tokens"));
         let source = fields.optional("source");
         fields.finish()?;
@@ -104,7 +105,7 @@ impl Decode for Inference {
 struct Models(Vec<String>);
 
 impl Decode for Models {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let models = Vec::decode(node, at)?;
         match models.is_empty() {
             true => at.mistyped(node, "at least one model"),
@@ -114,7 +115,7 @@ impl Decode for Models {
 }
 
 impl Decode for InferenceSource {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str() {
             Some("worker") => Some(Self::Worker),
             Some("api_egress") => Some(Self::ApiEgress),
@@ -124,7 +125,7 @@ impl Decode for InferenceSource {
 }
 
 impl Decode for Context {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let baseline_context = fields.optional("baseline_context");
         let project_context = fields.optional("project_context");
@@ -154,7 +155,7 @@ impl Decode for Context {
 struct Members(Map<String, Value>);
 
 impl Decode for Members {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node {
             Node::Object(_) => match Value::decode(node, at)? {
                 Value::Object(members) => Some(Self(members)),

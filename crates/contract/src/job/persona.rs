@@ -1,6 +1,6 @@
 //! Persona of the agent (`spec/1 §Context Supplied to SBA`), which the job contains in full.
 
-use crate::decode::{At, Decode, Fields};
+use crate::decode::{Decode, DecodeContext, Fields};
 use crate::json::Node;
 use schemars::JsonSchema;
 
@@ -17,7 +17,7 @@ pub struct Persona {
 // === Decode ===
 
 impl Decode for Persona {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let title = fields.required("title");
         let description = fields.required("description");

@@ -10,7 +10,7 @@ pub mod run_command;
 pub mod search_files;
 pub mod write_file;
 
-use crate::decode::{At, Decode, Fields, decode_document};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::json::{self, Node};
 use crate::path::StepPath;
 use crate::problem::Problems;
@@ -83,7 +83,7 @@ pub(super) fn name_by_place(index: usize) -> String {
 }
 
 impl Decode for Step {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let id = fields.optional("id").map(|id| id.map(|StepId(id)| id));
         let step_type = fields.required("type");
@@ -141,7 +141,7 @@ fn decode_without_arguments(fields: &mut Fields<'_, '_>, step_type: StepType) ->
 struct StepId(String);
 
 impl Decode for StepId {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         const LONGEST: usize = 128;
         let sound = |id: &str| !id.is_empty() && id.len() <= LONGEST && !id.chars().any(char::is_control);
         match node.as_str().filter(|id| sound(id)) {
@@ -255,7 +255,7 @@ impl fmt::Display for StepType {
 }
 
 impl Decode for StepType {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let known = Self::ALL.into_iter().find(|known| node.as_str() == Some(known.as_str()));
         known.or_else(|| at.mistyped(node, format!("one of: {}", Self::ALL.map(Self::as_str).join(", "))))
     }
@@ -267,7 +267,7 @@ struct FilePath(StepPath);
 const ENDS_LIKE_A_DIRECTORY: &str = "(^|/)\\.?$";
 
 impl Decode for FilePath {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let path = StepPath::decode(node, at)?;
         let text = path.as_str();
         if text == "." || text.ends_with('/') || text.ends_with("/.") {

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_file_has_one_name() {
+    fn artifact_path_rejects_noncanonical_names() {
         use ParseArtifactPathError::{Character, Component, Length};
         for text in ["a", "reports/2026/q1.md", ".hidden", "a b", "…", &"a/".repeat(511).add_a()] {
             assert_eq!(ArtifactPath::parse(text).unwrap().as_str(), text);

@@ -26,7 +26,7 @@ pub struct AgentReport {
     /// Final todo list.
     pub todo: Vec<TodoItem>,
     /// Verification of each acceptance criterion, in their order; empty if none was attempted.
-    pub verification: Vec<Verified>,
+    pub verification: Vec<CriterionVerification>,
 }
 
 // === impl AgentReport ===
@@ -102,7 +102,7 @@ pub enum TodoOrigin {
 /// Verification of an acceptance criterion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Verified {
+pub struct CriterionVerification {
     /// The criterion's text.
     pub criterion: String,
     /// True if the criterion holds.

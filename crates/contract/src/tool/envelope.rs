@@ -131,7 +131,7 @@ mod tests {
     use serde_json::{json, to_value};
 
     #[test]
-    fn data_is_always_there_and_pagination_only_with_lists() {
+    fn envelope_always_has_data_and_pagination_only_for_lists() {
         let none = Envelope::Ok { data: Value::Null, pagination: None, redacted: None };
         assert_eq!(to_value(none).unwrap(), json!({ "status": "ok", "data": null }));
         let pagination = Some(Pagination { total: 9, offset: 3, limit: 1 });
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_out_is_said_beside_the_data() {
+    fn envelope_reports_redactions_beside_data() {
         let redacted = Redacted { texts: 1, at: vec!["/text".to_owned()], notice: "gone".into() };
         let envelope =
             Envelope::Ok { data: json!({ "text": "***" }), pagination: None, redacted: Some(redacted) };
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_its_kind_its_class_and_what_was_wrong() {
+    fn error_envelope_has_type_message_and_domain_code() {
         let error = Envelope::Error {
             error_type: "ArgumentValidationError".into(),
             message: "no".to_owned(),

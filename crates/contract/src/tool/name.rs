@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_merely_looks_like_a_name_is_none() {
+    fn tool_name_rejects_lookalikes() {
         for text in ["artifact.put", "mcp_files_read-file", "a", &"a".repeat(128)] {
             assert_eq!(ToolName::parse(text).unwrap().as_str(), text);
         }

@@ -5,7 +5,7 @@ use super::event::TrustEventKind;
 use super::level::TrustLevel;
 use super::measure::{Quality, Share};
 use crate::category::Category;
-use crate::decode::{At, Decode, Fields};
+use crate::decode::{Decode, DecodeContext, Fields};
 use crate::id::{JobId, UserId};
 use crate::json::Node;
 use schemars::JsonSchema;
@@ -99,7 +99,7 @@ impl ReportedEvent {
 }
 
 impl Decode for ReportedEvent {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let kind: String = fields.required("type")?;
         let read = match kind.as_str() {
@@ -142,13 +142,13 @@ fn assessed(fields: &mut Fields<'_, '_>) -> Option<ReportedEvent> {
 }
 
 impl Decode for Share {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         number(node).map_or_else(|| at.mistyped(node, "a number from 0 to 1"), Some)
     }
 }
 
 impl Decode for Quality {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         number(node).map_or_else(|| at.mistyped(node, "a number from 0 to 10"), Some)
     }
 }
@@ -161,14 +161,14 @@ fn number<T: TryFrom<f64>>(node: &Node) -> Option<T> {
 }
 
 impl Decode for TrustLevel {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let level = node.as_str().and_then(Self::named);
         level.map_or_else(|| at.mistyped(node, "one of: sandboxed, restricted, standard, elevated"), Some)
     }
 }
 
 impl Decode for Category {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let known = || Self::ALL.map(Self::as_str).join(", ");
         let category = node.as_str().and_then(Self::named);
         category.map_or_else(|| at.mistyped(node, format!("one of: {}", known())), Some)

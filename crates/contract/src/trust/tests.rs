@@ -11,7 +11,7 @@ fn event(kind: &Value) -> Value {
 }
 
 #[test]
-fn each_event_is_read_back_as_it_was_written() {
+fn trust_event_round_trips() {
     for kind in [
         json!({ "type": "agent_hired" }),
         json!({ "type": "agent_hired", "level": "standard" }),
@@ -33,7 +33,7 @@ fn each_event_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn what_is_no_event_is_not_read() {
+fn trust_event_rejects_invalid_members() {
     for kind in [
         json!({ "type": "agent_promoted" }),
         json!({ "type": "agent_hired", "level": "custom" }),
@@ -52,7 +52,7 @@ fn what_is_no_event_is_not_read() {
 }
 
 #[test]
-fn a_measure_is_read_downwards_and_written_as_it_is() {
+fn trust_measure_rounds_down_and_round_trips() {
     for steps in 0..=10_000 {
         let share = Share::from_steps(steps);
         assert_eq!(from_value::<Share>(to_value(share).unwrap()).unwrap(), share);
@@ -73,7 +73,7 @@ fn a_measure_is_read_downwards_and_written_as_it_is() {
 }
 
 #[test]
-fn a_step_leads_from_a_level_to_the_next() {
+fn transition_connects_adjacent_trust_levels() {
     for transition in Transition::ALL {
         let (from, to) = (transition.from(), transition.to());
         assert_eq!((from.next(), to.by(), to.lower()), (Some(transition), Some(transition), Some(from)));
@@ -90,7 +90,7 @@ fn a_step_leads_from_a_level_to_the_next() {
 }
 
 #[test]
-fn a_category_without_a_level_of_its_own_has_that_of_all() {
+fn category_without_own_level_uses_global_level() {
     let state: TrustState = from_value(json!({
         "agent_id": "ada", "global_level": "sandboxed", "category_levels": { "web": "standard" },
         "created_at": "2026-01-01T00:00:00Z", "last_active_at": null, "last_verified_at": null, "as_of": null,
@@ -102,7 +102,7 @@ fn a_category_without_a_level_of_its_own_has_that_of_all() {
 }
 
 #[test]
-fn a_reason_has_one_name_everywhere() {
+fn change_reason_names_match_serialized_names() {
     use ChangeReason::{
         ErrorRate, HumanApproval, IdleDecay, Manual, MilestoneAchieved, ReVerificationFailed, ScoreThreshold,
         SecurityIncident,

@@ -5,7 +5,7 @@ use crate::path::StepPath;
 use std::collections::BTreeMap;
 
 #[test]
-fn a_request_is_one_word_and_what_it_takes() {
+fn workbench_request_is_tagged_by_operation() {
     let request = Request::WriteFile(WriteFile {
         path: StepPath::parse("a/b").unwrap(),
         content: Bytes(b"\0\xff".to_vec()),
@@ -17,7 +17,7 @@ fn a_request_is_one_word_and_what_it_takes() {
 }
 
 #[test]
-fn what_is_unknown_or_no_path_is_refused() {
+fn workbench_request_rejects_unknown_members_and_bad_paths() {
     for text in [
         r#"{"delete_file":{"path":"a","force":true}}"#,
         r#"{"delete_file":{"path":"a\nb"}}"#,
@@ -31,7 +31,7 @@ fn what_is_unknown_or_no_path_is_refused() {
 }
 
 #[test]
-fn the_largest_request_and_the_largest_answer_fit() {
+fn largest_workbench_request_and_answer_fit_their_limits() {
     let path = StepPath::parse(&"a".repeat(255)).unwrap();
     let text = "\u{1}".repeat(MOST_EDITED_BYTES);
     let edit =
@@ -47,7 +47,7 @@ fn the_largest_request_and_the_largest_answer_fit() {
 }
 
 #[test]
-fn a_program_has_what_it_needs_on_the_wire() {
+fn workbench_run_request_round_trips() {
     let run = Request::Run(Run {
         argv: vec!["true".to_owned()],
         env: BTreeMap::new(),

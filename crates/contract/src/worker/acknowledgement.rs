@@ -1,7 +1,7 @@
 //! Acknowledgement of a result by an orchestrator: `POST /v1/worker/jobs/{job_id}:ack`.
 
 use super::ApiVersion;
-use crate::decode::{At, Decode, Fields, decode_document};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::json::{self, Node};
 use crate::problem::Problems;
 use schemars::JsonSchema;
@@ -32,7 +32,7 @@ impl AcknowledgeRequest {
 }
 
 impl Decode for AcknowledgeRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let outcome_sha256 = fields.optional("outcome_sha256");
@@ -42,7 +42,7 @@ impl Decode for AcknowledgeRequest {
 }
 
 impl Decode for Digest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let is_digest = |text: &&str| {
             text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };

@@ -4,7 +4,7 @@ use super::ApiVersion;
 use crate::approval::{
     Approval, ApprovalPage, DIGEST_PATTERN, LONGEST_REASON, REASON_PATTERN, is_digest, is_reason,
 };
-use crate::decode::{At, Decode, Fields, decode_document};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::json::{self, Node};
 use crate::problem::Problems;
 use schemars::JsonSchema;
@@ -80,7 +80,7 @@ impl ApproveRequest {
 }
 
 impl Decode for ApproveRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let reason = fields.optional("reason");
@@ -107,7 +107,7 @@ impl DenyRequest {
 }
 
 impl Decode for DenyRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let reason = fields.required("reason");
@@ -119,7 +119,7 @@ impl Decode for DenyRequest {
 }
 
 impl Decode for Reason {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str().filter(|text| is_reason(text)) {
             Some(text) => Some(Self(text.to_owned())),
             None => at.mistyped(node, "a reason of 1 to 1024 characters"),
@@ -128,7 +128,7 @@ impl Decode for Reason {
 }
 
 impl Decode for Sha256 {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str().filter(|text| is_digest(text)) {
             Some(text) => Some(Self(text.to_owned())),
             None => at.mistyped(node, "a SHA-256 in 64 lower-case hexadecimal digits"),
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_no_has_a_reason_and_a_yes_may_have_one() {
+    fn denial_requires_a_reason_and_approval_does_not() {
         assert!(ApproveRequest::parse(br#"{"version":1}"#).is_ok());
         assert!(DenyRequest::parse(br#"{"version":1,"reason":"too risky"}"#).is_ok());
         for wrong in

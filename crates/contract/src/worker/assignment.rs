@@ -1,11 +1,11 @@
 //! Assignments of jobs to a node: `POST /v1/worker/jobs:run`.
 
-pub use super::sandbox_order::{JobSpec, NATIVE_IMAGE, NetworkPolicy, SandboxOrder};
+pub use super::sandbox_order::{JobSpec, NATIVE_IMAGE, NetworkPolicy, SandboxRequest};
 
 use super::ApiVersion;
 use super::traceparent::TraceParent;
 use crate::category::Category;
-use crate::decode::{At, Decode, Fields, decode_document, whole_number};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document, whole_number};
 use crate::id::{AgentId, GroupId, JobId, ProjectId, TaskId, UserId};
 use crate::json::{self, Node, quoted};
 use crate::problem::Problems;
@@ -73,7 +73,7 @@ pub struct Assignment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
     /// Sandbox of the job, and what runs in it.
-    pub sandbox: SandboxOrder,
+    pub sandbox: SandboxRequest,
 }
 
 /// A job may be begun as often as this.
@@ -105,7 +105,7 @@ impl RunJobRequest {
 }
 
 impl Decode for RunJobRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let wait = fields.or("wait", true);
@@ -144,7 +144,7 @@ impl Assignment {
         let is_canonical =
             task_id == self.task_id && job_id == self.job_id && job_spec == self.sandbox.job_spec;
         (!is_canonical).then(|| {
-            let sandbox = SandboxOrder { job_spec, ..self.sandbox.clone() };
+            let sandbox = SandboxRequest { job_spec, ..self.sandbox.clone() };
             Self { task_id, job_id, sandbox, ..self.clone() }
         })
     }
@@ -164,7 +164,7 @@ impl Assignment {
 struct Groups(Vec<GroupId>);
 
 impl Decode for Groups {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let ids = Vec::<GroupId>::decode(node, at)?;
         match ids.len() <= MOST_GROUPS {
             true => Some(Self(ids)),
@@ -177,7 +177,7 @@ impl Decode for Groups {
 }
 
 impl Decode for Assignment {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let assignment = assignment(node, &mut fields);
         fields.finish()?;
@@ -217,7 +217,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
 
 /// Checks that the job specification has the assignment's ids. Results are stored by these; with other ids, a result
 /// would go to another job.
-fn ids_are_the_same(node: &Node, at: &mut At<'_, '_>) -> bool {
+fn ids_are_the_same(node: &Node, at: &mut DecodeContext<'_, '_>) -> bool {
     let Some(job) = node.member("sandbox").and_then(|sandbox| sandbox.member("job_spec")) else {
         return true;
     };
@@ -240,14 +240,14 @@ struct Attempts(u32);
 struct CallbackUrl(String);
 
 impl Decode for Attempts {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let number = whole_number(node, at, 1..=MOST_ATTEMPTS.into())?;
         u32::try_from(number).ok().map(Self)
     }
 }
 
 impl Decode for CallbackUrl {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let is_url = |text: &str| {
             let has_scheme = text.starts_with("http://") || text.starts_with("https://");
             has_scheme && text.len() <= LONGEST_URL && text.bytes().all(|byte| byte.is_ascii_graphic())

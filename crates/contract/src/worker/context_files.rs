@@ -1,6 +1,6 @@
 //! Files that a job finds below `/job/context` (`spec/1 §Context Supplied to SBA`).
 
-use crate::decode::{At, Decode};
+use crate::decode::{Decode, DecodeContext};
 use crate::json::Node;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -43,7 +43,7 @@ impl ContextFiles {
 }
 
 impl Decode for ContextFiles {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let files = BTreeMap::<String, String>::decode(node, at)?;
         let mut is_sound = true;
         for path in files.keys() {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn files_lie_below_the_directory_and_none_is_a_directory_of_another() {
+    fn context_file_paths_are_relative_and_do_not_nest() {
         let files = parse(r#"{ "task.md": "t", "skills/tests.md": "s", "skills/ü x.md": "" }"#).unwrap();
         assert_eq!((files.get("task.md"), files.get("skills")), (Some("t"), None));
         for path in ["", "/a", "a/", "a//b", "..", "a/../b", ".git/config", "a\\nb", "./a"] {

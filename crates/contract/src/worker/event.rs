@@ -16,13 +16,13 @@ pub struct JobEvent {
     pub at: Timestamp,
     /// Kind of the event, with its details.
     #[serde(flatten)]
-    pub happening: Happening,
+    pub happening: JobEventKind,
 }
 
 /// Kind of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Happening {
+pub enum JobEventKind {
     /// The job has reached a state, or another attempt.
     Status {
         /// The state.
@@ -90,7 +90,7 @@ impl Stream {
 
 // === impl Happening ===
 
-impl Happening {
+impl JobEventKind {
     /// The name of its kind: the event's name in a stream of events.
     pub const fn kind(&self) -> &'static str {
         match self {

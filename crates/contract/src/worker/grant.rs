@@ -1,8 +1,8 @@
 //! Grants of a node: `/v1/worker/grants` (`spec/2` invariant 3).
 
 use super::ApiVersion;
-use crate::decode::{At, Decode, Fields, decode_document, whole_number};
-use crate::grant::{BillingAccount, ExecutionGrant, GraphId, Scope, Subject};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document, whole_number};
+use crate::grant::{BillingAccount, ExecutionGrant, GrantSubject, GraphId, Scope};
 use crate::id::{GrantId, UserId};
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -18,7 +18,7 @@ pub struct IssueGrantRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// The holder: `service:NAME` or `user:NAME`.
-    pub subject: Subject,
+    pub subject: GrantSubject,
     /// Account that pays for its use.
     #[schemars(with = "BillingAccount")]
     pub billing_account_id: String,
@@ -134,7 +134,7 @@ impl IssueGrantRequest {
 }
 
 impl Decode for IssueGrantRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let subject = fields.required("subject");
@@ -159,7 +159,7 @@ impl Decode for IssueGrantRequest {
 struct Life(u64);
 
 impl Decode for Life {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         whole_number(node, at, 1..=LONGEST_LIFE_SECONDS).map(Self)
     }
 }
@@ -177,7 +177,7 @@ impl ValidateGrantRequest {
 }
 
 impl Decode for ValidateGrantRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let secret = fields.required("secret");

@@ -1,7 +1,7 @@
 //! Proxied requests to managed services of a node: `/v1/worker/managed-services/{service_id}/proxy:http`.
 
 use super::{ApiVersion, base64};
-use crate::decode::{At, Decode, Fields, decode_document};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::json::{self, Node};
 use crate::problem::Problems;
 use ::base64::Engine;
@@ -97,7 +97,7 @@ impl ProxyMethod {
 }
 
 impl Decode for ProxyMethod {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         const ALL: [ProxyMethod; 5] =
             [ProxyMethod::Get, ProxyMethod::Post, ProxyMethod::Put, ProxyMethod::Patch, ProxyMethod::Delete];
         let found = ALL.into_iter().find(|method| node.as_str() == Some(method.as_str()));
@@ -118,7 +118,7 @@ impl ProxyHttpRequest {
 }
 
 impl Decode for ProxyHttpRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let method = fields.required("method");
@@ -142,7 +142,7 @@ struct Values(Vec<String>);
 struct Body(Vec<u8>);
 
 impl Decode for TargetPath {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         const EXPECTED: &str = "a path such as /v1/things?page=2, of visible ASCII, without `//` at the beginning, `://`, `#`, and `\\`, `.` and `..` between slashes";
         let is_path = |text: &str| {
             text.starts_with('/')
@@ -169,7 +169,7 @@ fn stays_below(target: &str) -> bool {
 }
 
 impl Decode for Headers {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let Node::Object(members) = node else { return at.mistyped(node, "an object of headers") };
         let (mut headers, mut seen) = (Some(Vec::new()), BTreeSet::new());
         for (name, values) in members {
@@ -202,7 +202,7 @@ fn known(name: &str) -> Option<&'static str> {
 }
 
 impl Decode for Values {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         const EXPECTED: &str = "at most 16 texts of visible ASCII, with spaces between";
         let is_value = |text: &str| {
             text.len() <= LONGEST_TEXT
@@ -223,7 +223,7 @@ impl Decode for Values {
 }
 
 impl Decode for Body {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         base64::decode(node, at, LARGEST_PROXIED_BYTES).map(Self)
     }
 }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_nowhere_but_to_the_service() {
+    fn proxied_path_cannot_leave_the_service() {
         for good in ["/", "/a/b?c=d&e=%2F", "/a//b", "/?u=http:/x", "/a/..b/.c/...", "/a?x=../y"] {
             assert_eq!(parsed("path", json!(good)).unwrap().path, good);
         }
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_those_that_are_passed_on_with_nothing_in_them_that_ends_a_line() {
+    fn proxied_headers_are_allowlisted_and_contain_no_line_breaks() {
         let read = parsed("headers", json!({ "Accept": ["a", "b"], "x-request-id": ["1 2"] })).unwrap();
         let expected = [("accept", "a"), ("accept", "b"), ("x-request-id", "1 2")];
         assert_eq!(read.headers, expected.map(|(name, value)| (name, value.to_owned())));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_base64_of_at_most_a_mebibyte() {
+    fn proxied_body_is_base64_of_at_most_one_mebibyte() {
         assert_eq!(parsed("body_b64", json!("aGk=")).unwrap().body, b"hi");
         let of = |bytes: usize| json!(STANDARD.encode(vec![0; bytes]));
         assert!(parsed("body_b64", of(LARGEST_PROXIED_BYTES)).is_ok());
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn other_methods_and_members_are_none() {
+    fn proxy_request_rejects_other_methods_and_members() {
         for bad in ["get", "CONNECT", "TRACE", "OPTIONS", "HEAD", ""] {
             assert!(parsed("method", json!(bad)).is_err(), "{bad:?}");
         }

@@ -27,8 +27,8 @@ use super::telemetry::{
 use super::token::{IssueTokenRequest, IssueTokenResponse, RevokeTokenRequest, RevokeTokenResponse};
 use super::tool_call::{CallToolRequest, CallToolResponse};
 use super::trust::{
-    RecordEventRequest, SetLevelRequest, TrustEventResponse, TrustListResponse, TrustResponse,
-    TrustWordRequest,
+    RecordEventRequest, SetLevelRequest, TrustDecisionRequest, TrustEventResponse, TrustListResponse,
+    TrustResponse,
 };
 use crate::approval::ApprovalStatus;
 use schemars::generate::SchemaSettings;
@@ -37,7 +37,7 @@ use serde_json::{Map, Value, json};
 
 /// The document.
 pub fn document() -> Value {
-    let mut types = Types::default();
+    let mut types = SchemaTypes::default();
     let mut paths = Map::new();
     for operation in Operation::ALL {
         let (method, path) = operation.route();
@@ -64,7 +64,7 @@ pub fn document() -> Value {
 }
 
 /// Types of requests and types of responses. A type that is in both may have two different schemas.
-struct Types {
+struct SchemaTypes {
     sent: SchemaGenerator,
     answered: SchemaGenerator,
 }
@@ -82,7 +82,7 @@ type Answer = (u16, &'static str, &'static str, Value);
 
 const JSON: &str = "application/json";
 
-fn described(operation: Operation, types: &mut Types) -> Value {
+fn described(operation: Operation, types: &mut SchemaTypes) -> Value {
     let answers = answers(operation, types);
     let mut responses = Map::new();
     for (status, description, kind, schema) in answers {
@@ -118,7 +118,7 @@ fn described(operation: Operation, types: &mut Types) -> Value {
     described
 }
 
-fn body_of(operation: Operation, types: &mut Types) -> Body {
+fn body_of(operation: Operation, types: &mut SchemaTypes) -> Body {
     match operation {
         Operation::RunJob => Body::Json(types.sent::<RunJobRequest>()),
         Operation::StopJob => Body::Json(types.sent::<StopJobRequest>()),
@@ -142,13 +142,13 @@ fn body_of(operation: Operation, types: &mut Types) -> Body {
         Operation::RecordTrustEvent => Body::Json(types.sent::<RecordEventRequest>()),
         Operation::SetTrustLevel => Body::Json(types.sent::<SetLevelRequest>()),
         Operation::ApprovePromotion | Operation::DenyPromotion | Operation::VerifyAgent => {
-            Body::Maybe(types.sent::<TrustWordRequest>())
+            Body::Maybe(types.sent::<TrustDecisionRequest>())
         }
         _ => Body::None,
     }
 }
 
-fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
+fn answers(operation: Operation, types: &mut SchemaTypes) -> Vec<Answer> {
     let text = json!({ "type": "string" });
     let one = |schema: Value| vec![(200, "The requested object", JSON, schema)];
     match operation {
@@ -412,7 +412,7 @@ fn uuid() -> Value {
 
 // === impl Types ===
 
-impl Default for Types {
+impl Default for SchemaTypes {
     fn default() -> Self {
         let generator = |settings: SchemaSettings| {
             let settings = settings.with(|settings| {
@@ -428,7 +428,7 @@ impl Default for Types {
     }
 }
 
-impl Types {
+impl SchemaTypes {
     fn sent<T: JsonSchema>(&mut self) -> Value {
         self.sent.subschema_for::<T>().to_value()
     }
@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reference_leads_somewhere_and_every_operation_is_there_once() {
+    fn openapi_references_resolve_and_list_each_operation_once() {
         let document = document();
         let text = document.to_string();
         let schemas = document["components"]["schemas"].as_object().unwrap();
@@ -466,8 +466,8 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_is_sent_and_answered_with_is_written_as_it_is_read() {
-        let mut types = Types::default();
+    fn openapi_request_and_response_schemas_of_a_type_are_equal() {
+        let mut types = SchemaTypes::default();
         for operation in Operation::ALL {
             let _ = described(operation, &mut types);
         }

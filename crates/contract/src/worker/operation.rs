@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_that_of_its_own_operations_alone() {
+    fn operation_lookup_matches_exact_routes_only() {
         for operation in Operation::ALL {
             let path = operation.route().1.replace(['{', '}'], "");
             assert!(Operation::at(&path).any(|found| found == operation), "{path}");

@@ -4,9 +4,9 @@
 //! no client reads, a program that prints more than is kept blocks.
 
 use super::sandbox_order::argv_schema;
-use super::session::{Absolute, DIRECTORY_PATTERN, Lines};
+use super::session::{AbsoluteDirectory, DIRECTORY_PATTERN, TerminalDimension};
 use super::{ApiVersion, base64};
-use crate::decode::{At, Decode, Fields, decode_document};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::id::{PtyId, SessionId, TaskId};
 use crate::job::step::run_command::Argv;
 use crate::json::{self, Node};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub struct OpenPtyRequest {
     /// Session of the terminal.
     #[schemars(flatten)]
-    pub of: Named,
+    pub of: PtyRequestContext,
     /// The program that runs in it, and its arguments; a shell if absent.
     #[schemars(default, schema_with = "argv_schema")]
     pub command: Option<Vec<String>>,
@@ -41,7 +41,7 @@ pub struct OpenPtyRequest {
 pub struct SendPtyRequest {
     /// Session of the terminal.
     #[schemars(flatten)]
-    pub of: Named,
+    pub of: PtyRequestContext,
     /// The terminal.
     pub pty_id: PtyId,
     /// Input: at most 65,536 bytes, in base64.
@@ -55,7 +55,7 @@ pub struct SendPtyRequest {
 pub struct ResizePtyRequest {
     /// Session of the terminal.
     #[schemars(flatten)]
-    pub of: Named,
+    pub of: PtyRequestContext,
     /// The terminal.
     pub pty_id: PtyId,
     /// Characters in a line.
@@ -72,14 +72,14 @@ pub struct ResizePtyRequest {
 pub struct ClosePtyRequest {
     /// Session of the terminal.
     #[schemars(flatten)]
-    pub of: Named,
+    pub of: PtyRequestContext,
     /// The terminal.
     pub pty_id: PtyId,
 }
 
 /// Members that all requests about a terminal have.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
-pub struct Named {
+pub struct PtyRequestContext {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// Task of the session, if it is to be checked.
@@ -138,11 +138,11 @@ fn usual_rows() -> u16 {
     USUAL.1
 }
 
-fn named(fields: &mut Fields<'_, '_>) -> impl FnOnce() -> Option<Named> + use<> {
+fn named(fields: &mut Fields<'_, '_>) -> impl FnOnce() -> Option<PtyRequestContext> + use<> {
     let version = fields.required("version");
     let task_id = fields.optional("task_id");
     let session_id = fields.optional("session_id");
-    move || Some(Named { version: version?, task_id: task_id?, session_id: session_id? })
+    move || Some(PtyRequestContext { version: version?, task_id: task_id?, session_id: session_id? })
 }
 
 macro_rules! parsed {
@@ -165,21 +165,22 @@ parsed!(ResizePtyRequest);
 parsed!(ClosePtyRequest);
 
 impl Decode for OpenPtyRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let of = named(&mut fields);
         let command = fields.optional("command");
         let cwd = fields.optional("cwd");
-        let (cols, rows) = (fields.or("cols", Lines(USUAL.0)), fields.or("rows", Lines(USUAL.1)));
+        let (cols, rows) =
+            (fields.or("cols", TerminalDimension(USUAL.0)), fields.or("rows", TerminalDimension(USUAL.1)));
         fields.finish()?;
-        let (Lines(cols), Lines(rows)) = (cols?, rows?);
+        let (TerminalDimension(cols), TerminalDimension(rows)) = (cols?, rows?);
         let command = command?.map(|Argv(argv)| argv);
-        Some(Self { of: of()?, command, cwd: cwd?.map(|Absolute(path)| path), cols, rows })
+        Some(Self { of: of()?, command, cwd: cwd?.map(|AbsoluteDirectory(path)| path), cols, rows })
     }
 }
 
 impl Decode for SendPtyRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let of = named(&mut fields);
         let pty_id = fields.required("pty_id");
@@ -190,19 +191,19 @@ impl Decode for SendPtyRequest {
 }
 
 impl Decode for ResizePtyRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let of = named(&mut fields);
         let pty_id = fields.required("pty_id");
         let (cols, rows) = (fields.required("cols"), fields.required("rows"));
         fields.finish()?;
-        let (Lines(cols), Lines(rows)) = (cols?, rows?);
+        let (TerminalDimension(cols), TerminalDimension(rows)) = (cols?, rows?);
         Some(Self { of: of()?, pty_id: pty_id?, cols, rows })
     }
 }
 
 impl Decode for ClosePtyRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let of = named(&mut fields);
         let pty_id = fields.required("pty_id");
@@ -214,7 +215,7 @@ impl Decode for ClosePtyRequest {
 struct Input(Vec<u8>);
 
 impl Decode for Input {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         base64::decode(node, at, LARGEST_INPUT_BYTES).map(Self)
     }
 }

@@ -1,10 +1,10 @@
 //! The sandbox of a job, and what runs in it: `sandbox` of an assignment.
 
 use super::context_files::ContextFiles;
-use crate::decode::{At, Decode, Fields};
+use crate::decode::{Decode, DecodeContext, Fields};
 use crate::image::{self, ImageReference};
 use crate::job::Job;
-use crate::job::constraints::Positive;
+use crate::job::constraints::PositiveInteger;
 use crate::job::step::run_command::{Argv, Environment};
 use crate::json::Node;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The sandbox of a job, and what runs in it: `command`, or `job_spec`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, transform = one_of_command_and_job_spec)]
-pub struct SandboxOrder {
+pub struct SandboxRequest {
     /// The image, as an OCI reference, or `native` for the node's own programs; the node's default if absent.
     #[schemars(default, with = "String", regex(pattern = image::PATTERN), length(max = image::LONGEST_NAME))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ pub const NATIVE_IMAGE: &str = "native";
 
 // === impl SandboxOrder ===
 
-impl SandboxOrder {
+impl SandboxRequest {
     /// Returns the requested time limit.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()))
@@ -98,8 +98,8 @@ impl SandboxOrder {
     }
 }
 
-impl Decode for SandboxOrder {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+impl Decode for SandboxRequest {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let image = fields.optional("image");
         let command = fields.optional("command");
@@ -120,7 +120,7 @@ impl Decode for SandboxOrder {
             job_spec: job_spec?,
             context_files: context_files?,
             env: env.map(|Environment(env)| env)?,
-            timeout_seconds: timeout_seconds?.map(|Positive(seconds)| seconds),
+            timeout_seconds: timeout_seconds?.map(|PositiveInteger(seconds)| seconds),
             network_policy: network_policy?,
             use_inference: use_inference?,
         })
@@ -128,7 +128,7 @@ impl Decode for SandboxOrder {
 }
 
 /// Checks that there is exactly one program. An empty `command` counts as absent, because some clients can't omit it.
-fn has_one_program(node: &Node, at: &mut At<'_, '_>) -> bool {
+fn has_one_program(node: &Node, at: &mut DecodeContext<'_, '_>) -> bool {
     const EXPECTED: &str = "one of `command` and `job_spec`: what runs in the sandbox";
     let is_empty = |command: &Node| matches!(command, Node::Array(elements) if elements.is_empty());
     let has_command = node.member("command").is_some_and(|command| !is_empty(command));
@@ -208,7 +208,7 @@ impl JobSpec {
 }
 
 impl Decode for JobSpec {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let job = Job::decode(node, at)?;
         Some(Self { job, document: node.to_value() })
     }
@@ -223,7 +223,7 @@ impl Serialize for JobSpec {
 // === impl NetworkPolicy ===
 
 impl Decode for NetworkPolicy {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str() {
             Some("none") => Some(Self::None),
             Some("restricted") => Some(Self::Restricted),
@@ -236,7 +236,7 @@ pub(super) struct Image(pub(super) String);
 struct Command(Vec<String>);
 
 impl Decode for Image {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         const EXPECTED: &str = "an image such as registry.example/tools:1.2, or `native`";
         let Some(text) = node.as_str() else { return at.mistyped(node, EXPECTED) };
         match ImageReference::parse(text) {
@@ -250,7 +250,7 @@ impl Decode for Image {
 }
 
 impl Decode for Command {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node {
             Node::Array(elements) if elements.is_empty() => Some(Self(Vec::new())),
             node => Argv::decode(node, at).map(|Argv(argv)| Self(argv)),

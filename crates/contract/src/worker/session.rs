@@ -4,12 +4,12 @@ use super::ApiVersion;
 use super::job::Truncated;
 use super::sandbox_order::NetworkPolicy;
 use super::traceparent::TraceParent;
-use crate::decode::{At, Decode, Fields, decode_document, whole_number};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document, whole_number};
 use crate::egress::WebUsage;
 use crate::failure::FailureCode;
 use crate::id::{AgentId, ProjectId, RunId, SessionId, TaskId, UserId};
 use crate::image;
-use crate::job::constraints::Positive;
+use crate::job::constraints::PositiveInteger;
 use crate::job::step::run_command::{Argv, Environment};
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -223,7 +223,7 @@ impl OpenSessionRequest {
 }
 
 impl Decode for OpenSessionRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let task_id = fields.required("task_id");
@@ -249,8 +249,8 @@ impl Decode for OpenSessionRequest {
             agent_id: agent_id?,
             image: image?.map(|Image(image)| image),
             env: env.map(|Environment(env)| env)?,
-            max_lifetime_seconds: lifetime?.map(|Positive(seconds)| seconds),
-            idle_timeout_seconds: idle?.map(|Positive(seconds)| seconds),
+            max_lifetime_seconds: lifetime?.map(|PositiveInteger(seconds)| seconds),
+            idle_timeout_seconds: idle?.map(|PositiveInteger(seconds)| seconds),
             use_inference: use_inference?,
             network_policy: network_policy?,
         })
@@ -270,7 +270,7 @@ impl SessionExecRequest {
 }
 
 impl Decode for SessionExecRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let task_id = fields.optional("task_id");
@@ -284,8 +284,8 @@ impl Decode for SessionExecRequest {
             task_id: task_id?,
             session_id: session_id?,
             command: command.map(|Argv(argv)| argv)?,
-            cwd: cwd?.map(|Absolute(path)| path),
-            timeout_seconds: timeout?.map(|Positive(seconds)| seconds),
+            cwd: cwd?.map(|AbsoluteDirectory(path)| path),
+            timeout_seconds: timeout?.map(|PositiveInteger(seconds)| seconds),
         })
     }
 }
@@ -306,7 +306,7 @@ impl EndSessionRequest {
 }
 
 impl Decode for EndSessionRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let task_id = fields.optional("task_id");
@@ -320,10 +320,10 @@ impl Decode for EndSessionRequest {
 pub(super) const DIRECTORY_PATTERN: &str = "^/[^\\u0000]{0,1000}$";
 
 /// The path of a directory inside.
-pub(super) struct Absolute(pub(super) String);
+pub(super) struct AbsoluteDirectory(pub(super) String);
 
-impl Decode for Absolute {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+impl Decode for AbsoluteDirectory {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         const LONGEST: usize = 1_001;
         let is_path =
             |text: &&str| text.starts_with('/') && text.chars().count() <= LONGEST && !text.contains('\0');
@@ -335,10 +335,10 @@ impl Decode for Absolute {
 }
 
 /// Lines, or characters in one.
-pub(super) struct Lines(pub(super) u16);
+pub(super) struct TerminalDimension(pub(super) u16);
 
-impl Decode for Lines {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+impl Decode for TerminalDimension {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         const MOST: u64 = 1_000;
         whole_number(node, at, 1..=MOST).and_then(|number| u16::try_from(number).ok()).map(Self)
     }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_is_the_same_in_text_and_on_the_wire() {
+    fn job_state_text_matches_serialized_form() {
         for state in JobState::ALL {
             assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
             assert_eq!(JobState::from_name(state.as_str()), Some(state));

@@ -4,7 +4,7 @@
 //! Reports come from inside a sandbox. The node identifies the job by the socket only, never by a report's content.
 
 use super::ApiVersion;
-use crate::decode::{At, Decode, Fields, decode_document, whole_number};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document, whole_number};
 use crate::json::{self, Node};
 use crate::problem::Problems;
 use jiff::Timestamp;
@@ -115,7 +115,7 @@ impl StatusReport {
 }
 
 impl Decode for StatusReport {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let status = fields.required("status");
@@ -145,7 +145,7 @@ impl ReportedStatus {
 }
 
 impl Decode for ReportedStatus {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str() {
             Some("in_progress") => Some(Self::InProgress),
             Some("completed") => Some(Self::Completed),
@@ -159,7 +159,7 @@ impl Decode for ReportedStatus {
 // === impl Progress ===
 
 impl Decode for Progress {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let message = fields.optional("message");
         let percent = fields.optional("percent");
@@ -185,13 +185,13 @@ struct Message(String);
 struct Percent(u8);
 
 impl Decode for Sequence {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         whole_number(node, at, 0..=u64::MAX).map(Self)
     }
 }
 
 impl Decode for Members {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node {
             Node::Object(_) => Some(Self(node.to_value())),
             _ => at.mistyped(node, "an object: a result as in result.json"),
@@ -200,14 +200,14 @@ impl Decode for Members {
 }
 
 impl Decode for Extension {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let seconds = whole_number(node, at, 1..=LONGEST_EXTENSION_SECONDS)?;
         u32::try_from(seconds).ok().map(Self)
     }
 }
 
 impl Decode for Message {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str().filter(|text| text.chars().count() <= LONGEST_MESSAGE) {
             Some(text) => Some(Self(text.to_owned())),
             None => at.mistyped(node, format!("at most {LONGEST_MESSAGE} characters")),
@@ -216,7 +216,7 @@ impl Decode for Message {
 }
 
 impl Decode for Percent {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let number = whole_number(node, at, 0..=100)?;
         u8::try_from(number).ok().map(Self)
     }
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn status_report_round_trips() {
         let report = StatusReport {
             seq: Some(3),
             result: Some(serde_json::json!({ "status": "success" })),

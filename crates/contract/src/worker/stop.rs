@@ -3,7 +3,7 @@
 
 use super::ApiVersion;
 use super::state::JobState;
-use crate::decode::{At, Decode, Fields, decode_document, whole_number};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document, whole_number};
 use crate::id::{JobId, TaskId};
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -94,7 +94,7 @@ impl StopJobRequest {
 }
 
 impl Decode for StopJobRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let task_id = fields.required("task_id");
@@ -127,7 +127,7 @@ impl StopAllRequest {
 }
 
 impl Decode for StopAllRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let grace = fields.or("grace_seconds", Grace(GRACE_SECONDS));
@@ -140,7 +140,7 @@ impl Decode for StopAllRequest {
 struct Grace(u64);
 
 impl Decode for Grace {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         whole_number(node, at, 0..=LONGEST_GRACE_SECONDS).map(Self)
     }
 }

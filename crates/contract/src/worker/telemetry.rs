@@ -184,7 +184,7 @@ pub struct LogsResponse {
     /// The events.
     pub events: Vec<LogEvent>,
     /// Tells if there are more events, and which limit cut the answer.
-    pub truncated: LogsTruncated,
+    pub truncated: LogsTruncation,
     /// Value of `page_token` for the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
@@ -226,7 +226,7 @@ pub enum SourceKind {
 
 /// Limit that cut the answer, if there are more events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LogsTruncated {
+pub struct LogsTruncation {
     /// Limit that was reached.
     pub limited_by: LimitedBy,
     /// Maximum number of bytes of logs in one answer.

@@ -1,7 +1,7 @@
 //! Tokens with which remote agents call the node's tools: `POST /v1/worker/mcp/tokens`, and their revocation.
 
 use super::ApiVersion;
-use crate::decode::{At, Decode, Fields, decode_document, whole_number};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document, whole_number};
 use crate::id::{AgentId, JobId, ProjectId, TaskId, UserId};
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -129,7 +129,7 @@ impl IssueTokenRequest {
 }
 
 impl Decode for IssueTokenRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let kind = fields.required("kind");
@@ -177,7 +177,7 @@ fn missing(fields: &Fields<'_, '_>, kind: RemoteAgent) -> Option<&'static str> {
 struct Life(u64);
 
 impl Decode for Life {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         whole_number(node, at, 1..=LONGEST_LIFE_SECONDS).map(Self)
     }
 }
@@ -199,7 +199,7 @@ impl RemoteAgent {
 }
 
 impl Decode for RemoteAgent {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let found = Self::ALL.into_iter().find(|kind| node.as_str() == Some(kind.agent().as_str()));
         found.or_else(|| at.mistyped(node, "one of sandbox, project_manager, project_analyst and operator"))
     }
@@ -218,7 +218,7 @@ impl RevokeTokenRequest {
 }
 
 impl Decode for RevokeTokenRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let token = fields.required("token");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_each_kind_is_bound_to_what_it_must_be_and_to_nothing_that_it_may_not_be() {
+    fn token_request_requires_bindings_of_its_agent_kind() {
         let sandbox = json!({ "kind": "sandbox", "task_id": TASK, "job_id": TASK });
         assert_eq!(parse(sandbox).unwrap().expires_in_seconds, LIFE_SECONDS);
         assert!(parse(json!({ "kind": "project_manager", "task_id": TASK, "project_id": "p-1" })).is_ok());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_revocation_does_not_repeat_the_token() {
+    fn revocation_problems_do_not_repeat_the_token() {
         for document in [r#"{"version":2,"token":"bjt_hunter2"}"#, r#"{"version":1,"token":["bjt_hunter2"]}"#]
         {
             let Err(problems) = RevokeTokenRequest::parse(document.as_bytes()) else { panic!("{document}") };

@@ -1,7 +1,7 @@
 //! A tool call by the node's operator: `POST /v1/worker/tools:call`.
 
 use super::ApiVersion;
-use crate::decode::{At, Decode, Fields, decode_document};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::id::UserId;
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -72,7 +72,7 @@ impl CallToolRequest {
 }
 
 impl Decode for CallToolRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let tool = fields.required("tool").map(|Name(tool)| tool);
@@ -85,13 +85,13 @@ impl Decode for CallToolRequest {
 }
 
 impl Decode for Name {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, "the name of a tool such as db.preference.create", ToolName::parse).map(Self)
     }
 }
 
 impl Decode for Arguments {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node {
             Node::Object(_) => match Value::decode(node, at)? {
                 Value::Object(members) => Some(Self(members)),
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn request_names_a_tool_and_its_arguments_are_an_object() {
+    fn tool_call_request_requires_tool_name_and_object_arguments() {
         let parse = |document: &str| CallToolRequest::parse(document.as_bytes());
         let request = parse(r#"{"version": 1, "tool": "skills.list", "arguments": {"limit": 5}}"#).unwrap();
         assert_eq!((request.tool.as_str(), request.arguments["limit"].as_u64()), ("skills.list", Some(5)));

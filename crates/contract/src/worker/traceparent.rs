@@ -1,6 +1,6 @@
 //! The trace that a request belongs to (W3C Trace Context, header `traceparent`).
 
-use crate::decode::{At, Decode};
+use crate::decode::{Decode, DecodeContext};
 use crate::json::Node;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -69,7 +69,7 @@ impl JsonSchema for TraceParent {
 }
 
 impl Decode for TraceParent {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, EXPECTED, Self::parse)
     }
 }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traceparent_of_version_00_with_ids_is_read_and_nothing_else() {
+    fn traceparent_accepts_only_version_00_with_nonzero_ids() {
         let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         assert_eq!(TraceParent::parse(good).unwrap().trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
         let (zero, upper, longer) = (

@@ -4,7 +4,7 @@ use super::ApiVersion;
 use super::approval::Reason;
 use crate::approval::{LONGEST_REASON, REASON_PATTERN};
 use crate::category::Category;
-use crate::decode::{At, Decode, Fields, decode_document};
+use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::id::parse_uuid;
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -87,14 +87,14 @@ pub struct SetLevelRequest {
 /// empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct TrustWordRequest {
+pub struct TrustDecisionRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
 }
 
 struct EventId(Uuid);
 
-struct Happened(Timestamp);
+struct EventTime(Timestamp);
 
 // === impl RecordEventRequest ===
 
@@ -109,7 +109,7 @@ impl RecordEventRequest {
 }
 
 impl Decode for RecordEventRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let event_id = fields.required("event_id");
@@ -119,7 +119,7 @@ impl Decode for RecordEventRequest {
         Some(Self {
             version: version?,
             event_id: event_id.map(|EventId(id)| id)?,
-            at: happened?.map(|Happened(time)| time),
+            at: happened?.map(|EventTime(time)| time),
             event: event?,
         })
     }
@@ -138,7 +138,7 @@ impl SetLevelRequest {
 }
 
 impl Decode for SetLevelRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let level = fields.required("level");
@@ -152,7 +152,7 @@ impl Decode for SetLevelRequest {
 
 // === impl TrustWordRequest ===
 
-impl TrustWordRequest {
+impl TrustDecisionRequest {
     /// Parses a request, which may be empty.
     ///
     /// # Errors
@@ -165,8 +165,8 @@ impl TrustWordRequest {
     }
 }
 
-impl Decode for TrustWordRequest {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+impl Decode for TrustDecisionRequest {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         fields.finish()?;
@@ -175,13 +175,13 @@ impl Decode for TrustWordRequest {
 }
 
 impl Decode for EventId {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, "a UUID", parse_uuid).map(Self)
     }
 }
 
-impl Decode for Happened {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+impl Decode for EventTime {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, "a time such as 2026-01-02T03:04:05Z", str::parse).map(Self)
     }
 }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_is_read_and_a_persons_word_is_none_of_it() {
+    fn reported_events_exclude_decisions_of_people() {
         for event in [
             json!({ "type": "agent_hired", "level": "restricted" }),
             json!({ "type": "task_completed", "category": "git", "difficulty": 0.5, "quality": 8.5 }),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_set_with_a_reason_and_an_event_has_an_id_of_its_own() {
+    fn set_level_requires_a_reason_and_record_event_requires_a_uuid() {
         let set = |body: Value| SetLevelRequest::parse(body.to_string().as_bytes());
         set(json!({ "version": 1, "level": "standard", "reason": "seen at work" })).unwrap();
         for wrong in [
@@ -243,7 +243,10 @@ mod tests {
             let body = json!({ "version": 1, "event_id": id, "event": event });
             assert!(RecordEventRequest::parse(body.to_string().as_bytes()).is_err(), "{id}");
         }
-        assert!(TrustWordRequest::parse(b"").is_ok() && TrustWordRequest::parse(br#"{"version":1}"#).is_ok());
-        assert!(TrustWordRequest::parse(br#"{"version":1,"by":"ada"}"#).is_err());
+        assert!(
+            TrustDecisionRequest::parse(b"").is_ok()
+                && TrustDecisionRequest::parse(br#"{"version":1}"#).is_ok()
+        );
+        assert!(TrustDecisionRequest::parse(br#"{"version":1,"by":"ada"}"#).is_err());
     }
 }

@@ -47,7 +47,7 @@ enum Open {
 }
 
 /// Builds the tree from what the parser tells.
-struct Builder<'l> {
+struct TreeBuilder<'l> {
     open: Vec<Open>,
     root: Option<Node>,
     nodes: usize,
@@ -57,7 +57,7 @@ struct Builder<'l> {
 }
 
 /// The whole document has been given up; why has been noted.
-struct GivenUp;
+struct ParseAbort;
 
 const DEEPEST: usize = 16;
 const MOST_NODES: usize = 10_000;
@@ -77,9 +77,9 @@ pub fn parse(bytes: &[u8], log: &mut Log) -> Option<Node> {
             return None;
         }
     };
-    let mut builder = Builder { open: Vec::new(), root: None, nodes: 0, end: position_after(bytes), log };
+    let mut builder = TreeBuilder { open: Vec::new(), root: None, nodes: 0, end: position_after(bytes), log };
     builder.read(text).ok()?;
-    let Builder { root, log, .. } = builder;
+    let TreeBuilder { root, log, .. } = builder;
     if root.is_none() {
         log.note(Position::START, "the file", "nothing", "a mapping with the member `sandboxing`");
     }
@@ -94,8 +94,8 @@ fn position_after(valid: &[u8]) -> Position {
 
 // === impl Builder ===
 
-impl Builder<'_> {
-    fn read(&mut self, text: &str) -> Result<(), GivenUp> {
+impl TreeBuilder<'_> {
+    fn read(&mut self, text: &str) -> Result<(), ParseAbort> {
         for event in Parser::new_from_str(text) {
             match event {
                 Ok((event, span)) => self.take(event, span)?,
@@ -103,19 +103,19 @@ impl Builder<'_> {
                     let position = self.position(*error.marker());
                     let found = format!("invalid YAML: {}", error.info());
                     self.log.note(position, "the file", found, "YAML 1.2, indented with spaces");
-                    return Err(GivenUp);
+                    return Err(ParseAbort);
                 }
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), GivenUp> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), ParseAbort> {
         let position = self.position(span.start);
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
                 self.log.note(position, "the file", "a second document", "one document");
-                Err(GivenUp)
+                Err(ParseAbort)
             }
             Event::Alias(_) => {
                 let path = self.path();
@@ -173,33 +173,33 @@ impl Builder<'_> {
         }
     }
 
-    fn node(&mut self, position: Position, value: Value) -> Result<Node, GivenUp> {
+    fn node(&mut self, position: Position, value: Value) -> Result<Node, ParseAbort> {
         self.nodes += 1;
         let path = self.path();
         if self.nodes > MOST_NODES {
             let found = format!("more than {MOST_NODES} values");
             self.log.note(position, "the file", found, "fewer values");
-            return Err(GivenUp);
+            return Err(ParseAbort);
         }
         Ok(Node { position, path, value })
     }
 
-    fn enter(&mut self, open: Open) -> Result<(), GivenUp> {
+    fn enter(&mut self, open: Open) -> Result<(), ParseAbort> {
         let position = open.position();
         if self.open.len() >= DEEPEST {
             self.log.note(position, "the file", format!("more than {DEEPEST} levels"), "fewer");
-            return Err(GivenUp);
+            return Err(ParseAbort);
         }
         if self.expects_key() {
             let path = self.path();
             self.log.note(position, &path, "a key that is a list or a mapping", "a name");
-            return Err(GivenUp);
+            return Err(ParseAbort);
         }
         self.open.push(open);
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), GivenUp> {
+    fn leave(&mut self) -> Result<(), ParseAbort> {
         match self.open.pop() {
             Some(Open::Sequence(node, items)) => {
                 self.place(Node { value: Value::Sequence(items), ..node });
@@ -217,7 +217,7 @@ impl Builder<'_> {
     }
 
     /// Takes a text, which is a key where one is expected.
-    fn put(&mut self, position: Position, value: Value) -> Result<(), GivenUp> {
+    fn put(&mut self, position: Position, value: Value) -> Result<(), ParseAbort> {
         let node = self.node(position, value)?;
         if let (Some(Open::Mapping { key: key @ None, .. }), Value::Plain(name) | Value::Text(name)) =
             (self.open.last_mut(), &node.value)

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_offered_and_a_far_one_is_not() {
+    fn similar_member_name_is_suggested_and_distant_one_is_not() {
         let known = ["memory_limit", "cpu_limit", "pids_limit", "image"];
         assert_eq!(nearest("memroy_limit", &known), Some("memory_limit"));
         assert_eq!(nearest("cpuLimit", &known), Some("cpu_limit"));

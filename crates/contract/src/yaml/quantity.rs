@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_a_whole_number_and_its_unit() {
+    fn duration_is_a_whole_number_with_unit() {
         for (text, seconds) in [("4h", 14_400), ("90s", 90), ("15m", 900), ("2d", 172_800)] {
             assert_eq!(in_units(text), Some(Duration::from_secs(seconds)), "{text}");
             assert_eq!(whole_units(Duration::from_secs(seconds)), text);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_a_positive_number_and_perhaps_a_unit() {
+    fn size_is_a_positive_number_with_optional_unit() {
         assert_eq!(bytes("512m"), Some(512 << 20));
         assert_eq!(bytes("4g"), Some(4 << 30));
         assert_eq!(bytes("100"), Some(100));

@@ -22,16 +22,16 @@ pub struct Member {
     /// Its name.
     pub name: &'static str,
     /// Values that may be written.
-    pub takes: Takes,
+    pub takes: AcceptedValues,
     /// Default of the member.
-    pub unsaid: Unsaid,
+    pub unsaid: MemberDefault,
     /// Meaning of the member, in a line.
     pub meaning: &'static str,
 }
 
 /// Values that may be written. A text is the `expected` part of the error message for a wrong value.
 #[derive(Debug, Clone, Copy)]
-pub enum Takes {
+pub enum AcceptedValues {
     /// A value.
     One(&'static str),
     /// A list of values.
@@ -51,7 +51,7 @@ pub enum Takes {
 /// Default of an absent member. A sample is a value that may be written; an empty sample of a section consists of its
 /// required members.
 #[derive(Debug, Clone, Copy)]
-pub enum Unsaid {
+pub enum MemberDefault {
     /// This value.
     Stands(&'static str),
     /// A default that no value expresses, and a sample.
@@ -66,90 +66,90 @@ pub enum Unsaid {
 pub const ROOT: &[Member] = &[
     Member {
         name: "sandboxing",
-        takes: Takes::Section(sandboxing::SANDBOXING),
-        unsaid: Unsaid::Means("as its members say; required where there is no other section", "{}"),
+        takes: AcceptedValues::Section(sandboxing::SANDBOXING),
+        unsaid: MemberDefault::Means("as its members say; required where there is no other section", "{}"),
         meaning: "sandbox backend for each category of tools, and the settings of each backend",
     },
     Member {
         name: "log",
-        takes: Takes::Section(sandboxing::LOG),
-        unsaid: Unsaid::Members,
+        takes: AcceptedValues::Section(sandboxing::LOG),
+        unsaid: MemberDefault::Members,
         meaning: "logging of programs that tools run (`belljar mcp`)",
     },
     Member {
         name: "inference",
-        takes: Takes::Section(inference::INFERENCE),
-        unsaid: Unsaid::Means("no models", ""),
+        takes: AcceptedValues::Section(inference::INFERENCE),
+        unsaid: MemberDefault::Means("no models", ""),
         meaning: "providers, models, and limits for each run",
     },
     Member {
         name: "egress",
-        takes: Takes::Section(egress::EGRESS),
-        unsaid: Unsaid::Means("nothing", ""),
+        takes: AcceptedValues::Section(egress::EGRESS),
+        unsaid: MemberDefault::Means("nothing", ""),
         meaning: "network destinations that sandboxes may reach",
     },
     Member {
         name: "agents",
-        takes: Takes::Sections(agents::AGENT),
-        unsaid: Unsaid::Means("the built-in ones", ""),
+        takes: AcceptedValues::Sections(agents::AGENT),
+        unsaid: MemberDefault::Means("the built-in ones", ""),
         meaning: "additional agents; an agent with the name of a built-in one replaces it",
     },
     Member {
         name: "git",
-        takes: Takes::Section(git::GIT),
-        unsaid: Unsaid::Members,
+        takes: AcceptedValues::Section(git::GIT),
+        unsaid: MemberDefault::Members,
         meaning: "remotes that the host's git may use",
     },
     Member {
         name: "node",
-        takes: Takes::Section(node::NODE),
-        unsaid: Unsaid::Members,
+        takes: AcceptedValues::Section(node::NODE),
+        unsaid: MemberDefault::Members,
         meaning: "limits, timeouts, retention and callbacks of a node",
     },
     Member {
         name: "mcp",
-        takes: Takes::Section(mcp::MCP),
-        unsaid: Unsaid::Members,
+        takes: AcceptedValues::Section(mcp::MCP),
+        unsaid: MemberDefault::Members,
         meaning: "access of remote agents to the node's tools, and additional MCP servers",
     },
     Member {
         name: "tools",
-        takes: Takes::Section(tools::TOOLS),
-        unsaid: Unsaid::Members,
+        takes: AcceptedValues::Section(tools::TOOLS),
+        unsaid: MemberDefault::Members,
         meaning: "databases, message channels and metrics servers for tools",
     },
     Member {
         name: "tool_access",
-        takes: Takes::Section(access::TOOL_ACCESS),
-        unsaid: Unsaid::Members,
+        takes: AcceptedValues::Section(access::TOOL_ACCESS),
+        unsaid: MemberDefault::Members,
         meaning: "tools that agents may call, and the access level of their calls",
     },
     Member {
         name: "autonomy",
-        takes: Takes::Section(access::AUTONOMY),
-        unsaid: Unsaid::Members,
+        takes: AcceptedValues::Section(access::AUTONOMY),
+        unsaid: MemberDefault::Members,
         meaning: "actions that agents may take on their own, and actions that require approval",
     },
     Member {
         name: "approvals",
-        takes: Takes::Section(approvals::APPROVALS),
-        unsaid: Unsaid::Members,
+        takes: AcceptedValues::Section(approvals::APPROVALS),
+        unsaid: MemberDefault::Members,
         meaning: "expiry and retention of approval requests",
     },
     Member {
         name: "audit",
-        takes: Takes::Section(audit::AUDIT),
-        unsaid: Unsaid::Members,
+        takes: AcceptedValues::Section(audit::AUDIT),
+        unsaid: MemberDefault::Members,
         meaning: "destinations of audit log checkpoints",
     },
     Member {
         name: "trust",
-        takes: Takes::Section(trust::TRUST),
-        unsaid: Unsaid::Means("levels are set by people", ""),
+        takes: AcceptedValues::Section(trust::TRUST),
+        unsaid: MemberDefault::Means("levels are set by people", ""),
         meaning: "rules by which agents gain and lose access levels",
     },
 ];
 
 /// User whose server on this machine may receive a credential without TLS.
 const USER: &str = "the name of a user of this host, a user id, or `any`";
-const BOOLEAN: Takes = Takes::One("`true` or `false`");
+const BOOLEAN: AcceptedValues = AcceptedValues::One("`true` or `false`");

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_has_one_notation() {
+    fn numbers_are_accepted_in_one_notation_only() {
         assert_eq!(whole_number("0"), Some(0));
         assert_eq!(whole_number("64"), Some(64));
         for other in
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_reader_of_yaml_takes_for_no_text_is_ambiguous() {
+    fn scalar_that_some_yaml_parsers_do_not_read_as_text_is_ambiguous() {
         for text in [
             "no",
             "No",

@@ -2,8 +2,8 @@
 
 use crate::records::call;
 use belljar_contract::agent::{
-    AgentChanges, AgentFailure, AgentHandoff, AgentPullRequest, AgentPush, AgentResult, AuditSpan,
-    FinishReason, GraphCode,
+    AgentChanges, AgentFailure, AgentPullRequest, AgentPush, AgentResult, AuditSpan, FinishReason,
+    GraphErrorCode, PathNeedingApproval,
 };
 use belljar_contract::id::RunId;
 use belljar_contract::inference::CallOutcome;
@@ -21,7 +21,7 @@ fn failed() -> AgentResult {
         graph_id: "sandbox:codex".to_owned(),
         ok: false,
         finish_reason: FinishReason::Error,
-        failure: Some(AgentFailure::new(GraphCode::Timeout, "timeout", "its time was over")),
+        failure: Some(AgentFailure::new(GraphErrorCode::Timeout, "timeout", "its time was over")),
         content: String::new(),
         exit_code: -1,
         stdout: "a".to_owned(),
@@ -49,7 +49,7 @@ fn failed() -> AgentResult {
             commit: None,
             left_out: vec!["vendor/.git".to_owned()],
             ignored: vec!["target/".to_owned()],
-            handoff: vec![AgentHandoff {
+            handoff: vec![PathNeedingApproval {
                 path: ".envrc".to_owned(),
                 kind: "shell".to_owned(),
                 reason: "it runs".to_owned(),
@@ -87,7 +87,7 @@ fn succeeded() -> AgentResult {
 }
 
 #[test]
-fn what_is_printed_is_what_the_schema_says_and_nothing_else_is() {
+fn agent_result_schema_accepts_only_printed_results() {
     let schema = jsonschema::draft202012::new(schema::agent_result().as_value()).unwrap();
     let result = serde_json::to_value(failed()).unwrap();
     for valid in [&result, &serde_json::to_value(succeeded()).unwrap()] {

@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 const HOLE: &str = "\"HOLE\"";
 
 /// A JSON pointer, and a value for there that has the hole in it.
-type Place = (&'static str, fn() -> Value);
+type InsertionPoint = (&'static str, fn() -> Value);
 
 /// The places of a full job where any value may stand.
-const PLACES: [Place; 3] = [
+const PLACES: [InsertionPoint; 3] = [
     ("/context/skills", || json!("HOLE")),
     ("/context/skills", || json!([true, "HOLE"])),
     ("/context/preferences", || json!({ "before": 1, "any": "HOLE", "then": {} })),
@@ -43,7 +43,7 @@ fn shown(document: &[u8]) -> String {
 }
 
 /// A full job with the document in the place of a value.
-fn spliced(document: &[u8], (pointer, value): Place) -> Vec<u8> {
+fn spliced(document: &[u8], (pointer, value): InsertionPoint) -> Vec<u8> {
     let job = with(&full_job(), pointer, value()).to_string();
     let (before, after) = job.split_once(HOLE).unwrap();
     [before.as_bytes(), document, after.as_bytes()].concat()
@@ -64,7 +64,7 @@ fn continues_its_surroundings(document: &[u8]) -> bool {
 }
 
 #[test]
-fn the_corpus_is_larger_than_the_suite_it_stands_in_for() {
+fn corpus_has_more_documents_than_the_json_test_suite() {
     let [valid, invalid] = [valid(), invalid()].map(|mut documents| {
         documents.sort();
         documents.dedup();
@@ -74,7 +74,7 @@ fn the_corpus_is_larger_than_the_suite_it_stands_in_for() {
 }
 
 #[test]
-fn every_valid_document_is_read() {
+fn every_valid_corpus_document_is_parsed() {
     for document in valid() {
         let node = json::parse(&document).unwrap_or_else(|problem| panic!("{}: {problem}", shown(&document)));
         let value: Value = serde_json::from_slice(&document).unwrap();
@@ -83,7 +83,7 @@ fn every_valid_document_is_read() {
 }
 
 #[test]
-fn every_invalid_document_is_refused_with_one_problem_at_the_root() {
+fn every_invalid_corpus_document_is_rejected_with_one_root_problem() {
     for document in invalid() {
         let problem = json::parse(&document).expect_err(&shown(&document));
         assert_eq!(problem.path, "$", "{}", shown(&document));
@@ -93,7 +93,7 @@ fn every_invalid_document_is_refused_with_one_problem_at_the_root() {
 }
 
 #[test]
-fn no_document_of_the_corpus_is_a_job() {
+fn no_corpus_document_is_a_job() {
     for document in valid() {
         let invalid = Job::parse(&document).expect_err(&shown(&document));
         assert!(!invalid.problems.as_slice().is_empty());
@@ -101,7 +101,7 @@ fn no_document_of_the_corpus_is_a_job() {
 }
 
 #[test]
-fn a_valid_document_may_stand_in_a_job_and_keeps_its_value() {
+fn valid_document_embedded_in_a_job_keeps_its_value() {
     for document in valid() {
         let value: Value = serde_json::from_slice(&document).unwrap();
         for place in PLACES {
@@ -119,7 +119,7 @@ fn a_valid_document_may_stand_in_a_job_and_keeps_its_value() {
 }
 
 #[test]
-fn an_invalid_document_spoils_the_job_it_stands_in() {
+fn invalid_document_embedded_in_a_job_invalidates_the_job() {
     for document in invalid() {
         if continues_its_surroundings(&document) {
             continue;
@@ -133,7 +133,7 @@ fn an_invalid_document_spoils_the_job_it_stands_in() {
 }
 
 #[test]
-fn a_valid_document_under_an_unknown_name_is_refused_for_the_name() {
+fn valid_document_under_unknown_member_is_rejected_for_the_name() {
     for document in valid() {
         let job = full_job().to_string();
         let job = [b"{\"surprise\":", document.as_slice(), b",", &job.as_bytes()[1..]].concat();
@@ -143,7 +143,7 @@ fn a_valid_document_under_an_unknown_name_is_refused_for_the_name() {
 }
 
 #[test]
-fn a_whole_job_is_refused_wherever_it_is_cut() {
+fn truncated_job_is_rejected_at_every_length() {
     let job = full_job().to_string();
     for length in 0..job.len() {
         assert!(Job::parse(&job.as_bytes()[..length]).is_err(), "{length}");
@@ -151,7 +151,7 @@ fn a_whole_job_is_refused_wherever_it_is_cut() {
 }
 
 #[test]
-fn names_may_repeat_in_json_but_not_in_a_job() {
+fn repeated_member_names_are_valid_json_but_not_a_valid_job() {
     for document in [
         &br#"{"a":1,"a":1}"#[..],
         br#"{"a":1,"b":2,"a":3}"#,

@@ -8,12 +8,12 @@ use belljar_contract::job::step::Action;
 use serde_json::{Map, Value, json};
 
 #[test]
-fn both_dialects_mean_the_same_job() {
+fn both_dialects_parse_to_the_same_job() {
     assert_eq!(accepted(full_job()), accepted(full_job_in_the_older_dialect()));
 }
 
 #[test]
-fn every_mixture_of_the_two_is_refused_and_every_pure_choice_is_not() {
+fn mixed_dialects_in_one_step_are_rejected() {
     let choices = [
         ("argv", json!(["go", "test"])),
         ("cwd", json!("sub")),
@@ -43,7 +43,7 @@ fn every_mixture_of_the_two_is_refused_and_every_pure_choice_is_not() {
 }
 
 #[test]
-fn arguments_have_one_name_in_one_step() {
+fn step_rejects_both_args_and_arguments() {
     let steps = [
         json!({ "type": "run_command", "args": { "argv": ["true"] } }),
         json!({ "type": "write_file", "args": { "path": "a", "content": "" } }),
@@ -63,7 +63,7 @@ fn arguments_have_one_name_in_one_step() {
 }
 
 #[test]
-fn the_steps_of_one_job_may_keep_to_different_dialects() {
+fn steps_of_one_job_may_use_different_dialects() {
     let newer = full_job()["steps"][0].clone();
     let mut older = full_job_in_the_older_dialect()["steps"][0].clone();
     older["id"] = json!("again");
@@ -72,7 +72,7 @@ fn the_steps_of_one_job_may_keep_to_different_dialects() {
 }
 
 #[test]
-fn the_network_flag_has_one_name_in_one_job() {
+fn job_rejects_both_network_flags() {
     let with_flags = |flags: Value| {
         let mut job = small_job();
         job["constraints"].as_object_mut().unwrap().extend(flags.as_object().unwrap().clone());
@@ -91,7 +91,7 @@ fn the_network_flag_has_one_name_in_one_job() {
 }
 
 #[test]
-fn what_is_left_out_has_its_documented_default() {
+fn omitted_members_have_documented_defaults() {
     let job = accepted(small_job());
     assert!(!job.constraints.ext_net_allowed);
     assert_eq!((job.constraints.allowed_commands, job.constraints.allowed_paths), (None, None));
@@ -111,7 +111,7 @@ fn what_is_left_out_has_its_documented_default() {
 }
 
 #[test]
-fn a_mixture_also_tells_what_is_wrong_with_its_members() {
+fn mixed_dialects_also_report_problems_of_members() {
     let arguments = json!({ "argv": [], "command": 7, "cwd": "", "env": { "A": 1 } });
     let problems = problems(job_with_step(json!({ "type": "run_command", "args": arguments })));
     let paths: Vec<_> = problems.iter().map(|problem| problem.path.as_str()).collect();

@@ -39,7 +39,7 @@ fn job_beginning_with(members: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_hundred_thousand_unknown_members_are_counted_and_two_hundred_listed() {
+fn many_unknown_members_are_counted_and_two_hundred_listed() {
     let members: Vec<String> = (0..100_000).map(|n| format!("\"unknown_{n}\":{n}")).collect();
     let problems = refused_cheaply(&job_beginning_with(&members.join(",")));
     assert_eq!(problems.len(), LISTED_PROBLEMS + 1);
@@ -47,7 +47,7 @@ fn a_hundred_thousand_unknown_members_are_counted_and_two_hundred_listed() {
 }
 
 #[test]
-fn a_member_repeated_a_hundred_thousand_times_is_one_problem() {
+fn member_repeated_many_times_is_one_problem() {
     let members = vec!["\"skill_id\":\"x\""; 100_000].join(",");
     let problems = refused_cheaply(&job_beginning_with(&members));
     assert_eq!(problems.len(), 1);
@@ -55,7 +55,7 @@ fn a_member_repeated_a_hundred_thousand_times_is_one_problem() {
 }
 
 #[test]
-fn a_hundred_thousand_names_each_written_twice_are_counted() {
+fn many_repeated_member_names_are_counted() {
     let members: Vec<String> = (0..100_000).map(|n| format!("\"{n}\":0,\"{n}\":1")).collect();
     let preferences = format!("{{{}}}", members.join(","));
     let job = with(&full_job(), "/context/preferences", json!("HOLE"))
@@ -65,7 +65,7 @@ fn a_hundred_thousand_names_each_written_twice_are_counted() {
 }
 
 #[test]
-fn a_hundred_thousand_bad_steps_are_counted() {
+fn many_invalid_steps_are_counted() {
     for step in ["{}", "7", r#"{"type":"shell","args":{}}"#, r#"{"id":"same","type":"list_tree"}"#] {
         let steps = format!("[{}]", vec![step; 100_000].join(","));
         let job = with(&small_job(), "/steps", json!("HOLE")).to_string().replace("\"HOLE\"", &steps);
@@ -75,7 +75,7 @@ fn a_hundred_thousand_bad_steps_are_counted() {
 }
 
 #[test]
-fn a_name_of_megabytes_is_cut_wherever_it_is_told() {
+fn megabyte_member_names_are_truncated_in_problems() {
     let name = "n".repeat(10 << 20);
     let repeated: Vec<String> = (0..300).map(|n| format!("\"{n}\":0,\"{n}\":1")).collect();
     let preferences = format!("{{\"{name}\":{{{}}}}}", repeated.join(","));
@@ -88,7 +88,7 @@ fn a_name_of_megabytes_is_cut_wherever_it_is_told() {
 }
 
 #[test]
-fn a_text_of_megabytes_is_cut_wherever_it_is_told() {
+fn megabyte_texts_are_truncated_in_problems() {
     let text = "t".repeat(10 << 20);
     let job = full_job();
     for pointer in [
@@ -112,7 +112,7 @@ fn a_text_of_megabytes_is_cut_wherever_it_is_told() {
 }
 
 #[test]
-fn a_document_of_the_largest_size_is_read_and_a_larger_one_is_not() {
+fn document_at_size_limit_is_parsed_and_larger_is_rejected() {
     let step = json!({ "type": "write_file", "args": { "path": "a", "content": "HOLE" } });
     let frame = job_with_step(step).to_string();
     let filled = |length: usize| frame.replace("HOLE", &"x".repeat(length - (frame.len() - "HOLE".len())));
@@ -122,7 +122,7 @@ fn a_document_of_the_largest_size_is_read_and_a_larger_one_is_not() {
 }
 
 #[test]
-fn a_document_of_tiny_values_is_given_up_early() {
+fn document_of_many_tiny_values_stops_at_the_value_limit() {
     for (open, tiny, close) in [("[", "0,", "0]"), ("[", "[],", "0]"), ("{", "\"\":0,", "\"\":0}")] {
         let inside = (MAX_DOCUMENT_BYTES - open.len() - close.len()) / tiny.len();
         let problems = refused_cheaply(format!("{open}{}{close}", tiny.repeat(inside)).as_bytes());
@@ -136,7 +136,7 @@ fn a_document_of_tiny_values_is_given_up_early() {
 }
 
 #[test]
-fn a_hundred_thousand_levels_are_given_up_at_the_limit() {
+fn deep_nesting_stops_at_the_depth_limit() {
     for open in ["[", "{\"a\":"] {
         let problems = refused_cheaply(open.repeat(100_000).as_bytes());
         assert!(problems[0].found.starts_with("deeper nesting than is read"), "{problems:?}");
@@ -145,7 +145,7 @@ fn a_hundred_thousand_levels_are_given_up_at_the_limit() {
 }
 
 #[test]
-fn a_message_holds_nothing_that_disturbs_a_terminal() {
+fn messages_contain_no_terminal_control_characters() {
     let nasty = "\u{1b}[31m\u{9b}2J\u{202e}\u{7}\r\0";
     let members = json!({ nasty: 1 }).to_string();
     let mut documents = vec![job_beginning_with(&members[1..members.len() - 1])];
@@ -161,12 +161,12 @@ fn a_message_holds_nothing_that_disturbs_a_terminal() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused_but_never_a_panic(document: Vec<u8>) {
+    fn parsing_arbitrary_bytes_never_panics(document: Vec<u8>) {
         prop_assert!(Job::parse(&document).is_err());
     }
 
     #[test]
-    fn a_job_with_a_few_bytes_changed_is_read_or_refused_with_problems(
+    fn mutated_job_is_parsed_or_rejected_with_problems(
         older: bool,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {

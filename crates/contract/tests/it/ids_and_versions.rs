@@ -5,7 +5,7 @@ use belljar_contract::job::Job;
 use serde_json::json;
 
 #[test]
-fn an_id_is_a_hyphenated_uuid_and_stays_as_it_was_written() {
+fn job_id_is_a_hyphenated_uuid_and_preserves_case() {
     for id in [
         "00000000-0000-0000-0000-000000000000",
         "ffffffff-ffff-ffff-ffff-ffffffffffff",
@@ -18,7 +18,7 @@ fn an_id_is_a_hyphenated_uuid_and_stays_as_it_was_written() {
 }
 
 #[test]
-fn other_notations_and_other_texts_are_no_ids() {
+fn job_id_rejects_other_uuid_notations() {
     for id in [
         "",
         "uuid",
@@ -42,7 +42,7 @@ fn other_notations_and_other_texts_are_no_ids() {
 }
 
 #[test]
-fn a_refused_job_still_tells_the_ids_it_was_sent_under() {
+fn rejected_job_still_reports_its_ids() {
     let refused = |job: serde_json::Value| Job::parse(job.to_string().as_bytes()).unwrap_err();
     let invalid = refused(with(&full_job(), "/steps", json!(7)));
     assert_eq!(invalid.job_id.as_deref(), Some("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e"));
@@ -57,7 +57,7 @@ fn a_refused_job_still_tells_the_ids_it_was_sent_under() {
 }
 
 #[test]
-fn any_minor_of_our_major_is_read() {
+fn any_minor_of_supported_major_version_is_accepted() {
     for version in ["1.0", "1.1", "1.42", "1.999999999"] {
         assert_eq!(
             accepted(with(&full_job(), "/protocol_version", json!(version))).protocol_version.to_string(),
@@ -67,7 +67,7 @@ fn any_minor_of_our_major_is_read() {
 }
 
 #[test]
-fn another_major_or_another_form_is_refused() {
+fn other_major_or_malformed_version_is_rejected() {
     for version in [
         "0.9",
         "2.0",

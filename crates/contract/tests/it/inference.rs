@@ -5,7 +5,7 @@ use belljar_contract::inference::{CallOutcome, CallRecord, Cost, Excerpt, Reason
 use serde_json::{Value, json};
 
 #[test]
-fn a_record_is_one_object_and_comes_back_as_it_was() {
+fn call_record_round_trips() {
     let code = ReasonCode::parse("model_not_allowed").unwrap();
     let outcomes = [
         (CallOutcome::Completed, json!("completed")),
@@ -26,7 +26,7 @@ fn a_record_is_one_object_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_member_that_is_unknown_is_refused_at_any_depth() {
+fn call_record_rejects_unknown_members_at_any_depth() {
     let denied = CallOutcome::Denied { reason: ReasonCode::parse("budget_exceeded").unwrap() };
     let sound = serde_json::to_value(call(denied)).unwrap();
     for path in ["", "/route", "/usage", "/outcome", "/outcome/denied"] {
@@ -41,7 +41,7 @@ fn a_member_that_is_unknown_is_refused_at_any_depth() {
 }
 
 #[test]
-fn text_from_outside_is_cut_and_codes_and_costs_are_what_they_say() {
+fn excerpts_are_truncated_and_codes_and_costs_validated() {
     let long = "é".repeat(1_000);
     assert_eq!(Excerpt::of(&long).as_str().len(), Excerpt::LONGEST_BYTES);
     assert!(serde_json::from_value::<Excerpt>(Value::String(long)).is_err());

@@ -133,7 +133,7 @@ fn for_each_member(mut test: impl FnMut(&Value, &str, Member)) {
 }
 
 #[test]
-fn the_table_names_the_members_of_the_published_schema() {
+fn member_table_matches_the_published_schema() {
     let schema = serde_json::to_value(schema::job()).unwrap();
     let mut published = properties("Job", &schema);
     for (name, definition) in schema["$defs"].as_object().unwrap() {
@@ -153,7 +153,7 @@ fn properties(owner: &str, schema: &Value) -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn a_member_that_is_absent_is_missed_only_if_it_is_required() {
+fn absent_member_is_rejected_only_if_required() {
     for_each_member(|job, object, (owner, name, _, required)| {
         let spoiled = without(job, object, name);
         let is_list_tree = job.pointer(object).unwrap()["type"] == "list_tree";
@@ -168,7 +168,7 @@ fn a_member_that_is_absent_is_missed_only_if_it_is_required() {
 }
 
 #[test]
-fn a_member_of_another_json_type_is_refused_null_included() {
+fn member_of_wrong_json_type_is_rejected_including_null() {
     let samples = [
         (json!(null), None),
         (json!(true), Some(Bool)),
@@ -189,7 +189,7 @@ fn a_member_of_another_json_type_is_refused_null_included() {
 }
 
 #[test]
-fn an_element_or_a_variable_of_another_json_type_is_refused() {
+fn element_or_variable_of_wrong_json_type_is_rejected() {
     let strings = [
         "/constraints/allowed_commands/0",
         "/constraints/allowed_paths/1",
@@ -218,7 +218,7 @@ fn an_element_or_a_variable_of_another_json_type_is_refused() {
 }
 
 #[test]
-fn a_document_that_is_no_object_is_refused_at_the_root() {
+fn document_that_is_not_an_object_is_rejected_at_the_root() {
     for sample in [json!(null), json!(true), json!(7), json!("text"), json!([]), json!([full_job()])] {
         assert_refused_at(sample, "$");
     }
@@ -255,13 +255,13 @@ fn a_member_written_twice_is_refused_in_every_object() {
 }
 
 #[test]
-fn a_name_is_the_same_however_its_letters_are_escaped() {
+fn member_names_are_compared_after_unescaping() {
     let text = full_job().to_string().replacen(r#""skill_id":"#, r#""skill_id":"x","skill\u005fid":"#, 1);
     assert_refused_at(text, "$.skill_id");
 }
 
 #[test]
-fn numbers_out_of_range_are_refused_and_the_ends_of_the_range_are_not() {
+fn numbers_are_accepted_within_range_only() {
     let from_one = [
         "/constraints/max_runtime_seconds",
         "/constraints/max_output_bytes",
@@ -299,7 +299,7 @@ fn with_number(pointer: &str, number: &str) -> String {
 }
 
 #[test]
-fn texts_of_a_wrong_form_are_refused() {
+fn malformed_texts_are_rejected() {
     let long_path = "a/".repeat(2048);
     let long_name = "ä".repeat(128);
     let long_id = "ä".repeat(65);
@@ -336,7 +336,7 @@ fn refuse_texts(pointer: &str, texts: &[&str]) {
 }
 
 #[test]
-fn texts_at_the_edge_of_the_form_are_accepted() {
+fn texts_at_format_limits_are_accepted() {
     let accepted_at = |pointer, text: &str| drop(accepted(with(&full_job(), pointer, json!(text))));
     let longest_path = ["ab/".repeat(1364), "abc".to_owned()].concat();
     assert_eq!(longest_path.len(), 4095);
@@ -353,7 +353,7 @@ fn texts_at_the_edge_of_the_form_are_accepted() {
 }
 
 #[test]
-fn variables_with_names_that_cannot_be_or_that_the_host_sets_are_refused() {
+fn invalid_and_reserved_variable_names_are_rejected() {
     let reserved = ["CYNODE_TASK_ID", "CYNODE_JOB_ID", "CYNODE_WORKSPACE_DIR", "CYNODE_ARTIFACTS_DIR"];
     for name in reserved {
         let spoiled = plus(&full_job(), "/steps/0/args/env", name, json!("x"));
@@ -367,7 +367,7 @@ fn variables_with_names_that_cannot_be_or_that_the_host_sets_are_refused() {
 }
 
 #[test]
-fn lists_that_must_hold_something_are_refused_when_empty() {
+fn empty_lists_are_rejected_where_an_element_is_required() {
     assert_refused_at(with(&full_job(), "/steps/0/args/argv", json!([])), "$.steps[0].args.argv");
     assert_refused_at(
         with(&full_job(), "/inference/allowed_models", json!([])),
@@ -389,7 +389,7 @@ fn members_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn skills_may_be_anything_and_null_is_none() {
+fn skills_may_be_any_json_and_null_means_absent() {
     for skills in [json!(true), json!(7), json!("rust"), json!([]), json!({ "a": { "b": [null] } })] {
         let job = accepted(with(&full_job(), "/context/skills", skills.clone()));
         assert_eq!(job.context.unwrap().skills, Some(skills));

@@ -8,7 +8,7 @@ fn refusal(document: &str) -> String {
 }
 
 #[test]
-fn a_job_with_a_mistake_in_nearly_every_place() {
+fn messages_for_a_job_with_many_mistakes() {
     let document = r#"{
         "protocol_version": "2.0",
         "job_id": "job-1",
@@ -69,7 +69,7 @@ fn a_job_with_a_mistake_in_nearly_every_place() {
 }
 
 #[test]
-fn texts_that_are_no_json() {
+fn messages_for_text_that_is_not_json() {
     let documents: [&[u8]; 12] = [
         b"",
         b" \n ",
@@ -119,7 +119,7 @@ fn texts_that_are_no_json() {
 }
 
 #[test]
-fn a_document_that_is_something_else() {
+fn messages_for_documents_that_are_not_jobs() {
     insta::assert_snapshot!(refusal("[]"), @r#"$: found an empty array; expected an object"#);
     insta::assert_snapshot!(refusal("{}"), @r#"
     $.protocol_version: found nothing; expected this required member
@@ -131,7 +131,7 @@ fn a_document_that_is_something_else() {
 }
 
 #[test]
-fn the_summary_of_many_problems_is_short_and_counts_the_rest() {
+fn summary_of_many_problems_is_short_and_counts_the_rest() {
     let members: Vec<String> = (0..1000).map(|n| format!("\"m{n}\": 0")).collect();
     let invalid = Job::parse(format!("{{{}}}", members.join(",")).as_bytes()).unwrap_err();
     let message = invalid.to_string();

@@ -15,7 +15,7 @@ const AGENTS: &str =
 const RESULT: &str = include_str!("../../../../docs/result.md");
 
 #[test]
-fn every_member_of_the_schemas_is_in_the_reference() {
+fn every_schema_member_is_in_the_reference() {
     let pairs = [(schema::job(), JOB), (schema::result(), RESULT), (schema::agent_result(), AGENTS)];
     for (schema, reference) in pairs {
         let mut names = BTreeSet::new();
@@ -61,7 +61,7 @@ fn every_step_type_has_its_row_in_both_references() {
 }
 
 #[test]
-fn the_table_of_outcomes_is_what_results_say() {
+fn documented_outcome_table_matches_results() {
     let rows: Vec<Vec<&str>> = RESULT
         .lines()
         .filter_map(|line| line.strip_prefix("| "))
@@ -93,7 +93,7 @@ const OF_THE_DRAFT: [&str; 6] = [
 ];
 
 #[test]
-fn each_failure_of_the_older_draft_is_mapped_and_each_code_is_one_of_them() {
+fn draft_failures_map_to_all_failure_codes() {
     let (_, table) = RESULT.split_once("\n| draft | `failure_code` |\n").unwrap();
     let rows: Vec<&str> = table.lines().skip(1).take_while(|line| line.starts_with("| ")).collect();
     let names: Vec<&str> = rows.iter().map(|row| row.split('`').nth(1).unwrap()).collect();

@@ -12,7 +12,7 @@ use belljar_contract::result::output::{
     SearchMatches, StepOutput, TreeEntry, Truncated, WrittenFile,
 };
 use belljar_contract::result::{
-    Artifact, Change, ChangedFile, Failure, JobResult, JobStatus, ResourceUsage, Resumed, StepError,
+    Artifact, Change, ChangedFile, Failure, JobResult, JobStatus, ResourceUsage, ResumeSummary, StepError,
     StepResult, StepStatus, Unshown, WorkspaceChanges,
 };
 use belljar_contract::schema;
@@ -37,7 +37,7 @@ fn assert_valid_and_the_same_again(result: &JobResult) {
 }
 
 #[test]
-fn a_result_has_the_members_of_the_specification_whatever_happened() {
+fn result_has_all_specified_members_after_any_outcome() {
     let at = Timestamp::UNIX_EPOCH;
     let failure = Failure::new(FailureCode::NodeFailure, "gone");
     let results = [
@@ -60,7 +60,7 @@ fn a_result_has_the_members_of_the_specification_whatever_happened() {
 }
 
 #[test]
-fn the_smallest_result_is_written_so() {
+fn smallest_result_snapshot() {
     let result = JobResult::begun(&accepted(small_job()), Timestamp::UNIX_EPOCH);
     insta::assert_snapshot!(serde_json::to_string_pretty(&result).unwrap(), @r#"
     {
@@ -83,7 +83,7 @@ fn the_smallest_result_is_written_so() {
 }
 
 #[test]
-fn a_refused_job_answers_with_its_problems() {
+fn rejected_job_result_lists_its_problems() {
     let result =
         JobResult::of_invalid_job(Job::parse(br#"{"job_id": "7"}"#).unwrap_err(), Timestamp::UNIX_EPOCH);
     assert_eq!(result.failure_code, Some(FailureCode::SchemaValidation));
@@ -107,7 +107,7 @@ fn the_exit_code_follows_from_the_failure_code() {
 }
 
 #[test]
-fn the_schema_refuses_what_is_no_result() {
+fn result_schema_rejects_invalid_results() {
     let good = serde_json::to_value(JobResult::begun(&accepted(small_job()), Timestamp::UNIX_EPOCH)).unwrap();
     assert!(SCHEMA.is_valid(&good));
     for (name, value) in [
@@ -307,10 +307,10 @@ fn job_result() -> impl Strategy<Value = JobResult> {
     let ids = (any::<Option<String>>(), any::<Option<String>>());
     let failure = prop::option::of((select(FailureCode::ALL.to_vec()), any::<String>()));
     let again = prop::option::of("[a-z]{1,9}");
-    let resumed = prop::option::of(
-        (any::<usize>(), again)
-            .prop_map(|(steps_taken_over, step_run_again)| Resumed { steps_taken_over, step_run_again }),
-    );
+    let resumed =
+        prop::option::of((any::<usize>(), again).prop_map(|(steps_taken_over, step_run_again)| {
+            ResumeSummary { steps_taken_over, step_run_again }
+        }));
     let kept = (few(step_result()), few(artifact), usage(), resumed);
     let host = (prop::option::of(isolation()), prop::option::of(changes()), prop::option::of(web()));
     (ids, failure, kept, host, timestamp(), timestamp()).prop_map(
@@ -378,12 +378,12 @@ fn event() -> impl Strategy<Value = Event> {
 
 proptest! {
     #[test]
-    fn every_result_is_valid_and_reads_back_as_it_was(result in job_result()) {
+    fn every_result_is_valid_and_round_trips(result in job_result()) {
         assert_valid_and_the_same_again(&result);
     }
 
     #[test]
-    fn every_log_line_is_one_line_and_reads_back_as_it_was(
+    fn every_log_line_is_one_line_and_round_trips(
         at in timestamp(),
         job_id: Option<String>,
         event in event(),

@@ -76,7 +76,7 @@ fn compare(document: &Value) {
 }
 
 #[test]
-fn the_schema_is_one_and_accepts_the_jobs_that_others_start_from() {
+fn job_schema_is_valid_and_accepts_the_sample_jobs() {
     assert!(jsonschema::meta::is_valid(schema::job().as_value()));
     for job in [full_job(), full_job_in_the_older_dialect(), small_job()] {
         accepted(&job);
@@ -85,7 +85,7 @@ fn the_schema_is_one_and_accepts_the_jobs_that_others_start_from() {
 }
 
 #[test]
-fn every_rule_beyond_the_schema_has_an_example_that_only_the_parser_refuses() {
+fn every_parser_only_rule_has_an_example() {
     for rule in BEYOND_THE_SCHEMA {
         let example = (rule.example)();
         assert!(SCHEMA.is_valid(&example), "{example}");
@@ -96,7 +96,7 @@ fn every_rule_beyond_the_schema_has_an_example_that_only_the_parser_refuses() {
 }
 
 #[test]
-fn the_schema_refuses_what_a_schema_can() {
+fn job_schema_rejects_invalid_jobs() {
     let args = |args: Value| job_with_step(json!({ "type": "run_command", "args": args }));
     let file = |path: &str| job_with_step(json!({ "type": "read_file", "args": { "path": path } }));
     for document in [
@@ -124,7 +124,7 @@ fn the_schema_refuses_what_a_schema_can() {
 }
 
 #[test]
-fn the_two_agree_whatever_stands_in_any_one_place() {
+fn schema_and_parser_agree_on_any_single_replacement() {
     let texts = TEXTS.iter().map(|text| json!(text));
     let samples: Vec<Value> =
         texts.chain(numbers()).chain([json!(null), json!(true), json!([]), json!({}), json!([""])]).collect();
@@ -146,7 +146,7 @@ fn the_two_agree_whatever_stands_in_any_one_place() {
 }
 
 #[test]
-fn the_two_agree_when_one_character_of_a_short_text_is_another() {
+fn schema_and_parser_agree_on_single_character_changes() {
     let job = full_job();
     for place in places(&job) {
         let Some(text) = job.pointer(&place).unwrap().as_str().filter(|text| text.len() <= 8) else {
@@ -386,7 +386,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn the_schema_and_the_parser_agree_on_spoiled_jobs(
+    fn schema_and_parser_agree_on_mutated_jobs(
         job in select(vec![full_job(), full_job_in_the_older_dialect(), small_job()]),
         changes in prop::collection::vec(change(), 0..4),
     ) {

@@ -27,7 +27,7 @@ fn with(change: impl FnOnce(&mut Value)) -> Result<SpendRow, SpendRowsError> {
 }
 
 #[test]
-fn a_row_is_read_by_what_bills_are_compared_by() {
+fn spend_row_parses_the_members_needed_for_billing() {
     let read = read(&row()).unwrap();
     assert_eq!(read.call_id.as_ref().unwrap().as_str(), CALL);
     assert_eq!((read.run_id.as_ref().unwrap().as_str(), read.attempt), (RUN, Some(0)));
@@ -39,7 +39,7 @@ fn a_row_is_read_by_what_bills_are_compared_by() {
 }
 
 #[test]
-fn costs_keep_the_digits_in_which_they_are_written() {
+fn spend_row_cost_keeps_its_exact_digits() {
     let text = json!([row()]).to_string().replace("0.0000135", "0.00001350000000000000000001");
     assert_eq!(
         SpendRow::parse_all(text.as_bytes()).unwrap()[0].cost_usd.as_str(),
@@ -48,7 +48,7 @@ fn costs_keep_the_digits_in_which_they_are_written() {
 }
 
 #[test]
-fn what_the_host_wrote_is_found_in_every_place_that_versions_have_for_it() {
+fn spend_row_metadata_is_found_in_all_litellm_versions() {
     let theirs = json!({"run_id": RUN, "attempt": 0});
     for metadata in [
         json!({"spend_logs_metadata": theirs}),
@@ -84,7 +84,7 @@ fn what_the_host_wrote_is_found_in_every_place_that_versions_have_for_it() {
 }
 
 #[test]
-fn a_row_without_names_is_somebody_elses_and_is_read() {
+fn spend_row_without_ids_is_foreign_and_is_parsed() {
     let read = with(|row| {
         for member in ["litellm_call_id", "end_user", "metadata", "model", "status"] {
             row[member] = Value::Null;
@@ -97,7 +97,7 @@ fn a_row_without_names_is_somebody_elses_and_is_read() {
 }
 
 #[test]
-fn what_can_not_be_compared_is_refused_with_its_row() {
+fn invalid_spend_row_is_rejected_with_its_index() {
     for (member, value) in [
         ("spend", json!(-0.1)),
         ("spend", json!("0.1")),

@@ -17,7 +17,7 @@ fn code() -> ReasonCode {
 }
 
 #[test]
-fn a_report_looks_like_this_and_comes_back_as_it_was() {
+fn usage_report_snapshot_and_round_trip() {
     let report = UsageReport::of(&record()).unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&report).unwrap());
     let read: UsageReport = serde_json::from_value(serde_json::to_value(&report).unwrap()).unwrap();
@@ -25,7 +25,7 @@ fn a_report_looks_like_this_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_report_that_contradicts_itself_or_says_more_is_none() {
+fn inconsistent_usage_report_is_rejected() {
     let sound = serde_json::to_value(UsageReport::of(&record()).unwrap()).unwrap();
     assert!(serde_json::from_value::<UsageReport>(sound.clone()).is_ok());
     for (member, value) in [
@@ -56,7 +56,7 @@ fn a_report_that_contradicts_itself_or_says_more_is_none() {
 }
 
 #[test]
-fn whoever_was_answered_has_a_report_however_it_ended() {
+fn answered_calls_have_a_usage_report_after_any_outcome() {
     for outcome in [CallOutcome::Completed, CallOutcome::Canceled, CallOutcome::Failed { code: code() }] {
         let report =
             UsageReport::of(&CallRecord { outcome: outcome.clone(), usage: None, ..record() }).unwrap();
@@ -86,7 +86,7 @@ fn whoever_was_answered_has_a_report_however_it_ended() {
 }
 
 #[test]
-fn only_litellm_has_books_that_have_the_last_word() {
+fn only_litellm_usage_is_based_on_spend_logs() {
     for (kind, basis, source) in [
         (ProviderKind::LiteLlm, UsageBasis::SpendLogs, "litellm"),
         (ProviderKind::OpenAi, UsageBasis::ProviderReported, "openai"),
@@ -101,7 +101,7 @@ fn only_litellm_has_books_that_have_the_last_word() {
 }
 
 #[test]
-fn sums_have_every_digit_and_no_other() {
+fn cost_sums_are_exact_without_redundant_digits() {
     let sum = |costs: &[&str]| {
         let costs: Vec<Cost> = costs.iter().map(|cost| Cost::parse(cost).unwrap()).collect();
         costs.iter().collect::<CostTotal>().to_string()
@@ -123,7 +123,7 @@ fn sums_have_every_digit_and_no_other() {
 proptest! {
     /// Compared with integers, which need no rounding.
     #[test]
-    fn a_sum_is_the_sum_in_any_order_and_in_any_notation(amounts: Vec<(u32, u8)>) {
+    fn cost_sum_is_independent_of_order_and_notation(amounts: Vec<(u32, u8)>) {
         let places = |places: u8| u32::from(places % 12);
         let exact: u128 = amounts.iter().map(|(units, p)| u128::from(*units) * 10_u128.pow(12 - places(*p))).sum();
         let costs: Vec<Cost> = amounts.iter().map(|(units, p)| match units % 2 {
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn an_amount_is_itself_and_nearest_to_its_float(float in 0.0_f64..1e9) {
+    fn cost_converts_to_the_nearest_float(float in 0.0_f64..1e9) {
         let cost = Cost::parse(&format!("{float:e}")).unwrap();
         prop_assert_eq!(cost.to_total().to_f64(), float);
         prop_assert_eq!(cost.to_total(), Cost::parse(&format!("{float}")).unwrap_or(cost).to_total());

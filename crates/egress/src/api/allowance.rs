@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_minutes_calls_may_be_made_at_once_and_then_one_after_the_other() {
+    fn allowance_permits_a_burst_of_one_minute_and_then_spaces_calls_evenly() {
         let (allowance, now) = (Allowance::new(6), Instant::now() + Duration::from_secs(3_600));
         assert!((0..6).all(|_| allowance.take(now).is_ok()));
         assert_eq!(allowance.take(now), Err(Duration::from_secs(10)));

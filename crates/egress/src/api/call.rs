@@ -2,9 +2,9 @@
 
 use super::config::ApiConnection;
 use super::error::ApiError;
-use super::under_way::{Outside, UnderWay};
+use super::under_way::{CallInProgress, Outside};
 use crate::upstream::Trust;
-use crate::upstream::names::{NameSource, Names};
+use crate::upstream::names::{NameResolver, NameSource};
 use crate::web::ledger::WebLedger;
 use belljar_contract::id::RunId;
 use std::io;
@@ -104,11 +104,11 @@ impl ApiCaller {
 }
 
 async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSource) {
-    let outside = Rc::new(Outside { names: Names::new(names), trust: Trust::default() });
+    let outside = Rc::new(Outside { names: NameResolver::new(names), trust: Trust::default() });
     while let Some(Order { connection, call, caller, mut answer }) = orders.recv().await {
         let outside = Rc::clone(&outside);
         tokio::task::spawn_local(async move {
-            let mut under_way = UnderWay::begin(&connection, &call, &caller);
+            let mut under_way = CallInProgress::begin(&connection, &call, &caller);
             tokio::select! {
                 answered = timeout(CALL, under_way.make(&outside)) => {
                     let answered = answered.unwrap_or(Err(ApiError::OutOfTime));

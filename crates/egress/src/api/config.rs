@@ -17,7 +17,7 @@
 use super::allowance::Allowance;
 use super::operation::Operation;
 use crate::credential::{Credential, read_source};
-use crate::web::explain::Question;
+use crate::web::explain::ExplainQuery;
 use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text, whole};
 use belljar_policy::egress::{
     Asked, Destination, EgressPolicy, HostPattern, Network, PathPrefix, Rule, is_credential_name,
@@ -42,7 +42,7 @@ pub struct ApiConnection {
     pub(super) policy: EgressPolicy,
     pub(super) credential: Option<Arc<Credential>>,
     /// Place of the credential in a request, if there is one.
-    pub(super) placement: Placement,
+    pub(super) placement: CredentialPlacement,
     /// File with authorities that are trusted besides the system's.
     pub(super) authorities: Option<PathBuf>,
     pub(super) asks_for_writes: bool,
@@ -53,7 +53,7 @@ pub struct ApiConnection {
 
 /// Place of a credential in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Placement {
+pub(super) enum CredentialPlacement {
     Bearer,
     /// Basic authentication with a user and a password, separated by a colon.
     Basic,
@@ -142,7 +142,7 @@ fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
         text(node, log, "https://HOST[:PORT][/PATH], or http:// without a credential", base)
     });
     let source = members.optional("credential", read_source);
-    let placement = members.or("as", Placement::Bearer, placement);
+    let placement = members.or("as", CredentialPlacement::Bearer, placement);
     let usual = USUAL_METHODS.map(str::to_owned).to_vec();
     let methods = members.or("methods", usual, |node, log| list(node, log, method));
     const WRITES: [(&str, bool); 2] = [("ask", true), ("allow", false)];
@@ -165,7 +165,7 @@ fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
         members.log.note(node.position, place(node), "`credential` for a url without TLS", expected);
     }
     members.finish();
-    let Base { destination, is_secure, prefix } = base?;
+    let BaseUrl { destination, is_secure, prefix } = base?;
     let rule = Rule {
         ports: vec![destination.port],
         methods,
@@ -209,29 +209,31 @@ fn check(connection: &ApiConnection, node: &Node, log: &mut Log) {
     }
 }
 
-struct Base {
+struct BaseUrl {
     destination: Destination,
     is_secure: bool,
     prefix: String,
 }
 
-fn base(text: &str) -> Option<Base> {
+fn base(text: &str) -> Option<BaseUrl> {
     let is_secure = text.starts_with("https://");
     if !is_secure && !text.starts_with("http://") {
         return None;
     }
-    let (destination, path) = Question::parse(text, None).ok()?.into_place();
+    let (destination, path) = ExplainQuery::parse(text, None).ok()?.into_place();
     let prefix = path.trim_end_matches('/').to_owned();
     PathPrefix::parse(&format!("{prefix}/"))?;
-    Some(Base { destination, is_secure, prefix })
+    Some(BaseUrl { destination, is_secure, prefix })
 }
 
-fn placement(node: &Node, log: &mut Log) -> Option<Placement> {
+fn placement(node: &Node, log: &mut Log) -> Option<CredentialPlacement> {
     text(node, log, "bearer, basic, `header NAME` or `query NAME`", |text| match text.split_once(' ') {
-        None if text == "bearer" => Some(Placement::Bearer),
-        None if text == "basic" => Some(Placement::Basic),
-        Some(("header", name)) => header(name).map(Placement::Header),
-        Some(("query", name)) => is_credential_name(name).then(|| Placement::Query(name.to_owned())),
+        None if text == "bearer" => Some(CredentialPlacement::Bearer),
+        None if text == "basic" => Some(CredentialPlacement::Basic),
+        Some(("header", name)) => header(name).map(CredentialPlacement::Header),
+        Some(("query", name)) => {
+            is_credential_name(name).then(|| CredentialPlacement::Query(name.to_owned()))
+        }
         _ => None,
     })
 }

@@ -21,12 +21,12 @@ pub struct Operation {
     /// Name of the operation.
     pub name: String,
     pub(super) method: String,
-    parts: Vec<Part>,
+    parts: Vec<PathPart>,
 }
 
 /// Part of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum PathPart {
     Text(String),
     Parameter(String),
 }
@@ -80,16 +80,16 @@ impl Operation {
     /// Names of the parameters in the path.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Parameter(name) => Some(name.as_str()),
-            Part::Text(_) => None,
+            PathPart::Parameter(name) => Some(name.as_str()),
+            PathPart::Text(_) => None,
         })
     }
 
     /// Returns an example of the path.
     pub(super) fn example(&self) -> String {
-        let shown = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Parameter(_) => "x".to_owned(),
+        let shown = |part: &PathPart| match part {
+            PathPart::Text(text) => text.clone(),
+            PathPart::Parameter(_) => "x".to_owned(),
         };
         self.parts.iter().map(shown).collect()
     }
@@ -102,8 +102,8 @@ impl Operation {
         let mut path = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => path.push_str(text),
-                Part::Parameter(name) => {
+                PathPart::Text(text) => path.push_str(text),
+                PathPart::Parameter(name) => {
                     let value = parameters.get(name).and_then(plain);
                     let value =
                         value.ok_or_else(|| InvalidParametersError::Missing { name: name.clone() })?;
@@ -160,7 +160,7 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-fn parts(text: &str) -> Option<Vec<Part>> {
+fn parts(text: &str) -> Option<Vec<PathPart>> {
     let is_graphic = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\\".contains(&byte));
     if !text.starts_with('/') || !is_graphic {
         return None;
@@ -171,10 +171,10 @@ fn parts(text: &str) -> Option<Vec<Part>> {
         if !is_credential_name(name) || before.contains('}') {
             return None;
         }
-        all.extend([Part::Text(before.to_owned()), Part::Parameter(name.to_owned())]);
+        all.extend([PathPart::Text(before.to_owned()), PathPart::Parameter(name.to_owned())]);
         rest = more;
     }
-    all.push(Part::Text(rest.to_owned()));
+    all.push(PathPart::Text(rest.to_owned()));
     (!rest.contains('}')).then_some(all)
 }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_another_path_or_no_query_is_no_call() {
+    fn parameters_that_change_the_path_or_fit_no_query_are_rejected() {
         for project in [json!(".."), json!("."), json!("")] {
             let error = call("GET", &json!({ "project": project })).unwrap_err();
             assert!(matches!(error, InvalidParametersError::NotOfPath { .. }), "{error}");

@@ -1,9 +1,9 @@
 //! Checks a call and writes the head of its request.
 
 use super::call::ApiCall;
-use super::config::{ApiConnection, Placement};
+use super::config::{ApiConnection, CredentialPlacement};
 use super::error::ApiError;
-use crate::credential::Injected;
+use crate::credential::InjectedSecret;
 use crate::web::{authority_of, encoded};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -61,7 +61,7 @@ pub(super) fn check(call: &ApiCall) -> Result<(), ApiError> {
 pub(super) fn head(
     (connection, call): (&ApiConnection, &ApiCall),
     path: &str,
-    injected: Option<&Injected>,
+    injected: Option<&InjectedSecret>,
 ) -> Zeroizing<Vec<u8>> {
     let placement = injected.map(|_| &connection.placement);
     let secret = injected.map(|injected| injected.secret.expose()).unwrap_or_default();
@@ -75,7 +75,7 @@ pub(super) fn head(
         head.extend_from_slice(&[mark, query.as_bytes()].concat());
         mark = b"&";
     }
-    if let Some(Placement::Query(name)) = placement {
+    if let Some(CredentialPlacement::Query(name)) = placement {
         let encoded = Zeroizing::new(encoded(secret, b""));
         for part in [mark, name.as_bytes(), b"=", encoded.as_bytes()] {
             head.extend_from_slice(part);
@@ -96,13 +96,13 @@ pub(super) fn head(
         put(name, &[value.as_bytes()]);
     }
     match placement {
-        Some(Placement::Bearer) => put("authorization", &[b"Bearer ", secret]),
-        Some(Placement::Basic) => {
+        Some(CredentialPlacement::Bearer) => put("authorization", &[b"Bearer ", secret]),
+        Some(CredentialPlacement::Basic) => {
             let encoded = Zeroizing::new(STANDARD.encode(secret));
             put("authorization", &[b"Basic ", encoded.as_bytes()]);
         }
-        Some(Placement::Header(name)) => put(name, &[secret]),
-        Some(Placement::Query(_)) | None => {}
+        Some(CredentialPlacement::Header(name)) => put(name, &[secret]),
+        Some(CredentialPlacement::Query(_)) | None => {}
     }
     put("content-length", &[call.body.len().to_string().as_bytes()]);
     put("connection", &[b"close"]);

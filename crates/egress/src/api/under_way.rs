@@ -4,11 +4,13 @@ use super::call::{ApiAnswer, ApiCall, CALL, Caller};
 use super::config::ApiConnection;
 use super::error::ApiError;
 use super::outgoing;
-use crate::credential::Injected;
+use crate::credential::InjectedSecret;
 use crate::http1::Headers;
-use crate::upstream::names::Names;
+use crate::upstream::names::NameResolver;
 use crate::upstream::{Connection, Patience, Trust, dial_allowed, secure};
-use belljar_contract::egress::{Asked, PassageBegun, PassageOutcome, PassageRecord};
+use belljar_contract::egress::{
+    Asked, ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord,
+};
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
 use belljar_policy::egress::{Allowed, Asked as Wanted, Destination};
@@ -19,7 +21,7 @@ use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
 /// Call under way. It is recorded however it ends.
-pub(super) struct UnderWay<'c> {
+pub(super) struct CallInProgress<'c> {
     connection: &'c ApiConnection,
     call: &'c ApiCall,
     caller: &'c Caller,
@@ -33,12 +35,12 @@ pub(super) struct UnderWay<'c> {
     status: Option<u16>,
     sent: u64,
     received: u64,
-    outcome: PassageOutcome,
+    outcome: ProxiedRequestOutcome,
 }
 
 /// State that all calls share.
 pub(super) struct Outside {
-    pub(super) names: Names,
+    pub(super) names: NameResolver,
     pub(super) trust: Trust,
 }
 
@@ -62,7 +64,7 @@ const PATIENCE: Patience = Patience { names: Duration::from_secs(2), connect: Du
 
 // === impl UnderWay ===
 
-impl<'c> UnderWay<'c> {
+impl<'c> CallInProgress<'c> {
     pub(super) fn begin(connection: &'c ApiConnection, call: &'c ApiCall, caller: &'c Caller) -> Self {
         Self {
             connection,
@@ -77,7 +79,7 @@ impl<'c> UnderWay<'c> {
             status: None,
             sent: 0,
             received: 0,
-            outcome: PassageOutcome::Failed { code: ReasonCode::of("cut_off") },
+            outcome: ProxiedRequestOutcome::Failed { code: ReasonCode::of("cut_off") },
         }
     }
 
@@ -125,8 +127,8 @@ impl<'c> UnderWay<'c> {
         }
     }
 
-    fn begun(&self) -> PassageBegun {
-        PassageBegun {
+    fn begun(&self) -> ProxiedRequestStartRecord {
+        ProxiedRequestStartRecord {
             passage_id: self.passage_id.clone(),
             run_id: self.caller.run_id.clone(),
             started_at: self.started_at,
@@ -160,7 +162,7 @@ impl<'c> UnderWay<'c> {
     async fn answer(
         &mut self,
         upstream: &mut Connection,
-        injected: Option<&Injected>,
+        injected: Option<&InjectedSecret>,
     ) -> Result<ApiAnswer, ApiError> {
         let failed = |error| ApiError::of_answer(&error, MOST_ANSWER);
         let received = &mut self.received;
@@ -185,18 +187,18 @@ impl<'c> UnderWay<'c> {
 
     pub(super) fn end(&mut self, answered: &Result<ApiAnswer, ApiError>) {
         self.outcome = match answered {
-            Ok(_) => PassageOutcome::Completed,
+            Ok(_) => ProxiedRequestOutcome::Completed,
             Err(error) if error.is_refusal() => {
-                PassageOutcome::Denied { reason: ReasonCode::of(error.code()) }
+                ProxiedRequestOutcome::Denied { reason: ReasonCode::of(error.code()) }
             }
-            Err(error) => PassageOutcome::Failed { code: ReasonCode::of(error.code()) },
+            Err(error) => ProxiedRequestOutcome::Failed { code: ReasonCode::of(error.code()) },
         };
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for CallInProgress<'_> {
     fn drop(&mut self) {
-        self.caller.ledger.record(PassageRecord {
+        self.caller.ledger.record(ProxiedRequestRecord {
             passage_id: self.passage_id.clone(),
             run_id: self.caller.run_id.clone(),
             started_at: self.started_at,

@@ -1,6 +1,6 @@
 //! Folds denials that repeat the one before.
 
-use super::Entered;
+use super::AuditEntryResult;
 use belljar_contract::audit::{FoldReason, FoldedRecords};
 use belljar_contract::id::RunId;
 use jiff::Timestamp;
@@ -46,7 +46,7 @@ impl Folding {
         run_id: &RunId,
         (key, id): (String, &str),
         (at, is_beyond): (Timestamp, bool),
-    ) -> Entered {
+    ) -> AuditEntryResult {
         if let Some(last) = &mut self.0
             && last.is_beyond == is_beyond
             && (is_beyond || last.key == key)
@@ -55,10 +55,10 @@ impl Folding {
             if last.whole < whole {
                 last.whole += 1;
                 id.clone_into(&mut last.like);
-                return Entered { folded: None, is_whole: true };
+                return AuditEntryResult { folded: None, is_whole: true };
             }
             last.count_one(at);
-            return Entered { folded: last.flush_if_due(run_id), is_whole: false };
+            return AuditEntryResult { folded: last.flush_if_due(run_id), is_whole: false };
         }
         let folded = self.flush(run_id);
         let like = id.to_owned();
@@ -73,7 +73,7 @@ impl Folding {
             since: Instant::now(),
             written_at: FIRST_BEYOND,
         });
-        Entered { folded, is_whole: true }
+        AuditEntryResult { folded, is_whole: true }
     }
 
     /// Takes the record of what was counted since the last one.
@@ -125,7 +125,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn equal_denials_in_a_row_are_counted_and_told_before_another_one() {
+    fn repeated_denials_are_folded_and_written_before_the_next_different_one() {
         let (mut folding, run) = (Folding::default(), RunId::from_uuid(Uuid::from_u128(7)));
         let at = Timestamp::UNIX_EPOCH;
         let mut take = |key: &str, id: &str| folding.take(&run, (key.to_owned(), id), (at, false));

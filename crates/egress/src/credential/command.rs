@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_takes_too_long_or_says_too_much_is_killed_with_what_it_has_started() {
+    fn slow_or_verbose_credential_command_is_killed_with_its_children() {
         assert_eq!(asked("printf key").unwrap().as_slice(), b"key");
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("late").display().to_string();

@@ -1,22 +1,24 @@
 //! Reads the source of a secret from the configuration.
 
-use super::Source;
+use super::SecretSource;
 use belljar_contract::yaml::{Log, Members, Node, list, place, text, text_or_number};
 use std::ffi::OsString;
 
 /// Reads the source of a secret: one of `env`, `file` and `command`.
-pub(crate) fn read_source(node: &Node, log: &mut Log) -> Option<Source> {
+pub(crate) fn read_source(node: &Node, log: &mut Log) -> Option<SecretSource> {
     let mut members = Members::open(node, log)?;
     let path_expected = "the absolute path of a file";
     let all = [
         members.optional("env", |node, log| {
             text(node, log, "the name of a variable", |text| {
                 let is_name = !text.is_empty() && !text.contains(['=', '\0']);
-                is_name.then(|| Source::Variable(text.to_owned()))
+                is_name.then(|| SecretSource::Variable(text.to_owned()))
             })
         }),
         members.optional("file", |node, log| {
-            text(node, log, path_expected, |text| text.starts_with('/').then(|| Source::File(text.into())))
+            text(node, log, path_expected, |text| {
+                text.starts_with('/').then(|| SecretSource::File(text.into()))
+            })
         }),
         members.optional("command", |node, log| {
             let argv = list(node, log, |node, log| {
@@ -30,7 +32,7 @@ pub(crate) fn read_source(node: &Node, log: &mut Log) -> Option<Source> {
                 log.note(node.position, place(node), "no program, or one by a relative path", expected);
                 return None;
             }
-            Some(Source::Command(argv))
+            Some(SecretSource::Command(argv))
         }),
     ];
     let mut given = all.into_iter().flatten();

@@ -20,11 +20,11 @@ pub enum BodyLength {
 pub struct Chunks {
     state: State,
     /// Line that is being read.
-    line: Line,
+    line: ChunkLine,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Line {
+struct ChunkLine {
     bytes: [u8; CHUNK_LINE_BYTES],
     length: usize,
 }
@@ -102,7 +102,7 @@ impl Chunks {
 
 // === impl Line ===
 
-impl Line {
+impl ChunkLine {
     /// Returns true if the line is complete. It ends in CR LF and nothing else.
     fn push(&mut self, byte: u8) -> Result<bool, Malformed> {
         let before = self.length.checked_sub(1).and_then(|at| self.bytes.get(at));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_ends_where_it_ends_and_not_a_byte_later() {
+    fn chunked_body_ends_exactly_after_its_last_chunk() {
         let read = |bytes: &[u8]| read(bytes, bytes.len().max(1)).unwrap();
         assert_eq!(read(b"0\r\n\r\n"), (Vec::new(), true, 0));
         assert_eq!(read(b"3\r\nabc\r\n0\r\n\r\nGET"), (b"abc".to_vec(), true, 3));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_could_be_understood_in_two_ways_is_refused() {
+    fn ambiguous_chunk_framing_is_refused() {
         for bad in [
             &b"3;a=b\r\nabc\r\n0\r\n\r\n"[..],
             b"3 \r\nabc\r\n0\r\n\r\n",
@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_it_is_cut_it_is_the_same_body(parts: Vec<Vec<u8>>, piece in 1_usize..40, rest: Vec<u8>) {
+        fn chunked_body_parses_the_same_for_any_read_sizes(parts: Vec<Vec<u8>>, piece in 1_usize..40, rest: Vec<u8>) {
             let mut bytes = Vec::new();
             for part in parts.iter().filter(|part| !part.is_empty()) {
                 bytes.extend(format!("{:x}\r\n", part.len()).bytes());

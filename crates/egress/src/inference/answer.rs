@@ -5,7 +5,7 @@ use super::refusal::Refusal;
 use super::route::Route;
 use crate::http1::{BodyLength, ResponseHead};
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{Excerpt, Surface};
+use belljar_contract::inference::{ApiDialect, Excerpt};
 use serde::Deserialize;
 use serde_json::json;
 use std::borrow::Cow;
@@ -84,7 +84,7 @@ pub(crate) fn without_body(status: u16) -> Vec<u8> {
 /// Returns an answer that the host gives by itself. The list of models has those that a client of the dialect `surface` can
 /// call.
 pub(crate) fn told(
-    (route, surface): (Route, Surface),
+    (route, surface): (Route, ApiDialect),
     models: &Models,
     run_id: &RunId,
     body: &[u8],
@@ -99,7 +99,7 @@ pub(crate) fn told(
             json!({"object": "list", "data": all})
         }
         Route::Tags => {
-            let all: Vec<_> = models.names_on(Surface::Ollama).map(tag).collect();
+            let all: Vec<_> = models.names_on(ApiDialect::Ollama).map(tag).collect();
             json!({"models": all})
         }
         Route::Show => show(models, body)?,
@@ -131,7 +131,7 @@ fn show(models: &Models, body: &[u8]) -> Result<serde_json::Value, Refusal> {
         let allowed = models.names().into_iter().map(str::to_owned).collect();
         return Err(Refusal::ModelNotAllowed { asked: Excerpt::of(&name), allowed });
     };
-    if !model.provider.kind.speaks(Surface::Ollama) {
+    if !model.provider.kind.speaks(ApiDialect::Ollama) {
         return Err(Refusal::wrong_surface(model, SHOW));
     }
     let mut told = tag(&name);

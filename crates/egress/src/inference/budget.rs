@@ -5,7 +5,7 @@
 
 mod state;
 
-use self::state::{Attempt, Charge, Grant, State};
+use self::state::{Attempt, Charge, ReservedAmounts, State};
 use super::demand::Demand;
 use super::models::Price;
 use super::observe::Usage;
@@ -64,7 +64,7 @@ pub struct Spent {
 #[derive(Debug)]
 pub(crate) struct Reservation<'b> {
     budget: &'b Budget,
-    grant: Grant,
+    grant: ReservedAmounts,
     /// Stated price of its model.
     price: Option<Price>,
     /// True if the provider charges for such a call.
@@ -77,7 +77,7 @@ pub(crate) struct Reservation<'b> {
 
 /// Progress of a call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Extent {
+pub(crate) struct CallProgress {
     /// True if the answer was forwarded to its end.
     pub(crate) is_whole: bool,
     /// True if the provider answered with an error, which costs nothing unless it reports a cost.
@@ -88,7 +88,7 @@ pub(crate) struct Extent {
 
 /// Way in which a call ended. It decides what the call is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum CallEnding {
     /// Complete, with a final report of all tokens.
     Reported,
     /// Complete, with a partial report or none.
@@ -189,7 +189,7 @@ impl Reservation<'_> {
 
     /// Settles the cost of the call. A call that ends before the provider's final report is charged all that was reserved, or
     /// what has come if that is more. Otherwise a client could save by hanging up in time or by making a stream fail.
-    pub(crate) fn spend(self, reported: Option<&ReportedUsage>, seen: &Usage, extent: Extent) {
+    pub(crate) fn spend(self, reported: Option<&ReportedUsage>, seen: &Usage, extent: CallProgress) {
         if !self.is_sent {
             return;
         }
@@ -199,7 +199,7 @@ impl Reservation<'_> {
         let cost = reported.and_then(|reported| reported.cost_usd.as_ref());
         let cost = cost.map(|cost: &Cost| cost.to_total().micro_dollars());
         let least = cost.unwrap_or_default();
-        let is_free = !self.is_charged || ending == Ending::Error;
+        let is_free = !self.is_charged || ending == CallEnding::Error;
         let charge = match (cost, self.price) {
             (Some(cost), _) if in_head || seen.is_final => Charge::Known(cost),
             _ if is_free => Charge::Known(least),
@@ -211,17 +211,17 @@ impl Reservation<'_> {
         self.budget.state().settle(tokens, charge);
     }
 
-    fn ending(&self, seen: &Usage, extent: Extent) -> Ending {
+    fn ending(&self, seen: &Usage, extent: CallProgress) -> CallEnding {
         let has_counts = seen.input_tokens.is_some() && (seen.output_tokens.is_some() || !self.has_output);
         match extent.is_whole {
-            true if seen.is_final && has_counts => Ending::Reported,
-            true if extent.is_error => Ending::Error,
-            true if seen.is_ended => Ending::Unreported,
-            _ => Ending::Broken,
+            true if seen.is_final && has_counts => CallEnding::Reported,
+            true if extent.is_error => CallEnding::Error,
+            true if seen.is_ended => CallEnding::Unreported,
+            _ => CallEnding::Broken,
         }
     }
 
-    fn tokens_used(&self, seen: &Usage, (ending, extent): (Ending, Extent)) -> u64 {
+    fn tokens_used(&self, seen: &Usage, (ending, extent): (CallEnding, CallProgress)) -> u64 {
         let reported = seen.tokens().unwrap_or_default();
         let is_limited = self.budget.limits.tokens.is_some();
         // A token has at least one byte. Nothing is reserved where nothing is limited.
@@ -229,22 +229,22 @@ impl Reservation<'_> {
         // A provider may exceed the limit that it was sent, so more may have come than was reserved.
         let received = if self.grant.output.is_some() { seen.received_tokens } else { 0 };
         match ending {
-            Ending::Reported => reported,
-            Ending::Error => 0,
-            Ending::Unreported if is_limited => most.min(extent.bytes).max(received).max(reported),
-            Ending::Broken if is_limited || !extent.is_whole => reported.max(most).max(received),
-            Ending::Unreported | Ending::Broken => reported,
+            CallEnding::Reported => reported,
+            CallEnding::Error => 0,
+            CallEnding::Unreported if is_limited => most.min(extent.bytes).max(received).max(reported),
+            CallEnding::Broken if is_limited || !extent.is_whole => reported.max(most).max(received),
+            CallEnding::Unreported | CallEnding::Broken => reported,
         }
     }
 
     /// Returns the cost by the stated price, in millionths of a dollar: by the tokens if all are reported, otherwise everything
     /// that was reserved.
-    fn stated_cost(&self, price: Price, seen: &Usage, ending: Ending) -> u64 {
+    fn stated_cost(&self, price: Price, seen: &Usage, ending: CallEnding) -> u64 {
         let input =
             seen.input_tokens.unwrap_or_default().saturating_add(seen.cache_tokens.unwrap_or_default());
         let output = seen.output_tokens.unwrap_or_default();
         match ending {
-            Ending::Reported => price.micro_dollars(input, output),
+            CallEnding::Reported => price.micro_dollars(input, output),
             _ => price.micro_dollars(input, output.max(seen.received_tokens)).max(self.grant.cost),
         }
     }

@@ -2,20 +2,20 @@
 
 use super::answer;
 use super::demand::Demand;
-use super::draft::Draft;
+use super::draft::CallRecordBuilder;
 use super::models::{Model, Provider};
-use super::observe::{Observer, Shape};
+use super::observe::{AnswerFormat, Observer};
 use super::outgoing::Outgoing;
 use super::refusal::Refusal;
 use super::relay::{Cut, Framing, Relay};
-use super::request::{self, Prepared};
+use super::request::{self, PreparedRequest};
 use super::route::Call;
-use super::run::{Run, Served};
-use crate::client::{Client, Stop};
-use crate::credential::Injected;
+use super::run::{InferenceProxy, Run};
+use crate::client::{Client, ClientStop};
+use crate::credential::InjectedSecret;
 use crate::http1::limits::Times;
 use crate::http1::{BodyLength, RequestHead, ResponseHead};
-use crate::leak_scan::Forms;
+use crate::leak_scan::SecretForms;
 use crate::memory_quota::Place;
 use crate::upstream::{AnswerError, Connection};
 use crate::within::within;
@@ -38,11 +38,11 @@ impl From<Refusal> for Failed {
     }
 }
 
-impl From<Stop> for Failed {
-    fn from(stop: Stop) -> Self {
+impl From<ClientStop> for Failed {
+    fn from(stop: ClientStop) -> Self {
         match stop {
-            Stop::Gone => Self::Cut(Cut::Gone),
-            Stop::Faulty(fault) => Self::Refused(fault.into()),
+            ClientStop::Gone => Self::Cut(Cut::Gone),
+            ClientStop::Faulty(fault) => Self::Refused(fault.into()),
         }
     }
 }
@@ -60,7 +60,7 @@ struct Asked<'a> {
     call: Call,
     model: &'a Model,
     streams: bool,
-    forms: &'a Forms,
+    forms: &'a SecretForms,
 }
 
 /// Maximum size of an error's payload that is forwarded, in bytes.
@@ -74,15 +74,15 @@ pub(crate) async fn make<S>(
     client: &mut Client<S>,
     (head, call): (&RequestHead, Call),
     (body, place): (Vec<u8>, Place<'_>),
-    served: &Served,
-    draft: &mut Draft<'_>,
+    served: &InferenceProxy,
+    draft: &mut CallRecordBuilder<'_>,
 ) -> Result<bool, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let run = &served.run;
     recordable(run).await?;
-    let Prepared { body, model, streams } = prepare(body, call, run).await?;
+    let PreparedRequest { body, model, streams } = prepare(body, call, run).await?;
     draft.prepared(&model, streams);
     let reserved = reserve(body, (call, &model), run, draft);
     let body = tokio::select! {
@@ -94,7 +94,7 @@ where
     let own = (&run.identity, draft.call_id());
     let outgoing = Outgoing::new((head, call), &model.provider, own, injected.clone(), body);
     draft.said(outgoing.body());
-    let nothing = Forms::of(None);
+    let nothing = SecretForms::of(None);
     let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
     let asked = Asked { head, call, model: &model, streams, forms };
     draft.begin_on_disk().await?;
@@ -148,7 +148,7 @@ async fn recordable(run: &Run) -> Result<(), Refusal> {
     }
 }
 
-async fn prepare(body: Vec<u8>, call: Call, run: &Arc<Run>) -> Result<Prepared, Refusal> {
+async fn prepare(body: Vec<u8>, call: Call, run: &Arc<Run>) -> Result<PreparedRequest, Refusal> {
     let run = Arc::clone(run);
     let bytes = body.len();
     beside(bytes, move || request::prepare(body, call, &run.models, &run.identity)).await
@@ -159,7 +159,7 @@ async fn reserve(
     body: Vec<u8>,
     (call, model): (Call, &Model),
     run: &Run,
-    draft: &mut Draft<'_>,
+    draft: &mut CallRecordBuilder<'_>,
 ) -> Result<Vec<u8>, Refusal> {
     let kind = model.provider.kind;
     if !run.budget.limits_size(model.price()) {
@@ -191,7 +191,7 @@ async fn beside<T: Send + 'static>(
 }
 
 /// Checks an answer before anything of it is forwarded.
-fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut Draft<'_>) -> Result<(), Refusal> {
+fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut CallRecordBuilder<'_>) -> Result<(), Refusal> {
     let is_harmless = !asked.forms.are_in_lines(answer.headers.text());
     draft.answered(answer, is_harmless);
     if answer.status == 401
@@ -211,7 +211,7 @@ fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut Draft<'_>) -> Resu
 }
 
 /// Returns the provider's credential. The sandbox doesn't learn why it can't be obtained.
-async fn injected(provider: &Arc<Provider>) -> Result<Option<Arc<Injected>>, Refusal> {
+async fn injected(provider: &Arc<Provider>) -> Result<Option<Arc<InjectedSecret>>, Refusal> {
     let Some(credential) = &provider.credential else { return Ok(None) };
     let got = credential.get_beside().await;
     got.map(Some).map_err(|_| Refusal::NoCredential)
@@ -220,9 +220,9 @@ async fn injected(provider: &Arc<Provider>) -> Result<Option<Arc<Injected>>, Ref
 /// Sends the call and waits for the head of the answer.
 async fn ask(
     provider: &Provider,
-    served: &Served,
+    served: &InferenceProxy,
     outgoing: &Outgoing,
-    draft: &mut Draft<'_>,
+    draft: &mut CallRecordBuilder<'_>,
 ) -> Result<(Connection, ResponseHead), Refusal> {
     let times = &served.run.times;
     loop {
@@ -256,8 +256,8 @@ async fn pass_on_error<S>(
     client: &mut Client<S>,
     (answer, connection): (&ResponseHead, &mut Connection),
     asked: Asked<'_>,
-    served: &Served,
-    draft: &mut Draft<'_>,
+    served: &InferenceProxy,
+    draft: &mut CallRecordBuilder<'_>,
 ) -> Result<bool, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -292,7 +292,7 @@ async fn pass_on<S>(
     client: &mut Client<S>,
     (answer, connection): (&ResponseHead, &mut Connection),
     (asked, times): (Asked<'_>, &Times),
-    draft: &mut Draft<'_>,
+    draft: &mut CallRecordBuilder<'_>,
 ) -> Result<bool, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -300,7 +300,7 @@ where
     let framing = Framing::of(answer.body, asked.head.is_1_1);
     let keeps_alive = asked.head.keeps_alive && framing != Framing::Bare;
     let head = answer::head_of(answer, framing.length(answer.body), keeps_alive);
-    let shape = if asked.streams { Shape::Lines } else { Shape::Whole };
+    let shape = if asked.streams { AnswerFormat::Lines } else { AnswerFormat::Whole };
     let observer = Observer::new(asked.call.surface, shape);
     let mut relay = Relay::new((answer.body, framing), asked.forms.watch(), observer, draft);
     let passed = relay.run(head, client, connection, times.idle).await;

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn models_find_their_providers_and_keep_their_names_unless_they_have_others() {
+    fn model_uses_its_own_name_upstream_unless_another_is_configured() {
         let config = read(
             "providers:\n  - {name: house, kind: litellm, url: 'http://127.0.0.1:4000', credential: {env: KEY}}\n  \
              - {name: own, kind: ollama, url: 'unix:/run/ollama'}\nmodels:\n  \
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_of_the_house_is_for_a_provider_that_speaks_tls() {
+    fn tls_ca_is_accepted_only_for_https_providers() {
         let with = |url: &str, tls: &str| {
             read(&format!(
                 "providers: [{{name: a, kind: openai, url: '{url}', tls: {tls}}}]\nmodels: [{{name: m, provider: a}}]"
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn user_of_a_provider_is_named_beside_plain_http_alone() {
+    fn server_user_is_accepted_only_for_plain_http_providers() {
         let with = |url: &str, more: &str| {
             read(&format!(
                 "providers: [{{name: a, kind: openai, url: '{url}'{more}}}]\nmodels: [{{name: m, provider: a}}]"

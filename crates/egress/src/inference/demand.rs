@@ -10,7 +10,7 @@ use super::models::{Price, ProviderKind};
 use super::reach::is_dated;
 use super::refusal::Refusal;
 use super::route::{Call, Operation};
-use belljar_contract::inference::{Excerpt, Surface};
+use belljar_contract::inference::{ApiDialect, Excerpt};
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -61,7 +61,7 @@ struct LimitMembers {
 }
 
 /// Tokens of the output that a request wants for thinking.
-struct Thoughts<'m> {
+struct ThinkingLimit<'m> {
     member: &'static str,
     limit: &'static str,
     within: Members<'m>,
@@ -95,7 +95,7 @@ impl Demand {
         let generates = call.operation != Operation::Embedding;
         let thinking = thoughts(&members)?.map_or(0, |thoughts| thoughts.tokens);
         let limit = match call.surface {
-            Surface::Ollama => num_predict(&members)?,
+            ApiDialect::Ollama => num_predict(&members)?,
             _ => limit_members(call, kind).largest(&members),
         };
         // Predicted output that isn't used is charged as output.
@@ -174,7 +174,7 @@ impl Demand {
         }
         let limit = if is_lowered { granted.saturating_sub(thinking) } else { granted };
         match call.surface {
-            Surface::Ollama => set_num_predict(&mut members, limit)?,
+            ApiDialect::Ollama => set_num_predict(&mut members, limit)?,
             _ => limit_members(call, kind).set(&mut members, limit),
         }
         Ok(members.changed())
@@ -260,7 +260,7 @@ fn prompts(members: &Members<'_>) -> Result<u64, Refusal> {
 }
 
 /// Finds the member by which a request limits thinking with a number.
-fn thoughts<'m>(members: &'m Members<'_>) -> Result<Option<Thoughts<'m>>, Refusal> {
+fn thoughts<'m>(members: &'m Members<'_>) -> Result<Option<ThinkingLimit<'m>>, Refusal> {
     let mut found = None;
     for (member, limit) in THOUGHTS {
         let Some(within) = object(members, member, limit)? else { continue };
@@ -272,7 +272,7 @@ fn thoughts<'m>(members: &'m Members<'_>) -> Result<Option<Thoughts<'m>>, Refusa
             }
             Some(tokens) => tokens.unwrap_or(u64::MAX),
         };
-        if found.replace(Thoughts { member, limit, within, tokens }).is_some() {
+        if found.replace(ThinkingLimit { member, limit, within, tokens }).is_some() {
             return Err(not_json("both `thinking` and `reasoning` limit the tokens of thinking"));
         }
     }

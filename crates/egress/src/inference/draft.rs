@@ -1,6 +1,6 @@
 //! Audit record of a call under way.
 
-use super::budget::{Extent, Reservation};
+use super::budget::{CallProgress, Reservation};
 use super::demand::Demand;
 use super::models::{Model, Price, ProviderKind};
 use super::observe::Usage;
@@ -10,15 +10,15 @@ use super::run::Run;
 use crate::http1::{RequestHead, ResponseHead};
 use belljar_contract::id::CallId;
 use belljar_contract::inference::{
-    BegunRecord, BodiesRecord, Body, CallOutcome, CallRecord, Cost, Excerpt, ReasonCode, ReportedUsage,
-    Route, Surface, UsageSource,
+    ApiDialect, BodiesRecord, Body, CallOutcome, CallRecord, CallStartRecord, Cost, Excerpt, ReasonCode,
+    ReportedUsage, Route, UsageSource,
 };
 use jiff::Timestamp;
 use std::time::Instant;
 use uuid::Uuid;
 
 /// Builds the record of a call. Every way that a call can end writes it.
-pub(crate) struct Draft<'r> {
+pub(crate) struct CallRecordBuilder<'r> {
     run: &'r Run,
     is_written: bool,
     /// True if the audit log has the record that the provider is asked.
@@ -27,7 +27,7 @@ pub(crate) struct Draft<'r> {
     started_at: Timestamp,
     since: Instant,
     route: Route,
-    surface: Surface,
+    surface: ApiDialect,
     asked_model: Option<Excerpt>,
     model: Option<Excerpt>,
     provider: Option<Excerpt>,
@@ -51,7 +51,7 @@ pub(crate) struct Draft<'r> {
 
 // === impl Draft ===
 
-impl<'r> Draft<'r> {
+impl<'r> CallRecordBuilder<'r> {
     pub(crate) fn new(run: &'r Run, head: &RequestHead) -> Self {
         Self::of(run, &head.method, &head.path)
     }
@@ -117,7 +117,7 @@ impl<'r> Draft<'r> {
     /// Writes the record that the provider is asked. It comes before anything is sent to the provider.
     pub(crate) async fn begin_on_disk(&mut self) -> Result<(), Refusal> {
         self.has_begun_on_disk = true;
-        let begun = BegunRecord {
+        let begun = CallStartRecord {
             call_id: self.call_id.clone(),
             run_id: self.run.identity.run_id.clone(),
             attempt: self.run.identity.attempt,
@@ -285,7 +285,7 @@ impl<'r> Draft<'r> {
             let is_whole = outcome == CallOutcome::Completed;
             let bytes = self.request_bytes.saturating_add(self.response_bytes);
             let is_error = self.upstream_status.is_some_and(|status| status >= 400);
-            let extent = Extent { is_whole, is_error, bytes };
+            let extent = CallProgress { is_whole, is_error, bytes };
             reservation.spend(usage.as_ref(), &self.usage, extent);
         }
         let record = CallRecord {
@@ -316,7 +316,7 @@ impl<'r> Draft<'r> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for CallRecordBuilder<'_> {
     fn drop(&mut self) {
         // The run has ended, and its calls with it.
         if !self.is_written {

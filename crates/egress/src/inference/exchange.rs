@@ -2,19 +2,19 @@
 
 use super::answer;
 use super::call;
-use super::draft::Draft;
+use super::draft::CallRecordBuilder;
 use super::refusal::Refusal;
 use super::relay::Cut;
 use super::route::{self, Route};
-use super::run::Served;
-use crate::client::{Client, Stop};
+use super::run::InferenceProxy;
+use crate::client::{Client, ClientStop};
 use crate::http1::limits::{REQUEST_BODY_BYTES, SMALL_BODY_BYTES};
 use crate::http1::{BodyLength, RequestHead};
-use belljar_contract::inference::{Excerpt, Surface};
+use belljar_contract::inference::{ApiDialect, Excerpt};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Answers all requests of one connection until it is closed.
-pub(crate) async fn serve<S>(stream: S, served: &Served)
+pub(crate) async fn serve<S>(stream: S, served: &InferenceProxy)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -22,10 +22,10 @@ where
     loop {
         let keeps_alive = match client.head().await {
             Ok(head) => exchange(&mut client, &head, served).await,
-            Err(Stop::Gone) => break,
-            Err(Stop::Faulty(fault)) => {
-                let draft = Draft::unreadable(&served.run);
-                refuse(&mut client, draft, &fault.into(), (served, Surface::Openai, false)).await
+            Err(ClientStop::Gone) => break,
+            Err(ClientStop::Faulty(fault)) => {
+                let draft = CallRecordBuilder::unreadable(&served.run);
+                refuse(&mut client, draft, &fault.into(), (served, ApiDialect::Openai, false)).await
             }
         };
         if !keeps_alive || !client.can_go_on() {
@@ -36,12 +36,12 @@ where
 }
 
 /// Answers one request. Returns false if no other request can follow.
-async fn exchange<S>(client: &mut Client<S>, head: &RequestHead, served: &Served) -> bool
+async fn exchange<S>(client: &mut Client<S>, head: &RequestHead, served: &InferenceProxy) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let run = &served.run;
-    let mut draft = Draft::new(run, head);
+    let mut draft = CallRecordBuilder::new(run, head);
     let Some(route) = route::find(&head.method, &head.path) else {
         return nothing_there(client, head, draft, served).await;
     };
@@ -52,11 +52,11 @@ where
     let mut place = served.room.begin();
     let body = match client.body(head, most, &mut place).await {
         Ok(body) => body,
-        Err(Stop::Gone) => {
+        Err(ClientStop::Gone) => {
             draft.cut(Cut::Gone);
             return false;
         }
-        Err(Stop::Faulty(fault)) => {
+        Err(ClientStop::Faulty(fault)) => {
             return refuse(client, draft, &fault.into(), (served, surface, false)).await;
         }
     };
@@ -64,7 +64,7 @@ where
     let Route::Call(call) = route else {
         // Both APIs list models at the same path. Anthropic's clients name their version in every request.
         let asks_as = match head.header("anthropic-version") {
-            Some(_) => Surface::Anthropic,
+            Some(_) => ApiDialect::Anthropic,
             None => surface,
         };
         return match answer::told((route, asks_as), &run.models, &run.identity.run_id, &body) {
@@ -91,8 +91,8 @@ where
 async fn tell<S>(
     client: &mut Client<S>,
     told: &str,
-    (draft, keeps_alive): (Draft<'_>, bool),
-    served: &Served,
+    (draft, keeps_alive): (CallRecordBuilder<'_>, bool),
+    served: &InferenceProxy,
 ) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -107,8 +107,8 @@ where
 async fn nothing_there<S>(
     client: &mut Client<S>,
     head: &RequestHead,
-    draft: Draft<'_>,
-    served: &Served,
+    draft: CallRecordBuilder<'_>,
+    served: &InferenceProxy,
 ) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -130,9 +130,9 @@ where
 /// Answers with the reason of a refusal, and records it.
 async fn refuse<S>(
     client: &mut Client<S>,
-    draft: Draft<'_>,
+    draft: CallRecordBuilder<'_>,
     refusal: &Refusal,
-    (served, surface, keeps_alive): (&Served, Surface, bool),
+    (served, surface, keeps_alive): (&InferenceProxy, ApiDialect, bool),
 ) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -1,17 +1,17 @@
 //! Audit records of calls.
 
 use belljar_contract::audit::FoldedRecords;
-use belljar_contract::inference::{BegunRecord, BodiesRecord, CallRecord};
+use belljar_contract::inference::{BodiesRecord, CallRecord, CallStartRecord};
 use std::pin::Pin;
 
 /// Future that returns true once a record is on the disk.
-pub type Written = Pin<Box<dyn Future<Output = bool> + Send>>;
+pub type WriteConfirmation = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Takes one record of each call, made or refused; and for a call that is made another record before it begins.
 pub trait Ledger: Send + Sync {
     /// Takes the record of a call that is about to be made. It is made once the record is on the disk, and not at all if
     /// writing fails.
-    fn begin(&self, record: BegunRecord) -> Written;
+    fn begin(&self, record: CallStartRecord) -> WriteConfirmation;
 
     /// Takes a record without waiting for the disk. Either it is written, or the ledger stops being sound.
     fn record(&self, record: CallRecord);

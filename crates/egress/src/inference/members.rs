@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_changed_goes_on_byte_for_byte() {
+    fn unchanged_members_are_forwarded_byte_for_byte() {
         let text = br#" { "model" : "a", "x": [1.0, 1e2,  "\u00e4"], "y" :{"z":null} } "#;
         let mut members = Members::parse(text).unwrap();
         assert_eq!((members.changed(), members.get("y")), (None, Some(r#"{"z":null}"#)));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_something_twice_or_is_no_object_is_refused() {
+    fn body_with_duplicate_members_or_no_object_is_refused() {
         for bad in [
             r#"{"model":"a","model":"b"}"#,
             r#"{"model":"a","mod\u0065l":"b"}"#,

@@ -6,8 +6,8 @@ use belljar_contract::job::context::InferenceSource;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use belljar_contract::inference::ApiDialect;
 pub use belljar_contract::inference::ProviderKind;
-use belljar_contract::inference::Surface;
 
 /// Provider that answers calls.
 pub struct Provider {
@@ -152,7 +152,7 @@ impl Models {
     }
 
     /// Returns the names of the models whose provider understands calls of that dialect.
-    pub(crate) fn names_on(&self, surface: Surface) -> impl Iterator<Item = &str> {
+    pub(crate) fn names_on(&self, surface: ApiDialect) -> impl Iterator<Item = &str> {
         let speaks = move |model: &&Model| model.provider.kind.speaks(surface);
         self.0.values().filter(speaks).map(|model| model.name.as_str())
     }

@@ -5,9 +5,9 @@ mod members;
 mod received;
 
 use self::completion::{Completion, ends_with_usage};
-use self::members::{Inner, Members};
-use self::received::Received;
-use belljar_contract::inference::{Cost, Surface};
+use self::members::{Members, NestedMembers};
+use self::received::ReceivedSize;
+use belljar_contract::inference::{ApiDialect, Cost};
 use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -47,20 +47,20 @@ impl Usage {
 
 /// Parses the bytes of one answer as they pass.
 pub(crate) struct Observer {
-    shape: Shape,
-    surface: Surface,
+    shape: AnswerFormat,
+    surface: ApiDialect,
     /// Bytes of the incomplete line, or of the whole document.
     kept: Vec<u8>,
     /// Parser for a line or document that is too long to be kept.
     members: Option<Members>,
     usage: Usage,
-    received: Received,
+    received: ReceivedSize,
     completion: Completion,
 }
 
 /// Format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum AnswerFormat {
     /// One JSON document.
     Whole,
     /// Lines with one JSON document each, perhaps after `data:`.
@@ -71,7 +71,7 @@ pub(crate) enum Shape {
 const LONGEST: usize = 256 << 10;
 /// Members that are looked for in a longer one.
 const MEMBERS: &[&str] = &["usage", "prompt_eval_count", "eval_count", "type", "done"];
-const INNER: Inner = Inner { holders: &["response", "message"], names: &["usage"] };
+const INNER: NestedMembers = NestedMembers { holders: &["response", "message"], names: &["usage"] };
 
 /// Members by which any provider reports usage. Members of these names may have other types elsewhere.
 #[derive(Deserialize)]
@@ -126,8 +126,8 @@ fn number(value: Option<&RawValue>) -> Option<u64> {
 // === impl Observer ===
 
 impl Observer {
-    pub(crate) fn new(surface: Surface, shape: Shape) -> Self {
-        let received = Received::new(shape);
+    pub(crate) fn new(surface: ApiDialect, shape: AnswerFormat) -> Self {
+        let received = ReceivedSize::new(shape);
         let (usage, completion) = (Usage::default(), Completion::default());
         Self { shape, surface, kept: Vec::new(), members: None, usage, received, completion }
     }
@@ -136,20 +136,20 @@ impl Observer {
     pub(crate) fn see(&mut self, bytes: &[u8]) {
         self.received.see(bytes);
         match self.shape {
-            Shape::Whole => self.keep(bytes),
-            Shape::Lines => self.lines(bytes),
+            AnswerFormat::Whole => self.keep(bytes),
+            AnswerFormat::Lines => self.lines(bytes),
         }
     }
 
     /// Returns the usage, as far as it is known.
     pub(crate) fn finish(&mut self) -> Usage {
-        let is_document = self.shape == Shape::Whole && self.is_document();
+        let is_document = self.shape == AnswerFormat::Whole && self.is_document();
         self.kept_line();
         let received_tokens = self.received.tokens();
         let usage = Usage { received_tokens, ..std::mem::take(&mut self.usage) };
         let (is_ended, is_final) = match self.shape {
-            Shape::Whole => (is_document, is_document && usage.reports_something()),
-            Shape::Lines => (self.completion.is_ended(), self.completion.is_final()),
+            AnswerFormat::Whole => (is_document, is_document && usage.reports_something()),
+            AnswerFormat::Lines => (self.completion.is_ended(), self.completion.is_final()),
         };
         Usage { is_ended, is_final, ..usage }
     }
@@ -220,11 +220,11 @@ impl Observer {
         let value =
             |name: &str| serde_json::from_slice::<&RawValue>(members.get(name)?.strip_prefix(b":")?).ok();
         let mut is_report = value("usage").is_some_and(|counts| self.count(counts));
-        if self.surface == Surface::Ollama {
+        if self.surface == ApiDialect::Ollama {
             is_report |= self.evaluated([value("prompt_eval_count"), value("eval_count")]);
         }
         let kind = value("type").map(RawValue::get);
-        let is_end = self.surface == Surface::Ollama && is_true(value("done"));
+        let is_end = self.surface == ApiDialect::Ollama && is_true(value("done"));
         match is_report {
             true => self.completion.reported(is_end || ends_with_usage(members.beginning(), kind)),
             // The beginning is gone, and the line is longer than any that ends a stream.
@@ -246,8 +246,8 @@ impl Observer {
         static COUNTS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("eval_count\""));
         static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
         match self.surface {
-            Surface::Ollama => &COUNTS,
-            Surface::Openai | Surface::Anthropic => &USAGE,
+            ApiDialect::Ollama => &COUNTS,
+            ApiDialect::Openai | ApiDialect::Anthropic => &USAGE,
         }
     }
 
@@ -266,8 +266,10 @@ impl Observer {
         is_report |= self.evaluated([said.prompt_eval_count, said.eval_count]);
         if is_report {
             let is_end = match self.surface {
-                Surface::Ollama => is_true(said.done),
-                Surface::Openai | Surface::Anthropic => ends_with_usage(line, said.r#type.map(RawValue::get)),
+                ApiDialect::Ollama => is_true(said.done),
+                ApiDialect::Openai | ApiDialect::Anthropic => {
+                    ends_with_usage(line, said.r#type.map(RawValue::get))
+                }
             };
             self.completion.reported(is_end);
         }
@@ -330,8 +332,8 @@ mod tests {
     use super::*;
 
     fn observed(
-        surface: Surface,
-        shape: Shape,
+        surface: ApiDialect,
+        shape: AnswerFormat,
         text: &str,
         piece: usize,
     ) -> (Option<u64>, Option<u64>, Option<f64>) {
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_cost_is_read_however_it_is_said_and_however_it_is_cut() {
+    fn usage_and_cost_are_read_from_every_format_and_any_read_sizes() {
         let chat = "data: {\"choices\":[{\"delta\":{\"content\":\"the \\\"usage\\\": {} is\"}}],\"usage\":null}\n\n\
                     data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":7,\"cost\":0.25}}\r\n\r\n\
                     data: [DONE]\n\n";
@@ -355,26 +357,26 @@ mod tests {
         let ollama = "{\"message\":{\"content\":\"eval_count\"},\"done\":false}\n\
                       {\"done\":true,\"prompt_eval_count\":5,\"eval_count\":7}";
         for piece in 1..chat.len() {
-            let lines = |surface, text| observed(surface, Shape::Lines, text, piece);
-            assert_eq!(lines(Surface::Openai, chat), (Some(5), Some(7), Some(0.25)), "{piece}");
-            assert_eq!(lines(Surface::Openai, responses), (Some(5), Some(7), Some(0.25)), "{piece}");
-            assert_eq!(lines(Surface::Anthropic, messages), (Some(5), Some(7), Some(0.25)), "{piece}");
-            assert_eq!(lines(Surface::Ollama, ollama), (Some(5), Some(7), None), "{piece}");
-            assert_eq!(lines(Surface::Ollama, generated), (Some(5), Some(7), None), "{piece}");
+            let lines = |surface, text| observed(surface, AnswerFormat::Lines, text, piece);
+            assert_eq!(lines(ApiDialect::Openai, chat), (Some(5), Some(7), Some(0.25)), "{piece}");
+            assert_eq!(lines(ApiDialect::Openai, responses), (Some(5), Some(7), Some(0.25)), "{piece}");
+            assert_eq!(lines(ApiDialect::Anthropic, messages), (Some(5), Some(7), Some(0.25)), "{piece}");
+            assert_eq!(lines(ApiDialect::Ollama, ollama), (Some(5), Some(7), None), "{piece}");
+            assert_eq!(lines(ApiDialect::Ollama, generated), (Some(5), Some(7), None), "{piece}");
             let whole =
                 "{\"usage\": {\"prompt_tokens\": 5, \"completion_tokens\": 7, \"cost\": 0.25}, \"x\": 1}";
-            let whole = observed(Surface::Openai, Shape::Whole, whole, piece);
+            let whole = observed(ApiDialect::Openai, AnswerFormat::Whole, whole, piece);
             assert_eq!(whole, (Some(5), Some(7), Some(0.25)), "{piece}");
         }
     }
 
     #[test]
-    fn what_is_too_long_to_be_kept_is_read_as_it_passes_and_hides_nothing() {
+    fn usage_is_read_from_lines_too_long_to_be_buffered() {
         let spoof = format!("\\\"usage\\\":{{\\\"cost\\\":9}} {}", "a".repeat(3 << 20));
         let lines = format!(
             "data: {{\"x\":\"{spoof}\",\"usage\":{{\"cost\":0.5}},\"y\":null}}\ndata: {{\"usage\":{{\"prompt_tokens\":7}}}}\n"
         );
-        let mut observer = Observer::new(Surface::Openai, Shape::Lines);
+        let mut observer = Observer::new(ApiDialect::Openai, AnswerFormat::Lines);
         for piece in lines.as_bytes().chunks(10_000) {
             observer.see(piece);
             assert!(observer.kept.capacity() <= 2 * LONGEST);
@@ -384,14 +386,23 @@ mod tests {
         let whole =
             format!("{{\"data\":\"{spoof}\",\"usage\" : {{\"prompt_tokens\":5,\"cost\":0.25}},\"id\":1}}");
         for piece in [1 << 10, LONGEST, whole.len()] {
-            assert_eq!(observed(Surface::Openai, Shape::Whole, &whole, piece), (Some(5), None, Some(0.25)));
+            assert_eq!(
+                observed(ApiDialect::Openai, AnswerFormat::Whole, &whole, piece),
+                (Some(5), None, Some(0.25))
+            );
         }
         // Output of the model is nested deeper, and may come last.
         let tool = r#"[{"type":"tool_use","input":{"usage":{"cost":9},"x":0}}]"#;
         let early = format!("{{\"data\":\"{spoof}\",\"usage\":{{\"cost\":0.25}},\"content\":{tool}}}");
-        assert_eq!(observed(Surface::Anthropic, Shape::Whole, &early, 9_999), (None, None, Some(0.25)));
+        assert_eq!(
+            observed(ApiDialect::Anthropic, AnswerFormat::Whole, &early, 9_999),
+            (None, None, Some(0.25))
+        );
         let cut = early.split_inclusive("\"x\"").next().unwrap();
-        assert_eq!(observed(Surface::Anthropic, Shape::Whole, cut, 9_999), (None, None, Some(0.25)));
+        assert_eq!(
+            observed(ApiDialect::Anthropic, AnswerFormat::Whole, cut, 9_999),
+            (None, None, Some(0.25))
+        );
         // A provider may repeat the objects of a request, in any order.
         for echo in ["reasoning", "text", "metadata", "tool_choice"] {
             let echo =
@@ -402,16 +413,19 @@ mod tests {
                 format!("{{{echo},\"instructions\":\"{spoof}\",{told}}}"),
                 format!("{{\"instructions\":\"{spoof}\",\"response\":{{{told}}},{echo}}}"),
             ] {
-                let read = observed(Surface::Openai, Shape::Whole, &answer, 9_999);
+                let read = observed(ApiDialect::Openai, AnswerFormat::Whole, &answer, 9_999);
                 assert_eq!(read, (Some(5), None, Some(0.25)), "{echo}");
             }
         }
         let ollama = format!("{{\"response\":\"{spoof}\",\"prompt_eval_count\":5,\"eval_count\":7}}");
-        assert_eq!(observed(Surface::Ollama, Shape::Whole, &ollama, 9_999), (Some(5), Some(7), None));
+        assert_eq!(
+            observed(ApiDialect::Ollama, AnswerFormat::Whole, &ollama, 9_999),
+            (Some(5), Some(7), None)
+        );
     }
 
     #[test]
-    fn all_passes_of_a_call_are_counted_however_they_are_said() {
+    fn tokens_of_all_iterations_of_a_call_are_added() {
         let pass = |input: u64, output: u64| {
             format!("{{\"input_tokens\":{input},\"output_tokens\":{output},\"cache_read_input_tokens\":1}}")
         };
@@ -420,8 +434,8 @@ mod tests {
         let whole = format!("{{\"usage\":{usage}}}");
         let begun = "data: {\"message\":{\"usage\":{\"input_tokens\":23,\"output_tokens\":1}}}\n";
         let stream = format!("{begun}data: {{\"usage\":{usage}}}\n");
-        for (shape, text) in [(Shape::Whole, whole), (Shape::Lines, stream)] {
-            let mut observer = Observer::new(Surface::Anthropic, shape);
+        for (shape, text) in [(AnswerFormat::Whole, whole), (AnswerFormat::Lines, stream)] {
+            let mut observer = Observer::new(ApiDialect::Anthropic, shape);
             observer.see(text.as_bytes());
             let usage = observer.finish();
             assert_eq!((usage.input_tokens, usage.output_tokens), (Some(180_023), Some(3_507)), "{shape:?}");
@@ -431,18 +445,19 @@ mod tests {
         for passes in [format!("[{}]", pass(23, 7)), "[]".to_owned(), "null".to_owned(), "3".to_owned()] {
             let whole =
                 format!("{{\"usage\":{{\"input_tokens\":23,\"output_tokens\":7,\"iterations\":{passes}}}}}");
-            let read = observed(Surface::Anthropic, Shape::Whole, &whole, 99);
+            let read = observed(ApiDialect::Anthropic, AnswerFormat::Whole, &whole, 99);
             assert_eq!(read, (Some(23), Some(7), None), "{passes}");
         }
     }
 
     #[test]
-    fn what_is_kept_for_later_is_counted_and_what_is_no_amount_is_not() {
+    fn cache_tokens_are_counted_and_negative_costs_are_ignored() {
         let cached = "{\"usage\":{\"input_tokens\":5,\"cache_creation_input_tokens\":10,\"cache_read_input_tokens\":20}}";
-        let mut observer = Observer::new(Surface::Anthropic, Shape::Whole);
+        let mut observer = Observer::new(ApiDialect::Anthropic, AnswerFormat::Whole);
         observer.see(cached.as_bytes());
         assert_eq!(observer.finish().cache_tokens, Some(30));
-        let negative = observed(Surface::Openai, Shape::Lines, "data: {\"usage\":{\"cost\":-1.0}}\n", 99);
+        let negative =
+            observed(ApiDialect::Openai, AnswerFormat::Lines, "data: {\"usage\":{\"cost\":-1.0}}\n", 99);
         assert_eq!(negative, (None, None, None));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::models::{Provider, ProviderKind};
 use super::route::{self, Call};
-use crate::credential::Injected;
+use crate::credential::InjectedSecret;
 use crate::http1::RequestHead;
 use crate::identity::Identity;
 use std::io::IoSlice;
@@ -19,7 +19,7 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 pub(crate) struct Outgoing {
     /// Head, up to the secret if there is one. The secret is sent from its own buffer: a copy would have to be wiped.
     head: Vec<u8>,
-    injected: Option<Arc<Injected>>,
+    injected: Option<Arc<InjectedSecret>>,
     body: Vec<u8>,
 }
 
@@ -34,7 +34,7 @@ impl Outgoing {
         (client, call): (&RequestHead, Call),
         provider: &Provider,
         (identity, call_id): (&Identity, &str),
-        injected: Option<Arc<Injected>>,
+        injected: Option<Arc<InjectedSecret>>,
         body: Vec<u8>,
     ) -> Self {
         let mut head = head(client, call, (provider, body.len()), (identity, call_id));

@@ -13,7 +13,7 @@ pub(super) use self::tools::is_dated;
 use super::members::Members;
 use super::refusal::Refusal;
 use super::route::Operation;
-use belljar_contract::inference::{Excerpt, Surface};
+use belljar_contract::inference::{ApiDialect, Excerpt};
 
 const REACHES_OUT: &str = "it would make the provider contact other systems, past the host";
 const STORED: &str = "it refers to data stored at the provider, which other runs share";
@@ -33,8 +33,8 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Checks the body of a request.
-pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operation) -> Result<(), Refusal> {
-    if surface == Surface::Ollama {
+pub(crate) fn check(members: &Members<'_>, surface: ApiDialect, operation: Operation) -> Result<(), Refusal> {
+    if surface == ApiDialect::Ollama {
         // Its format reaches nothing: images are inline, and the client runs the tools.
         return Ok(());
     }
@@ -72,7 +72,7 @@ pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operatio
 mod tests {
     use super::*;
 
-    fn check(body: &str, surface: Surface) -> Result<(), String> {
+    fn check(body: &str, surface: ApiDialect) -> Result<(), String> {
         let operation = if body.contains("\"input\"") { Operation::Responses } else { Operation::Completion };
         let members = Members::parse(body.as_bytes()).unwrap();
         super::check(&members, surface, operation).map_err(|refusal| match refusal {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_provider_reach_out_is_refused_by_its_place() {
+    fn request_that_makes_the_provider_fetch_is_refused_with_the_json_path() {
         for (body, member) in [
             (
                 r#"{"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://a/?q=secret"}}]}]}"#,
@@ -141,14 +141,14 @@ mod tests {
             (r#"{"mcp_servers":[{"url":"https://a"}]}"#, "mcp_servers"),
             (r#"{"web_search_options":{}}"#, "web_search_options"),
         ] {
-            for surface in [Surface::Openai, Surface::Anthropic] {
+            for surface in [ApiDialect::Openai, ApiDialect::Anthropic] {
                 assert_eq!(check(body, surface), Err(member.to_owned()), "{body}");
             }
         }
     }
 
     #[test]
-    fn tools_and_items_are_refused_wherever_in_a_request_they_stand() {
+    fn provider_side_tools_and_items_are_refused_at_any_json_path() {
         for (body, member) in [
             (r#"{"input":[{"type":"mcp_list_tools","server_label":"x","tools":[]}]}"#, "input[0].type"),
             (
@@ -193,14 +193,14 @@ mod tests {
             ),
             (r#"{"tool_choice":{"type":"function","server_label":"x"}}"#, "tool_choice.server_label"),
         ] {
-            for surface in [Surface::Openai, Surface::Anthropic] {
+            for surface in [ApiDialect::Openai, ApiDialect::Anthropic] {
                 assert_eq!(check(body, surface), Err(member.to_owned()), "{body}");
             }
         }
     }
 
     #[test]
-    fn what_agents_really_send_is_not() {
+    fn usual_agent_requests_are_not_refused() {
         for body in [
             r#"{"messages":[{"content":"see https://example.org and \"image_url\": \"http://a\""}]}"#,
             r#"{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}]}"#,
@@ -225,7 +225,7 @@ mod tests {
             r#"{"tools":null,"mcp_servers":[],"background":false,"previous_response_id":null}"#,
             r#"{"prompt":"a plain text"}"#,
         ] {
-            assert_eq!(check(body, Surface::Openai), Ok(()), "{body}");
+            assert_eq!(check(body, ApiDialect::Openai), Ok(()), "{body}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Refusals of calls, in the format of the client's API.
 
 use super::models::{Model, ProviderKind};
-use crate::client::Fault;
+use crate::client::RequestFault;
 use crate::upstream::{AnswerError, ConnectError};
-use belljar_contract::inference::{Excerpt, Surface};
+use belljar_contract::inference::{ApiDialect, Excerpt};
 use serde_json::{Value, json};
 
 /// Reason why a call isn't made or has no answer. The text is for programs in the sandbox.
@@ -90,13 +90,13 @@ impl From<ConnectError> for Refusal {
     }
 }
 
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Self {
+impl From<RequestFault> for Refusal {
+    fn from(fault: RequestFault) -> Self {
         match fault {
-            Fault::Malformed(malformed) => Self::Malformed(malformed),
-            Fault::HeadTooLarge { .. } => Self::HeadTooLarge,
-            Fault::BodyTooLarge { most } => Self::BodyTooLarge { most },
-            Fault::TooSlow => Self::TooSlow,
+            RequestFault::Malformed(malformed) => Self::Malformed(malformed),
+            RequestFault::HeadTooLarge { .. } => Self::HeadTooLarge,
+            RequestFault::BodyTooLarge { most } => Self::BodyTooLarge { most },
+            RequestFault::TooSlow => Self::TooSlow,
         }
     }
 }
@@ -186,16 +186,16 @@ impl Refusal {
     }
 
     /// Returns the body in the format of that client's API.
-    pub(crate) fn body(&self, surface: Surface) -> String {
+    pub(crate) fn body(&self, surface: ApiDialect) -> String {
         let (message, code, kind) = (self.to_string(), self.code(), self.kind());
         let body: Value = match surface {
-            Surface::Openai => {
+            ApiDialect::Openai => {
                 json!({"error": {"message": message, "type": kind, "param": self.member(), "code": code}})
             }
-            Surface::Anthropic => {
+            ApiDialect::Anthropic => {
                 json!({"type": "error", "error": {"type": kind, "message": message, "code": code}})
             }
-            Surface::Ollama => json!({"error": message, "code": code}),
+            ApiDialect::Ollama => json!({"error": message, "code": code}),
         };
         body.to_string()
     }

@@ -1,8 +1,8 @@
 //! Forwards a provider's answer byte by byte, and scans it.
 
-use super::draft::Draft;
+use super::draft::CallRecordBuilder;
 use super::observe::Observer;
-use crate::client::{Client, Stop};
+use crate::client::{Client, ClientStop};
 use crate::http1::limits::RESPONSE_BODY_BYTES;
 use crate::http1::{BodyLength, Chunks};
 use crate::leak_scan;
@@ -18,9 +18,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 pub(crate) struct Relay<'r, 'd> {
     end: End,
     framing: Framing,
-    watch: leak_scan::Watch<'r>,
+    watch: leak_scan::LeakScanner<'r>,
     observer: Observer,
-    draft: &'r mut Draft<'d>,
+    draft: &'r mut CallRecordBuilder<'d>,
     /// Bytes that could be the beginning of a secret.
     held: Vec<u8>,
     /// Number of bytes that are read at a time.
@@ -60,8 +60,8 @@ pub(crate) enum Cut {
     TooLarge,
 }
 
-impl From<Stop> for Cut {
-    fn from(_: Stop) -> Self {
+impl From<ClientStop> for Cut {
+    fn from(_: ClientStop) -> Self {
         Self::Gone
     }
 }
@@ -98,9 +98,9 @@ impl Framing {
 impl<'r, 'd> Relay<'r, 'd> {
     pub(crate) fn new(
         (body, framing): (BodyLength, Framing),
-        watch: leak_scan::Watch<'r>,
+        watch: leak_scan::LeakScanner<'r>,
         observer: Observer,
-        draft: &'r mut Draft<'d>,
+        draft: &'r mut CallRecordBuilder<'d>,
     ) -> Self {
         let end = match body {
             BodyLength::Exact(length) => End::After(length),

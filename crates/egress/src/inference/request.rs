@@ -9,11 +9,11 @@ use super::reach;
 use super::refusal::Refusal;
 use super::route::{Call, Operation};
 use crate::identity::Identity;
-use belljar_contract::inference::{Excerpt, Surface};
+use belljar_contract::inference::{ApiDialect, Excerpt};
 use serde::{Deserialize, Serialize};
 
 /// Request that may be sent.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRequest {
     pub(crate) body: Vec<u8>,
     pub(crate) model: Model,
     /// True if the answer is streamed.
@@ -43,12 +43,12 @@ pub(crate) fn prepare(
     call: Call,
     models: &Models,
     identity: &Identity,
-) -> Result<Prepared, Refusal> {
+) -> Result<PreparedRequest, Refusal> {
     let mut members = Members::parse(&body).map_err(|error| Refusal::not_json(&error))?;
     let model = model(&members, call, models)?.clone();
     reach::check(&members, call.surface, call.operation)?;
     known(&members, call)?;
-    if call.surface == Surface::Ollama {
+    if call.surface == ApiDialect::Ollama {
         options::check(&members)?;
     }
     let streams = streams(&members, call.operation)?;
@@ -58,7 +58,7 @@ pub(crate) fn prepare(
         include_usage(&mut members)?;
     }
     let changed = members.changed();
-    Ok(Prepared { body: changed.unwrap_or(body), model, streams })
+    Ok(PreparedRequest { body: changed.unwrap_or(body), model, streams })
 }
 
 fn model<'m>(members: &Members<'_>, call: Call, models: &'m Models) -> Result<&'m Model, Refusal> {
@@ -105,7 +105,7 @@ fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Ide
         members.remove(name);
     }
     match (call.surface, call.operation) {
-        (Surface::Openai, _) => {
+        (ApiDialect::Openai, _) => {
             members.set("user", text(&identity.billing_account_id));
             members.remove("metadata");
             // Nothing is stored with the provider that another user of the same account could read.
@@ -113,17 +113,17 @@ fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Ide
                 members.set("store", "false".to_owned());
             }
         }
-        (Surface::Anthropic, Operation::Messages) => {
+        (ApiDialect::Anthropic, Operation::Messages) => {
             members.remove("user");
             let user = text(&identity.billing_account_id);
             members.set("metadata", format!("{{\"user_id\":{user}}}"));
         }
-        (Surface::Anthropic, _) => {
+        (ApiDialect::Anthropic, _) => {
             members.remove("user");
             members.remove("metadata");
         }
         // Other users of the provider must not wait for this model, nor have theirs unloaded.
-        (Surface::Ollama, _) => members.remove("keep_alive"),
+        (ApiDialect::Ollama, _) => members.remove("keep_alive"),
     }
     if model.provider.kind == ProviderKind::Ollama {
         members.remove("user");

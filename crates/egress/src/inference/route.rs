@@ -1,7 +1,7 @@
 //! Paths of the inference proxy. A path that is not in this table does not exist in any spelling: nothing is decoded, folded or
 //! joined before the lookup.
 
-use belljar_contract::inference::Surface;
+use belljar_contract::inference::ApiDialect;
 
 /// Purpose of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum Route {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call {
     /// API format of the call.
-    pub(crate) surface: Surface,
+    pub(crate) surface: ApiDialect,
     /// Path, which is the same at the provider.
     pub(crate) path: &'static str,
     pub(crate) operation: Operation,
@@ -58,7 +58,7 @@ impl Call {
 
 const CHAT: &str = "/v1/chat/completions";
 
-const fn call(surface: Surface, path: &'static str, operation: Operation) -> Route {
+const fn call(surface: ApiDialect, path: &'static str, operation: Operation) -> Route {
     Route::Call(Call { surface, path, operation })
 }
 
@@ -66,19 +66,19 @@ const fn call(surface: Surface, path: &'static str, operation: Operation) -> Rou
 const ROUTES: &[(&str, &str, Route)] = &[
     ("GET", "/health", Route::Health),
     ("GET", "/v1/models", Route::Models),
-    ("POST", CHAT, call(Surface::Openai, CHAT, Operation::Completion)),
-    ("POST", "/v1/completions", call(Surface::Openai, "/v1/completions", Operation::Completion)),
-    ("POST", "/v1/responses", call(Surface::Openai, "/v1/responses", Operation::Responses)),
-    ("POST", "/v1/embeddings", call(Surface::Openai, "/v1/embeddings", Operation::Embedding)),
-    ("POST", "/v1/messages", call(Surface::Anthropic, "/v1/messages", Operation::Messages)),
+    ("POST", CHAT, call(ApiDialect::Openai, CHAT, Operation::Completion)),
+    ("POST", "/v1/completions", call(ApiDialect::Openai, "/v1/completions", Operation::Completion)),
+    ("POST", "/v1/responses", call(ApiDialect::Openai, "/v1/responses", Operation::Responses)),
+    ("POST", "/v1/embeddings", call(ApiDialect::Openai, "/v1/embeddings", Operation::Embedding)),
+    ("POST", "/v1/messages", call(ApiDialect::Anthropic, "/v1/messages", Operation::Messages)),
     (
         "POST",
         "/v1/messages/count_tokens",
-        call(Surface::Anthropic, "/v1/messages/count_tokens", Operation::CountTokens),
+        call(ApiDialect::Anthropic, "/v1/messages/count_tokens", Operation::CountTokens),
     ),
-    ("POST", "/api/chat", call(Surface::Ollama, "/api/chat", Operation::Generation)),
-    ("POST", "/api/generate", call(Surface::Ollama, "/api/generate", Operation::Generation)),
-    ("POST", "/api/embed", call(Surface::Ollama, "/api/embed", Operation::Embedding)),
+    ("POST", "/api/chat", call(ApiDialect::Ollama, "/api/chat", Operation::Generation)),
+    ("POST", "/api/generate", call(ApiDialect::Ollama, "/api/generate", Operation::Generation)),
+    ("POST", "/api/embed", call(ApiDialect::Ollama, "/api/embed", Operation::Embedding)),
     ("GET", "/api/tags", Route::Tags),
     ("POST", "/api/show", Route::Show),
     ("GET", "/api/version", Route::Version),
@@ -93,11 +93,11 @@ pub(crate) fn find(method: &str, path: &str) -> Option<Route> {
 }
 
 /// Returns the API format in which a client of such a path expects an error.
-pub(crate) fn shape_of(path: &str) -> Surface {
+pub(crate) fn shape_of(path: &str) -> ApiDialect {
     match path {
-        path if path.starts_with("/api/") => Surface::Ollama,
-        path if path.starts_with("/v1/messages") => Surface::Anthropic,
-        _ => Surface::Openai,
+        path if path.starts_with("/api/") => ApiDialect::Ollama,
+        path if path.starts_with("/v1/messages") => ApiDialect::Anthropic,
+        _ => ApiDialect::Openai,
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_found_by_another_spelling() {
+    fn route_matches_only_its_exact_method_and_path() {
         assert!(find("POST", "/v1/chat/completions").is_some());
         for (method, path) in [
             ("GET", "/v1/chat/completions"),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_query_only_what_is_known_goes_on() {
+    fn only_known_queries_are_forwarded() {
         assert_eq!(query(Some("beta=true")), Some("beta=true"));
         for other in [None, Some(""), Some("beta=true&api_key=x"), Some("beta=1"), Some("api-version=2024")] {
             assert_eq!(query(other), None);

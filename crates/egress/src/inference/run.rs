@@ -6,9 +6,9 @@ use super::ledger::Ledger;
 use super::models::Models;
 use crate::http1::limits::Times;
 use crate::identity::Identity;
-use crate::memory_quota::Room;
-use crate::proxy::{Answering, Service};
-use crate::rate_limit::Pace;
+use crate::memory_quota::MemoryQuota;
+use crate::proxy::{ConnectionFuture, Service};
+use crate::rate_limit::RateLimit;
 use crate::upstream::Pool;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ pub struct Run {
 }
 
 /// State that all connections of a run share.
-pub(crate) struct Served {
+pub(crate) struct InferenceProxy {
     pub(crate) run: Arc<Run>,
     pub(crate) pool: Rc<Pool>,
-    pub(crate) room: Room,
-    pub(crate) pace: Pace,
+    pub(crate) room: MemoryQuota,
+    pub(crate) pace: RateLimit,
 }
 
 // === impl Run ===
@@ -51,18 +51,18 @@ impl Run {
 
 // === impl Served ===
 
-impl Served {
+impl InferenceProxy {
     pub(crate) fn new(run: Arc<Run>, pool: Rc<Pool>) -> Self {
-        Self { run, pool, room: Room::new(), pace: Pace::new() }
+        Self { run, pool, room: MemoryQuota::new(), pace: RateLimit::new() }
     }
 }
 
-impl Service for Served {
-    fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering {
+impl Service for InferenceProxy {
+    fn tcp(self: Rc<Self>, stream: TcpStream) -> ConnectionFuture {
         Box::pin(async move { exchange::serve(stream, &self).await })
     }
 
-    fn local(self: Rc<Self>, stream: UnixStream) -> Answering {
+    fn local(self: Rc<Self>, stream: UnixStream) -> ConnectionFuture {
         Box::pin(async move { exchange::serve(stream, &self).await })
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Decoding is one rule; a list of spellings would never be complete.
 
-use super::stripped::Stripped;
-use super::{Forms, Tail};
+use super::stripped::StrippedViews;
+use super::{ScanTail, SecretForms};
 use std::borrow::Cow;
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -17,19 +17,19 @@ const LONGEST: usize = 32;
 
 /// Views of the bytes as they pass: unchanged, with escapes decoded, and without bytes that occur in no form.
 pub(super) struct Views<'f> {
-    plain: Tail<'f>,
-    levels: [Level<'f>; LEVELS],
-    stripped: Stripped<'f>,
+    plain: ScanTail<'f>,
+    levels: [DecodingLevel<'f>; LEVELS],
+    stripped: StrippedViews<'f>,
 }
 
-struct Level<'f> {
-    tail: Tail<'f>,
+struct DecodingLevel<'f> {
+    tail: ScanTail<'f>,
     /// Beginning of an escape whose end is missing.
     rest: Zeroizing<Vec<u8>>,
 }
 
 /// Unit that begins at a possible escape.
-enum Unit {
+enum EscapeUnit {
     /// Escape with the byte that it stands for and its length; byte 0 stands for what no secret contains.
     Escape(u8, usize),
     Plain,
@@ -77,9 +77,9 @@ const NAMED: [(&[u8], u8); 34] = [
 // === impl Views ===
 
 impl<'f> Views<'f> {
-    pub(super) fn new(forms: &'f Forms) -> Self {
-        let level = || Level { tail: Tail::new(forms), rest: Zeroizing::default() };
-        Self { plain: Tail::new(forms), levels: [level(), level()], stripped: Stripped::new(forms) }
+    pub(super) fn new(forms: &'f SecretForms) -> Self {
+        let level = || DecodingLevel { tail: ScanTail::new(forms), rest: Zeroizing::default() };
+        Self { plain: ScanTail::new(forms), levels: [level(), level()], stripped: StrippedViews::new(forms) }
     }
 
     /// Like [`super::Watch::see`], for these bytes alone.
@@ -104,7 +104,7 @@ impl<'f> Views<'f> {
 
 // === impl Level ===
 
-impl Level<'_> {
+impl DecodingLevel<'_> {
     /// Scans the next bytes of a level. Returns the length of the part that could begin a form, and the decoded bytes.
     fn see<'b>(&mut self, bytes: Cow<'b, [u8]>) -> Option<(usize, Cow<'b, [u8]>)> {
         if self.rest.is_empty() && escape(&bytes).is_none() {
@@ -144,15 +144,15 @@ fn decode(bytes: &[u8], mut put: impl FnMut(&[u8], Range<usize>)) -> usize {
         put(&bytes[at..end], at..end);
         at = end;
         match unit(&bytes[at..]) {
-            Unit::Escape(byte, length) => {
+            EscapeUnit::Escape(byte, length) => {
                 put(&[byte], at..at + length);
                 at += length;
             }
-            Unit::Plain => {
+            EscapeUnit::Plain => {
                 put(&bytes[at..=at], at..at + 1);
                 at += 1;
             }
-            Unit::Incomplete => return at,
+            EscapeUnit::Incomplete => return at,
         }
     }
     put(&bytes[at..], at..bytes.len());
@@ -160,13 +160,13 @@ fn decode(bytes: &[u8], mut put: impl FnMut(&[u8], Range<usize>)) -> usize {
 }
 
 /// Reads a unit that begins with `%`, `&` or `\`.
-fn unit(bytes: &[u8]) -> Unit {
+fn unit(bytes: &[u8]) -> EscapeUnit {
     match (bytes[0], bytes.get(1)) {
-        (_, None) => Unit::Incomplete,
+        (_, None) => EscapeUnit::Incomplete,
         (b'%' | b'\\', Some(b'u')) if bytes.get(2) == Some(&b'{') => braced(bytes),
         (b'%' | b'\\', Some(b'u')) => digits(bytes, 2, 4),
         (b'\\', Some(b'x')) => digits(bytes, 2, 2),
-        (b'\\', Some(other)) => Unit::Escape(escaped(*other), 2),
+        (b'\\', Some(other)) => EscapeUnit::Escape(escaped(*other), 2),
         (b'%', _) => digits(bytes, 1, 2),
         (_, Some(b'#')) => numbered(bytes),
         _ => named(bytes),
@@ -187,51 +187,53 @@ pub(super) fn escaped(letter: u8) -> u8 {
 }
 
 /// Reads a fixed number of hexadecimal digits.
-fn digits(bytes: &[u8], begin: usize, count: usize) -> Unit {
+fn digits(bytes: &[u8], begin: usize, count: usize) -> EscapeUnit {
     let found = bytes.iter().skip(begin).take(count).take_while(|byte| byte.is_ascii_hexdigit()).count();
     match found == count {
-        true => Unit::Escape(value(&bytes[begin..begin + count], 16), begin + count),
-        false if begin + found == bytes.len() => Unit::Incomplete,
-        false => Unit::Plain,
+        true => EscapeUnit::Escape(value(&bytes[begin..begin + count], 16), begin + count),
+        false if begin + found == bytes.len() => EscapeUnit::Incomplete,
+        false => EscapeUnit::Plain,
     }
 }
 
 /// `\u{2b}`
-fn braced(bytes: &[u8]) -> Unit {
+fn braced(bytes: &[u8]) -> EscapeUnit {
     const BEGIN: usize = 3;
     let found = bytes.iter().skip(BEGIN).take(LONGEST).take_while(|byte| byte.is_ascii_hexdigit()).count();
     match bytes.get(BEGIN + found) {
-        None => Unit::Incomplete,
-        Some(b'}') if found > 0 => Unit::Escape(value(&bytes[BEGIN..BEGIN + found], 16), BEGIN + found + 1),
-        Some(_) => Unit::Plain,
+        None => EscapeUnit::Incomplete,
+        Some(b'}') if found > 0 => {
+            EscapeUnit::Escape(value(&bytes[BEGIN..BEGIN + found], 16), BEGIN + found + 1)
+        }
+        Some(_) => EscapeUnit::Plain,
     }
 }
 
 /// `&#43;` and `&#x2B;`. The semicolon or any other character ends it.
-fn numbered(bytes: &[u8]) -> Unit {
-    let Some(sign) = bytes.get(2) else { return Unit::Incomplete };
+fn numbered(bytes: &[u8]) -> EscapeUnit {
+    let Some(sign) = bytes.get(2) else { return EscapeUnit::Incomplete };
     let (begin, radix) = if sign.eq_ignore_ascii_case(&b'x') { (3, 16) } else { (2, 10) };
     let is_digit = |byte: &&u8| char::from(**byte).is_digit(radix);
     let found = bytes.iter().skip(begin).take(LONGEST).take_while(is_digit).count();
     let end = begin + found;
     match bytes.get(end) {
-        Some(_) if found == 0 || found == LONGEST => Unit::Plain,
-        None => Unit::Incomplete,
-        Some(next) => Unit::Escape(value(&bytes[begin..end], radix), end + usize::from(*next == b';')),
+        Some(_) if found == 0 || found == LONGEST => EscapeUnit::Plain,
+        None => EscapeUnit::Incomplete,
+        Some(next) => EscapeUnit::Escape(value(&bytes[begin..end], radix), end + usize::from(*next == b';')),
     }
 }
 
 /// `&plus;`
-fn named(bytes: &[u8]) -> Unit {
+fn named(bytes: &[u8]) -> EscapeUnit {
     let name = &bytes[1..];
     let length = name.iter().take(LONGEST).take_while(|byte| byte.is_ascii_alphabetic()).count();
     match name.get(length) {
-        None if length < LONGEST => Unit::Incomplete,
+        None if length < LONGEST => EscapeUnit::Incomplete,
         Some(b';') => match NAMED.iter().find(|(own, _)| *own == &name[..length]) {
-            Some((_, byte)) => Unit::Escape(*byte, length + 2),
-            None => Unit::Plain,
+            Some((_, byte)) => EscapeUnit::Escape(*byte, length + 2),
+            None => EscapeUnit::Plain,
         },
-        _ => Unit::Plain,
+        _ => EscapeUnit::Plain,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Joins the texts of a stream's events: a word that is split over two events is in neither.
 
 use super::decoded::{Views, escaped};
-use super::{BY_CHANCE, Forms};
+use super::{BY_CHANCE, SecretForms};
 use crate::searcher::Searcher;
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ enum State {
 }
 
 /// Value after a member's name.
-enum Behind {
+enum MemberValue {
     /// Text that begins after this number of bytes.
     Text(usize),
     Other,
@@ -48,7 +48,7 @@ static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(&NA
 // === impl Spoken ===
 
 impl<'f> Spoken<'f> {
-    pub(super) fn new(forms: &'f Forms) -> Self {
+    pub(super) fn new(forms: &'f SecretForms) -> Self {
         Self { views: Views::new(forms), state: State::Between, rest: Vec::new() }
     }
 
@@ -77,12 +77,12 @@ impl<'f> Spoken<'f> {
                         return bytes.len() - here.len().min(LONGEST_NAME - 1);
                     };
                     match behind(&here[name.end..]) {
-                        Behind::Text(begin) => {
+                        MemberValue::Text(begin) => {
                             at += name.end + begin;
                             self.state = State::Within;
                         }
-                        Behind::Other => at += name.end,
-                        Behind::Unknown => return at + name.start,
+                        MemberValue::Other => at += name.end,
+                        MemberValue::Unknown => return at + name.start,
                     }
                 }
                 State::Within => match memchr::memchr2(b'"', b'\\', here) {
@@ -108,17 +108,21 @@ impl<'f> Spoken<'f> {
     }
 }
 
-fn behind(bytes: &[u8]) -> Behind {
+fn behind(bytes: &[u8]) -> MemberValue {
     const MOST_SPACE: usize = 64;
     let colon = bytes.trim_ascii_start();
     let Some(value) = colon.strip_prefix(b":") else {
-        return if colon.is_empty() && bytes.len() < MOST_SPACE { Behind::Unknown } else { Behind::Other };
+        return if colon.is_empty() && bytes.len() < MOST_SPACE {
+            MemberValue::Unknown
+        } else {
+            MemberValue::Other
+        };
     };
     let value = value.trim_ascii_start();
     match value.first() {
-        Some(b'"') => Behind::Text(bytes.len() - value.len() + 1),
-        None if bytes.len() < MOST_SPACE => Behind::Unknown,
-        _ => Behind::Other,
+        Some(b'"') => MemberValue::Text(bytes.len() - value.len() + 1),
+        None if bytes.len() < MOST_SPACE => MemberValue::Unknown,
+        _ => MemberValue::Other,
     }
 }
 

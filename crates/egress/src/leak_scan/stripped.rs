@@ -4,17 +4,17 @@
 //! There is no list of separators. For forms in general, every byte that occurs in no form is removed; for hexadecimal digits,
 //! everything that is neither a digit nor another letter.
 
-use super::{BY_CHANCE, Forms, Tail};
+use super::{BY_CHANCE, ScanTail, SecretForms};
 use std::borrow::Cow;
 
 /// Stripped views of the bytes of one answer, as they pass.
-pub(super) struct Stripped<'f> {
-    of_forms: Option<Tail<'f>>,
-    of_digits: Option<Digits<'f>>,
+pub(super) struct StrippedViews<'f> {
+    of_forms: Option<ScanTail<'f>>,
+    of_digits: Option<DigitsView<'f>>,
 }
 
-struct Digits<'f> {
-    tail: Tail<'f>,
+struct DigitsView<'f> {
+    tail: ScanTail<'f>,
     /// Number of digits since the last other byte.
     run: usize,
     /// A `0` that begins such a run, and may belong to `0x`.
@@ -28,11 +28,12 @@ const BREAK: u8 = b'.';
 
 // === impl Stripped ===
 
-impl<'f> Stripped<'f> {
-    pub(super) fn new(forms: &'f Forms) -> Self {
-        let digits = |forms| Digits { tail: Tail::new(forms), run: 0, has_zero: false, is_broken: false };
+impl<'f> StrippedViews<'f> {
+    pub(super) fn new(forms: &'f SecretForms) -> Self {
+        let digits =
+            |forms| DigitsView { tail: ScanTail::new(forms), run: 0, has_zero: false, is_broken: false };
         Self {
-            of_forms: (!forms.forms.is_empty()).then(|| Tail::new(forms)),
+            of_forms: (!forms.forms.is_empty()).then(|| ScanTail::new(forms)),
             of_digits: forms.digits.as_deref().map(digits),
         }
     }
@@ -73,7 +74,7 @@ pub(super) fn strip<'b>(bytes: &'b [u8], alphabet: &[bool; 256]) -> Cow<'b, [u8]
 
 // === impl Digits ===
 
-impl Digits<'_> {
+impl DigitsView<'_> {
     fn see(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut digits = Vec::with_capacity(bytes.len() + 1);
         for byte in bytes {

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 const KEY: &str = "sk-proj-4f/Q+9aB7_z-Kd82";
 
-fn forms() -> Forms {
-    Forms::of(Some(&Secret::parse(KEY).unwrap()))
+fn forms() -> SecretForms {
+    SecretForms::of(Some(&Secret::parse(KEY).unwrap()))
 }
 
 /// Returns what passes before the secret is found, if the bytes come in pieces of that size.
@@ -23,7 +23,7 @@ fn passed(bytes: &[u8], piece: usize) -> (Vec<u8>, bool) {
 }
 
 #[test]
-fn it_is_found_in_every_way_of_writing_and_none_of_it_passes() {
+fn leak_scan_finds_secret_in_hex_and_base64_for_any_read_sizes() {
     let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
     let mut all = vec![KEY.to_owned(), hex.to_uppercase(), hex];
     for before in ["", "a", "ab", "Bearer ", "user:"] {
@@ -45,9 +45,9 @@ fn it_is_found_in_every_way_of_writing_and_none_of_it_passes() {
 }
 
 #[test]
-fn it_is_found_as_addresses_texts_and_pages_write_it() {
+fn leak_scan_finds_secret_with_url_json_and_html_escapes() {
     let odd = "ab~cd:ef^gh|ij%kl\"m\\n/o&p<q>r'1+234";
-    let forms = Forms::of(Some(&Secret::parse(odd).unwrap()));
+    let forms = SecretForms::of(Some(&Secret::parse(odd).unwrap()));
     for written in [
         "ab~cd%3Aef%5Egh%7Cij%25kl%22m%5Cn%2Fo%26p%3Cq%3Er%271%2B234",
         "ab~cd%3aef%5egh%7cij%25kl%22m%5cn%2fo%26p%3cq%3er%271%2b234",
@@ -63,9 +63,9 @@ fn it_is_found_as_addresses_texts_and_pages_write_it() {
 }
 
 #[test]
-fn it_is_found_whatever_mixture_of_escapes_it_is_written_with() {
+fn leak_scan_finds_secret_with_mixed_and_nested_escapes() {
     let secret = "Zm9v+YmFy/cXV4=Kx8_z-1";
-    let forms = Forms::of(Some(&Secret::parse(secret).unwrap()));
+    let forms = SecretForms::of(Some(&Secret::parse(secret).unwrap()));
     let each = |write: fn(u8) -> String| secret.bytes().map(write).collect::<String>();
     let mut all = vec![
         each(|byte| format!("\\u00{byte:02X}")),
@@ -127,9 +127,9 @@ fn it_is_found_whatever_mixture_of_escapes_it_is_written_with() {
 }
 
 #[test]
-fn secret_that_looks_like_an_escape_itself_is_found() {
+fn leak_scan_finds_secret_that_itself_contains_escapes() {
     let secret = "ab%2Bcd&#43;ef\\u0041gh";
-    let forms = Forms::of(Some(&Secret::parse(secret).unwrap()));
+    let forms = SecretForms::of(Some(&Secret::parse(secret).unwrap()));
     for written in [
         secret.to_owned(),
         secret.replace('%', "%25"),
@@ -142,14 +142,14 @@ fn secret_that_looks_like_an_escape_itself_is_found() {
 }
 
 #[test]
-fn nothing_else_is() {
+fn leak_scan_does_not_match_similar_texts() {
     let harmless = format!("{} {} sk-proj- {}", &KEY[..KEY.len() / 2 - 1], &KEY[1..], KEY.to_lowercase());
     assert!(!passed(harmless.as_bytes(), 3).1);
-    assert_eq!(Forms::of(None).watch().see(KEY.as_bytes()), Some(0));
+    assert_eq!(SecretForms::of(None).watch().see(KEY.as_bytes()), Some(0));
 }
 
 #[test]
-fn an_answer_that_ends_in_the_middle_of_it_tells_so_much() {
+fn leak_scan_detects_a_prefix_of_the_secret_at_the_end_of_an_answer() {
     let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
     for written in [KEY.to_owned(), hex, STANDARD_NO_PAD.encode(KEY)] {
         for (length, is_told) in
@@ -175,12 +175,12 @@ fn an_answer_that_ends_in_the_middle_of_it_tells_so_much() {
         }
     }
     // For a short secret, fewer characters occur by chance.
-    let short = Forms::of(Some(&Secret::parse("12345678").unwrap()));
+    let short = SecretForms::of(Some(&Secret::parse("12345678").unwrap()));
     assert!(short.are_told_by(b"it is 123") && !short.are_told_by(b"it is 12"));
 }
 
 #[test]
-fn beginning_that_a_server_has_cut_somewhere_is_told_and_a_short_one_is_not() {
+fn leak_scan_finds_half_of_the_secret_and_ignores_shorter_prefixes() {
     let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
     for written in [KEY.to_owned(), hex, STANDARD_NO_PAD.encode(KEY)] {
         for (length, is_told) in [(8, false), (written.len() / 2 - 1, false), (written.len() / 2, true)] {
@@ -191,12 +191,12 @@ fn beginning_that_a_server_has_cut_somewhere_is_told_and_a_short_one_is_not() {
         }
     }
     // A short secret is found only if it is complete.
-    let short = Forms::of(Some(&Secret::parse("12345678").unwrap()));
+    let short = SecretForms::of(Some(&Secret::parse("12345678").unwrap()));
     assert!(short.are_told_by(b"it is 12345678.") && !short.are_told_by(b"it is 1234567."));
 }
 
 #[test]
-fn what_is_said_piece_by_piece_is_put_together() {
+fn leak_scan_joins_a_secret_split_over_stream_events() {
     let pieces = |cuts: &[usize], write: fn(&str) -> String| -> (Vec<u8>, bool) {
         let mut begin = 0;
         let mut events = String::from("data: {\"content\":\"it is \"}\n\n");
@@ -226,7 +226,7 @@ fn what_is_said_piece_by_piece_is_put_together() {
 }
 
 #[test]
-fn what_only_begins_like_it_comes_later() {
+fn leak_scan_releases_held_events_that_only_begin_like_the_secret() {
     let forms = forms();
     let mut watch = forms.watch();
     let event = |text: &str| format!("data: {{\"content\":\"{text}\"}}\n\n");
@@ -236,7 +236,7 @@ fn what_only_begins_like_it_comes_later() {
 
 proptest! {
     #[test]
-    fn whatever_is_held_back_comes_later(bytes: Vec<u8>, piece in 1_usize..20) {
+    fn leak_scan_forwards_harmless_bytes_unchanged(bytes: Vec<u8>, piece in 1_usize..20) {
         prop_assert_eq!(passed(&bytes, piece), (bytes, false));
     }
 }
@@ -247,7 +247,7 @@ fn in_lines(text: &str, length: usize, end: &str) -> String {
 }
 
 #[test]
-fn base64_is_found_whatever_stands_between_its_characters_at_any_offset() {
+fn leak_scan_finds_base64_with_any_separators_at_any_offset() {
     for offset in 0..57 {
         let around = format!("{}{KEY} and more behind it", "p".repeat(offset));
         for encoded in [STANDARD.encode(&around), URL_SAFE.encode(&around)] {
@@ -276,7 +276,7 @@ fn base64_is_found_whatever_stands_between_its_characters_at_any_offset() {
 }
 
 #[test]
-fn digits_and_wide_characters_are_found_whatever_separates_them() {
+fn leak_scan_finds_separated_hex_digits_and_utf16() {
     let pairs =
         |write: fn(u8) -> String, between: &str| KEY.bytes().map(write).collect::<Vec<_>>().join(between);
     let wide = |bytes: fn(u16) -> [u8; 2]| KEY.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
@@ -307,7 +307,7 @@ fn digits_and_wide_characters_are_found_whatever_separates_them() {
 }
 
 #[test]
-fn text_that_is_full_of_separators_and_digits_passes() {
+fn leak_scan_forwards_text_full_of_separators_and_digits() {
     let noise: String =
         (0..40_000_u32).map(|at| format!("{:02x}", at.wrapping_mul(2_654_435_761) >> 24)).collect();
     let encoded = STANDARD.encode(noise.as_bytes());

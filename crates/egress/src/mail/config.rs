@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_ends_neither_a_line_nor_itself() {
+    fn mail_address_with_line_ends_or_delimiters_is_rejected() {
         for good in ["a@b", "a.b+c@d.example", "o'hara@x-y.example"] {
             assert!(is_address(good), "{good}");
         }

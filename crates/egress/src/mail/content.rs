@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_is_one_line_whatever_it_says() {
+    fn mail_subject_with_line_ends_is_rejected_and_non_ascii_is_encoded() {
         let mail = |subject: &str| Mail::new("1".to_owned(), Timestamp::UNIX_EPOCH, subject, "");
         assert_eq!(mail("a\r\nBcc: x@y"), Err(NotMailError::Subject));
         assert_eq!(mail("a\nb"), Err(NotMailError::Subject));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_can_not_end_the_mail_or_add_to_its_head() {
+    fn mail_body_cannot_end_the_message_or_inject_headers() {
         let body = "x\r\n.\r\nMAIL FROM:<a@b>\n\n.";
         let mail = Mail::new("1".to_owned(), Timestamp::UNIX_EPOCH, "s", body).unwrap();
         let written = mail.written("a@h.example", &["b@h.example", "c@h.example"]);

@@ -1,7 +1,7 @@
 //! Requests one day's rows.
 
 use super::SpendError;
-use crate::credential::Injected;
+use crate::credential::InjectedSecret;
 use crate::http1::ResponseHead;
 use crate::http1::limits::Times;
 use crate::inference::models::Provider;
@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 /// Provider that is asked, with its credential.
 pub(super) struct Asking<'p> {
     provider: &'p Provider,
-    injected: Option<Arc<Injected>>,
+    injected: Option<Arc<InjectedSecret>>,
 }
 
 /// Answer of the provider.

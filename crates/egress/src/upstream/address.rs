@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_lead_to_machines_of_the_house_and_of_others_and_to_nothing_else() {
+    fn hostname_may_resolve_to_private_and_public_but_not_special_addresses() {
         let all = |texts: &[&str], may: bool| {
             for text in texts {
                 assert_eq!(may_be_named(text.parse().unwrap()), may, "{text}");

@@ -1,7 +1,7 @@
 //! Makes new connections to upstreams: dials them, with TLS if configured.
 
 use super::dial::{DialError, dial};
-use super::names::{NameSource, Names};
+use super::names::{NameResolver, NameSource};
 use super::place::{Tls, Upstream};
 use super::pool::Connection;
 use super::secure::Secure;
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 /// Makes connections. Its parts are loaded when first needed.
 pub(crate) struct Connector {
-    names: Names,
+    names: NameResolver,
     trust: Trust,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum ConnectError {
 
 impl Connector {
     pub(crate) fn new(names: NameSource) -> Self {
-        Self { names: Names::new(names), trust: Trust::default() }
+        Self { names: NameResolver::new(names), trust: Trust::default() }
     }
 
     pub(crate) async fn connect(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {

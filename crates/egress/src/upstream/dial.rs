@@ -1,7 +1,7 @@
 //! The only place where connections to the outside are opened.
 
 use super::address::may_be_named;
-use super::names::Names;
+use super::names::NameResolver;
 use super::place::{Place, Upstream};
 use super::stream::Stream;
 use belljar_policy::egress::{Allowed, Denied, Destination, Host, MOST_ADDRESSES, Vetted};
@@ -88,7 +88,7 @@ async fn local(path: &Path) -> io::Result<UnixStream> {
 }
 
 /// Connects to an upstream. Without TLS its server is not authenticated, so on this machine the server's user is looked up.
-pub(super) async fn dial(upstream: &Upstream, names: &Names) -> Result<Stream, DialError> {
+pub(super) async fn dial(upstream: &Upstream, names: &NameResolver) -> Result<Stream, DialError> {
     let stream = dial_place(&upstream.place, names).await?;
     if let (Stream::Tcp(stream), None) = (&stream, &upstream.tls) {
         check_user(stream, upstream.server_user()).await?;
@@ -114,7 +114,7 @@ async fn check_user(stream: &TcpStream, user: ServerUser) -> Result<(), DialErro
 }
 
 /// Connects to a place. A name is resolved once, and only the addresses that were checked are dialed.
-async fn dial_place(place: &Place, names: &Names) -> Result<Stream, DialError> {
+async fn dial_place(place: &Place, names: &NameResolver) -> Result<Stream, DialError> {
     let opened = match place {
         Place::Local { path } => local(path).await.map(Stream::Local),
         Place::Address { address } => first_of(&[*address]).await,
@@ -136,7 +136,7 @@ async fn dial_place(place: &Place, names: &Names) -> Result<Stream, DialError> {
 /// is dialed, which prevents DNS rebinding.
 pub(crate) async fn dial_allowed(
     allowed: Allowed<Destination>,
-    names: &Names,
+    names: &NameResolver,
     patience: Patience,
 ) -> Result<Dialed, DialAllowedError> {
     let vetted = vetted(allowed, names, patience.names).await?;
@@ -157,7 +157,7 @@ pub(crate) async fn dial_allowed(
 /// Resolves a destination and checks its addresses.
 pub(super) async fn vetted(
     allowed: Allowed<Destination>,
-    names: &Names,
+    names: &NameResolver,
     patience: Duration,
 ) -> Result<Allowed<Vetted>, DialAllowedError> {
     let found = match &allowed.value().host {
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_this_machines_is_known_also_where_no_packet_comes_from() {
+    fn whole_loopback_block_belongs_to_this_machine() {
         for (address, is_own) in [
             // The whole block belongs to the machine, although packets are sent from its first address only.
             ("127.0.0.1", true),

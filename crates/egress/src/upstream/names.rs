@@ -24,12 +24,12 @@ use tokio::time::timeout;
 pub struct NameSource {
     /// Hosts file.
     hosts: PathBuf,
-    servers: Servers,
+    servers: NameServers,
 }
 
 /// Name servers.
 #[derive(Debug, Clone)]
-enum Servers {
+enum NameServers {
     /// Name servers in this file.
     Listed(PathBuf),
     /// These name servers.
@@ -37,7 +37,7 @@ enum Servers {
 }
 
 /// Name resolver. Nothing is loaded before the first lookup.
-pub(crate) struct Names {
+pub(crate) struct NameResolver {
     source: NameSource,
     known: Mutex<Option<Known>>,
 }
@@ -64,20 +64,20 @@ const GRACE_TIME: Duration = Duration::from_millis(200);
 impl NameSource {
     /// Returns the sources that all programs of this machine use.
     pub fn of_system() -> Self {
-        Self { hosts: "/etc/hosts".into(), servers: Servers::Listed("/etc/resolv.conf".into()) }
+        Self { hosts: "/etc/hosts".into(), servers: NameServers::Listed("/etc/resolv.conf".into()) }
     }
 
     /// Returns sources with another hosts file and other name servers.
     pub fn at(hosts: PathBuf, servers: Vec<SocketAddr>) -> Self {
-        Self { hosts, servers: Servers::At(servers) }
+        Self { hosts, servers: NameServers::At(servers) }
     }
 
     fn read(&self) -> (HashMap<String, Vec<IpAddr>>, Option<Asking>) {
         // A missing file has no entries.
         let hosts = std::fs::read(&self.hosts).unwrap_or_default();
         let asking = match &self.servers {
-            Servers::Listed(path) => listed(path),
-            Servers::At(servers) => Some(asking(servers)),
+            NameServers::Listed(path) => listed(path),
+            NameServers::At(servers) => Some(asking(servers)),
         };
         (parse_hosts(&String::from_utf8_lossy(&hosts)), asking)
     }
@@ -115,7 +115,7 @@ fn parse_hosts(text: &str) -> HashMap<String, Vec<IpAddr>> {
 
 // === impl Names ===
 
-impl Names {
+impl NameResolver {
     pub(crate) fn new(source: NameSource) -> Self {
         Self { source, known: Mutex::default() }
     }
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_hosts_is_read_as_everybody_else_reads_it() {
+    fn hosts_file_is_parsed_with_aliases_and_comments() {
         let hosts = parse_hosts(
             "127.0.0.1\tlocalhost\n# 10.0.0.1 commented\n10.0.0.7  Models.house models # ours\n\
              fd00::7 models.house\n10.0.0.8\nnonsense models.house\n\n",

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusal_says_nothing_of_a_password_or_a_query() {
+    fn upstream_url_error_omits_password_and_query() {
         for text in [
             "http://user:pw@a.example:80/b",
             "http://user:p/w@a.example/b",
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_is_a_place_and_nothing_more() {
+    fn upstream_url_is_parsed_into_address_host_and_prefix() {
         let parse = |text: &str| Upstream::parse(text).map(|it| (it.place, it.host, it.prefix));
         let tcp = |text: &str| Place::Address { address: text.parse().unwrap() };
         let named = |name: &str, port| Place::Name { name: name.to_owned(), port };
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_speaks_tls_must_show_the_host_that_was_written() {
+    fn https_upstream_must_prove_the_configured_host_name() {
         let server = |text: &str| Upstream::parse(text).unwrap().tls.map(|tls| tls.server);
         let name = |text: &str| Some(ServerName::try_from(text.to_owned()).unwrap());
         assert_eq!(server("https://API.example.com:8443/v1"), name("api.example.com"));

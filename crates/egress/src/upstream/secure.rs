@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn the_last_of_what_was_said_goes_out_while_an_answer_is_waited_for() {
+    async fn buffered_tls_data_is_flushed_while_reading() {
         let (client, server) = configs();
         let (near, far) = UnixStream::pair().unwrap();
         let opened = Secure::open(Stream::Local(near), ServerName::try_from("localhost").unwrap(), client);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn what_is_written_in_pieces_goes_out_as_one_record() {
+    async fn vectored_write_becomes_one_tls_record() {
         let (client, server) = configs();
         let (near, far) = UnixStream::pair().unwrap();
         let opened = Secure::open(Stream::Local(near), ServerName::try_from("localhost").unwrap(), client);

@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 /// TLS configurations, by their authorities.
 #[derive(Default)]
 pub(crate) struct Trust {
-    known: RefCell<HashMap<Authorities, Rc<Slot>>>,
+    known: RefCell<HashMap<Authorities, Rc<ConfigSlot>>>,
 }
 
 /// Trusted authorities.
@@ -36,7 +36,7 @@ pub(crate) enum Authorities {
 }
 
 /// Empty until it is needed, and locked while it is filled.
-type Slot = Mutex<Option<Known>>;
+type ConfigSlot = Mutex<Option<Known>>;
 
 #[derive(Clone)]
 struct Known {

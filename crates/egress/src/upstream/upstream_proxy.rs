@@ -6,7 +6,7 @@
 //! a tunnel to the checked address; a request to an address goes as a URL.
 
 use super::dial::{DialAllowedError, Dialed, Patience, dial, vetted};
-use super::names::Names;
+use super::names::NameResolver;
 use super::place::Upstream;
 use super::stream::Stream;
 use crate::credential::Credential;
@@ -84,7 +84,7 @@ impl Through {
     pub(crate) async fn reach(
         &self,
         (allowed, wants): (Allowed<Destination>, Wants),
-        (names, patience): (&Names, Patience),
+        (names, patience): (&NameResolver, Patience),
         owner: &RunOwner,
     ) -> Result<Reached, DialAllowedError> {
         let introduction = self.introduction(owner).await?;
@@ -129,7 +129,7 @@ impl Through {
     }
 
     /// Connects to the proxy itself.
-    async fn connect(&self, names: &Names) -> Result<TcpStream, DialAllowedError> {
+    async fn connect(&self, names: &NameResolver) -> Result<TcpStream, DialAllowedError> {
         match dial(&self.upstream, names).await {
             Ok(Stream::Tcp(stream)) => Ok(stream),
             Ok(_) => Err(no_proxy(io::Error::other("the proxy is no TCP server"))),
@@ -165,7 +165,7 @@ impl Through {
     async fn tunnel(
         &self,
         authority: &str,
-        names: &Names,
+        names: &NameResolver,
         introduction: &Introduction,
     ) -> Result<(TcpStream, BytesMut), DialAllowedError> {
         let mut stream = self.connect(names).await?;

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 /// Names that one run has requested.
 #[derive(Debug, Default)]
-pub(super) struct AskedNames(Mutex<Vec<Below>>);
+pub(super) struct RequestedNames(Mutex<Vec<WildcardNames>>);
 
 /// Names that one wildcard pattern has allowed.
 #[derive(Debug)]
-struct Below {
+struct WildcardNames {
     pattern: HostPattern,
     known: HashSet<HostName>,
     /// Time until the limit has fully recovered, as it was at `since`.
@@ -27,7 +27,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 // === impl AskedNames ===
 
-impl AskedNames {
+impl RequestedNames {
     /// Returns true if the name may be requested. A new name counts against the limit; a known one does not.
     pub(super) fn may_ask(&self, allowed: &Allowed<Destination>, now: Instant) -> bool {
         let (Host::Name(name), wildcards) = (&allowed.value().host, allowed.wildcards()) else { return true };
@@ -38,11 +38,12 @@ impl AskedNames {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for wildcard in wildcards {
             if all.iter().all(|below| below.pattern != wildcard.pattern) {
-                all.push(Below::of(wildcard.pattern.clone(), now));
+                all.push(WildcardNames::of(wildcard.pattern.clone(), now));
             }
         }
-        let is_of = |below: &&mut Below| wildcards.iter().any(|wildcard| wildcard.pattern == below.pattern);
-        let mut those: Vec<&mut Below> = all.iter_mut().filter(is_of).collect();
+        let is_of =
+            |below: &&mut WildcardNames| wildcards.iter().any(|wildcard| wildcard.pattern == below.pattern);
+        let mut those: Vec<&mut WildcardNames> = all.iter_mut().filter(is_of).collect();
         if those.iter().any(|below| below.known.contains(name)) {
             return true;
         }
@@ -55,7 +56,7 @@ impl AskedNames {
 
 // === impl Below ===
 
-impl Below {
+impl WildcardNames {
     fn of(pattern: HostPattern, now: Instant) -> Self {
         Self { pattern, known: HashSet::new(), owed: Duration::ZERO, since: now }
     }
@@ -87,7 +88,7 @@ mod tests {
 
     /// Number of these names that may be requested at that time.
     fn count(
-        asked: &AskedNames,
+        asked: &RequestedNames,
         policy: &EgressPolicy,
         names: impl Iterator<Item = String>,
         now: Instant,
@@ -105,8 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_at_once_and_then_as_many_as_time_gives_back() {
-        let (asked, now) = (AskedNames::default(), Instant::now());
+    fn wildcard_names_are_limited_by_a_burst_and_an_hourly_rate() {
+        let (asked, now) = (RequestedNames::default(), Instant::now());
         let policy = EgressPolicy::new(vec![rule("**.zone.test", 10, 60), rule("named.zone.test", 1, 1)]);
         let counted = |from, to, after: u64| {
             count(&asked, &policy, names(from, to, "zone.test"), now + Duration::from_secs(after))
@@ -122,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn each_pattern_counts_by_itself_and_what_one_of_them_lets_in_is_in() {
-        let (asked, now) = (AskedNames::default(), Instant::now());
+    fn each_wildcard_pattern_has_its_own_name_limit() {
+        let (asked, now) = (RequestedNames::default(), Instant::now());
         let rules = vec![rule("*.a.test", 3, 1), rule("**.a.test", 5, 1), rule("*.b.test", 2, 1)];
         let policy = EgressPolicy::new(rules);
         assert_eq!(count(&asked, &policy, names(0, 50, "b.test"), now), 2);
@@ -132,8 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_had_more_than_is_kept_in_mind_has_them_counted_anew() {
-        let (asked, now) = (AskedNames::default(), Instant::now());
+    fn names_beyond_the_remembered_maximum_are_counted_anew() {
+        let (asked, now) = (RequestedNames::default(), Instant::now());
         let policy = EgressPolicy::new(vec![rule("*.a.test", 20_000, 1)]);
         assert_eq!(count(&asked, &policy, names(0, 16_385, "a.test"), now), 16_385);
         assert_eq!(count(&asked, &policy, names(0, 16_385, "a.test"), now), 3_615 + 1);

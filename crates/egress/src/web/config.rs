@@ -77,11 +77,11 @@ pub enum SearchKind {
     Brave,
 }
 
-pub(crate) type Credentials = BTreeMap<String, Arc<Held>>;
+pub(crate) type Credentials = BTreeMap<String, Arc<HeldCredential>>;
 
 /// Credential that the host holds for a sandbox. The sandbox has only a placeholder.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Held {
+pub(crate) enum HeldCredential {
     /// Text that replaces the placeholder.
     Text {
         credential: Arc<Credential>,
@@ -193,7 +193,7 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
     Some(Through { upstream, credential, names, tells_owner, except })
 }
 
-type Read = fn(&Node, &mut Log) -> Option<(String, Held)>;
+type Read = fn(&Node, &mut Log) -> Option<(String, HeldCredential)>;
 
 /// Adds the entries of a list to the credentials.
 fn add(all: &mut Credentials, (node, log): (&Node, &mut Log), read: Read) {
@@ -204,7 +204,7 @@ fn add(all: &mut Credentials, (node, log): (&Node, &mut Log), read: Read) {
     }
 }
 
-fn credential(node: &Node, log: &mut Log) -> Option<(String, Held)> {
+fn credential(node: &Node, log: &mut Log) -> Option<(String, HeldCredential)> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", name);
     let credential = members.required("from", source);
@@ -215,10 +215,10 @@ fn credential(node: &Node, log: &mut Log) -> Option<(String, Held)> {
         (None, None) => vec![USUAL_HEADER.to_owned()],
         (headers, _) => headers.unwrap_or_default(),
     };
-    Some((name?, Held::Text { credential: credential?, headers, query: query.unwrap_or_default() }))
+    Some((name?, HeldCredential::Text { credential: credential?, headers, query: query.unwrap_or_default() }))
 }
 
-fn aws(node: &Node, log: &mut Log) -> Option<(String, Held)> {
+fn aws(node: &Node, log: &mut Log) -> Option<(String, HeldCredential)> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", name);
     let access_key_id = members.required("access_key_id", source);
@@ -229,7 +229,7 @@ fn aws(node: &Node, log: &mut Log) -> Option<(String, Held)> {
     members.finish();
     let (access_key_id, secret_access_key) = (access_key_id?, secret_access_key?);
     let services = services.filter(|services| !services.is_empty())?;
-    Some((name?, Held::Aws { access_key_id, secret_access_key, session_token, services, regions }))
+    Some((name?, HeldCredential::Aws { access_key_id, secret_access_key, session_token, services, regions }))
 }
 
 /// Reads a service or a region, as signatures name it.

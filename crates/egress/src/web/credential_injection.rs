@@ -5,15 +5,15 @@
 mod filler;
 mod signing;
 
-use super::config::{Held, WebConfig};
-use super::decision::Way;
-use super::gate::Gate;
+use super::config::{HeldCredential, WebConfig};
+use super::decision::RequestRoute;
+use super::gate::WebProxy;
 use super::passed_on::passed_on;
 use super::placeholder::{first, is_in};
 use super::refusal::Refusal;
-use super::sigv4::Claim;
+use super::sigv4::SignatureClaim;
 use crate::client::Client;
-use crate::credential::Injected;
+use crate::credential::InjectedSecret;
 use crate::http1::RequestHead;
 use crate::memory_quota::Place;
 use belljar_policy::egress::{Allowed, Destination};
@@ -27,7 +27,7 @@ pub(super) type Header = (Vec<u8>, Zeroizing<Vec<u8>>);
 
 /// Result of credential injection; empty for most requests.
 #[derive(Default)]
-pub(super) struct Filling<'g> {
+pub(super) struct CredentialInjection<'g> {
     /// All headers as they are sent; `None` if they stay unchanged.
     pub(super) headers: Option<Vec<Header>>,
     /// Query as it is sent.
@@ -36,9 +36,9 @@ pub(super) struct Filling<'g> {
     pub(super) body: Option<Vec<u8>>,
     /// Memory reservation of the body.
     place: Option<Place<'g>>,
-    used: Vec<(String, Arc<Injected>)>,
+    used: Vec<(String, Arc<InjectedSecret>)>,
     /// Credentials that could have been injected, and must not come back in the answer either.
-    watched: Vec<Arc<Injected>>,
+    watched: Vec<Arc<InjectedSecret>>,
 }
 
 const AUTHORIZATION: &[u8] = b"authorization";
@@ -49,11 +49,11 @@ const OF_PARTS: [&[u8]; 2] = [b"range", b"if-range"];
 
 /// Injects the credentials that a request has placeholders for.
 pub(super) async fn fill<'g, S>(
-    (client, gate): (&mut Client<S>, &'g Gate),
+    (client, gate): (&mut Client<S>, &'g WebProxy),
     head: &RequestHead,
-    (allowed, way): (&Allowed<Destination>, Way<'_>),
+    (allowed, way): (&Allowed<Destination>, RequestRoute<'_>),
     config: &WebConfig,
-) -> Result<Filling<'g>, Refusal>
+) -> Result<CredentialInjection<'g>, Refusal>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -74,7 +74,7 @@ where
     let mut claim = None;
     for (name, value) in passed_on(&head.headers) {
         let text = std::str::from_utf8(value).ok().filter(|_| name == AUTHORIZATION && is_in(value));
-        match text.and_then(Claim::parse) {
+        match text.and_then(SignatureClaim::parse) {
             Some(found) if claim.is_none() => claim = Some(found),
             Some(_) => return Err(Refusal::Unfilled { placeholder }),
             None if name == TOKEN.as_bytes() && is_in(value) => {}
@@ -82,7 +82,7 @@ where
         }
     }
     as_it_is(&mut headers);
-    let mut filling = Filling { headers: Some(headers), query, ..Filling::default() };
+    let mut filling = CredentialInjection { headers: Some(headers), query, ..CredentialInjection::default() };
     match claim {
         Some(claim) => filler.sign((client, gate), head, &claim, &mut filling).await?,
         // A session token is part of a signature.
@@ -104,25 +104,25 @@ fn as_it_is(headers: &mut Vec<Header>) {
 }
 
 /// For a request without placeholders: the host may have stored a credential that was injected earlier.
-fn watched<'g>(head: &RequestHead, watched: Vec<Arc<Injected>>) -> Filling<'g> {
+fn watched<'g>(head: &RequestHead, watched: Vec<Arc<InjectedSecret>>) -> CredentialInjection<'g> {
     if watched.is_empty() {
-        return Filling::default();
+        return CredentialInjection::default();
     }
     let as_said = |(name, value): (&[u8], &[u8])| (name.to_vec(), Zeroizing::new(value.to_vec()));
     let mut headers: Vec<Header> = passed_on(&head.headers).map(as_said).collect();
     as_it_is(&mut headers);
     headers.retain(|(name, _)| !OF_PARTS.contains(&name.as_slice()));
-    Filling { headers: Some(headers), watched, ..Filling::default() }
+    CredentialInjection { headers: Some(headers), watched, ..CredentialInjection::default() }
 }
 
 /// Returns the secrets that no answer to this request may contain: the credentials of all rules for that host, whether or not
 /// they allow this request, and everything injected for the run before. An upstream proxy that gets the whole URL sees
 /// its own credential and may pass it on, so that is included.
 async fn must_not_come_back(
-    gate: &Gate,
-    (allowed, way): (&Allowed<Destination>, Way<'_>),
+    gate: &WebProxy,
+    (allowed, way): (&Allowed<Destination>, RequestRoute<'_>),
     config: &WebConfig,
-) -> Vec<Arc<Injected>> {
+) -> Vec<Arc<InjectedSecret>> {
     let host = &allowed.value().host;
     let through = config.through.as_ref().filter(|through| !way.is_secure() && through.leads_to(host));
     if let Some(credential) = through.and_then(|through| through.credential.as_ref())
@@ -137,8 +137,10 @@ async fn must_not_come_back(
     names.dedup();
     for held in names.into_iter().filter_map(|name| config.credentials.get(name)) {
         let (first, second) = match &**held {
-            Held::Text { credential, .. } => (credential, None),
-            Held::Aws { secret_access_key, session_token, .. } => (secret_access_key, session_token.as_ref()),
+            HeldCredential::Text { credential, .. } => (credential, None),
+            HeldCredential::Aws { secret_access_key, session_token, .. } => {
+                (secret_access_key, session_token.as_ref())
+            }
         };
         for credential in [Some(first), second].into_iter().flatten() {
             // A credential that can't be obtained isn't injected. If it was before, the run knows it.
@@ -162,7 +164,7 @@ pub(super) fn first_of(head: &RequestHead) -> Option<String> {
 
 // === impl Filling ===
 
-impl Filling<'_> {
+impl CredentialInjection<'_> {
     /// Returns the names of the injected credentials.
     pub(super) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.used.iter().map(|(name, _)| name.clone()).collect();
@@ -177,7 +179,7 @@ impl Filling<'_> {
     }
 
     /// Secrets that must not come back in the answer.
-    pub(super) fn injected(&self) -> impl Iterator<Item = &Injected> {
+    pub(super) fn injected(&self) -> impl Iterator<Item = &InjectedSecret> {
         let all = || self.watched.iter().chain(self.used.iter().map(|(_, injected)| injected));
         // Each secret once.
         all().enumerate().filter_map(move |(at, one)| {

@@ -6,7 +6,7 @@ use belljar_policy::egress::{Destination, Host};
 
 /// Route by which a request came.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Way<'r> {
+pub(crate) enum RequestRoute<'r> {
     /// As a request to a proxy.
     Proxied(&'r Target),
     /// Through a tunnel to that destination, with TLS or without.
@@ -17,15 +17,15 @@ const HTTP: u16 = 80;
 const HTTPS: u16 = 443;
 
 /// Returns the destination of a request. Its target and its `Host` header must agree.
-pub(crate) fn destination(head: &RequestHead, way: Way<'_>) -> Result<Destination, Refusal> {
+pub(crate) fn destination(head: &RequestHead, way: RequestRoute<'_>) -> Result<Destination, Refusal> {
     let (destination, usual_port) = match way {
-        Way::Proxied(Target::Origin) => return Err(Refusal::NotForProxy),
-        Way::Proxied(Target::Absolute { authority }) => (read(authority, Some(HTTP))?, Some(HTTP)),
-        Way::Proxied(Target::Authority { .. }) if head.body != BodyLength::Exact(0) => {
+        RequestRoute::Proxied(Target::Origin) => return Err(Refusal::NotForProxy),
+        RequestRoute::Proxied(Target::Absolute { authority }) => (read(authority, Some(HTTP))?, Some(HTTP)),
+        RequestRoute::Proxied(Target::Authority { .. }) if head.body != BodyLength::Exact(0) => {
             return Err(Refusal::BodyOfTunnel);
         }
-        Way::Proxied(Target::Authority { authority }) => (read(authority, None)?, None),
-        Way::Inside { destination, is_secure } => {
+        RequestRoute::Proxied(Target::Authority { authority }) => (read(authority, None)?, None),
+        RequestRoute::Inside { destination, is_secure } => {
             (destination.clone(), Some(if is_secure { HTTPS } else { HTTP }))
         }
     };
@@ -68,7 +68,7 @@ pub(super) fn read(authority: &str, usual_port: Option<u16>) -> Result<Destinati
 
 // === impl Way ===
 
-impl Way<'_> {
+impl RequestRoute<'_> {
     /// Returns true if the request came through TLS, so that it can't be read on the wire.
     pub(super) fn is_secure(self) -> bool {
         matches!(self, Self::Inside { is_secure: true, .. })
@@ -87,13 +87,13 @@ mod tests {
     fn asked(request: &str) -> Result<String, &'static str> {
         let (head, target) =
             RequestHead::parse_for_proxy(request.as_bytes()).map_err(|_| "malformed_request")?;
-        destination(&head, Way::Proxied(&target))
+        destination(&head, RequestRoute::Proxied(&target))
             .map(|found| found.to_string())
             .map_err(|refusal| refusal.code())
     }
 
     #[test]
-    fn what_is_asked_for_is_read_in_one_way_or_not_at_all() {
+    fn ambiguous_request_destination_is_refused() {
         for (line, host, expected) in [
             ("CONNECT a.example:443", "a.example:443", Ok("a.example:443")),
             ("CONNECT A.Example.:443", "a.example", Ok("a.example:443")),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tunnel_has_no_body() {
+    fn connect_request_with_a_body_is_refused() {
         let body = |header: &str| {
             asked(&format!("CONNECT a.example:1 HTTP/1.1\r\nHost: a.example\r\n{header}\r\n\r\n"))
         };

@@ -3,7 +3,7 @@
 
 use super::decision::read;
 use crate::upstream::is_of_this_machine;
-use crate::upstream::names::{NameSource, Names};
+use crate::upstream::names::{NameResolver, NameSource};
 use belljar_policy::egress::{Allowed, Asked, Denied, DenyReason, Destination, EgressPolicy, Host};
 use serde::Serialize;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 /// Request to be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct ExplainQuery {
     destination: Destination,
     method: String,
     path: String,
@@ -54,7 +54,7 @@ pub enum Verdict {
 /// Text that is no request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is not a valid request: {why}")]
-pub struct InvalidQuestion {
+pub struct InvalidExplainQuery {
     /// Text that was given.
     pub found: String,
     /// Error in it.
@@ -66,13 +66,13 @@ const NAMES: Duration = Duration::from_secs(2);
 
 // === impl Question ===
 
-impl Question {
+impl ExplainQuery {
     /// Reads `https://HOST[:PORT][/PATH]`, `http://…` or `HOST:PORT`.
     ///
     /// # Errors
-    /// [`InvalidQuestion`], if the text can't be read.
-    pub fn parse(text: &str, method: Option<&str>) -> Result<Self, InvalidQuestion> {
-        let invalid = |why: String| InvalidQuestion { found: text.to_owned(), why };
+    /// [`InvalidExplainQuery`], if the text can't be read.
+    pub fn parse(text: &str, method: Option<&str>) -> Result<Self, InvalidExplainQuery> {
+        let invalid = |why: String| InvalidExplainQuery { found: text.to_owned(), why };
         let schemes = [("https://", Some(443), true), ("http://", Some(80), false), ("", None, true)];
         let found = schemes
             .into_iter()
@@ -135,7 +135,7 @@ impl Question {
 fn resolve(name: &str, names: NameSource) -> io::Result<Vec<IpAddr>> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build_local(LocalOptions::default())?;
-    let names = Names::new(names);
+    let names = NameResolver::new(names);
     let asked = runtime.block_on(async { timeout(NAMES, names.resolve_whole(name)).await });
     // A name that can't be resolved has no addresses.
     Ok(asked.ok().and_then(Result::ok).unwrap_or_default())
@@ -208,11 +208,11 @@ mod tests {
         let below = rule("**.below.test");
         let policy = EgressPolicy::new(vec![rule("127.0.0.1"), api, rule("nowhere.test"), below]);
         let names = NameSource::at("/nonexistent".into(), Vec::new());
-        Question::parse(text, method).unwrap().ask(&policy, names).unwrap()
+        ExplainQuery::parse(text, method).unwrap().ask(&policy, names).unwrap()
     }
 
     #[test]
-    fn what_is_allowed_is_told_with_its_rule_and_what_is_not_with_its_reason() {
+    fn explanation_names_the_allowing_rule_or_the_reason_for_denial() {
         let allowed = ask("https://93.184.216.34/x", None);
         assert_eq!((allowed.verdict, allowed.rule, allowed.inspected), (Verdict::Allowed, Some(1), true));
         for (text, method, reason) in [
@@ -231,7 +231,7 @@ mod tests {
             assert_eq!((denied.verdict, denied.reason), (Verdict::Denied, Some(reason)), "{text}");
         }
         for bad in ["", "example.com", "https://", "http://127.1/", "https://a.example:0"] {
-            assert!(Question::parse(bad, None).is_err(), "{bad}");
+            assert!(ExplainQuery::parse(bad, None).is_err(), "{bad}");
         }
     }
 }

@@ -13,11 +13,11 @@ mod request;
 
 pub use request::{Answered, Method, Request};
 
-use super::decision::Way;
+use super::decision::RequestRoute;
 use super::forward::authority;
-use super::gate::Gate;
+use super::gate::WebProxy;
 use super::placeholder;
-use super::proxied_request::{Asking, Fetched, Passage, Taken};
+use super::proxied_request::{Asking, Fetched, ProxiedRequest, Taken};
 use super::refusal::Refusal;
 use crate::http1::RequestHead;
 use belljar_policy::egress::{Destination, Host};
@@ -204,7 +204,7 @@ impl Fetches {
 }
 
 /// Serves one request.
-pub(super) async fn serve(gate: &Gate, order: Order) {
+pub(super) async fn serve(gate: &WebProxy, order: Order) {
     match order {
         Order::Page { url, answer } => answer_by(page(gate, &url), WITHIN, answer).await,
         Order::Request { request, answer } => {
@@ -227,7 +227,7 @@ async fn answer_by<T>(
     }
 }
 
-async fn page(gate: &Gate, text: &str) -> Result<Page, FetchError> {
+async fn page(gate: &WebProxy, text: &str) -> Result<Page, FetchError> {
     // The semaphore is never closed.
     let _place = gate.fetching.acquire().await;
     let address = |why| FetchError::Address { url: repeated(text), why };
@@ -294,10 +294,10 @@ impl Wanted {
         Ok(Self { destination, is_secure, head })
     }
 
-    async fn fetch(&self, gate: &Gate, body: &[u8], taken: Taken) -> Result<Fetched, FetchError> {
-        let way = Way::Inside { destination: &self.destination, is_secure: self.is_secure };
+    async fn fetch(&self, gate: &WebProxy, body: &[u8], taken: Taken) -> Result<Fetched, FetchError> {
+        let way = RequestRoute::Inside { destination: &self.destination, is_secure: self.is_secure };
         let asking = Asking { head: &self.head, body, taken };
-        Passage::begin(gate).fetch(asking, way).await.map_err(|refusal| of_refusal(&refusal))
+        ProxiedRequest::begin(gate).fetch(asking, way).await.map_err(|refusal| of_refusal(&refusal))
     }
 }
 
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_read_in_one_way_or_not_at_all() {
+    fn ambiguous_fetch_url_is_refused() {
         for (text, expected) in [
             ("https://A.Example/x?y=1#z", Ok("a.example:443 true /x?y=1")),
             ("http://a.example", Ok("a.example:80 false /")),

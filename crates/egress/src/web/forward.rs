@@ -1,13 +1,13 @@
 //! Forwards one request. Its head is written anew; its body and the answer's body are streamed.
 
-use super::credential_injection::Filling;
+use super::credential_injection::CredentialInjection;
 use super::limits::ROOM;
 use super::passed_on::passed_on;
-use super::proxied_request::Passage;
+use super::proxied_request::ProxiedRequest;
 use super::refusal::Refusal;
-use super::response_scan::{Guard, Repeated};
+use super::response_scan::{Repeated, ResponseScanner};
 use super::run::WebRun;
-use crate::client::{Client, Stop};
+use crate::client::{Client, ClientStop};
 use crate::http1::limits::REQUEST_HEAD_BYTES;
 use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, ResponseHead};
 use crate::upstream::{AnswerError, Connection, Introduction};
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 /// The whole answer was forwarded.
-pub(super) struct Passed {
+pub(super) struct ForwardedAnswer {
     pub(super) status: u16,
     /// True if another request may follow on the connection.
     pub(super) keeps_alive: bool,
@@ -40,7 +40,7 @@ pub(super) struct Outgoing<'o, 'g> {
     pub(super) destination: &'o Destination,
     /// True if it is sent over TLS.
     pub(super) is_secure: bool,
-    pub(super) filling: Filling<'g>,
+    pub(super) filling: CredentialInjection<'g>,
     /// Headers for an upstream proxy that gets the whole URL.
     pub(super) proxy: Option<Introduction>,
 }
@@ -50,8 +50,8 @@ pub(super) async fn run<S>(
     client: &mut Client<S>,
     head: &RequestHead,
     (outgoing, mut upstream): (Outgoing<'_, '_>, Connection),
-    passage: &Passage<'_>,
-) -> Result<Passed, Failed>
+    passage: &ProxiedRequest<'_>,
+) -> Result<ForwardedAnswer, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -79,8 +79,8 @@ async fn exchange<S>(
     client: &mut Client<S>,
     head: &RequestHead,
     (outgoing, upstream): (&Outgoing<'_, '_>, &mut Connection),
-    passage: &Passage<'_>,
-) -> Result<Passed, Failed>
+    passage: &ProxiedRequest<'_>,
+) -> Result<ForwardedAnswer, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -118,7 +118,10 @@ where
 }
 
 /// Returns the scanner for the body of an answer, if there are secrets to look for. The head is scanned here.
-fn guard<'f>(filling: &'f Filling<'_>, answer: &ResponseHead) -> Result<Option<Guard<'f>>, Repeated> {
+fn guard<'f>(
+    filling: &'f CredentialInjection<'_>,
+    answer: &ResponseHead,
+) -> Result<Option<ResponseScanner<'f>>, Repeated> {
     if !filling.is_watched() {
         return Ok(None);
     }
@@ -126,7 +129,7 @@ fn guard<'f>(filling: &'f Filling<'_>, answer: &ResponseHead) -> Result<Option<G
     // The request asked for an unencoded answer. One that is encoded can't be scanned, so it is refused.
     match is_told || !answer.is_plain() {
         true => Err(Repeated),
-        false => Ok(Some(Guard::of(filling.injected()))),
+        false => Ok(Some(ResponseScanner::of(filling.injected()))),
     }
 }
 
@@ -207,10 +210,10 @@ enum Framing {
 /// Forwards an answer to its end.
 async fn pass_back<S>(
     client: &mut Client<S>,
-    (head, answer, mut guard): (&RequestHead, &ResponseHead, Option<Guard<'_>>),
+    (head, answer, mut guard): (&RequestHead, &ResponseHead, Option<ResponseScanner<'_>>),
     (upstream, is_whole): (&mut Connection, bool),
-    passage: &Passage<'_>,
-) -> Result<Passed, Failed>
+    passage: &ProxiedRequest<'_>,
+) -> Result<ForwardedAnswer, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -247,16 +250,16 @@ where
         }
         upstream.inbox.advance(used);
         if is_done {
-            return Ok(Passed { status, keeps_alive });
+            return Ok(ForwardedAnswer { status, keeps_alive });
         }
         upstream.inbox.reserve(ROOM);
         match read(upstream, client, run.limits.times.idle).await {
             Read::More => {}
             Read::End if body == BodyLength::UntilClose => {
-                let rest = guard.map_or_else(|| Ok(Vec::new()), Guard::end);
+                let rest = guard.map_or_else(|| Ok(Vec::new()), ResponseScanner::end);
                 let rest = rest.map_err(|Repeated| cut("credential_repeated"))?;
                 client.send(&rest).await.map_err(|_| cut("client_gone"))?;
-                return Ok(Passed { status, keeps_alive: false });
+                return Ok(ForwardedAnswer { status, keeps_alive: false });
             }
             Read::End => return Err(cut("answer_cut")),
             Read::Silent => return Err(cut("answer_timeout")),
@@ -381,11 +384,11 @@ fn of_answer(error: &AnswerError, host: &str) -> Refusal {
 
 // === impl Failed ===
 
-impl From<Stop> for Failed {
-    fn from(stop: Stop) -> Self {
+impl From<ClientStop> for Failed {
+    fn from(stop: ClientStop) -> Self {
         match stop {
-            Stop::Gone => Self::Cut { status: None, code: "client_gone" },
-            Stop::Faulty(fault) => Self::Refused(fault.into()),
+            ClientStop::Gone => Self::Cut { status: None, code: "client_gone" },
+            ClientStop::Faulty(fault) => Self::Refused(fault.into()),
         }
     }
 }

@@ -1,48 +1,48 @@
 //! Serves the connections that come through the sockets of one run.
 
 use super::fetch::{self, Order};
-use super::proxied_request::Passage;
+use super::proxied_request::ProxiedRequest;
 use super::run::WebRun;
 use super::tunnel::socket::Socket;
-use crate::client::{Client, Stop};
+use crate::client::{Client, ClientStop};
 use crate::http1::Target;
-use crate::memory_quota::Room;
-use crate::proxy::{Answering, Service};
-use crate::rate_limit::Pace;
+use crate::memory_quota::MemoryQuota;
+use crate::proxy::{ConnectionFuture, Service};
+use crate::rate_limit::RateLimit;
 use crate::upstream::Trust;
-use crate::upstream::names::Names;
+use crate::upstream::names::NameResolver;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 
 /// State that all connections of a run share.
-pub(crate) struct Gate {
+pub(crate) struct WebProxy {
     pub(super) run: Arc<WebRun>,
-    pub(super) names: Rc<Names>,
+    pub(super) names: Rc<NameResolver>,
     pub(super) trust: Rc<Trust>,
     /// Rate limit for refusals.
-    pub(super) pace: Pace,
+    pub(super) pace: RateLimit,
     /// Rate limit for allowed requests and tunnels.
-    pub(super) passages: Pace,
+    pub(super) passages: RateLimit,
     /// Memory quota for bodies that are held.
-    pub(super) room: Room,
+    pub(super) room: MemoryQuota,
     /// Limit on concurrent fetches by the host.
     pub(super) fetching: Semaphore,
 }
 
 // === impl Gate ===
 
-impl Gate {
-    pub(crate) fn new(run: Arc<WebRun>, names: Rc<Names>, trust: Rc<Trust>) -> Self {
-        let passages = Pace::of(run.limits.passages);
+impl WebProxy {
+    pub(crate) fn new(run: Arc<WebRun>, names: Rc<NameResolver>, trust: Rc<Trust>) -> Self {
+        let passages = RateLimit::of(run.limits.passages);
         Self {
             run,
             names,
             trust,
-            pace: Pace::new(),
+            pace: RateLimit::new(),
             passages,
-            room: Room::new(),
+            room: MemoryQuota::new(),
             fetching: Semaphore::new(fetch::AT_ONCE),
         }
     }
@@ -54,13 +54,13 @@ impl Gate {
             let keeps_alive = match client.head_for_proxy().await {
                 Ok((head, Target::Authority { authority })) => {
                     let target = Target::Authority { authority };
-                    return Passage::begin(self).connect(client, &head, &target).await;
+                    return ProxiedRequest::begin(self).connect(client, &head, &target).await;
                 }
-                Ok((head, target)) => Passage::begin(self).forward(&mut client, &head, &target).await,
+                Ok((head, target)) => ProxiedRequest::begin(self).forward(&mut client, &head, &target).await,
                 // The client closed the connection without a request.
-                Err(Stop::Gone) => break,
-                Err(Stop::Faulty(fault)) => {
-                    Passage::begin(self).refuse(&mut client, fault.into(), (false, true)).await
+                Err(ClientStop::Gone) => break,
+                Err(ClientStop::Faulty(fault)) => {
+                    ProxiedRequest::begin(self).refuse(&mut client, fault.into(), (false, true)).await
                 }
             };
             if !keeps_alive || !client.can_go_on() {
@@ -71,16 +71,16 @@ impl Gate {
     }
 }
 
-impl Service for Gate {
-    fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering {
+impl Service for WebProxy {
+    fn tcp(self: Rc<Self>, stream: TcpStream) -> ConnectionFuture {
         Box::pin(async move { self.serve(stream).await })
     }
 
-    fn local(self: Rc<Self>, stream: UnixStream) -> Answering {
+    fn local(self: Rc<Self>, stream: UnixStream) -> ConnectionFuture {
         Box::pin(async move { self.serve(stream).await })
     }
 
-    fn fetch(self: Rc<Self>, order: Order) -> Answering {
+    fn fetch(self: Rc<Self>, order: Order) -> ConnectionFuture {
         Box::pin(async move { fetch::serve(&self, order).await })
     }
 }

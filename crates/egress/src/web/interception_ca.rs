@@ -30,7 +30,7 @@ pub struct Authority {
 /// The authority or one of its certificates could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("can't make a certificate")]
-pub struct AuthorityError {
+pub struct InterceptionCaError {
     #[source]
     source: Box<dyn std::error::Error + Send + Sync>,
 }
@@ -51,8 +51,8 @@ impl Authority {
     /// Makes the authority of a run.
     ///
     /// # Errors
-    /// [`AuthorityError`], if no random key can be generated.
-    pub fn new() -> Result<Self, AuthorityError> {
+    /// [`InterceptionCaError`], if no random key can be generated.
+    pub fn new() -> Result<Self, InterceptionCaError> {
         let key = KeyPair::generate()?;
         let mut params = params(&format!("Belljar run {}", Uuid::new_v4()))?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -73,7 +73,7 @@ impl Authority {
     }
 
     /// Returns the TLS configuration of a server that poses as this host.
-    pub(super) fn shows(&self, host: &Host) -> Result<Arc<ServerConfig>, AuthorityError> {
+    pub(super) fn shows(&self, host: &Host) -> Result<Arc<ServerConfig>, InterceptionCaError> {
         // No panic can leave the map half changed.
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = shown.get(host) {
@@ -87,7 +87,7 @@ impl Authority {
         Ok(config)
     }
 
-    fn config(&self, host: &Host) -> Result<ServerConfig, AuthorityError> {
+    fn config(&self, host: &Host) -> Result<ServerConfig, InterceptionCaError> {
         let (name, mut params) = match host {
             Host::Name(name) => (SanType::DnsName(name.as_str().try_into()?), params("")?),
             Host::Address(address) => (SanType::IpAddress(*address), params("")?),
@@ -108,7 +108,7 @@ impl Authority {
 }
 
 /// Parameters of a certificate that becomes valid a little before now. `name` is its common name, unless it is empty.
-fn params(name: &str) -> Result<CertificateParams, AuthorityError> {
+fn params(name: &str) -> Result<CertificateParams, InterceptionCaError> {
     let mut params = CertificateParams::new(Vec::new())?;
     let date = |timestamp: Timestamp| {
         let date = timestamp.to_zoned(TimeZone::UTC).date();
@@ -128,13 +128,13 @@ fn params(name: &str) -> Result<CertificateParams, AuthorityError> {
 
 // === impl AuthorityError ===
 
-impl From<rcgen::Error> for AuthorityError {
+impl From<rcgen::Error> for InterceptionCaError {
     fn from(source: rcgen::Error) -> Self {
         Self { source: source.into() }
     }
 }
 
-impl From<rustls::Error> for AuthorityError {
+impl From<rustls::Error> for InterceptionCaError {
     fn from(source: rustls::Error) -> Self {
         Self { source: source.into() }
     }

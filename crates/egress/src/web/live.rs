@@ -10,16 +10,16 @@ use tokio::sync::watch;
 pub struct LivePolicy {
     current: watch::Sender<Arc<Generation>>,
     /// Policies that are derived from it.
-    derived: Mutex<Vec<Derived>>,
+    derived: Mutex<Vec<DerivedPolicy>>,
 }
 
 /// Function that derives a policy from another one.
-type Change = Arc<dyn Fn(WebConfig) -> WebConfig + Send + Sync>;
+type PolicyDerivation = Arc<dyn Fn(WebConfig) -> WebConfig + Send + Sync>;
 
 /// Derived policy. It is updated for as long as something holds it.
-struct Derived {
+struct DerivedPolicy {
     policy: Weak<LivePolicy>,
-    change: Change,
+    change: PolicyDerivation,
 }
 
 /// One version of the policy.
@@ -52,11 +52,11 @@ impl LivePolicy {
         let mut derived = self.locked();
         let policy = Arc::new(Self::of(made(&self.current.borrow(), &change)));
         derived.retain(|derived| derived.policy.strong_count() > 0);
-        derived.push(Derived { policy: Arc::downgrade(&policy), change: Arc::new(change) });
+        derived.push(DerivedPolicy { policy: Arc::downgrade(&policy), change: Arc::new(change) });
         policy
     }
 
-    fn locked(&self) -> MutexGuard<'_, Vec<Derived>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<DerivedPolicy>> {
         self.derived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +77,7 @@ impl LivePolicy {
             is_other
         });
         let current = self.current.borrow().clone();
-        for Derived { policy, change } in derived.iter() {
+        for DerivedPolicy { policy, change } in derived.iter() {
             if let Some(policy) = policy.upgrade() {
                 policy.set(made(&current, &**change));
             }
@@ -107,7 +107,7 @@ fn made(of: &Generation, change: &(dyn Fn(WebConfig) -> WebConfig + Send + Sync)
 
 // === impl Derived ===
 
-impl fmt::Debug for Derived {
+impl fmt::Debug for DerivedPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Derived").field("policy", &self.policy).finish_non_exhaustive()
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_follows_another_one_is_never_older_and_has_its_number() {
+    fn derived_policy_follows_its_source_with_the_same_version_number() {
         let house = LivePolicy::new(of(&["a.example"]));
         let derived = house.derive(refusing);
         assert_eq!(derived.current().config.policy, of(&["a.example"]).refusing_pushes());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_nobody_has_any_more_is_forgotten() {
+    fn dropped_derived_policy_is_forgotten() {
         let house = LivePolicy::new(of(&["a.example"]));
         drop(house.derive(refusing));
         let _kept = house.derive(refusing);

@@ -7,7 +7,7 @@
 mod client_hello;
 mod prefix;
 
-pub(super) use self::client_hello::{HANDSHAKE, Record, first_record};
+pub(super) use self::client_hello::{HANDSHAKE, TlsRecord, first_record};
 
 use self::client_hello::Reader;
 use super::limits::{CLIENT_HELLO_BYTES, ROOM};

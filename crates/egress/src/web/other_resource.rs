@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn resource_that_a_header_names_is_held_to_host_and_paths() {
+    fn resource_in_a_header_is_checked_against_host_and_paths() {
         for header in [
             "Destination: http://a.example/priv/evil",
             "destination: /priv/evil",

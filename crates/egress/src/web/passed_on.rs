@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_that_says_who_asks_does_not_go_on() {
+    fn client_identity_headers_are_not_forwarded() {
         for name in [
             "wl-proxy-client-ip",
             "x-azure-clientip",
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn header_that_overrides_what_is_asked_for_does_not_go_on() {
+    fn method_and_path_override_headers_are_not_forwarded() {
         for name in [
             "x-original-method",
             "x-original-path",
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn other_header_goes_on() {
+    fn other_headers_are_forwarded() {
         for name in [
             "accept",
             "authorization",

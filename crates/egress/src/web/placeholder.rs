@@ -5,7 +5,7 @@ const BEGIN: [&[u8]; 2] = [b"belljar", b"cred"];
 
 /// Piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece<'t> {
+pub(super) enum TextPiece<'t> {
     /// Plain text.
     Text(&'t [u8]),
     /// Placeholder, by its name. The name may be unknown or empty.
@@ -13,22 +13,22 @@ pub(super) enum Piece<'t> {
 }
 
 /// Splits a text into its pieces, in order.
-pub(super) fn pieces(text: &[u8]) -> Vec<Piece<'_>> {
+pub(super) fn pieces(text: &[u8]) -> Vec<TextPiece<'_>> {
     let (mut all, mut rest, mut from) = (Vec::new(), text, 0);
     while let Some(found) = memchr::memmem::find(&rest[from..], BEGIN[0]).map(|at| from + at) {
         match placeholder(&rest[found..]) {
             Some((name, length)) => {
                 if found > 0 {
-                    all.push(Piece::Text(&rest[..found]));
+                    all.push(TextPiece::Text(&rest[..found]));
                 }
-                all.push(Piece::Placeholder(name));
+                all.push(TextPiece::Placeholder(name));
                 (rest, from) = (&rest[found + length..], 0);
             }
             None => from = found + BEGIN[0].len(),
         }
     }
     if !rest.is_empty() {
-        all.push(Piece::Text(rest));
+        all.push(TextPiece::Text(rest));
     }
     all
 }
@@ -41,8 +41,8 @@ pub(super) fn is_in(text: &[u8]) -> bool {
 /// Returns the first placeholder, in the form that may be shown to the client.
 pub(super) fn first(text: &[u8]) -> Option<String> {
     pieces(text).into_iter().find_map(|piece| match piece {
-        Piece::Placeholder(name) => Some(format!("belljar:cred:{name}")),
-        Piece::Text(_) => None,
+        TextPiece::Placeholder(name) => Some(format!("belljar:cred:{name}")),
+        TextPiece::Text(_) => None,
     })
 }
 
@@ -64,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_found_wherever_they_stand() {
+    fn placeholders_are_found_anywhere_in_a_text() {
         let show = |text: &str| {
-            let show = |piece: &Piece<'_>| match piece {
-                Piece::Text(text) => String::from_utf8_lossy(text).into_owned(),
-                Piece::Placeholder(name) => format!("<{name}>"),
+            let show = |piece: &TextPiece<'_>| match piece {
+                TextPiece::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                TextPiece::Placeholder(name) => format!("<{name}>"),
             };
             pieces(text.as_bytes()).iter().map(show).collect::<Vec<_>>().join("|")
         };

@@ -6,7 +6,9 @@
 mod text;
 
 use crate::upstream::is_of_this_machine;
-use belljar_contract::egress::{Asked, PassageBegun, PassageOutcome, PassageRecord};
+use belljar_contract::egress::{
+    Asked, ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord,
+};
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::Excerpt;
 use belljar_policy::egress::address::AddressClass;
@@ -31,7 +33,7 @@ pub struct Proposal {
     /// The rules, by host and port.
     pub rules: Vec<ProposedRule>,
     /// Attempts that no rule is proposed for.
-    pub not_proposed: Vec<NotProposed>,
+    pub not_proposed: Vec<UnproposedHost>,
     /// Number of requests that could not be read and name no host.
     pub unreadable: u64,
     /// Number of further attempts, beyond the maximum number of hosts, ports and methods.
@@ -55,7 +57,7 @@ pub struct ProposedRule {
 
 /// A host and port that no rule is proposed for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct NotProposed {
+pub struct UnproposedHost {
     /// The host.
     pub host: String,
     /// The port.
@@ -114,20 +116,22 @@ const NETWORK_NEEDED: &str =
 
 impl Tried {
     /// Takes the record of a request or tunnel that was about to begin.
-    pub fn begin(&mut self, record: PassageBegun) {
+    pub fn begin(&mut self, record: ProxiedRequestStartRecord) {
         self.begun.push((record.passage_id, record.asked));
     }
 
     /// Takes the record of how a request or tunnel ended.
-    pub fn end(&mut self, record: &PassageRecord) {
+    pub fn end(&mut self, record: &ProxiedRequestRecord) {
         self.begun.retain(|(begun, _)| *begun != record.passage_id);
         let Some(asked) = &record.asked else {
             self.unreadable += 1;
             return;
         };
         let code = match &record.outcome {
-            PassageOutcome::Completed => None,
-            PassageOutcome::Denied { reason: code } | PassageOutcome::Failed { code } => Some(code.as_str()),
+            ProxiedRequestOutcome::Completed => None,
+            ProxiedRequestOutcome::Denied { reason: code } | ProxiedRequestOutcome::Failed { code } => {
+                Some(code.as_str())
+            }
         };
         self.take(asked, code, record.address);
     }
@@ -161,7 +165,7 @@ impl Tried {
         let mut not_proposed = BTreeSet::new();
         for ((host, port), place) in self.places {
             let refused = place.refused.iter();
-            not_proposed.extend(refused.map(|reason| NotProposed::of(&host, port, reason)));
+            not_proposed.extend(refused.map(|reason| UnproposedHost::of(&host, port, reason)));
             let Some(rule) = place.rule(port) else { continue };
             // Places are sorted by host.
             match rules
@@ -268,7 +272,7 @@ impl ProposedRule {
 
 // === impl NotProposed ===
 
-impl NotProposed {
+impl UnproposedHost {
     fn of(host: &str, port: u16, reason: &str) -> Self {
         let hopeless = HOPELESS.iter().find(|(code, _)| *code == reason).map(|(_, detail)| *detail);
         let detail = hopeless.unwrap_or(NETWORK_NEEDED);

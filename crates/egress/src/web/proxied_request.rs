@@ -6,10 +6,10 @@ mod kept_out;
 pub(super) use fetched::{Asking, Fetched, Taken};
 
 use super::answer;
-use super::credential_injection::{Filling, fill};
-use super::decision::{self, Way};
+use super::credential_injection::{CredentialInjection, fill};
+use super::decision::{self, RequestRoute};
 use super::forward;
-use super::gate::Gate;
+use super::gate::WebProxy;
 use super::live::Generation;
 use super::other_resource;
 use super::refusal::Refusal;
@@ -21,7 +21,9 @@ use crate::http1::{BodyLength, RequestHead, Target};
 use crate::upstream::{
     Connection, Introduction, Patience, Reached, Wants, dial_allowed, is_of_this_machine, secure,
 };
-use belljar_contract::egress::{Asked, PassageBegun, PassageOutcome, PassageRecord};
+use belljar_contract::egress::{
+    Asked, ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord,
+};
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
 use belljar_policy::egress::{Allowed, Asked as Wanted, Destination};
@@ -36,8 +38,8 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 /// Request or tunnel under way. It is recorded however it ends.
-pub(super) struct Passage<'g> {
-    pub(super) gate: &'g Gate,
+pub(super) struct ProxiedRequest<'g> {
+    pub(super) gate: &'g WebProxy,
     /// Policy versions: the one that decides, and later ones.
     pub(super) policy: watch::Receiver<Arc<Generation>>,
     passage_id: PassageId,
@@ -62,15 +64,15 @@ pub(super) struct Passage<'g> {
     /// Counted as bytes pass, so that the record has them even if the run ends meanwhile.
     pub(super) sent: Rc<Cell<u64>>,
     pub(super) received: Rc<Cell<u64>>,
-    outcome: PassageOutcome,
+    outcome: ProxiedRequestOutcome,
     /// True if the audit log has the record that it was allowed.
     has_begun: bool,
 }
 
 /// Connection to the destination of a request.
-struct Opened<'g> {
+struct DestinationConnection<'g> {
     connection: Connection,
-    filling: Filling<'g>,
+    filling: CredentialInjection<'g>,
     destination: Destination,
     /// Headers for an upstream proxy that gets the whole URL.
     proxy: Option<Introduction>,
@@ -81,9 +83,9 @@ const CUT_OFF: &str = "cut_off";
 
 // === impl Passage ===
 
-impl<'g> Passage<'g> {
+impl<'g> ProxiedRequest<'g> {
     /// Begins with the head of a request.
-    pub(super) fn begin(gate: &'g Gate) -> Self {
+    pub(super) fn begin(gate: &'g WebProxy) -> Self {
         let mut policy = gate.run.policy.hear();
         let generation = Arc::clone(&policy.borrow_and_update());
         Self {
@@ -115,7 +117,7 @@ impl<'g> Passage<'g> {
     where
         S: Socket,
     {
-        let opened = match self.decide(head, Way::Proxied(target)) {
+        let opened = match self.decide(head, RequestRoute::Proxied(target)) {
             Ok(allowed) if allowed.is_inspected() => {
                 self.can_look_into(&allowed).await.map(|()| (allowed, None))
             }
@@ -142,7 +144,7 @@ impl<'g> Passage<'g> {
             }
             None => tls_interception::run(client, allowed.value(), &mut self).await,
         };
-        self.outcome = ended.map_or_else(|end| failed(end.code()), |()| PassageOutcome::Completed);
+        self.outcome = ended.map_or_else(|end| failed(end.code()), |()| ProxiedRequestOutcome::Completed);
     }
 
     /// Forwards a request for a whole URL. Returns false if no other request can follow.
@@ -150,29 +152,35 @@ impl<'g> Passage<'g> {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        self.pass(client, head, Way::Proxied(target)).await
+        self.pass(client, head, RequestRoute::Proxied(target)).await
     }
 
     /// Forwards one request. Returns false if no other request can follow.
-    pub(super) async fn pass<S>(mut self, client: &mut Client<S>, head: &RequestHead, way: Way<'_>) -> bool
+    pub(super) async fn pass<S>(
+        mut self,
+        client: &mut Client<S>,
+        head: &RequestHead,
+        way: RequestRoute<'_>,
+    ) -> bool
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let has_body = head.method != "HEAD";
-        let Opened { connection, filling, destination, proxy } = match self.open(client, head, way).await {
-            Ok(opened) => opened,
-            Err(refusal) => {
-                // After a request that is not unambiguous, nothing further is read from the connection.
-                let is_clear = head.body == BodyLength::Exact(0) && refusal.status() != 400;
-                let keeps_alive = head.keeps_alive && is_clear;
-                return self.refuse(client, refusal, (keeps_alive, has_body)).await;
-            }
-        };
+        let DestinationConnection { connection, filling, destination, proxy } =
+            match self.open(client, head, way).await {
+                Ok(opened) => opened,
+                Err(refusal) => {
+                    // After a request that is not unambiguous, nothing further is read from the connection.
+                    let is_clear = head.body == BodyLength::Exact(0) && refusal.status() != 400;
+                    let keeps_alive = head.keeps_alive && is_clear;
+                    return self.refuse(client, refusal, (keeps_alive, has_body)).await;
+                }
+            };
         let (destination, is_secure) = (&destination, way.is_secure());
         let outgoing = forward::Outgoing { destination, is_secure, filling, proxy };
         match forward::run(client, head, (outgoing, connection), &self).await {
-            Ok(forward::Passed { status, keeps_alive }) => {
-                (self.status, self.outcome) = (Some(status), PassageOutcome::Completed);
+            Ok(forward::ForwardedAnswer { status, keeps_alive }) => {
+                (self.status, self.outcome) = (Some(status), ProxiedRequestOutcome::Completed);
                 keeps_alive
             }
             Err(forward::Failed::Refused(refusal)) => {
@@ -194,8 +202,8 @@ impl<'g> Passage<'g> {
         &mut self,
         client: &mut Client<S>,
         head: &RequestHead,
-        way: Way<'_>,
-    ) -> Result<Opened<'g>, Refusal>
+        way: RequestRoute<'_>,
+    ) -> Result<DestinationConnection<'g>, Refusal>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -208,7 +216,12 @@ impl<'g> Passage<'g> {
         let wants = if way.is_secure() { Wants::Tunnel } else { Wants::Request };
         let Reached { dialed, proxy } = self.reach(allowed, wants).await?;
         if !way.is_secure() {
-            return Ok(Opened { connection: Connection::of(dialed), filling, destination, proxy });
+            return Ok(DestinationConnection {
+                connection: Connection::of(dialed),
+                filling,
+                destination,
+                proxy,
+            });
         }
         // Bytes before the TLS handshake come from an unauthenticated sender.
         if !dialed.early.is_empty() {
@@ -221,11 +234,11 @@ impl<'g> Passage<'g> {
         let host = || destination.host.to_string();
         let connection = secured.map_err(|error| Refusal::of_connect(&error, host()))?;
         self.tls_name = Some(host());
-        Ok(Opened { connection, filling, destination, proxy: None })
+        Ok(DestinationConnection { connection, filling, destination, proxy: None })
     }
 
     /// Decides about the request, and notes for the record what was requested.
-    fn decide(&mut self, head: &RequestHead, way: Way<'_>) -> Result<Allowed<Destination>, Refusal> {
+    fn decide(&mut self, head: &RequestHead, way: RequestRoute<'_>) -> Result<Allowed<Destination>, Refusal> {
         let found = decision::destination(head, way)?;
         let path = (!head.path.is_empty()).then(|| Excerpt::of(&head.path));
         self.asked = Some(Asked {
@@ -329,7 +342,7 @@ impl<'g> Passage<'g> {
     /// Writes the record that the request is allowed. Returns true once it is on the disk.
     async fn recorded(&mut self, rule: u64) -> bool {
         let Some(asked) = self.asked.clone() else { return false };
-        let begun = PassageBegun {
+        let begun = ProxiedRequestStartRecord {
             passage_id: self.passage_id.clone(),
             run_id: self.gate.run.run_id.clone(),
             started_at: self.started_at,
@@ -345,7 +358,7 @@ impl<'g> Passage<'g> {
     }
 
     /// Writes a record. A denial that repeats the one before is only counted.
-    fn enter(&self, record: PassageRecord) {
+    fn enter(&self, record: ProxiedRequestRecord) {
         let run = &self.gate.run;
         // Part that equal denials have in common. It can always be serialized.
         let key = || {
@@ -382,7 +395,7 @@ impl<'g> Passage<'g> {
         let reason = ReasonCode::of(refusal.recorded_code());
         self.outcome = match refusal.status() {
             502.. => failed(refusal.recorded_code()),
-            _ => PassageOutcome::Denied { reason },
+            _ => ProxiedRequestOutcome::Denied { reason },
         };
     }
 
@@ -429,9 +442,9 @@ impl<'g> Passage<'g> {
     }
 }
 
-impl Drop for Passage<'_> {
+impl Drop for ProxiedRequest<'_> {
     fn drop(&mut self) {
-        let record = PassageRecord {
+        let record = ProxiedRequestRecord {
             passage_id: self.passage_id.clone(),
             run_id: self.gate.run.run_id.clone(),
             started_at: self.started_at,
@@ -451,6 +464,6 @@ impl Drop for Passage<'_> {
     }
 }
 
-fn failed(code: &'static str) -> PassageOutcome {
-    PassageOutcome::Failed { code: ReasonCode::of(code) }
+fn failed(code: &'static str) -> ProxiedRequestOutcome {
+    ProxiedRequestOutcome::Failed { code: ReasonCode::of(code) }
 }

@@ -1,6 +1,6 @@
 //! Refusals, as the client of the proxy gets them.
 
-use crate::client::Fault;
+use crate::client::RequestFault;
 use crate::http1::Malformed;
 use crate::upstream::{ConnectError, DialAllowedError};
 use belljar_contract::egress::UNREACHED;
@@ -89,13 +89,13 @@ fn because(reason: DenyReason) -> &'static str {
 
 // === impl Refusal ===
 
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Self {
+impl From<RequestFault> for Refusal {
+    fn from(fault: RequestFault) -> Self {
         match fault {
-            Fault::Malformed(malformed) => Self::Malformed(malformed),
-            Fault::HeadTooLarge { most } => Self::HeadTooLarge { most },
-            Fault::BodyTooLarge { most } => Self::BodyTooLarge { most },
-            Fault::TooSlow => Self::TooSlow,
+            RequestFault::Malformed(malformed) => Self::Malformed(malformed),
+            RequestFault::HeadTooLarge { most } => Self::HeadTooLarge { most },
+            RequestFault::BodyTooLarge { most } => Self::BodyTooLarge { most },
+            RequestFault::TooSlow => Self::TooSlow,
         }
     }
 }
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_for_not_reaching_a_host_keeps_out() {
+    fn every_unreached_host_refusal_is_listed_as_a_denial() {
         let host = || "a.example".to_owned();
         let all = [
             Refusal::NoSuchHost { host: host() },

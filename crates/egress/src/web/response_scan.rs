@@ -1,12 +1,12 @@
 //! Scans the answer to a request with injected credentials: none of them may come back to the client.
 
-use crate::credential::Injected;
-use crate::leak_scan::{MOST_HELD, Watch};
+use crate::credential::InjectedSecret;
+use crate::leak_scan::{LeakScanner, MOST_HELD};
 use zeroize::Zeroizing;
 
 /// Scanner that holds back bytes that could be the beginning of a secret.
-pub(super) struct Guard<'f> {
-    watches: Vec<Watch<'f>>,
+pub(super) struct ResponseScanner<'f> {
+    watches: Vec<LeakScanner<'f>>,
     /// Held bytes, which may be most of a secret.
     held: Zeroizing<Vec<u8>>,
 }
@@ -17,8 +17,8 @@ pub(super) struct Repeated;
 
 // === impl Guard ===
 
-impl<'f> Guard<'f> {
-    pub(super) fn of<'i: 'f>(injected: impl Iterator<Item = &'i Injected>) -> Self {
+impl<'f> ResponseScanner<'f> {
+    pub(super) fn of<'i: 'f>(injected: impl Iterator<Item = &'i InjectedSecret>) -> Self {
         let watches = injected.map(|injected| injected.forms.watch()).collect();
         Self { watches, held: Zeroizing::default() }
     }
@@ -41,7 +41,7 @@ impl<'f> Guard<'f> {
     /// Returns the held bytes once nothing follows: they only looked like the beginning of a secret. Fails if they contain one
     /// whose end the host has cut off.
     pub(super) fn end(mut self) -> Result<Vec<u8>, Repeated> {
-        if self.watches.iter().any(Watch::ends_within) {
+        if self.watches.iter().any(LeakScanner::ends_within) {
             return Err(Repeated);
         }
         Ok(std::mem::take(&mut *self.held))

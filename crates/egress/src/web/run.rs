@@ -1,12 +1,12 @@
 //! State of one run's web hatch: its policy, its limits and its denials.
 
-use super::asked_names::AskedNames;
+use super::asked_names::RequestedNames;
 use super::interception_ca::Authority;
 use super::ledger::WebLedger;
 use super::limits::WebLimits;
 use super::live::LivePolicy;
 use crate::audit_quota::AuditQuota;
-use crate::credential::Injected;
+use crate::credential::InjectedSecret;
 use crate::identity::RunOwner;
 use belljar_contract::egress::UNREACHED;
 use belljar_contract::id::RunId;
@@ -29,13 +29,13 @@ pub struct WebRun {
     pub(super) owner: RunOwner,
     /// Certificate authority for TLS interception, if rules require it.
     pub(super) authority: Option<Arc<Authority>>,
-    pub(super) asked_names: AskedNames,
+    pub(super) asked_names: RequestedNames,
     /// Quota of audit records.
     pub(super) audit: AuditQuota,
     spent: Spent,
     denials: Mutex<Denials>,
     /// Credentials that were injected so far. None may come back in an answer, whichever rule allows the request.
-    filled_in: Mutex<Vec<Arc<Injected>>>,
+    filled_in: Mutex<Vec<Arc<InjectedSecret>>>,
 }
 
 /// Destinations that a run did not reach, for reports.
@@ -84,7 +84,7 @@ impl WebRun {
         limits: WebLimits,
         ledger: Arc<dyn WebLedger>,
     ) -> Self {
-        let (asked_names, spent, denials) = (AskedNames::default(), Spent::default(), Mutex::default());
+        let (asked_names, spent, denials) = (RequestedNames::default(), Spent::default(), Mutex::default());
         let audit = AuditQuota::new(limits.audit);
         let filled_in = Mutex::default();
         Self {
@@ -152,7 +152,7 @@ impl WebRun {
     }
 
     /// Notes an injected credential.
-    pub(super) fn fill_in(&self, injected: &Arc<Injected>) {
+    pub(super) fn fill_in(&self, injected: &Arc<InjectedSecret>) {
         let mut all = self.filled_in.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.secret.expose() != injected.secret.expose());
         let surplus = (all.len() + 1).saturating_sub(MOST_FILLED_IN);
@@ -161,7 +161,7 @@ impl WebRun {
     }
 
     /// Returns the credentials that were injected so far.
-    pub(super) fn filled_in(&self) -> Vec<Arc<Injected>> {
+    pub(super) fn filled_in(&self) -> Vec<Arc<InjectedSecret>> {
         self.filled_in.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -193,18 +193,18 @@ impl Denial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::ledger::Written;
+    use crate::inference::ledger::WriteConfirmation;
     use crate::secret::Secret;
-    use belljar_contract::egress::{PassageBegun, PassageRecord};
+    use belljar_contract::egress::{ProxiedRequestRecord, ProxiedRequestStartRecord};
 
     struct Nothing;
 
     impl WebLedger for Nothing {
-        fn begin(&self, _: PassageBegun) -> Written {
+        fn begin(&self, _: ProxiedRequestStartRecord) -> WriteConfirmation {
             Box::pin(async { true })
         }
 
-        fn record(&self, _: PassageRecord) {}
+        fn record(&self, _: ProxiedRequestRecord) {}
 
         fn is_sound(&self) -> bool {
             true
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn destination_that_is_reached_after_all_is_listed_no_more_and_a_denied_one_is() {
+    fn reached_destination_leaves_the_denials_and_a_denied_one_stays() {
         let run = run();
         let keep_out = |port, reason, second| {
             let host = belljar_policy::egress::Host::parse("a.example").unwrap();
@@ -242,9 +242,9 @@ mod tests {
     }
 
     #[test]
-    fn latest_values_that_were_filled_in_are_known_each_once() {
+    fn latest_injected_secrets_are_remembered_once_each() {
         let run = run();
-        let fill_in = |text: String| run.fill_in(&Arc::new(Injected::of(Secret::parse(text).unwrap())));
+        let fill_in = |text: String| run.fill_in(&Arc::new(InjectedSecret::of(Secret::parse(text).unwrap())));
         assert!(run.filled_in().is_empty());
         for _ in 0..2 {
             (0..MOST_FILLED_IN).for_each(|at| fill_in(format!("secret-{at:04}")));

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 /// Parts of a client's signature, without the signature itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Claim<'h> {
+pub(super) struct SignatureClaim<'h> {
     /// Key id, which is a placeholder.
     pub(super) key_id: &'h str,
     /// `20261124`
@@ -36,7 +36,7 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 // === impl Claim ===
 
-impl<'h> Claim<'h> {
+impl<'h> SignatureClaim<'h> {
     /// Parses the value of an `authorization` header. Returns `None` if it is of another kind or malformed.
     pub(super) fn parse(value: &'h str) -> Option<Self> {
         let rest = value.strip_prefix(ALGORITHM)?.strip_prefix(' ')?;
@@ -213,14 +213,14 @@ mod tests {
 
     /// The examples in AWS's documentation: a request for a list of users, and one to S3.
     #[test]
-    fn the_examples_of_whoever_has_made_it_are_met() {
+    fn sigv4_signatures_match_the_aws_examples() {
         let key = b"wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
         let iam = [
             header("content-type", "application/x-www-form-urlencoded; charset=utf-8"),
             header("host", "iam.amazonaws.com"),
             header("x-amz-date", "20150830T123600Z"),
         ];
-        let claim = Claim::parse(
+        let claim = SignatureClaim::parse(
             "AWS4-HMAC-SHA256 Credential=belljar:cred:a/20150830/us-east-1/iam/aws4_request, \
              SignedHeaders=content-type;host;x-amz-date, Signature=0",
         );
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_takes_paths_as_they_are_and_a_token_is_signed() {
+    fn sigv4_keeps_s3_paths_unchanged_and_signs_the_session_token() {
         let key = b"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
         let empty = digest(b"");
         let store = [
@@ -254,7 +254,7 @@ mod tests {
         ];
         let text = "AWS4-HMAC-SHA256 Credential=x/20130524/us-east-1/s3/aws4_request,\
                     SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,Signature=0";
-        let claim = Claim::parse(text).unwrap();
+        let claim = SignatureClaim::parse(text).unwrap();
         let request =
             Request { method: "GET", path: "/test.txt", query: None, headers: &store, payload: &empty };
         let signed = claim.sign(&request, b"AKIAIOSFODNN7EXAMPLE", (key, false)).unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_signature_is_none() {
+    fn malformed_sigv4_authorization_is_not_parsed() {
         for bad in [
             "AWS4-HMAC-SHA256",
             "AWS4-HMAC-SHA256 Credential=a/20130524/us-east-1/s3/aws4, SignedHeaders=host, Signature=0",
@@ -277,12 +277,12 @@ mod tests {
             "AWS4-HMAC-SHA256 Credential=20130524/r/s3/aws4_request, SignedHeaders=host, Signature=0",
             "AWS4-ECDSA-P256-SHA256 Credential=a/20130524/r/s3/aws4_request, SignedHeaders=host, Signature=0",
         ] {
-            assert_eq!(Claim::parse(bad), None, "{bad}");
+            assert_eq!(SignatureClaim::parse(bad), None, "{bad}");
         }
     }
 
     #[test]
-    fn parameters_have_one_form() {
+    fn sigv4_query_is_canonicalized() {
         for (query, expected) in [
             (None, ""),
             (Some(""), ""),

@@ -1,11 +1,11 @@
 //! TLS interception: towards the client, the proxy poses as the requested host. It decides about each request inside, records
 //! it and forwards it.
 
-use super::decision::Way;
+use super::decision::RequestRoute;
 use super::opening::{self, Opening};
-use super::proxied_request::Passage;
+use super::proxied_request::ProxiedRequest;
 use super::tunnel;
-use crate::client::{Client, Stop};
+use crate::client::{Client, ClientStop};
 use crate::within::within;
 use belljar_policy::egress::Destination;
 use rustls::AlertDescription;
@@ -62,7 +62,7 @@ impl From<tunnel::End> for End {
 pub(super) async fn run<S>(
     client: Client<S>,
     destination: &Destination,
-    passage: &mut Passage<'_>,
+    passage: &mut ProxiedRequest<'_>,
 ) -> Result<(), End>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -101,7 +101,7 @@ where
 async fn serve<S>(
     mut client: Client<S>,
     (destination, is_secure): (&Destination, bool),
-    passage: &Passage<'_>,
+    passage: &ProxiedRequest<'_>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -109,12 +109,12 @@ async fn serve<S>(
     loop {
         let keeps_alive = match client.head().await {
             Ok(head) => {
-                let way = Way::Inside { destination, is_secure };
-                Passage::begin(gate).pass(&mut client, &head, way).await
+                let way = RequestRoute::Inside { destination, is_secure };
+                ProxiedRequest::begin(gate).pass(&mut client, &head, way).await
             }
-            Err(Stop::Gone) => break,
-            Err(Stop::Faulty(fault)) => {
-                Passage::begin(gate).refuse(&mut client, fault.into(), (false, true)).await
+            Err(ClientStop::Gone) => break,
+            Err(ClientStop::Faulty(fault)) => {
+                ProxiedRequest::begin(gate).refuse(&mut client, fault.into(), (false, true)).await
             }
         };
         if !keeps_alive || !client.can_go_on() {

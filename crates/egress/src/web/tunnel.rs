@@ -2,10 +2,10 @@
 
 use self::handshake::Handshake;
 use self::socket::Socket;
-use self::splice::Moved;
+use self::splice::SpliceEnd;
 use super::limits::ROOM;
 use super::opening::{self, Opening};
-use super::proxied_request::Passage;
+use super::proxied_request::ProxiedRequest;
 use super::run::WebRun;
 use crate::client::Client;
 use crate::upstream::Dialed;
@@ -48,7 +48,7 @@ pub(super) enum End {
 }
 
 /// State that both directions share.
-struct Shared<'p> {
+struct TunnelState<'p> {
     run: &'p WebRun,
     last: Cell<Instant>,
     sent: &'p Cell<u64>,
@@ -57,7 +57,7 @@ struct Shared<'p> {
 }
 
 /// Requirements for the tunnel's opening, and the place where the server name of its ClientHello is noted.
-struct Start<'p> {
+struct OpeningCheck<'p> {
     destination: &'p Destination,
     /// Requirements of the current rules.
     rules: &'p Cell<TunnelStart>,
@@ -76,7 +76,7 @@ struct Begun {
 
 /// One direction of a tunnel.
 struct Direction<'s> {
-    shared: &'s Shared<'s>,
+    shared: &'s TunnelState<'s>,
     counter: &'s Cell<u64>,
     may: fn(&WebRun, u64) -> bool,
 }
@@ -105,7 +105,7 @@ pub(super) async fn run<S>(
     client: Client<S>,
     mut dialed: Dialed,
     allowed: &Allowed<Destination>,
-    passage: &mut Passage<'_>,
+    passage: &mut ProxiedRequest<'_>,
 ) -> Result<(), End>
 where
     S: Socket,
@@ -119,7 +119,7 @@ where
     let tls_name = RefCell::new(None);
     let (rules, begun) = (Cell::new(allowed.tunnel_start()), Cell::default());
     let ended = {
-        let shared = Shared {
+        let shared = TunnelState {
             run: &passage.gate.run,
             last: Cell::new(Instant::now()),
             sent: &sent,
@@ -127,7 +127,7 @@ where
             handshake: Handshake::default(),
         };
         let (upward, downward) = (shared.upward(), shared.downward());
-        let start = Start { destination, rules: &rules, begun: &begun, tls_name: &tls_name };
+        let start = OpeningCheck { destination, rules: &rules, begun: &begun, tls_name: &tls_name };
         let up = out::<S>((from_inside, to_outside), early, start, &upward);
         let down = back::<S>((from_outside, to_inside), dialed.early, &downward);
         let both = async { tokio::try_join!(up, down).map(drop) };
@@ -164,7 +164,7 @@ where
 async fn out<S: Socket>(
     (mut from, mut to): (S::From<'_>, ToOutside<'_>),
     mut early: BytesMut,
-    start: Start<'_>,
+    start: OpeningCheck<'_>,
     direction: &Direction<'_>,
 ) -> Result<(), End> {
     let handshake = &direction.shared.handshake;
@@ -242,7 +242,7 @@ pub(super) fn judge_name(
 
 // === impl Start ===
 
-impl Start<'_> {
+impl OpeningCheck<'_> {
     /// Notes and checks the server name of a ClientHello.
     fn judge(&self, server_name: Option<String>) -> Result<(), End> {
         let needs_name = self.rules.get().needs_server_name;
@@ -290,9 +290,9 @@ impl Direction<'_> {
             // A sender that fills the buffer has more to send.
             if splices && buffer.len() >= ROOM {
                 match splice::run(from.as_ref(), to.as_ref(), |bytes| self.note(bytes)).await? {
-                    Moved::All => break,
-                    Moved::Ebb => {}
-                    Moved::NotHere => splices = false,
+                    SpliceEnd::All => break,
+                    SpliceEnd::Ebb => {}
+                    SpliceEnd::NotHere => splices = false,
                 }
             }
             buffer.clear();
@@ -324,7 +324,7 @@ impl Direction<'_> {
 
 // === impl Shared ===
 
-impl Shared<'_> {
+impl TunnelState<'_> {
     fn upward(&self) -> Direction<'_> {
         Direction { shared: self, counter: self.sent, may: WebRun::may_send }
     }

@@ -1,7 +1,7 @@
 //! Tests of calls that the host makes of configured APIs.
 
 use crate::tls::authority::{Authority, NOW};
-use crate::web::house::{House, UP, config, leads, outcome};
+use crate::web::house::{ProxyRig, UP, config, leads, outcome};
 use belljar_egress::api::{ApiAnswer, ApiCall, ApiCaller, ApiError, Caller};
 use belljar_egress::web::ledger::WebLedger;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const SECRET: &str = "a-secret/of+the=forge";
 
 struct Rig {
-    house: House,
+    house: ProxyRig,
     caller: ApiCaller,
     _authority: Authority,
     folder: TempDir,
@@ -23,7 +23,7 @@ impl Rig {
         std::fs::write(folder.path().join("key"), SECRET).unwrap();
         let authority = Authority::new("house");
         let rules = "rules: [{host: nobody.test}]\nauthorities: CA\n";
-        let house = House::looking_into(rules, authority.server(UP, NOW), &authority);
+        let house = ProxyRig::looking_into(rules, authority.server(UP, NOW), &authority);
         let connection = format!(
             "rules: []\nconnections:\n- {{name: forge, url: 'https://up.test:{}/v1', credential: {{file: {}}}, \
              authorities: {}, networks: [127.0.0.0/8]{more}}}\n",
@@ -65,7 +65,7 @@ fn call(method: &str, path: &str) -> ApiCall {
 }
 
 #[test]
-fn a_call_goes_to_the_connections_host_with_its_credential() {
+fn api_call_is_sent_to_the_connection_host_with_its_credential() {
     let encoded = "key=a-secret%2Fof%2Bthe%3Dforge";
     for (placement, expected) in [
         ("", format!("authorization: Bearer {SECRET}\r\n")),
@@ -93,7 +93,7 @@ fn a_call_goes_to_the_connections_host_with_its_credential() {
 }
 
 #[test]
-fn what_the_connection_is_not_for_is_refused_and_recorded() {
+fn api_call_outside_the_connection_rules_is_refused_and_recorded() {
     let rig = Rig::new("");
     let with = |name: &str, value: &str| ApiCall {
         headers: vec![(name.to_owned(), value.to_owned())],
@@ -135,7 +135,7 @@ fn what_the_connection_is_not_for_is_refused_and_recorded() {
 }
 
 #[test]
-fn what_changes_something_takes_an_approval_unless_it_is_allowed() {
+fn mutating_api_call_requires_approval_unless_writes_are_allowed() {
     let rig = Rig::new(", methods: [GET, POST, DELETE]");
     for method in ["POST", "DELETE"] {
         assert_eq!(rig.call(method, "/x").unwrap_err().code(), "approval_required");
@@ -149,7 +149,7 @@ fn what_changes_something_takes_an_approval_unless_it_is_allowed() {
 }
 
 #[test]
-fn a_connection_is_used_only_so_often() {
+fn api_connection_is_rate_limited() {
     let rig = Rig::new(", calls_a_minute: 3");
     for _ in 0..3 {
         assert!(rig.call("GET", "/x").is_ok());
@@ -161,7 +161,7 @@ fn a_connection_is_used_only_so_often() {
 }
 
 #[test]
-fn a_host_that_leads_elsewhere_or_is_another_is_told_nothing() {
+fn api_call_to_a_forbidden_address_or_untrusted_host_sends_nothing() {
     for (addresses, code) in [
         (&["169.254.169.254"][..], "no_address"),
         (&["127.0.0.1", "10.0.0.1"], "no_address"),
@@ -175,7 +175,7 @@ fn a_host_that_leads_elsewhere_or_is_another_is_told_nothing() {
         assert_eq!(rig.house.upstream.connections(), usize::from(code.is_empty()));
     }
     let (house, other) = (Authority::new("house"), Authority::new("other"));
-    let front = House::looking_into("rules: []\n", other.server(UP, NOW), &house);
+    let front = ProxyRig::looking_into("rules: []\n", other.server(UP, NOW), &house);
     let url = format!("https://up.test:{}", front.port());
     let ca = house.file().display().to_string();
     front.policy.replace(config(&format!(
@@ -188,7 +188,7 @@ fn a_host_that_leads_elsewhere_or_is_another_is_told_nothing() {
 }
 
 #[test]
-fn an_answer_that_tells_the_credential_is_none_and_without_records_there_is_no_call() {
+fn api_answer_with_the_credential_is_withheld_and_unrecorded_calls_are_refused() {
     let rig = Rig::new("");
     for path in ["/back", "/back/header", "/coded"] {
         let error = rig.call("GET", path).unwrap_err();

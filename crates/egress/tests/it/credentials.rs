@@ -26,7 +26,7 @@ fn holds_the_key(bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn an_upstream_that_repeats_a_request_in_its_error_is_not_repeated() {
+fn provider_error_that_echoes_the_credential_is_withheld() {
     let rig = Rig::new(Script::always(Answer::echo(400)));
     let answer = rig.post(CHAT, "", &json!({"model": "small"}));
     assert!(rig.server.requests()[0].contains(KEY.as_bytes()), "the control: it was sent");
@@ -41,7 +41,7 @@ fn an_upstream_that_repeats_a_request_in_its_error_is_not_repeated() {
 }
 
 #[test]
-fn credential_is_not_shown_to_another_user_who_listens_where_a_provider_was() {
+fn credential_is_not_sent_to_a_local_server_of_another_user() {
     for at in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"] {
         let Some((address, heard)) = other_user::listen(at) else { continue };
         let url = match address.is_ipv6() {
@@ -69,7 +69,7 @@ fn credential_is_not_shown_to_another_user_who_listens_where_a_provider_was() {
 }
 
 #[test]
-fn an_answer_with_it_is_cut_off_before_it_however_it_is_cut_into_pieces() {
+fn streamed_answer_is_cut_before_the_credential() {
     let (first, second) = KEY.split_at(9);
     let letters: Vec<String> = KEY.chars().map(String::from).collect();
     let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
@@ -102,7 +102,7 @@ fn an_answer_with_it_is_cut_off_before_it_however_it_is_cut_into_pieces() {
 }
 
 #[test]
-fn an_answer_that_ends_in_the_middle_of_it_is_cut_before_it() {
+fn answer_that_ends_within_the_credential_is_cut_before_it() {
     let json = [("Content-Type", "application/json")];
     for length in [6, 12, KEY.len() - 1] {
         for status in [200, 401] {
@@ -129,7 +129,7 @@ fn an_answer_that_ends_in_the_middle_of_it_is_cut_before_it() {
 }
 
 #[test]
-fn an_answer_that_can_not_be_looked_at_is_not_passed_on() {
+fn compressed_answer_that_cannot_be_scanned_is_not_forwarded() {
     let body = b"\x1f\x8b\x08 not looked at";
     for (coding, status) in [("gzip", 502), ("br", 502), ("identity", 200)] {
         let with = [("Content-Type", "application/json"), ("Content-Encoding", coding)];
@@ -149,7 +149,7 @@ fn an_answer_that_can_not_be_looked_at_is_not_passed_on() {
 }
 
 #[test]
-fn answer_that_only_begins_like_it_is_not_held_without_bound() {
+fn buffer_for_a_possible_credential_is_bounded() {
     let begun = format!("data: {{\"content\":\"it is {}\"}}\n\n", &KEY[..9]);
     let answered = |held: usize| {
         let events = format!(
@@ -172,7 +172,7 @@ fn answer_that_only_begins_like_it_is_not_held_without_bound() {
 }
 
 #[test]
-fn credential_in_lines_of_base64_is_not_passed_on_at_any_offset() {
+fn credential_in_base64_lines_is_not_forwarded_at_any_offset() {
     for offset in 0..57 {
         let encoded = STANDARD.encode(format!("{}{KEY} was sent", "p".repeat(offset)));
         let lines: Vec<_> = encoded.as_bytes().chunks(76).map(String::from_utf8_lossy).collect();
@@ -189,7 +189,7 @@ fn credential_in_lines_of_base64_is_not_passed_on_at_any_offset() {
 }
 
 #[test]
-fn a_header_with_it_is_not_passed_on() {
+fn answer_header_with_the_credential_is_not_forwarded() {
     let with = [("Content-Type", "application/json"), ("X-Request-Id", KEY)];
     let rig = Rig::new(Script::always(Answer::own(200, &with, "{}")));
     let answer = rig.post(CHAT, "", &json!({"model": "small"}));
@@ -212,7 +212,7 @@ fn a_header_with_it_is_not_passed_on() {
 }
 
 #[test]
-fn a_new_key_is_used_without_a_restart_and_a_missing_one_is_said() {
+fn rotated_key_is_used_without_restart_and_a_missing_key_is_reported() {
     let rig = Rig::new(Script::always(Answer::text("hello")));
     let call = || rig.post(CHAT, "", &json!({"model": "small"}));
     assert_eq!(call().status, 200);

@@ -1,6 +1,6 @@
 //! Tests of time limits for slow clients and providers, and that other clients don't wait for them.
 
-use crate::rig::{CHAT, Plan, Rig, read, request};
+use crate::rig::{CHAT, Rig, RigConfig, read, request};
 use belljar_egress::http1::limits::Times;
 use belljar_testkit::models::{Answer, Script};
 use belljar_testkit::wait;
@@ -19,7 +19,7 @@ const PLENTY: Times =
     Times { head: LONG, keep_alive: LONG, body: LONG, connect: LONG, idle: LONG, call: LONG };
 
 fn rig(times: Times, answer: Answer) -> Rig {
-    Rig::with(Plan { times, ..Plan::default() }, Script::always(answer))
+    Rig::with(RigConfig { times, ..RigConfig::default() }, Script::always(answer))
 }
 
 fn stream() -> Value {
@@ -74,7 +74,7 @@ fn a_body_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
 }
 
 #[test]
-fn a_provider_that_says_nothing_is_not_waited_for() {
+fn silent_provider_times_out() {
     let times = Times { idle: SHORT, ..PLENTY };
     let before = rig(times, Answer::text("hello").after(LONG));
     let answer = before.post(CHAT, "", &json!({"model": "small"}));
@@ -90,7 +90,7 @@ fn a_provider_that_says_nothing_is_not_waited_for() {
 }
 
 #[test]
-fn a_call_that_never_ends_is_ended_however_much_is_said_in_it() {
+fn endless_stream_ends_at_the_call_time_limit() {
     let times = Times { call: SHORT * 2, ..PLENTY };
     let rig = rig(times, Answer::repeated("word ", 100_000).every(Duration::from_millis(10)));
     let answer = rig.post(CHAT, "", &stream());
@@ -102,7 +102,7 @@ fn a_call_that_never_ends_is_ended_however_much_is_said_in_it() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_not_waited_for() {
+fn client_that_does_not_read_the_answer_times_out() {
     let large = "x".repeat(32 << 20);
     let body = json!({"id": "x", "large": large}).to_string();
     let with = [("Content-Type", "application/json")];
@@ -121,7 +121,7 @@ fn asked(rig: &Rig) -> TcpStream {
 }
 
 #[test]
-fn many_who_are_slow_keep_nobody_else_waiting() {
+fn many_slow_clients_do_not_delay_others() {
     let rig = rig(PLENTY, Answer::text("hello"));
     let half = format!("POST {CHAT} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{{");
     let slow: Vec<TcpStream> = (0..500)
@@ -137,7 +137,7 @@ fn many_who_are_slow_keep_nobody_else_waiting() {
 }
 
 #[test]
-fn a_connection_that_is_closed_while_it_waits_is_not_asked() {
+fn upstream_connection_is_reused_for_later_clients() {
     let rig = rig(PLENTY, Answer::text("hello"));
     for _ in 0..3 {
         assert_eq!(read(asked_and_close(&rig)).status, 200);

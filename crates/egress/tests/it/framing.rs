@@ -192,7 +192,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 #[test]
-fn no_ambiguous_request_reaches_a_provider_nor_anything_hidden_behind_it() {
+fn ambiguous_and_smuggled_requests_never_reach_a_provider() {
     let rig = hello();
     let body = "{\"model\":\"small\"}";
     let size = format!("{:x}", body.len());
@@ -256,7 +256,7 @@ fn no_ambiguous_request_reaches_a_provider_nor_anything_hidden_behind_it() {
 }
 
 #[test]
-fn requests_that_follow_each_other_are_each_judged() {
+fn pipelined_requests_are_judged_separately() {
     let rig = hello();
     let mut stream = rig.connect();
     let good = request(CHAT, "", &json!({"model": "small"}));
@@ -272,7 +272,7 @@ fn requests_that_follow_each_other_are_each_judged() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_by_what_is_too_large() {
+fn oversized_head_header_count_and_body_are_refused_by_status() {
     let rig = hello();
     let long = "a".repeat(17 << 10);
     let head = rig.raw(format!("GET /health HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n").as_bytes());
@@ -286,7 +286,7 @@ fn what_is_too_large_is_refused_by_what_is_too_large() {
 }
 
 #[test]
-fn a_client_that_waits_to_be_told_to_send_is_told() {
+fn expect_continue_is_answered() {
     let rig = hello();
     let mut stream = rig.connect();
     let body = json!({"model": "small"}).to_string();

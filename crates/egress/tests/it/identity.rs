@@ -1,6 +1,6 @@
 //! Tests that the host sets the identity of a caller, in head and body, whatever the client states.
 
-use crate::rig::{CHAT, KEY, Plan, RUN, Rig};
+use crate::rig::{CHAT, KEY, RUN, Rig, RigConfig};
 use belljar_egress::inference::models::ProviderKind;
 use belljar_testkit::models::{Answer, Script};
 use serde_json::json;
@@ -14,7 +14,7 @@ const FORGED: &str = "Authorization: Bearer forged\r\nX-Api-Key: forged\r\nX-Lit
                       Upgrade: websocket\r\nUser-Agent: agent/1\r\n";
 
 #[test]
-fn every_injected_header_arrives_once_also_when_the_client_sends_its_own() {
+fn injected_headers_replace_those_of_the_client() {
     let rig = Rig::new(Script::always(Answer::text("hello")));
     let body = json!({"model": "small", "messages": [], "user": "forged", "metadata": {"run_id": "forged"}});
     let answer = rig.post(CHAT, FORGED, &body);
@@ -44,9 +44,9 @@ fn every_injected_header_arrives_once_also_when_the_client_sends_its_own() {
 }
 
 #[test]
-fn each_kind_of_provider_is_told_in_its_own_way() {
+fn identity_is_sent_in_the_format_of_each_provider_kind() {
     let rig = Rig::with(
-        Plan { kind: ProviderKind::Anthropic, ..Plan::default() },
+        RigConfig { kind: ProviderKind::Anthropic, ..RigConfig::default() },
         Script::always(Answer::text("hello")),
     );
     let body = json!({"model": "small", "max_tokens": 5, "messages": [], "metadata": {"user_id": "forged"}});
@@ -61,7 +61,7 @@ fn each_kind_of_provider_is_told_in_its_own_way() {
 }
 
 #[test]
-fn what_a_call_cost_is_recorded_where_it_is_said() {
+fn reported_cost_of_a_call_is_recorded() {
     let rig = Rig::new(Script::always(Answer::text("hello").with_cost(0.000_013_5)));
     rig.post(CHAT, "", &json!({"model": "small", "messages": []}));
     let usage = rig.book.only().usage.unwrap();
@@ -77,7 +77,7 @@ fn what_a_call_cost_is_recorded_where_it_is_said() {
 }
 
 #[test]
-fn what_is_said_is_recorded_where_that_is_asked_for_and_never_a_credential() {
+fn bodies_are_recorded_if_configured_and_without_credentials() {
     let said = json!({"model": "small", "messages": [{"role": "user", "content": "a question"}]});
     let rig = Rig::new(Script::always(Answer::text("an answer")));
     assert_eq!(rig.post(CHAT, "", &said).status, 200);

@@ -48,7 +48,7 @@ fn assert_code(reply: &Reply, rig: &Rig, code: &str) {
 }
 
 #[test]
-fn a_name_is_resolved_by_the_hosts_own_list_before_anybody_is_asked() {
+fn hosts_file_takes_precedence_over_name_servers() {
     let names = NameServer::start(vec![(HOST, leads(&[METADATA]))]);
     let (rig, _folder) = rig("http", &names, "127.0.0.1 Models.House.test\n");
     assert_eq!(call(&rig).status, 200);
@@ -58,7 +58,7 @@ fn a_name_is_resolved_by_the_hosts_own_list_before_anybody_is_asked() {
 }
 
 #[test]
-fn a_name_is_resolved_by_the_name_server_for_each_connection_and_not_for_each_call() {
+fn hostname_is_resolved_once_for_each_connection() {
     for entry in [
         leads(&["127.0.0.1"]),
         leads(&["::ffff:127.0.0.1"]),
@@ -76,7 +76,7 @@ fn a_name_is_resolved_by_the_name_server_for_each_connection_and_not_for_each_ca
 }
 
 #[test]
-fn a_name_that_leads_where_no_name_may_is_never_dialed() {
+fn hostname_that_resolves_to_a_forbidden_address_is_never_dialed() {
     // For 0.0.0.0 the kernel connects to the loopback interface, so the server would notice.
     for ips in [&[METADATA][..], &["0.0.0.0"], &["::ffff:0.0.0.0"], &["::"], &["fe80::1", METADATA]] {
         let names = NameServer::start(vec![(HOST, leads(ips))]);
@@ -100,7 +100,7 @@ fn a_name_that_leads_where_no_name_may_is_never_dialed() {
 }
 
 #[test]
-fn of_several_addresses_the_first_that_may_be_dialed_and_answers_is_taken() {
+fn first_permitted_and_reachable_address_is_dialed() {
     // Nothing listens at the second address.
     let names = NameServer::start(vec![(HOST, leads(&[METADATA, "127.0.0.2", "127.0.0.1"]))]);
     let (rig, _folder) = rig("http", &names, "");
@@ -109,7 +109,7 @@ fn of_several_addresses_the_first_that_may_be_dialed_and_answers_is_taken() {
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_nobody() {
+fn unknown_hostname_makes_the_provider_unreachable() {
     let names = NameServer::start(vec![]);
     let (rig, _folder) = rig("http", &names, "");
     assert_code(&call(&rig), &rig, "provider_unreachable");
@@ -118,7 +118,7 @@ fn a_name_that_nobody_knows_is_nobody() {
 }
 
 #[test]
-fn a_name_server_that_says_nothing_holds_up_a_call_no_longer_than_anybody_may_and_no_other_call() {
+fn silent_name_server_times_out_one_call_and_delays_no_other() {
     let names = NameServer::start(vec![(HOST, Entry::IsSilent)]);
     let (rig, _folder) = rig("http", &names, "");
     std::thread::scope(|scope| {
@@ -133,7 +133,7 @@ fn a_name_server_that_says_nothing_holds_up_a_call_no_longer_than_anybody_may_an
 }
 
 #[test]
-fn who_answers_for_a_name_must_show_that_very_name() {
+fn provider_behind_a_hostname_must_prove_that_name() {
     let house = Authority::new("house");
     let names = NameServer::start(vec![(HOST, leads(&["127.0.0.1"]))]);
     // A server that a wrong address leads to doesn't have the name's certificate.

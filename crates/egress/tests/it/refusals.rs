@@ -1,6 +1,6 @@
 //! Tests that calls are refused before anything is sent, in the client's API format, and recorded.
 
-use crate::rig::{CHAT, Plan, Rig};
+use crate::rig::{CHAT, Rig, RigConfig};
 use belljar_contract::inference::{CallOutcome, ProviderKind};
 use belljar_egress::inference::budget::BudgetLimits;
 use belljar_egress::inference::models::Price;
@@ -23,7 +23,7 @@ fn reasons(rig: &Rig) -> Vec<String> {
 }
 
 #[test]
-fn another_model_path_or_method_is_refused_and_nobody_is_asked() {
+fn disallowed_model_path_or_method_is_refused_without_a_provider_call() {
     let rig = hello();
     for (path, body, status, reason) in [
         (CHAT, json!({"model": "other"}), 403, "model_not_allowed"),
@@ -58,7 +58,7 @@ fn another_model_path_or_method_is_refused_and_nobody_is_asked() {
 }
 
 #[test]
-fn a_refusal_has_the_shape_that_its_client_knows_and_says_what_is_allowed() {
+fn refusal_uses_the_error_format_of_the_client_api_and_lists_models() {
     let rig = hello();
     let told = |path: &str| rig.post(path, "", &json!({"model": "other"})).json();
     let openai = told(CHAT);
@@ -87,16 +87,18 @@ fn only_allowed_models_are_listed() {
     assert_eq!(rig.post("/api/show", "", &json!({"model": "other"})).status, 403);
     assert_eq!(rig.get("/health").json(), json!({"status": "ok", "runId": crate::rig::RUN}));
     assert_eq!(rig.server.connection_count(), 0);
-    let ollama = Plan { kind: ProviderKind::Ollama, ..Plan::default() };
+    let ollama = RigConfig { kind: ProviderKind::Ollama, ..RigConfig::default() };
     let rig = Rig::with(ollama, Script::always(Answer::text("hello")));
     assert_eq!(ids(&rig.get("/api/tags").json()["models"], "name"), ["large", "small"]);
 }
 
 #[test]
-fn a_budget_ends_with_its_name_and_so_do_calls_at_a_time() {
+fn call_and_concurrency_limits_are_named_in_refusals() {
     let limits = BudgetLimits { calls: Some(2), at_once: Some(1), ..BudgetLimits::default() };
-    let rig =
-        Rig::with(Plan { limits, ..Plan::default() }, Script::always(Answer::text("hello").silent_after(1)));
+    let rig = Rig::with(
+        RigConfig { limits, ..RigConfig::default() },
+        Script::always(Answer::text("hello").silent_after(1)),
+    );
     let body = json!({"model": "small", "stream": true});
     let mut first = rig.connect();
     first.write_all(&crate::rig::request(CHAT, "", &body)).unwrap();
@@ -117,7 +119,7 @@ fn a_budget_ends_with_its_name_and_so_do_calls_at_a_time() {
 }
 
 #[test]
-fn a_call_that_can_not_be_recorded_is_not_made() {
+fn call_that_cannot_be_recorded_is_refused() {
     let rig = hello();
     rig.book.is_broken.store(true, Ordering::Relaxed);
     let answer = rig.post(CHAT, "", &json!({"model": "small"}));
@@ -126,7 +128,7 @@ fn a_call_that_can_not_be_recorded_is_not_made() {
 }
 
 #[test]
-fn nothing_is_sent_to_a_provider_before_it_is_written_down_that_it_is_asked() {
+fn call_is_recorded_before_the_provider_is_contacted() {
     let rig = hello();
     rig.book.is_slow.store(true, Ordering::Relaxed);
     for (is_written, status) in [(false, 503), (true, 200)] {
@@ -146,7 +148,7 @@ fn nothing_is_sent_to_a_provider_before_it_is_written_down_that_it_is_asked() {
 }
 
 #[test]
-fn a_call_waits_until_there_is_room_for_its_record() {
+fn call_waits_for_space_in_the_audit_log() {
     let rig = hello();
     rig.book.is_full.store(true, Ordering::Relaxed);
     let mut stream = rig.connect();
@@ -159,7 +161,7 @@ fn a_call_waits_until_there_is_room_for_its_record() {
 }
 
 #[test]
-fn a_flood_of_refusals_is_slowed_down_and_calls_are_not() {
+fn refusals_are_throttled_and_calls_are_not() {
     let rig = hello();
     let many = "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50);
     let floods: Vec<_> = (0..40)
@@ -179,10 +181,10 @@ fn a_flood_of_refusals_is_slowed_down_and_calls_are_not() {
 }
 
 #[test]
-fn whoever_hangs_up_before_the_cost_is_told_pays_all_the_same() {
+fn aborted_stream_is_charged_before_its_cost_is_reported() {
     let limits = BudgetLimits { tokens: Some(200), ..BudgetLimits::default() };
     let answer = Answer::text("one two three four five").silent_after(3);
-    let rig = Rig::with(Plan { limits, ..Plan::default() }, Script::always(answer));
+    let rig = Rig::with(RigConfig { limits, ..RigConfig::default() }, Script::always(answer));
     let mut last = 0;
     for calls in 1..100 {
         let mut stream = rig.connect();
@@ -201,12 +203,12 @@ fn whoever_hangs_up_before_the_cost_is_told_pays_all_the_same() {
 }
 
 #[test]
-fn streams_of_which_no_cost_is_reported_are_charged_by_the_stated_price_or_refused() {
+fn streams_without_reported_cost_are_charged_by_stated_price_or_refused() {
     let limits = BudgetLimits { cost: Some(0.01), ..BudgetLimits::default() };
     let stream = json!({"model": "small", "stream": true, "max_tokens": 20});
     let made = |stated_price: Option<Price>| {
         let rig = Rig::with(
-            Plan { limits, stated_price, ..Plan::default() },
+            RigConfig { limits, stated_price, ..RigConfig::default() },
             Script::always(Answer::text("one two three four five")),
         );
         let made = (0..100).take_while(|_| rig.post(CHAT, "", &stream).status == 200).count();
@@ -219,12 +221,12 @@ fn streams_of_which_no_cost_is_reported_are_charged_by_the_stated_price_or_refus
     assert_eq!(reason.as_deref(), Some("budget_exceeded"));
     assert!((4..30).contains(&calls) && cost <= 0.01, "{calls} calls, ${cost}");
     // Control: without a limit all calls are made.
-    let rig = Rig::with(Plan::default(), Script::always(Answer::text("one two three four five")));
+    let rig = Rig::with(RigConfig::default(), Script::always(Answer::text("one two three four five")));
     assert!((0..30).all(|_| rig.post(CHAT, "", &stream).status == 200));
 }
 
 #[test]
-fn what_takes_memory_to_understand_is_refused_or_passed_without_it() {
+fn deep_or_wide_bodies_do_not_exhaust_memory() {
     let rig = hello();
     let many = |element: &str, count: usize| vec![element; count].join(",");
     // Eight million bytes without content: deep, wide, and with names of every kind.

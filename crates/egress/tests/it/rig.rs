@@ -1,18 +1,18 @@
 //! Test rig: a proxy between a raw client and a scripted model server.
 
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{BegunRecord, BodiesRecord, CallRecord};
-use belljar_egress::credential::{Credential, Source};
+use belljar_contract::inference::{BodiesRecord, CallRecord, CallStartRecord};
+use belljar_egress::credential::{Credential, SecretSource};
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::{Budget, BudgetLimits};
-use belljar_egress::inference::ledger::{Ledger, Written};
+use belljar_egress::inference::ledger::{Ledger, WriteConfirmation};
 use belljar_egress::inference::models::{Model, Models, Price, Provider, ProviderKind};
 use belljar_egress::inference::run::Run;
-use belljar_egress::proxy::{Listener, Proxy, Serving};
+use belljar_egress::proxy::{Listener, Proxy, ServedRun};
 use belljar_egress::upstream::Upstream;
 use belljar_egress::upstream::names::NameSource;
-use belljar_testkit::models::{Conduct, ModelServer, Script};
+use belljar_testkit::models::{ModelServer, Script, ServerBehaviour};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -30,19 +30,19 @@ pub(crate) const CHAT: &str = "/v1/chat/completions";
 /// Everything between a client and a model.
 pub(crate) struct Rig {
     pub(crate) server: ModelServer,
-    pub(crate) book: Arc<Book>,
+    pub(crate) book: Arc<CallLedger>,
     pub(crate) run: Arc<Run>,
     address: SocketAddr,
-    serving: Option<Serving>,
+    serving: Option<ServedRun>,
     // Last, because dropping it ends everything.
     _proxy: Proxy,
     _folder: TempDir,
 }
 
 /// Configuration of a rig.
-pub(crate) struct Plan {
+pub(crate) struct RigConfig {
     pub(crate) kind: ProviderKind,
-    pub(crate) conduct: Conduct,
+    pub(crate) conduct: ServerBehaviour,
     pub(crate) limits: BudgetLimits,
     pub(crate) stated_price: Option<Price>,
     pub(crate) times: Times,
@@ -50,10 +50,10 @@ pub(crate) struct Plan {
 
 /// Ledger that can be read and broken.
 #[derive(Default)]
-pub(crate) struct Book {
+pub(crate) struct CallLedger {
     records: Mutex<Vec<CallRecord>>,
     bodies: Mutex<Vec<BodiesRecord>>,
-    begun: Mutex<Vec<BegunRecord>>,
+    begun: Mutex<Vec<CallStartRecord>>,
     pub(crate) is_broken: AtomicBool,
     /// If set, calls wait until the test decides whether their record is written.
     pub(crate) is_slow: AtomicBool,
@@ -70,11 +70,11 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-impl Default for Plan {
+impl Default for RigConfig {
     fn default() -> Self {
         Self {
             kind: ProviderKind::LiteLlm,
-            conduct: Conduct::default(),
+            conduct: ServerBehaviour::default(),
             limits: BudgetLimits::default(),
             stated_price: None,
             times: Times::default(),
@@ -84,7 +84,7 @@ impl Default for Plan {
 
 // === impl Book ===
 
-impl Book {
+impl CallLedger {
     pub(crate) fn records(&self) -> Vec<CallRecord> {
         self.records.lock().unwrap().clone()
     }
@@ -95,7 +95,7 @@ impl Book {
     }
 
     /// Records of calls that were about to begin.
-    pub(crate) fn begun(&self) -> Vec<BegunRecord> {
+    pub(crate) fn begun(&self) -> Vec<CallStartRecord> {
         self.begun.lock().unwrap().clone()
     }
 
@@ -108,8 +108,8 @@ impl Book {
     }
 }
 
-impl Ledger for Book {
-    fn begin(&self, record: BegunRecord) -> Written {
+impl Ledger for CallLedger {
+    fn begin(&self, record: CallStartRecord) -> WriteConfirmation {
         let (done, written) = oneshot::channel();
         self.begun.lock().unwrap().push(record);
         match self.is_slow.load(Ordering::Relaxed) {
@@ -140,10 +140,10 @@ impl Ledger for Book {
 
 impl Rig {
     pub(crate) fn new(script: Script) -> Self {
-        Self::with(Plan::default(), script)
+        Self::with(RigConfig::default(), script)
     }
 
-    pub(crate) fn with(plan: Plan, script: Script) -> Self {
+    pub(crate) fn with(plan: RigConfig, script: Script) -> Self {
         let server = ModelServer::start_with(plan.conduct.clone(), script);
         let upstream = Upstream::parse(&server.url()).unwrap();
         Self::at((server, upstream), NameSource::of_system(), plan)
@@ -153,7 +153,7 @@ impl Rig {
     fn at(
         (server, upstream): (ModelServer, Upstream),
         names: NameSource,
-        Plan { kind, limits, stated_price, times, .. }: Plan,
+        RigConfig { kind, limits, stated_price, times, .. }: RigConfig,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), KEY).unwrap();
@@ -161,7 +161,7 @@ impl Rig {
             name: "house".to_owned(),
             kind,
             upstream,
-            credential: Some(Arc::new(Credential::new(Source::File(folder.path().join("key"))))),
+            credential: Some(Arc::new(Credential::new(SecretSource::File(folder.path().join("key"))))),
         });
         let model = |name: &str, upstream_name: &str| Model {
             name: name.to_owned(),
@@ -169,7 +169,7 @@ impl Rig {
             provider: Arc::clone(&provider),
             stated_price,
         };
-        let book = Arc::new(Book::default());
+        let book = Arc::new(CallLedger::default());
         let run = Arc::new(Run {
             identity: identity(),
             models: Models::from_iter([model("small", "gpt-4o-mini"), model("large", "large")]),
@@ -220,7 +220,7 @@ impl Rig {
     /// Makes a rig with a LiteLLM provider at the given upstream.
     pub(crate) fn reaching(upstream: Upstream, server: ModelServer, names: NameSource) -> Self {
         let times = Times { connect: std::time::Duration::from_secs(5), ..Times::default() };
-        Self::at((server, upstream), names, Plan { times, ..Plan::default() })
+        Self::at((server, upstream), names, RigConfig { times, ..RigConfig::default() })
     }
 
     /// Ends the run.

@@ -1,7 +1,7 @@
 //! Tests of requests for LiteLLM's spend logs, and of all kinds of answers.
 
 use crate::rig::KEY;
-use belljar_egress::credential::{Credential, Source};
+use belljar_egress::credential::{Credential, SecretSource};
 use belljar_egress::inference::models::{Provider, ProviderKind};
 use belljar_egress::spend::{Days, SpendError, ask};
 use belljar_egress::upstream::Upstream;
@@ -20,7 +20,7 @@ fn provider(url: &str, key: &str) -> (Provider, TempDir) {
         name: "house".to_owned(),
         kind: ProviderKind::LiteLlm,
         upstream: Upstream::parse(url).unwrap(),
-        credential: Some(Arc::new(Credential::new(Source::File(folder.path().join("key"))))),
+        credential: Some(Arc::new(Credential::new(SecretSource::File(folder.path().join("key"))))),
     };
     (provider, folder)
 }
@@ -55,7 +55,7 @@ fn failing(script: Script) -> SpendError {
 }
 
 #[test]
-fn every_day_is_asked_for_with_the_credential_and_every_row_comes_once() {
+fn spend_logs_are_requested_per_day_and_rows_are_not_duplicated() {
     let logs = SpendLogs::new(KEY);
     let server = ModelServer::start(logs.script("hello"));
     logs.change(|rows| {
@@ -81,7 +81,7 @@ fn every_day_is_asked_for_with_the_credential_and_every_row_comes_once() {
 }
 
 #[test]
-fn nothing_that_is_no_whole_answer_is_taken_for_one() {
+fn incomplete_spend_answers_are_errors() {
     let own = |status, body: &str| {
         let body = body.to_owned();
         Script::from_fn(move |_| Some(Answer::own(status, &[], body.clone())))
@@ -109,7 +109,7 @@ fn nothing_that_is_no_whole_answer_is_taken_for_one() {
 }
 
 #[test]
-fn the_credential_stands_in_no_error() {
+fn spend_errors_never_contain_the_credential() {
     let another = SpendLogs::new("sk-another-4f9aB7zKd82QmX01");
     let refused = failing(another.script("hello"));
     assert!(matches!(refused, SpendError::Forbidden { status: 401, .. }));
@@ -127,7 +127,7 @@ fn the_credential_stands_in_no_error() {
 }
 
 #[test]
-fn only_litellm_is_asked_and_not_for_all_of_time() {
+fn spend_is_available_only_for_litellm_and_a_limited_range() {
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let (mut provider, _folder) = provider(&server.url(), KEY);
     provider.kind = ProviderKind::OpenAi;

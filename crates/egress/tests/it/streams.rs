@@ -1,9 +1,9 @@
 //! Tests of streamed answers, and of streams that end too early.
 
-use crate::rig::{CHAT, Plan, Rig, read, request};
+use crate::rig::{CHAT, Rig, RigConfig, read, request};
 use belljar_contract::usage::UsageReport;
 use belljar_egress::inference::budget::BudgetLimits;
-use belljar_testkit::models::{Answer, Outcome, Script};
+use belljar_testkit::models::{Answer, AnswerOutcome, Script};
 use belljar_testkit::wait;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -32,15 +32,15 @@ fn read_until(stream: &mut TcpStream, sign: &str) -> String {
 }
 
 #[test]
-fn an_event_is_passed_on_before_there_is_another() {
+fn stream_event_is_forwarded_without_waiting_for_the_next() {
     let rig = Rig::new(Script::always(Answer::pieces(&["one", "two"]).silent_after(2)));
     let mut stream = asked(&rig);
     read_until(&mut stream, "one");
-    assert!(matches!(rig.server.exchanges()[0].outcome, Outcome::Open));
+    assert!(matches!(rig.server.exchanges()[0].outcome, AnswerOutcome::Open));
 }
 
 #[test]
-fn what_is_streamed_arrives_byte_for_byte_however_it_is_cut() {
+fn stream_is_forwarded_byte_for_byte_for_any_split() {
     // With the beginning of a key at every border.
     let begun = &crate::rig::KEY[..9];
     let event = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
@@ -91,7 +91,7 @@ fn without_frames(mut body: &str) -> String {
 }
 
 #[test]
-fn a_caller_that_is_gone_takes_its_call_along() {
+fn disconnect_of_the_client_cancels_its_call() {
     for answer in [
         Answer::text("hello").silent_after(1),
         Answer::text("hello").after(std::time::Duration::from_secs(120)),
@@ -100,13 +100,13 @@ fn a_caller_that_is_gone_takes_its_call_along() {
         let stream = asked(&rig);
         wait::until(|| rig.server.request_count() == 1);
         drop(stream);
-        wait::until(|| matches!(rig.server.exchanges()[0].outcome, Outcome::PeerGone { .. }));
+        wait::until(|| matches!(rig.server.exchanges()[0].outcome, AnswerOutcome::PeerGone { .. }));
         assert_eq!(rig.book.only().outcome.to_string(), "canceled");
     }
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_not_taken_for_a_whole_one() {
+fn truncated_answer_is_not_reported_as_complete() {
     for answer in [Answer::text("one two three").cut_in_event(2), Answer::text("hello").cut_after_bytes(20)] {
         let rig = Rig::new(Script::always(answer));
         let answer = read(asked(&rig));
@@ -116,7 +116,7 @@ fn an_answer_that_breaks_off_is_not_taken_for_a_whole_one() {
 }
 
 #[test]
-fn a_provider_that_says_no_http_or_nothing_is_told_as_such() {
+fn malformed_or_empty_provider_answer_is_reported_as_bad_gateway() {
     for (answer, status) in [
         (Answer::raw("SSH-2.0-x\r\n\r\n"), 502),
         (Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello"), 502),
@@ -130,14 +130,14 @@ fn a_provider_that_says_no_http_or_nothing_is_told_as_such() {
 }
 
 #[test]
-fn a_run_that_ends_ends_its_calls_and_records_them() {
+fn end_of_the_run_cancels_and_records_its_calls() {
     let mut rig = Rig::new(Script::always(Answer::text("hello").silent_after(1)));
     let mut stream = asked(&rig);
     wait::until(|| rig.server.request_count() == 1);
     read_until(&mut stream, "data:");
     rig.end();
     assert_eq!(rig.book.only().outcome.to_string(), "canceled");
-    wait::until(|| matches!(rig.server.exchanges()[0].outcome, Outcome::PeerGone { .. }));
+    wait::until(|| matches!(rig.server.exchanges()[0].outcome, AnswerOutcome::PeerGone { .. }));
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
     assert!(!rest.ends_with(b"0\r\n\r\n"));
@@ -146,7 +146,7 @@ fn a_run_that_ends_ends_its_calls_and_records_them() {
 }
 
 #[test]
-fn a_call_that_is_paid_for_and_not_heard_out_is_recorded_with_its_cost() {
+fn canceled_call_is_recorded_with_its_reported_cost() {
     let begun = "HTTP/1.1 200 OK\r\nContent-Length: 99\r\nx-litellm-response-cost: 0.25\r\n\r\n{";
     let mut rig = Rig::new(Script::always(Answer::raw(begun).silent_after(0)));
     let mut stream = rig.connect();
@@ -161,7 +161,7 @@ fn a_call_that_is_paid_for_and_not_heard_out_is_recorded_with_its_cost() {
 }
 
 #[test]
-fn a_provider_that_closes_after_each_answer_costs_a_connection_and_no_call() {
+fn provider_that_closes_after_each_answer_fails_no_call() {
     let rig = Rig::new(Script::always(Answer::text("hello").then_closes()));
     for _ in 0..5 {
         assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, 200);
@@ -174,7 +174,7 @@ fn a_provider_that_closes_after_each_answer_costs_a_connection_and_no_call() {
 }
 
 #[test]
-fn a_client_that_knows_no_chunks_gets_none_and_one_that_does_can_tell_a_whole_answer() {
+fn http_1_0_client_gets_an_unchunked_answer() {
     let old = |answer: Answer| {
         let rig = Rig::new(Script::always(answer));
         let body = stream().to_string();
@@ -193,18 +193,18 @@ fn a_client_that_knows_no_chunks_gets_none_and_one_that_does_can_tell_a_whole_an
 }
 
 #[test]
-fn a_caller_that_sends_ahead_and_goes_takes_its_call_along_too() {
+fn disconnect_of_a_pipelining_client_cancels_its_call() {
     let rig = Rig::new(Script::always(Answer::text("hello").after(std::time::Duration::from_secs(120))));
     let mut stream = asked(&rig);
     wait::until(|| rig.server.request_count() == 1);
     stream.write_all(&vec![b'x'; 100 << 10]).unwrap();
     drop(stream);
-    wait::until(|| matches!(rig.server.exchanges()[0].outcome, Outcome::PeerGone { .. }));
+    wait::until(|| matches!(rig.server.exchanges()[0].outcome, AnswerOutcome::PeerGone { .. }));
     assert_eq!(rig.book.only().outcome.to_string(), "canceled");
 }
 
 #[test]
-fn a_call_that_is_cut_short_is_recorded_with_what_there_was_of_it() {
+fn interrupted_call_is_recorded_with_its_partial_result() {
     let mut rig = Rig::new(Script::always(Answer::text("one two three").silent_after(3)));
     let mut stream = asked(&rig);
     let heard = read_until(&mut stream, "one");
@@ -231,12 +231,13 @@ fn messages(tokens: usize, end: &str) -> Vec<u8> {
 }
 
 #[test]
-fn token_limit_holds_where_streams_end_with_an_error_after_an_early_report() {
+fn token_limit_holds_for_streams_that_fail_after_an_early_usage_report() {
     let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n";
     let whole = "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":2}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
     let made = |answer: Vec<u8>| {
         let limits = BudgetLimits { tokens: Some(5_000), ..BudgetLimits::default() };
-        let rig = Rig::with(Plan { limits, ..Plan::default() }, Script::always(Answer::raw(answer)));
+        let rig =
+            Rig::with(RigConfig { limits, ..RigConfig::default() }, Script::always(Answer::raw(answer)));
         let body = json!({"model": "small", "stream": true, "max_tokens": 900, "messages": []});
         let made = (0..20).take_while(|_| rig.post("/v1/messages", "", &body).status == 200).count();
         (made, rig.run.budget.spent().tokens)

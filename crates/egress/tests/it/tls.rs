@@ -64,7 +64,7 @@ fn assert_untrusted(what: &str, rig: &Rig) {
 }
 
 #[test]
-fn a_call_goes_to_whoever_shows_the_right_name_in_either_version() {
+fn provider_with_a_matching_certificate_is_called_over_tls_1_2_and_1_3() {
     let house = Authority::new("house");
     for (host, shown, versions) in [
         ("localhost", Some("localhost"), rustls::ALL_VERSIONS),
@@ -87,7 +87,7 @@ fn a_call_goes_to_whoever_shows_the_right_name_in_either_version() {
 }
 
 #[test]
-fn whoever_can_not_show_to_be_the_provider_is_told_nothing() {
+fn provider_with_an_invalid_certificate_receives_no_request() {
     let (house, other) = (Authority::new("house"), Authority::new("house"));
     let file = house.file();
     let h2_only = {
@@ -115,7 +115,7 @@ fn whoever_can_not_show_to_be_the_provider_is_told_nothing() {
 }
 
 #[test]
-fn a_server_without_tls_is_not_spoken_to_without_tls() {
+fn https_provider_without_tls_receives_no_plaintext() {
     let house = Authority::new("house");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -139,7 +139,7 @@ fn a_server_without_tls_is_not_spoken_to_without_tls() {
 }
 
 #[test]
-fn a_server_that_agrees_on_nothing_and_speaks_another_protocol_is_not_understood() {
+fn http2_answer_without_alpn_is_malformed() {
     let house = Authority::new("house");
     let mut config = house.server("localhost", NOW);
     config.alpn_protocols = Vec::new();
@@ -154,7 +154,7 @@ fn a_server_that_agrees_on_nothing_and_speaks_another_protocol_is_not_understood
 }
 
 #[test]
-fn without_authorities_nobody_is_trusted_and_nobody_is_dialed() {
+fn provider_is_not_dialed_if_its_ca_file_is_unusable() {
     let house = Authority::new("house");
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -181,7 +181,7 @@ fn without_authorities_nobody_is_trusted_and_nobody_is_dialed() {
 const PROVIDER: &str = "BELLJAR_TEST_PROVIDER";
 
 #[test]
-fn without_an_authority_of_the_house_it_is_those_of_the_system_that_count() {
+fn system_authorities_are_trusted_without_a_configured_ca() {
     if let Ok(url) = std::env::var(PROVIDER) {
         let rig = at(&url, None, ModelServer::start(Script::always(hello())));
         let reply = call(&rig);
@@ -201,7 +201,7 @@ fn without_an_authority_of_the_house_it_is_those_of_the_system_that_count() {
 /// Runs the test above in a process with that variable. Returns whether the provider was trusted, and what it printed.
 fn asked_with(variable: &str, value: &Path, port: u16) -> (bool, String) {
     let mut same = Command::new(std::env::current_exe().unwrap());
-    same.args(["--exact", "tls::without_an_authority_of_the_house_it_is_those_of_the_system_that_count"]);
+    same.args(["--exact", "tls::system_authorities_are_trusted_without_a_configured_ca"]);
     same.env(PROVIDER, format!("https://localhost:{port}"));
     same.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR").env(variable, value);
     let output = same.output().unwrap();
@@ -211,7 +211,7 @@ fn asked_with(variable: &str, value: &Path, port: u16) -> (bool, String) {
 }
 
 #[test]
-fn authorities_that_another_user_can_write_are_not_believed() {
+fn ca_files_writable_by_another_user_are_not_trusted() {
     let house = Authority::new("house");
     let server = ModelServer::start(Script::always(hello()));
     let front = Front::start(house.server("localhost", NOW), server.address());
@@ -228,7 +228,7 @@ fn authorities_that_another_user_can_write_are_not_believed() {
     let hash =
         Command::new("openssl").args(["x509", "-noout", "-subject_hash", "-in"]).arg(house.file()).output();
     let Some(hash) = hash.ok().filter(|output| output.status.success()) else {
-        return skip("authorities_that_another_user_can_write_are_not_believed", "there is no openssl");
+        return skip("ca_files_writable_by_another_user_are_not_trusted", "there is no openssl");
     };
     let hash = String::from_utf8(hash.stdout).unwrap();
     symlink("../elsewhere/house.pem", at("certificates").join(format!("{}.0", hash.trim()))).unwrap();
@@ -247,7 +247,7 @@ fn authorities_that_another_user_can_write_are_not_believed() {
 }
 
 #[test]
-fn a_server_that_never_shows_anything_is_given_up() {
+fn silent_tls_server_times_out() {
     let house = Authority::new("house");
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}", silent.local_addr().unwrap());
@@ -259,7 +259,7 @@ fn a_server_that_never_shows_anything_is_given_up() {
 }
 
 #[test]
-fn a_connection_is_used_again_also_when_tls_has_had_something_to_say_meanwhile() {
+fn connection_is_reused_after_tls_key_updates_and_tickets() {
     let house = Authority::new("house");
     for versions in [rustls::ALL_VERSIONS, &[&rustls::version::TLS12]] {
         let config = house.server_of("localhost", NOW, versions);
@@ -278,7 +278,7 @@ fn a_connection_is_used_again_also_when_tls_has_had_something_to_say_meanwhile()
 }
 
 #[test]
-fn a_connection_that_was_closed_meanwhile_is_not_used_again() {
+fn closed_idle_connection_is_not_reused() {
     let house = Authority::new("house");
     for order in [Order::SayGoodbye, Order::HangUp] {
         let (rig, front) = rig(house.server("localhost", NOW), "localhost", Some(&house.file()), hello());
@@ -290,7 +290,7 @@ fn a_connection_that_was_closed_meanwhile_is_not_used_again() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_nobodys_answer() {
+fn unrequested_data_on_an_idle_connection_is_not_used_as_an_answer() {
     const FORGED: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged";
     let house = Authority::new("house");
     let (rig, front) = rig(house.server("localhost", NOW), "localhost", Some(&house.file()), hello());
@@ -303,7 +303,7 @@ fn what_nobody_asked_for_is_nobodys_answer() {
 }
 
 #[test]
-fn a_large_request_and_a_long_answer_pass_whole_and_an_event_before_the_next_one() {
+fn large_requests_and_streamed_answers_are_forwarded_over_tls() {
     let house = Authority::new("house");
     let tls = |answer| rig(house.server("localhost", NOW), "localhost", Some(&house.file()), answer);
     let text = "0123456789abcdef".repeat(512 << 10);
@@ -331,7 +331,7 @@ fn a_large_request_and_a_long_answer_pass_whole_and_an_event_before_the_next_one
 }
 
 #[test]
-fn an_answer_that_ends_with_its_connection_is_whole_only_when_its_end_was_said() {
+fn answer_without_length_is_complete_only_after_close_notify() {
     let house = Authority::new("house");
     let old = || Answer::raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nso far".to_vec());
     for (order, outcome) in [(Order::SayGoodbye, "completed"), (Order::HangUp, "failed: provider_cut")] {
@@ -354,7 +354,7 @@ fn an_answer_that_ends_with_its_connection_is_whole_only_when_its_end_was_said()
 }
 
 #[test]
-fn nobody_on_the_way_hears_the_credential_or_what_is_said() {
+fn tls_hides_credential_and_bodies_from_an_eavesdropper() {
     let house = Authority::new("house");
     let server = ModelServer::start(Script::always(Answer::text("a secret answer")));
     let front = Front::start(house.server("localhost", NOW), server.address());

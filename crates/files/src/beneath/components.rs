@@ -17,7 +17,7 @@ const MOST_LINKS: usize = 40;
 
 /// Components that are still to be walked, the next one last.
 #[derive(Default)]
-struct Ahead(Vec<OsString>);
+struct PendingComponents(Vec<OsString>);
 
 /// Opens `path` beneath `base` with `flags`. [`Errno::LOOP`] stands for a symbolic link that isn't followed, and
 /// [`Errno::XDEV`] for a path that leads out, as with `openat2`.
@@ -27,7 +27,7 @@ pub(super) fn resolve(
     flags: OFlags,
     symlinks: Symlinks,
 ) -> Result<OwnedFd, Errno> {
-    let mut ahead = Ahead::default();
+    let mut ahead = PendingComponents::default();
     ahead.put(path)?;
     let mut held: Vec<OwnedFd> = Vec::new();
     let mut links = 0;
@@ -61,7 +61,7 @@ pub(super) fn resolve(
 
 // === impl Ahead ===
 
-impl Ahead {
+impl PendingComponents {
     /// Puts a path in front of the remaining components.
     fn put(&mut self, path: &Path) -> Result<(), Errno> {
         for component in path.components().rev() {

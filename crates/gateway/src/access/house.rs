@@ -1,11 +1,11 @@
 //! The access rules and the trust of agents, combined once for each agent; the result is discarded when either changes.
 
-use super::{Access, Stood};
+use super::{Access, AccessStanding};
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_policy::access::{AccessRules, Earned, UnknownAgentError};
-use belljar_policy::constraint::WorksIn;
+use belljar_policy::constraint::ExecutionLocation;
 use belljar_tools::caller::{Caller, Identity};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -14,18 +14,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Access rules with earned trust.
 #[derive(Debug)]
 pub struct HouseAccess {
-    now: RwLock<Now>,
+    now: RwLock<CurrentRules>,
     /// Trust of agents without records; `None` if the configuration sets their level.
     newcomers: Option<Earned>,
-    works_in: BTreeMap<Category, WorksIn>,
+    works_in: BTreeMap<Category, ExecutionLocation>,
 }
 
 #[derive(Debug)]
-struct Now {
+struct CurrentRules {
     rules: Arc<AccessRules>,
     earned: BTreeMap<AgentId, Earned>,
-    of_agents: BTreeMap<AgentId, Arc<Stood>>,
-    of_levels: BTreeMap<AccessLevel, Arc<Stood>>,
+    of_agents: BTreeMap<AgentId, Arc<AccessStanding>>,
+    of_levels: BTreeMap<AccessLevel, Arc<AccessStanding>>,
 }
 
 /// Maximum number of agents whose combined permissions are cached.
@@ -38,8 +38,8 @@ const DIGITS: usize = 12;
 
 impl HouseAccess {
     /// Returns access under these rules; `works_in` maps categories to the place where their tools run; others run on the host.
-    pub fn new(rules: AccessRules, works_in: BTreeMap<Category, WorksIn>) -> Self {
-        let now = Now {
+    pub fn new(rules: AccessRules, works_in: BTreeMap<Category, ExecutionLocation>) -> Self {
+        let now = CurrentRules {
             rules: Arc::new(rules),
             earned: BTreeMap::new(),
             of_agents: BTreeMap::new(),
@@ -90,11 +90,11 @@ impl HouseAccess {
     }
 
     /// Returns the current standing of an identity.
-    pub fn of(&self, identity: &Identity) -> Arc<Stood> {
+    pub fn of(&self, identity: &Identity) -> Arc<AccessStanding> {
         self.kept(identity).unwrap_or_else(|| self.made(identity))
     }
 
-    fn kept(&self, identity: &Identity) -> Option<Arc<Stood>> {
+    fn kept(&self, identity: &Identity) -> Option<Arc<AccessStanding>> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
         match identity {
             Identity::Agent(agent) => now.of_agents.get(agent).cloned(),
@@ -102,7 +102,7 @@ impl HouseAccess {
         }
     }
 
-    fn made(&self, identity: &Identity) -> Arc<Stood> {
+    fn made(&self, identity: &Identity) -> Arc<AccessStanding> {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         let rules = Arc::clone(&now.rules);
         let (agent, earned) = match identity {
@@ -113,7 +113,7 @@ impl HouseAccess {
             Identity::Level(level) => (rules.of_level(*level), None),
         };
         let generation = generation(&rules, earned.as_ref());
-        let stood = Arc::new(Stood { rules, agent, generation });
+        let stood = Arc::new(AccessStanding { rules, agent, generation });
         match identity {
             Identity::Agent(agent) => {
                 if now.of_agents.len() >= MOST_KEPT {
@@ -128,12 +128,12 @@ impl HouseAccess {
 }
 
 impl Access for HouseAccess {
-    fn standing(&self, caller: &Caller) -> Option<Arc<Stood>> {
+    fn standing(&self, caller: &Caller) -> Option<Arc<AccessStanding>> {
         caller.identity.as_ref().map(|identity| self.of(identity))
     }
 
-    fn works_in(&self, category: Category) -> WorksIn {
-        self.works_in.get(&category).copied().unwrap_or(WorksIn::Host)
+    fn works_in(&self, category: Category) -> ExecutionLocation {
+        self.works_in.get(&category).copied().unwrap_or(ExecutionLocation::Host)
     }
 }
 

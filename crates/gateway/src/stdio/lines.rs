@@ -20,12 +20,12 @@ pub(super) struct Lines<R, W> {
     /// True while the rest of a too long line is skipped.
     skips: bool,
     /// A request whose id equals that of a request under way.
-    held: Option<Held>,
+    held: Option<HeldMessage>,
     output: Arc<Output<W>>,
 }
 
 /// A message with its length in bytes.
-struct Held {
+struct HeldMessage {
     message: RxJsonRpcMessage<RoleServer>,
     bytes: usize,
 }
@@ -33,14 +33,14 @@ struct Held {
 struct Output<W> {
     /// `None` once it is closed.
     writer: Mutex<Option<W>>,
-    load: std::sync::Mutex<Load>,
+    load: std::sync::Mutex<MessageLoad>,
     /// Notified each time that the load decreases.
     is_less: Notify,
 }
 
 /// Messages under way.
 #[derive(Default)]
-struct Load {
+struct MessageLoad {
     /// Unanswered requests, with their lengths in bytes.
     running: HashMap<RequestId, usize>,
     /// Number of messages that wait to be written.
@@ -159,7 +159,7 @@ where
             let read = match self.line().await {
                 Ok(Line::Whole(line)) => {
                     let bytes = line.len();
-                    Self::message(&line).map(|message| message.map(|message| Held { message, bytes }))
+                    Self::message(&line).map(|message| message.map(|message| HeldMessage { message, bytes }))
                 }
                 Ok(Line::TooLong) => {
                     let reason = format!("the message is larger than {LARGEST_MESSAGE_BYTES} bytes");
@@ -191,7 +191,7 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
         self: Arc<Self>,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send {
-        let writing = Writing::begin(self, &item);
+        let writing = QueuedMessage::begin(self, &item);
         async move { writing.output.write(&item).await }
     }
 
@@ -206,7 +206,7 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
 }
 
 impl<W> Output<W> {
-    fn load(&self) -> MutexGuard<'_, Load> {
+    fn load(&self) -> MutexGuard<'_, MessageLoad> {
         // Ignores poisoning: each change is complete.
         self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -227,7 +227,7 @@ impl<W> Output<W> {
     }
 
     /// Counts a request; a cancelled one gets no answer, and isn't counted any more.
-    fn begin(&self, Held { message, bytes }: &Held) {
+    fn begin(&self, HeldMessage { message, bytes }: &HeldMessage) {
         match message {
             JsonRpcMessage::Request(request) => {
                 self.load().running.insert(request.id.clone(), *bytes);
@@ -247,7 +247,7 @@ impl<W> Output<W> {
 
 // === impl Load ===
 
-impl Load {
+impl MessageLoad {
     fn is_full(&self) -> bool {
         self.running.len() >= MOST_RUNNING
             || self.running.values().sum::<usize>() >= MOST_RUNNING_BYTES
@@ -256,13 +256,13 @@ impl Load {
 }
 
 /// A message that waits to be written.
-struct Writing<W> {
+struct QueuedMessage<W> {
     output: Arc<Output<W>>,
 }
 
 // === impl Writing ===
 
-impl<W> Writing<W> {
+impl<W> QueuedMessage<W> {
     fn begin(output: Arc<Output<W>>, item: &TxJsonRpcMessage<RoleServer>) -> Self {
         let answered = match item {
             JsonRpcMessage::Response(response) => Some(&response.id),
@@ -279,7 +279,7 @@ impl<W> Writing<W> {
     }
 }
 
-impl<W> Drop for Writing<W> {
+impl<W> Drop for QueuedMessage<W> {
     fn drop(&mut self) {
         let mut load = self.output.load();
         load.writing = load.writing.saturating_sub(1);

@@ -4,7 +4,7 @@ use crate::rig::{Rig, TASK, in_sandbox, planner};
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
 use belljar_gateway::bearer::{InvalidTokenError, NoSeat, OneToken, Tokens, guarded};
-use belljar_gateway::caller_slot::{NoRoom, Seat};
+use belljar_gateway::caller_slot::{CallerSlot, NoRoom};
 use belljar_gateway::{Door, routes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ const PLANNER: &str = "000000000000000000000000000000000000000000000000000000000
 const LOST: &str = "0000000000000000000000000000000000000000000000000000000000000003";
 
 /// Tokens whose look-up takes a while.
-struct Table(BTreeMap<&'static str, Seat>);
+struct TokenTable(BTreeMap<&'static str, CallerSlot>);
 
-impl Tokens for Table {
-    async fn seat(&self, token: &str) -> Result<Seat, NoSeat> {
+impl Tokens for TokenTable {
+    async fn seat(&self, token: &str) -> Result<CallerSlot, NoSeat> {
         tokio::task::yield_now().await;
         let unknown = if token == LOST { NoSeat::NotKnown } else { NoSeat::Unknown };
         self.0.get(token).cloned().ok_or(unknown)
@@ -33,12 +33,12 @@ impl Tokens for Table {
 fn door(rig: &Rig) -> (axum::Router, CancellationToken) {
     let ended = CancellationToken::new();
     let seats = [
-        (SANDBOX, Seat::new(in_sandbox(), ended.clone())),
-        (PLANNER, Seat::new(planner(), CancellationToken::new())),
+        (SANDBOX, CallerSlot::new(in_sandbox(), ended.clone())),
+        (PLANNER, CallerSlot::new(planner(), CancellationToken::new())),
     ];
     let door = Door::Remote(vec!["node.example:443".to_owned()]);
     let routes = routes(Arc::clone(&rig.gateway), door, CancellationToken::new());
-    (guarded(routes, Arc::new(Table(seats.into_iter().collect()))), ended)
+    (guarded(routes, Arc::new(TokenTable(seats.into_iter().collect()))), ended)
 }
 
 async fn ask(router: &axum::Router, token: Option<&str>, method: &str, params: Value) -> (StatusCode, Value) {
@@ -66,7 +66,7 @@ async fn listed(router: &axum::Router, token: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_token_has_the_tools_of_its_own_seat() {
+async fn each_token_gets_the_tools_of_its_own_caller_slot() {
     let rig = Rig::new();
     let (router, _ended) = door(&rig);
     assert!(listed(&router, PLANNER).await.contains(&"sandbox.exec".to_owned()));
@@ -78,7 +78,7 @@ async fn each_token_has_the_tools_of_its_own_seat() {
 }
 
 #[tokio::test]
-async fn a_token_is_dead_at_once_when_its_seat_is_taken_away() {
+async fn token_is_rejected_at_once_after_its_caller_slot_ends() {
     let rig = Rig::new();
     let (router, ended) = door(&rig);
     assert_eq!(ask(&router, Some(SANDBOX), "tools/list", json!({})).await.0, StatusCode::OK);
@@ -95,8 +95,9 @@ async fn a_token_is_dead_at_once_when_its_seat_is_taken_away() {
 }
 
 #[test]
-fn what_can_be_guessed_is_no_token() {
-    let new = |token: &str| OneToken::new(token, Seat::new(planner(), CancellationToken::new())).map(drop);
+fn short_or_malformed_token_is_invalid() {
+    let new =
+        |token: &str| OneToken::new(token, CallerSlot::new(planner(), CancellationToken::new())).map(drop);
     assert_eq!(new(SANDBOX), Ok(()));
     for token in ["", "short", &SANDBOX[..31], &format!("{SANDBOX} "), "ä".repeat(32).as_str()] {
         assert_eq!(new(token), Err(InvalidTokenError), "{token}");
@@ -104,11 +105,11 @@ fn what_can_be_guessed_is_no_token() {
 }
 
 #[tokio::test]
-async fn whatever_is_behind_the_door_gets_no_token_that_it_could_pass_on() {
+async fn token_is_removed_before_the_request_reaches_the_handler() {
     let told = |headers: HeaderMap| async move { format!("{headers:?}").contains(SANDBOX).to_string() };
     let behind = || axum::Router::new().route("/mcp", axum::routing::post(told));
-    let seat = Seat::new(in_sandbox(), CancellationToken::new());
-    let door = guarded(behind(), Arc::new(Table([(SANDBOX, seat)].into_iter().collect())));
+    let seat = CallerSlot::new(in_sandbox(), CancellationToken::new());
+    let door = guarded(behind(), Arc::new(TokenTable([(SANDBOX, seat)].into_iter().collect())));
     let ask = async |router: axum::Router| {
         let request = Request::post("/mcp").header("authorization", format!("Bearer {SANDBOX}"));
         let response = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
@@ -121,8 +122,8 @@ async fn whatever_is_behind_the_door_gets_no_token_that_it_could_pass_on() {
 }
 
 #[test]
-fn a_seat_has_room_for_some_and_is_unused_when_nobody_holds_it() {
-    let seat = Seat::new(in_sandbox(), CancellationToken::new()).with_room_for(2);
+fn caller_slot_limits_concurrent_requests_and_reports_when_unused() {
+    let seat = CallerSlot::new(in_sandbox(), CancellationToken::new()).with_room_for(2);
     let other = seat.clone();
     assert!(!seat.is_unused());
     let (first, second) = (seat.enter().unwrap(), other.enter().unwrap());

@@ -2,40 +2,40 @@
 
 use crate::rig::{Rig, TASK, in_sandbox, planner, seat};
 use belljar_contract::tool::{DomainCode, Envelope};
-use belljar_gateway::call::{Called, Refusal};
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::call::{CallOutcome, Refusal};
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_policy::tool::{DenyReason, ToolGrants};
 use belljar_tools::caller::Caller;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-async fn call(rig: &Rig, caller: Caller, name: &str, arguments: Value) -> Called {
+async fn call(rig: &Rig, caller: Caller, name: &str, arguments: Value) -> CallOutcome {
     rig.gateway.call(&seat(caller), name, arguments.as_object().unwrap().clone()).await
 }
 
-fn code(called: Called) -> DomainCode {
+fn code(called: CallOutcome) -> DomainCode {
     match called {
-        Called::Answered(answered) => match answered.envelope {
+        CallOutcome::Answered(answered) => match answered.envelope {
             Envelope::Error { domain_code, .. } => domain_code,
             Envelope::Ok { data, .. } => panic!("it answered {data}"),
         },
-        Called::Refused(refusal) => panic!("it was refused: {refusal}"),
+        CallOutcome::Refused(refusal) => panic!("it was refused: {refusal}"),
     }
 }
 
-fn refusal(called: Called) -> Refusal {
+fn refusal(called: CallOutcome) -> Refusal {
     match called {
-        Called::Refused(refusal) => refusal,
-        Called::Answered(answered) => panic!("it answered {:?}", answered.envelope),
+        CallOutcome::Refused(refusal) => refusal,
+        CallOutcome::Answered(answered) => panic!("it answered {:?}", answered.envelope),
     }
 }
 
 #[tokio::test]
-async fn what_changes_something_is_recorded_before_it_is_done_and_after() {
+async fn mutating_call_is_recorded_before_and_after() {
     let rig = Rig::new();
     let arguments = json!({ "task_id": TASK, "text": "a", "key": "hunter2" });
     let called = call(&rig, in_sandbox(), "artifact.put", arguments.clone()).await;
-    let Called::Answered(answered) = called else { panic!("{called:?}") };
+    let CallOutcome::Answered(answered) = called else { panic!("{called:?}") };
     assert_eq!(answered.envelope, Envelope::Ok { data: arguments, pagination: None, redacted: None });
     let records = rig.records();
     let kinds: Vec<_> = records.iter().map(|(kind, _)| kind.as_str()).collect();
@@ -50,7 +50,7 @@ async fn what_changes_something_is_recorded_before_it_is_done_and_after() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_called_is_not_and_is_recorded() {
+async fn denied_call_is_not_made_and_is_recorded() {
     let rig = Rig::new();
     let denied = |reason| move |refusal: Refusal| matches!(refusal, Refusal::Denied { denied } if denied.reason == reason);
     for name in ["db.task.get", "sandbox.exec", "skills.create"] {
@@ -105,13 +105,16 @@ async fn what_may_not_be_called_is_not_and_is_recorded() {
     assert!(records.iter().all(|(kind, event)| kind == "tool_called" && event["decision"] == "deny"));
     // Control: the same call by a caller with permission.
     let may = Caller { grants: ToolGrants { may_reach_out: true, ..ToolGrants::default() }, ..in_sandbox() };
-    assert!(matches!(call(&rig, may, "web.fetch", json!({ "task_id": TASK })).await, Called::Answered(_)));
-    assert!(matches!(call(&rig, planner(), "sandbox.exec", json!({})).await, Called::Answered(_)));
+    assert!(matches!(
+        call(&rig, may, "web.fetch", json!({ "task_id": TASK })).await,
+        CallOutcome::Answered(_)
+    ));
+    assert!(matches!(call(&rig, planner(), "sandbox.exec", json!({})).await, CallOutcome::Answered(_)));
     assert_eq!(rig.called(), 2);
 }
 
 #[tokio::test]
-async fn arguments_of_a_refused_call_are_recorded_as_a_short_preview_however_the_log_writes_them() {
+async fn arguments_of_a_refused_call_are_recorded_as_a_short_preview() {
     let rig = Rig::new();
     let tags = "\u{e0041}".repeat(4_000);
     for name in ["no.such", "sandbox.exec", "artifact.get"] {
@@ -128,13 +131,16 @@ async fn arguments_of_a_refused_call_are_recorded_as_a_short_preview_however_the
     // Control: short arguments, and those of a permitted call.
     refusal(call(&rig, in_sandbox(), "no.such", json!({ "text": "a" })).await);
     let whole = json!({ "task_id": TASK, "text": "x".repeat(3_000) });
-    assert!(matches!(call(&rig, in_sandbox(), "artifact.get", whole.clone()).await, Called::Answered(_)));
+    assert!(matches!(
+        call(&rig, in_sandbox(), "artifact.get", whole.clone()).await,
+        CallOutcome::Answered(_)
+    ));
     let records = rig.records();
     assert_eq!((&records[3].1["arguments"], &records[4].1["arguments"]), (&json!({ "text": "a" }), &whole));
 }
 
 #[tokio::test]
-async fn the_list_is_what_may_be_called() {
+async fn listed_tools_are_exactly_the_callable_ones() {
     let rig = Rig::new();
     let names = |caller: &Caller| -> Vec<_> {
         rig.gateway.listed(caller).iter().map(|entry| entry.name().to_string()).collect()
@@ -144,7 +150,7 @@ async fn the_list_is_what_may_be_called() {
         for entry in rig.gateway.registry().all() {
             let name = entry.name().as_str();
             let called = call(&rig, caller.clone(), name, json!({ "wrong": true })).await;
-            let is_denied = matches!(called, Called::Refused(Refusal::Denied { .. }));
+            let is_denied = matches!(called, CallOutcome::Refused(Refusal::Denied { .. }));
             assert_eq!(listed.iter().any(|listed| listed == name), !is_denied, "{name} by {}", caller.kind);
         }
     }
@@ -165,7 +171,7 @@ impl ParseName for str {
 }
 
 #[tokio::test]
-async fn arguments_that_the_tool_does_not_take_never_reach_it() {
+async fn invalid_arguments_never_reach_the_tool() {
     let rig = Rig::new();
     for arguments in [
         json!({}),
@@ -190,15 +196,15 @@ async fn arguments_that_the_tool_does_not_take_never_reach_it() {
     }
     assert_eq!(rig.called(), 0);
     let called = call(&rig, known, "artifact.list", json!({ "confirm": true, "reason": "why" })).await;
-    assert!(matches!(called, Called::Answered(_)));
+    assert!(matches!(called, CallOutcome::Answered(_)));
     assert_eq!(rig.called(), 1);
 }
 
 #[tokio::test]
-async fn a_tool_that_fails_takes_too_long_or_says_too_much_is_an_error_without_secrets() {
+async fn failed_slow_or_verbose_tool_is_an_error_without_secrets() {
     let rig = Rig::new();
     let failed = call(&rig, in_sandbox(), "help.fail", json!({ "task_id": TASK })).await;
-    let Called::Answered(answered) = failed else { panic!("{failed:?}") };
+    let CallOutcome::Answered(answered) = failed else { panic!("{failed:?}") };
     let Envelope::Error { domain_code, message, .. } = answered.envelope else { panic!() };
     assert_eq!(domain_code, DomainCode::ToolFailed);
     assert_eq!(message, "*** was wrong; there are code:write, code:read (`***` stands for a secret)");
@@ -210,10 +216,10 @@ async fn a_tool_that_fails_takes_too_long_or_says_too_much_is_an_error_without_s
 }
 
 #[tokio::test]
-async fn what_is_called_ends_with_its_seat_and_nothing_is_called_from_there_again() {
+async fn end_of_the_caller_slot_ends_its_call_and_refuses_new_ones() {
     let rig = Rig::new();
     let ended = CancellationToken::new();
-    let seat = Seat::new(in_sandbox(), ended.clone());
+    let seat = CallerSlot::new(in_sandbox(), ended.clone());
     let arguments = json!({ "task_id": TASK }).as_object().unwrap().clone();
     let call = rig.gateway.call(&seat, "help.wait", arguments.clone());
     let end = async {
@@ -231,7 +237,7 @@ async fn what_is_called_ends_with_its_seat_and_nothing_is_called_from_there_agai
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_is_recorded_all_the_same() {
+async fn dropped_call_is_recorded() {
     let rig = Rig::new();
     let arguments = json!({ "task_id": TASK }).as_object().unwrap().clone();
     let seat = seat(in_sandbox());
@@ -243,7 +249,7 @@ async fn a_call_that_is_dropped_is_recorded_all_the_same() {
     drop(call);
     // Later records come after it.
     let after = rig.gateway.call(&seat, "help.fail", json!({ "task_id": TASK }).as_object().unwrap().clone());
-    assert!(matches!(after.await, Called::Answered(_)));
+    assert!(matches!(after.await, CallOutcome::Answered(_)));
     let statuses: Vec<_> = rig.records().into_iter().map(|(_, event)| event["status"].clone()).collect();
     assert_eq!(statuses, [json!("cancelled"), json!("error")]);
 }

@@ -154,8 +154,8 @@ impl Tool for Fixture {
 }
 
 #[test]
-fn every_scenario_that_applies_passes() {
-    const NAME: &str = "every_scenario_that_applies_passes";
+fn every_applicable_mcp_conformance_scenario_passes() {
+    const NAME: &str = "every_applicable_mcp_conformance_scenario_passes";
     if let Err(why) = mcp::packages_folder() {
         return skip(NAME, &why);
     }

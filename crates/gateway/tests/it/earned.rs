@@ -21,7 +21,7 @@ const FILL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM
     FROM n, (SELECT at_ms, event FROM trust_events WHERE agent_id = ?2 ORDER BY at_ms DESC LIMIT 1)";
 
 #[tokio::test]
-async fn agent_with_a_full_record_keeps_its_level_and_others_go_on_to_earn() {
+async fn agent_with_a_full_trust_record_keeps_its_level_and_others_still_earn() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agents.db");
     let events = TrustEvents::new(Database::open(&Location::File(path.clone())).await.unwrap());

@@ -10,10 +10,10 @@ use belljar_contract::tool::{AgentKind, DomainCode, Envelope};
 use belljar_contract::trust::{Quality, TrustEvent, TrustEventKind};
 use belljar_contract::yaml::{self, Log, Members};
 use belljar_gateway::access::{Approver, ApproverError, Earning, ExactCall, HouseAccess, TrustBook};
-use belljar_gateway::call::{Called, Refusal};
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::call::{CallOutcome, Refusal};
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_policy::access::{AccessRules, Earned};
-use belljar_policy::constraint::WorksIn;
+use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::trust::{TrustConfig, replay};
 use belljar_store::database::{Database, Location};
 use belljar_store::trust::TrustEvents;
@@ -66,19 +66,19 @@ pub(crate) fn milestones() -> TrustConfig {
     config
 }
 
-struct House {
+struct AccessRig {
     rig: Rig,
     access: Arc<HouseAccess>,
-    approver: Arc<Answers>,
+    approver: Arc<TestApprover>,
 }
 
 /// Requested approvals, and their decisions.
 #[derive(Debug, Default)]
-struct Answers {
+struct TestApprover {
     asked: Mutex<Vec<(Uuid, ExactCall, bool)>>,
 }
 
-impl Approver for Answers {
+impl Approver for TestApprover {
     fn ask<'a>(&'a self, call: &'a ExactCall) -> BoxFuture<'a, Result<Uuid, ApproverError>> {
         let mut asked = self.asked.lock().unwrap();
         let same = asked.iter().find(|(_, other, _)| is_same(other, call)).map(|(id, ..)| *id);
@@ -103,11 +103,11 @@ fn is_same(one: &ExactCall, other: &ExactCall) -> bool {
         == (&other.tool, &other.subject, &other.arguments_sha256, &other.agent_id, &other.scope)
 }
 
-impl House {
+impl AccessRig {
     fn new() -> Self {
-        let works_in = BTreeMap::from([(Category::CodeExecution, WorksIn::Container)]);
+        let works_in = BTreeMap::from([(Category::CodeExecution, ExecutionLocation::Container)]);
         let access = Arc::new(HouseAccess::new(rules(RULES), works_in));
-        let approver = Arc::new(Answers::default());
+        let approver = Arc::new(TestApprover::default());
         let (judging, asking) = (Arc::clone(&access), Arc::clone(&approver));
         let rig = Rig::with(|gateway| gateway.judging_by(judging).asking(asking).unwrap());
         Self { rig, access, approver }
@@ -139,12 +139,12 @@ impl House {
 async fn answer(rig: &Rig, agent: &str, tool: &str, arguments: Value) -> Envelope {
     let arguments: Arguments = arguments.as_object().unwrap().clone();
     match rig.gateway.call(&caller(agent), tool, arguments).await {
-        Called::Answered(answered) => answered.envelope,
-        Called::Refused(refusal) => panic!("{refusal}"),
+        CallOutcome::Answered(answered) => answered.envelope,
+        CallOutcome::Refused(refusal) => panic!("{refusal}"),
     }
 }
 
-fn caller(agent: &str) -> Seat {
+fn caller(agent: &str) -> CallerSlot {
     let identity = Some(Identity::Agent(AgentId::parse(agent).unwrap()));
     seat(Caller { identity, actor: Some(agent.to_owned()), ..Caller::of(AgentKind::Operator) })
 }
@@ -171,8 +171,8 @@ fn message(envelope: &Envelope) -> &str {
 }
 
 #[tokio::test]
-async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_rest() {
-    let house = House::new();
+async fn agent_lists_callable_tools_and_learns_why_others_are_denied() {
+    let house = AccessRig::new();
     // Control.
     assert!(
         house.shown("free").contains(&"run".to_owned()) && house.shown("free").contains(&"tell".to_owned())
@@ -205,8 +205,8 @@ async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_res
 }
 
 #[tokio::test]
-async fn a_yes_is_good_for_the_very_call_it_was_asked_for_and_once() {
-    let house = House::new();
+async fn approval_permits_exactly_one_identical_call() {
+    let house = AccessRig::new();
     let with = |text: &str| json!({ "text": text });
     let asked = house.call("asks", "tell", with("one")).await;
     assert_eq!(code(&asked), Some(DomainCode::ApprovalRequired));
@@ -241,8 +241,8 @@ async fn a_yes_is_good_for_the_very_call_it_was_asked_for_and_once() {
 }
 
 #[tokio::test]
-async fn a_refused_call_may_be_put_before_a_person_by_whoever_made_it() {
-    let house = House::new();
+async fn only_the_caller_of_a_refused_call_can_request_its_approval() {
+    let house = AccessRig::new();
     house.call("low", "tell", json!({})).await;
     let decision: Uuid = serde_json::from_value(house.last()["call_id"].clone()).unwrap();
     let gateway = &house.rig.gateway;
@@ -259,9 +259,9 @@ async fn a_refused_call_may_be_put_before_a_person_by_whoever_made_it() {
 }
 
 #[tokio::test]
-async fn an_agent_asks_by_a_tool_that_is_shown_where_somebody_can_be_asked_and_takes_no_yes_itself() {
+async fn approval_tool_is_listed_only_with_an_approver_and_needs_no_approval() {
     const ASK: &str = "request_human_approval";
-    let house = House::new();
+    let house = AccessRig::new();
     assert!(house.shown("low").contains(&ASK.to_owned()) && house.shown("locked").contains(&ASK.to_owned()));
     // Callers without access rules are not denied by one, so they don't get the approval tool; nor does anyone without an
     // approver.
@@ -269,9 +269,9 @@ async fn an_agent_asks_by_a_tool_that_is_shown_where_somebody_can_be_asked_and_t
     assert!(!house.rig.gateway.listed(nobody.caller()).iter().any(|entry| entry.name().as_str() == ASK));
     assert!(matches!(
         house.rig.gateway.call(&nobody, ASK, Arguments::new()).await,
-        Called::Refused(Refusal::Unknown { .. })
+        CallOutcome::Refused(Refusal::Unknown { .. })
     ));
-    let alone = House::without_anybody_to_ask();
+    let alone = AccessRig::without_anybody_to_ask();
     assert!(!alone.gateway.listed(caller("low").caller()).iter().any(|entry| entry.name().as_str() == ASK));
 
     house.call("low", "tell", json!({})).await;
@@ -287,9 +287,9 @@ async fn an_agent_asks_by_a_tool_that_is_shown_where_somebody_can_be_asked_and_t
 }
 
 #[tokio::test]
-async fn an_agent_asks_about_what_it_says_and_is_told_of_a_yes_to_just_that_once() {
+async fn approval_of_a_described_action_is_reported_to_the_agent_once() {
     const ASK: &str = "request_human_approval";
-    let house = House::new();
+    let house = AccessRig::new();
     let about =
         |title: &str| json!({ "action_type": "deploy:production", "title": title, "description": "now" });
     let asked = data(house.call("low", ASK, about("release")).await);
@@ -314,8 +314,8 @@ async fn an_agent_asks_about_what_it_says_and_is_told_of_a_yes_to_just_that_once
 }
 
 #[tokio::test]
-async fn with_nobody_to_ask_what_takes_a_yes_is_refused() {
-    let rig = House::without_anybody_to_ask();
+async fn call_that_needs_approval_is_refused_without_an_approver() {
+    let rig = AccessRig::without_anybody_to_ask();
     let refused = answer(&rig, "asks", "tell", json!({})).await;
     assert_eq!(code(&refused), Some(DomainCode::PermissionDenied));
     let (_, record) = rig.records().pop().unwrap();
@@ -331,20 +331,20 @@ async fn with_nobody_to_ask_what_takes_a_yes_is_refused() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_a_call_that_could_not_be_made() {
-    let house = House::new();
+async fn approval_is_not_requested_for_a_call_with_invalid_arguments() {
+    let house = AccessRig::new();
     let wrong = house.call("asks", "tell", json!({ "text": 7 })).await;
     assert_eq!(code(&wrong), Some(DomainCode::InvalidArgument));
     assert!(house.approver.asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn what_changes_counts_at_once_for_whoever_sits_there() {
-    let house = House::new();
+async fn access_changes_apply_at_once_to_open_caller_slots() {
+    let house = AccessRig::new();
     let sits = caller("free");
     let call = async || match house.rig.gateway.call(&sits, "tell", Arguments::new()).await {
-        Called::Answered(answered) => code(&answered.envelope),
-        Called::Refused(refusal) => panic!("{refusal}"),
+        CallOutcome::Answered(answered) => code(&answered.envelope),
+        CallOutcome::Refused(refusal) => panic!("{refusal}"),
     };
     assert_eq!(call().await, None);
     let before = house.last()["judged"]["generation"].clone();
@@ -361,8 +361,8 @@ async fn what_changes_counts_at_once_for_whoever_sits_there() {
 }
 
 #[tokio::test]
-async fn token_in_an_answer_is_recorded_taken_out_or_withheld_by_autonomy() {
-    let house = House::new();
+async fn autonomy_decides_whether_a_token_in_an_answer_is_recorded_redacted_or_withheld() {
+    let house = AccessRig::new();
     let said = json!({ "text": "password = getpass(); KEY = 'glpat-hunter2hunter2hunter2'" });
     let text = |envelope: &Envelope| serde_json::to_string(envelope).unwrap();
     let free = house.call("free", "artifact.get", told(&said)).await;
@@ -391,8 +391,8 @@ fn told(arguments: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn many_calls_at_once_have_an_answer_each_whatever_the_others_end_in() {
-    let house = House::new();
+async fn concurrent_calls_are_answered_independently() {
+    let house = AccessRig::new();
     let seat = caller("free");
     let call = |name: &'static str, text: String| {
         let (gateway, seat) = (&house.rig.gateway, &seat);
@@ -405,26 +405,26 @@ async fn many_calls_at_once_have_an_answer_each_whatever_the_others_end_in() {
     let before = house.rig.called();
     let names = [("tell", "a"), ("nothing", ""), ("break", "x"), ("tell", "b")];
     let mixed = join_all(names.map(|(name, text)| call(name, text.to_owned()))).await;
-    assert!(matches!(mixed[1], Called::Refused(Refusal::Unknown { .. })));
-    let Called::Answered(broken) = &mixed[2] else { panic!("{:?}", mixed[2]) };
+    assert!(matches!(mixed[1], CallOutcome::Refused(Refusal::Unknown { .. })));
+    let CallOutcome::Answered(broken) = &mixed[2] else { panic!("{:?}", mixed[2]) };
     assert_eq!(code(&broken.envelope), Some(DomainCode::Internal));
     assert_eq!([text_of(&mixed[0]), text_of(&mixed[3])], ["a", "b"]);
     assert_eq!(house.rig.called(), before + 3);
 }
 
-fn text_of(called: &Called) -> String {
+fn text_of(called: &CallOutcome) -> String {
     match called {
-        Called::Answered(answered) => match &answered.envelope {
+        CallOutcome::Answered(answered) => match &answered.envelope {
             Envelope::Ok { data, .. } => data["text"].as_str().unwrap().to_owned(),
             other @ Envelope::Error { .. } => panic!("{other:?}"),
         },
-        Called::Refused(refusal) => panic!("{refusal}"),
+        CallOutcome::Refused(refusal) => panic!("{refusal}"),
     }
 }
 
 #[tokio::test]
-async fn what_is_recorded_of_an_agent_counts_at_its_next_call() {
-    let house = House::new();
+async fn trust_events_apply_at_the_agents_next_call() {
+    let house = AccessRig::new();
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(&Location::File(folder.path().join("agents.db"))).await.unwrap();
     let events = TrustEvents::new(database);

@@ -41,7 +41,7 @@ async fn send(run: axum::Router, message: String) -> (StatusCode, Value) {
 }
 
 #[tokio::test]
-async fn long_call_is_handled_on_a_thread_apart() {
+async fn long_call_is_handled_on_a_separate_thread() {
     let rig = Rig::new();
     let here = format!("{:?}", std::thread::current().id());
     let of = async |bytes| {
@@ -73,7 +73,7 @@ async fn run_has_one_long_call_under_way_and_delays_no_other_run() {
 }
 
 #[tokio::test]
-async fn message_of_more_values_than_are_read_is_a_bad_request() {
+async fn message_with_too_many_json_values_is_a_bad_request() {
     let rig = Rig::new();
     let of = |count: usize| {
         let list = vec!["{\"a\":0}"; count].join(",");

@@ -73,7 +73,7 @@ async fn tools_are_listed_and_called_without_a_handshake() {
 }
 
 #[tokio::test]
-async fn a_cursor_behind_the_last_tool_lists_none() {
+async fn cursor_beyond_the_last_tool_lists_none() {
     let rig = Rig::new();
     let router = router(&rig);
     for (method, member) in [("tools/list", "tools"), ("resources/list", "resources")] {
@@ -87,7 +87,7 @@ async fn a_cursor_behind_the_last_tool_lists_none() {
 }
 
 #[tokio::test]
-async fn tools_are_called_after_a_handshake_of_the_revision_before() {
+async fn tools_are_called_after_a_handshake_of_the_previous_mcp_revision() {
     let rig = Rig::new();
     let router = router(&rig);
     let version = ("mcp-protocol-version", "2025-11-25");
@@ -108,7 +108,7 @@ async fn tools_are_called_after_a_handshake_of_the_revision_before() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_called_is_an_error_of_the_protocol() {
+async fn denied_tool_call_is_a_protocol_error() {
     let rig = Rig::new();
     let router = router(&rig);
     for (name, reason) in [("sandbox.exec", "never"), ("web.fetch", "no_reach")] {
@@ -128,7 +128,7 @@ async fn what_may_not_be_called_is_an_error_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_calls_nothing() {
+async fn request_from_a_foreign_origin_or_host_is_refused() {
     let rig = Rig::new();
     let router = router(&rig);
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
@@ -160,7 +160,7 @@ async fn a_page_of_another_site_calls_nothing() {
 }
 
 #[tokio::test]
-async fn target_of_another_host_than_the_header_calls_nothing() {
+async fn request_whose_target_and_host_header_differ_is_refused() {
     let rig = Rig::new();
     let router = router(&rig);
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
@@ -185,7 +185,7 @@ async fn target_of_another_host_than_the_header_calls_nothing() {
 }
 
 #[tokio::test]
-async fn message_that_is_no_json_or_says_something_twice_is_a_bad_request() {
+async fn malformed_json_or_duplicate_members_are_a_bad_request() {
     let rig = Rig::new();
     let router = router(&rig);
     let call = |arguments: &str| {

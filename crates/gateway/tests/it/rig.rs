@@ -4,7 +4,7 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::{AgentKind, DomainCode, ToolName, ToolScope};
 use belljar_gateway::Gateway;
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::answer::{Answer, Failure, Success};
@@ -33,7 +33,7 @@ pub(crate) struct Rig {
 }
 
 /// A tool that returns its arguments, waits, fails or returns too much, by its name.
-struct Noting {
+struct ScriptedTool {
     definition: Definition,
     calls: Arc<AtomicUsize>,
 }
@@ -48,10 +48,9 @@ impl Rig {
         let state = tempfile::tempdir().unwrap();
         let audit = Arc::new(AuditLog::open(&folder_in(state.path())).unwrap());
         let calls = Arc::new(AtomicUsize::new(0));
-        let registry =
-            Registry::new(definitions().into_iter().map(|definition| {
-                Arc::new(Noting { definition, calls: Arc::clone(&calls) }) as Arc<dyn Tool>
-            }));
+        let registry = Registry::new(definitions().into_iter().map(|definition| {
+            Arc::new(ScriptedTool { definition, calls: Arc::clone(&calls) }) as Arc<dyn Tool>
+        }));
         let gateway = more(Gateway::new(Arc::new(registry.unwrap()), audit));
         Self { gateway: Arc::new(gateway), calls, state }
     }
@@ -118,7 +117,7 @@ fn definitions() -> Vec<Definition> {
     own.into_iter().chain(others).chain(free).collect()
 }
 
-impl Tool for Noting {
+impl Tool for ScriptedTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -160,6 +159,6 @@ pub(crate) fn planner() -> Caller {
 }
 
 /// Returns a slot for that caller, which is never removed.
-pub(crate) fn seat(caller: Caller) -> Seat {
-    Seat::new(caller, CancellationToken::new())
+pub(crate) fn seat(caller: Caller) -> CallerSlot {
+    CallerSlot::new(caller, CancellationToken::new())
 }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_may_say_what_is_wanted_of_it() {
+    fn clone_url_fragment_selects_the_reference() {
         let read = |text: &str| {
             Origin::parse(text, false).map(|origin| (origin.remote.to_string(), origin.reference)).unwrap()
         };
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_not_whatever_git_would_make_of_them() {
+    fn unsupported_clone_urls_are_rejected() {
         for url in
             ["", "/srv/a", "file:///srv/a", "git://a/b", "ext::sh -c true", "-a@b:c", "http://example.com/a"]
         {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_repeats_no_password() {
+    fn clone_url_error_does_not_repeat_the_password() {
         let refused = Origin::parse("https://user:token@example.com/a", false).unwrap_err();
         let told = refused.to_string();
         assert!(told.contains("contains a user or password") && !told.contains("token@"), "{told}");

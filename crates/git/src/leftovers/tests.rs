@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// A state directory with a clone of a directory.
-struct Rig {
+struct CloneFixture {
     folder: TempDir,
     base: PathBuf,
     directory: PathBuf,
@@ -13,18 +13,18 @@ struct Rig {
 
 // === impl Rig ===
 
-impl Rig {
+impl CloneFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (base, directory) = (folder.path().join("state/git/one"), folder.path().join("work"));
         std::fs::create_dir_all(&base).unwrap();
         std::fs::create_dir(&directory).unwrap();
         let rig = Self { folder, base, directory };
-        rig.records(Some(&LaidOut::of(&rig.directory).unwrap()));
+        rig.records(Some(&CheckoutDirectory::of(&rig.directory).unwrap()));
         rig
     }
 
-    fn records(&self, directory: Option<&LaidOut>) {
+    fn records(&self, directory: Option<&CheckoutDirectory>) {
         let record = serde_json::json!({
             "remote": "https://h.example/a", "reference": "HEAD", "commit": "0".repeat(40),
             "fetched_at": "2026-01-01T00:00:00Z", "run_id": null, "agent": null, "model": null, "directory": directory,
@@ -46,8 +46,8 @@ impl Rig {
 }
 
 #[test]
-fn a_clone_goes_when_its_directory_has_gone() {
-    let rig = Rig::new();
+fn clone_is_removed_once_its_directory_is_gone() {
+    let rig = CloneFixture::new();
     rig.ages();
     assert!(rig.survives(None), "it is there");
     std::fs::remove_dir(&rig.directory).unwrap();
@@ -55,34 +55,34 @@ fn a_clone_goes_when_its_directory_has_gone() {
 }
 
 #[test]
-fn a_clone_stays_for_a_while_when_its_directory_was_moved_away_and_where_its_record_can_not_be_read() {
-    let rig = Rig::new();
+fn recent_clone_is_kept_if_its_directory_moved_or_record_is_unreadable() {
+    let rig = CloneFixture::new();
     std::fs::remove_dir(&rig.directory).unwrap();
     assert!(rig.survives(None));
     std::fs::create_dir(&rig.directory).unwrap();
     assert!(rig.survives(None), "another is in its place, and may give way again");
     assert!(!rig.survives(Some(&rig.directory)), "not if somebody clones into that");
-    let rig = Rig::new();
+    let rig = CloneFixture::new();
     std::fs::write(rig.base.join("base.json"), "{\"of\": \"another version\"}").unwrap();
     rig.ages();
     assert!(rig.survives(None));
 }
 
 #[test]
-fn a_clone_goes_when_something_else_is_in_the_place_of_its_directory() {
-    let rig = Rig::new();
+fn clone_is_removed_if_its_directory_was_replaced() {
+    let rig = CloneFixture::new();
     std::fs::rename(&rig.directory, rig.folder.path().join("moved")).unwrap();
     std::fs::create_dir(&rig.directory).unwrap();
     rig.ages();
     assert!(!rig.survives(None));
-    let rig = Rig::new();
+    let rig = CloneFixture::new();
     assert!(rig.survives(Some(rig.folder.path())));
     assert!(!rig.survives(Some(&rig.directory)), "somebody clones into it anew");
 }
 
 #[test]
-fn a_clone_stays_where_nobody_knows_whether_its_directory_has_gone() {
-    let rig = Rig::new();
+fn clone_is_kept_if_its_directory_may_be_unmounted() {
+    let rig = CloneFixture::new();
     let record = std::fs::read_to_string(rig.base.join("base.json")).unwrap();
     let device = rig.directory.metadata().unwrap().dev();
     let elsewhere = record.replace(&format!("\"device\":{device}"), "\"device\":1");
@@ -94,8 +94,8 @@ fn a_clone_stays_where_nobody_knows_whether_its_directory_has_gone() {
 }
 
 #[test]
-fn a_clone_stays_while_somebody_pushes_from_it() {
-    let rig = Rig::new();
+fn clone_is_kept_while_a_push_holds_its_lock() {
+    let rig = CloneFixture::new();
     std::fs::remove_dir(&rig.directory).unwrap();
     let lock = File::create(rig.base.join(LOCK)).unwrap();
     lock.lock().unwrap();
@@ -106,9 +106,9 @@ fn a_clone_stays_while_somebody_pushes_from_it() {
 }
 
 #[test]
-fn half_a_clone_goes_when_nobody_can_be_at_it_any_more() {
+fn unfinished_clone_is_removed_after_the_longest_clone_time() {
     for is_recorded in [false, true] {
-        let rig = Rig::new();
+        let rig = CloneFixture::new();
         match is_recorded {
             true => rig.records(None),
             false => std::fs::remove_file(rig.base.join("base.json")).unwrap(),

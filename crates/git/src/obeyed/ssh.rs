@@ -3,7 +3,7 @@
 use super::super::environment::HostEnv;
 use belljar_trusted::accounts;
 use belljar_trusted::command::{check_texts, paths_named_in};
-use belljar_trusted::trusted_file::{self, Found, Role, UntrustedFileError};
+use belljar_trusted::trusted_file::{self, Found, PathRole, UntrustedFileError};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -28,7 +28,7 @@ const MOST_FILES: usize = 1_000;
 
 /// A settings file. Included files have the same base of relative names as the first file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Source {
+struct SshConfigFile {
     file: PathBuf,
     base: &'static str,
 }
@@ -40,17 +40,17 @@ pub(super) fn check(env: &HostEnv, command: Option<&str>) -> Result<(), Untruste
     let homes: BTreeSet<PathBuf> = variable.into_iter().chain(accounts::homes_of_process()).collect();
     for home in &homes {
         for name in KNOWN_HOSTS {
-            trusted_file::expect(&home.join(name), Role::File)?;
+            trusted_file::expect(&home.join(name), PathRole::File)?;
         }
     }
-    let source = |file, base| Source { file, base };
+    let source = |file, base| SshConfigFile { file, base };
     let of_user = homes.iter().map(|home| source(home.join(OF_USER.0), OF_USER.1));
     let of_system = [source(OF_SYSTEM.0.into(), OF_SYSTEM.1)];
     let of_command = named_files(command.unwrap_or_default()).into_iter();
     check_settings(of_user.chain(of_system).chain(of_command.map(|file| source(file, OF_USER.1))).collect())
 }
 
-fn check_settings(mut pending: Vec<Source>) -> Result<(), UntrustedFileError> {
+fn check_settings(mut pending: Vec<SshConfigFile>) -> Result<(), UntrustedFileError> {
     let mut seen = BTreeSet::new();
     while let Some(source) = pending.pop() {
         if !seen.insert(source.clone()) {
@@ -65,7 +65,7 @@ fn check_settings(mut pending: Vec<Source>) -> Result<(), UntrustedFileError> {
         check_texts(lines.iter().copied().map(OsStr::from_bytes))?;
         for line in lines {
             let files = included(&String::from_utf8_lossy(line), source.base);
-            pending.extend(files.into_iter().map(|file| Source { file, base: source.base }));
+            pending.extend(files.into_iter().map(|file| SshConfigFile { file, base: source.base }));
         }
     }
     Ok(())
@@ -73,7 +73,7 @@ fn check_settings(mut pending: Vec<Source>) -> Result<(), UntrustedFileError> {
 
 /// Reads a settings file; empty if it doesn't exist.
 fn read(path: &Path) -> Result<Vec<u8>, UntrustedFileError> {
-    if trusted_file::expect(path, Role::File)? != Found::File {
+    if trusted_file::expect(path, PathRole::File)? != Found::File {
         return Ok(Vec::new());
     }
     let look = |source| UntrustedFileError::Look { path: path.to_owned(), source };
@@ -145,7 +145,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn settings_are_followed_by_all_that_includes_them() {
+    fn ssh_config_includes_are_resolved() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name).display().to_string();
         for name in ["a b/x.conf", "conf.d/work", "conf.d/home"] {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_a_command_line_gives_is_one_of_settings() {
+    fn config_file_of_an_ssh_command_line_is_checked() {
         for command in [
             "ssh -F /c",
             "ssh -F/c",
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_name_what_another_user_can_write_are_refused_wherever_they_are_included() {
+    fn ssh_config_naming_a_program_writable_by_others_is_rejected() {
         let place = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str, mode: u32| {
             let path = place.path().join(name);
@@ -200,12 +200,12 @@ mod tests {
             let inner =
                 write("inner", &format!("Match exec \"sh {program}\"\n"), 0o644).display().to_string();
             let outer = write("outer", &format!("Host a\n  Include {inner}\n"), 0o644);
-            check_settings(vec![Source { file: outer, base: OF_USER.1 }])
+            check_settings(vec![SshConfigFile { file: outer, base: OF_USER.1 }])
         };
         assert!(matches!(checked(0o666), Err(UntrustedFileError::Mode { .. })));
         checked(0o644).unwrap();
         let long = write("long", &"# long\n".repeat(200_000), 0o644);
-        let refused = check_settings(vec![Source { file: long, base: OF_USER.1 }]);
+        let refused = check_settings(vec![SshConfigFile { file: long, base: OF_USER.1 }]);
         assert!(matches!(refused, Err(UntrustedFileError::Look { source: Errno::FBIG, .. })), "{refused:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Errors of opening a pull request. The branch is pushed nevertheless.
 
 use belljar_egress::api::ApiError;
-use belljar_journal::BookError;
+use belljar_journal::RunJournalError;
 use std::io;
 
 /// Reasons why there is no pull request.
@@ -36,7 +36,7 @@ pub enum PullRequestError {
     },
     /// The call can't be recorded.
     #[error(transparent)]
-    Book(#[from] BookError),
+    Book(#[from] RunJournalError),
     /// The pull request exists, but that can't be noted.
     #[error("can't note which pull request there is")]
     Note {

@@ -1,7 +1,7 @@
 //! API calls to a forge.
 
 use super::error::PullRequestError;
-use super::plan::{PullRequestOrder, Said};
+use super::plan::{PullRequestContent, PullRequestOrder};
 use super::shape;
 use belljar_contract::id::RunId;
 use belljar_egress::api::{ApiAnswer, ApiCall, ApiCaller, ApiError, Caller};
@@ -72,7 +72,11 @@ impl<'f> ForgeApi<'f> {
     }
 
     /// Opens a pull request, and returns its URL.
-    pub(super) fn open(&self, branches: &Branches<'_>, said: &Said) -> Result<String, PullRequestError> {
+    pub(super) fn open(
+        &self,
+        branches: &Branches<'_>,
+        said: &PullRequestContent,
+    ) -> Result<String, PullRequestError> {
         let kind = self.order.forge.kind;
         let body = shape::opening(kind, branches, said).to_string().into_bytes();
         let answer = self.call("POST", &self.path, &[], body)?;

@@ -28,7 +28,7 @@ pub struct PullRequestWords {
 }
 
 /// Final title and description.
-pub(super) struct Said {
+pub(super) struct PullRequestContent {
     pub(super) title: String,
     pub(super) body: String,
     pub(super) is_draft: bool,
@@ -119,14 +119,14 @@ impl PullRequestOrder {
     }
 
     /// Returns the texts, for that commit message and branch.
-    pub(super) fn says(&self, commit: &str, branch: &str) -> Said {
+    pub(super) fn says(&self, commit: &str, branch: &str) -> PullRequestContent {
         let PullRequestWords { title, body, is_draft, .. } = &self.words;
         let (first, rest) = commit.trim().split_once('\n').unwrap_or((commit.trim(), ""));
         let title = title.as_deref().unwrap_or(first);
         let is_plain = |char: &char| !char.is_control();
         let title: String = title.trim().chars().filter(is_plain).take(LONGEST_TITLE).collect();
         let body = body.as_deref().unwrap_or(rest).trim();
-        Said {
+        PullRequestContent {
             title: if title.is_empty() { branch.to_owned() } else { title },
             body: body.chars().take(LONGEST_BODY).collect(),
             is_draft: *is_draft,

@@ -1,7 +1,7 @@
 //! Request and response formats of the forges: GitHub's REST API, Gitea's, which is largely compatible, and GitLab's.
 
 use super::forge::Branches;
-use super::plan::Said;
+use super::plan::PullRequestContent;
 use belljar_policy::git::{ForgeKind, Project};
 use serde_json::{Value, json};
 
@@ -63,8 +63,8 @@ pub(super) fn listing(
 }
 
 /// Returns the body of the call that opens a pull request.
-pub(super) fn opening(kind: ForgeKind, branches: &Branches<'_>, said: &Said) -> Value {
-    let (Branches { head, base }, Said { title, body, is_draft }) = (branches, said);
+pub(super) fn opening(kind: ForgeKind, branches: &Branches<'_>, said: &PullRequestContent) -> Value {
+    let (Branches { head, base }, PullRequestContent { title, body, is_draft }) = (branches, said);
     let marked = |mark: &str| if *is_draft { format!("{mark} {title}") } else { title.clone() };
     match kind {
         ForgeKind::GitHub => {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_another_repository_or_other_branches_is_none_of_ours() {
+    fn pull_request_of_another_repository_or_branch_is_ignored() {
         let one = |head: u64, name: &str, base: &str, state: &str| {
             json!({
                 "html_url": "https://h.example/a/b/pulls/1", "state": state,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_forge_complains_of_is_one_line() {
+    fn forge_error_is_shown_on_one_line() {
         let of = |body: &str| complaint(body.as_bytes());
         assert_eq!(
             of(
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_one_that_can_be_printed() {
+    fn pull_request_link_must_be_a_printable_web_url() {
         assert!(is_link("https://h.example/a/b/pulls/1"));
         for bad in ["", "javascript:x", "https://h.example/\u{1b}[m", "https://h.example/a b", "/a"] {
             assert!(!is_link(bad), "{bad:?}");

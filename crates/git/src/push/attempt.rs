@@ -4,9 +4,9 @@ use super::server::{Found, look, send};
 use super::{Prepared, PushError, PushOrder, Standing};
 use crate::journal::Journal;
 use crate::pull_request::PullRequestOrder;
-use belljar_contract::git::PushBegun;
+use belljar_contract::git::PushStartRecord;
 use belljar_contract::inference::Excerpt;
-use belljar_egress::git::Pinned;
+use belljar_egress::git::PinnedRemote;
 use belljar_policy::git::is_branch_name;
 use belljar_policy::handoff::Trust;
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ impl Prepared<'_> {
             return Err(PushError::Handoff { findings });
         }
         let PushOrder { remote, rules, names, branch, env, state, is_canceled, .. } = &self.order;
-        let pinned = Pinned::pin(remote.clone(), rules, names.clone())?;
+        let pinned = PinnedRemote::pin(remote.clone(), rules, names.clone())?;
         belljar_failpoint::before("git_push_begun");
         Journal::of(state).push_begun(&self.begun(&pinned))?;
         belljar_failpoint::after("git_push_begun");
@@ -91,9 +91,9 @@ impl Prepared<'_> {
         }
     }
 
-    fn begun(&self, pinned: &Pinned) -> PushBegun {
+    fn begun(&self, pinned: &PinnedRemote) -> PushStartRecord {
         let trusted = self.made.findings.iter().take(MOST_NAMED);
-        PushBegun {
+        PushStartRecord {
             run_id: self.run_id(),
             remote: Excerpt::of(&self.order.remote.to_string()),
             branch: Excerpt::of(self.order.branch.as_str()),

@@ -6,7 +6,7 @@ use crate::ignored::Ignored;
 use crate::runner::GitError;
 use crate::tree::TreeError;
 use belljar_egress::git::PinError;
-use belljar_journal::BookError;
+use belljar_journal::RunJournalError;
 use belljar_policy::git::{BranchName, Remote};
 use belljar_policy::handoff::Finding;
 use std::io;
@@ -67,7 +67,7 @@ pub enum PushError {
     Base(#[from] BaseError),
     /// The push can't be recorded, so it is not sent.
     #[error(transparent)]
-    Book(#[from] BookError),
+    Book(#[from] RunJournalError),
     /// The progress of the push can't be noted.
     #[error("can't note what is under way")]
     Note {

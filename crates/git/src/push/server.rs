@@ -2,7 +2,7 @@
 
 use crate::base::is_object_id;
 use crate::runner::{Git, GitError};
-use belljar_egress::git::Pinned;
+use belljar_egress::git::PinnedRemote;
 use belljar_policy::git::BranchName;
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Found {
 }
 
 /// Returns a remote's default branch, and those of the requested references that exist.
-pub(super) fn look(git: &Git<'_>, pinned: &Pinned, references: &[String]) -> Result<Found, GitError> {
+pub(super) fn look(git: &Git<'_>, pinned: &PinnedRemote, references: &[String]) -> Result<Found, GitError> {
     let url = pinned.remote().to_string();
     let ask = ["ls-remote", "--quiet", "--symref", "--", &url, "HEAD"];
     let asked: Vec<&str> = ask.into_iter().chain(references.iter().map(String::as_str)).collect();
@@ -44,7 +44,7 @@ pub(super) fn look(git: &Git<'_>, pinned: &Pinned, references: &[String]) -> Res
 /// check that.
 pub(super) fn send(
     git: &Git<'_>,
-    pinned: &Pinned,
+    pinned: &PinnedRemote,
     (branch, commit): (&BranchName, &str),
 ) -> Result<(), GitError> {
     let (url, reference) = (pinned.remote().to_string(), branch.reference());

@@ -9,7 +9,7 @@ fn read(place: &tempfile::TempDir, limits: TreeLimits) -> Result<Tree, TreeError
 }
 
 #[test]
-fn files_and_links_are_read_as_they_are_and_nothing_through_a_link() {
+fn tree_reads_files_and_links_without_following_links() {
     let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(outside.path().join("secret"), "secret").unwrap();
     fs::create_dir_all(place.path().join("b/c")).unwrap();
@@ -27,7 +27,7 @@ fn files_and_links_are_read_as_they_are_and_nothing_through_a_link() {
 }
 
 #[test]
-fn what_came_to_the_place_of_a_file_since_is_not_read() {
+fn file_replaced_after_the_tree_was_read_is_not_read() {
     let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let secret = outside.path().join("secret");
     fs::write(&secret, "same").unwrap();
@@ -52,7 +52,7 @@ fn what_came_to_the_place_of_a_file_since_is_not_read() {
 }
 
 #[test]
-fn there_may_be_so_much_and_no_more() {
+fn tree_that_exceeds_a_limit_is_rejected() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("a"), "12345").unwrap();
     fs::write(place.path().join("b"), "12345").unwrap();

@@ -198,8 +198,8 @@ fn template(node: &Node, log: &mut Log) -> Option<Template> {
     }
 }
 
-const NOTHING: super::template::Filling<'static> =
-    super::template::Filling { prompt: "", model: "", base_url: "" };
+const NOTHING: super::template::PlaceholderValues<'static> =
+    super::template::PlaceholderValues { prompt: "", model: "", base_url: "" };
 
 fn templates(
     node: &Node,
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_ones_are_there_and_can_be_replaced() {
+    fn built_in_agents_exist_and_can_be_replaced() {
         let built_in = Catalogue::built_in();
         let names: Vec<&str> = built_in.iter().map(|agent| agent.name.as_str()).collect();
         assert_eq!(names, ["claude-code", "codex", "opencode"]);

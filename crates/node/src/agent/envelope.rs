@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_alone_is_one_in_either_dialect() {
+    fn envelope_alone_is_parsed_in_both_dialects() {
         let cases = [
             (r#"{"payloads":[{"text":"hi"}],"meta":{"durationMs":1,"error":null}}"#, envelope_of("hi", None)),
             (" \n{\"payloads\":[],\"meta\":{}}\n\n", envelope_of("", None)),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_around_an_envelope_makes_text_of_it() {
+    fn output_around_an_envelope_makes_the_answer_text() {
         let envelope = r#"{"payloads":[{"text":"hi"}],"meta":{}}"#;
         for text in [
             format!("warning\n{envelope}"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_of_another_shape_is_malformed() {
+    fn envelope_of_another_shape_is_malformed() {
         for wrong in [
             r#"{"payloads":{},"meta":{}}"#,
             r#"{"payloads":["x"],"meta":{}}"#,
@@ -178,19 +178,19 @@ mod tests {
     }
 
     #[test]
-    fn depth_without_end_is_text() {
+    fn deeply_nested_json_is_read_as_text() {
         let deep = format!(r#"{{"payloads":{}{},"meta":{{}}}}"#, "[".repeat(50_000), "]".repeat(50_000));
         assert!(matches!(Answer::read(deep.as_bytes()), Answer::Text(_)));
     }
 
     proptest! {
         #[test]
-        fn whatever_is_printed_is_read_and_errors_stay_short(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn reading_arbitrary_output_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             Answer::read(&bytes);
         }
 
         #[test]
-        fn whatever_an_envelope_says_is_read(code in ".{0,100}", message in ".{0,1000}", text in ".{0,100}") {
+        fn envelope_text_survives_and_errors_are_truncated(code in ".{0,100}", message in ".{0,1000}", text in ".{0,100}") {
             let all = serde_json::json!({
                 "payloads": [{ "text": text }], "meta": { "error": { "code": code, "message": message } }
             });

@@ -6,7 +6,7 @@
 //! ```
 //! Each state is a type that is made only from the preceding state.
 
-use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
+use belljar_contract::agent::{AgentFailure, FinishReason, GraphErrorCode};
 use belljar_contract::usage::UsageReport;
 use serde::Serialize;
 
@@ -39,23 +39,23 @@ pub enum AgentEvent {
 }
 
 /// The state in which text is reported.
-pub struct Telling<'s>(Channel<'s>);
+pub struct TextReporter<'s>(EventChannel<'s>);
 
 /// The state in which usage is reported.
-pub struct Billing<'s>(Channel<'s>);
+pub struct UsageReporter<'s>(EventChannel<'s>);
 
 /// The receiver of events. Dropping it before the end reports a failure.
-struct Channel<'s> {
+struct EventChannel<'s> {
     sink: &'s mut dyn FnMut(AgentEvent),
     is_over: bool,
 }
 
 // === impl Telling ===
 
-impl<'s> Telling<'s> {
+impl<'s> TextReporter<'s> {
     /// Begins a sequence of events.
     pub fn to(sink: &'s mut dyn FnMut(AgentEvent)) -> Self {
-        Self(Channel { sink, is_over: false })
+        Self(EventChannel { sink, is_over: false })
     }
 
     /// Reports a piece of text, unless it is empty.
@@ -66,14 +66,14 @@ impl<'s> Telling<'s> {
     }
 
     /// Ends the text.
-    pub fn end_text(self) -> Billing<'s> {
-        Billing(self.0)
+    pub fn end_text(self) -> UsageReporter<'s> {
+        UsageReporter(self.0)
     }
 }
 
 // === impl Billing ===
 
-impl Billing<'_> {
+impl UsageReporter<'_> {
     /// Reports the usage of a call.
     pub fn usage(&mut self, fact: UsageReport) {
         self.0.tell(AgentEvent::UsageReport { fact: Box::new(fact) });
@@ -94,7 +94,7 @@ impl Billing<'_> {
 
 // === impl Channel ===
 
-impl Channel<'_> {
+impl EventChannel<'_> {
     fn tell(&mut self, event: AgentEvent) {
         (self.sink)(event);
     }
@@ -105,11 +105,11 @@ impl Channel<'_> {
     }
 }
 
-impl Drop for Channel<'_> {
+impl Drop for EventChannel<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.tell(AgentEvent::Error(AgentFailure::new(
-                GraphCode::Internal,
+                GraphErrorCode::Internal,
                 "internal",
                 "the run was abandoned",
             )));
@@ -130,7 +130,7 @@ mod tests {
 
     /// The last action of a test sequence.
     #[derive(Debug, Clone, Copy)]
-    enum Last {
+    enum LastAction {
         DropsAtOnce,
         Drops,
         Finishes,
@@ -156,17 +156,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_told_is_told_in_order_and_to_its_end(
+        fn agent_events_come_in_order_and_end_with_done(
             texts in proptest::collection::vec("[a-z]{0,3}", 0..5),
             reports in 0_usize..4,
-            last in prop_oneof![Just(Last::DropsAtOnce), Just(Last::Drops), Just(Last::Finishes), Just(Last::Fails)],
+            last in prop_oneof![Just(LastAction::DropsAtOnce), Just(LastAction::Drops), Just(LastAction::Finishes), Just(LastAction::Fails)],
         ) {
             let mut events = Vec::new();
             let mut sink = |event| events.push(event);
-            let mut telling = Telling::to(&mut sink);
+            let mut telling = TextReporter::to(&mut sink);
             texts.iter().for_each(|text| telling.text(text));
             let told_reports = match last {
-                Last::DropsAtOnce => {
+                LastAction::DropsAtOnce => {
                     drop(telling);
                     0
                 }
@@ -174,9 +174,9 @@ mod tests {
                     let mut billing = telling.end_text();
                     (0..reports).for_each(|_| billing.usage(report()));
                     match last {
-                        Last::Finishes => billing.finish("all"),
-                        Last::Fails => billing.fail(AgentFailure::new(GraphCode::Timeout, "timeout", "")),
-                        Last::DropsAtOnce | Last::Drops => drop(billing),
+                        LastAction::Finishes => billing.finish("all"),
+                        LastAction::Fails => billing.fail(AgentFailure::new(GraphErrorCode::Timeout, "timeout", "")),
+                        LastAction::DropsAtOnce | LastAction::Drops => drop(billing),
                     }
                     reports
                 }
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn events_are_written_as_whoever_reads_them_expects() {
+    fn agent_events_have_the_documented_json_form() {
         let mut lines = Vec::new();
         let mut sink = |event: AgentEvent| lines.push(serde_json::to_string(&event).unwrap());
-        let mut telling = Telling::to(&mut sink);
+        let mut telling = TextReporter::to(&mut sink);
         telling.text("hi");
         telling.end_text().fail(AgentFailure::new(
-            GraphCode::Aborted,
+            GraphErrorCode::Aborted,
             "oom_killed",
             "its memory was used up",
         ));

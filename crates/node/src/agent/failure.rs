@@ -2,15 +2,17 @@
 
 use super::envelope::AgentError;
 use crate::run_once::OnceCode;
-use belljar_contract::agent::{AgentFailure, GraphCode};
+use belljar_contract::agent::{AgentFailure, GraphErrorCode};
 use belljar_contract::inference::{CallOutcome, CallRecord};
 
 /// Returns the failure of a run whose error code is set.
 pub fn of_run(code: OnceCode, message: &str) -> AgentFailure {
     let graph_code = match code {
-        OnceCode::Timeout => GraphCode::Timeout,
-        OnceCode::OomKilled | OnceCode::DiskFull | OnceCode::Canceled => GraphCode::Aborted,
-        OnceCode::Internal | OnceCode::ContainerFailed | OnceCode::OutputTruncated => GraphCode::Internal,
+        OnceCode::Timeout => GraphErrorCode::Timeout,
+        OnceCode::OomKilled | OnceCode::DiskFull | OnceCode::Canceled => GraphErrorCode::Aborted,
+        OnceCode::Internal | OnceCode::ContainerFailed | OnceCode::OutputTruncated => {
+            GraphErrorCode::Internal
+        }
     };
     AgentFailure::new(graph_code, code.as_str(), message)
 }
@@ -18,37 +20,39 @@ pub fn of_run(code: OnceCode, message: &str) -> AgentFailure {
 /// Returns the failure that an agent reports. An `llm_error` is checked against the recorded calls.
 pub fn of_agent(error: &AgentError, calls: &[CallRecord]) -> AgentFailure {
     let graph_code = match error.code.as_str() {
-        "config_error" | "input_error" => GraphCode::InvalidRequest,
-        "llm_error" => of_last_call(calls).unwrap_or(GraphCode::ProviderUnavailable),
-        _ => GraphCode::Internal,
+        "config_error" | "input_error" => GraphErrorCode::InvalidRequest,
+        "llm_error" => of_last_call(calls).unwrap_or(GraphErrorCode::ProviderUnavailable),
+        _ => GraphErrorCode::Internal,
     };
     AgentFailure::new(graph_code, &error.code, &error.message)
 }
 
 /// Returns the failure of an agent that exited with a code and without a reason. Its last call may have the reason.
 pub fn of_exit_code(exit_code: i32, calls: &[CallRecord]) -> AgentFailure {
-    let graph_code = of_last_call(calls).unwrap_or(GraphCode::Internal);
+    let graph_code = of_last_call(calls).unwrap_or(GraphErrorCode::Internal);
     AgentFailure::new(graph_code, "agent_failed", &format!("the agent ended with exit code {exit_code}"))
 }
 
 /// Returns the meaning of the last call's failure; `None` if it hasn't failed.
-fn of_last_call(calls: &[CallRecord]) -> Option<GraphCode> {
+fn of_last_call(calls: &[CallRecord]) -> Option<GraphErrorCode> {
     let last = calls.last()?;
     match (&last.outcome, last.upstream_status.or(last.status)) {
         (CallOutcome::Denied { reason }, _)
             if ["budget_exceeded", "cost_unknown"].contains(&reason.as_str()) =>
         {
-            Some(GraphCode::InsufficientCredits)
+            Some(GraphErrorCode::InsufficientCredits)
         }
         (CallOutcome::Denied { reason }, _) if reason.as_str() == "too_many_calls" => {
-            Some(GraphCode::RateLimit)
+            Some(GraphErrorCode::RateLimit)
         }
-        (CallOutcome::Denied { .. }, _) => Some(GraphCode::InvalidRequest),
-        (_, Some(402)) => Some(GraphCode::InsufficientCredits),
-        (_, Some(408)) => Some(GraphCode::Timeout),
-        (_, Some(429)) => Some(GraphCode::RateLimit),
-        (CallOutcome::Failed { code }, _) if code.as_str() == "provider_timeout" => Some(GraphCode::Timeout),
-        (CallOutcome::Failed { .. }, _) | (_, Some(500..)) => Some(GraphCode::ProviderUnavailable),
+        (CallOutcome::Denied { .. }, _) => Some(GraphErrorCode::InvalidRequest),
+        (_, Some(402)) => Some(GraphErrorCode::InsufficientCredits),
+        (_, Some(408)) => Some(GraphErrorCode::Timeout),
+        (_, Some(429)) => Some(GraphErrorCode::RateLimit),
+        (CallOutcome::Failed { code }, _) if code.as_str() == "provider_timeout" => {
+            Some(GraphErrorCode::Timeout)
+        }
+        (CallOutcome::Failed { .. }, _) | (_, Some(500..)) => Some(GraphErrorCode::ProviderUnavailable),
         _ => None,
     }
 }
@@ -57,7 +61,7 @@ fn of_last_call(calls: &[CallRecord]) -> Option<GraphCode> {
 mod tests {
     use super::*;
     use belljar_contract::id::{CallId, RunId};
-    use belljar_contract::inference::{Excerpt, ProviderKind, ReasonCode, Route, Surface};
+    use belljar_contract::inference::{ApiDialect, Excerpt, ProviderKind, ReasonCode, Route};
 
     fn call(outcome: CallOutcome, status: u16) -> CallRecord {
         let id = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
@@ -69,7 +73,7 @@ mod tests {
             graph_id: Excerpt::of("sandbox:codex"),
             started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
             route: Route { method: Excerpt::of("POST"), path: Excerpt::of("/v1/responses") },
-            surface: Surface::Openai,
+            surface: ApiDialect::Openai,
             model_asked: None,
             model_used: None,
             provider: Some(Excerpt::of("house")),
@@ -88,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_call_says_why_its_agent_failed_and_a_good_one_does_not() {
+    fn failed_model_call_determines_the_agent_failure() {
         let reason = |code: &str| ReasonCode::parse(code).unwrap();
         let denied = |code: &str| CallOutcome::Denied { reason: reason(code) };
         let failed = |code: &str| CallOutcome::Failed { code: reason(code) };

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_goes_on_as_it_came_and_its_last_user_is_the_prompt() {
+    fn messages_stay_verbatim_and_last_user_message_is_prompt() {
         let document = br#"[ {"role":"system","content":"be brief"},
             {"role":"user","content":"first"}, {"role":"assistant","content":null,"tool_calls":[]},
             {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"name":"x"} ]"#;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn other_documents_are_refused_with_the_place() {
+    fn invalid_messages_are_rejected_with_their_position() {
         for none in ["", "{}", "[", "null", "[] x"] {
             assert!(
                 matches!(Messages::parse(none.as_bytes()), Err(MessagesError::NotAnArray { .. })),

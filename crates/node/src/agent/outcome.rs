@@ -2,12 +2,12 @@
 
 use super::catalogue::OutputForm;
 use super::envelope::Answer;
-use super::event::Billing;
+use super::event::UsageReporter;
 use super::failure;
 use crate::chain;
 use crate::run_once::{OnceCode, OnceResult};
 use crate::usage::Calls;
-use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
+use belljar_contract::agent::{AgentFailure, FinishReason, GraphErrorCode};
 use belljar_contract::id::RunId;
 use belljar_contract::usage::{UsageReport, UsageTotals};
 use belljar_policy::grant::GrantRefusal;
@@ -48,7 +48,7 @@ impl GraphFinal {
 
     /// Returns the outcome of a run whose grant was refused: nothing was run.
     pub fn refused(run_id: RunId, graph_id: String, refusal: &GrantRefusal) -> Self {
-        let why = AgentFailure::new(GraphCode::InvalidRequest, refusal.code(), &refusal.to_string());
+        let why = AgentFailure::new(GraphErrorCode::InvalidRequest, refusal.code(), &refusal.to_string());
         Self {
             run_id,
             graph_id,
@@ -70,7 +70,7 @@ impl GraphFinal {
     }
 
     /// Reports the usage and the end.
-    pub fn tell(&self, mut billing: Billing<'_>) {
+    pub fn tell(&self, mut billing: UsageReporter<'_>) {
         self.usage.iter().for_each(|fact| billing.usage(fact.clone()));
         match &self.failure {
             None => billing.finish(&self.content),
@@ -91,7 +91,7 @@ fn judged(result: &OnceResult, form: OutputForm) -> (String, Option<AgentFailure
             (text, of_run.or_else(of_agent).or_else(of_exit))
         }
         Answer::Malformed { why } => {
-            let malformed = || AgentFailure::new(GraphCode::Internal, "parse_error", why);
+            let malformed = || AgentFailure::new(GraphErrorCode::Internal, "parse_error", why);
             // If an envelope is required, a non-zero exit code explains its absence, and is reported instead.
             let of_exit = || of_exit().filter(|_| form == OutputForm::Envelope);
             (String::new(), of_run.or_else(of_exit).or_else(|| Some(malformed())))

@@ -7,7 +7,7 @@
 use belljar_sandbox::native::{SEARCH_PATH, shows};
 use belljar_sandbox::spec::{LendError, Lent};
 use belljar_trusted::command::trusted_search_path;
-use belljar_trusted::given_path::{self, GivenPathError, Tree};
+use belljar_trusted::given_path::{self, CheckedPathError, TreeKind};
 use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// A program that can be started in a sandbox.
 #[derive(Debug, Clone)]
-pub struct Installed {
+pub struct InstalledProgram {
     /// Command that starts it, with its interpreters' arguments.
     pub command: Vec<OsString>,
     /// Host files that must be mounted for it.
@@ -64,7 +64,7 @@ pub enum ProgramError {
         name: OsString,
         /// The cause.
         #[source]
-        source: Box<GivenPathError>,
+        source: Box<CheckedPathError>,
     },
     /// The program is in a directory that a sandbox has written, so it must not choose an interpreter to be mounted.
     #[error(
@@ -91,7 +91,7 @@ pub enum ProgramError {
 
 /// Files collected while a program is resolved.
 #[derive(Debug, Default)]
-struct Gathered {
+struct CollectedFiles {
     lent: Vec<PathBuf>,
     folders: Vec<PathBuf>,
 }
@@ -103,13 +103,13 @@ const LONGEST_LINE: u64 = 256;
 
 // === impl Installed ===
 
-impl Installed {
+impl InstalledProgram {
     /// Looks for a program in this `PATH`.
     ///
     /// # Errors
     /// [`ProgramError`].
     pub fn find(name: &OsStr, search_path: &OsStr) -> Result<Self, ProgramError> {
-        let mut gathered = Gathered::default();
+        let mut gathered = CollectedFiles::default();
         let command = gathered.resolve(name, search_path, 0)?;
         let lent = gathered.lent.iter().map(|path| Lent::at_its_place(path)).collect::<Result<_, _>>()?;
         let folders = gathered.folders.iter().filter_map(|folder| folder.to_str());
@@ -153,7 +153,7 @@ impl Untrusted {
 
 // === impl Gathered ===
 
-impl Gathered {
+impl CollectedFiles {
     fn resolve(
         &mut self,
         name: &OsStr,
@@ -195,7 +195,7 @@ impl Gathered {
 /// Reasons why a program is not trusted.
 enum Untrusted {
     File(UntrustedFileError),
-    Link(GivenPathError),
+    Link(CheckedPathError),
 }
 
 /// Checks that no sandbox can replace a program, a link to it or a directory on the way, and that no link of an ended sandbox
@@ -203,8 +203,8 @@ enum Untrusted {
 fn check(found: &Path, real: &Path) -> Result<(), Untrusted> {
     trusted_file::look_at(found).map_err(Untrusted::File)?;
     match given_path::resolve(found) {
-        Err(GivenPathError::Planted { kind: Tree::WorkTree, .. }) => Ok(()),
-        Err(GivenPathError::Planted { .. }) if shows(real) => Ok(()),
+        Err(CheckedPathError::Planted { kind: TreeKind::WorkTree, .. }) => Ok(()),
+        Err(CheckedPathError::Planted { .. }) if shows(real) => Ok(()),
         Err(error) => Err(Untrusted::Link(error)),
         Ok(_) => Ok(()),
     }
@@ -240,13 +240,13 @@ fn installation(path: &Path) -> PathBuf {
     modules.last().unwrap_or(path).to_owned()
 }
 
-struct Interpreted {
+struct InterpreterLine {
     program: OsString,
     arguments: Vec<OsString>,
 }
 
 /// Returns the interpreter in a file's first line, if it names one.
-fn interpreter(path: &Path) -> std::io::Result<Option<Interpreted>> {
+fn interpreter(path: &Path) -> std::io::Result<Option<InterpreterLine>> {
     let mut head = Vec::new();
     File::open(path)?.take(LONGEST_LINE).read_to_end(&mut head)?;
     let Some(line) = head.strip_prefix(b"#!") else { return Ok(None) };
@@ -255,13 +255,13 @@ fn interpreter(path: &Path) -> std::io::Result<Option<Interpreted>> {
     let mut word = || words.next().map(|word| OsStr::from_bytes(word).to_owned());
     let Some(program) = word() else { return Ok(None) };
     if Path::new(&program).file_name() != Some(OsStr::new("env")) {
-        return Ok(Some(Interpreted { program, arguments: word().into_iter().collect() }));
+        return Ok(Some(InterpreterLine { program, arguments: word().into_iter().collect() }));
     }
     let first = match word() {
         Some(option) if option == "-S" => word(),
         first => first,
     };
-    Ok(first.map(|program| Interpreted { program, arguments: std::iter::from_fn(word).collect() }))
+    Ok(first.map(|program| InterpreterLine { program, arguments: std::iter::from_fn(word).collect() }))
 }
 
 #[cfg(test)]
@@ -296,7 +296,7 @@ mod tests {
         /// Returns the command and the mounted files, with `~` for the host's folder.
         fn find(&self, name: &str) -> Result<(Vec<String>, Vec<String>), ProgramError> {
             let search_path = format!("relative:{}:/usr/bin:/bin", self.at("bin").display());
-            let found = Installed::find(OsStr::new(name), OsStr::new(&search_path))?;
+            let found = InstalledProgram::find(OsStr::new(name), OsStr::new(&search_path))?;
             let short = |text: String| text.replace(&self.at("").display().to_string(), "~/");
             let command =
                 found.command.iter().map(|word| short(word.to_string_lossy().into_owned())).collect();
@@ -311,14 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_the_system_is_there_already() {
+    fn system_program_needs_no_mounts() {
         let (command, lent) = Host::new().find("true").unwrap();
         assert!(command[0].starts_with("/usr/bin/") || command[0].starts_with("/bin/"), "{command:?}");
         assert_eq!(lent, texts(&[]));
     }
 
     #[test]
-    fn a_program_alone_is_lent_alone() {
+    fn single_file_program_is_mounted_without_its_directory() {
         let host = Host::new();
         host.write("share/tool/1.2/tool", "\x7fELF");
         host.write("share/tool/1.2/secret", "");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_of_npm_comes_with_all_that_is_installed_beside_it_and_with_node() {
+    fn npm_program_is_mounted_with_its_packages_and_node() {
         let host = Host::new();
         host.write("lib/node_modules/tool/cli.js", "#!/usr/bin/env -S node --no-warnings\n");
         host.write("lib/node_modules/tool/node_modules/inner/x.js", "");
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_of_python_is_lent_whole_and_started_by_its_own_name() {
+    fn python_venv_is_mounted_whole_and_keeps_its_interpreter_path() {
         let host = Host::new();
         let script = format!("#!{}\n", host.at("venv/bin/python").display());
         host.write("venv/pyvenv.cfg", "");
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_not_found() {
+    fn non_executables_and_interpreter_loops_are_rejected() {
         let host = Host::new();
         host.write("bin/tool", "");
         std::fs::set_permissions(host.at("bin/tool"), PermissionsExt::from_mode(0o644)).unwrap();

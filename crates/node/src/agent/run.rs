@@ -1,12 +1,12 @@
 //! An agent's run: from its row in the catalogue to its outcome.
 
 use super::catalogue::{Agent, OutputForm};
-use super::event::Telling;
+use super::event::TextReporter;
 use super::messages::Messages;
 use super::outcome::GraphFinal;
-use super::program::Installed;
-use super::template::Filling;
-use crate::grant::Granted;
+use super::program::InstalledProgram;
+use super::template::PlaceholderValues;
+use crate::grant::ExecutionPermit;
 use crate::run_once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, Place, Watch, run_once};
 use belljar_contract::inference::CallRecord;
 use belljar_egress::identity::CallMetadata;
@@ -22,7 +22,7 @@ pub struct AgentTask<'t> {
     /// The agent.
     pub agent: &'t Agent,
     /// Its program.
-    pub installed: Installed,
+    pub installed: InstalledProgram,
     /// Its messages.
     pub messages: Messages,
     /// The model that it is configured to use; it may use others of [`models`](Self::models).
@@ -42,8 +42,8 @@ pub struct AgentTask<'t> {
 }
 
 /// Reports an agent's output as it comes, unless it may be an envelope.
-struct Passing<'p, 's> {
-    telling: Option<Telling<'s>>,
+struct OutputForwarder<'p, 's> {
+    telling: Option<TextReporter<'s>>,
     is_wanted: bool,
     pending: Vec<u8>,
     is_text: Option<bool>,
@@ -65,16 +65,16 @@ pub fn graph_id(agent: &str) -> String {
 pub fn run(
     place: Place,
     (task, streams): (AgentTask<'_>, bool),
-    granted: Granted,
+    granted: ExecutionPermit,
     site: &Site<'_>,
-    (telling, watch): (Telling<'_>, &mut dyn Watch),
+    (telling, watch): (TextReporter<'_>, &mut dyn Watch),
 ) -> (OnceResult, GraphFinal) {
     let graph_id = granted.graph_id().to_owned();
     let form = task.agent.output;
     // Output that must be an envelope is reported at the end.
     let is_wanted = streams && form == OutputForm::Any;
     let mut passing =
-        Passing { telling: Some(telling), is_wanted, pending: Vec::new(), is_text: None, watch };
+        OutputForwarder { telling: Some(telling), is_wanted, pending: Vec::new(), is_text: None, watch };
     let result = run_once(place, task.spec(), granted, site, &mut passing);
     let told = GraphFinal::of(&result, &graph_id, form);
     passing.end(&told);
@@ -86,7 +86,8 @@ pub fn run(
 impl AgentTask<'_> {
     fn spec(self) -> OnceSpec {
         let base_url = format!("http://localhost:{OPENAI_PORT}");
-        let filling = Filling { prompt: self.messages.prompt(), model: &self.model, base_url: &base_url };
+        let filling =
+            PlaceholderValues { prompt: self.messages.prompt(), model: &self.model, base_url: &base_url };
         let mut argv = self.installed.command;
         argv.extend(self.agent.argv.iter().skip(1).map(|argument| argument.fill(&filling).into()));
         let filled = |texts: &BTreeMap<String, super::template::Template>| -> BTreeMap<String, String> {
@@ -116,7 +117,7 @@ impl AgentTask<'_> {
 
 // === impl Passing ===
 
-impl Passing<'_, '_> {
+impl OutputForwarder<'_, '_> {
     /// Reports the complete characters of the pending text.
     fn pass(&mut self) {
         let Some(telling) = &mut self.telling else { return };
@@ -140,7 +141,7 @@ impl Passing<'_, '_> {
     }
 }
 
-impl Watch for Passing<'_, '_> {
+impl Watch for OutputForwarder<'_, '_> {
     fn printed(&mut self, bytes: &[u8]) {
         self.watch.printed(bytes);
         if !self.is_wanted {
@@ -195,9 +196,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    struct Nobody;
+    struct NoopWatch;
 
-    impl Watch for Nobody {}
+    impl Watch for NoopWatch {}
 
     /// Returns the text reported for these pieces before the end.
     fn passed(pieces: &[&[u8]]) -> String {
@@ -207,12 +208,12 @@ mod tests {
                 told.push_str(&delta);
             }
         };
-        let mut passing = Passing {
-            telling: Some(Telling::to(&mut sink)),
+        let mut passing = OutputForwarder {
+            telling: Some(TextReporter::to(&mut sink)),
             is_wanted: true,
             pending: Vec::new(),
             is_text: None,
-            watch: &mut Nobody,
+            watch: &mut NoopWatch,
         };
         pieces.iter().for_each(|piece| passing.printed(piece));
         drop(passing);
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_told_when_they_are_whole_and_envelopes_not_at_all() {
+    fn text_is_forwarded_by_whole_characters_and_envelopes_are_not() {
         assert_eq!(passed(&[b"a\xc3", b"\xa9b"]), "a\u{e9}b");
         assert_eq!(passed(&[b"a\xc3"]), "a");
         assert_eq!(passed(&[b"a\xff", b"b"]), "a\u{fffd}b");
@@ -230,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn in_whatever_pieces_a_text_comes_it_is_the_same_text(text in "x\\PC{0,40}", cuts in proptest::collection::vec(0_usize..100, 0..6)) {
+        fn forwarded_text_does_not_depend_on_chunk_boundaries(text in "x\\PC{0,40}", cuts in proptest::collection::vec(0_usize..100, 0..6)) {
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
             cuts.push(bytes.len());

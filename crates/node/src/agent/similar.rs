@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_understood_and_another_name_is_not() {
+    fn nearest_name_is_suggested_for_typos_only() {
         let names = ["claude-code", "codex", "opencode"];
         let nearest = |written: &str| nearest(written, names.into_iter());
         assert_eq!(nearest("claude"), Some("claude-code"));

@@ -6,10 +6,10 @@ use std::fmt::Write;
 
 /// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template(Vec<TemplatePart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Gap { gap: Gap, is_json: bool },
 }
@@ -27,7 +27,7 @@ pub enum Gap {
 
 /// Values of the placeholders.
 #[derive(Debug, Clone, Copy)]
-pub struct Filling<'f> {
+pub struct PlaceholderValues<'f> {
     /// The agent's prompt.
     pub prompt: &'f str,
     /// The model's name inside the sandbox.
@@ -71,24 +71,24 @@ impl Template {
             }
             let inner = brace.strip_prefix('{').and_then(|inner| inner.split_once('}'));
             let (name, after) = inner.ok_or(TemplateError::Brace)?;
-            parts.push(Part::Text(std::mem::take(&mut plain)));
+            parts.push(TemplatePart::Text(std::mem::take(&mut plain)));
             parts.push(gap(name)?);
             rest = after;
         }
         plain.push_str(rest);
-        parts.push(Part::Text(plain));
-        parts.retain(|part| *part != Part::Text(String::new()));
+        parts.push(TemplatePart::Text(plain));
+        parts.retain(|part| *part != TemplatePart::Text(String::new()));
         Ok(Self(parts))
     }
 
     /// Returns the text with all placeholders filled.
-    pub fn fill(&self, filling: &Filling<'_>) -> String {
+    pub fn fill(&self, filling: &PlaceholderValues<'_>) -> String {
         let mut text = String::new();
         for part in &self.0 {
             match part {
-                Part::Text(plain) => text.push_str(plain),
-                Part::Gap { gap, is_json: false } => text.push_str(filling.of(*gap)),
-                Part::Gap { gap, is_json: true } => {
+                TemplatePart::Text(plain) => text.push_str(plain),
+                TemplatePart::Gap { gap, is_json: false } => text.push_str(filling.of(*gap)),
+                TemplatePart::Gap { gap, is_json: true } => {
                     // Writing to a text can't fail.
                     let _ = write!(text, "{}", serde_json::Value::from(filling.of(*gap)));
                 }
@@ -99,18 +99,18 @@ impl Template {
 
     /// Returns true for a non-empty text without placeholders.
     pub fn is_plain(&self) -> bool {
-        matches!(self.0.as_slice(), [Part::Text(_)])
+        matches!(self.0.as_slice(), [TemplatePart::Text(_)])
     }
 
     /// Returns true if it has that placeholder.
     pub fn has(&self, wanted: Gap) -> bool {
-        self.0.iter().any(|part| matches!(part, Part::Gap { gap, .. } if *gap == wanted))
+        self.0.iter().any(|part| matches!(part, TemplatePart::Gap { gap, .. } if *gap == wanted))
     }
 }
 
 // === impl Filling ===
 
-impl<'f> Filling<'f> {
+impl<'f> PlaceholderValues<'f> {
     fn of(&self, gap: Gap) -> &'f str {
         match gap {
             Gap::Prompt => self.prompt,
@@ -120,25 +120,25 @@ impl<'f> Filling<'f> {
     }
 }
 
-fn gap(name: &str) -> Result<Part, TemplateError> {
+fn gap(name: &str) -> Result<TemplatePart, TemplateError> {
     let (is_json, bare) = match name.strip_prefix("json:") {
         Some(bare) => (true, bare),
         None => (false, name),
     };
     let found = GAPS.iter().find(|(known, _)| *known == bare);
     let (_, gap) = found.ok_or_else(|| TemplateError::Unknown { name: name.to_owned() })?;
-    Ok(Part::Gap { gap: *gap, is_json })
+    Ok(TemplatePart::Gap { gap: *gap, is_json })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FILLING: Filling<'_> =
-        Filling { prompt: "say \"{model}\"", model: "small", base_url: "http://localhost:8080" };
+    const FILLING: PlaceholderValues<'_> =
+        PlaceholderValues { prompt: "say \"{model}\"", model: "small", base_url: "http://localhost:8080" };
 
     #[test]
-    fn gaps_are_filled_once_and_braces_are_written_twice() {
+    fn placeholders_are_filled_once_and_doubled_braces_are_literal() {
         let fill = |text: &str| Template::parse(text).unwrap().fill(&FILLING);
         assert_eq!(fill("--model={model}"), "--model=small");
         assert_eq!(fill("{prompt}"), "say \"{model}\"");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gap_is_said() {
+    fn unknown_placeholders_and_single_braces_are_rejected() {
         assert_eq!(Template::parse("{key}"), Err(TemplateError::Unknown { name: "key".to_owned() }));
         for alone in ["{", "}", "a } b", "{prompt", "{{{"] {
             assert_eq!(Template::parse(alone), Err(TemplateError::Brace), "{alone}");

@@ -1,14 +1,14 @@
 //! Acknowledging a job's result: `POST /v1/worker/jobs/{job_id}:ack`.
 
 use super::answer::Refusal;
-use super::{Shared, body, job};
+use super::{SharedApi, body, job};
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use belljar_contract::worker::acknowledgement::AcknowledgeRequest;
 
 pub(super) async fn acknowledge(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {

@@ -1,7 +1,7 @@
 //! Tokens of remote agents: `POST /v1/worker/mcp/tokens`, and their revocation. Each is recorded before it is returned.
 
 use super::answer::{Refusal, json};
-use super::{Shared, body, job};
+use super::{SharedApi, body, job};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 /// Audit record of an issued token.
 #[derive(Serialize)]
-struct Issued<'a> {
+struct TokenIssuedRecord<'a> {
     token_id: &'a str,
     agent: RemoteAgent,
     task_id: Option<&'a TaskId>,
@@ -29,7 +29,7 @@ struct Issued<'a> {
 }
 
 #[derive(Serialize)]
-struct Revoked<'a> {
+struct TokenRevokedRecord<'a> {
     token_id: &'a str,
 }
 
@@ -40,7 +40,7 @@ const REVOKED: &str = "mcp_token_revoked";
 const MOST_REQUEST_BYTES: usize = 64 << 10;
 
 /// `POST /v1/worker/mcp/tokens`.
-pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn issue(State(api): State<SharedApi>, request: Request) -> Result<Response, Refusal> {
     let wanted = IssueTokenRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
     if let Some(house) = api.workplace.tools.house() {
         house.check_known(wanted.agent_id.as_ref())?;
@@ -50,7 +50,7 @@ pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result
     let expires_at = now.checked_add(life).unwrap_or(Timestamp::MAX);
     let (secret, record) = api.workplace.tokens.issue(holder(&wanted), now, expires_at).await?;
     let digest = secret.digest();
-    let issued = Issued {
+    let issued = TokenIssuedRecord {
         token_id: digest.id(),
         agent: wanted.kind,
         task_id: wanted.task_id.as_ref(),
@@ -75,12 +75,12 @@ pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result
 }
 
 /// `POST /v1/worker/mcp/tokens:revoke`. Revoking an unknown token succeeds with `revoked: false`.
-pub(super) async fn revoke(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn revoke(State(api): State<SharedApi>, request: Request) -> Result<Response, Refusal> {
     let wanted = RevokeTokenRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
     // The token is revoked first: a failing audit log must not keep it valid.
     let revoked = api.workplace.tokens.revoke(&wanted.token, api.workplace.now()).await?;
     if let Some(digest) = TokenDigest::of(&wanted.token).filter(|_| revoked)
-        && !api.workplace.tools.record(REVOKED, &Revoked { token_id: digest.id() }).await
+        && !api.workplace.tools.record(REVOKED, &TokenRevokedRecord { token_id: digest.id() }).await
     {
         return Err(unrecorded());
     }

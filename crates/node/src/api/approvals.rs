@@ -3,7 +3,7 @@
 
 use super::answer::{Refusal, json};
 use super::query::{Query, whole};
-use super::{Shared, body};
+use super::{SharedApi, body};
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
@@ -26,7 +26,7 @@ const MOST_REQUEST_BYTES: usize = 64 << 10;
 const OPERATOR: &str = "operator";
 
 /// `GET /v1/worker/approvals`.
-pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
+pub(super) async fn list(State(api): State<SharedApi>, uri: Uri) -> Result<Response, Refusal> {
     let mut query = Query::parse(uri.query().unwrap_or_default())?;
     let status = query.optional("status", &statuses(), ApprovalStatus::named)?;
     let token = query.optional("page_token", "a `next_page_token` of this node", whole)?;
@@ -39,7 +39,10 @@ pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response
 }
 
 /// `GET /v1/worker/approvals/{approval_id}`.
-pub(super) async fn show(State(api): State<Shared>, Path(name): Path<String>) -> Result<Response, Refusal> {
+pub(super) async fn show(
+    State(api): State<SharedApi>,
+    Path(name): Path<String>,
+) -> Result<Response, Refusal> {
     let id = id(&name)?;
     let found = api.workplace.tools.approvals().find(&id, api.workplace.now()).await?;
     found.map_or_else(|| Err(ApprovalError::Unknown { id }.into()), |approval| Ok(told(approval)))
@@ -47,7 +50,7 @@ pub(super) async fn show(State(api): State<Shared>, Path(name): Path<String>) ->
 
 /// `POST /v1/worker/approvals/{approval_id}:approve`.
 pub(super) async fn approve(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -61,7 +64,7 @@ pub(super) async fn approve(
 
 /// `POST /v1/worker/approvals/{approval_id}:deny`.
 pub(super) async fn deny(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -71,7 +74,7 @@ pub(super) async fn deny(
     answer(&api, &name, Answer { ruling: Ruling::Deny, by: operator()?, reason, arguments_sha256 }).await
 }
 
-async fn answer(api: &Shared, name: &str, answer: Answer) -> Result<Response, Refusal> {
+async fn answer(api: &SharedApi, name: &str, answer: Answer) -> Result<Response, Refusal> {
     let decided = api.workplace.tools.approvals().decide(&id(name)?, answer, api.workplace.now()).await?;
     Ok(told(decided))
 }

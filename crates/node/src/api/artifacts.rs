@@ -1,7 +1,7 @@
 //! Artifacts of jobs: `GET /v1/worker/jobs/{job_id}/artifacts/{sha256}`.
 
 use super::answer::Refusal;
-use super::{Shared, job};
+use super::{SharedApi, job};
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
@@ -10,7 +10,7 @@ use belljar_contract::worker::problem::ProblemKind;
 use belljar_store::artifacts::ArtifactsError;
 
 pub(super) async fn content(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path((name, sha256)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
     let job_id = job::id(&name)?;

@@ -3,7 +3,7 @@
 
 use super::answer::Refusal;
 use belljar_contract::job::step::Action;
-use belljar_contract::worker::assignment::SandboxOrder;
+use belljar_contract::worker::assignment::SandboxRequest;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_sandbox::hatch::Hatch;
@@ -22,7 +22,7 @@ const OF_RUNNER: [&str; 5] = [
 ];
 
 /// Checks the variables of a job and of its steps.
-pub(super) fn check_job(sandbox: &SandboxOrder, has_models: bool) -> Result<(), Refusal> {
+pub(super) fn check_job(sandbox: &SandboxRequest, has_models: bool) -> Result<(), Refusal> {
     let mut reserved = reserved(has_models, sandbox.wants_web(), true);
     reserved.extend(sandbox.job_spec.iter().flat_map(|_| OF_RUNNER));
     check("$.sandbox.env", &sandbox.env, &reserved)?;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endpoints_are_reserved_where_the_node_serves_them_and_nowhere_else() {
+    fn endpoint_variables_are_reserved_only_if_the_node_serves_them() {
         let env = |name: &str| BTreeMap::from([(name.to_owned(), "x".to_owned())]);
         for (name, served) in [
             ("OLLAMA_BASE_URL", reserved(true, false, false)),

@@ -1,13 +1,13 @@
 //! Live events of a job: `GET /v1/worker/jobs/{job_id}/events`, as server-sent events.
 
 use super::answer::Refusal;
-use super::{Shared, job};
+use super::{SharedApi, job};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use belljar_contract::id::JobId;
-use belljar_contract::worker::event::{Happening, JobEvent};
+use belljar_contract::worker::event::{JobEvent, JobEventKind};
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_store::database::DatabaseError;
 use futures_util::stream::{self, Stream, StreamExt};
@@ -26,8 +26,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A client's position in a job's events.
-struct Reading {
-    api: Shared,
+struct EventCursor {
+    api: SharedApi,
     job_id: JobId,
     listener: crate::job::hub::Listener,
     last: u64,
@@ -35,7 +35,7 @@ struct Reading {
 }
 
 pub(super) async fn events(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(name): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -44,7 +44,7 @@ pub(super) async fn events(
     let last = last_event_id(&headers, uri.query().unwrap_or_default())?;
     api.workplace.jobs.find(&job_id).await?.ok_or_else(|| job::unknown(&job_id))?;
     let listener = api.workplace.hub.listen(&job_id);
-    let reading = Reading { api, job_id, listener, last, is_over: false };
+    let reading = EventCursor { api, job_id, listener, last, is_over: false };
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     Ok(Sse::new(told(reading)).keep_alive(keep_alive).into_response())
 }
@@ -70,7 +70,7 @@ fn last_event_id(headers: &HeaderMap, query: &str) -> Result<u64, Refusal> {
 }
 
 /// Streams each event once and in order; the stream ends with the job.
-fn told(reading: Reading) -> impl Stream<Item = Result<Event, Infallible>> {
+fn told(reading: EventCursor) -> impl Stream<Item = Result<Event, Infallible>> {
     let portions = stream::unfold(reading, |mut reading| async move {
         let portion = reading.next().await?;
         Some((portion, reading))
@@ -85,7 +85,7 @@ fn written(event: &JobEvent) -> Event {
 
 // === impl Reading ===
 
-impl Reading {
+impl EventCursor {
     /// Returns the next events; `None` when no more will follow.
     async fn next(&mut self) -> Option<Vec<JobEvent>> {
         while !self.is_over {
@@ -119,5 +119,5 @@ impl Reading {
 }
 
 fn is_last(event: &JobEvent) -> bool {
-    matches!(event.happening, Happening::Status { status, .. } if status.is_final())
+    matches!(event.happening, JobEventKind::Status { status, .. } if status.is_final())
 }

@@ -2,7 +2,7 @@
 
 use super::answer::{Refusal, json};
 use super::query::Query;
-use super::{Shared, body};
+use super::{SharedApi, body};
 use crate::grant::{GRANT_ISSUED, GRANT_REVOKED};
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, Uri};
@@ -28,7 +28,7 @@ const MOST: u32 = 500;
 const MOST_REQUEST_BYTES: usize = 64 << 10;
 
 /// `POST /v1/worker/grants`.
-pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn issue(State(api): State<SharedApi>, request: Request) -> Result<Response, Refusal> {
     let wanted = IssueGrantRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
     let now = api.workplace.now();
     let grant = grant(wanted, now);
@@ -47,7 +47,7 @@ pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result
 }
 
 /// `GET /v1/worker/grants`.
-pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
+pub(super) async fn list(State(api): State<SharedApi>, uri: Uri) -> Result<Response, Refusal> {
     let mut query = Query::parse(uri.query().unwrap_or_default())?;
     let read = |text: &str| GrantId::parse(text).ok();
     let after = query.optional("page_token", "a `next_page_token` of this node", read)?;
@@ -60,7 +60,10 @@ pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response
 }
 
 /// `POST /v1/worker/grants/{grant_id}/revoke`.
-pub(super) async fn revoke(State(api): State<Shared>, Path(name): Path<String>) -> Result<Response, Refusal> {
+pub(super) async fn revoke(
+    State(api): State<SharedApi>,
+    Path(name): Path<String>,
+) -> Result<Response, Refusal> {
     let id = id(&name)?;
     if api.workplace.grants.find(&id).await?.is_none() {
         return Err(unknown(id.as_str()));
@@ -75,7 +78,7 @@ pub(super) async fn revoke(State(api): State<Shared>, Path(name): Path<String>) 
 
 /// `POST /v1/worker/grants/{grant_id}/validate`. A client without the secret doesn't learn which grants there are.
 pub(super) async fn validate(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {

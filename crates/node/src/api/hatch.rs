@@ -6,9 +6,9 @@
 
 use super::answer::{self, Refusal, json};
 use super::body;
-use crate::job::reports::Reports;
+use crate::job::reports::StatusReports;
 use crate::serving::HatchThread;
-use crate::tools::Seated;
+use crate::tools::AgentSlot;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -18,7 +18,7 @@ use axum::response::Response;
 use axum::routing::post;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
-use belljar_egress::proxy::{Accepted, Answering, Listener, Serving};
+use belljar_egress::proxy::{AcceptedConnection, ConnectionFuture, Listener, ServedRun};
 use belljar_gateway::{LARGEST_SHORT_BYTES, LONG_MESSAGES, hatch_connection};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -31,13 +31,13 @@ use tokio::sync::Mutex;
 /// A hatch that is being served. Dropping it ends its connections.
 pub(crate) struct Served {
     // Declared before the thread, which ends with its last user.
-    _serving: Serving,
+    _serving: ServedRun,
     _thread: Arc<HatchThread>,
-    _seated: Option<Seated>,
+    _seated: Option<AgentSlot>,
 }
 
 struct Hatch {
-    reports: Arc<Reports>,
+    reports: Arc<StatusReports>,
     /// Number of reports so far. The lock serializes them.
     turn: Mutex<u32>,
 }
@@ -64,7 +64,7 @@ const LARGEST_REPORT_BYTES: usize = 32 << 20;
 /// node's runtime.
 pub(crate) fn serve(
     thread: &Arc<HatchThread>,
-    (reports, seated): (Arc<Reports>, Option<Seated>),
+    (reports, seated): (Arc<StatusReports>, Option<AgentSlot>),
     sockets: Vec<OwnedFd>,
 ) -> io::Result<Served> {
     let hatch = Hatch { reports, turn: Mutex::default() };
@@ -78,12 +78,16 @@ pub(crate) fn serve(
         None => routes,
     };
     let (runtime, has_first) = (Handle::current(), AtomicBool::new(false));
-    let answer = move |accepted| -> Answering {
+    let answer = move |accepted| -> ConnectionFuture {
         let head_within = has_first.swap(true, Ordering::SeqCst).then_some(HEAD_WITHIN);
         let (routes, runtime) = (routes.clone(), runtime.clone());
         match accepted {
-            Accepted::Tcp(stream) => Box::pin(hatch_connection(stream, routes, head_within, runtime)),
-            Accepted::Local(stream) => Box::pin(hatch_connection(stream, routes, head_within, runtime)),
+            AcceptedConnection::Tcp(stream) => {
+                Box::pin(hatch_connection(stream, routes, head_within, runtime))
+            }
+            AcceptedConnection::Local(stream) => {
+                Box::pin(hatch_connection(stream, routes, head_within, runtime))
+            }
         }
     };
     let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;

@@ -1,6 +1,6 @@
 //! Liveness and readiness of the node.
 
-use super::Shared;
+use super::SharedApi;
 use super::answer::Refusal;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -14,7 +14,7 @@ pub(super) async fn alive() -> &'static str {
 
 /// `GET /readyz`: readiness. The node can reach and write its database and audit log, can make sandboxes, and is not
 /// stopping.
-pub(super) async fn ready(State(api): State<Shared>) -> (StatusCode, String) {
+pub(super) async fn ready(State(api): State<SharedApi>) -> (StatusCode, String) {
     if let Some(why) = why_unready(&api).await {
         return (StatusCode::SERVICE_UNAVAILABLE, why.to_owned());
     }
@@ -35,7 +35,7 @@ pub(super) async fn ready(State(api): State<Shared>) -> (StatusCode, String) {
 
 /// Returns why the node is not ready. Clients without a token may call this too, so it causes at most one canary sandbox per
 /// ten seconds.
-async fn why_unready(api: &Shared) -> Option<&'static str> {
+async fn why_unready(api: &SharedApi) -> Option<&'static str> {
     let workplace = &api.workplace;
     if api.stop.is_cancelled() {
         return Some("the node is stopping");
@@ -56,7 +56,7 @@ async fn why_unready(api: &Shared) -> Option<&'static str> {
 }
 
 /// Checks that the effects of a request can be recorded.
-pub(super) fn check_recorded(api: &Shared) -> Result<(), Refusal> {
+pub(super) fn check_recorded(api: &SharedApi) -> Result<(), Refusal> {
     let why = api.workplace.why_unrecorded();
     why.map_or(Ok(()), |why| Err(Refusal::new(ProblemKind::Unavailable, why)))
 }

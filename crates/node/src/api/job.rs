@@ -1,6 +1,6 @@
 //! Reading one job: `GET /v1/worker/jobs/{job_id}`.
 
-use super::Shared;
+use super::SharedApi;
 use super::answer::{Refusal, json};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -13,7 +13,10 @@ use belljar_gateway::apart;
 use belljar_store::database::DatabaseError;
 use belljar_store::jobs::{JobRecord, Jobs};
 
-pub(super) async fn show(State(api): State<Shared>, Path(name): Path<String>) -> Result<Response, Refusal> {
+pub(super) async fn show(
+    State(api): State<SharedApi>,
+    Path(name): Path<String>,
+) -> Result<Response, Refusal> {
     let job_id = id(&name)?;
     let found = api.workplace.jobs.find(&job_id).await?;
     let job = found.ok_or_else(|| unknown(&job_id))?;

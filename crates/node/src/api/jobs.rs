@@ -1,6 +1,6 @@
 //! Listing the node's jobs: `GET /v1/worker/jobs`.
 
-use super::Shared;
+use super::SharedApi;
 use super::answer::{Refusal, json};
 use super::query::{Query, whole};
 use axum::extract::State;
@@ -16,7 +16,7 @@ use belljar_store::jobs::{Filter, JobRecord};
 const USUAL: u32 = 100;
 const MOST: u32 = 1_000;
 
-pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
+pub(super) async fn list(State(api): State<SharedApi>, uri: Uri) -> Result<Response, Refusal> {
     let (filter, limit) = wanted(uri.query().unwrap_or_default())?;
     let page = api.workplace.jobs.page(&filter, limit).await?;
     let jobs = page.jobs.iter().map(JobRecord::summary).collect();

@@ -1,7 +1,7 @@
 //! Proxying requests to managed services: `POST /v1/worker/managed-services/{service_id}/proxy:http`.
 
 use super::answer::{Refusal, json};
-use super::{Shared, body};
+use super::{SharedApi, body};
 use crate::managed::ManagedError;
 use axum::extract::{ConnectInfo, Path, Request, State};
 use axum::http::StatusCode;
@@ -11,7 +11,7 @@ use belljar_contract::worker::problem::ProblemKind;
 use std::net::SocketAddr;
 
 pub(super) async fn proxy_http(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
     ConnectInfo(caller): ConnectInfo<SocketAddr>,
     request: Request,

@@ -1,6 +1,6 @@
 //! Tools for remote agents: `/mcp` beside the Worker API, by tokens of their own. The node's token isn't accepted there.
 
-use super::Shared;
+use super::SharedApi;
 use crate::denials::Denied;
 use crate::tools::RemoteSeats;
 use axum::Router;
@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_gateway::caller_slot::{NoRoom, Seat};
+use belljar_gateway::caller_slot::{CallerSlot, NoRoom};
 
 /// Denial code for requests without a token, or with a malformed one.
 const NOT_SHOWN: &str = "token_not_shown";
@@ -18,7 +18,7 @@ const NOT_SHOWN: &str = "token_not_shown";
 /// Denial code for requests with another host name or origin.
 const OTHER_HOST: &str = "other_host_or_origin";
 
-pub(super) fn routes(api: &Shared) -> Router {
+pub(super) fn routes(api: &SharedApi) -> Router {
     let seats = RemoteSeats::new(std::sync::Arc::clone(&api.workplace));
     let settings = &api.workplace.settings;
     let hosts = settings.mcp.names(settings.listen.ip());
@@ -29,7 +29,7 @@ pub(super) fn routes(api: &Shared) -> Router {
 /// Limits concurrent requests per caller, so that one caller can't crowd out others.
 async fn few_at_once(request: Request, next: Next) -> Response {
     // Authentication has set the slot; a request without one can't get here.
-    let Some(seat) = request.extensions().get::<Seat>() else {
+    let Some(seat) = request.extensions().get::<CallerSlot>() else {
         return StatusCode::FORBIDDEN.into_response();
     };
     match seat.enter() {

@@ -3,9 +3,9 @@
 use super::answer::{Refusal, json};
 use super::query::{Query, whole};
 use super::sessions::{check, find_allowed};
-use super::{Shared, body};
+use super::{SharedApi, body};
 use crate::session::Session;
-use crate::session::pty::{Piece, Pty};
+use crate::session::pty::{Pty, PtyChunk};
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, Request, State};
@@ -18,7 +18,7 @@ use belljar_contract::problem::Problems;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::pty::{
-    ClosePtyRequest, LARGEST_INPUT_BYTES, Named, OpenPtyRequest, PtyResponse, ReceivePtyResponse,
+    ClosePtyRequest, LARGEST_INPUT_BYTES, OpenPtyRequest, PtyRequestContext, PtyResponse, ReceivePtyResponse,
     ResizePtyRequest, SendPtyRequest,
 };
 use belljar_sandbox::backend::TerminalSize;
@@ -44,7 +44,7 @@ const SHELL: &str = "/bin/sh";
 
 /// `pty:open`.
 pub(super) async fn open(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -57,7 +57,7 @@ pub(super) async fn open(
 
 /// `pty:send`.
 pub(super) async fn send(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -68,7 +68,7 @@ pub(super) async fn send(
 
 /// `pty:resize`.
 pub(super) async fn resize(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -79,7 +79,7 @@ pub(super) async fn resize(
 
 /// `pty:close`.
 pub(super) async fn close(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -90,7 +90,7 @@ pub(super) async fn close(
 
 /// `pty:recv`: returns the terminal's output from byte `after` on.
 pub(super) async fn receive(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
@@ -102,7 +102,7 @@ pub(super) async fn receive(
     query.finish()?;
     let session = find_allowed(&api, &id)?;
     let wait = Duration::from_millis(wait.unwrap_or(USUAL_WAIT_MS));
-    let Piece { bytes, next, closed, exit_code } = session.pty(&pty_id)?.receive(after, wait).await;
+    let PtyChunk { bytes, next, closed, exit_code } = session.pty(&pty_id)?.receive(after, wait).await;
     let own = session.request();
     let answer = ReceivePtyResponse {
         version: ApiVersion,
@@ -120,7 +120,7 @@ pub(super) async fn receive(
 /// `pty:attach`: a terminal over a WebSocket. Binary messages carry input and output. A text message from the client is
 /// `{"cols": …, "rows": …}`; the node sends `{"exit_code": …}` as its last message.
 pub(super) async fn attach(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
     uri: Uri,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
@@ -219,15 +219,15 @@ fn size(text: &str) -> Option<TerminalSize> {
 
 /// Parses a request about a terminal, and finds the session in its path. The body must not name another session.
 async fn asked<T>(
-    api: &Shared,
+    api: &SharedApi,
     id: &str,
     request: Request,
     parse: impl FnOnce(&[u8]) -> Result<T, Problems>,
-    named: impl FnOnce(&T) -> &Named,
+    named: impl FnOnce(&T) -> &PtyRequestContext,
 ) -> Result<(T, Arc<Session>), Refusal> {
     let wanted = parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
     let session = find_allowed(api, id)?;
-    let Named { version: _, task_id, session_id } = named(&wanted);
+    let PtyRequestContext { version: _, task_id, session_id } = named(&wanted);
     check(&session, task_id.as_ref(), session_id.as_ref())?;
     Ok((wanted, session))
 }

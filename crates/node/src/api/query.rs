@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_escaped_is_read_as_what_it_stands_for() {
+    fn percent_escapes_are_decoded_and_invalid_ones_rejected() {
         assert_eq!(decoded("2026-01-02T03%3a04%3A05Z").as_deref(), Some("2026-01-02T03:04:05Z"));
         for odd in ["%", "%3", "%zz", "%+1", "%ff"] {
             assert_eq!(decoded(odd), None, "{odd}");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_is_known_and_stands_there_once() {
+    fn unknown_repeated_or_invalid_query_parameters_are_rejected() {
         let read = |text: &str| {
             let mut query = Query::parse(text)?;
             let limit = query.limit(5, 10)?;

@@ -2,7 +2,7 @@
 
 use super::answer::Refusal;
 use super::health::check_recorded;
-use super::{Shared, body, endpoints, job};
+use super::{SharedApi, body, endpoints, job};
 use crate::house::{Order, TooMuch};
 use crate::images::{Image, NoImage, OF_JOB};
 use crate::job::context::{self, ContextError};
@@ -26,7 +26,7 @@ const LONGEST_KEY: usize = 255;
 /// Interval at which the database is polled for the end of a job that another node may run.
 const LOOK: Duration = Duration::from_secs(1);
 
-pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn run(State(api): State<SharedApi>, request: Request) -> Result<Response, Refusal> {
     if api.stop.is_cancelled() {
         return Err(Refusal::new(ProblemKind::Unavailable, "the node is stopping"));
     }
@@ -64,7 +64,7 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
 }
 
 /// Accepts a job in a task of its own, so that a client that hangs up meanwhile doesn't interrupt it.
-async fn accept(api: &Shared, submission: Submission) -> Result<JobRecord, Refusal> {
+async fn accept(api: &SharedApi, submission: Submission) -> Result<JobRecord, Refusal> {
     let api = Arc::clone(api);
     let accepting = tokio::spawn(async move {
         let callback = submission.callback.clone();
@@ -85,7 +85,7 @@ async fn accept(api: &Shared, submission: Submission) -> Result<JobRecord, Refus
 }
 
 /// Returns the callback URL of a job, if it has one.
-fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Refusal> {
+fn callback(api: &SharedApi, assignment: &Assignment) -> Result<Option<String>, Refusal> {
     let refuse = |why: &str| Refusal::new(ProblemKind::Authorization, format!("$.callback_url: {why}"));
     let said = assignment.callback_url.as_deref();
     match (&api.workplace.settings.callbacks, said) {
@@ -101,7 +101,7 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
 }
 
 /// Adds the node's default image to a job that names none: another node that claims it may have another default.
-fn with_image(api: &Shared, assignment: &Assignment, resolved: Option<Assignment>) -> Option<Assignment> {
+fn with_image(api: &SharedApi, assignment: &Assignment, resolved: Option<Assignment>) -> Option<Assignment> {
     let image = match &assignment.sandbox.image {
         None => api.workplace.images.choose(None, OF_JOB).ok(),
         Some(_) => None,
@@ -114,7 +114,7 @@ fn with_image(api: &Shared, assignment: &Assignment, resolved: Option<Assignment
 
 /// Admits a new job. A job that was accepted before is admitted even if the rules have changed: its state is returned, and
 /// its permissions are checked when it begins.
-async fn admitted(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
+async fn admitted(api: &SharedApi, assignment: &Assignment) -> Result<(), Refusal> {
     let checked = match check(api, assignment) {
         Ok(image) => check_volumes(api, image, OF_JOB).await,
         Err(refusal) => Err(refusal),
@@ -127,7 +127,7 @@ async fn admitted(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> 
 }
 
 /// Checks that this node can run the job, before it is accepted.
-fn check(api: &Shared, assignment: &Assignment) -> Result<Image, Refusal> {
+fn check(api: &SharedApi, assignment: &Assignment) -> Result<Image, Refusal> {
     let sandbox = &assignment.sandbox;
     let image = api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
     let models = api.workplace.models.allowed(sandbox)?;
@@ -145,7 +145,7 @@ fn check(api: &Shared, assignment: &Assignment) -> Result<Image, Refusal> {
 
 /// Refuses an image whose containers could write without limit. An image that the engine doesn't have yet is checked when the
 /// job begins.
-pub(super) async fn check_volumes(api: &Shared, image: Image, place: &'static str) -> Result<(), Refusal> {
+pub(super) async fn check_volumes(api: &SharedApi, image: Image, place: &'static str) -> Result<(), Refusal> {
     if image == Image::Native {
         return Ok(());
     }
@@ -241,7 +241,7 @@ fn idempotency_key(request: &Request) -> Result<Option<String>, Refusal> {
 }
 
 /// Waits until a job is over. A client that hangs up meanwhile doesn't affect the job.
-async fn ended(api: &Shared, job_id: &JobId, mut record: JobRecord) -> Result<JobRecord, Refusal> {
+async fn ended(api: &SharedApi, job_id: &JobId, mut record: JobRecord) -> Result<JobRecord, Refusal> {
     let mut listener = api.workplace.hub.listen(job_id);
     loop {
         if record.life.state.is_final() {

@@ -3,7 +3,7 @@
 use super::answer::{Refusal, json};
 use super::health::check_recorded;
 use super::run::{check_volumes, traceparent};
-use super::{Shared, body, endpoints};
+use super::{SharedApi, body, endpoints};
 use crate::house::Order;
 use crate::images::OF_SESSION;
 use crate::models::CallOwner;
@@ -21,7 +21,7 @@ use belljar_contract::worker::session::{
 use std::sync::Arc;
 
 /// `POST /v1/worker/sessions`.
-pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn open(State(api): State<SharedApi>, request: Request) -> Result<Response, Refusal> {
     let said = traceparent(&request);
     let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
     let wanted = OpenSessionRequest::parse(&document)?;
@@ -43,20 +43,20 @@ pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<
 }
 
 /// `GET /v1/worker/sessions`.
-pub(super) async fn list(State(api): State<Shared>) -> Response {
+pub(super) async fn list(State(api): State<SharedApi>) -> Response {
     let sessions = api.sessions.all().iter().map(|session| session.told(SessionStatus::Open)).collect();
     json(StatusCode::OK, &SessionListResponse { version: ApiVersion, sessions })
 }
 
 /// `GET /v1/worker/sessions/{session_id}`.
-pub(super) async fn show(State(api): State<Shared>, Path(id): Path<String>) -> Result<Response, Refusal> {
+pub(super) async fn show(State(api): State<SharedApi>, Path(id): Path<String>) -> Result<Response, Refusal> {
     let session = find(&api, &id)?;
     Ok(told(StatusCode::OK, &session, SessionStatus::Open))
 }
 
 /// `POST /v1/worker/sessions/{session_id}/exec`.
 pub(super) async fn exec(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -74,7 +74,7 @@ pub(super) async fn exec(
 
 /// `POST /v1/worker/sessions/{session_id}/end`. Returns when the session's sandbox is gone.
 pub(super) async fn end(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -86,12 +86,12 @@ pub(super) async fn end(
     Ok(told(StatusCode::OK, &session, SessionStatus::Ended))
 }
 
-fn find(api: &Shared, id: &str) -> Result<Arc<Session>, Refusal> {
+fn find(api: &SharedApi, id: &str) -> Result<Arc<Session>, Refusal> {
     Ok(api.sessions.find(&parse(id)?)?)
 }
 
 /// Finds a session for an operation in it, which its agent's current permissions must still cover.
-pub(super) fn find_allowed(api: &Shared, id: &str) -> Result<Arc<Session>, Refusal> {
+pub(super) fn find_allowed(api: &SharedApi, id: &str) -> Result<Arc<Session>, Refusal> {
     Ok(api.sessions.find_allowed(&parse(id)?)?)
 }
 

@@ -1,7 +1,7 @@
 //! Stopping the orchestrator's work: one job, or all jobs and sessions.
 
 use super::answer::{Refusal, json};
-use super::{Shared, body};
+use super::{SharedApi, body};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -26,7 +26,7 @@ const PAGE: u32 = 1_000;
 
 /// `POST /v1/worker/jobs:stop`: asks a job to end, and kills it after the grace period. Stopping an ended or unknown job
 /// succeeds.
-pub(super) async fn stop(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn stop(State(api): State<SharedApi>, request: Request) -> Result<Response, Refusal> {
     let wanted = StopJobRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
     let grace = wanted.grace();
     let StopJobRequest { task_id, job_id, .. } = wanted;
@@ -45,7 +45,7 @@ pub(super) async fn stop(State(api): State<Shared>, request: Request) -> Result<
 }
 
 /// `POST /v1/worker/admin/stop-all-orchestrator-directed`: stops all jobs and sessions.
-pub(super) async fn stop_all(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn stop_all(State(api): State<SharedApi>, request: Request) -> Result<Response, Refusal> {
     let wanted = StopAllRequest::parse(&body::read_or_nothing(request, MOST_REQUEST_BYTES).await?)?;
     // Every job is asked before any is waited for, and one failure doesn't keep others from being asked.
     let (mut stopped, mut failed) = (Vec::new(), None);
@@ -74,7 +74,7 @@ pub(super) async fn stop_all(State(api): State<Shared>, request: Request) -> Res
 }
 
 /// Records that a job is to stop, and asks it to if it runs here. A waiting job is over with that.
-async fn ask(api: &Shared, job_id: &JobId, grace: Duration) -> Result<(), ChangeError> {
+async fn ask(api: &SharedApi, job_id: &JobId, grace: Duration) -> Result<(), ChangeError> {
     // A run here is asked at once; another node sees the request in the database.
     api.dispatcher.cancel(job_id, Some(grace));
     let record = api.workplace.jobs.cancel(job_id, grace, api.workplace.now()).await?;
@@ -87,7 +87,7 @@ async fn ask(api: &Shared, job_id: &JobId, grace: Duration) -> Result<(), Change
 }
 
 /// Waits until a job is over, or until that time.
-async fn until_over(api: &Shared, job_id: &JobId, given_up: Instant) -> Result<JobState, Refusal> {
+async fn until_over(api: &SharedApi, job_id: &JobId, given_up: Instant) -> Result<JobState, Refusal> {
     let mut listener = api.workplace.hub.listen(job_id);
     loop {
         // A job without a record is over.
@@ -104,7 +104,7 @@ async fn until_over(api: &Shared, job_id: &JobId, given_up: Instant) -> Result<J
     }
 }
 
-async fn unfinished(api: &Shared) -> Result<Vec<JobRecord>, Refusal> {
+async fn unfinished(api: &SharedApi) -> Result<Vec<JobRecord>, Refusal> {
     let mut jobs = Vec::new();
     for state in [JobState::Accepted, JobState::InProgress] {
         let mut before = None;

@@ -1,6 +1,6 @@
 //! Telemetry of the node: `GET /v1/worker/telemetry/…`.
 
-use super::Shared;
+use super::SharedApi;
 use super::answer::{Refusal, json};
 use super::query::{Query, whole};
 use crate::images::NATIVE_RUNTIME;
@@ -10,12 +10,12 @@ use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::worker::ApiVersion;
-use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::event::JobEventKind;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::state::JobState;
 use belljar_contract::worker::telemetry::{
     Build, ContainerKind, ContainerResponse, ContainerStatus, ContainersResponse, LARGEST_LOGS_BYTES,
-    LimitedBy, LogEvent, LogsResponse, LogsTruncated, NodeInfoResponse, NodeStatsResponse, Runtime,
+    LimitedBy, LogEvent, LogsResponse, LogsTruncation, NodeInfoResponse, NodeStatsResponse, Runtime,
     SourceKind,
 };
 use belljar_store::telemetry::{ContainerFilter, LogFilter};
@@ -28,7 +28,7 @@ const USUAL_LOGS: u32 = 1_000;
 const MOST_LOGS: u32 = 5_000;
 
 /// `GET /v1/worker/telemetry/node:info`.
-pub(super) async fn info(State(api): State<Shared>) -> Response {
+pub(super) async fn info(State(api): State<SharedApi>) -> Response {
     let answer = NodeInfoResponse {
         version: ApiVersion,
         node_slug: api.workplace.settings.node_slug.clone(),
@@ -39,7 +39,7 @@ pub(super) async fn info(State(api): State<Shared>) -> Response {
 }
 
 /// `GET /v1/worker/telemetry/node:stats`.
-pub(super) async fn stats(State(api): State<Shared>) -> Result<Response, Refusal> {
+pub(super) async fn stats(State(api): State<SharedApi>) -> Result<Response, Refusal> {
     let workplace = &api.workplace;
     let measured = machine::disk(workplace.settings.state.path());
     let disk = measured.map_err(|error| Refusal::new(ProblemKind::Internal, error.to_string()))?;
@@ -58,7 +58,7 @@ pub(super) async fn stats(State(api): State<Shared>) -> Result<Response, Refusal
 }
 
 /// `GET /v1/worker/telemetry/containers`.
-pub(super) async fn containers(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
+pub(super) async fn containers(State(api): State<SharedApi>, uri: Uri) -> Result<Response, Refusal> {
     let mut query = Query::parse(uri.query().unwrap_or_default())?;
     let kinds = "`managed` or `sandbox`";
     let filter = ContainerFilter {
@@ -79,7 +79,7 @@ pub(super) async fn containers(State(api): State<Shared>, uri: Uri) -> Result<Re
 
 /// `GET /v1/worker/telemetry/containers/{container_id}`.
 pub(super) async fn container(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
     let telemetry = &api.workplace.telemetry;
@@ -92,7 +92,7 @@ pub(super) async fn container(
 }
 
 /// `GET /v1/worker/telemetry/logs`: logs of a service of the node, or of a sandbox.
-pub(super) async fn logs(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
+pub(super) async fn logs(State(api): State<SharedApi>, uri: Uri) -> Result<Response, Refusal> {
     let mut query = Query::parse(uri.query().unwrap_or_default())?;
     let source = query.required("source_kind", "`service` or `container`", |text| match text {
         "service" => Some(SourceKind::Service),
@@ -141,7 +141,7 @@ struct Printed {
 
 /// Returns the output of a job's command, which is stored with the job.
 async fn printed(
-    api: &Shared,
+    api: &SharedApi,
     container: &str,
     wanted: &Printed,
     most: u32,
@@ -163,7 +163,7 @@ async fn printed(
     let begun = states
         .iter()
         .rev()
-        .find(|event| matches!(event.happening, Happening::Status { status: JobState::InProgress, .. }));
+        .find(|event| matches!(event.happening, JobEventKind::Status { status: JobState::InProgress, .. }));
     let mut after = wanted.after.max(begun.map_or(0, |event| event.id));
     let mut events = Vec::new();
     while events.len() < most as usize {
@@ -171,7 +171,7 @@ async fn printed(
         let Some(last) = some.last() else { break };
         after = last.id;
         for event in some {
-            let Happening::Log { stream, text } = event.happening else { continue };
+            let JobEventKind::Log { stream, text } = event.happening else { continue };
             let stream = stream.as_str();
             let is_wanted = wanted.since.is_none_or(|since| event.at >= since)
                 && wanted.until.is_none_or(|until| event.at < until)
@@ -213,6 +213,6 @@ fn page(found: Vec<(u64, LogEvent)>, limit: usize) -> LogsResponse {
         events.push(event);
     }
     let next_page_token = last.filter(|_| limited_by != LimitedBy::None).map(|number| number.to_string());
-    let truncated = LogsTruncated { limited_by, max_bytes: LARGEST_LOGS_BYTES };
+    let truncated = LogsTruncation { limited_by, max_bytes: LARGEST_LOGS_BYTES };
     LogsResponse { version: ApiVersion, events, truncated, next_page_token }
 }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_token_itself_and_shown_once_lets_through() {
+    fn request_needs_exactly_one_correct_bearer_token() {
         assert!(admits(&["Bearer abcdefghijklmnop"]));
         assert!(admits(&["bearer  abcdefghijklmnop"]));
         for shown in [
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_guessed_or_is_no_token_is_refused() {
+    fn short_or_malformed_node_token_is_rejected() {
         assert!(token("short").is_err());
         assert!(token("").is_err());
         assert!(token("two words of a token").is_err());

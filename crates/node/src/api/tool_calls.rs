@@ -2,30 +2,30 @@
 
 use super::answer::{Refusal, json};
 use super::health::check_recorded;
-use super::{Shared, body};
+use super::{SharedApi, body};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::tool_call::{CallToolRequest, CallToolResponse, ToolAttachment};
-use belljar_gateway::call::{Answered, Called, Refusal as NotCalled};
+use belljar_gateway::call::{Answered, CallOutcome, Refusal as NotCalled};
 use belljar_tools::answer::Attachment;
 
 /// `POST /v1/worker/tools:call`. The call is canceled if the client hangs up.
-pub(super) async fn call(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn call(State(api): State<SharedApi>, request: Request) -> Result<Response, Refusal> {
     let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
     let CallToolRequest { version: _, tool, arguments, user_id } = CallToolRequest::parse(&document)?;
     check_recorded(&api)?;
     let caller = (user_id.as_ref(), api.workplace.web.lets_anybody_out());
     let stopped = api.stop.child_token();
     match api.workplace.tools.call_as_operator(caller, (&tool, arguments), stopped).await {
-        Called::Answered(answered) => {
+        CallOutcome::Answered(answered) => {
             let Answered { envelope: answer, attachments } = answered;
             let attachments = attachments.into_iter().map(attached).collect();
             Ok(json(StatusCode::OK, &CallToolResponse { version: ApiVersion, answer, attachments }))
         }
-        Called::Refused(refusal) => Err(refusal.into()),
+        CallOutcome::Refused(refusal) => Err(refusal.into()),
     }
 }
 

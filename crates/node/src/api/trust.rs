@@ -3,7 +3,7 @@
 
 use super::answer::{Refusal, json};
 use super::query::Query;
-use super::{Shared, approvals, body};
+use super::{SharedApi, approvals, body};
 use crate::trust::{Entered, TrustError};
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, Uri};
@@ -14,8 +14,8 @@ use belljar_contract::trust::TrustEventKind;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::trust::{
-    RecordEventRequest, SetLevelRequest, TrustEventResponse, TrustListResponse, TrustResponse,
-    TrustWordRequest,
+    RecordEventRequest, SetLevelRequest, TrustDecisionRequest, TrustEventResponse, TrustListResponse,
+    TrustResponse,
 };
 use belljar_store::trust::RecordError;
 
@@ -26,7 +26,7 @@ const MOST: u32 = 500;
 const MOST_REQUEST_BYTES: usize = 64 << 10;
 
 /// `GET /v1/worker/trust`.
-pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
+pub(super) async fn list(State(api): State<SharedApi>, uri: Uri) -> Result<Response, Refusal> {
     let mut query = Query::parse(uri.query().unwrap_or_default())?;
     let token =
         query.optional("page_token", "a `next_page_token` of this node", |text| AgentId::parse(text).ok())?;
@@ -39,14 +39,17 @@ pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response
 }
 
 /// `GET /v1/worker/trust/{agent_id}`.
-pub(super) async fn show(State(api): State<Shared>, Path(name): Path<String>) -> Result<Response, Refusal> {
+pub(super) async fn show(
+    State(api): State<SharedApi>,
+    Path(name): Path<String>,
+) -> Result<Response, Refusal> {
     let trust = api.workplace.trust.told(&agent(&name)?, api.workplace.now()).await?;
     Ok(json(StatusCode::OK, &TrustResponse { version: ApiVersion, trust }))
 }
 
 /// `POST /v1/worker/trust/{agent_id}/events`.
 pub(super) async fn record(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -60,7 +63,7 @@ pub(super) async fn record(
 
 /// `POST /v1/worker/trust/{agent_id}/level`.
 pub(super) async fn set_level(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -72,22 +75,22 @@ pub(super) async fn set_level(
 
 /// `POST /v1/worker/trust/{agent_id}/verification`.
 pub(super) async fn verify(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    TrustWordRequest::parse(&body::read_or_nothing(request, MOST_REQUEST_BYTES).await?)?;
+    TrustDecisionRequest::parse(&body::read_or_nothing(request, MOST_REQUEST_BYTES).await?)?;
     say(&api, &name, TrustEventKind::ReVerified { by: approvals::operator()? }).await
 }
 
-async fn say(api: &Shared, name: &str, word: TrustEventKind) -> Result<Response, Refusal> {
+async fn say(api: &SharedApi, name: &str, word: TrustEventKind) -> Result<Response, Refusal> {
     let entered = api.workplace.trust.say((&agent(name)?, word), &api.workplace.clock).await?;
     Ok(told(StatusCode::OK, entered))
 }
 
 /// `POST /v1/worker/trust/{agent_id}/proposals/{proposal_id}:approve`.
 pub(super) async fn approve(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(names): Path<(String, String)>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -96,7 +99,7 @@ pub(super) async fn approve(
 
 /// `POST /v1/worker/trust/{agent_id}/proposals/{proposal_id}:deny`.
 pub(super) async fn deny(
-    State(api): State<Shared>,
+    State(api): State<SharedApi>,
     Path(names): Path<(String, String)>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -104,11 +107,11 @@ pub(super) async fn deny(
 }
 
 async fn answer(
-    api: &Shared,
+    api: &SharedApi,
     (name, proposal): (String, String),
     (ruling, request): (Ruling, Request),
 ) -> Result<Response, Refusal> {
-    TrustWordRequest::parse(&body::read_or_nothing(request, MOST_REQUEST_BYTES).await?)?;
+    TrustDecisionRequest::parse(&body::read_or_nothing(request, MOST_REQUEST_BYTES).await?)?;
     let agent = agent(&name)?;
     let id = proposal.split_once(':').map_or(proposal.as_str(), |(id, _)| id);
     let unknown = |error| Refusal::new(ProblemKind::NotFound, format!("there is no proposal {id}: {error}"));

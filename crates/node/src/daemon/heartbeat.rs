@@ -3,8 +3,8 @@
 
 use super::recovery::give_up;
 use crate::delivery::Deliverer;
-use crate::job::Workplace;
-use crate::job::abilities::Abilities;
+use crate::job::NodeState;
+use crate::job::abilities::InstanceCapabilities;
 use crate::job::dispatcher::Dispatcher;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ struct Heard {
 
 /// The heartbeat task, and the parts of the node that it drives.
 pub(super) struct Heart {
-    pub(super) workplace: Arc<Workplace>,
+    pub(super) workplace: Arc<NodeState>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) deliverer: Arc<Deliverer>,
     /// Abilities of this instance that were announced last.
@@ -72,7 +72,7 @@ impl Heart {
             // instances may also have been unable to send heartbeats.
             Err(_) => return heard.forget(),
         }
-        let abilities = Abilities::of(workplace).announcement();
+        let abilities = InstanceCapabilities::of(workplace).announcement();
         if abilities != *announced && workplace.jobs.announce(instance, &abilities).await.is_ok() {
             *announced = abilities;
         }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_for_a_lease_is_told_and_who_beats_never_is() {
+    fn instance_without_heartbeat_for_a_lease_is_reported_once() {
         let (mut heard, begun) = (Heard::default(), Instant::now());
         for second in 0..20 {
             assert_eq!(hear(&mut heard, begun, second, second), Vec::<String>::new());
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn who_could_not_listen_blames_nobody_for_silence() {
+    fn missed_heartbeats_are_not_counted_while_this_instance_was_away() {
         let (mut heard, begun) = (Heard::default(), Instant::now());
         assert_eq!(hear(&mut heard, begun, 1, 0), Vec::<String>::new());
         // The database was away, or this instance was asleep.

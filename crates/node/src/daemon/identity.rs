@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_one_is_refused_as_long_as_the_first_lives_and_the_node_is_the_same_afterwards() {
+    fn state_directory_admits_one_daemon_and_keeps_its_node_id() {
         let state = tempfile::tempdir().unwrap();
         let first = take(state.path()).unwrap();
         assert!(matches!(take(state.path()), Err(DaemonError::Taken { .. })));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn state_that_another_user_could_replace_is_refused() {
+    fn state_directory_replaceable_by_another_user_is_rejected() {
         use std::os::unix::fs::PermissionsExt;
         let place = tempfile::tempdir().unwrap();
         let set =
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_not_taken_for_one_and_not_written_over() {
+    fn invalid_node_id_file_is_rejected_and_not_overwritten() {
         let state = tempfile::tempdir().unwrap();
         std::fs::write(state.path().join(NODE_ID), "something else").unwrap();
         assert!(matches!(take(state.path()), Err(DaemonError::State { .. })));

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_a_name_or_an_address_and_maybe_a_port() {
+    fn mcp_host_is_a_name_or_address_with_optional_port() {
         for good in ["node.example", "NODE", "10.0.0.7", "node.example:12090", "[::1]", "[fe80::1]:80"] {
             assert_eq!(host(good).as_deref(), Some(good));
         }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_always_a_name_and_never_one_that_is_every_name() {
+    fn default_mcp_hosts_are_local_names_and_the_listen_address() {
         let nothing = McpConfig::default();
         assert_eq!(nothing.names([0, 0, 0, 0].into()), ["localhost", "127.0.0.1", "[::1]"]);
         assert_eq!(nothing.names([10, 0, 0, 7].into()).last().unwrap(), "10.0.0.7");

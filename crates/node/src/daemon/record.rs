@@ -1,6 +1,6 @@
 //! Telemetry records of the daemon about itself.
 
-use crate::job::Workplace;
+use crate::job::NodeState;
 use crate::machine;
 use belljar_store::database::DatabaseError;
 use belljar_store::telemetry::{Boot, FILE, Said, Telemetry};
@@ -29,7 +29,7 @@ pub(super) async fn open(state: &Path) -> Result<Telemetry, DatabaseError> {
 }
 
 /// Records that the node starts.
-pub(super) fn begun(workplace: &Workplace) {
+pub(super) fn begun(workplace: &NodeState) {
     let platform = machine::platform();
     workplace.telemetry.booted(Boot {
         at: workplace.now(),
@@ -42,22 +42,22 @@ pub(super) fn begun(workplace: &Workplace) {
 }
 
 /// Records that the API is served.
-pub(super) fn serves(workplace: &Workplace, address: SocketAddr) {
+pub(super) fn serves(workplace: &NodeState, address: SocketAddr) {
     say(workplace, API, "started", &json!({ "address": address.to_string() }));
 }
 
 /// Records that the node stops accepting work, and ends running jobs.
-pub(super) fn stops(workplace: &Workplace) {
+pub(super) fn stops(workplace: &NodeState) {
     say(workplace, MANAGER, "stopping", &json!({}));
 }
 
 /// Records that nothing runs any more.
-pub(super) fn stopped(workplace: &Workplace) {
+pub(super) fn stopped(workplace: &NodeState) {
     say(workplace, API, "stopped", &json!({}));
     say(workplace, MANAGER, "stopped", &json!({ "outcome": "everything that ran has ended" }));
 }
 
-fn say(workplace: &Workplace, service: &'static str, message: &str, fields: &serde_json::Value) {
+fn say(workplace: &NodeState, service: &'static str, message: &str, fields: &serde_json::Value) {
     let (message, fields) = (message.to_owned(), fields.clone());
     workplace.telemetry.log(Said { at: workplace.now(), service, level: "info", message, fields });
 }

@@ -2,7 +2,7 @@
 
 use super::{DaemonError, Settings};
 use crate::images::Images;
-use crate::job::Workplace;
+use crate::job::NodeState;
 use crate::machine;
 use belljar_contract::id::JobId;
 use belljar_sandbox::backend::BackendError;
@@ -26,7 +26,7 @@ pub(super) async fn clear(settings: &Settings) -> Result<(), DaemonError> {
 }
 
 /// Gives up the jobs of former instances. It is idempotent.
-pub(super) async fn recover(workplace: &Workplace, gone: &[String]) -> Result<(), DaemonError> {
+pub(super) async fn recover(workplace: &NodeState, gone: &[String]) -> Result<(), DaemonError> {
     for instance in gone {
         give_up(workplace, instance).await?;
     }
@@ -35,7 +35,7 @@ pub(super) async fn recover(workplace: &Workplace, gone: &[String]) -> Result<()
 
 /// Removes the state that attempts of former instances kept for resumption, if no attempt will be made here: their jobs are
 /// over, or another instance has them.
-pub(super) async fn remove_unresumed(workplace: &Workplace) -> Result<(), DatabaseError> {
+pub(super) async fn remove_unresumed(workplace: &NodeState) -> Result<(), DatabaseError> {
     let state = &workplace.settings.state;
     for (run_id, job_key) in resumption::waiting(state) {
         let job = match JobId::parse(&job_key) {
@@ -86,7 +86,7 @@ fn remove_unfinished(artifacts: &Path) {
 }
 
 /// Gives up the jobs of an instance that is gone, and forgets the instance.
-pub(super) async fn give_up(workplace: &Workplace, instance: &str) -> Result<(), DatabaseError> {
+pub(super) async fn give_up(workplace: &NodeState, instance: &str) -> Result<(), DatabaseError> {
     for job in workplace.jobs.owned_by(instance).await? {
         match workplace.jobs.leave(&job.job_id, job.life.fence, Left::Gone, workplace.now()).await {
             Ok(_) => workplace.hub.ring(&job.job_id),

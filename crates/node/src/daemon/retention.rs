@@ -2,7 +2,7 @@
 //! runs ended.
 
 use super::{Retention, recovery};
-use crate::job::Workplace;
+use crate::job::NodeState;
 use belljar_store::database::DatabaseError;
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
@@ -24,7 +24,7 @@ const YOUNG: Duration = Duration::from_secs(86_400);
 const TOKENS_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// Removes old records at each interval, until it is stopped.
-pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
+pub(super) async fn expire(workplace: Arc<NodeState>, stop: CancellationToken) {
     loop {
         let round = async {
             if let Err(error) = once(&workplace).await {
@@ -41,7 +41,7 @@ pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
 
 /// Removes containers of ended runs at each interval, until it is stopped. Nothing has run in them since the host closed
 /// their connection.
-pub(super) async fn remove_containers(workplace: Arc<Workplace>, stop: CancellationToken) {
+pub(super) async fn remove_containers(workplace: Arc<NodeState>, stop: CancellationToken) {
     let mut was_told = false;
     while !stop.is_cancelled() {
         let place = Arc::clone(&workplace);
@@ -62,7 +62,7 @@ pub(super) async fn remove_containers(workplace: Arc<Workplace>, stop: Cancellat
     }
 }
 
-async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
+async fn once(workplace: &Arc<NodeState>) -> Result<(), DatabaseError> {
     let Retention { acknowledged, unacknowledged } = workplace.settings.retention;
     let now = workplace.now();
     let before = |age: Duration| {

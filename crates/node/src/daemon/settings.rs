@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_smaller_of_what_is_asked_for_and_what_may_be_holds() {
+    fn job_timeout_is_capped_by_the_maximum() {
         let timeouts =
             Timeouts { default: Duration::from_secs(60), max: Duration::from_secs(90), may_extend: true };
         let allow = |asked: Option<u64>| timeouts.allow(asked.map(Duration::from_secs)).as_secs();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn more_time_is_given_up_to_what_any_job_may_have() {
+    fn timeout_extension_is_limited_to_the_maximum() {
         let of = Duration::from_secs;
         let timeouts = Timeouts { default: of(60), max: of(90), may_extend: true };
         assert_eq!(timeouts.extend(of(60), of(30)), Ok(()));

@@ -4,14 +4,14 @@ use super::ways_out::{self, WaysOut};
 use super::{Bucket, DaemonError, Settings, WallClock, former, record};
 use crate::canary::Canary;
 use crate::denials::Denials;
-use crate::house::House;
+use crate::house::NodeAccessRules;
 use crate::images::Images;
-use crate::job::Workplace;
+use crate::job::NodeState;
 use crate::job::context::Library;
 use crate::job::hub::Hub;
 use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
-use crate::tools::{NodeTools, Parts};
+use crate::tools::{NodeTools, ToolDependencies};
 use crate::traces::{self, Traces};
 use crate::trust::NodeTrust;
 use crate::web::policy_file::Following;
@@ -32,7 +32,7 @@ pub(super) async fn furnish(
     mut settings: Settings,
     (launcher, clock): (Launcher, WallClock),
     (database, owner): (&Database, &Owner),
-) -> Result<(Arc<Workplace>, Following), DaemonError> {
+) -> Result<(Arc<NodeState>, Following), DaemonError> {
     let artifacts = artifacts(&settings)?;
     let audit = Arc::new(AuditLog::open(&folder_in(settings.state.path())).map_err(DaemonError::Audit)?);
     warn_of_missing(&audit);
@@ -44,9 +44,9 @@ pub(super) async fn furnish(
     let WaysOut { models, web, following } =
         ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
     let web = Arc::new(web);
-    let house = settings.access.take().map(|rules| House::new(rules, &settings.trust));
+    let house = settings.access.take().map(|rules| NodeAccessRules::new(rules, &settings.trust));
     let jobs = Jobs::new(database.clone());
-    let parts = Parts {
+    let parts = ToolDependencies {
         database,
         jobs: &jobs,
         artifacts: &artifacts,
@@ -65,7 +65,7 @@ pub(super) async fn furnish(
     let managed =
         ManagedServices::start(std::mem::take(&mut settings.managed), Arc::clone(&audit)).map_err(threads)?;
     let launcher = Arc::new(launcher);
-    let workplace = Workplace {
+    let workplace = NodeState {
         jobs,
         telemetry: Arc::new(record::open(settings.state.path()).await?),
         images: Images::of(&settings)?,

@@ -2,7 +2,7 @@
 
 use crate::images::Image;
 use belljar_contract::job::step::Action;
-use belljar_contract::worker::assignment::SandboxOrder;
+use belljar_contract::worker::assignment::SandboxRequest;
 use belljar_contract::worker::session::OpenSessionRequest;
 
 /// A sandbox request.
@@ -22,7 +22,7 @@ const NO_NETWORK: &str = "expected `none`";
 
 impl<'a> Order<'a> {
     /// Returns the request of a job.
-    pub(crate) fn of_job(sandbox: &'a SandboxOrder, image: &'a Image) -> Self {
+    pub(crate) fn of_job(sandbox: &'a SandboxRequest, image: &'a Image) -> Self {
         let web = match sandbox.job_spec {
             Some(_) => ("$.sandbox.job_spec.constraints.ext_net_allowed", "expected false"),
             None => ("$.sandbox.network_policy", NO_NETWORK),
@@ -47,7 +47,7 @@ impl<'a> Order<'a> {
 }
 
 /// Returns the programs that a job starts itself, with their JSON paths.
-fn programs(sandbox: &SandboxOrder) -> impl Iterator<Item = (String, &str)> {
+fn programs(sandbox: &SandboxRequest) -> impl Iterator<Item = (String, &str)> {
     let command =
         sandbox.command.first().map(|program| ("$.sandbox.command[0]".to_owned(), program.as_str()));
     let steps = sandbox.job_spec.iter().flat_map(|spec| spec.job.steps.iter().enumerate());

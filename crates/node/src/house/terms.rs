@@ -3,9 +3,11 @@
 use super::order::Order;
 use crate::images::Image;
 use belljar_contract::programs::{ParseProgramsError, ProgramList};
-use belljar_gateway::access::Stood;
+use belljar_gateway::access::AccessStanding;
 use belljar_policy::access::UnknownAgentError;
-use belljar_policy::access::compiled::{Compiled, GitTerms, ProgramTerms, WebTerms, WorkspaceTerms};
+use belljar_policy::access::compiled::{
+    GitOperations, ProgramAccess, SandboxAccess, WebAccess, WorkspaceAccess,
+};
 use belljar_tools::caller::Identity;
 use std::fmt;
 use std::path::Path;
@@ -14,7 +16,7 @@ use std::path::Path;
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
     whose: Whose,
-    compiled: Compiled,
+    compiled: SandboxAccess,
     programs: Option<ProgramList>,
 }
 
@@ -53,12 +55,12 @@ const SHOWN: usize = 12;
 
 impl Terms {
     /// Returns the terms of an identity with that standing.
-    pub(super) fn of(identity: Identity, stood: &Stood, order: &Order<'_>) -> Result<Self, TooMuch> {
+    pub(super) fn of(identity: Identity, stood: &AccessStanding, order: &Order<'_>) -> Result<Self, TooMuch> {
         let whose = Whose(identity, order.what);
-        let compiled = of_node(Compiled::of_agent(&stood.agent.permissions), order.web.is_some());
+        let compiled = of_node(SandboxAccess::of_agent(&stood.agent.permissions), order.web.is_some());
         let programs = match &compiled.programs {
-            ProgramTerms::All => None,
-            ProgramTerms::Only { names } => {
+            ProgramAccess::All => None,
+            ProgramAccess::Only { names } => {
                 let listed = ProgramList::new(names.iter().cloned());
                 Some(listed.map_err(|source| TooMuch::Listed { whose: whose.clone(), source })?)
             }
@@ -72,7 +74,7 @@ impl Terms {
     }
 
     /// Returns the permissions of the sandbox.
-    pub(crate) fn compiled(&self) -> &Compiled {
+    pub(crate) fn compiled(&self) -> &SandboxAccess {
         &self.compiled
     }
 
@@ -85,7 +87,7 @@ impl Terms {
     /// file system; no level permits less than that.
     pub(super) fn admit(&self, order: &Order<'_>) -> Result<(), TooMuch> {
         if let Some((place, right)) = order.web
-            && self.compiled.web == WebTerms::None
+            && self.compiled.web == WebAccess::None
         {
             return Err(TooMuch::Web { place, whose: self.whose.clone(), right });
         }
@@ -111,11 +113,15 @@ impl Terms {
 
 /// Restricts a level's permissions to those that a sandbox of a node can have: its workspace is empty, and git is available
 /// only with the web.
-fn of_node(level: Compiled, wants_web: bool) -> Compiled {
-    let level = Compiled { workspace: WorkspaceTerms::Empty, is_lent_to: false, ..level };
+fn of_node(level: SandboxAccess, wants_web: bool) -> SandboxAccess {
+    let level = SandboxAccess { workspace: WorkspaceAccess::Empty, is_lent_to: false, ..level };
     match wants_web {
         true => level,
-        false => Compiled { web: WebTerms::None, git: GitTerms { fetches: false, pushes: false }, ..level },
+        false => SandboxAccess {
+            web: WebAccess::None,
+            git: GitOperations { fetches: false, pushes: false },
+            ..level
+        },
     }
 }
 

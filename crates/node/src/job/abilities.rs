@@ -9,7 +9,7 @@
 //! ```
 //! Each instance announces its abilities. An instance without an announcement is assumed to run any job.
 
-use super::Workplace;
+use super::NodeState;
 use crate::images::{Image, OF_JOB};
 use belljar_contract::image::ImageReference;
 use belljar_contract::worker::assignment::{Assignment, NATIVE_IMAGE};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Images and models of one instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Abilities {
+pub(crate) struct InstanceCapabilities {
     /// True if the node's own programs run: its last canary sandbox succeeded.
     #[serde(default = "yes")]
     native: bool,
@@ -32,14 +32,14 @@ pub(crate) struct Abilities {
 }
 
 /// Chooses the waiting jobs that an instance claims.
-pub(super) struct Choice {
-    workplace: Arc<Workplace>,
-    unwanted: Mutex<Unwanted>,
+pub(super) struct JobSelector {
+    workplace: Arc<NodeState>,
+    unwanted: Mutex<UnrunnableJobs>,
 }
 
 /// Jobs that no instance can run, and since when.
 #[derive(Debug, Default)]
-struct Unwanted(HashMap<u64, Instant>);
+struct UnrunnableJobs(HashMap<u64, Instant>);
 
 fn yes() -> bool {
     true
@@ -50,9 +50,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 // === impl Abilities ===
 
-impl Abilities {
+impl InstanceCapabilities {
     /// Returns the current abilities of a node.
-    pub(crate) fn of(workplace: &Workplace) -> Self {
+    pub(crate) fn of(workplace: &NodeState) -> Self {
         let rules = workplace.images.rules();
         let models = workplace.models.names();
         let images = rules.allowed.iter().map(ToString::to_string).collect();
@@ -94,13 +94,13 @@ impl Abilities {
 
 // === impl Choice ===
 
-impl Choice {
-    pub(super) fn new(workplace: Arc<Workplace>) -> Self {
+impl JobSelector {
+    pub(super) fn new(workplace: Arc<NodeState>) -> Self {
         Self { workplace, unwanted: Mutex::default() }
     }
 }
 
-impl Fits for Choice {
+impl Fits for JobSelector {
     fn runs(&self, assignment: &Assignment) -> bool {
         let (sandbox, workplace) = (&assignment.sandbox, &self.workplace);
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB);
@@ -117,14 +117,14 @@ impl Fits for Choice {
 }
 
 fn can_run(instance: &Instance, assignment: &Assignment) -> bool {
-    let announced = instance.abilities.as_deref().map(serde_json::from_str::<Abilities>);
+    let announced = instance.abilities.as_deref().map(serde_json::from_str::<InstanceCapabilities>);
     // An older node announces nothing, and a newer one may announce more: both are assumed to run any job.
     !matches!(announced, Some(Ok(abilities)) if !abilities.can_run(assignment))
 }
 
 // === impl Unwanted ===
 
-impl Unwanted {
+impl UnrunnableJobs {
     /// Returns true if no instance could run that job for [`PATIENCE`].
     fn is_over(&mut self, number: u64, can_another: bool, now: Instant) -> bool {
         // Forgets jobs that were canceled or claimed meanwhile.
@@ -148,29 +148,34 @@ mod tests {
         Assignment::parse(text.as_bytes()).unwrap()
     }
 
-    fn abilities(images: &[&str], models: &[&str]) -> Abilities {
+    fn abilities(images: &[&str], models: &[&str]) -> InstanceCapabilities {
         let texts = |all: &[&str]| all.iter().map(|&text| text.to_owned()).collect();
-        Abilities { native: true, images: texts(images), requires_digest: false, models: texts(models) }
+        InstanceCapabilities {
+            native: true,
+            images: texts(images),
+            requires_digest: false,
+            models: texts(models),
+        }
     }
 
     #[test]
-    fn job_runs_where_its_image_is_allowed_and_one_of_its_models_is() {
+    fn instance_can_run_jobs_with_an_allowed_image_and_model() {
         let image = assignment(&json!({ "command": ["true"], "image": "debian:12" }));
         assert!(abilities(&["docker.io/library/debian:*"], &[]).can_run(&image));
         assert!(!abilities(&["alpine:*"], &[]).can_run(&image));
         assert!(!abilities(&[], &[]).can_run(&image));
-        let pinned = Abilities { requires_digest: true, ..abilities(&["debian:*"], &[]) };
+        let pinned = InstanceCapabilities { requires_digest: true, ..abilities(&["debian:*"], &[]) };
         assert!(!pinned.can_run(&image));
         let native = assignment(&json!({ "command": ["true"], "image": "native" }));
         assert!(pinned.can_run(&native));
-        assert!(!Abilities { native: false, ..pinned }.can_run(&native));
+        assert!(!InstanceCapabilities { native: false, ..pinned }.can_run(&native));
         let models = assignment(&json!({ "command": ["true"], "use_inference": true }));
         assert!(abilities(&[], &["small"]).can_run(&models));
         assert!(!abilities(&[], &[]).can_run(&models));
     }
 
     #[test]
-    fn instance_that_announces_nothing_or_something_newer_may_run_anything() {
+    fn instance_with_unknown_capabilities_may_run_any_job() {
         let job = assignment(&json!({ "command": ["true"], "image": "debian:12" }));
         let instance = |abilities: Option<String>| Instance {
             id: "i".to_owned(),
@@ -185,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn job_that_no_instance_can_run_is_given_up_after_a_time_that_begins_anew() {
-        let (mut unwanted, begun) = (Unwanted::default(), Instant::now());
+    fn unrunnable_job_fails_after_a_delay_that_capability_resets() {
+        let (mut unwanted, begun) = (UnrunnableJobs::default(), Instant::now());
         let second = Duration::from_secs(1);
         assert!(!unwanted.is_over(1, false, begun));
         assert!(!unwanted.is_over(1, false, begun + PATIENCE - second));

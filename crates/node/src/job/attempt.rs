@@ -7,9 +7,9 @@
 //! ```
 //! The run's folder is removed without waiting for a record or the recorder: it may be what fills the disk that they need.
 
-use super::Workplace;
-use super::outcome::Came;
-use super::recorder::Recorder;
+use super::NodeState;
+use super::outcome::RunOutcome;
+use super::recorder::JobRecorder;
 use super::run::{Run, run};
 use crate::traces::{self, Anchor, Noted};
 use crate::trust::NodeTrust;
@@ -30,17 +30,17 @@ use tracing::{Instrument, Span};
 
 /// A request to stop a job, with its reason and grace period.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stop(Arc<Mutex<Stopping>>);
+pub(super) struct StopRequest(Arc<Mutex<Stopping>>);
 
 #[derive(Debug, Default)]
 struct Stopping {
-    why: Option<Why>,
+    why: Option<StopReason>,
     grace: Duration,
 }
 
 /// Reasons to stop a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum StopReason {
     /// A client has canceled it.
     Canceled,
     /// The node is stopping.
@@ -59,14 +59,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs a claimed job, and records its end. Returns true if the end is recorded, or is another instance's to record.
-pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop: &Stop) -> bool {
+pub(super) async fn carry_out(workplace: &Arc<NodeState>, claimed: Claimed, stop: &StopRequest) -> bool {
     let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
     let waited = workplace.now().duration_since(claimed.job.accepted_at).unsigned_abs();
     let (taken, _under_way) = (Instant::now(), workplace.metrics.job_taken(waited));
     let assignment = claimed.assignment.clone();
     let noted = Noted { job: claimed.job.clone(), taken, anchor: Anchor::new((workplace.clock)()) };
     let (heard, hears) = mpsc::unbounded_channel();
-    let recorder = Recorder::new(Arc::clone(workplace), (job_id.clone(), fence), stop.clone());
+    let recorder = JobRecorder::new(Arc::clone(workplace), (job_id.clone(), fence), stop.clone());
     let about = Span::current();
     let recording = tokio::spawn(recorder.run(hears).instrument(about.clone()));
     let (place, thread_stop) = (Arc::clone(workplace), stop.clone());
@@ -82,12 +82,14 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     let (mut kept, failure) = (Instant::now(), came.outcome.failure_code);
     let mut ended_as = None;
     let recorded = match stop.why() {
-        Some(Why::Lost) => Ok(()),
-        Some(Why::Shutdown) if !has_begun => leave(workplace, (&job_id, fence), Left::Unbegun).await,
-        Some(Why::Shutdown) if came.was_stopped() => leave(workplace, (&job_id, fence), Left::Gone).await,
+        Some(StopReason::Lost) => Ok(()),
+        Some(StopReason::Shutdown) if !has_begun => leave(workplace, (&job_id, fence), Left::Unbegun).await,
+        Some(StopReason::Shutdown) if came.was_stopped() => {
+            leave(workplace, (&job_id, fence), Left::Gone).await
+        }
         _ => {
             let came = with_files(workplace, &assignment, keep_artifacts(workplace, came).await).await;
-            let Came { ending, outcome } = came;
+            let RunOutcome { ending, outcome } = came;
             kept = Instant::now();
             // A job that was not begun says nothing about its agent.
             let earns = workplace.trust.is_earned() && has_begun;
@@ -134,20 +136,20 @@ fn remove(folder: RunFolder) {
 }
 
 /// Stores the job's artifacts, before they are reported.
-async fn keep_artifacts(workplace: &Workplace, came: Came) -> Came {
+async fn keep_artifacts(workplace: &NodeState, came: RunOutcome) -> RunOutcome {
     for artifact in &came.outcome.artifacts {
         let keep = || workplace.artifacts.keep(&artifact.sha256);
         let is_passing = |error: &ArtifactsError| matches!(error, ArtifactsError::Reach { .. });
         if let Err(error) = insistently(&workplace.stop, is_passing, keep).await {
             tracing::warn!(error = crate::chain(&error), "an artifact is not kept");
-            return Came::of_fault(&error);
+            return RunOutcome::of_fault(&error);
         }
     }
     came
 }
 
 /// Adds the files that the job's agent has put into its task (`artifact.put`): they are artifacts of the job, too.
-async fn with_files(workplace: &Workplace, assignment: &Assignment, came: Came) -> Came {
+async fn with_files(workplace: &NodeState, assignment: &Assignment, came: RunOutcome) -> RunOutcome {
     // A job that is a command has no tools.
     if assignment.sandbox.job_spec.is_none() {
         return came;
@@ -158,14 +160,14 @@ async fn with_files(workplace: &Workplace, assignment: &Assignment, came: Came) 
         Ok(files) => came.with_files(&files),
         Err(error) => {
             tracing::warn!(error = crate::chain(&error), "the files that a job has put can't be looked up");
-            Came::of_fault(&error)
+            RunOutcome::of_fault(&error)
         }
     }
 }
 
 /// Records the end of a job, and returns the recorded state.
 async fn end(
-    workplace: &Workplace,
+    workplace: &NodeState,
     (job_id, fence): Claim<'_>,
     report: Report,
 ) -> Result<JobState, ChangeError> {
@@ -177,7 +179,7 @@ async fn end(
         return Err(error);
     }
     // The database rejects this outcome, and will reject it later: a failure of the node is recorded instead.
-    let Came { ending, outcome } = Came::of_fault(&error);
+    let RunOutcome { ending, outcome } = RunOutcome::of_fault(&error);
     let instead = Report { untold: Told::default(), ending, outcome, trust: None };
     insistently(&workplace.stop, ChangeError::is_passing, || record(instead.clone())).await.map(state)
 }
@@ -188,7 +190,7 @@ fn state(ended: Ended) -> JobState {
 }
 
 /// Records that a job was ended because the node stops: another attempt is made, or the job has failed because of the node.
-async fn leave(workplace: &Workplace, (job_id, fence): Claim<'_>, left: Left) -> Result<(), ChangeError> {
+async fn leave(workplace: &NodeState, (job_id, fence): Claim<'_>, left: Left) -> Result<(), ChangeError> {
     let now = workplace.now();
     let record = || workplace.jobs.leave(job_id, fence, left, now);
     insistently(&workplace.stop, ChangeError::is_passing, record).await.map(drop)
@@ -223,18 +225,18 @@ pub(super) async fn insistently<T, E: Error, F: Future<Output = Result<T, E>>>(
 
 // === impl Stop ===
 
-impl Stop {
-    /// Requests an immediate stop. The first reason is kept, except that [`Why::Lost`] replaces any other.
-    pub(super) fn because(&self, why: Why) {
+impl StopRequest {
+    /// Requests an immediate stop. The first reason is kept, except that [`StopReason::Lost`] replaces any other.
+    pub(super) fn because(&self, why: StopReason) {
         let mut stopping = self.locked();
-        if stopping.why.is_none() || why == Why::Lost {
+        if stopping.why.is_none() || why == StopReason::Lost {
             stopping.why = Some(why);
         }
         stopping.grace = Duration::ZERO;
     }
 
     /// Requests a stop with a grace period before the kill. If a stop was requested before, it only shortens that period.
-    pub(super) fn within(&self, grace: Duration, why: Why) {
+    pub(super) fn within(&self, grace: Duration, why: StopReason) {
         let mut stopping = self.locked();
         match stopping.why {
             None => *stopping = Stopping { why: Some(why), grace },
@@ -242,7 +244,7 @@ impl Stop {
         }
     }
 
-    pub(super) fn why(&self) -> Option<Why> {
+    pub(super) fn why(&self) -> Option<StopReason> {
         self.locked().why
     }
 

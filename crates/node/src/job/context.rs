@@ -4,11 +4,11 @@
 mod files;
 mod identity;
 
-use super::Workplace;
+use super::NodeState;
 use belljar_contract::id::JobId;
 use belljar_contract::scope::Scopes;
 use belljar_contract::worker::assignment::Assignment;
-use belljar_policy::preferences::{Agent, Effective};
+use belljar_policy::preferences::{Agent, EffectivePreferences};
 use belljar_store::audit::{Event, EventError};
 use belljar_store::database::DatabaseError;
 use belljar_store::preferences::{self, Preferences};
@@ -37,7 +37,7 @@ pub(crate) enum ContextError {
 
 /// Audit record of the preferences and skills that a job was given.
 #[derive(Debug, Serialize)]
-struct Applied<'a> {
+struct ContextAppliedRecord<'a> {
     job_id: &'a JobId,
     preferences: Vec<Value>,
     skipped: usize,
@@ -63,7 +63,7 @@ impl Library {
         &self,
         context: &mut Map<String, Value>,
         scopes: &Scopes,
-    ) -> Result<Option<(Effective, Vec<Value>)>, DatabaseError> {
+    ) -> Result<Option<(EffectivePreferences, Vec<Value>)>, DatabaseError> {
         let effective = self.preferences.effective(scopes).await?;
         let skills = self.add_skills(context, scopes).await?;
         let has_preferences = add_preferences(context, &effective);
@@ -122,7 +122,7 @@ fn with_given(given: Option<Value>, found: Vec<Value>) -> Value {
 }
 
 /// Adds the effective preferences that the job doesn't set itself. Returns true if there are any.
-fn add_preferences(context: &mut Map<String, Value>, effective: &Effective) -> bool {
+fn add_preferences(context: &mut Map<String, Value>, effective: &EffectivePreferences) -> bool {
     let own = Agent::Sandbox.key();
     let told: Vec<_> = effective
         .values
@@ -152,7 +152,7 @@ fn add_preferences(context: &mut Map<String, Value>, effective: &Effective) -> b
 /// Returns a job with its added context; `None` if nothing was added, or the job has no agent to read it. What was added is
 /// recorded in the audit log.
 pub(crate) async fn resolved(
-    workplace: &Workplace,
+    workplace: &NodeState,
     assignment: &Assignment,
 ) -> Result<Option<Assignment>, ContextError> {
     let has_agent = assignment.sandbox.job_spec.as_ref().is_some_and(|spec| spec.job.inference.is_some());
@@ -179,14 +179,14 @@ pub(crate) async fn resolved(
 
 /// Records the preferences and skills that a job was given.
 fn record(
-    workplace: &Workplace,
+    workplace: &NodeState,
     assignment: &Assignment,
-    (effective, skills): (Effective, Vec<Value>),
+    (effective, skills): (EffectivePreferences, Vec<Value>),
 ) -> Result<(), EventError> {
     let preferences = effective.values.iter().map(|(key, applied)| {
         json!({ "key": key.as_str(), "scope": applied.scope.to_string(), "version": applied.version })
     });
-    let applied = Applied {
+    let applied = ContextAppliedRecord {
         job_id: &assignment.job_id,
         preferences: preferences.collect(),
         skipped: effective.skipped.len(),

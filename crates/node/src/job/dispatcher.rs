@@ -1,9 +1,9 @@
 //! Claims jobs while there is capacity, and runs each of them.
 
-use super::Workplace;
-use super::abilities::Choice;
-use super::attempt::{self, Stop, Why};
-use super::queue::Queue;
+use super::NodeState;
+use super::abilities::JobSelector;
+use super::attempt::{self, StopReason, StopRequest};
+use super::queue::WaitingJobs;
 use belljar_contract::id::JobId;
 use belljar_policy::lifecycle::Fence;
 use belljar_store::jobs::{ClaimError, Claimed, Fits, JobRecord, Left};
@@ -18,11 +18,11 @@ use tracing::Instrument;
 
 /// The jobs of this instance.
 pub(crate) struct Dispatcher {
-    workplace: Arc<Workplace>,
+    workplace: Arc<NodeState>,
     /// Filter of the jobs to claim, if other nodes share the database; `None` to claim all of them.
     choice: Option<Arc<dyn Fits>>,
     room: Arc<Semaphore>,
-    queue: Queue,
+    queue: WaitingJobs,
     held: Mutex<HashMap<Claim, Held>>,
     /// Claims in the database that this instance didn't know at the last check.
     strange: Mutex<HashSet<Claim>>,
@@ -37,7 +37,7 @@ type Claim = (String, Fence);
 #[derive(Debug, Clone)]
 enum Held {
     /// The job is running.
-    Running(Stop),
+    Running(StopRequest),
     /// The job has ended, but its end could not be recorded.
     Unrecorded,
 }
@@ -45,11 +45,11 @@ enum Held {
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    pub(crate) fn new(workplace: Arc<Workplace>) -> Self {
-        let choice = || Arc::new(Choice::new(Arc::clone(&workplace))) as Arc<dyn Fits>;
+    pub(crate) fn new(workplace: Arc<NodeState>) -> Self {
+        let choice = || Arc::new(JobSelector::new(Arc::clone(&workplace))) as Arc<dyn Fits>;
         let choice = workplace.shares_database.then(choice);
         let room = Arc::new(Semaphore::new(workplace.settings.max_concurrency));
-        let (queue, held, strange) = (Queue::default(), Mutex::default(), Mutex::default());
+        let (queue, held, strange) = (WaitingJobs::default(), Mutex::default(), Mutex::default());
         Self { workplace, choice, room, queue, held, strange, claims: AtomicU32::new(0) }
     }
 
@@ -64,7 +64,7 @@ impl Dispatcher {
         while !stop.is_cancelled() {
             let Some(claimed) = self.next(&stop).await else { break };
             let (claimed, room) = claimed;
-            let (claim, held) = ((claimed.job.job_id.key(), claimed.fence()), Stop::default());
+            let (claim, held) = ((claimed.job.job_id.key(), claimed.fence()), StopRequest::default());
             // Before the job can be canceled, or its claim be checked.
             self.locked().insert(claim.clone(), Held::Running(held.clone()));
             self.claims.fetch_sub(1, Ordering::SeqCst);
@@ -75,7 +75,7 @@ impl Dispatcher {
             });
             while attempts.try_join_next().is_some() {}
         }
-        self.stop_all(Why::Shutdown);
+        self.stop_all(StopReason::Shutdown);
         while attempts.join_next().await.is_some() {}
     }
 
@@ -112,7 +112,7 @@ impl Dispatcher {
     }
 
     async fn claim(&self) -> Result<Option<Claimed>, ClaimError> {
-        let Workplace { jobs, owner, .. } = &*self.workplace;
+        let NodeState { jobs, owner, .. } = &*self.workplace;
         let now = self.workplace.now();
         match &self.choice {
             Some(choice) => jobs.claim_fitting(&owner.instance, Arc::clone(choice), now).await,
@@ -120,7 +120,7 @@ impl Dispatcher {
         }
     }
 
-    async fn carry_out(&self, claim: Claim, claimed: Claimed, stop: Stop) {
+    async fn carry_out(&self, claim: Claim, claimed: Claimed, stop: StopRequest) {
         let workplace = Arc::clone(&self.workplace);
         // In a task of its own, so that its end is noticed here even if it panics.
         let (job_id, attempt) = (&claimed.job.job_id, claimed.job.life.attempt);
@@ -143,8 +143,8 @@ impl Dispatcher {
         for (_, held) in held.iter().filter(|((job, _), _)| *job == key) {
             if let Held::Running(stop) = held {
                 match grace {
-                    Some(grace) => stop.within(grace, Why::Canceled),
-                    None => stop.because(Why::Canceled),
+                    Some(grace) => stop.within(grace, StopReason::Canceled),
+                    None => stop.because(StopReason::Canceled),
                 }
             }
         }
@@ -152,7 +152,7 @@ impl Dispatcher {
 
     /// Stops all running jobs, because they belong to other instances now.
     pub(crate) fn lose_all(&self) {
-        self.stop_all(Why::Lost);
+        self.stop_all(StopReason::Lost);
     }
 
     /// Compares this instance's claims in the database with those that it holds. Picks up cancellations that came by other
@@ -167,7 +167,7 @@ impl Dispatcher {
             let held = self.locked().get(&claim).cloned();
             match held {
                 Some(Held::Running(stop)) if job.life.cancel_requested => {
-                    stop.within(job.grace, Why::Canceled);
+                    stop.within(job.grace, StopReason::Canceled);
                 }
                 Some(Held::Running(_)) => {}
                 Some(Held::Unrecorded) => self.leave(job, Left::Gone).await,
@@ -187,7 +187,7 @@ impl Dispatcher {
     }
 
     async fn leave(&self, job: &JobRecord, left: Left) {
-        let Workplace { jobs, hub, .. } = &*self.workplace;
+        let NodeState { jobs, hub, .. } = &*self.workplace;
         match jobs.leave(&job.job_id, job.life.fence, left, self.workplace.now()).await {
             Ok(_) => {
                 hub.ring(&job.job_id);
@@ -199,7 +199,7 @@ impl Dispatcher {
         }
     }
 
-    fn stop_all(&self, why: Why) {
+    fn stop_all(&self, why: StopReason) {
         for held in self.locked().values() {
             if let Held::Running(stop) = held {
                 stop.because(why);

@@ -1,27 +1,27 @@
 //! Watches a run, on its thread, and passes on what has to be recorded.
 
-use super::Workplace;
-use super::attempt::{Stop, Why};
+use super::NodeState;
+use super::attempt::{StopReason, StopRequest};
 use super::recorder::Heard;
-use super::reports::Reports;
+use super::reports::StatusReports;
 use crate::api::hatch::{self, Served};
 use crate::house::Terms;
 use crate::images::Image;
 use crate::models::{CallOwner, Caller, RunModels};
 use crate::serving::{HatchThread, ServeError};
-use crate::tools::{Given, Seated};
+use crate::tools::{AgentSlot, Given};
 use crate::traces::{Ran, Step};
-use crate::web::{RunWeb, Seen, Way};
+use crate::web::{RunPolicy, RunWeb, Seen};
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::result::JobResult;
 use belljar_contract::usage::UsageTotals;
-use belljar_contract::worker::event::{Happening, Stream};
+use belljar_contract::worker::event::{JobEventKind, Stream};
 use belljar_contract::worker::job::NO_EXIT_CODE;
 use belljar_contract::worker::telemetry::ContainerKind;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_journal::BookError;
+use belljar_journal::RunJournalError;
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::command::CommandWatch;
 use belljar_sandbox::run::{Begun, Watch};
@@ -33,18 +33,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// The watcher of a run. Dropping it ends what it serves to the sandbox.
-pub(super) struct Hearing {
-    workplace: Arc<Workplace>,
+pub(super) struct RunWatcher {
+    workplace: Arc<NodeState>,
     whose: Whose,
     /// Models that it may call, until they are served.
     models: Option<InferenceConfig>,
     served: Option<Result<RunModels, ServeError>>,
     /// Web access, if the run has it.
-    way: Option<Way>,
+    way: Option<RunPolicy>,
     web: Option<Result<RunWeb, ServeError>>,
     heard: mpsc::UnboundedSender<Heard>,
-    stop: Stop,
-    begun: Option<(Arc<Reports>, Option<Served>)>,
+    stop: StopRequest,
+    begun: Option<(Arc<StatusReports>, Option<Served>)>,
     taken: Instant,
     /// The run whose sandbox has started, and when it did.
     run: Option<RunId>,
@@ -54,11 +54,11 @@ pub(super) struct Hearing {
 }
 
 /// Usage of a run, once it is over.
-pub(super) struct Had {
+pub(super) struct HatchTotals {
     /// Model usage, if it could call any.
-    pub(super) models: Option<Result<UsageTotals, BookError>>,
+    pub(super) models: Option<Result<UsageTotals, RunJournalError>>,
     /// Web usage, if it had access.
-    pub(super) web: Option<Result<Seen, BookError>>,
+    pub(super) web: Option<Result<Seen, RunJournalError>>,
     /// Timeline of the run, if it had a sandbox.
     pub(super) ran: Option<Ran>,
 }
@@ -104,13 +104,13 @@ impl Whose {
 
 // === impl Hearing ===
 
-impl Hearing {
+impl RunWatcher {
     pub(super) fn new(
-        workplace: &Arc<Workplace>,
+        workplace: &Arc<NodeState>,
         whose: Whose,
-        (models, way): (Option<InferenceConfig>, Option<Way>),
+        (models, way): (Option<InferenceConfig>, Option<RunPolicy>),
         heard: mpsc::UnboundedSender<Heard>,
-        stop: Stop,
+        stop: StopRequest,
     ) -> Self {
         let workplace = Arc::clone(workplace);
         let exit_code = NO_EXIT_CODE;
@@ -120,7 +120,7 @@ impl Hearing {
     }
 
     /// Ends what is served, and returns the run's usage and timeline.
-    pub(super) fn end(&mut self, timings: Timings, steps: Vec<Step>) -> Had {
+    pub(super) fn end(&mut self, timings: Timings, steps: Vec<Step>) -> HatchTotals {
         let ended = Instant::now();
         if let Some((reports, _)) = self.begun.take() {
             // The hatch's server may hold the reports for longer.
@@ -145,10 +145,10 @@ impl Hearing {
             calls,
             passages,
         });
-        Had { models: usage, web, ran }
+        HatchTotals { models: usage, web, ran }
     }
 
-    fn say(&self, happening: Happening) {
+    fn say(&self, happening: JobEventKind) {
         // The receiver is gone only if the whole runtime is shutting down.
         let _ = self.heard.send(Heard::Happened((self.workplace.clock)(), happening));
     }
@@ -160,7 +160,8 @@ impl Hearing {
         self.workplace.metrics.sandbox_stands(self.taken);
         self.workplace.telemetry.made(self.whose.made(&run, self.workplace.now()));
         let job_id = self.whose.job_id.clone();
-        let reports = Reports::new(&self.workplace, (job_id, run.clone()), deadline, self.heard.clone());
+        let reports =
+            StatusReports::new(&self.workplace, (job_id, run.clone()), deadline, self.heard.clone());
         let reports = Arc::new(reports);
         if self.whose.is_command {
             reports.started();
@@ -179,7 +180,7 @@ impl Hearing {
     /// Serves each hatch, all of them on one thread. Returns the server of status reports, if there is one.
     fn serve(
         &mut self,
-        (run, reports): (&RunId, &Arc<Reports>),
+        (run, reports): (&RunId, &Arc<StatusReports>),
         thread: &Arc<HatchThread>,
         hatches: Vec<(Hatch, Vec<OwnedFd>)>,
     ) -> Option<Served> {
@@ -211,7 +212,7 @@ impl Hearing {
     }
 }
 
-impl Hearing {
+impl RunWatcher {
     fn caller(&self) -> Caller {
         Caller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt }
     }
@@ -223,13 +224,13 @@ impl Hearing {
         if let (None, Some(house), Some(terms)) = (self.stop.why(), house, &self.whose.terms)
             && !house.still_allows(terms)
         {
-            self.stop.because(Why::Demoted);
+            self.stop.because(StopReason::Demoted);
         }
         self.stop.why().map(|_| self.stop.grace())
     }
 
     /// Returns the caller slot of its agent's tool calls; `None` for a command.
-    fn seat(&self, run: &RunId) -> Option<Seated> {
+    fn seat(&self, run: &RunId) -> Option<AgentSlot> {
         let Whose { task_id, job_id, is_command, given, .. } = &self.whose;
         let tools = &self.workplace.tools;
         (!is_command).then(|| tools.seat((task_id, job_id, run), given))
@@ -243,7 +244,7 @@ impl Hearing {
     }
 }
 
-impl Drop for Hearing {
+impl Drop for RunWatcher {
     fn drop(&mut self) {
         // However the run ended, its program is gone.
         if let Some(run) = &self.run {
@@ -252,7 +253,7 @@ impl Drop for Hearing {
     }
 }
 
-impl Watch for Hearing {
+impl Watch for RunWatcher {
     fn begun(&mut self, begun: Begun) {
         self.stands(begun);
     }
@@ -272,7 +273,7 @@ impl Watch for Hearing {
 
     fn heard(&mut self, line: &LogLine) {
         if let Ok(line) = serde_json::to_value(line) {
-            self.say(Happening::Step { line });
+            self.say(JobEventKind::Step { line });
         }
     }
 
@@ -283,13 +284,13 @@ impl Watch for Hearing {
     }
 }
 
-impl CommandWatch for Hearing {
+impl CommandWatch for RunWatcher {
     fn begun(&mut self, begun: Begun) {
         self.stands(begun);
     }
 
     fn printed(&mut self, stream: Stream, bytes: &[u8]) {
-        self.say(Happening::Log { stream, text: String::from_utf8_lossy(bytes).into_owned() });
+        self.say(JobEventKind::Log { stream, text: String::from_utf8_lossy(bytes).into_owned() });
     }
 
     fn is_to_stop(&self) -> Option<Duration> {

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_listens_hears_also_what_rang_before_they_waited_and_leaves_nothing_behind() {
+    async fn listener_gets_earlier_notifications_and_unregisters_on_drop() {
         let (hub, job) = (Hub::default(), JobId::from_uuid(uuid::Uuid::now_v7()));
         hub.ring(&job);
         let (mut one, other) = (hub.listen(&job), hub.listen(&job));

@@ -8,7 +8,7 @@ use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{Artifact, JobResult, JobStatus};
 use belljar_contract::usage::UsageTotals;
 use belljar_contract::worker::job::{JobOutcome, Truncated};
-use belljar_journal::BookError;
+use belljar_journal::RunJournalError;
 use belljar_policy::lifecycle::Ending;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::enclosure::EnclosureError;
@@ -22,7 +22,7 @@ use std::error::Error;
 
 /// Outcome of an attempt.
 #[derive(Debug)]
-pub(super) struct Came {
+pub(super) struct RunOutcome {
     pub(super) ending: Ending,
     pub(super) outcome: JobOutcome,
 }
@@ -31,7 +31,7 @@ const LARGEST_OUTCOME_BYTES: usize = 32 << 20;
 
 // === impl Came ===
 
-impl Came {
+impl RunOutcome {
     /// Returns the outcome of a failure of the node.
     pub(super) fn of_fault(error: &dyn Error) -> Self {
         let outcome = JobOutcome::of_failure(FailureCode::NodeFailure, crate::chain(error));
@@ -66,7 +66,7 @@ impl Came {
     }
 
     /// Adds the model usage. If not all of it could be recorded, the job has failed, whatever it did.
-    pub(super) fn with_models(mut self, models: Option<Result<UsageTotals, BookError>>) -> Self {
+    pub(super) fn with_models(mut self, models: Option<Result<UsageTotals, RunJournalError>>) -> Self {
         match models {
             None => {}
             Some(Ok(usage)) => self.outcome.inference = Some(usage),
@@ -80,7 +80,7 @@ impl Came {
 
     /// Adds the web usage, and adjusts the failure code by the denied requests. If not all of it could be recorded, the job
     /// has failed.
-    pub(super) fn with_web(mut self, web: Option<Result<Seen, BookError>>) -> Self {
+    pub(super) fn with_web(mut self, web: Option<Result<Seen, RunJournalError>>) -> Self {
         match web {
             None => {}
             Some(Ok(seen)) => self.judge_by(seen),
@@ -108,7 +108,7 @@ impl Came {
         }
     }
 
-    fn is_not_recorded(&mut self, error: &BookError) {
+    fn is_not_recorded(&mut self, error: &RunJournalError) {
         self.outcome.failure_code = Some(FailureCode::InternalError);
         self.outcome.failure_message = Some(crate::chain(error));
         if self.ending == Ending::Completed {
@@ -174,7 +174,7 @@ fn why_not_run(error: &RunError) -> Option<Errno> {
 }
 
 /// Returns the outcome of a runner's job.
-pub(super) fn of_job(result: JobResult) -> Came {
+pub(super) fn of_job(result: JobResult) -> RunOutcome {
     let ending = match result.status {
         JobStatus::Success => Ending::Completed,
         JobStatus::Timeout => Ending::Timeout,
@@ -194,22 +194,22 @@ pub(super) fn of_job(result: JobResult) -> Came {
         isolation: result.isolation.clone(),
         sba_result: Some(Box::new(result)),
     };
-    bounded(Came { ending, outcome })
+    bounded(RunOutcome { ending, outcome })
 }
 
 /// Replaces an outcome that is larger than [`LARGEST_OUTCOME_BYTES`] by a failure. The job's own limits are far below.
-fn bounded(came: Came) -> Came {
+fn bounded(came: RunOutcome) -> RunOutcome {
     let size = serde_json::to_vec(&came.outcome).map_or(usize::MAX, |written| written.len());
     if size <= LARGEST_OUTCOME_BYTES {
         return came;
     }
     let why = format!("the job's result is larger than {LARGEST_OUTCOME_BYTES} bytes");
     let failed = JobOutcome::of_failure(FailureCode::ConstraintViolation, why);
-    Came { ending: Ending::Failed, outcome: JobOutcome { artifacts: came.outcome.artifacts, ..failed } }
+    RunOutcome { ending: Ending::Failed, outcome: JobOutcome { artifacts: came.outcome.artifacts, ..failed } }
 }
 
 /// Returns the outcome of a command. Takes its output out of `finished`.
-pub(super) fn of_command(finished: &mut FinishedCommand) -> Came {
+pub(super) fn of_command(finished: &mut FinishedCommand) -> RunOutcome {
     let (failure_code, failure_message) = match finished.failure.take() {
         Some(failure) => (Some(failure.code), Some(failure.message)),
         None if finished.exit_code == 0 => (None, None),
@@ -237,7 +237,7 @@ pub(super) fn of_command(finished: &mut FinishedCommand) -> Came {
         web: None,
         isolation: Some(finished.isolation.clone()),
     };
-    Came { ending, outcome }
+    RunOutcome { ending, outcome }
 }
 
 fn of_code(code: Option<FailureCode>) -> Ending {
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_is_cut_between_characters() {
+    fn truncated_output_ends_at_a_character_boundary() {
         let of = |bytes: &[u8], is_cut| text(&mut Printed { bytes: bytes.to_vec(), is_cut });
         assert_eq!(of("aé".as_bytes(), true), "aé");
         assert_eq!(of(&"aé".as_bytes()[..2], true), "a");

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 /// Knowledge about waiting jobs.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct WaitingJobs {
     /// Number of jobs that this node accepted or gave back since the queue was seen empty.
     told: AtomicUsize,
     /// True until the queue is seen empty.
@@ -19,21 +19,21 @@ const LOOK: Duration = Duration::from_secs(1);
 
 // === impl Queue ===
 
-impl Default for Queue {
+impl Default for WaitingJobs {
     /// There may be jobs from before the start.
     fn default() -> Self {
         Self { told: AtomicUsize::new(0), may_have_more: AtomicBool::new(true), news: Notify::new() }
     }
 }
 
-impl Queue {
+impl WaitingJobs {
     /// Adds a waiting job.
     pub(super) fn add(&self) {
         self.told.fetch_add(1, Ordering::SeqCst);
         self.news.notify_one();
     }
 
-    /// Waits until there may be a job. Returns the number of known jobs, for [`Queue::is_empty`].
+    /// Waits until there may be a job. Returns the number of known jobs, for [`WaitingJobs::is_empty`].
     pub(super) async fn has_some(&self) -> usize {
         loop {
             let told = self.told.load(Ordering::SeqCst);
@@ -68,7 +68,7 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    fn known(queue: &Queue) -> Option<usize> {
+    fn known(queue: &WaitingJobs) -> Option<usize> {
         match pin!(queue.has_some()).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(known) => Some(known),
             Poll::Pending => None,
@@ -76,8 +76,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_job_is_asked_for_once_and_nobody_asks_in_vain() {
-        let queue = Queue::default();
+    async fn each_waiting_job_is_claimed_once_without_idle_queries() {
+        let queue = WaitingJobs::default();
         assert_eq!(known(&queue), Some(0), "something may be there from before");
         queue.is_empty(0);
         assert_eq!(known(&queue), None);
@@ -91,8 +91,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_comes_while_none_was_found_is_asked_for() {
-        let queue = Queue::default();
+    async fn job_submitted_during_an_empty_query_is_claimed() {
+        let queue = WaitingJobs::default();
         queue.add();
         let before = known(&queue).unwrap();
         queue.add();
@@ -101,8 +101,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_nobody_tells_of_is_looked_for() {
-        let queue = Queue::default();
+    async fn queue_is_polled_for_unannounced_jobs() {
+        let queue = WaitingJobs::default();
         queue.is_empty(0);
         let begun = tokio::time::Instant::now();
         assert_eq!(queue.has_some().await, 0);

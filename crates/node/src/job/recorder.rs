@@ -1,9 +1,9 @@
 //! Records a job's events while it runs: in batches, at most every [`GATHERED`], and up to [`MOST_EVENTS`].
 
-use super::Workplace;
-use super::attempt::{Stop, Why, insistently};
+use super::NodeState;
+use super::attempt::{StopReason, StopRequest, insistently};
 use belljar_contract::id::JobId;
-use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::event::JobEventKind;
 use belljar_policy::lifecycle::Fence;
 use belljar_store::jobs::{ChangeError, Started, Told};
 use jiff::Timestamp;
@@ -15,14 +15,14 @@ use tokio::sync::mpsc::UnboundedReceiver;
 #[derive(Debug)]
 pub(super) enum Heard {
     Started(Started),
-    Happened(Timestamp, Happening),
+    Happened(Timestamp, JobEventKind),
 }
 
 /// Records the events of one job, for the claim that it runs by.
-pub(super) struct Recorder {
-    workplace: Arc<Workplace>,
+pub(super) struct JobRecorder {
+    workplace: Arc<NodeState>,
     claim: (JobId, Fence),
-    stop: Stop,
+    stop: StopRequest,
     kept: usize,
 }
 
@@ -34,8 +34,8 @@ const MOST_EVENTS: usize = 10_000;
 
 // === impl Recorder ===
 
-impl Recorder {
-    pub(super) fn new(workplace: Arc<Workplace>, claim: (JobId, Fence), stop: Stop) -> Self {
+impl JobRecorder {
+    pub(super) fn new(workplace: Arc<NodeState>, claim: (JobId, Fence), stop: StopRequest) -> Self {
         Self { workplace, claim, stop, kept: 0 }
     }
 
@@ -73,7 +73,7 @@ impl Recorder {
         let mut kept = Vec::with_capacity(portion.len());
         for heard in portion {
             let (at, happening) = match heard {
-                Heard::Happened(at, happening) if !matches!(happening, Happening::Extension { .. }) => {
+                Heard::Happened(at, happening) if !matches!(happening, JobEventKind::Extension { .. }) => {
                     (at, happening)
                 }
                 // Starts and extensions decide about a job's deadline, and are few.
@@ -85,7 +85,7 @@ impl Recorder {
             self.kept += 1;
             match self.kept.cmp(&MOST_EVENTS) {
                 std::cmp::Ordering::Less => kept.push(Heard::Happened(at, happening)),
-                std::cmp::Ordering::Equal => kept.push(Heard::Happened(at, Happening::Truncated)),
+                std::cmp::Ordering::Equal => kept.push(Heard::Happened(at, JobEventKind::Truncated)),
                 std::cmp::Ordering::Greater => {}
             }
         }
@@ -98,7 +98,7 @@ impl Recorder {
         match insistently(&self.workplace.stop, ChangeError::is_passing, tell).await {
             Ok(()) => self.workplace.hub.ring(job_id),
             // Another instance has the job, or it is over: the run here has to stop.
-            Err(ChangeError::Refused(_) | ChangeError::Unknown { .. }) => self.stop.because(Why::Lost),
+            Err(ChangeError::Refused(_) | ChangeError::Unknown { .. }) => self.stop.because(StopReason::Lost),
             Err(error) => {
                 tracing::warn!(%job_id, error = crate::chain(&error), "events of a job are not recorded");
             }

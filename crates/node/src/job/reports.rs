@@ -1,12 +1,12 @@
 //! Status reports of a run by its hatch, and extensions of its time limit.
 
-use super::Workplace;
+use super::NodeState;
 use super::recorder::Heard;
 use crate::daemon::{NoExtension, Timeouts, WallClock};
 use belljar_contract::id::{JobId, RunId};
 use belljar_contract::result::JobResult;
 use belljar_contract::worker::ApiVersion;
-use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::event::JobEventKind;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use belljar_sandbox::run::Deadline;
 use belljar_store::jobs::Started;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Status reports of one run. They come from inside the sandbox, so they affect only the job's own time limit and record.
-pub(crate) struct Reports {
+pub(crate) struct StatusReports {
     job_id: JobId,
     run_id: RunId,
     begun: Instant,
@@ -26,7 +26,7 @@ pub(crate) struct Reports {
     /// Taken when the run is over: the recorder waits until this sender is dropped.
     heard: Mutex<Option<mpsc::UnboundedSender<Heard>>>,
     state: Mutex<State>,
-    workplace: Arc<Workplace>,
+    workplace: Arc<NodeState>,
 }
 
 /// The job has sent too many reports.
@@ -48,9 +48,9 @@ const MOST_NOTED: usize = 1_000;
 
 // === impl Reports ===
 
-impl Reports {
+impl StatusReports {
     pub(super) fn new(
-        workplace: &Arc<Workplace>,
+        workplace: &Arc<NodeState>,
         (job_id, run_id): (JobId, RunId),
         deadline: Deadline,
         heard: mpsc::UnboundedSender<Heard>,
@@ -104,7 +104,7 @@ impl Reports {
         }
         state.last = seq.or(state.last);
         if let Some(progress) = progress {
-            self.say(Happening::Progress(progress));
+            self.say(JobEventKind::Progress(progress));
         }
         state.granted = extension_request_seconds.map(|seconds| self.extend(seconds));
         Ok(self.answer(state.granted))
@@ -127,7 +127,7 @@ impl Reports {
         if granted.is_ok() {
             self.deadline.put_off(asked);
         }
-        self.say(Happening::Extension {
+        self.say(JobEventKind::Extension {
             asked_seconds,
             granted: granted.is_ok(),
             deadline: self.deadline().0,
@@ -154,7 +154,7 @@ impl Reports {
         (Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at), remaining)
     }
 
-    fn say(&self, happening: Happening) {
+    fn say(&self, happening: JobEventKind) {
         self.pass_on(Heard::Happened((self.clock)(), happening));
     }
 

@@ -1,9 +1,9 @@
 //! A single run of a job, on a thread of its own, from the start to the end of its sandbox.
 
-use super::Workplace;
-use super::attempt::{Stop, Why};
-use super::hearing::{Had, Hearing, Whose};
-use super::outcome::{self, Came};
+use super::NodeState;
+use super::attempt::{StopReason, StopRequest};
+use super::hearing::{HatchTotals, RunWatcher, Whose};
+use super::outcome::{self, RunOutcome};
 use super::recorder::Heard;
 use crate::house::{Order, Terms, TooMuch};
 use crate::images::{Image, NoImage, OF_JOB};
@@ -11,7 +11,7 @@ use crate::models::{CallOwner, NoModels, NodeModels};
 use crate::serving::ServeError;
 use crate::tools::Given;
 use crate::traces::{Ran, Step};
-use crate::web::Way;
+use crate::web::RunPolicy;
 use belljar_confine::stage::Timings;
 use belljar_contract::id::{AgentId, JobId, TaskId};
 use belljar_contract::isolation::Required;
@@ -19,11 +19,11 @@ use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
 use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_policy::lifecycle::Lifecycle;
+use belljar_policy::lifecycle::JobLifecycle;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::docker::DockerBackend;
-use belljar_sandbox::enclosure::{Maker, Site};
+use belljar_sandbox::enclosure::{EnclosureMaker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::provision::Provision;
@@ -39,7 +39,7 @@ use tokio::sync::mpsc;
 
 /// A run that is over.
 pub(super) struct Run {
-    pub(super) came: Came,
+    pub(super) came: RunOutcome,
     pub(super) folder: Option<RunFolder>,
     pub(super) has_begun: bool,
     /// Its timeline, if it had a sandbox.
@@ -50,7 +50,7 @@ pub(super) struct Run {
 struct With {
     models: Option<InferenceConfig>,
     /// Web access, if the run has it.
-    way: Option<Way>,
+    way: Option<RunPolicy>,
     /// Terms of its agent; `None` without access rules.
     terms: Option<Terms>,
     image: Image,
@@ -62,7 +62,7 @@ struct With {
 
 /// Reasons why the resources can't be provided.
 #[derive(Debug, thiserror::Error)]
-enum WithError {
+enum ProvisionError {
     #[error(transparent)]
     TooMuch(#[from] TooMuch),
     #[error(transparent)]
@@ -77,19 +77,19 @@ enum WithError {
 
 /// Runs a claimed job.
 pub(super) fn run(
-    workplace: &Arc<Workplace>,
+    workplace: &Arc<NodeState>,
     claimed: Claimed,
     heard: mpsc::UnboundedSender<Heard>,
-    stop: &Stop,
+    stop: &StopRequest,
 ) -> Run {
     if stop.why().is_some() {
-        return Run { came: Came::of_stop(), folder: None, has_begun: false, ran: None };
+        return Run { came: RunOutcome::of_stop(), folder: None, has_begun: false, ran: None };
     }
     let with = match With::what_is_asked_for(workplace, &claimed.assignment) {
         Ok(with) => with,
         // The access rules or the agent's trust may have changed since the job was accepted.
-        Err(WithError::TooMuch(error)) => {
-            return Run { came: Came::of_policy(&error), folder: None, has_begun: false, ran: None };
+        Err(ProvisionError::TooMuch(error)) => {
+            return Run { came: RunOutcome::of_policy(&error), folder: None, has_begun: false, ran: None };
         }
         // Another node may have accepted the job, with other resources.
         Err(error) => return Run::of_fault(&error, false),
@@ -117,30 +117,31 @@ pub(super) fn run(
         terms: with.terms.clone(),
     };
     let ways_out = (with.models.clone(), with.way.clone());
-    let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop.clone());
+    let mut hearing = RunWatcher::new(workplace, whose, ways_out, heard, stop.clone());
     let done = carry_out(workplace, claimed, with, &mut hearing);
-    let (came, folder, timings) = done
-        .unwrap_or_else(|error| (Came::of_run_error(&error, program.as_deref()), None, Timings::default()));
+    let (came, folder, timings) = done.unwrap_or_else(|error| {
+        (RunOutcome::of_run_error(&error, program.as_deref()), None, Timings::default())
+    });
     hearing.exit_code = came.outcome.exit_code;
     let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
     // The sandbox is gone, so no call is made any more.
-    let Had { models, web, ran } = hearing.end(timings, steps);
+    let HatchTotals { models, web, ran } = hearing.end(timings, steps);
     let came = came.with_web(web).with_models(models);
-    let is_demoted = stop.why() == Some(Why::Demoted) && came.was_stopped();
+    let is_demoted = stop.why() == Some(StopReason::Demoted) && came.was_stopped();
     Run { came: if is_demoted { came.demoted() } else { came }, folder, has_begun: true, ran }
 }
 
 /// Outcome, folder, and duration of each launch stage.
-type Done = (Came, Option<RunFolder>, Timings);
+type Done = (RunOutcome, Option<RunFolder>, Timings);
 
 fn carry_out(
-    workplace: &Workplace,
+    workplace: &NodeState,
     claimed: Claimed,
     with: With,
-    hearing: &mut Hearing,
+    hearing: &mut RunWatcher,
 ) -> Result<Done, RunError> {
     let settings = &workplace.settings;
-    let Claimed { job: JobRecord { life: Lifecycle { attempt, max_attempts, .. }, .. }, assignment } =
+    let Claimed { job: JobRecord { life: JobLifecycle { attempt, max_attempts, .. }, .. }, assignment } =
         claimed;
     let Assignment { job_id, task_id, agent_id, mut sandbox, .. } = assignment;
     let mut home = BTreeMap::new();
@@ -151,7 +152,7 @@ fn carry_out(
     sandbox.env.extend(correlated(&job_id, &task_id, agent_id.as_ref()));
     way.iter().for_each(|way| way.furnish(&mut sandbox.env, &mut home));
     let timeout = settings.timeouts.allow(sandbox.timeout());
-    let maker = docker.as_ref().map_or(Maker::Launcher(&workplace.launcher), Maker::Docker);
+    let maker = docker.as_ref().map_or(EnclosureMaker::Launcher(&workplace.launcher), EnclosureMaker::Docker);
     let site = Site { state: &settings.state, maker };
     let env = sandbox.env;
     let provision = Provision { lent: Vec::new(), env, home, programs, limits, required, hatches };
@@ -199,14 +200,14 @@ fn correlated(job: &JobId, task: &TaskId, agent: Option<&AgentId>) -> BTreeMap<S
 impl Run {
     /// Returns a run that failed because of the node.
     pub(super) fn of_fault(error: &dyn Error, has_begun: bool) -> Self {
-        Self { came: Came::of_fault(error), folder: None, has_begun, ran: None }
+        Self { came: RunOutcome::of_fault(error), folder: None, has_begun, ran: None }
     }
 }
 
 // === impl With ===
 
 impl With {
-    fn what_is_asked_for(workplace: &Workplace, assignment: &Assignment) -> Result<Self, WithError> {
+    fn what_is_asked_for(workplace: &NodeState, assignment: &Assignment) -> Result<Self, ProvisionError> {
         let sandbox = &assignment.sandbox;
         let models = workplace.models.allowed(sandbox)?;
         NodeModels::check_credentials(models.as_ref())?;

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_streams_share_the_room_and_what_is_missing_is_said() {
+    fn output_limit_is_shared_by_both_streams_and_truncation_is_noted() {
         let mut captured = Captured::new(10);
         assert_eq!(captured.take(b"12345", Stream::Stdout), b"12345");
         assert_eq!(captured.take(b"abc", Stream::Stderr), b"abc");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_exactly_is_whole() {
+    fn output_of_exactly_the_limit_is_not_truncated() {
         let mut captured = Captured::new(3);
         captured.take(b"abc", Stream::Stdout);
         captured.finish();

@@ -10,7 +10,7 @@ use belljar_files::host_path::HostPath;
 use belljar_sandbox::archive;
 use belljar_sandbox::backend::Wanted;
 use belljar_sandbox::docker::DockerBackend;
-use belljar_sandbox::enclosure::{Enclosure, Maker, Site};
+use belljar_sandbox::enclosure::{Enclosure, EnclosureMaker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::kept::{CopyRecord, HostFile, RunKind, RunLabel};
 use belljar_sandbox::native::HOME;
@@ -20,7 +20,7 @@ use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
 use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::COPY;
 use belljar_sandbox::workspace::imprint::Imprint;
-use belljar_sandbox::workspace::snapshot::Cheap;
+use belljar_sandbox::workspace::snapshot::SnapshotLimits;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -36,8 +36,8 @@ pub(super) fn begin(
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<Enclosure, OnceError> {
     match site.maker {
-        Maker::Itself | Maker::Launcher(_) => natively(place, spec, site, (stdio, copied)),
-        Maker::Docker(docker) => in_container(place, spec, docker, (stdio, copied), is_canceled),
+        EnclosureMaker::Itself | EnclosureMaker::Launcher(_) => natively(place, spec, site, (stdio, copied)),
+        EnclosureMaker::Docker(docker) => in_container(place, spec, docker, (stdio, copied), is_canceled),
     }
 }
 
@@ -50,7 +50,7 @@ fn natively(
     let choice = WorkspaceChoice::Copy(spec.source.clone());
     // A source inside the run's own folder isn't changed by others, so it needs no snapshot.
     let is_own = spec.source.as_path().starts_with(place.folder.path());
-    let cheap = if is_own { Cheap { names: 0, bytes: 0 } } else { Cheap::FOR_LONG_RUN };
+    let cheap = if is_own { SnapshotLimits { names: 0, bytes: 0 } } else { SnapshotLimits::FOR_LONG_RUN };
     let (workspace, base) = Workspace::of_run_on_snapshot((&choice, cheap), Some(&place.folder), place.user)?;
     let Workspace::Copy { source, upper, .. } = &workspace else { return Err(StateError::NoFolder.into()) };
     let held = Copied::as_layer(source, upper)?;

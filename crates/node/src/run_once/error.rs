@@ -4,7 +4,7 @@ use super::{OnceCode, PlaceError};
 use crate::serving::ServeError;
 use belljar_egress::identity::IdentityError;
 use belljar_files::directory::DirectoryError;
-use belljar_journal::BookError;
+use belljar_journal::RunJournalError;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::enclosure::EnclosureError;
 use belljar_sandbox::native::StartError;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 pub enum OnceError {
     /// TLS interception can't be set up.
     #[error(transparent)]
-    Inspection(#[from] crate::inspection::InspectionError),
+    Inspection(#[from] crate::inspection::TlsInterceptionError),
     /// The permission is for another run.
     #[error("the grant was presented for another run")]
     OtherRun,
@@ -67,7 +67,7 @@ pub enum OnceError {
     Follow(#[source] std::io::Error),
     /// The run is not completely recorded.
     #[error(transparent)]
-    Book(#[from] BookError),
+    Book(#[from] RunJournalError),
     /// The program's output can't be watched.
     #[error("can't watch the sandbox")]
     Watch {

@@ -120,11 +120,11 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    struct Layers {
+    struct OverlayFixture {
         folder: tempfile::TempDir,
     }
 
-    impl Layers {
+    impl OverlayFixture {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             std::fs::create_dir(folder.path().join("source")).unwrap();
@@ -149,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn they_go_into_the_layer_of_changes_and_the_source_stays_as_it_is() {
-        let layers = Layers::new();
+    fn messages_are_written_to_the_upper_layer_only() {
+        let layers = OverlayFixture::new();
         std::fs::create_dir(layers.at("source/.cogni")).unwrap();
         std::fs::set_permissions(layers.at("source/.cogni"), PermissionsExt::from_mode(0o750)).unwrap();
         layers.place().unwrap();
@@ -162,15 +162,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_through_what_a_workspace_has_in_the_way() {
-        let link: fn(&Layers) = |layers| symlink(layers.at("outside"), layers.at("source/.cogni")).unwrap();
-        let file: fn(&Layers) = |layers| std::fs::write(layers.at("source/.cogni"), "").unwrap();
-        let inner: fn(&Layers) = |layers| {
+    fn messages_are_not_written_through_links_or_files() {
+        let link: fn(&OverlayFixture) =
+            |layers| symlink(layers.at("outside"), layers.at("source/.cogni")).unwrap();
+        let file: fn(&OverlayFixture) = |layers| std::fs::write(layers.at("source/.cogni"), "").unwrap();
+        let inner: fn(&OverlayFixture) = |layers| {
             std::fs::create_dir(layers.at("source/.cogni")).unwrap();
             symlink(layers.at("outside/x"), layers.at("source/.cogni/messages.json")).unwrap();
         };
         for in_the_way in [link, file, inner] {
-            let layers = Layers::new();
+            let layers = OverlayFixture::new();
             std::fs::create_dir(layers.at("outside")).unwrap();
             in_the_way(&layers);
             assert!(matches!(layers.place(), Err(PlaceError::InTheWay { .. })));
@@ -178,10 +179,10 @@ mod tests {
         }
     }
 
-    type Change = fn(&Layers);
+    type Change = fn(&OverlayFixture);
 
     #[test]
-    fn what_an_agent_makes_of_them_is_its_doing() {
+    fn messages_changed_by_the_agent_count_as_changes() {
         let changes: [(Change, bool); 5] = [
             (|layers| std::fs::write(layers.at("upper/.cogni/messages.json"), "[ ]").unwrap(), false),
             (|layers| std::fs::write(layers.at("upper/.cogni/messages.json"), "[]\n").unwrap(), false),
@@ -196,7 +197,7 @@ mod tests {
             ),
         ];
         for (change, is_untouched) in changes {
-            let layers = Layers::new();
+            let layers = OverlayFixture::new();
             layers.place().unwrap();
             change(&layers);
             assert_eq!(layers.is_untouched(), is_untouched);

@@ -5,7 +5,7 @@
 //! it.
 
 use belljar_confine::passed_descriptors;
-use belljar_egress::proxy::{Proxy, Serving};
+use belljar_egress::proxy::{Proxy, ServedRun};
 use rustix::process::Pid;
 use std::io;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl HatchThread {
     }
 
     /// Ends what is served. Returns false if the thread didn't end within [`END_WITHIN`]: then records may be missing.
-    pub(crate) fn end(&self, serving: &Serving) -> bool {
+    pub(crate) fn end(&self, serving: &ServedRun) -> bool {
         let has_ended = insist(self.proxy.thread_id(), |limit| serving.end_within(limit));
         if !has_ended {
             tracing::error!(

@@ -1,6 +1,6 @@
 //! A command in a session: runs until it ends, its time limit is over, or its caller gives up.
 
-use super::command_log::CommandHappening;
+use super::command_log::CommandEventKind;
 use super::{Session, SessionError};
 use crate::daemon::{Timeouts, WallClock};
 use belljar_confine::sealed::{Ending, Outcome};
@@ -124,7 +124,7 @@ fn run(
     let (stdio, mut streams) = Streams::make().map_err(kernel)?;
     let command = request.command.clone();
     let mut execution = recorder.session.start((request.command, request.cwd), stdio)?;
-    recorder.add(CommandHappening::Started { command });
+    recorder.add(CommandEventKind::Started { command });
     let (mut printed, mut cut) = (Printed::default(), None);
     loop {
         let mut ready = vec![PollFd::from_borrowed_fd(execution.ending(), PollFlags::IN)];
@@ -140,7 +140,7 @@ fn run(
         });
         if has_ended {
             let ending = ended(&mut *execution)?;
-            recorder.add(CommandHappening::Ended { exit_code: ending.outcome.exit_code().into() });
+            recorder.add(CommandEventKind::Ended { exit_code: ending.outcome.exit_code().into() });
             return Ok((printed, ending, cut));
         }
         if cut.is_some() {
@@ -186,12 +186,12 @@ fn judged(outcome: Outcome, cut: Option<Cut>) -> (ExecStatus, Option<(FailureCod
 // === impl CommandRecorder ===
 
 impl CommandRecorder<'_> {
-    fn add(&self, happening: CommandHappening) {
+    fn add(&self, happening: CommandEventKind) {
         self.session.log().add((self.clock)(), self.command_id, happening);
     }
 
     fn printed(&self, stream: Stream, bytes: &[u8]) {
-        self.add(CommandHappening::Log { stream, text: String::from_utf8_lossy(bytes).into_owned() });
+        self.add(CommandEventKind::Log { stream, text: String::from_utf8_lossy(bytes).into_owned() });
     }
 }
 

@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 /// The events of a session's commands. Output of terminals is not in it.
 #[derive(Default)]
-pub(crate) struct CommandLog(Mutex<KeptEvents>);
+pub(crate) struct CommandLog(Mutex<EventBuffer>);
 
 #[derive(Default)]
-struct KeptEvents {
+struct EventBuffer {
     events: VecDeque<CommandEvent>,
     /// Size of the events, in bytes.
     bytes: usize,
@@ -29,13 +29,13 @@ pub(crate) struct CommandEvent {
     /// The command that it belongs to.
     command_id: Uuid,
     #[serde(flatten)]
-    happening: CommandHappening,
+    happening: CommandEventKind,
 }
 
 /// Kind of an event.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum CommandHappening {
+pub(crate) enum CommandEventKind {
     /// A command was started.
     Started {
         /// The program and its arguments.
@@ -63,7 +63,7 @@ const MOST_EVENTS: usize = 10_000;
 
 impl CommandLog {
     /// Adds an event of a command.
-    pub(super) fn add(&self, at: Timestamp, command_id: Uuid, happening: CommandHappening) {
+    pub(super) fn add(&self, at: Timestamp, command_id: Uuid, happening: CommandEventKind) {
         let mut kept = self.locked();
         kept.last += 1;
         kept.bytes += happening.bytes();
@@ -80,14 +80,14 @@ impl CommandLog {
         self.locked().events.iter().filter(|event| event.id > id).take(most).cloned().collect()
     }
 
-    fn locked(&self) -> MutexGuard<'_, KeptEvents> {
+    fn locked(&self) -> MutexGuard<'_, EventBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl CommandHappening ===
 
-impl CommandHappening {
+impl CommandEventKind {
     fn bytes(&self) -> usize {
         match self {
             Self::Started { command } => command.iter().map(String::len).sum(),
@@ -101,12 +101,12 @@ impl CommandHappening {
 mod tests {
     use super::*;
 
-    fn log(text: String) -> CommandHappening {
-        CommandHappening::Log { stream: Stream::Stdout, text }
+    fn log(text: String) -> CommandEventKind {
+        CommandEventKind::Log { stream: Stream::Stdout, text }
     }
 
     #[test]
-    fn first_events_are_dropped_when_there_are_too_many_bytes_or_events() {
+    fn oldest_command_events_are_dropped_at_the_size_limits() {
         let all = CommandLog::default();
         (0..3).for_each(|_| all.add(Timestamp::UNIX_EPOCH, Uuid::nil(), log("x".repeat(MOST_BYTES / 2))));
         let ids = |events: Vec<CommandEvent>| events.iter().map(|event| event.id).collect::<Vec<_>>();

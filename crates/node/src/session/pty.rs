@@ -25,7 +25,7 @@ pub(crate) struct Pty {
     pub(crate) id: PtyId,
     terminal: Arc<AsyncFd<OwnedFd>>,
     execution: Mutex<Box<dyn Execution>>,
-    buffer: Arc<Mutex<Buffer>>,
+    buffer: Arc<Mutex<PtyBuffer>>,
     /// Notified when output was added or consumed.
     changed: watch::Sender<()>,
     reader: JoinHandle<()>,
@@ -36,13 +36,13 @@ pub(crate) struct Pty {
 }
 
 /// A client that is attached, until another one is.
-pub(crate) struct Attached {
+pub(crate) struct PtyAttachment {
     own: u64,
     last: watch::Receiver<u64>,
 }
 
 /// A piece of a terminal's output, and its end if it has ended.
-pub(crate) struct Piece {
+pub(crate) struct PtyChunk {
     pub(crate) bytes: Vec<u8>,
     pub(crate) next: u64,
     pub(crate) closed: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Piece {
 }
 
 #[derive(Default)]
-struct Buffer {
+struct PtyBuffer {
     /// Number of bytes that were dropped from the front.
     gone: u64,
     bytes: VecDeque<u8>,
@@ -149,7 +149,7 @@ impl Pty {
         let ending = execution.ending().try_clone_to_owned()?;
         let terminal = Arc::new(watched(terminal, Interest::READABLE | Interest::WRITABLE)?);
         let ending = watched(ending, Interest::READABLE)?;
-        let buffer = Arc::<Mutex<Buffer>>::default();
+        let buffer = Arc::<Mutex<PtyBuffer>>::default();
         let (changed, _) = watch::channel(());
         let reading = read(Arc::clone(&terminal), ending, Arc::clone(&buffer), changed.clone());
         Ok(Self {
@@ -166,14 +166,14 @@ impl Pty {
     }
 
     /// Attaches a client, and detaches the previous one, whose connection may be gone unnoticed.
-    pub(crate) fn attach(&self) -> Attached {
+    pub(crate) fn attach(&self) -> PtyAttachment {
         let last = self.attached.subscribe();
         let mut own = 0;
         self.attached.send_modify(|number| {
             *number += 1;
             own = *number;
         });
-        Attached { own, last }
+        PtyAttachment { own, last }
     }
 
     /// Writes input. Returns when all of it is in the terminal.
@@ -196,7 +196,7 @@ impl Pty {
     }
 
     /// Returns output from byte `after` on; waits for some, or for the end. Output before `after` is dropped.
-    pub(crate) async fn receive(&self, after: u64, wait: Duration) -> Piece {
+    pub(crate) async fn receive(&self, after: u64, wait: Duration) -> PtyChunk {
         let mut changed = self.changed.subscribe();
         let given_up = tokio::time::Instant::now() + wait;
         loop {
@@ -227,7 +227,7 @@ impl Pty {
         let _ = execution.kill();
     }
 
-    fn piece(&self, after: u64) -> Piece {
+    fn piece(&self, after: u64) -> PtyChunk {
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let had =
             usize::try_from(after.saturating_sub(buffer.gone)).unwrap_or(usize::MAX).min(buffer.bytes.len());
@@ -240,7 +240,7 @@ impl Pty {
         if had > 0 {
             self.changed.send_replace(());
         }
-        Piece { bytes, next, closed, exit_code: closed.then(|| self.exit_code()).flatten() }
+        PtyChunk { bytes, next, closed, exit_code: closed.then(|| self.exit_code()).flatten() }
     }
 
     /// Returns the exit code of its program.
@@ -257,7 +257,7 @@ impl Pty {
 
 // === impl Attached ===
 
-impl Attached {
+impl PtyAttachment {
     /// Returns when another client is attached.
     pub(crate) async fn until_replaced(mut self) {
         // An error means that the terminal is gone.
@@ -284,7 +284,7 @@ fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedF
 async fn read(
     terminal: Arc<AsyncFd<OwnedFd>>,
     ending: AsyncFd<OwnedFd>,
-    buffer: Arc<Mutex<Buffer>>,
+    buffer: Arc<Mutex<PtyBuffer>>,
     changed: watch::Sender<()>,
 ) {
     let mut room = changed.subscribe();

@@ -1,13 +1,13 @@
 //! The sessions of a node: opens, finds and ends them.
 
 use super::command_log::CommandLog;
-use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
+use super::{MOST_COMMANDS_OF_ALL, Session, SessionError, SharedSandbox};
 use crate::house::Terms;
 use crate::images::Image;
-use crate::job::Workplace;
+use crate::job::NodeState;
 use crate::models::{CallOwner, Caller, NodeModels, RunModels};
 use crate::serving::HatchThread;
-use crate::web::{RunWeb, Way};
+use crate::web::{RunPolicy, RunWeb};
 use belljar_contract::id::{RunId, SessionId};
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::worker::session::OpenSessionRequest;
@@ -31,16 +31,16 @@ use tokio_util::sync::CancellationToken;
 
 /// The sessions of a node.
 pub(crate) struct Sessions {
-    workplace: Arc<Workplace>,
+    workplace: Arc<NodeState>,
     /// Makes sandboxes of the node's own programs.
     native: NativeBackend,
-    table: Mutex<Table>,
+    table: Mutex<SessionTable>,
     room: Arc<Semaphore>,
 }
 
 #[derive(Default)]
-struct Table {
-    slots: HashMap<String, Slot>,
+struct SessionTable {
+    slots: HashMap<String, SessionSlot>,
     /// True once no session is opened any more.
     is_closed: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) struct With {
 }
 
 /// A slot for a session. Concurrent requests to open the same session wait for the first one.
-type Slot = Arc<tokio::sync::OnceCell<Arc<Session>>>;
+type SessionSlot = Arc<tokio::sync::OnceCell<Arc<Session>>>;
 
 /// Maximum time for which the end of a session waits for a program that is being started.
 const LONGEST_START: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ const LOOK: Duration = Duration::from_millis(500);
 // === impl Sessions ===
 
 impl Sessions {
-    pub(crate) fn new(workplace: Arc<Workplace>) -> Self {
+    pub(crate) fn new(workplace: Arc<NodeState>) -> Self {
         let native = NativeBackend::new(Arc::clone(&workplace.launcher), workplace.settings.state.clone());
         let room = Arc::new(Semaphore::new(MOST_COMMANDS_OF_ALL));
         Self { workplace, native, table: Mutex::default(), room }
@@ -216,7 +216,7 @@ impl Sessions {
         all.into_iter().filter_map(|session| session.why_over(house).map(|why| (session, why))).collect()
     }
 
-    fn slot(&self, session_id: &SessionId) -> Result<Slot, SessionError> {
+    fn slot(&self, session_id: &SessionId) -> Result<SessionSlot, SessionError> {
         let most = self.workplace.settings.sessions.max;
         let mut table = self.locked();
         if table.is_closed {
@@ -226,16 +226,16 @@ impl Sessions {
         match table.slots.entry(session_id.key()) {
             Entry::Occupied(known) => Ok(Arc::clone(known.get())),
             Entry::Vacant(_) if is_full => Err(SessionError::TooMany(most)),
-            Entry::Vacant(place) => Ok(Arc::clone(place.insert(Slot::default()))),
+            Entry::Vacant(place) => Ok(Arc::clone(place.insert(SessionSlot::default()))),
         }
     }
 
     /// Releases a slot in which no session could be made. The last holder removes it, as another caller may be making the
     /// session.
-    fn give_up(&self, session_id: &SessionId, slot: Slot) {
+    fn give_up(&self, session_id: &SessionId, slot: SessionSlot) {
         const IN_THE_TABLE_AND_HERE: usize = 2;
         let mut table = self.locked();
-        let is_last = |known: &Slot| {
+        let is_last = |known: &SessionSlot| {
             Arc::ptr_eq(known, &slot)
                 && known.get().is_none()
                 && Arc::strong_count(known) <= IN_THE_TABLE_AND_HERE
@@ -277,7 +277,7 @@ impl Sessions {
             running: AtomicU64::new(0),
             is_gone: AtomicBool::new(false),
             is_looked_at: AtomicBool::new(false),
-            sandbox: Mutex::new(Some(Arc::new(Enclosed(sandbox)))),
+            sandbox: Mutex::new(Some(Arc::new(SharedSandbox(sandbox)))),
             ptys: Mutex::new(Some(HashMap::new())),
             image,
             models: Mutex::new(models),
@@ -298,7 +298,7 @@ impl Sessions {
         &self,
         (request, terms): (&OpenSessionRequest, Option<&Terms>),
         image: &Image,
-        (hatches, way): (&[Hatch], Option<&Way>),
+        (hatches, way): (&[Hatch], Option<&RunPolicy>),
     ) -> Result<Box<dyn Sandbox>, SessionError> {
         let (limits, required) = match image {
             Image::Native => (self.workplace.settings.limits, self.workplace.settings.required.clone()),
@@ -329,7 +329,7 @@ impl Sessions {
     fn serve(
         &self,
         mut config: Option<(InferenceConfig, CallOwner)>,
-        (request, run_id, way): (&OpenSessionRequest, &RunId, Option<&Way>),
+        (request, run_id, way): (&OpenSessionRequest, &RunId, Option<&RunPolicy>),
         sockets: Vec<(Hatch, Vec<OwnedFd>)>,
     ) -> Result<(Option<RunModels>, Option<RunWeb>), SessionError> {
         let caller = || Caller::Session { session_id: request.session_id.clone() };
@@ -359,7 +359,8 @@ impl Sessions {
         // From here on, the session can't be found any more.
         let key = session.request.session_id.key();
         let mut table = self.locked();
-        let is_it = |slot: &Slot| slot.get().is_some_and(|known| std::ptr::eq(Arc::as_ptr(known), session));
+        let is_it =
+            |slot: &SessionSlot| slot.get().is_some_and(|known| std::ptr::eq(Arc::as_ptr(known), session));
         if table.slots.get(&key).is_some_and(is_it) {
             table.slots.remove(&key);
         }
@@ -372,7 +373,7 @@ impl Sessions {
         let given_up = Instant::now() + LONGEST_START;
         let gone = loop {
             match Arc::try_unwrap(sandbox) {
-                Ok(Enclosed(sandbox)) => break sandbox.destroy().map_err(SessionError::Sandbox),
+                Ok(SharedSandbox(sandbox)) => break sandbox.destroy().map_err(SessionError::Sandbox),
                 Err(shared) if Instant::now() < given_up => sandbox = shared,
                 // The last holder's drop destroys the sandbox.
                 Err(shared) => {
@@ -407,7 +408,7 @@ impl Sessions {
         Ok(())
     }
 
-    fn locked(&self) -> MutexGuard<'_, Table> {
+    fn locked(&self) -> MutexGuard<'_, SessionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

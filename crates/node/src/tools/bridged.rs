@@ -1,15 +1,15 @@
 //! Other MCP servers whose tools a node offers: finds their programs, and the host files that each may see.
 
 use super::NodeTools;
-use crate::agent::program::Installed;
-use crate::job::Workplace;
+use crate::agent::program::InstalledProgram;
+use crate::job::NodeState;
 use belljar_egress::exchange::Exchanger;
 use belljar_sandbox::given;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
 use belljar_tools::bridge::config::{Folder, FolderMode, ServersConfig, StdioConfig};
-use belljar_tools::bridge::{Bridge, Found, Means};
+use belljar_tools::bridge::{Bridge, BridgeResources, Found};
 use belljar_trusted::trusted_file;
 use std::error::Error;
 use std::ffi::OsStr;
@@ -19,14 +19,14 @@ impl NodeTools {
     /// Starts to connect to these servers; returns `None` without servers.
     pub(crate) fn bridge(
         &self,
-        workplace: &Workplace,
+        workplace: &NodeState,
         config: ServersConfig,
     ) -> std::io::Result<Option<Bridge>> {
         if config.0.is_empty() {
             return Ok(None);
         }
         let launcher = Arc::clone(&workplace.launcher);
-        let means = Means {
+        let means = BridgeResources {
             backend: Arc::new(NativeBackend::new(launcher, workplace.settings.state.clone())),
             required: workplace.settings.required.clone(),
             finder: Arc::new(found),
@@ -50,8 +50,8 @@ fn found(config: &StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> {
     };
     // A program in its own workspace could choose which host files are mounted at its next start.
     let search_path = std::env::var_os("PATH").unwrap_or_default();
-    let Installed { command, mut lent, search_path } =
-        Installed::find(OsStr::new(&config.command), &search_path)?;
+    let InstalledProgram { command, mut lent, search_path } =
+        InstalledProgram::find(OsStr::new(&config.command), &search_path)?;
     for path in &config.lend {
         lent.push(Lent::at_its_place(path)?);
     }

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_changes_something_does_more_than_look() {
+    fn mutating_planner_tools_are_never_marked_read_only() {
         let mut changing = 0;
         for tool in tools(&Weak::new()).unwrap() {
             let Definition { name, effect, action, .. } = tool.definition();

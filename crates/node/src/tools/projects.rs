@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// A tool whose calls name only tasks of the caller's project.
-struct OfProject {
+struct ProjectTool {
     tool: Arc<dyn Tool>,
     jobs: Jobs,
 }
@@ -24,7 +24,7 @@ pub(super) fn kept_apart(tools: Vec<Arc<dyn Tool>>, jobs: &Jobs) -> Vec<Arc<dyn 
     let kept_apart = |tool: Arc<dyn Tool>| -> Arc<dyn Tool> {
         let takes = |name| tool.definition().input["properties"].get(name).is_some();
         match ["task_id", "scope", "scope_id"].into_iter().any(takes) {
-            true => Arc::new(OfProject { tool, jobs: jobs.clone() }),
+            true => Arc::new(ProjectTool { tool, jobs: jobs.clone() }),
             false => tool,
         }
     };
@@ -46,7 +46,7 @@ fn tasks_of(arguments: &Arguments) -> impl Iterator<Item = TaskId> {
 
 // === impl OfProject ===
 
-impl OfProject {
+impl ProjectTool {
     /// Checks that no task that the call names has a job of another project. A task without jobs is accepted: its first one may be
     /// about to be made.
     async fn check(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
@@ -66,7 +66,7 @@ impl OfProject {
     }
 }
 
-impl Tool for OfProject {
+impl Tool for ProjectTool {
     fn definition(&self) -> &Definition {
         self.tool.definition()
     }

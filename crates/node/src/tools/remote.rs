@@ -8,12 +8,12 @@
 //! ```
 
 use crate::denials::Denied;
-use crate::job::Workplace;
+use crate::job::NodeState;
 use belljar_contract::id::AgentId;
 use belljar_contract::tool::AgentKind;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_gateway::bearer::{NoSeat, Tokens};
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::database::DatabaseError;
 use belljar_store::tokens::{FindError, Holder, HolderKind, TokenDenied, TokenDigest};
@@ -25,20 +25,20 @@ use tokio_util::sync::CancellationToken;
 
 /// The remote callers, and their slots.
 pub(crate) struct RemoteSeats {
-    workplace: Arc<Workplace>,
+    workplace: Arc<NodeState>,
     places: Mutex<HashMap<TokenDigest, Place>>,
 }
 
 /// The slot of a token, from its first request on.
 struct Place {
-    seat: Seat,
+    seat: CallerSlot,
     ended: CancellationToken,
     used: Instant,
 }
 
 /// Reasons why a token gets no slot.
 #[derive(Debug, thiserror::Error)]
-enum SeatError {
+enum SlotError {
     #[error(transparent)]
     Denied(#[from] TokenDenied),
     /// The token is valid, but for another endpoint.
@@ -70,11 +70,11 @@ const OTHER_AUDIENCE: &str = "token_other_audience";
 // === impl RemoteSeats ===
 
 impl RemoteSeats {
-    pub(crate) fn new(workplace: Arc<Workplace>) -> Arc<Self> {
+    pub(crate) fn new(workplace: Arc<NodeState>) -> Arc<Self> {
         Arc::new(Self { workplace, places: Mutex::default() })
     }
 
-    async fn find(self: &Arc<Self>, token: &str) -> Result<Seat, SeatError> {
+    async fn find(self: &Arc<Self>, token: &str) -> Result<CallerSlot, SlotError> {
         let digest = TokenDigest::of(token).ok_or(TokenDenied::Malformed)?;
         let holder = self.holder(&digest).await?;
         if let Some(seat) = self.known(&digest) {
@@ -85,16 +85,16 @@ impl RemoteSeats {
     }
 
     /// Returns the token's holder, if the token is valid now.
-    async fn holder(&self, digest: &TokenDigest) -> Result<Holder, SeatError> {
+    async fn holder(&self, digest: &TokenDigest) -> Result<Holder, SlotError> {
         let found = self.workplace.tokens.find_again(digest, self.workplace.now()).await;
         found.map(|record| record.holder).map_err(|error| match error {
-            FindError::Denied(denied) => SeatError::Denied(denied),
-            FindError::Database(error) => SeatError::Database(error),
+            FindError::Denied(denied) => SlotError::Denied(denied),
+            FindError::Database(error) => SlotError::Database(error),
         })
     }
 
     /// Returns the slot that it has already.
-    fn known(&self, digest: &TokenDigest) -> Option<Seat> {
+    fn known(&self, digest: &TokenDigest) -> Option<CallerSlot> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = places.get_mut(digest).filter(|place| !place.seat.is_over())?;
         place.used = Instant::now();
@@ -102,9 +102,10 @@ impl RemoteSeats {
     }
 
     /// Returns a new slot and watches it; or the one that was made meanwhile.
-    fn placed(self: &Arc<Self>, digest: TokenDigest, caller: Caller) -> Seat {
+    fn placed(self: &Arc<Self>, digest: TokenDigest, caller: Caller) -> CallerSlot {
         let ended = self.workplace.stop.child_token();
-        let seat = Seat::new(caller, ended.clone()).paced_after(UNPACED_CALLS).with_room_for(MOST_AT_ONCE);
+        let seat =
+            CallerSlot::new(caller, ended.clone()).paced_after(UNPACED_CALLS).with_room_for(MOST_AT_ONCE);
         {
             let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(place) = places.get_mut(&digest).filter(|place| !place.seat.is_over()) {
@@ -172,7 +173,7 @@ impl RemoteSeats {
     }
 
     /// Returns the caller that a token stands for.
-    async fn caller(&self, digest: &TokenDigest, holder: Holder) -> Result<Caller, SeatError> {
+    async fn caller(&self, digest: &TokenDigest, holder: Holder) -> Result<Caller, SlotError> {
         let of_elsewhere = |kind| (kind, self.workplace.web.lets_anybody_out(), holder.agent_id.clone());
         let (kind, may_reach_out, agent) = match holder.kind {
             HolderKind::Sandbox => {
@@ -185,7 +186,7 @@ impl RemoteSeats {
         };
         // A token that is bound to a session is refused: nothing here could enforce that.
         if holder.session.is_some() {
-            return Err(SeatError::OtherAudience);
+            return Err(SlotError::OtherAudience);
         }
         // Callers in a sandbox have no name; a token for a sandbox gives no more than that.
         let actor = (kind != AgentKind::Sandbox).then(|| {
@@ -211,7 +212,7 @@ impl RemoteSeats {
     }
 
     /// Returns whether the job's sandbox has web access, and the job's agent.
-    async fn of_job(&self, holder: &Holder) -> Result<(bool, Option<AgentId>), SeatError> {
+    async fn of_job(&self, holder: &Holder) -> Result<(bool, Option<AgentId>), SlotError> {
         let Some(job_id) = &holder.job_id else { return Ok((false, None)) };
         let Some(job) = self.workplace.jobs.find(job_id).await? else {
             return Err(TokenDenied::Revoked.into());
@@ -237,13 +238,13 @@ enum Use {
 pub(crate) struct RemoteTokens(pub(crate) Arc<RemoteSeats>);
 
 impl Tokens for RemoteTokens {
-    async fn seat(&self, token: &str) -> Result<Seat, NoSeat> {
+    async fn seat(&self, token: &str) -> Result<CallerSlot, NoSeat> {
         let Self(seats) = self;
         match seats.find(token).await {
             Ok(seat) => return Ok(seat),
-            Err(SeatError::Denied(denied)) => seats.note(denied.code()),
-            Err(SeatError::OtherAudience) => seats.note(OTHER_AUDIENCE),
-            Err(SeatError::Database(error)) => {
+            Err(SlotError::Denied(denied)) => seats.note(denied.code()),
+            Err(SlotError::OtherAudience) => seats.note(OTHER_AUDIENCE),
+            Err(SlotError::Database(error)) => {
                 tracing::warn!(error = crate::chain(&error), "nobody knows whether a token is good");
                 return Err(NoSeat::NotKnown);
             }

@@ -2,11 +2,11 @@
 //! active.
 
 use crate::chain;
-use crate::house::House;
+use crate::house::NodeAccessRules;
 use crate::web::NodeWeb;
 use belljar_contract::id::{AgentId, JobId, RunId, TaskId};
 use belljar_contract::tool::{AgentKind, DomainCode};
-use belljar_policy::access::compiled::Compiled;
+use belljar_policy::access::compiled::SandboxAccess;
 use belljar_tools::answer::Failure;
 use belljar_tools::builtin::web::reach::{Reach, WebHatch};
 use belljar_tools::caller::{Caller, Identity};
@@ -22,7 +22,7 @@ use uuid::Uuid;
 pub(super) struct NodeHatch {
     web: Arc<NodeWeb>,
     /// Access rules of callers, if the node has any.
-    house: Option<House>,
+    house: Option<NodeAccessRules>,
     /// Remote callers. The limits of a run apply to all requests of one of them.
     callers: Mutex<HashMap<Whose, Served>>,
 }
@@ -42,7 +42,7 @@ struct Whose {
 /// Web access of a remote caller.
 struct Served {
     /// Its permissions.
-    terms: Option<Compiled>,
+    terms: Option<SandboxAccess>,
     reach: Reach,
     used: Instant,
 }
@@ -56,7 +56,7 @@ const MOST: usize = 1_024;
 // === impl NodeHatch ===
 
 impl NodeHatch {
-    pub(super) fn new(web: &Arc<NodeWeb>, house: Option<House>) -> Self {
+    pub(super) fn new(web: &Arc<NodeWeb>, house: Option<NodeAccessRules>) -> Self {
         Self { web: Arc::clone(web), house, callers: Mutex::default() }
     }
 

@@ -3,7 +3,7 @@
 
 use super::span::{Anchor, Span, Value, nanoseconds, new_id, root_of, trace_of};
 use belljar_confine::stage::Timings;
-use belljar_contract::egress::{PassageOutcome, PassageRecord};
+use belljar_contract::egress::{ProxiedRequestOutcome, ProxiedRequestRecord};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{CallOutcome, CallRecord};
@@ -32,7 +32,7 @@ pub(crate) struct Ran {
     pub(crate) timings: Timings,
     pub(crate) steps: Vec<Step>,
     pub(crate) calls: Vec<CallRecord>,
-    pub(crate) passages: Vec<PassageRecord>,
+    pub(crate) passages: Vec<ProxiedRequestRecord>,
 }
 
 /// A step, as its runner reports it.
@@ -58,7 +58,7 @@ pub(crate) struct Ended {
 }
 
 /// Builder of nested spans in one trace.
-struct Trace<'n> {
+struct TraceBuilder<'n> {
     id: [u8; 16],
     noted: &'n Noted,
     spans: Vec<Span>,
@@ -70,10 +70,10 @@ const MOST_STEPS: usize = 1_000;
 pub(super) fn spans(node: &str, noted: &Noted, ran: Option<&Ran>, ended: &Ended) -> Vec<Span> {
     let job_id = noted.job.job_id.as_str();
     let root = root_of(job_id);
-    let mut trace = Trace { id: trace_of(job_id), noted, spans: Vec::new() };
+    let mut trace = TraceBuilder { id: trace_of(job_id), noted, spans: Vec::new() };
     let accepted = nanoseconds(noted.job.accepted_at).min(trace.at(noted.taken));
     let state = ended.state.map_or("unknown", JobState::as_str);
-    let of_job = |trace: &Trace<'_>| {
+    let of_job = |trace: &TraceBuilder<'_>| {
         let life = &trace.noted.job.life;
         vec![
             ("belljar.job_id", Value::from(job_id)),
@@ -108,7 +108,7 @@ pub(super) fn spans(node: &str, noted: &Noted, ran: Option<&Ran>, ended: &Ended)
 
 // === impl Trace ===
 
-impl Trace<'_> {
+impl TraceBuilder<'_> {
     fn at(&self, instant: Instant) -> u64 {
         self.noted.anchor.time(instant)
     }
@@ -181,7 +181,12 @@ impl Trace<'_> {
     }
 
     /// The host is left out: a program could transmit data in the host names that it requests.
-    fn passage(&mut self, run: [u8; 8], passage: &PassageRecord, within: impl Fn((u64, u64)) -> (u64, u64)) {
+    fn passage(
+        &mut self,
+        run: [u8; 8],
+        passage: &ProxiedRequestRecord,
+        within: impl Fn((u64, u64)) -> (u64, u64),
+    ) {
         let began = nanoseconds(passage.started_at);
         let over = began.saturating_add(passage.total_ms.saturating_mul(1_000_000));
         self.add(Some(run), "web", within((began, over)));
@@ -194,8 +199,8 @@ impl Trace<'_> {
         attributes
             .extend(passage.status.map(|status| ("http.response.status_code", u64::from(status).into())));
         let failure = match &passage.outcome {
-            PassageOutcome::Completed => None,
-            PassageOutcome::Denied { reason: code } | PassageOutcome::Failed { code } => {
+            ProxiedRequestOutcome::Completed => None,
+            ProxiedRequestOutcome::Denied { reason: code } | ProxiedRequestOutcome::Failed { code } => {
                 Some(code.as_str().to_owned())
             }
         };

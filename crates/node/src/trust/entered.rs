@@ -7,7 +7,7 @@ use belljar_contract::id::AgentId;
 use belljar_contract::trust::{AgentTrust, ProposedPromotion, TrustEvent, TrustEventKind, TrustState};
 use belljar_policy::trust::{Ignored, Replay};
 use belljar_store::database::DatabaseError;
-use belljar_store::trust::{RecordError, Recorded};
+use belljar_store::trust::{RecordError, RecordResult};
 use jiff::Timestamp;
 use std::ops::Bound;
 use std::time::Duration;
@@ -88,7 +88,9 @@ impl NodeTrust {
     ) -> Result<Entered, RecordError> {
         let event = TrustEvent { at: at.unwrap_or_else(|| clock()), event_id, agent_id: agent.clone(), kind };
         let recorded = match self.book.events().record(&event).await {
-            Err(RecordError::Another { .. }) if at.is_none() && self.has(&event).await? => Recorded::Before,
+            Err(RecordError::Another { .. }) if at.is_none() && self.has(&event).await? => {
+                RecordResult::Before
+            }
             recorded => recorded?,
         };
         self.counted(&event, recorded, clock).await
@@ -168,7 +170,7 @@ impl NodeTrust {
     async fn counted(
         &self,
         event: &TrustEvent,
-        recorded: Recorded,
+        recorded: RecordResult,
         clock: &WallClock,
     ) -> Result<Entered, RecordError> {
         // Events of one millisecond are ordered by id, so the evaluation must be later than that.
@@ -182,7 +184,7 @@ impl NodeTrust {
         let replayed = self.of(&event.agent_id, now).await?;
         Ok(Entered {
             event_id: event.event_id,
-            is_new: recorded == Recorded::Now,
+            is_new: recorded == RecordResult::Now,
             ignored: replayed.ignored(event.event_id),
             state: replayed.trust.state(self.book.config()),
         })

@@ -2,7 +2,7 @@
 
 use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{
-    CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReportedUsage, Route, Surface, UsageSource,
+    ApiDialect, CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReportedUsage, Route, UsageSource,
 };
 
 pub(crate) const RUN: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f";
@@ -20,7 +20,7 @@ pub(crate) fn call(number: u16) -> CallRecord {
         graph_id: Excerpt::of("sandbox:agent"),
         started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         route: Route { method: Excerpt::of("POST"), path: Excerpt::of("/v1/chat/completions") },
-        surface: Surface::Openai,
+        surface: ApiDialect::Openai,
         model_asked: Some(Excerpt::of("small")),
         model_used: Some(Excerpt::of("gpt-4o-mini")),
         provider: Some(Excerpt::of("house")),

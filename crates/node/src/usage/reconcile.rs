@@ -80,7 +80,7 @@ pub enum Difference {
         /// The call.
         call_id: CallId,
         /// Kind of tokens: `input` or `output`.
-        side: Side,
+        side: TokenKind,
         /// Reported number.
         reported: u64,
         /// Logged number.
@@ -116,7 +116,7 @@ pub enum Difference {
 /// Kind of a call's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum TokenKind {
     /// Tokens of the request.
     Input,
     /// Tokens of the response.
@@ -250,8 +250,8 @@ fn differing_amounts(report: &UsageReport, rows: &[&SpendRow]) -> Vec<Difference
     if let [row] = booked.as_slice() {
         let without_cached = row.input_tokens.saturating_sub(row.cached_input_tokens);
         for (side, reported, logged) in [
-            (Side::Input, report.input_tokens, [row.input_tokens, without_cached]),
-            (Side::Output, report.output_tokens, [row.output_tokens; 2]),
+            (TokenKind::Input, report.input_tokens, [row.input_tokens, without_cached]),
+            (TokenKind::Output, report.output_tokens, [row.output_tokens; 2]),
         ] {
             if let Some(reported) = reported.filter(|reported| !logged.contains(reported)) {
                 let logged = logged[0];

@@ -2,7 +2,7 @@
 //!
 //! An intercepted tunnel never begins itself; the requests in it do.
 
-use belljar_contract::egress::{PassageBegun, PassageOutcome, PassageRecord};
+use belljar_contract::egress::{ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord};
 use belljar_contract::id::PassageId;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,15 +25,15 @@ pub(super) enum Verdict {
 // === impl Begun ===
 
 impl Begun {
-    pub(super) fn begin(&self, record: &PassageBegun) {
+    pub(super) fn begin(&self, record: &ProxiedRequestStartRecord) {
         self.locked().insert(record.passage_id.clone());
     }
 
     /// Returns the verdict about a request that is over.
-    pub(super) fn end(&self, record: &PassageRecord) -> Verdict {
+    pub(super) fn end(&self, record: &ProxiedRequestRecord) -> Verdict {
         let has_begun = self.locked().remove(&record.passage_id);
         match record.outcome {
-            PassageOutcome::Denied { .. } => Verdict::Denied,
+            ProxiedRequestOutcome::Denied { .. } => Verdict::Denied,
             // Calls by a connection have no rule.
             _ if record.rule.is_none() && record.connection.is_none() => Verdict::Denied,
             _ if has_begun => Verdict::LetThrough,

@@ -97,10 +97,12 @@ fn needed(denied: &[&DeniedDestination]) -> String {
 mod tests {
     use super::super::noted::Noted;
     use super::*;
-    use belljar_contract::egress::{Asked, PassageBegun, PassageOutcome, PassageRecord};
+    use belljar_contract::egress::{
+        Asked, ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord,
+    };
     use belljar_contract::id::{PassageId, RunId};
     use belljar_contract::inference::{Excerpt, ReasonCode};
-    use belljar_egress::inference::ledger::Written;
+    use belljar_egress::inference::ledger::WriteConfirmation;
     use belljar_egress::web::ledger::WebLedger;
     use belljar_egress::web::run::{Denial, Denials};
     use belljar_policy::egress::{Destination, Host};
@@ -108,14 +110,14 @@ mod tests {
 
     const ID: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
 
-    struct Nowhere;
+    struct NoopLedger;
 
-    impl WebLedger for Nowhere {
-        fn begin(&self, _record: PassageBegun) -> Written {
+    impl WebLedger for NoopLedger {
+        fn begin(&self, _record: ProxiedRequestStartRecord) -> WriteConfirmation {
             Box::pin(async { true })
         }
 
-        fn record(&self, _record: PassageRecord) {}
+        fn record(&self, _record: ProxiedRequestRecord) {}
 
         fn is_sound(&self) -> bool {
             true
@@ -126,13 +128,17 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn record((host, port): (&str, u16), second: i64, outcome: PassageOutcome) -> PassageRecord {
-        PassageRecord {
+    fn record(
+        (host, port): (&str, u16),
+        second: i64,
+        outcome: ProxiedRequestOutcome,
+    ) -> ProxiedRequestRecord {
+        ProxiedRequestRecord {
             passage_id: PassageId::parse(ID).unwrap(),
             run_id: RunId::parse(ID).unwrap(),
             started_at: at(second),
             asked: Some(Asked { method: Excerpt::of("CONNECT"), host: Excerpt::of(host), port, path: None }),
-            rule: (outcome == PassageOutcome::Completed).then_some(0),
+            rule: (outcome == ProxiedRequestOutcome::Completed).then_some(0),
             outcome,
             generation: 1,
             address: None,
@@ -145,8 +151,8 @@ mod tests {
         }
     }
 
-    fn begun(record: &PassageRecord) -> PassageBegun {
-        PassageBegun {
+    fn begun(record: &ProxiedRequestRecord) -> ProxiedRequestStartRecord {
+        ProxiedRequestStartRecord {
             passage_id: record.passage_id.clone(),
             run_id: record.run_id.clone(),
             started_at: record.started_at,
@@ -164,19 +170,19 @@ mod tests {
     }
 
     fn seen_for(reason: &'static str, denied: &[(&str, u16, i64)]) -> Seen {
-        let noted = Noted::of(Arc::new(Nowhere));
+        let noted = Noted::of(Arc::new(NoopLedger));
         let mut listed: Vec<Denial> = Vec::new();
         for (host, port, second) in denied {
-            let outcome = PassageOutcome::Denied { reason: ReasonCode::of(reason) };
+            let outcome = ProxiedRequestOutcome::Denied { reason: ReasonCode::of(reason) };
             noted.record(record((host, *port), *second, outcome));
             let destination = Destination { host: Host::parse(host).unwrap(), port: *port };
             listed.push(Denial { destination, reason, needed: None, last_at: at(*second) });
         }
         // An intercepted tunnel, and a request in it.
-        let asked = record(("a.example", 443), 1, PassageOutcome::Completed);
+        let asked = record(("a.example", 443), 1, ProxiedRequestOutcome::Completed);
         drop(noted.begin(begun(&asked)));
         noted.record(asked.clone());
-        noted.record(PassageRecord { sent_bytes: 0, received_bytes: 0, ..asked });
+        noted.record(ProxiedRequestRecord { sent_bytes: 0, received_bytes: 0, ..asked });
         noted.seen(Denials { listed, unlisted: 0 })
     }
 
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_denied_since_the_step_began_is_the_cause_and_what_was_denied_before_is_not() {
+    fn only_denials_during_the_failed_step_are_its_cause() {
         let seen = seen(&[("a.example", 443, 10), ("[2001:db8::1]", 8443, 20)]);
         assert_eq!((seen.usage.passages, seen.usage.sent_bytes, seen.usage.received_bytes), (1, 9, 15));
         let said = |began| judged_from(began, FailureCode::StepFailed, &seen).map(|(_, message)| message);
@@ -198,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_a_job_otherwise_stays_its_end() {
+    fn web_denials_do_not_replace_other_failure_codes() {
         let seen = seen(&[("a.example", 443, 10)]);
         let others = FailureCode::ALL.into_iter();
         let others = others.filter(|code| !may_lack_the_web(*code));
@@ -209,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_reached_is_told_from_what_was_denied() {
+    fn failure_message_distinguishes_unreachable_from_denied_hosts() {
         let message = |seen: &Seen| judged_from(1, FailureCode::AgentGaveUp, seen).unwrap().1;
         let unreached = message(&seen_for("upstream_proxy_unavailable", &[("a.example", 443, 10)]));
         assert_eq!(
@@ -220,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_names_some_and_counts_the_others() {
+    fn failure_message_names_five_hosts_and_counts_the_rest() {
         let names: Vec<String> = (0..9).map(|number| format!("h{number}.example")).collect();
         let denied: Vec<_> = names.iter().map(|name| (name.as_str(), 443, 1)).collect();
         let (_, message) = judged_from(1, FailureCode::StepFailed, &seen(&denied)).unwrap();

@@ -2,8 +2,10 @@
 
 use super::begun::{Begun, Verdict};
 use belljar_contract::audit::FoldedRecords;
-use belljar_contract::egress::{DeniedDestination, PassageBegun, PassageRecord, WebUsage};
-use belljar_egress::inference::ledger::Written;
+use belljar_contract::egress::{
+    DeniedDestination, ProxiedRequestRecord, ProxiedRequestStartRecord, WebUsage,
+};
+use belljar_egress::inference::ledger::WriteConfirmation;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::run::{Denial, Denials};
 use jiff::Timestamp;
@@ -61,18 +63,18 @@ impl Noted {
 }
 
 impl WebLedger for Noted {
-    fn begin(&self, record: PassageBegun) -> Written {
+    fn begin(&self, record: ProxiedRequestStartRecord) -> WriteConfirmation {
         self.begun.begin(&record);
         self.ledger.begin(record)
     }
 
-    fn record(&self, record: PassageRecord) {
+    fn record(&self, record: ProxiedRequestRecord) {
         let verdict = self.begun.end(&record);
         self.locked().note(&record, verdict);
         self.ledger.record(record);
     }
 
-    fn count(&self, record: &PassageRecord) {
+    fn count(&self, record: &ProxiedRequestRecord) {
         let verdict = self.begun.end(record);
         self.locked().note(record, verdict);
         self.ledger.count(record);
@@ -100,7 +102,7 @@ fn told(denial: Denial) -> DeniedDestination {
 // === impl Notes ===
 
 impl Notes {
-    fn note(&mut self, record: &PassageRecord, verdict: Verdict) {
+    fn note(&mut self, record: &ProxiedRequestRecord, verdict: Verdict) {
         self.sent_bytes = self.sent_bytes.saturating_add(record.sent_bytes);
         self.received_bytes = self.received_bytes.saturating_add(record.received_bytes);
         if verdict == Verdict::LetThrough {

@@ -12,17 +12,17 @@ use std::collections::BTreeSet;
 
 /// Terms of an agent's sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compiled {
+pub struct SandboxAccess {
     /// Files that the workspace begins with.
-    pub workspace: WorkspaceTerms,
+    pub workspace: WorkspaceAccess,
     /// True if the sandbox also gets what the host lends besides, such as `--ro` directories.
     pub is_lent_to: bool,
     /// Network access.
-    pub web: WebTerms,
+    pub web: WebAccess,
     /// Programs that can be started.
-    pub programs: ProgramTerms,
+    pub programs: ProgramAccess,
     /// Git operations of the host for the sandbox.
-    pub git: GitTerms,
+    pub git: GitOperations,
     /// Isolation of code: whether a sandbox has its own root and network.
     pub isolation: CodeIsolation,
 }
@@ -30,7 +30,7 @@ pub struct Compiled {
 /// Files that a workspace begins with. It is always a copy; only a user can apply its changes to the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WorkspaceTerms {
+pub enum WorkspaceAccess {
     /// None.
     Empty,
     /// The project's files.
@@ -40,7 +40,7 @@ pub enum WorkspaceTerms {
 /// Network access of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "mode")]
-pub enum WebTerms {
+pub enum WebAccess {
     /// None: the sandbox has no web hatch.
     None,
     /// The configured rules and these places.
@@ -60,7 +60,7 @@ pub enum WebTerms {
 /// Programs that can be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "mode")]
-pub enum ProgramTerms {
+pub enum ProgramAccess {
     /// All programs.
     All,
     /// Only the programs of these names.
@@ -72,7 +72,7 @@ pub enum ProgramTerms {
 
 /// Git operations of the host for the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GitTerms {
+pub struct GitOperations {
     /// True if the host clones and fetches.
     pub fetches: bool,
     /// True if the host pushes.
@@ -81,33 +81,33 @@ pub struct GitTerms {
 
 // === impl Compiled ===
 
-impl Compiled {
+impl SandboxAccess {
     /// Returns the terms of sandboxes with these constraints.
     pub fn of(constraints: &Constraints) -> Self {
-        let git = GitTerms {
+        let git = GitOperations {
             fetches: constraints.git != GitAccess::LocalOnly && constraints.network != NetworkMode::None,
             pushes: constraints.git == GitAccess::Full && constraints.network != NetworkMode::None,
         };
         let refuses_pushes = !git.pushes;
         Self {
             workspace: match constraints.file_system {
-                FileSystemScope::WorkspaceOnly => WorkspaceTerms::Empty,
-                FileSystemScope::ProjectDirectory | FileSystemScope::Full => WorkspaceTerms::Project,
+                FileSystemScope::WorkspaceOnly => WorkspaceAccess::Empty,
+                FileSystemScope::ProjectDirectory | FileSystemScope::Full => WorkspaceAccess::Project,
             },
             is_lent_to: constraints.file_system == FileSystemScope::Full,
             web: match constraints.network {
-                NetworkMode::None => WebTerms::None,
+                NetworkMode::None => WebAccess::None,
                 NetworkMode::AllowlistOnly => {
-                    WebTerms::Listed { places: constraints.network_allowlist.clone(), refuses_pushes }
+                    WebAccess::Listed { places: constraints.network_allowlist.clone(), refuses_pushes }
                 }
-                NetworkMode::Open => WebTerms::Open { refuses_pushes },
+                NetworkMode::Open => WebAccess::Open { refuses_pushes },
             },
             programs: match constraints.terminal {
-                TerminalAccess::None => ProgramTerms::Only { names: commands::of_tools() },
+                TerminalAccess::None => ProgramAccess::Only { names: commands::of_tools() },
                 TerminalAccess::RestrictedCommands => {
-                    ProgramTerms::Only { names: constraints.commands.clone() }
+                    ProgramAccess::Only { names: constraints.commands.clone() }
                 }
-                TerminalAccess::Full => ProgramTerms::All,
+                TerminalAccess::Full => ProgramAccess::All,
             },
             git,
             isolation: constraints.code_execution,
@@ -145,7 +145,7 @@ impl Compiled {
     /// Returns true if these terms allow nothing that the other ones don't.
     pub fn is_within(&self, other: &Self) -> bool {
         let isolation = self.isolation == other.isolation || self.isolation == CodeIsolation::Containerized;
-        (self.workspace == other.workspace || self.workspace == WorkspaceTerms::Empty)
+        (self.workspace == other.workspace || self.workspace == WorkspaceAccess::Empty)
             && (!self.is_lent_to || other.is_lent_to)
             && self.web.is_within(&other.web)
             && self.programs.is_within(&other.programs)
@@ -167,11 +167,11 @@ impl Compiled {
 
     fn egress_and(&self, house: &EgressPolicy, open: Vec<Rule>) -> Option<EgressPolicy> {
         let (rules, refuses_pushes) = match &self.web {
-            WebTerms::None => return None,
-            WebTerms::Listed { places, refuses_pushes } => {
+            WebAccess::None => return None,
+            WebAccess::Listed { places, refuses_pushes } => {
                 (places.iter().map(NetworkPlace::rule).collect(), *refuses_pushes)
             }
-            WebTerms::Open { refuses_pushes } => (open, *refuses_pushes),
+            WebAccess::Open { refuses_pushes } => (open, *refuses_pushes),
         };
         let policy = EgressPolicy::new(house.rules().iter().cloned().chain(rules).collect());
         let policy = if refuses_pushes { policy.refusing_pushes() } else { policy };
@@ -181,7 +181,7 @@ impl Compiled {
 
 // === impl WebTerms ===
 
-impl WebTerms {
+impl WebAccess {
     /// Returns the narrower of both; no network access if neither is within the other.
     fn narrowed(self, other: Self) -> Self {
         if self.is_within(&other) {
@@ -216,7 +216,7 @@ impl WebTerms {
 
 // === impl ProgramTerms ===
 
-impl ProgramTerms {
+impl ProgramAccess {
     fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::All) => true,

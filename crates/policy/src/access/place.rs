@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_host_and_perhaps_a_port() {
+    fn network_endpoint_is_a_host_with_an_optional_port() {
         for (text, ports) in [
             ("pkgs.example", [80, 443].as_slice()),
             ("pkgs.example:8443", &[8443]),

@@ -8,7 +8,7 @@ use super::levels::Levels;
 use crate::action::ActionRegistry;
 use crate::autonomy::{Autonomy, AutonomyLevel, AutonomyLists, Seniority};
 use crate::permission::{Permissions, ToolRules};
-use crate::verdict::Standing;
+use crate::verdict::JudgementContext;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
@@ -22,12 +22,12 @@ pub struct AccessRules {
     /// `None` if it isn't configured.
     default_level: Option<AccessLevel>,
     agents: BTreeMap<AgentId, AgentRules>,
-    autonomy: HouseAutonomy,
+    autonomy: DefaultAutonomy,
 }
 
 /// Autonomy of agents without rules of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct HouseAutonomy {
+struct DefaultAutonomy {
     level: AutonomyLevel,
     departments: BTreeMap<String, AutonomyLevel>,
     lists: AutonomyLists,
@@ -132,8 +132,12 @@ impl AccessRules {
     }
 
     /// Returns what calls of such an agent are judged by.
-    pub fn judging<'a>(&'a self, agent: &'a AgentStanding) -> Standing<'a> {
-        Standing { actions: &self.actions, permissions: &agent.permissions, autonomy: &agent.autonomy }
+    pub fn judging<'a>(&'a self, agent: &'a AgentStanding) -> JudgementContext<'a> {
+        JudgementContext {
+            actions: &self.actions,
+            permissions: &agent.permissions,
+            autonomy: &agent.autonomy,
+        }
     }
 
     fn standing(
@@ -178,7 +182,7 @@ impl Default for AccessRules {
             levels: Levels::default(),
             default_level: None,
             agents: BTreeMap::new(),
-            autonomy: HouseAutonomy {
+            autonomy: DefaultAutonomy {
                 level: AutonomyLevel::Semi,
                 departments: BTreeMap::new(),
                 lists: AutonomyLists::default(),

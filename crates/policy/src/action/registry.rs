@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// All known action types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionRegistry {
-    all: BTreeMap<ActionType, Known>,
+    all: BTreeMap<ActionType, KnownAction>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Known {
+struct KnownAction {
     risk: Risk,
     why: String,
 }
@@ -41,7 +41,7 @@ pub enum RegisterActionError {
 
 /// The pattern matches no action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pattern:?} is neither an action type nor a category{}", Hint(nearest.as_deref()))]
+#[error("{pattern:?} is neither an action type nor a category{}", NearestPattern(nearest.as_deref()))]
 pub struct PatternError {
     /// Pattern as it was written.
     pub pattern: String,
@@ -49,7 +49,7 @@ pub struct PatternError {
     pub nearest: Option<String>,
 }
 
-struct Hint<'a>(Option<&'a str>);
+struct NearestPattern<'a>(Option<&'a str>);
 
 /// Pattern that matches every action type.
 pub(super) const ALL: &str = "all";
@@ -74,7 +74,7 @@ impl ActionRegistry {
             return Err(RegisterActionError::Taken { action });
         }
         let why = why.unwrap_or_else(|| "no risk is configured for it".to_owned());
-        self.all.insert(action, Known { risk: risk.unwrap_or(UNSAID), why });
+        self.all.insert(action, KnownAction { risk: risk.unwrap_or(UNSAID), why });
         Ok(self)
     }
 
@@ -125,13 +125,13 @@ impl Default for ActionRegistry {
     fn default() -> Self {
         let known = |leaf: Leaf| {
             let weighed = weighed(leaf);
-            (leaf.into(), Known { risk: weighed.risk, why: weighed.why.to_owned() })
+            (leaf.into(), KnownAction { risk: weighed.risk, why: weighed.why.to_owned() })
         };
         Self { all: Leaf::ALL.into_iter().map(known).collect() }
     }
 }
 
-impl std::fmt::Display for Hint<'_> {
+impl std::fmt::Display for NearestPattern<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.map_or(Ok(()), |name| write!(f, "; {name:?} is one"))
     }

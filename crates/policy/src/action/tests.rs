@@ -9,7 +9,7 @@ fn names(pattern: &str) -> Vec<String> {
 }
 
 #[test]
-fn there_are_forty_one_each_once_and_each_with_a_reason() {
+fn registry_has_forty_one_actions_each_with_a_reason() {
     let registry = ActionRegistry::default();
     assert_eq!(registry.all().count(), 41);
     for leaf in Leaf::ALL {
@@ -23,7 +23,7 @@ fn there_are_forty_one_each_once_and_each_with_a_reason() {
 
 /// Published risk levels.
 #[test]
-fn the_risks_are_those_that_are_written_down() {
+fn action_risks_match_the_documented_table() {
     let of = |risk| Leaf::ALL.into_iter().filter(move |leaf| weighed(*leaf).risk == risk).map(Leaf::as_str);
     assert_eq!(of(Risk::Critical).collect::<Vec<_>>(), ["deploy:production", "org:fire", "db:admin"]);
     let high: Vec<_> = of(Risk::High).collect();
@@ -54,7 +54,7 @@ fn the_risks_are_those_that_are_written_down() {
 }
 
 #[test]
-fn a_category_means_all_of_its_actions_and_no_others() {
+fn category_pattern_expands_to_exactly_its_actions() {
     assert_eq!(names("code"), ["code:read", "code:write", "code:create", "code:delete", "code:refactor"]);
     assert_eq!(names("code:create"), ["code:create"]);
     assert_eq!(names("all").len(), 41);
@@ -63,7 +63,7 @@ fn a_category_means_all_of_its_actions_and_no_others() {
 }
 
 #[test]
-fn what_is_misspelt_is_refused_with_what_was_meant() {
+fn misspelt_pattern_is_refused_with_the_nearest_name() {
     let registry = ActionRegistry::default();
     let nearest = |pattern: &str| registry.expand(pattern).unwrap_err().nearest;
     for (pattern, meant) in [
@@ -85,7 +85,7 @@ fn what_is_misspelt_is_refused_with_what_was_meant() {
 }
 
 #[test]
-fn what_a_house_adds_counts_like_the_rest() {
+fn custom_actions_behave_like_built_in_ones() {
     let acme = ActionType::parse("acme:rotate").unwrap();
     let row = |action: &ActionType, risk| CustomRow { action: action.clone(), risk, why: None };
     let registry = ActionRegistry::with([row(&acme, None)]).unwrap();
@@ -106,7 +106,7 @@ fn what_a_house_adds_counts_like_the_rest() {
 }
 
 #[test]
-fn each_category_of_tools_does_something_by_default() {
+fn each_tool_category_has_a_default_action() {
     let of = |category| of_category(category).as_str();
     let expected = [
         (Category::FileSystem, "code:write"),

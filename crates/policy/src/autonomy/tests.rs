@@ -18,7 +18,7 @@ fn by_itself(autonomy: &Autonomy) -> Vec<&'static str> {
 
 /// No action is forgotten, and none is in both lists.
 #[test]
-fn each_preset_says_something_of_every_action_once() {
+fn each_preset_covers_every_action_once() {
     let registry = ActionRegistry::default();
     for level in AutonomyLevel::ALL {
         let preset = presets::of(level);
@@ -33,7 +33,7 @@ fn each_preset_says_something_of_every_action_once() {
 }
 
 #[test]
-fn the_presets_do_what_is_written_down() {
+fn presets_match_the_documented_table() {
     assert_eq!(by_itself(&preset(AutonomyLevel::Full)).len(), 41);
     assert_eq!(by_itself(&preset(AutonomyLevel::Locked)), Vec::<&str>::new());
     let semi = preset(AutonomyLevel::Semi);
@@ -65,7 +65,7 @@ fn the_presets_do_what_is_written_down() {
 }
 
 #[test]
-fn more_autonomy_never_asks_for_more() {
+fn higher_autonomy_never_requires_more_approvals() {
     let levels = AutonomyLevel::ALL;
     for pair in levels.windows(2) {
         let (less, more) = (by_itself(&preset(pair[0])), by_itself(&preset(pair[1])));
@@ -75,7 +75,7 @@ fn more_autonomy_never_asks_for_more() {
 }
 
 #[test]
-fn what_is_said_finely_counts_and_the_yes_wins() {
+fn specific_pattern_wins_and_required_approval_wins_ties() {
     let registry = ActionRegistry::default();
     let said = |level, auto: &[&str], human: &[&str]| Autonomy::new(&registry, level, &lists(auto, human));
     let autonomy = said(AutonomyLevel::Locked, &["code"], &["code:create"]).unwrap();
@@ -83,7 +83,7 @@ fn what_is_said_finely_counts_and_the_yes_wins() {
     let autonomy = said(AutonomyLevel::Full, &[], &["deploy"]).unwrap();
     assert_eq!(by_itself(&autonomy).len(), 39);
     let staging = Leaf::DeployStaging.into();
-    assert!(autonomy.asks(&staging) && autonomy.asked_by(&staging) == AskedBy::Agent);
+    assert!(autonomy.asks(&staging) && autonomy.asked_by(&staging) == ApprovalReason::Agent);
     let both = said(AutonomyLevel::Semi, &["code"], &["code"]);
     assert_eq!(both, Err(AutonomyError::InBoth { pattern: "code".to_owned() }));
     let none = said(AutonomyLevel::Semi, &["code:create"], &["code"]);
@@ -93,22 +93,22 @@ fn what_is_said_finely_counts_and_the_yes_wins() {
 }
 
 #[test]
-fn an_action_of_which_nobody_has_said_anything_takes_a_yes() {
+fn unlisted_action_requires_an_approval() {
     let acme = ActionType::parse("acme:rotate").unwrap();
     let row = crate::action::CustomRow { action: acme.clone(), risk: None, why: None };
     let registry = ActionRegistry::with([row]).unwrap();
     let of = |level| Autonomy::new(&registry, level, &AutonomyLists::default()).unwrap();
     for level in [AutonomyLevel::Semi, AutonomyLevel::Supervised] {
-        assert!(of(level).asks(&acme) && of(level).asked_by(&acme) == AskedBy::Unlisted, "{level}");
+        assert!(of(level).asks(&acme) && of(level).asked_by(&acme) == ApprovalReason::Unlisted, "{level}");
     }
     assert!(!of(AutonomyLevel::Full).asks(&acme));
-    assert!(of(AutonomyLevel::Locked).asked_by(&acme) == AskedBy::Level);
+    assert!(of(AutonomyLevel::Locked).asked_by(&acme) == ApprovalReason::Level);
     // An unknown action requires an approval, too.
     assert!(preset(AutonomyLevel::Full).asks(&acme));
 }
 
 #[test]
-fn the_nearest_level_counts_and_no_junior_has_it_all() {
+fn nearest_autonomy_level_applies_and_juniors_never_get_full() {
     use AutonomyLevel::{Full, Locked, Semi, Supervised};
     let resolve = AutonomyLevel::resolve;
     assert_eq!(resolve(Some(Full), Some(Locked), Semi, None), Full);
@@ -124,7 +124,7 @@ fn the_nearest_level_counts_and_no_junior_has_it_all() {
 }
 
 #[test]
-fn a_setback_never_raises() {
+fn setback_never_raises_autonomy() {
     use AutonomyLevel::{Full, Locked, Semi, Supervised};
     for setback in [Setback::HighErrorRate, Setback::BudgetExhausted] {
         let after: Vec<_> = AutonomyLevel::ALL.into_iter().map(|level| level.after(setback)).collect();
@@ -136,7 +136,7 @@ fn a_setback_never_raises() {
 }
 
 #[test]
-fn names_are_what_is_written() {
+fn autonomy_names_match_their_serialised_form() {
     let names: Vec<_> = AutonomyLevel::ALL.into_iter().map(|level| level.to_string()).collect();
     assert_eq!(names, ["locked", "supervised", "semi", "full"]);
     assert_eq!(Seniority::ALL.map(Seniority::as_str), ["junior", "mid", "senior"]);

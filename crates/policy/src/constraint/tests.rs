@@ -12,7 +12,7 @@ fn constraints(said: &ConstraintOverrides) -> Constraints {
 fn against(
     constraints: &Constraints,
     (name, category, action, reaches_out): (&str, Category, Leaf, bool),
-    works_in: WorksIn,
+    works_in: ExecutionLocation,
 ) -> Option<Dimension> {
     let (name, action) = (ToolName::parse(name).unwrap(), action.into());
     let tool = ToolFacts { name: &name, category, action: &action, reaches_out };
@@ -20,7 +20,7 @@ fn against(
 }
 
 #[test]
-fn without_network_nothing_that_leaves_the_host_is_called_for_whichever_reason_it_leaves() {
+fn network_none_denies_every_tool_that_leaves_the_host() {
     let of = |network| constraints(&ConstraintOverrides { network: Some(network), ..Default::default() });
     let none = of(NetworkMode::None);
     let git = Category::VersionControl;
@@ -41,23 +41,23 @@ fn without_network_nothing_that_leaves_the_host_is_called_for_whichever_reason_i
         (("git_commit", git, Leaf::VcsCommit, false), false),
     ] {
         let expected = leaves.then_some(Dimension::Network);
-        assert_eq!(against(&none, tool, WorksIn::Container), expected, "{tool:?}");
+        assert_eq!(against(&none, tool, ExecutionLocation::Container), expected, "{tool:?}");
         for network in [NetworkMode::AllowlistOnly, NetworkMode::Open] {
-            assert_eq!(against(&of(network), tool, WorksIn::Container), None, "{tool:?} {network}");
+            assert_eq!(against(&of(network), tool, ExecutionLocation::Container), None, "{tool:?} {network}");
         }
     }
 }
 
 #[test]
-fn code_that_takes_a_container_runs_in_nothing_less() {
+fn containerized_code_runs_only_in_containers() {
     let of = |isolation| {
         constraints(&ConstraintOverrides { code_execution: Some(isolation), ..Default::default() })
     };
     let run = |category| ("a_tool", category, Leaf::CodeWrite, false);
     for category in [Category::CodeExecution, Category::Terminal] {
         let containerized = of(CodeIsolation::Containerized);
-        assert_eq!(against(&containerized, run(category), WorksIn::Container), None);
-        for works_in in [WorksIn::Process, WorksIn::Host] {
+        assert_eq!(against(&containerized, run(category), ExecutionLocation::Container), None);
+        for works_in in [ExecutionLocation::Process, ExecutionLocation::Host] {
             let expected = Some(Dimension::CodeExecution);
             assert_eq!(against(&containerized, run(category), works_in), expected, "{category}");
             assert_eq!(against(&of(CodeIsolation::Process), run(category), works_in), None, "{category}");

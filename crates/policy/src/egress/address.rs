@@ -34,7 +34,7 @@ pub enum AddressClass {
 
 /// Block of addresses with a common prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
+pub struct AddressBlock {
     /// First address.
     pub first: IpAddr,
     /// Length of the prefix in bits.
@@ -45,14 +45,14 @@ pub struct Block {
     pub why: &'static str,
 }
 
-const fn v4(address: [u8; 4], bits: u8, class: AddressClass, why: &'static str) -> Block {
+const fn v4(address: [u8; 4], bits: u8, class: AddressClass, why: &'static str) -> AddressBlock {
     let [a, b, c, d] = address;
-    Block { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits, class, why }
+    AddressBlock { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits, class, why }
 }
 
-const fn v6(segments: [u16; 8], bits: u8, class: AddressClass, why: &'static str) -> Block {
+const fn v6(segments: [u16; 8], bits: u8, class: AddressClass, why: &'static str) -> AddressBlock {
     let [a, b, c, d, e, f, g, h] = segments;
-    Block { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits, class, why }
+    AddressBlock { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits, class, why }
 }
 
 use AddressClass::{
@@ -61,7 +61,7 @@ use AddressClass::{
 };
 
 /// All blocks outside the public internet. The first block that contains an address decides its class.
-pub const BLOCKS: &[Block] = &[
+pub const BLOCKS: &[AddressBlock] = &[
     // Single addresses first: they lie in blocks of another class, or in none.
     v4([100, 100, 100, 200], 32, Metadata, "Alibaba Cloud's metadata"),
     v4([168, 63, 129, 16], 32, Metadata, "Azure's agent on each machine"),
@@ -104,10 +104,10 @@ pub const BLOCKS: &[Block] = &[
 ];
 
 /// The only part of IPv6 that is assigned for the public internet (RFC 4291).
-const OPEN_V6: Block = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Global, "the open internet");
+const OPEN_V6: AddressBlock = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Global, "the open internet");
 
 /// NAT64 prefix, which any network may use: the translated IPv4 address counts (RFC 6052).
-const NAT64: Block = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, Global, "version 4, by a translator");
+const NAT64: AddressBlock = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, Global, "version 4, by a translator");
 
 // === impl AddressClass ===
 
@@ -154,7 +154,7 @@ impl AddressClass {
 
 // === impl Block ===
 
-impl Block {
+impl AddressBlock {
     /// Returns true if the block contains an address. IPv4 and IPv6 are never mixed.
     pub fn holds(&self, address: IpAddr) -> bool {
         share(self.first, address, self.bits)

@@ -122,7 +122,7 @@ mod tests {
     ];
 
     #[test]
-    fn names_that_programs_have_are_let_in() {
+    fn ordinary_wildcard_names_are_allowed() {
         let limits = NameLimits::default();
         for before in USUAL {
             assert!(limits.allow(before), "{before}: {}", bits(before));
@@ -131,7 +131,7 @@ mod tests {
 
     /// File that is cut into names.
     #[test]
-    fn what_is_cut_into_names_is_not() {
+    fn data_encoded_in_dns_names_is_denied() {
         let limits = NameLimits::default();
         for before in [
             // All letters and digits, whole and in parts; base 32, and hexadecimal.
@@ -153,7 +153,7 @@ mod tests {
     proptest! {
         /// A text's information content is at most the number that its characters can carry.
         #[test]
-        fn a_text_says_no_more_than_its_characters_can(text in "[a-z0-9.-]{0,253}") {
+        fn name_entropy_is_bounded_by_its_characters(text in "[a-z0-9.-]{0,253}") {
             let most = f64::from(u32::try_from(text.len()).unwrap()) * f64::from(38_u8).log2();
             prop_assert!(bits(&text) <= most + 1e-6 && bits(&text) >= 0.0);
             let backwards: String = text.chars().rev().collect();

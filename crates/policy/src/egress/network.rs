@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_is_its_first_address_and_how_many_bits_count() {
+    fn network_is_parsed_from_address_and_prefix_length() {
         let good = ["10.0.0.0/8", "127.0.0.1/32", "0.0.0.0/0", "fd00::/8", "::1/128", "192.168.7.0/24"];
         for text in good {
             assert_eq!(Network::parse(text).unwrap().to_string(), text);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_in_it_however_it_is_written() {
+    fn network_contains_an_address_in_any_notation() {
         let house = Network::parse("10.0.0.0/8").unwrap();
         for (address, is_there) in
             [("10.255.255.255", true), ("11.0.0.0", false), ("::ffff:10.0.0.1", true), ("fd00::1", false)]

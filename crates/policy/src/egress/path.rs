@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_holds_itself_and_what_is_below_by_whole_parts() {
+    fn path_prefix_matches_itself_and_whole_segments_below() {
         let simple = PathPrefix::parse("/simple/").unwrap();
         for (path, is_there) in [
             ("/simple/", true),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_receives_pushes_is_known_however_it_is_written() {
+    fn git_push_path_is_recognised_in_every_spelling() {
         for path in [
             "/a/b.git/git-receive-pack",
             "/a/b.git/git-receive-pack/",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_serves_fetches_is_known_however_it_is_written() {
+    fn git_fetch_path_is_recognised_in_every_spelling() {
         for path in [
             "/a/b.git/git-upload-pack",
             "/a/b.git/info/refs?service=git-upload-pack",
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_as_another_path_is_not_plain() {
+    fn ambiguous_url_path_is_not_plain() {
         for plain in [
             "/",
             "/a/b.c",

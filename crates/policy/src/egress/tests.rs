@@ -46,7 +46,7 @@ rules:
 "#;
 
 #[test]
-fn nothing_is_allowed_that_no_rule_says() {
+fn destination_without_a_matching_rule_is_denied() {
     let policy = policy(RULES);
     for (host, port, asked, expected) in [
         ("pkgs.example", 443, "tunnel", "allowed"),
@@ -77,7 +77,7 @@ fn nothing_is_allowed_that_no_rule_says() {
 }
 
 #[test]
-fn a_tunnel_is_looked_into_where_any_rule_for_it_wants_that() {
+fn tunnel_is_inspected_if_any_matching_rule_requires_it() {
     let policy = policy(RULES);
     let inspected = |host: &str| policy.decide(to(host, 443), Asked::Tunnel).unwrap().is_inspected();
     assert!(inspected("api.example.com") && inspected("looked.example.com"));
@@ -85,7 +85,7 @@ fn a_tunnel_is_looked_into_where_any_rule_for_it_wants_that() {
 }
 
 #[test]
-fn the_order_of_rules_changes_nothing() {
+fn rule_order_does_not_change_the_decision() {
     let forward = policy(RULES);
     let mut rules = forward.rules().to_vec();
     rules.reverse();
@@ -101,7 +101,7 @@ fn the_order_of_rules_changes_nothing() {
 }
 
 #[test]
-fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
+fn denial_names_the_missing_permission_but_not_the_rules() {
     let policy = policy(RULES);
     let needed = |host: &str, port, asked| {
         policy.decide(to(host, port), asked).unwrap_err().needed().unwrap_or_default().to_owned()
@@ -141,7 +141,7 @@ fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
 }
 
 #[test]
-fn a_name_that_says_too_much_takes_a_rule_that_names_it_or_allows_it() {
+fn long_dns_name_requires_an_exact_or_permitting_rule() {
     let rules = r#"
 rules:
   - {host: "**.example.com", ports: [443]}
@@ -180,7 +180,7 @@ rules:
 }
 
 #[test]
-fn every_mistake_in_a_policy_is_told() {
+fn every_egress_policy_error_is_reported() {
     let told = mistakes(
         "rules:\n- host: '*'\n- host: a.example\n  ports: []\n- ports: [0]\n- host: b.example\n  methods: [get]\n  \
          paths: [v1]\n  networks: [10.1.2.3/8]\n  inspekt: true\n- {host: c.example, names: {at_once: 5}}\n\
@@ -208,7 +208,7 @@ fn every_mistake_in_a_policy_is_told() {
 }
 
 #[test]
-fn a_policy_looks_inside_where_a_rule_wants_it_or_git_is_refused() {
+fn policy_intercepts_tls_if_a_rule_requires_it_or_git_is_denied() {
     let plain = policy("rules: [{host: a.example}]");
     assert!(!plain.looks_inside() && !EgressPolicy::default().looks_inside());
     assert!(plain.clone().refusing_pushes().looks_inside());
@@ -222,7 +222,7 @@ fn a_policy_looks_inside_where_a_rule_wants_it_or_git_is_refused() {
 }
 
 #[test]
-fn what_is_allowed_says_by_which_rule_and_with_whose_credentials() {
+fn allowed_destination_names_its_rule_and_credentials() {
     let policy = policy(
         "rules: [{host: a.example}, {host: b.example, credentials: [one, Two_2]}, {host: c.example},
           {host: '*.b.example', credentials: [three]}, {host: x.b.example, credentials: [four]}]",
@@ -246,7 +246,7 @@ fn strings(texts: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn whoever_may_only_read_sends_nothing_along() {
+fn get_with_a_body_is_denied_by_rules_that_restrict_requests() {
     let policy = policy(
         "rules: [{host: a.example}, {host: m.example, methods: [GET, POST]}, {host: p.example, paths: [/]},
           {host: i.example, inspect: true}, {host: b.example}, {host: b.example, methods: [GET, POST]}]",
@@ -271,7 +271,7 @@ fn whoever_may_only_read_sends_nothing_along() {
 }
 
 #[test]
-fn credentials_have_short_plain_names() {
+fn credential_names_are_short_and_plain() {
     let longest = "x".repeat(64);
     for good in ["a", "Z", "9", "-", "_", "my-key_2", &longest] {
         assert!(is_credential_name(good), "{good}");
@@ -293,7 +293,7 @@ proptest! {
     /// A name is not dialed if one of its addresses is outside the public internet and no rule names its network, however many
     /// public ones it has.
     #[test]
-    fn no_bad_address_gets_through(bits: u128, is_v4: bool, place in 0_usize..4) {
+    fn forbidden_addresses_are_never_vetted(bits: u128, is_v4: bool, place in 0_usize..4) {
         let bad = if is_v4 { IpAddr::V4(((bits >> 96) as u32).into()) } else { IpAddr::V6(bits.into()) };
         prop_assume!(AddressClass::of(bad) != AddressClass::Global);
         let mut found: Vec<IpAddr> = vec!["93.184.216.34".parse().unwrap(); 3];

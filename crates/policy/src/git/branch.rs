@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_is_a_plain_name_that_nobody_builds_on() {
+    fn branch_is_a_plain_name_and_not_a_protected_one() {
         for good in ["belljar/0192f0c1", "fix-1", "a/b.c", "main-fix", "feature/main", "x+y_z"] {
             assert_eq!(BranchName::parse(good).unwrap().reference(), format!("refs/heads/{good}"));
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_pushed_to_a_branch_that_others_stand_on_in_whatever_letters() {
+    fn protected_branch_is_refused_in_any_case() {
         for name in PROTECTED {
             assert!(is_protected(name) && is_protected(&name.to_ascii_uppercase()), "{name}");
             for other in [format!("{name}-fix"), format!("my-{name}"), format!("fix/{name}")] {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_at_most_two_hundred_characters_and_looks_like_no_object() {
+    fn branch_name_is_at_most_200_characters_and_no_object_id() {
         let hex = "0123456789abcdef".repeat(5);
         for good in [
             &"x".repeat(200),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forbidden_at_one_place_of_a_name_is_allowed_where_nobody_reads_more_into_it() {
+    fn branch_characters_are_forbidden_only_where_git_interprets_them() {
         for (good, bad) in [
             ("a.b", "a."),
             ("a.b/c", "a./c"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_told_as_it_was_written() {
+    fn branch_name_displays_as_written() {
         let branch = BranchName::parse("Fix/Login").unwrap();
         assert_eq!((branch.as_str(), branch.to_string().as_str()), ("Fix/Login", "Fix/Login"));
         assert_eq!(branch.reference(), "refs/heads/Fix/Login");

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_named_by_the_remotes_path() {
+    fn forge_project_is_derived_from_the_remote_path() {
         for url in [
             "https://h.example/a/b.git",
             "https://h.example:8443/a/b/",
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_the_name_that_a_configuration_has_for_it() {
+    fn forge_kind_names_match_the_configuration() {
         for (name, kind) in ForgeKind::ALL {
             assert_eq!(kind.name(), name);
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_who_has_it_and_what_it_is_called() {
+    fn forge_project_has_an_owner_and_a_name() {
         let forge = Forge {
             host: Host::parse("h.example").unwrap(),
             kind: ForgeKind::GitLab,

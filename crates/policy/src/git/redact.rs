@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_left_out_wherever_they_stand() {
+    fn secrets_are_redacted_from_git_output() {
         for (said, repeated) in [
             (
                 "fatal: https://user:pw@example.com/a: not found",

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_one_repository_or_all_below_an_address() {
+    fn remote_pattern_is_one_repository_or_all_below_a_url() {
         assert!(matches("https://git.example/team/", "https://git.example/team/app.git"));
         assert!(matches("https://git.example/", "https://git.example:443/team/app.git"));
         assert!(matches("https://git.example/team/app.git", "https://GIT.example/team/app.git"));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_go_below_an_address_goes_nowhere_else() {
+    fn remote_pattern_matches_nothing_outside_its_base_url() {
         for url in [
             "https://git.example/team",
             "https://git.example/teams/app.git",
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_of_repositories_is_no_pattern() {
+    fn invalid_base_url_is_no_remote_pattern() {
         for text in
             ["", "/", ":", "git.example/", "file:///srv/", "https://", "https://a:b@git.example/", "**"]
         {

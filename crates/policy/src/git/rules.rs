@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_open_internet_is_allowed_and_the_house_only_where_it_is_named() {
+    fn git_rules_allow_public_hosts_and_only_listed_private_ones() {
         let none = GitRules::default();
         let house = GitRules { networks: vec![Network::parse("10.0.0.0/8").unwrap()], ..GitRules::default() };
         let named =
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_the_host_leads_nowhere() {
+    fn host_directory_as_git_remote_is_denied() {
         let remote = Remote::parse("file:///srv/a", true).unwrap();
         assert_eq!(GitRules::default().decide(&remote), Ok(None));
     }
 
     #[test]
-    fn a_remote_has_the_forge_of_its_host_and_no_other() {
+    fn remote_gets_the_forge_of_its_host_only() {
         let forge = |host: &str, connection: &str| Forge {
             host: Host::parse(host).unwrap(),
             kind: ForgeKind::Gitea,

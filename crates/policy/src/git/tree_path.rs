@@ -126,7 +126,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn no_spelling_of_dot_git_is_in_a_tree() {
+    fn every_spelling_of_dot_git_is_refused_in_a_tree() {
         let spellings = [
             ".git",
             ".GIT",
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_up_or_breaks_lines_is_no_path_and_what_looks_alike_is_one() {
+    fn parent_and_newline_paths_are_refused_but_lookalikes_are_not() {
         for (bytes, why) in [
             (&b""[..], InvalidTreePath::Shape),
             (b"/a", InvalidTreePath::Shape),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_folded_as_unicode_folds_them_and_once_is_enough() {
+    fn case_folding_follows_unicode_and_is_idempotent() {
         for (name, as_folded) in [
             ("proce\u{df}.json", "process.json"),
             ("PROCE\u{1e9e}.json", "process.json"),
@@ -233,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn case_and_characters_that_are_passed_over_hide_nothing(
+        fn case_and_ignorable_characters_do_not_hide_dot_git(
             cases in proptest::collection::vec(any::<bool>(), 4),
             passed_over in proptest::collection::vec(0_usize..8, 0..4),
             end in "[. ]{0,3}",

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_a_path_and_to_what_is_above_it_are_its_further_names() {
+    fn links_to_a_path_or_its_parents_are_aliases() {
         assert_eq!(aliases(&[("Makefile", "rules.txt")], "rules.txt"), ["Makefile"]);
         assert_eq!(aliases(&[(".git/hooks", "hooks")], "hooks/pre-commit"), [".git/hooks/pre-commit"]);
         assert_eq!(aliases(&[("a/.git", "")], "config"), ["a/.git/config"]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_gains_the_trust_of_what_leads_to_it() {
+    fn changed_link_target_needs_the_approval_of_its_links() {
         let file = Some(Entry::File { is_executable: false });
         let touched = Touched::new("rules.txt", file.clone(), file);
         let (mut links, mut context) = (TreeLinks::default(), TreeContext::default());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_circles_come_to_an_end() {
+    fn circular_links_are_resolved_in_finite_time() {
         assert_eq!(aliases(&[("a", "b"), ("b", "a")], "a"), ["b"]);
         assert_eq!(aliases(&[("c/loop", "c")], "c/x"), ["c/loop/x"]);
     }

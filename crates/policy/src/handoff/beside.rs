@@ -32,7 +32,7 @@ const MOST_RULES: usize = 3;
 const MADE_OF_IT: &str = "by a rule of its own, make replaces the file of this name without the ending by it";
 
 /// File that make generates from another one.
-struct Target {
+struct GeneratedFile {
     path: String,
     /// True if it comes from a version archive: only those have such names.
     is_version: bool,
@@ -53,7 +53,7 @@ pub(super) fn of(path: &str) -> Vec<(String, &'static str)> {
 
 /// Returns the reason why a path requires an approval by the name that make generates from it. The path is folded.
 pub(super) fn review(path: &str) -> Option<&'static str> {
-    let gains_trust = |target: Target| {
+    let gains_trust = |target: GeneratedFile| {
         let parts: Vec<&str> = target.path.split('/').collect();
         let name = parts.last().copied().unwrap_or_default();
         // `build.sh` and `setup.c` are ordinary names.
@@ -66,11 +66,11 @@ pub(super) fn review(path: &str) -> Option<&'static str> {
 }
 
 /// Returns the files that make generates from a path by built-in rules.
-fn targets(path: &str) -> Vec<Target> {
-    let mut all: Vec<Target> = Vec::new();
-    let mut last = vec![Target { path: path.to_owned(), is_version: false }];
+fn targets(path: &str) -> Vec<GeneratedFile> {
+    let mut all: Vec<GeneratedFile> = Vec::new();
+    let mut last = vec![GeneratedFile { path: path.to_owned(), is_version: false }];
     for _ in 0..MOST_RULES {
-        let next: Vec<Target> = last.iter().flat_map(made_of).collect();
+        let next: Vec<GeneratedFile> = last.iter().flat_map(made_of).collect();
         all.append(&mut last);
         last = next;
     }
@@ -79,7 +79,7 @@ fn targets(path: &str) -> Vec<Target> {
 }
 
 /// Returns the files that a single rule generates.
-fn made_of(source: &Target) -> Vec<Target> {
+fn made_of(source: &GeneratedFile) -> Vec<GeneratedFile> {
     let (above, name) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
     let lower = name.to_ascii_lowercase();
     let without = |end: &str| {
@@ -88,16 +88,16 @@ fn made_of(source: &Target) -> Vec<Target> {
     };
     let mut made = Vec::new();
     for stem in SOURCES.into_iter().filter_map(without) {
-        made.push(Target { path: join(above, stem), is_version: source.is_version });
+        made.push(GeneratedFile { path: join(above, stem), is_version: source.is_version });
     }
     let of_version = without(",v").or_else(|| lower.starts_with("s.").then(|| name.get(2..)).flatten());
     let (outer, directory) = above.rsplit_once('/').unwrap_or(("", above));
     let is_archive = OF_VERSIONS.contains(&folded(directory).as_str());
     if let Some(stem) = of_version.filter(|stem| !stem.is_empty()) {
-        made.push(Target { path: join(above, stem), is_version: true });
+        made.push(GeneratedFile { path: join(above, stem), is_version: true });
     }
     if is_archive {
-        made.push(Target { path: join(outer, of_version.unwrap_or(name)), is_version: true });
+        made.push(GeneratedFile { path: join(outer, of_version.unwrap_or(name)), is_version: true });
     }
     made
 }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_make_makes_a_makefile_of_takes_a_yes() {
+    fn sources_of_generated_makefiles_require_approval() {
         let none = TreeContext::default();
         for path in "GNUmakefile.sh makefile.sh config.mk.sh a/rules.mak.sh Config.MK.SH package.json.sh version.mk.c \
              Makefile,v RCS/Makefile,v RCS/GNUmakefile SCCS/s.Makefile s.Makefile s.config.mk.sh RCS/config.mk.sh,v \
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn new_file_that_make_replaces_another_one_by_takes_a_yes() {
+    fn new_file_that_make_would_build_from_requires_approval() {
         let mut context = TreeContext::default();
         let all = ["run-tests.sh", "sub/tool.c", "RCS/notes,v", "s.notes", "server.js", "web/server.php"];
         all.iter().for_each(|path| assert!(!asks(&context, path, None), "the control: {path}"));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn new_file_counts_by_the_names_that_links_give_it() {
+    fn new_file_is_reviewed_by_its_link_names() {
         let mut links = TreeLinks::default();
         links.insert(b"bin/check.sh", b"../lib/x.txt");
         let mut context = TreeContext::default();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_for_machines_and_interpreters_is_told_by_its_beginning() {
+    fn executables_and_scripts_are_recognised_by_their_first_bytes() {
         let begin = |text: &[u8]| [text, &[0; 60][..]].concat();
         for code in [
             &b"\x7fELF\x02\x01\x01"[..],

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_may_lead_to_what_is_surely_in_the_tree() {
+    fn link_inside_the_tree_needs_no_approval() {
         for (path, target) in [
             ("a", "b"),
             ("a/b", "../c"),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_asked_about_a_link_is_told_why() {
+    fn link_finding_states_its_reason() {
         for (path, target, why) in [
             ("a", "/b", "it leads out of the tree"),
             ("a/b", "../../c", "it leads out of the tree"),

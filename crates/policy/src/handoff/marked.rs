@@ -17,11 +17,11 @@ const HARMLESS: [&str; 4] = [".pytest_cache", ".ruff_cache", ".mypy_cache", ".hy
 
 /// Marked directories of a tree, by folded paths. The tree itself is never one: users work in it, whatever has marked it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Marked(BTreeMap<String, (HandoffKind, &'static str)>);
+pub(super) struct MarkedDirectories(BTreeMap<String, (HandoffKind, &'static str)>);
 
 // === impl Marked ===
 
-impl Marked {
+impl MarkedDirectories {
     /// Adds a name in a directory. The name is folded.
     pub(super) fn add(&mut self, directory: &str, name: &str) {
         let Some((_, kind, reason)) = MARKS.into_iter().find(|(mark, ..)| *mark == name) else { return };
@@ -47,7 +47,7 @@ mod tests {
     use super::super::{Entry, Touched, TreeContext, review_in_tree};
 
     #[test]
-    fn all_below_a_directory_that_a_tool_has_marked_takes_a_yes() {
+    fn everything_below_a_marked_directory_requires_approval() {
         let mut context = TreeContext::default();
         for path in [
             "out/CACHEDIR.TAG",

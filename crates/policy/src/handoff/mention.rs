@@ -30,7 +30,7 @@ struct Mention {
 }
 
 /// Path that is compared with a text.
-struct Compared<'p> {
+struct ComparedPath<'p> {
     /// Names of the directories above the tree and of the path.
     names: Vec<&'p str>,
     is_link: bool,
@@ -76,7 +76,7 @@ impl Mentions {
             return None;
         }
         let names: Vec<&str> = place.iter().map(String::as_str).chain(path.split('/')).collect();
-        let compared = Compared { names, is_link };
+        let compared = ComparedPath { names, is_link };
         (place.len()..compared.names.len()).find_map(|number| {
             let name = compared.names[number];
             let by_module = compared.module(number).into_iter().flat_map(|module| self.places(module));
@@ -109,7 +109,7 @@ impl Mentions {
 
 // === impl Compared ===
 
-impl Compared<'_> {
+impl ComparedPath<'_> {
     /// Returns true if the name of that index stands at that position of a text, and the names around it are those of the path.
     fn is_named(&self, number: usize, text: &str, at: usize) -> bool {
         let names = [Some(self.names[number]), self.module(number)].into_iter().flatten();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_named_by_any_of_its_names_as_far_as_the_text_agrees() {
+    fn command_line_mentions_a_path_by_any_of_its_names() {
         for (text, path) in [
             (" deploy", "deploy"),
             (" deploy", "sub/deploy"),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_counts_for_its_directory_and_a_link_on_the_way_of_a_path_for_the_path() {
+    fn mention_applies_to_its_directory_and_to_links_on_the_path() {
         let mut mentions = Mentions::default();
         mentions.add("deploy tools/x.sh", "alias.x", "sub");
         for (path, is_link, is_named) in [

@@ -4,7 +4,7 @@ use super::tests::kinds;
 use super::{Entry, Touched, review};
 
 #[test]
-fn names_that_gain_trust_are_known_in_every_ecosystem() {
+fn trusted_file_names_are_known_in_every_ecosystem() {
     assert_known(&[
         ("belljar", "belljar.yaml belljar.yml a/belljar.yaml .belljar/config.yaml policy.yaml egress.yaml"),
         (
@@ -84,7 +84,7 @@ fn names_that_gain_trust_are_known_in_every_ecosystem() {
 }
 
 #[test]
-fn names_of_further_tools_that_gain_trust_are_known() {
+fn trusted_file_names_of_further_tools_are_known() {
     assert_known(&[
         (
             "git",
@@ -124,7 +124,7 @@ fn names_of_further_tools_that_gain_trust_are_known() {
 }
 
 #[test]
-fn names_of_tools_that_run_commands_or_templates_gain_trust() {
+fn files_of_command_and_template_tools_require_approval() {
     assert_known(&[
         (
             "build",
@@ -139,7 +139,7 @@ fn names_of_tools_that_run_commands_or_templates_gain_trust() {
 }
 
 #[test]
-fn further_spellings_of_known_names_gain_trust() {
+fn other_spellings_of_trusted_names_require_approval() {
     assert_known(&[
         (
             "git",
@@ -169,7 +169,7 @@ fn further_spellings_of_known_names_gain_trust() {
 }
 
 #[test]
-fn what_tools_keep_for_their_next_run_gains_trust() {
+fn tool_cache_files_require_approval() {
     assert_known(&[
         (
             "build",
@@ -191,7 +191,7 @@ fn what_tools_keep_for_their_next_run_gains_trust() {
 }
 
 #[test]
-fn compiled_code_gains_trust_by_its_further_names() {
+fn compiled_code_requires_approval_by_every_extension() {
     assert_known(&[(
         "build",
         "libx.so.1 lib/libx.so.1.2.3 x.syso x.eln x.ji x.rdb x.rdx x.ko.xz x.ko.zst x.pyz x.pyzw x.ocx x.sys x.tlb x.jnilib \
@@ -200,7 +200,7 @@ fn compiled_code_gains_trust_by_its_further_names() {
 }
 
 #[test]
-fn a_new_module_that_takes_the_place_of_a_known_one_takes_a_yes() {
+fn new_module_that_shadows_a_known_one_requires_approval() {
     assert_known(&[(
         "build",
         "json.py json/__init__.py JSON.py http.py http/__main__.py unittest/__init__.py pdb/__init__.py build.py build/__main__.py \
@@ -239,7 +239,7 @@ fn a_new_module_that_takes_the_place_of_a_known_one_takes_a_yes() {
 }
 
 #[test]
-fn what_runs_in_the_place_of_sources_gains_trust() {
+fn files_that_run_instead_of_sources_require_approval() {
     assert_known(&[
         (
             "build",
@@ -258,7 +258,7 @@ fn what_runs_in_the_place_of_sources_gains_trust() {
 }
 
 #[test]
-fn names_that_a_tool_takes_in_silence_gain_trust() {
+fn implicitly_loaded_file_names_require_approval() {
     let names = "$irbrc .ackrc .agent/rules/x.md .aider.model.settings.yml .air.conf .angular/cache/x .asciidoctor/lib/x.rb \
          .aspire/settings.json .auto-changelog .autoenv.fish .autotest .aws-sam/build.toml .bash_history \
          .bazelbsp/config .bazelproject .betterer.ts .biome.json .bolt/prompt .buildpacks .bulldozer.yml .bun-version \
@@ -341,7 +341,7 @@ fn names_that_a_tool_takes_in_silence_gain_trust() {
 }
 
 #[test]
-fn patterns_of_names_are_known_whatever_the_tool_is() {
+fn generic_name_patterns_require_approval() {
     assert_known(&[
         (
             "build",
@@ -353,7 +353,7 @@ fn patterns_of_names_are_known_whatever_the_tool_is() {
 }
 
 #[test]
-fn what_programs_leave_behind_everywhere_takes_no_yes() {
+fn common_program_leftovers_need_no_approval() {
     for name in ".pytest_cache/v/cache/lastfailed .mypy_cache/3.12/x.data.json .ruff_cache/0.6/1 .coverage sub/.gitkeep \
          .hypothesis/examples/a requirements.md package.md template.html hosts.md server.js src/app/__main__.py"
         .split_whitespace()
@@ -371,7 +371,7 @@ fn assert_known(all: &[(&str, &str)]) {
 }
 
 #[test]
-fn ordinary_sources_and_texts_of_those_ecosystems_take_no_yes() {
+fn ordinary_sources_and_texts_need_no_approval() {
     for name in "src/lib.rs src/main.py app/models/user.rb lib/app.ex src/Main.hs src/main/scala/App.scala project/notes.md \
          docs/policy.md belljar.md.txt src/belljar/lib.rs src/config.rs src/index.ts test/app.test.ts styles/main.css data.json \
          data.yaml config/settings.yaml index.html R/analysis.R src/App.swift src/Program.cs Sources/App/main.swift \

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_file_was_the_module_before() {
+    fn python_module_was_shadowed_only_if_it_was_a_file() {
         let file = || Some(Entry::File { is_executable: false });
         let link = || Some(Entry::Link { target: "x".to_owned() });
         let asks = |parts: &[&str], before, after| review(parts, (&before, &after)).is_some();

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commits_are_data_and_everything_else_in_a_repository_needs_a_yes() {
+    fn repository_files_other_than_commits_require_approval() {
         let asks = |path: &str| review(&path.split('/').collect::<Vec<_>>(), true).is_some();
         for data in [
             ".git/index",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_needs_a_yes_unless_it_comes_and_goes_with_branches_and_objects() {
+    fn git_directory_requires_approval_except_refs_and_objects() {
         let asks = |path: &str| review_directory(&path.split('/').collect::<Vec<_>>()).is_some();
         for data in [
             ".git/objects/ab",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_data_by_its_whole_name_if_it_is_new_and_has_that_hash() {
+    fn git_object_needs_no_approval_if_new_and_named_by_its_hash() {
         let asks = |two: &str, rest: &str| review(&[".git", "objects", two, rest], true).is_some();
         let rest = "cdef0123456789abcdef0123456789abcdef01";
         let long = "cdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789";

@@ -209,9 +209,9 @@ mod tests {
     }
 
     /// Host whose root leads to a directory of the tree by one name.
-    struct Mounted;
+    struct BindMountedHost;
 
-    impl Outside for Mounted {
+    impl Outside for BindMountedHost {
         fn follow(&mut self, exit: Exit, names: &mut Names, _: &mut u32) -> Landing {
             match (exit, names.pop_front().as_deref()) {
                 (Exit::Root, Some(b"mnt")) => Landing::Within(b"sub".to_vec()),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_leads_where_the_kernel_would_follow_it() {
+    fn link_resolution_agrees_with_the_kernel() {
         for (all, end) in [
             (vec![("l", "rules.txt")], within("rules.txt")),
             (vec![("a/l", "../b/./rules.txt")], within("b/rules.txt")),
@@ -244,15 +244,15 @@ mod tests {
             (vec![("A", "b"), ("a", "c"), ("l", "a/x")], within("c/x")),
         ] {
             let path = if all.iter().any(|(path, _)| *path == "l") { "l" } else { all.last().unwrap().0 };
-            assert_eq!(links(&all).resolve(path.as_bytes(), &mut Mounted).end, end, "{all:?}");
+            assert_eq!(links(&all).resolve(path.as_bytes(), &mut BindMountedHost).end, end, "{all:?}");
         }
     }
 
     #[test]
-    fn the_links_on_the_way_are_told_and_whether_it_leads_out() {
+    fn resolved_link_lists_followed_links_and_whether_it_leaves() {
         let all = links(&[("a", "sub/dir"), ("l", "a/../rules.txt"), ("o", "../tree/a"), ("m", "/mnt")]);
         let told = |path: &str| {
-            let Resolved { passed, has_left, .. } = all.resolve(path.as_bytes(), &mut Mounted);
+            let Resolved { passed, has_left, .. } = all.resolve(path.as_bytes(), &mut BindMountedHost);
             let passed: Vec<String> =
                 passed.into_iter().map(|path| String::from_utf8(path).unwrap()).collect();
             (passed.join(" "), has_left)
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_through_a_directory_that_cannot_be_read_is_not_known() {
+    fn link_through_an_unreadable_directory_is_unresolved() {
         let mut all = links(&[("l", "shut/x"), ("m", "open/x")]);
         all.note_closed(b"shut");
         assert_eq!(all.resolve(b"l", &mut NoOutside).end, Landing::Unknown);

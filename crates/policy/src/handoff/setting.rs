@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn command_line_keeps_what_may_be_a_file_of_a_tree() {
+    fn command_line_words_that_may_be_tree_files_are_kept() {
         for (name, value, kept) in [
             ("alias.x", "!sh deploy", "deploy"),
             ("alias.x", "!sh \"$(git rev-parse --show-toplevel)/tools/x.sh\"", "/tools/x.sh"),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn command_line_leaves_out_what_is_no_file_of_a_tree() {
+    fn command_line_words_that_are_no_tree_files_are_dropped() {
         for (name, value) in [
             ("alias.co", "checkout"),
             ("alias.m", "checkout main"),
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_those_of_the_value_as_git_reads_it() {
+    fn setting_paths_are_parsed_as_git_does() {
         let paths = |name: &str, value: &str| setting(name, value).paths().into_iter().collect::<Vec<_>>();
         for path in ["hk", "m", "1", "on", "a#b", "dev;hooks", "a\\b", "my hooks/x"] {
             assert_eq!(paths("core.hookspath", path), [path]);

@@ -2,7 +2,7 @@
 
 use super::alias::{Aliases, folded_path};
 use super::beside;
-use super::marked::Marked;
+use super::marked::MarkedDirectories;
 use super::mention::Mentions;
 use super::resolve::{Landing, Outside, Resolved, TreeLinks};
 use super::{Entry, Finding, GitSetting, HandoffKind, Touched, hidden, review_at, review_one};
@@ -33,7 +33,7 @@ pub struct TreeContext {
     /// Command lines of Git settings, which name files by words.
     mentions: Mentions,
     /// Directories that tools have marked as their own.
-    marked: Marked,
+    marked: MarkedDirectories,
     /// Existing files which make new ones beside them count, by folded paths.
     beside: BTreeSet<String>,
 }

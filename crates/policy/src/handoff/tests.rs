@@ -13,7 +13,7 @@ pub(super) fn kinds(path: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_runs_or_says_what_is_trusted_needs_a_yes() {
+fn executed_and_trust_granting_files_require_approval() {
     for (path, kind) in [
         (".git/hooks/pre-commit", "git"),
         (".gitmodules", "git"),
@@ -49,7 +49,7 @@ fn what_runs_or_says_what_is_trusted_needs_a_yes() {
 }
 
 #[test]
-fn case_and_characters_that_nobody_sees_change_nothing() {
+fn case_and_invisible_characters_do_not_hide_trusted_names() {
     for path in [
         ".GitHub/WORKFLOWS/ci.yml",
         ".git\u{200d}hub/workflows/ci.yml",
@@ -64,7 +64,7 @@ fn case_and_characters_that_nobody_sees_change_nothing() {
 }
 
 #[test]
-fn ordinary_files_need_none() {
+fn ordinary_files_need_no_approval() {
     for path in [
         "src/main.rs",
         "README.md",
@@ -81,7 +81,7 @@ fn ordinary_files_need_none() {
 }
 
 #[test]
-fn a_file_that_can_be_run_from_now_on_needs_a_yes_and_one_that_could_before_does_not() {
+fn newly_executable_file_requires_approval() {
     let executable = |before, after| {
         let found = review([Touched::new("a.sh", before, after)]);
         found.iter().any(|finding| finding.kind == HandoffKind::Executable)
@@ -94,7 +94,7 @@ fn a_file_that_can_be_run_from_now_on_needs_a_yes_and_one_that_could_before_does
 }
 
 #[test]
-fn what_is_removed_counts_as_what_is_written() {
+fn removed_trusted_file_requires_approval() {
     let found = review([Touched::new("CODEOWNERS", file(false), None)]);
     assert_eq!(found.len(), 1);
     let directory = Touched::new(".vscode", None, Some(Entry::Other));
@@ -102,7 +102,7 @@ fn what_is_removed_counts_as_what_is_written() {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_trusted_directory_needs_a_yes() {
+fn link_replacing_a_trusted_directory_requires_approval() {
     let link = |path, target: &str| {
         review([Touched::new(path, None, Some(Entry::Link { target: target.to_owned() }))])
     };
@@ -118,7 +118,7 @@ fn a_link_in_the_place_of_a_trusted_directory_needs_a_yes() {
 }
 
 #[test]
-fn each_kind_of_trust_that_a_path_gains_is_told_once() {
+fn each_trust_kind_of_a_path_is_reported_once() {
     let touched = |path, before, after| {
         review([Touched::new(path, before, after)])
             .into_iter()
@@ -134,7 +134,7 @@ fn each_kind_of_trust_that_a_path_gains_is_told_once() {
 }
 
 #[test]
-fn a_branch_may_be_called_like_a_file_that_gains_trust() {
+fn branch_named_like_a_trusted_file_needs_no_approval() {
     for path in
         [".git/refs/heads/makefile", ".git/refs/heads/fix/cleanup", ".git/logs/refs/heads/package.json"]
     {
@@ -145,7 +145,7 @@ fn a_branch_may_be_called_like_a_file_that_gains_trust() {
 }
 
 #[test]
-fn what_git_goes_by_has_one_finding_together() {
+fn git_internal_files_share_one_finding() {
     let file = || Some(Entry::File { is_executable: false });
     let paths =
         [".git/index", ".git/HEAD", ".git/refs/heads/a", ".git/logs/HEAD", "a.txt", ".git/hooks/update"];
@@ -158,7 +158,7 @@ fn what_git_goes_by_has_one_finding_together() {
 }
 
 #[test]
-fn what_may_be_the_short_name_of_another_file_needs_a_yes() {
+fn possible_dos_short_name_requires_approval() {
     for short in ["GITMOD~1", "a~1", "ABCDEF~1.TXT", "ab~12.js", "src/a~1/b", "ABCD~123"] {
         assert_eq!(kinds(short), ["alias"], "{short}");
     }
@@ -168,7 +168,7 @@ fn what_may_be_the_short_name_of_another_file_needs_a_yes() {
 }
 
 #[test]
-fn each_kind_has_a_code_and_is_told_by_it() {
+fn each_trust_kind_displays_its_code() {
     use HandoffKind::{
         Agent, Alias, Belljar, Build, Ci, Editor, Executable, Git, Link, Package, Review, Shell,
     };
@@ -184,7 +184,7 @@ fn each_kind_has_a_code_and_is_told_by_it() {
 }
 
 #[test]
-fn trust_in_more_paths_is_trust_in_those_before_too_and_never_in_all() {
+fn approving_more_paths_keeps_earlier_ones_and_never_approves_all() {
     let strings = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
     let trust = Trust::in_paths(strings(&[".envrc"])).and_in(strings(&[".vscode/", ".envrc"]));
     assert!(!trust.is_in_all() && !Trust::default().is_in_all() && Trust::in_all().is_in_all());
@@ -199,7 +199,7 @@ fn trust_in_more_paths_is_trust_in_those_before_too_and_never_in_all() {
 }
 
 #[test]
-fn trust_is_in_the_paths_that_were_named_and_in_no_others() {
+fn approval_covers_only_the_named_paths() {
     let all =
         || review([".envrc", ".vscode/a", ".vscode/b"].map(|path| Touched::new(path, None, file(false))));
     let left = |paths: &[&str]| {
@@ -214,7 +214,7 @@ fn trust_is_in_the_paths_that_were_named_and_in_no_others() {
 }
 
 #[test]
-fn names_in_the_table_are_as_they_are_compared() {
+fn table_names_are_in_folded_form() {
     for row in ROWS.into_iter().flatten() {
         let names: Vec<&str> = match row.at {
             At::Named(names) | At::In(names) | At::Under(names) => names.to_vec(),
@@ -233,7 +233,7 @@ fn names_in_the_table_are_as_they_are_compared() {
 }
 
 #[test]
-fn file_in_the_place_of_a_directory_is_judged_as_both() {
+fn file_replacing_a_directory_is_reviewed_as_both() {
     let file = || Some(Entry::File { is_executable: false });
     let asks = |path: &str, before, after| !review([Touched::new(path, before, after)]).is_empty();
     for (path, is_asked) in [(".git/objects/ab", true), (".git/index", true), ("docs", false)] {

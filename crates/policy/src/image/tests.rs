@@ -14,7 +14,7 @@ fn may(rules: &ImageRules, image: &str) -> bool {
 }
 
 #[test]
-fn one_name_allows_that_image_however_it_is_written_and_no_other() {
+fn image_pattern_allows_that_image_in_every_spelling_only() {
     let one = rules(&["debian:12"], false);
     for image in ["debian:12", "docker.io/debian:12", "index.docker.io/library/debian:12"] {
         assert!(may(&one, image), "{image}");
@@ -37,7 +37,7 @@ fn one_name_allows_that_image_however_it_is_written_and_no_other() {
 }
 
 #[test]
-fn a_star_is_for_all_of_a_repository_or_all_below_a_place() {
+fn image_wildcard_covers_a_repository_or_all_below_a_prefix() {
     let repository = rules(&["registry.example/tools:*"], false);
     let pinned = format!("registry.example/tools@{DIGEST}");
     for image in ["registry.example/tools", "registry.example/tools:1", pinned.as_str()] {
@@ -69,19 +69,19 @@ fn a_pattern_reads_as_it_was_written() {
 }
 
 #[test]
-fn what_matches_nothing_is_no_pattern() {
+fn image_pattern_that_matches_nothing_is_refused() {
     for text in ["*", "a*", "*/a", "a/*/b", "a:1*", "a:**", "/*", ":*", "A/*", "a@*", "a/*:*"] {
         assert!(ImagePattern::parse(text).is_err(), "{text:?}");
     }
 }
 
 #[test]
-fn without_a_list_there_are_none_and_without_a_digest_none_where_one_is_asked_for() {
+fn image_is_denied_without_allowlist_or_required_digest() {
     let decide = |rules: &ImageRules, image: &str| rules.decide(ImageReference::parse(image).unwrap());
-    assert_eq!(decide(&rules(&[], false), "debian"), Err(ImageDenied::None));
+    assert_eq!(decide(&rules(&[], false), "debian"), Err(ImageDenial::None));
     let pinned = rules(&["debian:*"], true);
     let image = "docker.io/library/debian".to_owned();
-    assert_eq!(decide(&pinned, "debian:12"), Err(ImageDenied::NotPinned { image }));
+    assert_eq!(decide(&pinned, "debian:12"), Err(ImageDenial::NotPinned { image }));
     let allowed = decide(&pinned, &format!("debian@{DIGEST}")).unwrap();
     assert!(allowed.reference().is_pinned());
     let denied = decide(&pinned, "other").unwrap_err();

@@ -19,38 +19,38 @@ struct Model {
 
 impl Model {
     /// Applies an input. Returns true if it is possible.
-    fn takes(&mut self, input: Input, max_attempts: u32) -> bool {
+    fn takes(&mut self, input: LifecycleEvent, max_attempts: u32) -> bool {
         let holds = |fence: Fence| self.owner == Some(fence.0) && self.end.is_none();
         let attempts = self.claims.len() as u32 - self.given_back;
         match input {
-            Input::Claim if self.end.is_some() || self.owner.is_some() => false,
-            Input::Claim => {
+            LifecycleEvent::Claim if self.end.is_some() || self.owner.is_some() => false,
+            LifecycleEvent::Claim => {
                 let number = self.claims.last().unwrap_or(&0) + 1;
                 self.claims.push(number);
                 self.owner = Some(number);
                 self.has_begun = false;
                 true
             }
-            Input::GiveBack(fence) if holds(fence) && !self.has_begun => {
+            LifecycleEvent::GiveBack(fence) if holds(fence) && !self.has_begun => {
                 self.owner = None;
                 self.given_back += 1;
                 self.end = self.wants_stop.then_some(JobState::Canceled);
                 true
             }
-            Input::Start(fence) if holds(fence) => {
+            LifecycleEvent::Start(fence) if holds(fence) => {
                 self.has_begun = true;
                 true
             }
-            Input::End(fence, ending) if holds(fence) => {
+            LifecycleEvent::End(fence, ending) if holds(fence) => {
                 self.owner = None;
                 self.end = Some(ending.state());
                 true
             }
             // Repeated ending.
-            Input::End(fence, ending) => {
+            LifecycleEvent::End(fence, ending) => {
                 self.claims.last() == Some(&fence.0) && self.end == Some(ending.state())
             }
-            Input::Lose(fence) if holds(fence) => {
+            LifecycleEvent::Lose(fence) if holds(fence) => {
                 self.owner = None;
                 self.has_begun = false;
                 if self.wants_stop {
@@ -60,7 +60,7 @@ impl Model {
                 }
                 true
             }
-            Input::Cancel => {
+            LifecycleEvent::Cancel => {
                 if self.end.is_none() {
                     self.wants_stop = true;
                     if self.owner.is_none() {
@@ -69,7 +69,7 @@ impl Model {
                 }
                 true
             }
-            Input::GiveBack(_) | Input::Start(_) | Input::Lose(_) => false,
+            LifecycleEvent::GiveBack(_) | LifecycleEvent::Start(_) | LifecycleEvent::Lose(_) => false,
         }
     }
 
@@ -82,7 +82,7 @@ impl Model {
     }
 }
 
-fn input() -> impl Strategy<Value = Input> {
+fn input() -> impl Strategy<Value = LifecycleEvent> {
     let fence = (0..6_u64).prop_map(Fence);
     let ending = prop_oneof![
         Just(Ending::Completed),
@@ -92,12 +92,12 @@ fn input() -> impl Strategy<Value = Input> {
         Just(Ending::NodeFailure),
     ];
     prop_oneof![
-        4 => Just(Input::Claim),
-        1 => fence.clone().prop_map(Input::GiveBack),
-        2 => fence.clone().prop_map(Input::Start),
-        2 => (fence.clone(), ending).prop_map(|(fence, ending)| Input::End(fence, ending)),
-        3 => fence.prop_map(Input::Lose),
-        1 => Just(Input::Cancel),
+        4 => Just(LifecycleEvent::Claim),
+        1 => fence.clone().prop_map(LifecycleEvent::GiveBack),
+        2 => fence.clone().prop_map(LifecycleEvent::Start),
+        2 => (fence.clone(), ending).prop_map(|(fence, ending)| LifecycleEvent::End(fence, ending)),
+        3 => fence.prop_map(LifecycleEvent::Lose),
+        1 => Just(LifecycleEvent::Cancel),
     ]
 }
 
@@ -105,18 +105,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     #[test]
-    fn every_history_is_one_of_the_models(
+    fn lifecycle_histories_agree_with_the_model(
         max_attempts in 1..4_u32,
         inputs in prop::collection::vec(input(), 0..40),
     ) {
-        let (mut job, mut model) = (Lifecycle::accepted(max_attempts), Model::default());
+        let (mut job, mut model) = (JobLifecycle::accepted(max_attempts), Model::default());
         for input in inputs {
             let before = job.clone();
             let done = job.apply(input);
             prop_assert_eq!(done.is_ok(), model.takes(input, max_attempts), "{:?}", input);
             match done {
-                Ok(Change::Changed) => prop_assert_ne!(&job, &before),
-                Ok(Change::Unchanged) | Err(_) => prop_assert_eq!(&job, &before),
+                Ok(LifecycleChange::Changed) => prop_assert_ne!(&job, &before),
+                Ok(LifecycleChange::Unchanged) | Err(_) => prop_assert_eq!(&job, &before),
             }
             prop_assert_eq!(job.state, model.state());
             prop_assert_eq!(job.is_owned, model.owner.is_some());
@@ -127,11 +127,11 @@ proptest! {
     }
 
     #[test]
-    fn a_job_is_begun_no_more_often_than_it_may_be(
+    fn job_attempts_never_exceed_the_maximum(
         max_attempts in 1..4_u32,
         inputs in prop::collection::vec(input(), 0..60),
     ) {
-        let mut job = Lifecycle::accepted(max_attempts);
+        let mut job = JobLifecycle::accepted(max_attempts);
         for input in inputs {
             let _ = job.apply(input);
             prop_assert!(job.attempt <= max_attempts);
@@ -140,18 +140,18 @@ proptest! {
 }
 
 #[test]
-fn who_was_stopped_for_a_while_changes_nothing_of_the_next_attempt() {
-    let mut job = Lifecycle::accepted(2);
-    job.apply(Input::Claim).unwrap();
+fn stale_fence_cannot_change_the_next_attempt() {
+    let mut job = JobLifecycle::accepted(2);
+    job.apply(LifecycleEvent::Claim).unwrap();
     let stale = job.fence;
-    job.apply(Input::Start(stale)).unwrap();
-    job.apply(Input::Lose(stale)).unwrap();
-    job.apply(Input::Claim).unwrap();
+    job.apply(LifecycleEvent::Start(stale)).unwrap();
+    job.apply(LifecycleEvent::Lose(stale)).unwrap();
+    job.apply(LifecycleEvent::Claim).unwrap();
     for input in [
-        Input::Start(stale),
-        Input::End(stale, Ending::Completed),
-        Input::Lose(stale),
-        Input::GiveBack(stale),
+        LifecycleEvent::Start(stale),
+        LifecycleEvent::End(stale, Ending::Completed),
+        LifecycleEvent::Lose(stale),
+        LifecycleEvent::GiveBack(stale),
     ] {
         let before = job.clone();
         assert_eq!(job.apply(input), Err(Refused::Fenced), "{input:?}");
@@ -159,22 +159,22 @@ fn who_was_stopped_for_a_while_changes_nothing_of_the_next_attempt() {
     }
     // Control: the current owner may end it.
     let fence = job.fence;
-    assert_eq!(job.apply(Input::End(fence, Ending::Completed)), Ok(Change::Changed));
+    assert_eq!(job.apply(LifecycleEvent::End(fence, Ending::Completed)), Ok(LifecycleChange::Changed));
 }
 
 #[test]
-fn a_job_without_an_owner_is_canceled_at_once_and_one_with_an_owner_by_them() {
-    let mut waiting = Lifecycle::accepted(1);
-    waiting.apply(Input::Cancel).unwrap();
+fn unclaimed_job_is_canceled_at_once_and_claimed_job_by_its_owner() {
+    let mut waiting = JobLifecycle::accepted(1);
+    waiting.apply(LifecycleEvent::Cancel).unwrap();
     assert_eq!(waiting.state, JobState::Canceled);
-    assert_eq!(waiting.apply(Input::Claim), Err(Refused::Over { state: JobState::Canceled }));
+    assert_eq!(waiting.apply(LifecycleEvent::Claim), Err(Refused::Over { state: JobState::Canceled }));
 
-    let mut running = Lifecycle::accepted(1);
-    running.apply(Input::Claim).unwrap();
-    running.apply(Input::Start(running.fence)).unwrap();
-    running.apply(Input::Cancel).unwrap();
+    let mut running = JobLifecycle::accepted(1);
+    running.apply(LifecycleEvent::Claim).unwrap();
+    running.apply(LifecycleEvent::Start(running.fence)).unwrap();
+    running.apply(LifecycleEvent::Cancel).unwrap();
     assert_eq!((running.state, running.cancel_requested), (JobState::InProgress, true));
     // The job may complete before its owner gets the request.
-    running.apply(Input::End(running.fence, Ending::Completed)).unwrap();
+    running.apply(LifecycleEvent::End(running.fence, Ending::Completed)).unwrap();
     assert_eq!(running.state, JobState::Completed);
 }

@@ -7,7 +7,11 @@ fn patterns(names: &[&str]) -> ToolRules {
     ToolRules::new(names.iter().map(|name| ToolPattern::parse(name).unwrap()))
 }
 
-fn check(permissions: &Permissions, name: &str, category: Category) -> Result<Basis, Lacking> {
+fn check(
+    permissions: &Permissions,
+    name: &str,
+    category: Category,
+) -> Result<PermissionBasis, PermissionDenial> {
     let name = ToolName::parse(name).unwrap();
     let action = Leaf::CodeRead.into();
     permissions.check(&ToolFacts { name: &name, category, action: &action, reaches_out: false })
@@ -19,7 +23,7 @@ fn at(level: AccessLevel) -> Permissions {
 
 /// Categories of each level as specified: those of the level before, and these.
 #[test]
-fn each_level_has_its_categories_and_no_others() {
+fn each_access_level_allows_exactly_its_categories() {
     use Category::{Analytics, Browser, CodeExecution, FileSystem, Memory, Terminal, VersionControl, Web};
     let sandboxed = vec![FileSystem, CodeExecution, VersionControl, Memory];
     let restricted = [sandboxed.clone(), vec![Web]].concat();
@@ -40,8 +44,8 @@ fn each_level_has_its_categories_and_no_others() {
         );
         for category in Category::ALL {
             let expected = match categories.contains(&category) {
-                true => Ok(Basis::Level(level)),
-                false => Err(Lacking::Category { level, category }),
+                true => Ok(PermissionBasis::Level(level)),
+                false => Err(PermissionDenial::Category { level, category }),
             };
             assert_eq!(check(&at(level), "a_tool", category), expected, "{level} {category}");
         }
@@ -49,37 +53,37 @@ fn each_level_has_its_categories_and_no_others() {
 }
 
 #[test]
-fn what_is_denied_stays_so_whatever_else_is_said() {
+fn denied_tool_stays_denied_despite_other_rules() {
     let permissions = at(AccessLevel::Elevated)
         .with_tools(patterns(&["git_*", "read_file"]), patterns(&["git_push", "help.*"]));
-    assert_eq!(check(&permissions, "git_push", Category::VersionControl), Err(Lacking::Denied));
-    assert_eq!(check(&permissions, "git_pull", Category::VersionControl), Ok(Basis::Allowed));
-    assert_eq!(check(&permissions, "help.list", Category::Other), Err(Lacking::Denied));
+    assert_eq!(check(&permissions, "git_push", Category::VersionControl), Err(PermissionDenial::Denied));
+    assert_eq!(check(&permissions, "git_pull", Category::VersionControl), Ok(PermissionBasis::Allowed));
+    assert_eq!(check(&permissions, "help.list", Category::Other), Err(PermissionDenial::Denied));
     // Names are compared without case.
     let permissions =
         at(AccessLevel::Elevated).with_tools(ToolRules::default(), patterns(&["Git_Push", "MCP_*"]));
     for name in ["git_push", "GIT_PUSH", "mcp_files_read", "Mcp_Files"] {
-        assert_eq!(check(&permissions, name, Category::Mcp), Err(Lacking::Denied), "{name}");
+        assert_eq!(check(&permissions, name, Category::Mcp), Err(PermissionDenial::Denied), "{name}");
     }
     assert!(check(&permissions, "git_pushed", Category::Mcp).is_ok());
 }
 
 #[test]
-fn what_is_allowed_by_name_needs_no_level() {
+fn tool_allowed_by_name_needs_no_level() {
     for level in AccessLevel::ALL {
         let permissions = at(*level).with_tools(patterns(&["deploy_staging"]), ToolRules::default());
-        assert_eq!(check(&permissions, "deploy_staging", Category::Deployment), Ok(Basis::Allowed));
-        assert_eq!(check(&permissions, "Deploy_Staging", Category::Deployment), Ok(Basis::Allowed));
+        assert_eq!(check(&permissions, "deploy_staging", Category::Deployment), Ok(PermissionBasis::Allowed));
+        assert_eq!(check(&permissions, "Deploy_Staging", Category::Deployment), Ok(PermissionBasis::Allowed));
     }
     let custom = at(AccessLevel::Custom).with_tools(patterns(&["read_file"]), ToolRules::default());
     assert!(check(&custom, "write_file", Category::FileSystem).is_err());
 }
 
 #[test]
-fn whoever_may_call_nothing_may_ask_what_there_is() {
+fn agent_without_permissions_may_call_discovery_tools() {
     let custom = at(AccessLevel::Custom);
     for name in ["list_tools", "load_tool", "load_tool_resource", "help.topics"] {
-        assert_eq!(check(&custom, name, Category::Other), Ok(Basis::Discovery), "{name}");
+        assert_eq!(check(&custom, name, Category::Other), Ok(PermissionBasis::Discovery), "{name}");
     }
     for name in ["help.", "help", "list_tools2", "helpx.a", "List_tools"] {
         assert!(check(&custom, name, Category::Other).is_err(), "{name}");
@@ -87,7 +91,7 @@ fn whoever_may_call_nothing_may_ask_what_there_is() {
 }
 
 #[test]
-fn a_category_may_have_a_level_of_its_own() {
+fn category_may_have_its_own_access_level() {
     let levels = Levels::default();
     let of = |rows: &[(Category, AccessLevel)]| {
         at(AccessLevel::Restricted).with_categories(
@@ -98,8 +102,11 @@ fn a_category_may_have_a_level_of_its_own() {
     };
     let permissions =
         of(&[(Category::Terminal, AccessLevel::Standard), (Category::Web, AccessLevel::Sandboxed)]);
-    assert_eq!(check(&permissions, "t", Category::Terminal), Ok(Basis::Level(AccessLevel::Standard)));
-    let lacking = Lacking::Category { level: AccessLevel::Sandboxed, category: Category::Web };
+    assert_eq!(
+        check(&permissions, "t", Category::Terminal),
+        Ok(PermissionBasis::Level(AccessLevel::Standard))
+    );
+    let lacking = PermissionDenial::Category { level: AccessLevel::Sandboxed, category: Category::Web };
     assert_eq!(check(&permissions, "t", Category::Web), Err(lacking));
     assert!(check(&permissions, "t", Category::FileSystem).is_ok());
     assert_eq!(permissions.level_for(Category::Database), AccessLevel::Restricted);
@@ -107,7 +114,7 @@ fn a_category_may_have_a_level_of_its_own() {
 }
 
 #[test]
-fn two_lists_share_what_both_have_exactly_so() {
+fn shared_tool_pattern_is_one_in_both_lists() {
     let shared = |one: &[&str], other: &[&str]| patterns(one).shared(&patterns(other));
     assert_eq!(shared(&["a", "B"], &["b"]).as_deref(), Some("b"));
     assert_eq!(shared(&["a*"], &["A*"]).as_deref(), Some("a*"));

@@ -55,7 +55,7 @@ fn value(entries: &[Preference], name: &str) -> Option<Value> {
 }
 
 #[test]
-fn of_each_two_scopes_the_nearer_one_holds_in_whichever_order_they_come() {
+fn nearer_preference_scope_wins_in_any_order() {
     for (near, nearer) in SCOPES.iter().enumerate() {
         for further in &SCOPES[..near] {
             let mut entries =
@@ -70,14 +70,17 @@ fn of_each_two_scopes_the_nearer_one_holds_in_whichever_order_they_come() {
 }
 
 #[test]
-fn a_value_tells_where_it_is_from() {
+fn effective_preference_names_its_source() {
     let held =
         effective(&[entry(1, "system", "a.b", json!(1)), entry(2, "user:u", "a.b", json!(2))], &all_scopes());
-    assert_eq!(held.values[&key("a.b")], Applied { value: json!(2), scope: scope("user:u"), version: 12 });
+    assert_eq!(
+        held.values[&key("a.b")],
+        EffectiveValue { value: json!(2), scope: scope("user:u"), version: 12 }
+    );
 }
 
 #[test]
-fn of_two_in_one_scope_the_younger_holds_and_then_the_later() {
+fn newest_preference_wins_within_a_scope() {
     let mut entries = [entry(2, "user:u", "a.b", json!("old")), entry(1, "user:u", "a.b", json!("young"))];
     entries[1].updated_at = "2030-01-01T00:00:00Z".parse().unwrap();
     assert_eq!(value(&entries, "a.b"), Some(json!("young")));
@@ -86,7 +89,7 @@ fn of_two_in_one_scope_the_younger_holds_and_then_the_later() {
 }
 
 #[test]
-fn null_hides_what_is_further_away_and_not_what_is_nearer() {
+fn null_preference_hides_farther_scopes_only() {
     let entries = [entry(1, "system", "a.b", json!(1)), entry(2, "project:p", "a.b", Value::Null)];
     assert_eq!(value(&entries, "a.b"), None);
     let held = effective(&entries, &all_scopes());
@@ -96,7 +99,7 @@ fn null_hides_what_is_further_away_and_not_what_is_nearer() {
 }
 
 #[test]
-fn a_value_that_is_not_what_it_is_said_to_be_is_skipped_and_hides_nothing() {
+fn mistyped_preference_is_skipped_and_hides_nothing() {
     for value_type in ValueType::ALL {
         for wrong in [json!("a"), json!(1), json!(true), json!({}), json!([])] {
             let wrong = Preference { value_type, ..entry(2, "user:u", "a.b", wrong) };
@@ -113,23 +116,23 @@ fn a_value_that_is_not_what_it_is_said_to_be_is_skipped_and_hides_nothing() {
 }
 
 #[test]
-fn what_is_somebody_elses_does_not_count() {
+fn preferences_of_other_scopes_are_ignored() {
     let scopes = Scopes { user: UserId::parse("u").ok(), ..Scopes::default() };
     for other in ["group:a", "user:U", "project:p", SCOPES[5]] {
         let held = effective(&[entry(1, other, "a.b", json!(1))], &scopes);
-        assert_eq!(held, Effective::default(), "{other}");
+        assert_eq!(held, EffectivePreferences::default(), "{other}");
     }
     assert_eq!(effective(&[entry(1, "user:u", "a.b", json!(1))], &scopes).values.len(), 1);
 }
 
 #[test]
-fn a_task_is_the_same_however_its_id_is_written() {
+fn task_scope_ignores_the_case_of_the_id() {
     let upper = format!("task:{}", TASK.to_uppercase());
     assert_eq!(value(&[entry(1, &upper, "a.b", json!(1))], "a.b"), Some(json!(1)));
 }
 
 #[test]
-fn additional_context_is_a_text_or_texts_one_after_the_other_and_the_nearest_alone() {
+fn additional_context_is_taken_from_the_nearest_scope_only() {
     let name = Agent::Sandbox.key();
     let told = |entries: &[Preference]| effective(entries, &all_scopes()).additional_context(Agent::Sandbox);
     assert_eq!(told(&[]), None);
@@ -178,7 +181,7 @@ fn entries() -> impl Strategy<Value = Vec<Preference>> {
 
 proptest! {
     #[test]
-    fn the_order_in_which_entries_come_makes_no_difference(shuffled in entries().prop_flat_map(|all| {
+    fn preference_order_makes_no_difference(shuffled in entries().prop_flat_map(|all| {
         (Just(all.clone()), Just(all).prop_shuffle())
     })) {
         let (all, shuffled) = shuffled;
@@ -186,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn what_holds_is_the_greatest_of_those_that_are_what_they_are_said_to_be(all in entries()) {
+    fn effective_preference_is_the_nearest_newest_valid_entry(all in entries()) {
         let held = effective(&all, &all_scopes());
         let near = |entry: &Preference| SCOPES.iter().position(|one| scope(one) == entry.scope);
         for name in ["a.a", "a.b", "a.c"] {
@@ -203,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn without_what_was_skipped_the_same_holds(all in entries()) {
+    fn skipped_preferences_do_not_change_the_result(all in entries()) {
         let held = effective(&all, &all_scopes());
         let valid: Vec<_> =
             all.iter().filter(|one| held.skipped.iter().all(|skipped| skipped.id != one.id)).cloned().collect();

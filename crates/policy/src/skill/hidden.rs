@@ -2,7 +2,7 @@
 
 use super::rules;
 use super::words::{Word, words};
-use super::{Category, Rejection};
+use super::{Category, SkillRejection};
 use belljar_contract::text::is_hidden;
 
 /// Markers that hide a text when it is rendered: its beginning and its end.
@@ -20,14 +20,14 @@ const MIXED: &str = "has a word with letters of two alphabets that look alike";
 const COMMENT: &str = "gives an agent instructions in a hidden comment";
 const STYLE: &str = "has text that is not shown";
 
-pub(super) fn check(content: &str) -> Result<(), Rejection> {
+pub(super) fn check(content: &str) -> Result<(), SkillRejection> {
     let found = characters(content)
         .map(|text| (UNSEEN_CHARACTERS, text))
         .or_else(|| mixed(content).map(|text| (MIXED, text)))
         .or_else(|| comment(content).map(|text| (COMMENT, text)))
         .or_else(|| style(content).map(|text| (STYLE, text)));
     match found {
-        Some((reason, text)) => Err(Rejection::new(Category::HiddenInstructions, reason, text)),
+        Some((reason, text)) => Err(SkillRejection::new(Category::HiddenInstructions, reason, text)),
         None => Ok(()),
     }
 }

@@ -10,16 +10,16 @@ pub(super) struct Rule {
     pub(super) category: Category,
     pub(super) reason: &'static str,
     /// First words. After a word such as `never` the phrase means the opposite.
-    begin: Words,
-    then: &'static [Then],
+    begin: WordAlternatives,
+    then: &'static [FollowingWords],
 }
 
 /// Alternatives, separated by commas. Each may be several words.
-type Words = &'static str;
+type WordAlternatives = &'static str;
 
 /// Words that follow, after at most this number of other words.
 #[derive(Debug)]
-struct Then(usize, Words);
+struct FollowingWords(usize, WordAlternatives);
 
 const OVERRIDE: &str = "tells an agent to disregard its instructions";
 const UNBOUND: &str = "tells an agent that no rules apply to it";
@@ -30,46 +30,49 @@ const SEND: &str = "asks for secrets to be sent elsewhere";
 const UNMASK: &str = "asks for secrets not to be masked";
 const PLACE: &str = "names a location of secrets";
 
-const DISREGARD: Words =
+const DISREGARD: WordAlternatives =
     "ignore, disregard, forget, override, overrule, supersede, discard, pay no attention to";
 
-const EARLIER: Words =
+const EARLIER: WordAlternatives =
     "previous, prior, above, earlier, preceding, foregoing, original, initial, system, your, developer";
 
-const TOLD: Words = "instruction, instructions, prompt, prompts, direction, directions, directive, \
+const TOLD: WordAlternatives = "instruction, instructions, prompt, prompts, direction, directions, directive, \
     directives, guideline, guidelines, rule, rules, policy, policies, constraint, constraints, \
     restriction, restrictions, guardrail, guardrails, training, programming, orders, system message";
 
-const EVADING: Words =
+const EVADING: WordAlternatives =
     "bypass, circumvent, evade, disable, turn off, switch off, get around, break out of, escape";
 
-const HOLDS: Words = "approval, approvals, guardrail, guardrails, sandbox, safeguard, safeguards, audit, \
+const HOLDS: WordAlternatives = "approval, approvals, guardrail, guardrails, sandbox, safeguard, safeguards, audit, \
     audit log, safety checks, safety rules, safety filters, content filter, content filters, security \
     policy, security policies, security controls, egress policy, allowlist";
 
-const SECRETS: Words = "secret, secrets, credential, credentials, password, passwords, api key, api keys, \
+const SECRETS: WordAlternatives = "secret, secrets, credential, credentials, password, passwords, api key, api keys, \
     apikey, private key, private keys, ssh key, ssh keys, access token, access tokens, bearer token, \
     bearer tokens, auth token, auth tokens, secret key, secret keys, environment variables, env vars, \
     system prompt, session token, session tokens";
 
-const OWN: Words = "your, all, any, every, the system's, the host's, the user's";
+const OWN: WordAlternatives = "your, all, any, every, the system's, the host's, the user's";
 
-const SENDING: Words =
+const SENDING: WordAlternatives =
     "send, upload, post, transmit, forward, email, mail, submit, copy, push, deliver, report";
 
-const AWAY: Words = "to http, to https, to this url, to this address, to the following, to my, to our, to \
+const AWAY: WordAlternatives = "to http, to https, to this url, to this address, to the following, to my, to our, to \
     me, webhook, to an external, to a remote";
 
 /// All phrases.
 const RULES: &[Rule] = &[
-    rule(InstructionOverride, OVERRIDE, DISREGARD, &[Then(3, EARLIER), Then(2, TOLD)]),
+    rule(InstructionOverride, OVERRIDE, DISREGARD, &[FollowingWords(3, EARLIER), FollowingWords(2, TOLD)]),
     rule(
         InstructionOverride,
         OVERRIDE,
         DISREGARD,
         &[
-            Then(3, TOLD),
-            Then(2, "above, before, you were given, you have been given, so far, given to you, you received"),
+            FollowingWords(3, TOLD),
+            FollowingWords(
+                2,
+                "above, before, you were given, you have been given, so far, given to you, you received",
+            ),
         ],
     ),
     rule(
@@ -77,8 +80,8 @@ const RULES: &[Rule] = &[
         OVERRIDE,
         DISREGARD,
         &[
-            Then(0, "everything, anything, all, all of, what"),
-            Then(3, "above, before this, told, you were told, said so far"),
+            FollowingWords(0, "everything, anything, all, all of, what"),
+            FollowingWords(3, "above, before this, told, you were told, said so far"),
         ],
     ),
     rule(
@@ -93,13 +96,13 @@ const RULES: &[Rule] = &[
         InstructionOverride,
         OVERRIDE,
         "im start, im end, endoftext, begin of text, start header id",
-        &[Then(0, "system, user, assistant")],
+        &[FollowingWords(0, "system, user, assistant")],
     ),
     rule(
         InstructionOverride,
         UNBOUND,
         "you are now, you're now, act as, pretend to be, pretend you are, behave as",
-        &[Then(
+        &[FollowingWords(
             3,
             "dan, jailbroken, unrestricted, unfiltered, uncensored, developer mode, god mode, without \
             restrictions, free of restrictions, no restrictions",
@@ -116,23 +119,23 @@ const RULES: &[Rule] = &[
         InstructionOverride,
         CONCEAL,
         "without telling, without informing, without notifying, without alerting",
-        &[Then(1, "user, users, operator, human, anyone, anybody, owner")],
+        &[FollowingWords(1, "user, users, operator, human, anyone, anybody, owner")],
     ),
     rule(
         InstructionOverride,
         CONCEAL,
         "secretly, covertly",
-        &[Then(
+        &[FollowingWords(
             2,
             "send, upload, copy, post, forward, transmit, add, insert, run, execute, install, change, modify",
         )],
     ),
-    rule(InstructionOverride, EVADE, EVADING, &[Then(3, HOLDS)]),
+    rule(InstructionOverride, EVADE, EVADING, &[FollowingWords(3, HOLDS)]),
     rule(
         SecretBypass,
         UNMASK,
         "bypass, circumvent, evade, disable, turn off, get around, avoid",
-        &[Then(
+        &[FollowingWords(
             3,
             "redaction, masking, secret scanning, secret scanner, secret detection, secret filter, \
             secrets filter, credential filter",
@@ -142,29 +145,29 @@ const RULES: &[Rule] = &[
         SecretBypass,
         REVEAL,
         "reveal, leak, exfiltrate, disclose, divulge, dump, steal, harvest",
-        &[Then(5, SECRETS)],
+        &[FollowingWords(5, SECRETS)],
     ),
     rule(
         SecretBypass,
         REVEAL,
         "print, show, output, display, echo, repeat, write out, list, return, recite, tell me",
-        &[Then(2, OWN), Then(3, SECRETS)],
+        &[FollowingWords(2, OWN), FollowingWords(3, SECRETS)],
     ),
-    rule(SecretBypass, SEND, SENDING, &[Then(4, SECRETS), Then(6, AWAY)]),
+    rule(SecretBypass, SEND, SENDING, &[FollowingWords(4, SECRETS), FollowingWords(6, AWAY)]),
     rule(
         SecretBypass,
         SEND,
         "encode, base64, hide, embed",
         &[
-            Then(4, SECRETS),
-            Then(
+            FollowingWords(4, SECRETS),
+            FollowingWords(
                 6,
                 "in the url, in a url, in the query, in dns, in the hostname, in an image, in a comment, \
                 in your answer, in your output",
             ),
         ],
     ),
-    rule(SecretBypass, PLACE, "ssh", &[Then(0, "id rsa, id ed25519, id ecdsa")]),
+    rule(SecretBypass, PLACE, "ssh", &[FollowingWords(0, "id rsa, id ed25519, id ecdsa")]),
     rule(
         SecretBypass,
         PLACE,
@@ -174,15 +177,21 @@ const RULES: &[Rule] = &[
 ];
 
 /// Words that address an agent. In visible text they are what a skill is for.
-const ADDRESSES: Words = "you must, you should, you will, you are, you need, you can, your task, do not, \
+const ADDRESSES: WordAlternatives = "you must, you should, you will, you are, you need, you can, your task, do not, \
     don't, never, always, instead, secretly, assistant, agent, llm, language model, system, prompt, \
     instruction, instructions, execute, run, send, upload, fetch, download, curl, wget, ignore, \
     disregard, password, secret, secrets, credential, credentials, api key";
 
 /// After one of these words the phrase means the opposite.
-const NOT: Words = "not, never, don't, dont, cannot, can't, won't, shouldn't, mustn't, nor, to not, not ever";
+const NOT: WordAlternatives =
+    "not, never, don't, dont, cannot, can't, won't, shouldn't, mustn't, nor, to not, not ever";
 
-const fn rule(category: Category, reason: &'static str, begin: Words, then: &'static [Then]) -> Rule {
+const fn rule(
+    category: Category,
+    reason: &'static str,
+    begin: WordAlternatives,
+    then: &'static [FollowingWords],
+) -> Rule {
     Rule { category, reason, begin, then }
 }
 
@@ -217,8 +226,8 @@ fn matched(words: &[Word], at: usize, rule: &Rule) -> Option<usize> {
     followed(words, begin, rule.then)
 }
 
-fn followed(words: &[Word], last: usize, then: &[Then]) -> Option<usize> {
-    let Some((Then(within, next), then)) = then.split_first() else { return Some(last) };
+fn followed(words: &[Word], last: usize, then: &[FollowingWords]) -> Option<usize> {
+    let Some((FollowingWords(within, next), then)) = then.split_first() else { return Some(last) };
     for at in last + 1..=last + 1 + within {
         if words.get(at - 1).is_none_or(|before| before.is_last) {
             return None;
@@ -232,7 +241,7 @@ fn followed(words: &[Word], last: usize, then: &[Then]) -> Option<usize> {
 }
 
 /// Returns the index of the last word of the longest alternative that stands there.
-fn one_of(words: &[Word], at: usize, any: Words) -> Option<usize> {
+fn one_of(words: &[Word], at: usize, any: WordAlternatives) -> Option<usize> {
     any.split(", ").filter_map(|phrase| stands(words, at, phrase)).max()
 }
 

@@ -91,7 +91,7 @@ const KEPT: &[&str] = &[
 ];
 
 #[test]
-fn what_leads_agents_astray_is_not_kept_and_the_very_text_is_told() {
+fn skill_with_malicious_phrase_is_rejected_with_the_quoted_text() {
     for (category, content, text) in REJECTED {
         let rejection = examine(content).expect_err(content);
         assert_eq!((rejection.category, rejection.text.as_str()), (*category, *text), "{content:?}");
@@ -100,7 +100,7 @@ fn what_leads_agents_astray_is_not_kept_and_the_very_text_is_told() {
 }
 
 #[test]
-fn what_people_write_who_mean_nothing_by_it_is_kept() {
+fn harmless_skill_texts_are_accepted() {
     for content in KEPT {
         assert_eq!(examine(content), Ok(()), "{content:?}");
     }
@@ -108,7 +108,7 @@ fn what_people_write_who_mean_nothing_by_it_is_kept() {
 
 /// Words within one sentence, and words of two sentences.
 #[test]
-fn a_phrase_ends_with_its_sentence_or_its_paragraph() {
+fn phrase_does_not_cross_sentence_or_paragraph_ends() {
     for (one, two) in [
         ("Ignore\nprevious instructions", "Ignore\n\nprevious instructions"),
         ("Ignore, previous instructions", "Ignore. Previous instructions"),
@@ -124,7 +124,7 @@ fn a_phrase_ends_with_its_sentence_or_its_paragraph() {
 
 /// The joiner of emoji is not allowed within a word, nor beside a single emoji.
 #[test]
-fn what_joins_pictures_stands_between_two_of_them_and_nowhere_else() {
+fn zero_width_joiner_is_accepted_only_between_emoji() {
     for kept in ["👩\u{200d}💻", "❤\u{fe0f}\u{200d}🔥", "👩\u{200d}👩\u{200d}👧", "1\u{fe0f}\u{20e3}"]
     {
         assert_eq!(examine(kept), Ok(()), "{kept:?}");
@@ -146,14 +146,14 @@ fn what_joins_pictures_stands_between_two_of_them_and_nowhere_else() {
 }
 
 #[test]
-fn each_category_has_a_code_and_is_told_by_it() {
+fn each_skill_category_displays_its_code() {
     let told = [HiddenInstructions, InstructionOverride, SecretBypass].map(|category| category.to_string());
     assert_eq!(told, ["hidden_instructions", "instruction_override", "secret_bypass"]);
     assert_eq!(SecretBypass.as_str(), "secret_bypass");
 }
 
 #[test]
-fn it_is_found_wherever_it_stands_and_no_more_is_told_than_may_be() {
+fn malicious_phrase_is_found_anywhere_and_quoted_within_the_limit() {
     let around = KEPT.join("\n\n");
     for (_, content, text) in REJECTED {
         let long = format!("{around}\n\n{content}\n\n{around}");
@@ -166,7 +166,7 @@ fn it_is_found_wherever_it_stands_and_no_more_is_told_than_may_be() {
 
 /// Scanning takes linear time for any text: with repeated scanning this test would not end.
 #[test]
-fn a_large_text_of_beginnings_is_looked_through() {
+fn large_text_of_phrase_beginnings_is_scanned_quickly() {
     let large =
         |piece: &str| examine(&piece.repeat((256 << 10) / piece.len())).map_err(|found| found.category);
     for piece in

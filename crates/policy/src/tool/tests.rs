@@ -2,16 +2,16 @@
 
 use super::*;
 
-fn facts<'a>(name: &'a ToolName, scope: ToolScope) -> Facts<'a> {
-    Facts { name, scope, is_enabled: true, is_installed: false, reaches_out: false, is_read_only: true }
+fn facts<'a>(name: &'a ToolName, scope: ToolScope) -> ToolTraits<'a> {
+    ToolTraits { name, scope, is_enabled: true, is_installed: false, reaches_out: false, is_read_only: true }
 }
 
-fn reason(kind: AgentKind, tool: Facts<'_>, grants: &ToolGrants) -> Option<DenyReason> {
+fn reason(kind: AgentKind, tool: ToolTraits<'_>, grants: &ToolGrants) -> Option<DenyReason> {
     decide(kind, &tool, grants).err().map(|denied| denied.reason)
 }
 
 #[test]
-fn agents_in_sandboxes_have_their_list_and_nothing_else() {
+fn sandbox_agents_may_call_only_their_listed_tools() {
     let own = ["artifact.put", "artifact.get", "memory.add", "skills.list", "skills.get", "help.get"];
     let others =
         ["git.push", "model.list", "persona.get", "artifact.", "artifact", "Artifact.put", "skills.gets"];
@@ -33,10 +33,10 @@ fn agents_in_sandboxes_have_their_list_and_nothing_else() {
 }
 
 #[test]
-fn a_tool_that_is_installed_comes_by_its_scope_but_never_under_a_name_of_the_hosts() {
+fn installed_tool_is_offered_by_scope_and_never_under_a_host_name() {
     let decide_installed = |name: &str, scope| {
         let name = ToolName::parse(name).unwrap();
-        let tool = Facts { is_installed: true, ..facts(&name, scope) };
+        let tool = ToolTraits { is_installed: true, ..facts(&name, scope) };
         reason(AgentKind::Sandbox, tool, &ToolGrants::default())
     };
     assert_eq!(decide_installed("mcp_files_read", ToolScope::Sandbox), None);
@@ -48,38 +48,38 @@ fn a_tool_that_is_installed_comes_by_its_scope_but_never_under_a_name_of_the_hos
 }
 
 #[test]
-fn analyst_has_no_installed_tool_that_may_change_something() {
+fn analyst_cannot_call_mutating_installed_tools() {
     let name = ToolName::parse("mcp_files_write").unwrap();
-    let tool = Facts { is_installed: true, is_read_only: false, ..facts(&name, ToolScope::Both) };
+    let tool = ToolTraits { is_installed: true, is_read_only: false, ..facts(&name, ToolScope::Both) };
     let reason_for = |kind, tool| reason(kind, tool, &ToolGrants::default());
     assert_eq!(reason_for(AgentKind::ProjectAnalyst, tool), Some(DenyReason::NotReadOnly));
     assert_eq!(reason_for(AgentKind::ProjectManager, tool), None);
-    let reads = Facts { is_read_only: true, ..tool };
+    let reads = ToolTraits { is_read_only: true, ..tool };
     assert_eq!(reason_for(AgentKind::ProjectAnalyst, reads), None);
 }
 
 #[test]
-fn what_is_switched_off_is_off_for_everybody() {
+fn disabled_tool_is_denied_to_every_agent_kind() {
     let name = ToolName::parse("artifact.get").unwrap();
     for kind in AgentKind::ALL {
         let on = facts(&name, ToolScope::Both);
         assert_eq!(reason(kind, on, &ToolGrants::default()), None, "{kind}");
-        let off = Facts { is_enabled: false, ..on };
+        let off = ToolTraits { is_enabled: false, ..on };
         assert_eq!(reason(kind, off, &ToolGrants::default()), Some(DenyReason::Disabled), "{kind}");
     }
 }
 
 #[test]
-fn what_reaches_out_takes_leave_to() {
+fn network_tool_requires_network_grant() {
     let name = ToolName::parse("web.fetch").unwrap();
-    let tool = Facts { reaches_out: true, ..facts(&name, ToolScope::Both) };
+    let tool = ToolTraits { reaches_out: true, ..facts(&name, ToolScope::Both) };
     assert_eq!(reason(AgentKind::Sandbox, tool, &ToolGrants::default()), Some(DenyReason::NoReach));
     let grants = ToolGrants { may_reach_out: true, ..ToolGrants::default() };
     assert_eq!(reason(AgentKind::Sandbox, tool, &grants), None);
 }
 
 #[test]
-fn an_agents_own_rules_only_take_away() {
+fn agent_tool_rules_only_narrow_permissions() {
     let patterns = |texts: &[&str]| texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect();
     let only = ToolGrants { only: Some(patterns(&["artifact.*", "db.*"])), ..ToolGrants::default() };
     let not = ToolGrants { not: patterns(&["artifact.put"]), ..only.clone() };
@@ -101,7 +101,7 @@ fn an_agents_own_rules_only_take_away() {
 }
 
 #[test]
-fn each_reason_has_a_name_of_its_own() {
+fn tool_deny_reasons_have_distinct_names() {
     let names: std::collections::BTreeSet<_> = DenyReason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(names.len(), DenyReason::ALL.len());
 }

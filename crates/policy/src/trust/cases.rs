@@ -23,7 +23,7 @@ const MOST_LOOKS: usize = 100;
 
 /// Agent, its recorded events and their outcomes.
 #[derive(Debug, Clone)]
-struct World {
+struct TrustHistory {
     config: TrustConfig,
     trust: Trust,
     events: Vec<TrustEvent>,
@@ -106,7 +106,7 @@ fn is_earned(outcome: &Outcome) -> bool {
 
 // === impl World ===
 
-impl World {
+impl TrustHistory {
     /// Creates an agent that has just been hired.
     fn new(yaml: &str) -> Self {
         let mut world = Self::before_hiring(yaml);
@@ -200,8 +200,8 @@ impl World {
 }
 
 #[test]
-fn nobody_is_trusted_who_was_not_hired() {
-    let mut world = World::before_hiring("strategy: disabled\ninitial_level: elevated");
+fn agent_that_was_not_hired_has_no_trust() {
+    let mut world = TrustHistory::before_hiring("strategy: disabled\ninitial_level: elevated");
     for kind in [done(None), TrustEventKind::Evaluated, set(TrustLevel::Elevated, None)] {
         let event = world.event(kind);
         assert_eq!(world.trust.apply(&world.config, &event), Err(Ignored::NotHired));
@@ -215,14 +215,14 @@ fn nobody_is_trusted_who_was_not_hired() {
 }
 
 #[test]
-fn where_trust_is_disabled_levels_are_what_people_say() {
+fn disabled_trust_strategy_uses_configured_and_manual_levels() {
     for (yaml, level, expected) in [
         ("{}", None, "standard"),
         ("initial_level: restricted", None, "restricted"),
         ("initial_level: restricted", Some(TrustLevel::Elevated), "elevated"),
         ("strategy: disabled", Some(TrustLevel::Sandboxed), "sandboxed"),
     ] {
-        let mut world = World::before_hiring(yaml);
+        let mut world = TrustHistory::before_hiring(yaml);
         world.does(TrustEventKind::AgentHired { level });
         let mut outcomes = world.does_times(100, &done(None));
         outcomes.extend(world.does_times(100, &failed(None)));
@@ -243,8 +243,8 @@ fn where_trust_is_disabled_levels_are_what_people_say() {
 }
 
 #[test]
-fn an_event_that_cannot_be_one_of_now_changes_nothing() {
-    let mut world = World::new("initial_level: restricted");
+fn foreign_duplicate_or_late_event_changes_nothing() {
+    let mut world = TrustHistory::new("initial_level: restricted");
     world.does(done(None));
     let before = world.trust.clone();
     let last = world.events.last().unwrap().clone();
@@ -269,8 +269,8 @@ fn an_event_that_cannot_be_one_of_now_changes_nothing() {
 }
 
 #[test]
-fn what_is_gone_through_anew_says_what_it_ignores() {
-    let mut world = World::new("initial_level: restricted");
+fn replay_reports_ignored_events() {
+    let mut world = TrustHistory::new("initial_level: restricted");
     let mut events = world.events.clone();
     world.passes(SignedDuration::from_mins(1));
     let id = Uuid::from_u128(50);
@@ -293,7 +293,7 @@ fn what_is_gone_through_anew_says_what_it_ignores() {
 }
 
 #[test]
-fn each_reason_to_ignore_has_a_name() {
+fn each_ignored_reason_has_a_name() {
     use Ignored::{
         Disabled, Duplicate, HiredAlready, Late, NoCategories, NotHired, NotJustified, NotProposed, NotYet,
         OtherAgent,

@@ -1,6 +1,6 @@
 //! Steps up that an agent has earned: one at a time, taken or proposed at the time when the gate of the step is met.
 
-use super::lapse::Until;
+use super::lapse::TimeLimit;
 use super::level::NewLevel;
 use super::moment::Moment;
 use super::outcome::Outcome;
@@ -26,7 +26,7 @@ impl Trust {
     /// The outcomes follow from the events: calling this makes no difference for later results.
     pub fn evaluate(&mut self, config: &TrustConfig, now: Timestamp) -> Vec<Outcome> {
         let now = self.as_of.map_or(now, |as_of| as_of.max(now));
-        self.pass(config, Until::Moment(now))
+        self.pass(config, TimeLimit::Moment(now))
     }
 
     /// Settles the moment of an event: withdraws proposals that aren't justified any more, and lets each track take the step

@@ -1,13 +1,13 @@
 //! Effects of events.
 
 use super::jobs::{CompletedJob, end_of_job};
-use super::lapse::Until;
+use super::lapse::TimeLimit;
 use super::level::{Approval, HIGHEST_BY_ITSELF, NewLevel};
 use super::moment::{Cause, Moment};
 use super::outcome::{Ignored, Outcome};
 use super::record::Completed;
 use super::track::Track;
-use super::{Life, Trust, TrustConfig};
+use super::{AgentTimes, Trust, TrustConfig};
 use belljar_contract::category::Category;
 use belljar_contract::trust::{
     ChangeReason, ProposedPromotion, Transition, TrustEvent, TrustEventKind, TrustLevel,
@@ -26,7 +26,7 @@ impl Trust {
     pub fn apply(&mut self, config: &TrustConfig, event: &TrustEvent) -> Result<Vec<Outcome>, Ignored> {
         self.accept(event)?;
         self.last_event = Some((event.at, event.event_id));
-        let mut outcomes = self.pass(config, Until::Event(event.at));
+        let mut outcomes = self.pass(config, TimeLimit::Event(event.at));
         outcomes.extend(self.take(config, event));
         let cause = Cause { event_id: Some(event.event_id), ..Cause::default() };
         outcomes.extend(self.settle(&Moment { config, at: event.at, cause }));
@@ -107,7 +107,7 @@ impl Trust {
 
     fn hire(&mut self, moment: &Moment<'_>, level: Option<TrustLevel>) {
         let at = moment.at;
-        self.life = Some(Life { hired_at: at, active_at: at, idle_from: at, verified_at: at });
+        self.life = Some(AgentTimes { hired_at: at, active_at: at, idle_from: at, verified_at: at });
         let tracks = moment.config.begins().map(|(category, initial)| {
             let level = match (moment.config.is_disabled(), level) {
                 (true, level) => NewLevel::fixed(level.unwrap_or(initial)),

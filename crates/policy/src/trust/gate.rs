@@ -8,14 +8,14 @@ use jiff::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Gate {
     /// Requirements that the agent must have earned.
-    pub(super) needs: Needs,
+    pub(super) needs: StepRequirements,
     /// True if the step then requires a user's approval.
     pub(super) asks_person: bool,
 }
 
 /// Requirements of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(super) enum StepRequirements {
     /// Minimum score.
     Score(Share),
     /// Criteria of the record.
@@ -54,18 +54,18 @@ impl Gate {
     /// Returns the minimum quality, if the gate requires one.
     pub(super) fn quality_min(&self) -> Option<Quality> {
         match self.needs {
-            Needs::Score(_) => None,
-            Needs::Record(criteria) => Some(criteria.quality_min),
+            StepRequirements::Score(_) => None,
+            StepRequirements::Record(criteria) => Some(criteria.quality_min),
         }
     }
 
     /// Returns the time from which the record meets the gate, if nothing else is recorded.
     pub(super) fn met_from(&self, record: &Record, weights: Option<&Weights>) -> Option<Timestamp> {
         match self.needs {
-            Needs::Score(least) => {
+            StepRequirements::Score(least) => {
                 weights.filter(|weights| weights.score(record) >= least).map(|_| record.since())
             }
-            Needs::Record(criteria) => criteria.met_from(record),
+            StepRequirements::Record(criteria) => criteria.met_from(record),
         }
     }
 }

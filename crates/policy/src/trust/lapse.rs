@@ -9,21 +9,21 @@ use super::gate::Gate;
 use super::moment::Moment;
 use super::outcome::Outcome;
 use super::record::{days, days_between};
-use super::{Life, Trust};
+use super::{AgentTimes, Trust};
 use belljar_contract::category::Category;
 use belljar_contract::trust::{ChangeReason, TrustLevel};
 use jiff::Timestamp;
 
 /// Next due change, with its time.
 #[derive(Debug, Clone, Copy)]
-enum Due {
+enum DueChange {
     Idle(Timestamp),
     Verification(Timestamp),
 }
 
 /// Limit up to which time passes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Until {
+pub(super) enum TimeLimit {
     /// Up to an event. The event comes before steps up that are due at its moment, because a failure prevents them.
     Event(Timestamp),
     /// Up to and including that time.
@@ -32,7 +32,7 @@ pub(super) enum Until {
 
 // === impl Until ===
 
-impl Until {
+impl TimeLimit {
     fn at(self) -> Timestamp {
         match self {
             Self::Event(at) | Self::Moment(at) => at,
@@ -52,7 +52,7 @@ impl Until {
 
 impl Trust {
     /// Lets time pass. Lapses come before steps up of the same moment.
-    pub(super) fn pass(&mut self, config: &TrustConfig, until: Until) -> Vec<Outcome> {
+    pub(super) fn pass(&mut self, config: &TrustConfig, until: TimeLimit) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         loop {
             let step = self.next_step(config).filter(|step| until.includes(step.at));
@@ -73,17 +73,17 @@ impl Trust {
         outcomes
     }
 
-    fn lapse(&mut self, config: &TrustConfig, due: Due) -> Vec<Outcome> {
+    fn lapse(&mut self, config: &TrustConfig, due: DueChange) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         match due {
-            Due::Idle(at) => {
+            DueChange::Idle(at) => {
                 let moment = Moment::of_time(config, at);
                 for category in self.categories() {
                     outcomes.extend(self.lower(&moment, category, ChangeReason::IdleDecay));
                 }
                 self.life.iter_mut().for_each(|life| life.idle_from = at);
             }
-            Due::Verification(at) => {
+            DueChange::Verification(at) => {
                 let moment = Moment::of_time(config, at);
                 for category in self.categories() {
                     if !self.is_verified(config, category) {
@@ -118,13 +118,13 @@ impl Trust {
 
 // === impl Life ===
 
-impl Life {
-    fn due(&self, decay: &ReVerification, until: Timestamp) -> Option<Due> {
+impl AgentTimes {
+    fn due(&self, decay: &ReVerification, until: Timestamp) -> Option<DueChange> {
         let idle = after(self.idle_from, decay.decay_on_idle_days);
         let verification = after(self.verified_at, decay.interval_days);
         match idle <= verification {
-            true => (idle <= until).then_some(Due::Idle(idle)),
-            false => (verification <= until).then_some(Due::Verification(verification)),
+            true => (idle <= until).then_some(DueChange::Idle(idle)),
+            false => (verification <= until).then_some(DueChange::Verification(verification)),
         }
     }
 }

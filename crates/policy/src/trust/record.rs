@@ -19,20 +19,20 @@ pub(super) struct Record {
     feedback: u64,
     feedbacks: u64,
     last_failed_at: Option<Timestamp>,
-    recent: Recent,
-    lately: Lately,
+    recent: RecentResults,
+    lately: UnverifiedWork,
 }
 
 /// Results of the latest tasks, the latest in the lowest bit; 1 for a failure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Recent {
+struct RecentResults {
     failures: u32,
     tasks: u32,
 }
 
 /// Work since the last verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Lately {
+struct UnverifiedWork {
     completed: u64,
     quality: u64,
 }
@@ -78,8 +78,8 @@ impl Record {
             feedback: 0,
             feedbacks: 0,
             last_failed_at: None,
-            recent: Recent::default(),
-            lately: Lately::default(),
+            recent: RecentResults::default(),
+            lately: UnverifiedWork::default(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Record {
 
     /// Notes that the agent was verified.
     pub(super) fn verify(&mut self) {
-        self.lately = Lately::default();
+        self.lately = UnverifiedWork::default();
     }
 
     pub(super) fn since(&self) -> Timestamp {
@@ -207,7 +207,7 @@ fn share(part: u64, whole: u64) -> Share {
 
 // === impl Recent ===
 
-impl Recent {
+impl RecentResults {
     fn push(&mut self, is_failure: bool) {
         self.failures = ((self.failures << 1) + u32::from(is_failure)) & ((1 << RECENT) - 1);
         self.tasks = (self.tasks + 1).min(RECENT);

@@ -1,8 +1,8 @@
 //! Rules by which calls are judged, each with a stable name.
 
-use crate::autonomy::{AskedBy, AutonomyLevel};
+use crate::autonomy::{ApprovalReason, AutonomyLevel};
 use crate::constraint::Violation;
-use crate::permission::Basis;
+use crate::permission::PermissionBasis;
 use crate::tool::DenyReason;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
@@ -31,7 +31,7 @@ pub enum Rule {
         /// Level of autonomy.
         level: AutonomyLevel,
         /// Reason.
-        asked_by: AskedBy,
+        asked_by: ApprovalReason,
     },
     /// The tool itself requires an approval for this call.
     Tool,
@@ -40,7 +40,7 @@ pub enum Rule {
     /// A user has approved the call.
     Approved,
     /// The call is allowed.
-    Permitted(Basis),
+    Permitted(PermissionBasis),
 }
 
 // === impl Rule ===
@@ -56,16 +56,18 @@ impl Rule {
                 format!("constraint:{}:{}", violation.dimension, violation.found)
             }
             Self::RequiresApproval => "requires_approval".to_owned(),
-            Self::Autonomy { asked_by: AskedBy::House, .. } => "human_approval:house".to_owned(),
-            Self::Autonomy { asked_by: AskedBy::Agent, .. } => "human_approval:agent".to_owned(),
-            Self::Autonomy { level, asked_by: AskedBy::Level } => format!("autonomy:{level}"),
-            Self::Autonomy { level, asked_by: AskedBy::Unlisted } => format!("autonomy:{level}:unlisted"),
+            Self::Autonomy { asked_by: ApprovalReason::House, .. } => "human_approval:house".to_owned(),
+            Self::Autonomy { asked_by: ApprovalReason::Agent, .. } => "human_approval:agent".to_owned(),
+            Self::Autonomy { level, asked_by: ApprovalReason::Level } => format!("autonomy:{level}"),
+            Self::Autonomy { level, asked_by: ApprovalReason::Unlisted } => {
+                format!("autonomy:{level}:unlisted")
+            }
             Self::Tool => "tool_approval".to_owned(),
             Self::NoApprover => "no_approver".to_owned(),
             Self::Approved => "approved".to_owned(),
-            Self::Permitted(Basis::Allowed) => "allowed_list".to_owned(),
-            Self::Permitted(Basis::Level(level)) => format!("level:{level}"),
-            Self::Permitted(Basis::Discovery) => "discovery".to_owned(),
+            Self::Permitted(PermissionBasis::Allowed) => "allowed_list".to_owned(),
+            Self::Permitted(PermissionBasis::Level(level)) => format!("level:{level}"),
+            Self::Permitted(PermissionBasis::Discovery) => "discovery".to_owned(),
         }
     }
 }
@@ -82,16 +84,16 @@ impl fmt::Display for Rule {
             Self::RequiresApproval => {
                 f.write_str("actions of this type require a user's approval at this access level")
             }
-            Self::Autonomy { asked_by: AskedBy::House, .. } => f.write_str(
+            Self::Autonomy { asked_by: ApprovalReason::House, .. } => f.write_str(
                 "actions of this type require a user's approval (node list `autonomy.human_approval`)",
             ),
-            Self::Autonomy { asked_by: AskedBy::Agent, .. } => {
+            Self::Autonomy { asked_by: ApprovalReason::Agent, .. } => {
                 f.write_str("actions of this type require a user's approval (agent list `human_approval`)")
             }
-            Self::Autonomy { level, asked_by: AskedBy::Level } => {
+            Self::Autonomy { level, asked_by: ApprovalReason::Level } => {
                 write!(f, "actions of this type require a user's approval at autonomy {level}")
             }
-            Self::Autonomy { level, asked_by: AskedBy::Unlisted } => {
+            Self::Autonomy { level, asked_by: ApprovalReason::Unlisted } => {
                 write!(f, "no list exempts actions of this type from approval at autonomy {level}")
             }
             Self::Tool => f.write_str("this tool call requires a user's approval"),
@@ -99,9 +101,13 @@ impl fmt::Display for Rule {
                 f.write_str("it requires a user's approval, and no approver is available here")
             }
             Self::Approved => f.write_str("a user has approved this call"),
-            Self::Permitted(Basis::Allowed) => f.write_str("the tool is on this agent's allowed list"),
-            Self::Permitted(Basis::Level(level)) => write!(f, "access level {level} allows it"),
-            Self::Permitted(Basis::Discovery) => f.write_str("every agent may list the available tools"),
+            Self::Permitted(PermissionBasis::Allowed) => {
+                f.write_str("the tool is on this agent's allowed list")
+            }
+            Self::Permitted(PermissionBasis::Level(level)) => write!(f, "access level {level} allows it"),
+            Self::Permitted(PermissionBasis::Discovery) => {
+                f.write_str("every agent may list the available tools")
+            }
         }
     }
 }

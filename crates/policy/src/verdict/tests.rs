@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::access::{AccessRules, ConstraintOverrides};
-use crate::autonomy::{AskedBy, AutonomyLevel, AutonomyLists};
+use crate::autonomy::{ApprovalReason, AutonomyLevel, AutonomyLists};
 use crate::constraint::Dimension;
 use crate::permission::ToolRules;
 use crate::tool::ToolPattern;
@@ -76,7 +76,7 @@ fn expected(
     row: &Row,
     level: AccessLevel,
     said: &crate::access::Constraints,
-    works_in: WorksIn,
+    works_in: ExecutionLocation,
 ) -> (Verdict, Option<Dimension>) {
     let runs_code = matches!(row.category, Category::CodeExecution | Category::Terminal);
     let against = [
@@ -87,7 +87,7 @@ fn expected(
             Dimension::CodeExecution,
             runs_code
                 && said.code_execution == CodeIsolation::Containerized
-                && works_in != WorksIn::Container,
+                && works_in != ExecutionLocation::Container,
         ),
     ];
     if let Some((dimension, _)) = against.into_iter().find(|(_, holds)| *holds) {
@@ -119,7 +119,7 @@ fn expected(
 }
 
 #[test]
-fn every_level_category_and_constraint_is_judged_as_it_is_written_down() {
+fn every_level_category_and_constraint_matches_the_documented_verdict() {
     let rules = AccessRules::default();
     let autonomy = Autonomy::new(rules.actions(), AutonomyLevel::Full, &AutonomyLists::default()).unwrap();
     let mut judged_of_all = 0;
@@ -128,7 +128,7 @@ fn every_level_category_and_constraint_is_judged_as_it_is_written_down() {
         for said in all_constraints() {
             let permissions = base.clone().with_constraints(base.constraints().with(&said));
             let standing =
-                Standing { actions: rules.actions(), permissions: &permissions, autonomy: &autonomy };
+                JudgementContext { actions: rules.actions(), permissions: &permissions, autonomy: &autonomy };
             for row in rows() {
                 let (name, action) = (ToolName::parse(row.name).unwrap(), ActionType::from(row.action));
                 let facts = ToolFacts {
@@ -137,7 +137,9 @@ fn every_level_category_and_constraint_is_judged_as_it_is_written_down() {
                     action: &action,
                     reaches_out: row.reaches_out,
                 };
-                for works_in in [WorksIn::Container, WorksIn::Process, WorksIn::Host] {
+                for works_in in
+                    [ExecutionLocation::Container, ExecutionLocation::Process, ExecutionLocation::Host]
+                {
                     let judged = standing.judge(&facts, works_in);
                     let (verdict, dimension) = expected(&row, *level, permissions.constraints(), works_in);
                     let found = match &judged.rule {
@@ -184,15 +186,15 @@ fn all_constraints() -> Vec<ConstraintOverrides> {
     all
 }
 
-fn judge(rules: &AccessRules, agent: &crate::access::AgentStanding, row: &Row) -> Judged {
+fn judge(rules: &AccessRules, agent: &crate::access::AgentStanding, row: &Row) -> JudgedCall {
     let (name, action) = (ToolName::parse(row.name).unwrap(), ActionType::from(row.action));
     let facts =
         ToolFacts { name: &name, category: row.category, action: &action, reaches_out: row.reaches_out };
-    rules.judging(agent).judge(&facts, WorksIn::Container)
+    rules.judging(agent).judge(&facts, ExecutionLocation::Container)
 }
 
 #[test]
-fn each_verdict_says_by_which_rule_and_what_the_least_is_that_would_change_it() {
+fn verdict_names_its_rule_and_the_smallest_change() {
     let rules = AccessRules::default();
     let at = |level, row: Row| {
         let judged = judge(&rules, &rules.of_level(level), &row);
@@ -235,7 +237,7 @@ fn each_verdict_says_by_which_rule_and_what_the_least_is_that_would_change_it() 
 
 /// Autonomy can only require more approvals: it never allows what the level requires an approval for.
 #[test]
-fn autonomy_only_asks_for_more() {
+fn autonomy_only_tightens_verdicts() {
     let rules = AccessRules::default();
     for level in AccessLevel::ALL {
         for row in rows() {
@@ -252,7 +254,7 @@ fn autonomy_only_asks_for_more() {
 }
 
 #[test]
-fn no_person_is_asked_for_what_is_denied_by_name() {
+fn tool_denied_by_name_never_requests_approval() {
     let rules = AccessRules::default();
     let mut agent = rules.of_level(AccessLevel::Elevated);
     let denied = ToolRules::new([ToolPattern::parse("delete_*").unwrap()]);
@@ -263,7 +265,7 @@ fn no_person_is_asked_for_what_is_denied_by_name() {
 }
 
 #[test]
-fn what_tells_which_tools_there_are_takes_nobodys_yes() {
+fn discovery_tools_need_no_approval() {
     let rules = AccessRules::default();
     let mut agent = rules.of_level(AccessLevel::Custom);
     agent.autonomy =
@@ -273,7 +275,7 @@ fn what_tells_which_tools_there_are_takes_nobodys_yes() {
 }
 
 #[test]
-fn verdicts_and_proposals_have_the_names_that_records_have_for_them() {
+fn verdict_and_proposal_names_match_the_audit_records() {
     let names = [Verdict::Allow, Verdict::Escalate, Verdict::Deny].map(Verdict::as_str);
     assert_eq!(names, ["allow", "escalate", "deny"]);
     for (verdict, name) in [Verdict::Allow, Verdict::Escalate, Verdict::Deny].into_iter().zip(names) {
@@ -284,22 +286,22 @@ fn verdicts_and_proposals_have_the_names_that_records_have_for_them() {
 }
 
 #[test]
-fn rules_have_names_and_say_what_they_mean() {
+fn verdict_rules_have_names_and_explanations() {
     let all = [
         Rule::Kind(crate::tool::DenyReason::Never),
         Rule::DeniedList,
         Rule::Level { level: AccessLevel::Standard, category: Category::Database },
         Rule::RequiresApproval,
-        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: AskedBy::House },
-        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: AskedBy::Agent },
-        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: AskedBy::Level },
-        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: AskedBy::Unlisted },
+        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: ApprovalReason::House },
+        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: ApprovalReason::Agent },
+        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: ApprovalReason::Level },
+        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: ApprovalReason::Unlisted },
         Rule::Tool,
         Rule::NoApprover,
         Rule::Approved,
-        Rule::Permitted(crate::permission::Basis::Allowed),
-        Rule::Permitted(crate::permission::Basis::Level(AccessLevel::Standard)),
-        Rule::Permitted(crate::permission::Basis::Discovery),
+        Rule::Permitted(crate::permission::PermissionBasis::Allowed),
+        Rule::Permitted(crate::permission::PermissionBasis::Level(AccessLevel::Standard)),
+        Rule::Permitted(crate::permission::PermissionBasis::Discovery),
     ];
     let told: Vec<_> = all.iter().map(|rule| format!("{}: {rule}", rule.code())).collect();
     insta::assert_snapshot!(told.join("\n"));

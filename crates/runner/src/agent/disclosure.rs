@@ -1,10 +1,10 @@
-//! Progressive disclosure of the gateway's tools to a model (`spec/3 §Progressive Tool Disclosure`).
+//! Progressive disclosure of the gateway's tools to a model (`spec/3 §Progressive Tool LoadedTools`).
 //!
 //! If there are few tools, all are disclosed in full. If there are many, every request has one line for each (L1).
 //! Descriptions and schemas (L2) are loaded when the model asks for them, and unloaded, oldest first, when space is
 //! needed. A tool's documents (L3) are read when the model asks for them. Only loaded tools may be called.
 
-use super::toolbox::{Known, Toolbox};
+use super::toolbox::{GatewayTool, Toolbox};
 use super::window::BYTES_OF_A_TOKEN;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 /// Loaded tools, and their limits.
 #[derive(Debug, Default)]
-pub(super) struct Disclosure {
+pub(super) struct LoadedTools {
     /// True if tools must be loaded before use.
     is_on: bool,
     /// Maximum number of bytes of the lines in every request, and of the loaded definitions.
@@ -42,12 +42,12 @@ const SUMMARIES: [usize; 4] = [120, 50, 20, 0];
 
 // === impl Disclosure ===
 
-impl Disclosure {
+impl LoadedTools {
     /// Creates the disclosure for a window of that many tokens.
     pub(super) fn of(toolbox: &Toolbox, window: u32) -> Self {
         let bytes = |(most, part): (usize, usize)| most.min(window as usize / part) * BYTES_OF_A_TOKEN;
         let (l1, l2) = (bytes(L1), bytes(L2));
-        let all: usize = toolbox.tools().iter().map(Known::size).sum();
+        let all: usize = toolbox.tools().iter().map(GatewayTool::size).sum();
         Self { is_on: toolbox.tools().len() > FEW || all > l2, l1, l2, loaded: Vec::new() }
     }
 
@@ -60,13 +60,13 @@ impl Disclosure {
     }
 
     /// Returns the loaded tools, the oldest first; none if nothing needs to be loaded.
-    pub(super) fn loaded<'t>(&self, toolbox: &'t Toolbox) -> impl Iterator<Item = &'t Known> {
+    pub(super) fn loaded<'t>(&self, toolbox: &'t Toolbox) -> impl Iterator<Item = &'t GatewayTool> {
         self.loaded.iter().filter_map(|&at| toolbox.tools().get(at))
     }
 
     /// Loads a tool, and unloads the oldest ones until all fit; returns the indices of the unloaded ones.
     pub(super) fn load(&mut self, at: usize, toolbox: &Toolbox) -> Result<Vec<usize>, TooLarge> {
-        let size = |at: usize| toolbox.tools().get(at).map_or(0, Known::size);
+        let size = |at: usize| toolbox.tools().get(at).map_or(0, GatewayTool::size);
         let mut unloaded = Vec::new();
         if self.is_loaded(at) {
             return Ok(unloaded);
@@ -110,7 +110,7 @@ impl Disclosure {
             return String::new();
         }
         let lines = SUMMARIES.map(|longest| {
-            let line = |known: &Known| {
+            let line = |known: &GatewayTool| {
                 let summary = Some(known.summary(longest)).filter(|text| longest > 0 && !text.is_empty());
                 let summary = summary.map(|text| format!(": {text}")).unwrap_or_default();
                 format!(
@@ -138,7 +138,7 @@ impl Disclosure {
 
     /// Lists the tools of one category or of all, a line each.
     pub(super) fn list(&self, toolbox: &Toolbox, category: Option<&str>) -> Result<String, String> {
-        let is_meant = |known: &&Known| category.is_none_or(|category| known.tool.category == category);
+        let is_meant = |known: &&GatewayTool| category.is_none_or(|category| known.tool.category == category);
         let lines = toolbox.tools().iter().filter(is_meant).map(|known| {
             let at = toolbox.find(&known.definition.name).unwrap_or_default();
             let line = json!({
@@ -162,7 +162,7 @@ impl Disclosure {
 }
 
 /// Returns the full definition of a tool.
-pub(super) fn body(known: &Known) -> Value {
+pub(super) fn body(known: &GatewayTool) -> Value {
     json!({
         "name": known.definition.name,
         "full_description": known.definition.description,
@@ -193,26 +193,26 @@ mod tests {
     }
 
     #[test]
-    fn few_tools_are_told_whole_and_many_or_long_ones_by_the_line() {
-        assert!(!Disclosure::of(&box_of(FEW, 10), 32_768).is_on());
-        assert!(Disclosure::of(&box_of(FEW + 1, 10), 32_768).is_on());
-        assert!(Disclosure::of(&box_of(10, 5_000), 32_768).is_on());
+    fn few_tools_are_listed_in_full_and_many_or_long_ones_as_an_outline() {
+        assert!(!LoadedTools::of(&box_of(FEW, 10), 32_768).is_on());
+        assert!(LoadedTools::of(&box_of(FEW + 1, 10), 32_768).is_on());
+        assert!(LoadedTools::of(&box_of(10, 5_000), 32_768).is_on());
         let few = box_of(3, 10);
-        let all = Disclosure::of(&few, 32_768);
+        let all = LoadedTools::of(&few, 32_768);
         assert!(all.is_loaded(2) && all.outline(&few).is_empty());
     }
 
     #[test]
-    fn what_is_loaded_stays_within_its_budget_and_the_oldest_goes_first() {
+    fn loaded_tools_stay_within_the_budget_and_the_oldest_is_unloaded_first() {
         // Four of them fit into 15,000 tokens.
         let toolbox = box_of(40, 10_000);
-        let mut disclosure = Disclosure::of(&toolbox, 128_000);
+        let mut disclosure = LoadedTools::of(&toolbox, 128_000);
         for at in 0..4 {
             assert_eq!(disclosure.load(at, &toolbox), Ok(vec![]));
         }
         assert_eq!(disclosure.load(3, &toolbox), Ok(vec![]), "it is loaded already");
         assert_eq!(disclosure.load(4, &toolbox), Ok(vec![0]));
-        let loaded: usize = disclosure.loaded(&toolbox).map(Known::size).sum();
+        let loaded: usize = disclosure.loaded(&toolbox).map(GatewayTool::size).sum();
         assert!(loaded <= 15_000 * BYTES_OF_A_TOKEN);
         assert!(!disclosure.is_loaded(0) && disclosure.is_loaded(4));
         let refused = disclosure.load(0, &box_of(40, 60_000)).unwrap_err();
@@ -220,9 +220,9 @@ mod tests {
     }
 
     #[test]
-    fn a_full_window_unloads_the_oldest_but_never_the_last() {
+    fn full_context_window_unloads_the_oldest_tool_but_never_the_last() {
         let toolbox = box_of(40, 10);
-        let mut disclosure = Disclosure::of(&toolbox, 32_768);
+        let mut disclosure = LoadedTools::of(&toolbox, 32_768);
         (0..3).for_each(|at| assert!(disclosure.load(at, &toolbox).is_ok()));
         assert!(!disclosure.relieve(80));
         assert!(disclosure.relieve(81) && !disclosure.is_loaded(0) && disclosure.is_loaded(1));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outline_keeps_to_its_budget_by_saying_less_of_each() {
+    fn tool_outline_shortens_its_entries_to_stay_within_the_budget() {
         for (count, says) in [
             (40, "xxx…"),
             (150, "xxx…"),
@@ -239,16 +239,16 @@ mod tests {
             (1_000, "of the category c2"),
         ] {
             let toolbox = box_of(count, 500);
-            let outline = Disclosure::of(&toolbox, 32_768).outline(&toolbox);
+            let outline = LoadedTools::of(&toolbox, 32_768).outline(&toolbox);
             assert!(outline.len() <= 3_000 * BYTES_OF_A_TOKEN + 20, "{count}: {}", outline.len());
             assert!(outline.contains(says), "{count}: {outline}");
         }
     }
 
     #[test]
-    fn a_list_heeds_the_category() {
+    fn tool_list_can_be_filtered_by_category() {
         let toolbox = box_of(40, 10);
-        let disclosure = Disclosure::of(&toolbox, 32_768);
+        let disclosure = LoadedTools::of(&toolbox, 32_768);
         assert_eq!(disclosure.list(&toolbox, None).unwrap().lines().count(), 40);
         let one = disclosure.list(&toolbox, Some("c1")).unwrap();
         assert!(

@@ -8,7 +8,7 @@ use crate::deadline::Deadline;
 use crate::fault::Fault;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::Failure;
-use belljar_contract::result::agent::{TodoItem, TodoOrigin, TodoStatus, Verified};
+use belljar_contract::result::agent::{CriterionVerification, TodoItem, TodoOrigin, TodoStatus};
 
 // === impl Agent ===
 
@@ -90,7 +90,7 @@ impl Agent<'_> {
     ) -> Result<Turn, Failure> {
         let verified = verification::conclude(&self.criteria, findings, &mut self.bench, deadline);
         self.report.verification = verified.map_err(|interrupted| interrupted.failure())?;
-        let unmet: Vec<&Verified> =
+        let unmet: Vec<&CriterionVerification> =
             self.report.verification.iter().filter(|verified| !verified.met).collect();
         if unmet.is_empty() {
             self.report.answer = Some(answer);

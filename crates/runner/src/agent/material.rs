@@ -41,7 +41,7 @@ pub(super) struct Skill {
 /// A file that should be there and can't be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {what}", path.display())]
-pub(super) struct NoMaterial {
+pub(super) struct MaterialError {
     path: PathBuf,
     what: String,
 }
@@ -62,7 +62,7 @@ const SHOWN_AT: &str = "/job/context/";
 
 impl Material {
     /// Gathers the material. The job takes precedence; what it omits is looked for in `directory`.
-    pub(super) fn gather(job: &Job, directory: Option<&Path>, log: &Log<'_>) -> Result<Self, NoMaterial> {
+    pub(super) fn gather(job: &Job, directory: Option<&Path>, log: &Log<'_>) -> Result<Self, MaterialError> {
         let files = Files::in_directory(directory)?;
         let of_job = job.context.clone().unwrap_or_default();
         let is_said = |text: &String| !text.trim().is_empty();
@@ -169,7 +169,7 @@ fn items(text: Option<String>) -> Vec<String> {
 // === impl Files ===
 
 impl Files {
-    fn in_directory(path: Option<&Path>) -> Result<Self, NoMaterial> {
+    fn in_directory(path: Option<&Path>) -> Result<Self, MaterialError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let none = Self { directory: None };
         let Some(path) = path else { return Ok(none) };
@@ -181,20 +181,20 @@ impl Files {
     }
 
     /// Returns the text, or the content of the file that it names.
-    fn follow(&self, text: String) -> Result<String, NoMaterial> {
+    fn follow(&self, text: String) -> Result<String, MaterialError> {
         match text.strip_prefix(SHOWN_AT).filter(|name| !name.contains(['\n', '/'])) {
             Some(name) => self.read(name)?.ok_or_else(|| self.trouble(name, "there is no such file")),
             None => Ok(text),
         }
     }
 
-    fn read(&self, name: &str) -> Result<Option<String>, NoMaterial> {
+    fn read(&self, name: &str) -> Result<Option<String>, MaterialError> {
         let Some(directory) = &self.directory else { return Ok(None) };
         self.read_in(directory, name, name)
     }
 
     /// Reads a regular file. Links are not followed, and a FIFO without a writer doesn't block.
-    fn read_in(&self, directory: &OwnedFd, name: &str, shown: &str) -> Result<Option<String>, NoMaterial> {
+    fn read_in(&self, directory: &OwnedFd, name: &str, shown: &str) -> Result<Option<String>, MaterialError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -212,7 +212,7 @@ impl Files {
         }
     }
 
-    fn skills(&self, log: &Log<'_>) -> Result<Vec<Skill>, NoMaterial> {
+    fn skills(&self, log: &Log<'_>) -> Result<Vec<Skill>, MaterialError> {
         let Some(directory) = &self.directory else { return Ok(Vec::new()) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = match rustix::fs::openat(directory, "skills", flags, Mode::empty()) {
@@ -237,8 +237,8 @@ impl Files {
         Ok(skills)
     }
 
-    fn trouble(&self, name: &str, what: impl std::fmt::Display) -> NoMaterial {
-        NoMaterial { path: Path::new(SHOWN_AT).join(name), what: what.to_string() }
+    fn trouble(&self, name: &str, what: impl std::fmt::Display) -> MaterialError {
+        MaterialError { path: Path::new(SHOWN_AT).join(name), what: what.to_string() }
     }
 }
 
@@ -248,7 +248,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn skills_come_in_any_form() {
+    fn skills_are_parsed_from_text_arrays_and_objects() {
         let skill = |name: &str| Skill { name: name.to_owned(), content: "c".to_owned() };
         assert_eq!(given_skills(Some(json!("c"))), [skill("skill")]);
         assert_eq!(
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_its_items_and_another_text_is_one() {
+    fn markdown_list_becomes_items_and_other_text_one_item() {
         assert_eq!(items(Some("# Title\n- a\n* b\n".to_owned())), ["a", "b"]);
         assert_eq!(items(Some("as it is\n".to_owned())), ["as it is"]);
         assert!(items(Some("\n".to_owned())).is_empty() && items(None).is_empty());

@@ -10,7 +10,7 @@ pub(super) use refusal::Unusable;
 use super::conversation::{Entry, Reply, Request};
 use crate::deadline::{Deadline, Interrupted};
 use crate::fault::{Fault, explain};
-use crate::http_client::{Answer, NoAnswer, Question};
+use crate::http_client::{Answer, HttpRequest, NoAnswer};
 use belljar_contract::failure::FailureCode;
 use openai::Limit;
 use refusal::Next;
@@ -21,20 +21,20 @@ use std::time::{Duration, Instant};
 /// The models of a job.
 pub(super) struct Models {
     routes: Vec<Route>,
-    candidates: Vec<Candidate>,
+    candidates: Vec<ModelCandidate>,
     /// Index of the candidate that answered last, which is asked first.
     current: usize,
 }
 
 /// Answer of a model, with the model's name.
-pub(super) struct Answered {
+pub(super) struct ModelAnswer {
     pub(super) model: String,
     pub(super) reply: Reply,
 }
 
 /// Reason why no model has answered.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoModel {
+pub(super) enum ModelError {
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
     #[error("the model budget is exhausted: {said}")]
@@ -51,11 +51,11 @@ pub(super) enum NoModel {
 }
 
 /// A model by a way.
-struct Candidate {
+struct ModelCandidate {
     model: String,
     route: usize,
     /// Reason why it is not asked any more.
-    is_out: Option<Reason>,
+    is_out: Option<CandidateFailure>,
     /// See [`Request::is_said_first`].
     is_said_first: bool,
     limit: Limit,
@@ -63,7 +63,7 @@ struct Candidate {
 
 /// Reason why a candidate gave no answer.
 #[derive(Clone)]
-struct Reason {
+struct CandidateFailure {
     model: String,
     said: String,
     /// The model isn't available by that route. Another route may have it.
@@ -88,11 +88,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 impl Models {
     /// Creates candidates for the allowed models, by all routes that the environment names.
-    pub(super) fn of_environment(allowed: &[String]) -> Result<Self, NoModel> {
+    pub(super) fn of_environment(allowed: &[String]) -> Result<Self, ModelError> {
         let routes = route::of_environment()?;
         let by_each = |model: &String| {
             let model = model.clone();
-            (0..routes.len()).map(move |route| Candidate {
+            (0..routes.len()).map(move |route| ModelCandidate {
                 model: model.clone(),
                 route,
                 is_out: None,
@@ -110,8 +110,8 @@ impl Models {
         request: &Request<'_>,
         turn: u32,
         deadline: &Deadline<'_>,
-    ) -> Result<Answered, NoModel> {
-        let (mut why, mut held): (Vec<Reason>, _) = (Vec::new(), None);
+    ) -> Result<ModelAnswer, ModelError> {
+        let (mut why, mut held): (Vec<CandidateFailure>, _) = (Vec::new(), None);
         for pause in ROUNDS {
             why.clear();
             held = None;
@@ -124,15 +124,15 @@ impl Models {
                 let (error, retry_after) = match self.ask_one(at, request, turn, deadline)? {
                     Ok(reply) => {
                         self.current = at;
-                        return Ok(Answered { model: self.candidates[at].model.clone(), reply });
+                        return Ok(ModelAnswer { model: self.candidates[at].model.clone(), reply });
                     }
                     Err(failed) => failed,
                 };
                 let said = explain(&error);
                 let (model, is_absent) = (self.candidates[at].model.clone(), error.is_of_other_route());
-                let reason = Reason { model, said: said.clone(), is_absent };
+                let reason = CandidateFailure { model, said: said.clone(), is_absent };
                 match error.next() {
-                    Next::Spent => return Err(NoModel::Spent { said }),
+                    Next::Spent => return Err(ModelError::Spent { said }),
                     // Another candidate may accept the request unchanged.
                     Next::Shorter => too_long = Some(said),
                     Next::Never => self.candidates[at].is_out = Some(reason.clone()),
@@ -145,7 +145,7 @@ impl Models {
                 why.push(reason);
             }
             if let Some(said) = too_long {
-                return Err(NoModel::TooLong { said });
+                return Err(ModelError::TooLong { said });
             }
             match soonest {
                 Some(wait) if !pause.is_zero() => rest(wait.min(LONGEST_WAIT), deadline)?,
@@ -153,8 +153,8 @@ impl Models {
             }
         }
         match held {
-            Some(said) => Err(NoModel::Held { said }),
-            None => Err(NoModel::Unreachable { why: told(&why) }),
+            Some(said) => Err(ModelError::Held { said }),
+            None => Err(ModelError::Unreachable { why: told(&why) }),
         }
     }
 
@@ -165,8 +165,12 @@ impl Models {
     }
 
     /// Returns the reason why a candidate is skipped, if it is.
-    fn reason_to_pass_over(&mut self, at: usize, deadline: &Deadline<'_>) -> Result<Option<Reason>, NoModel> {
-        let Candidate { model, route, is_out, .. } = &self.candidates[at];
+    fn reason_to_pass_over(
+        &mut self,
+        at: usize,
+        deadline: &Deadline<'_>,
+    ) -> Result<Option<CandidateFailure>, ModelError> {
+        let ModelCandidate { model, route, is_out, .. } = &self.candidates[at];
         if is_out.is_some() {
             return Ok(is_out.clone());
         }
@@ -175,7 +179,7 @@ impl Models {
             listed.iter().any(|name| name == model || name.strip_suffix(":latest") == Some(model))
         };
         let is_missing = reachable.as_ref().is_some_and(|listed| !is_there(listed));
-        Ok(is_missing.then(|| Reason {
+        Ok(is_missing.then(|| CandidateFailure {
             model: model.clone(),
             said: "not among the available models".to_owned(),
             is_absent: true,
@@ -188,8 +192,8 @@ impl Models {
         request: &Request<'_>,
         turn: u32,
         deadline: &Deadline<'_>,
-    ) -> Result<Result<Reply, (Unusable, Option<Duration>)>, NoModel> {
-        let Candidate { model, route, is_said_first, limit, .. } = &self.candidates[at];
+    ) -> Result<Result<Reply, (Unusable, Option<Duration>)>, ModelError> {
+        let ModelCandidate { model, route, is_said_first, limit, .. } = &self.candidates[at];
         let limit = *limit;
         let route = &mut self.routes[*route];
         let request = Request { is_said_first: *is_said_first, ..*request };
@@ -198,7 +202,7 @@ impl Models {
             Dialect::Ollama => (ollama::CHAT, ollama::body(model, &request)),
         };
         let body = body.to_string().into_bytes();
-        let question = Question {
+        let question = HttpRequest {
             method: "POST",
             path,
             headers: &[],
@@ -233,10 +237,11 @@ impl Models {
 }
 
 /// Lists the reasons for a person. A model's absence on one route is left out if another route has it.
-fn told(reasons: &[Reason]) -> String {
+fn told(reasons: &[CandidateFailure]) -> String {
     let is_elsewhere = |model: &str| reasons.iter().any(|other| other.model == model && !other.is_absent);
     let told = reasons.iter().filter(|reason| !(reason.is_absent && is_elsewhere(&reason.model)));
-    let mut lines: Vec<String> = told.map(|Reason { model, said, .. }| format!("{model}: {said}")).collect();
+    let mut lines: Vec<String> =
+        told.map(|CandidateFailure { model, said, .. }| format!("{model}: {said}")).collect();
     lines.dedup();
     lines.join("; ")
 }
@@ -286,7 +291,7 @@ fn text_of(arguments: Value) -> String {
     }
 }
 
-impl Fault for NoModel {
+impl Fault for ModelError {
     fn code(&self) -> FailureCode {
         match self {
             Self::Interrupted(interrupted) => interrupted.code(),

@@ -18,7 +18,7 @@
 use super::material::Material;
 use super::todo::TodoList;
 use belljar_contract::job::persona::Persona;
-use belljar_contract::result::agent::Verified;
+use belljar_contract::result::agent::CriterionVerification;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) struct Runtime<'r> {
     pub(super) todo: &'r TodoList,
     /// Last verification of the criteria, if there was one. The evidence is in the conversation, because it is output
     /// of programs.
-    pub(super) verified: &'r [Verified],
+    pub(super) verified: &'r [CriterionVerification],
     /// Question that the agent is to check now, if it has reported that it is done.
     pub(super) question: Option<&'r str>,
     /// Names of the loaded tools, if tools must be loaded.
@@ -101,7 +101,7 @@ impl Runtime<'_> {
         );
         if !verified.is_empty() {
             text.push_str("\n## Criteria, as last checked\n\n");
-            for Verified { criterion, met, .. } in *verified {
+            for CriterionVerification { criterion, met, .. } in *verified {
                 let _ = writeln!(text, "- [{}] {criterion}", if *met { "met" } else { "not met" });
             }
         }
@@ -124,7 +124,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn parts_stand_in_their_order_and_empty_ones_nowhere() {
+    fn prompt_parts_have_a_fixed_order_and_empty_parts_are_left_out() {
         let preferences = json!({ "style": "plain" });
         let whole = Material {
             persona: Some(Persona { title: "Mason".to_owned(), description: "You are a mason.".to_owned() }),

@@ -1,13 +1,13 @@
 //! Tools of the host's gateway, as far as they were disclosed to the model.
 
 use super::conversation::Definition;
-use super::disclosure::{self, Disclosure};
-use super::toolbox::{Ids, Known, Toolbox};
+use super::disclosure::{self, LoadedTools};
+use super::toolbox::{GatewayTool, JobIds, Toolbox};
 use super::tools;
 use crate::deadline::{Deadline, Interrupted};
 use crate::fault::explain;
 use crate::log::Log;
-use crate::mcp::{Called, Gateway, McpError, Offer};
+use crate::mcp::{Called, Gateway, GatewayCapabilities, McpError};
 use belljar_contract::job::Job;
 use serde_json::{Map, Value};
 
@@ -17,8 +17,8 @@ pub(super) struct Remote {
     gateway: Option<Gateway>,
     has_resources: bool,
     toolbox: Toolbox,
-    disclosure: Disclosure,
-    ids: Ids,
+    disclosure: LoadedTools,
+    ids: JobIds,
 }
 
 /// Maximum number of unusable tools that the log names.
@@ -48,7 +48,7 @@ impl Remote {
             true => Ok((offer, gateway.tools(deadline)?)),
             false => Ok((offer, crate::mcp::Listed::default())),
         });
-        let (Offer { resources: has_resources, .. }, listed) = match found {
+        let (GatewayCapabilities { resources: has_resources, .. }, listed) = match found {
             Ok(found) => found,
             Err(McpError::Interrupted(interrupted)) => return Err(interrupted),
             Err(error) => return none(&explain(&error)),
@@ -57,8 +57,8 @@ impl Remote {
             log.warn(format!("a tool of the gateway is left out: {left_out}"));
         }
         let toolbox = Toolbox::of(listed.tools, &tools::own_names());
-        let disclosure = Disclosure::of(&toolbox, window);
-        let ids = Ids { task: job.task_id.to_string(), job: job.job_id.to_string() };
+        let disclosure = LoadedTools::of(&toolbox, window);
+        let ids = JobIds { task: job.task_id.to_string(), job: job.job_id.to_string() };
         Ok(Self { gateway: Some(gateway), has_resources, toolbox, disclosure, ids })
     }
 
@@ -69,7 +69,7 @@ impl Remote {
 
     /// Returns the tools that a model may call now; with `only_looks` only those that are declared read-only.
     pub(super) fn offered(&self, only_looks: bool) -> Vec<Definition> {
-        let is_offered = |(at, known): &(usize, &Known)| {
+        let is_offered = |(at, known): &(usize, &GatewayTool)| {
             self.disclosure.is_loaded(*at) && (!only_looks || known.tool.is_read_only)
         };
         let loaded = self.toolbox.tools().iter().enumerate().filter(is_offered);
@@ -89,12 +89,12 @@ impl Remote {
         self.disclosure.is_on().then(|| names.collect())
     }
 
-    /// See [`Disclosure::relieve`].
+    /// See [`LoadedTools::relieve`].
     pub(super) fn relieve(&mut self, fill_percent: usize) -> bool {
         self.disclosure.relieve(fill_percent)
     }
 
-    /// See [`Disclosure::give_way`].
+    /// See [`LoadedTools::give_way`].
     pub(super) fn give_way(&mut self) -> bool {
         self.disclosure.give_way()
     }

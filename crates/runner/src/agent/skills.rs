@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skill_is_found_in_every_envelope() {
+    fn skill_is_found_in_every_response_envelope() {
         let skill = json!({ "name": "lay", "content": "bricks" });
         for envelope in [
             skill.clone(),

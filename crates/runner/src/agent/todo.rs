@@ -215,11 +215,11 @@ impl TodoList {
 }
 
 /// Tells if an item needs no more work.
-trait Settled {
+trait TodoStatusExt {
     fn is_settled(&self) -> bool;
 }
 
-impl Settled for TodoItem {
+impl TodoStatusExt for TodoItem {
     fn is_settled(&self) -> bool {
         matches!(self.status, TodoStatus::Done | TodoStatus::Dropped)
     }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_of_steps_requirements_and_criteria() {
+    fn todo_list_is_made_of_steps_requirements_and_criteria() {
         let list = list();
         let shown = "- [x] 1. step-1: run_command\n- [ ] 2. build\n- [ ] 3. tests pass\n\n1 of 3 done.\n";
         assert_eq!(list.shown(), shown);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_behind_their_whole_which_is_done_after_them() {
+    fn todo_subitems_follow_their_parent_and_block_its_completion() {
         let mut list = list();
         assert_eq!(list.add(&["a".to_owned(), "b".to_owned()], Some(2)).unwrap(), [4, 5]);
         assert_eq!(list.items().iter().map(|item| item.id).collect::<Vec<_>>(), [1, 2, 4, 5, 3]);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_job_asks_for_is_dropped_with_a_reason_or_not_at_all() {
+    fn required_todo_item_is_dropped_only_with_a_reason() {
         let mut list = list();
         assert_eq!(list.set(2, TodoStatus::Dropped, Some(" ".to_owned())), Err(TodoError::NoReason));
         list.set(2, TodoStatus::Dropped, Some("there is nothing to build".to_owned())).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_earlier_list_counts_how_far_things_are_and_not_what_there_is_to_do() {
+    fn earlier_todo_list_supplies_progress_but_not_items() {
         let mut earlier = list();
         earlier.add(&["a".to_owned()], Some(2)).unwrap();
         earlier.set(4, TodoStatus::Done, Some("seen".to_owned())).unwrap();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_names_every_item_once() {
+    fn todo_reorder_must_name_every_item_exactly_once() {
         let mut list = list();
         list.reorder(&[3, 2, 1]).unwrap();
         assert_eq!(list.items().iter().map(|item| item.id).collect::<Vec<_>>(), [3, 2, 1]);

@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 /// All tools, in an order that doesn't depend on the gateway's.
 #[derive(Debug, Default)]
 pub(super) struct Toolbox {
-    tools: Vec<Known>,
+    tools: Vec<GatewayTool>,
 }
 
 /// A tool of the gateway.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct GatewayTool {
     pub(super) tool: Tool,
     /// Definition for models.
     pub(super) definition: Definition,
@@ -25,7 +25,7 @@ pub(super) struct Known {
 
 /// The task and the job that tools work for.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ids {
+pub(super) struct JobIds {
     pub(super) task: String,
     pub(super) job: String,
 }
@@ -54,16 +54,16 @@ impl Toolbox {
             }
         }
         let known = tools.into_iter().zip(names.into_iter().flatten());
-        Self { tools: known.map(|(tool, name)| Known::new(tool, name)).collect() }
+        Self { tools: known.map(|(tool, name)| GatewayTool::new(tool, name)).collect() }
     }
 
-    pub(super) fn tools(&self) -> &[Known] {
+    pub(super) fn tools(&self) -> &[GatewayTool] {
         &self.tools
     }
 
     /// Returns the index of a tool, by either of its names.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
-        let by = |is_it: &dyn Fn(&Known) -> bool| self.tools.iter().position(is_it);
+        let by = |is_it: &dyn Fn(&GatewayTool) -> bool| self.tools.iter().position(is_it);
         by(&|known| known.definition.name == name).or_else(|| by(&|known| known.tool.name == name))
     }
 }
@@ -93,7 +93,7 @@ fn unlike(names: &[Option<String>], plain: &str) -> String {
 
 // === impl Known ===
 
-impl Known {
+impl GatewayTool {
     fn new(tool: Tool, name: String) -> Self {
         let mut schema = tool.schema.clone();
         let is_ours = CATALOGUE.iter().any(|namespace| tool.name.starts_with(namespace));
@@ -104,7 +104,7 @@ impl Known {
     }
 
     /// Returns the arguments of a call, in which the job's ids replace what the model has given.
-    pub(super) fn arguments(&self, mut said: Map<String, Value>, ids: &Ids) -> Value {
+    pub(super) fn arguments(&self, mut said: Map<String, Value>, ids: &JobIds) -> Value {
         for &name in &self.of_job {
             let id = if name == "task_id" { &ids.task } else { &ids.job };
             said.insert(name.to_owned(), id.clone().into());
@@ -165,7 +165,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_tool_has_a_name_that_models_can_say_and_nobody_else_has() {
+    fn every_tool_gets_a_unique_name_that_models_accept() {
         let long = format!("{}.{}", "a".repeat(60), "b".repeat(40));
         let other = format!("{}.{}", "a".repeat(60), "b".repeat(41));
         let all = [
@@ -205,7 +205,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_the_job_knows_no_model_is_asked_for() {
+    fn job_ids_are_filled_in_and_hidden_from_the_model() {
         let schema = json!({
             "type": "object",
             "properties": { "task_id": { "type": "string" }, "path": { "type": "string" } },
@@ -216,15 +216,15 @@ pub(super) mod tests {
         let [ours, theirs] = toolbox.tools() else { panic!("two") };
         assert_eq!(ours.definition.schema["required"], json!(["path"]));
         assert_eq!(theirs.definition.schema, schema);
-        let ids = Ids { task: "t".to_owned(), job: "j".to_owned() };
+        let ids = JobIds { task: "t".to_owned(), job: "j".to_owned() };
         let said = json!({ "path": "p", "task_id": "of another" }).as_object().unwrap().clone();
         assert_eq!(ours.arguments(said.clone(), &ids), json!({ "path": "p", "task_id": "t" }));
         assert_eq!(theirs.arguments(said, &ids)["task_id"], "of another");
     }
 
     #[test]
-    fn a_summary_is_the_first_sentence_on_one_line() {
-        let summary = |text: &str| Known::new(tool("a", text), "a".to_owned()).summary(20);
+    fn tool_summary_is_the_first_sentence_on_one_line() {
+        let summary = |text: &str| GatewayTool::new(tool("a", text), "a".to_owned()).summary(20);
         assert_eq!(summary("Does it. And more."), "Does it.");
         assert_eq!(summary("Does it\nin two lines"), "Does it");
         assert_eq!(summary(&"ä".repeat(50)), format!("{}…", "ä".repeat(19)));

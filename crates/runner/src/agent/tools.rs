@@ -12,7 +12,7 @@ use super::conversation::Call;
 use super::remote::Remote;
 use super::todo::{TodoFile, TodoList};
 use crate::deadline::{Deadline, Interrupted};
-use crate::step::{self, Surroundings};
+use crate::step::{self, StepContext};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::{Action, Step, StepType};
 use belljar_contract::result::ResourceUsage;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 /// Environment of the tools.
 pub(super) struct Bench<'b> {
-    pub(super) surroundings: &'b Surroundings<'b>,
+    pub(super) surroundings: &'b StepContext<'b>,
     pub(super) todo: &'b mut TodoList,
     pub(super) file: &'b TodoFile,
     pub(super) remote: Remote,

@@ -1,14 +1,14 @@
 //! An agent at work: it asks a model, performs its calls, and returns the outcomes, turn by turn.
 
 use super::conversation::{Call, Definition, Entry, Request};
-use super::model::{Answered, Models, NoModel};
+use super::model::{ModelAnswer, ModelError, Models};
 use super::prompt::Runtime;
 use super::tools::{self, Bench, Outcome};
 use super::verification;
 use super::window::Window;
 use crate::deadline::Deadline;
 use crate::fault::Fault;
-use crate::step::Surroundings;
+use crate::step::StepContext;
 use belljar_contract::event::Event;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::context::Criterion;
@@ -143,7 +143,7 @@ impl Agent<'_> {
         if !is_due || std::mem::replace(&mut self.has_asked_for_time, true) {
             return;
         }
-        let Surroundings { admitted, status, log, .. } = self.bench.surroundings;
+        let StepContext { admitted, status, log, .. } = self.bench.surroundings;
         let half = admitted.job().constraints.max_runtime().as_secs().div_ceil(2);
         let seconds = half.clamp(1, LONGEST_EXTENSION_SECONDS);
         let answer = u32::try_from(seconds).ok().and_then(|seconds| status.ask_for_time(seconds));
@@ -200,14 +200,14 @@ impl Agent<'_> {
             };
             match self.models.ask(&request, turn, deadline) {
                 // The model counts tokens otherwise than the runner.
-                Err(NoModel::TooLong { .. }) => self.window.tokens -= self.window.tokens / 4,
+                Err(ModelError::TooLong { .. }) => self.window.tokens -= self.window.tokens / 4,
                 answered => break answered.map_err(|error| error.failure())?,
             }
         };
         Ok(self.heard(turn, answered))
     }
 
-    fn heard(&mut self, turn: u32, Answered { model, reply }: Answered) -> Vec<Call> {
+    fn heard(&mut self, turn: u32, ModelAnswer { model, reply }: ModelAnswer) -> Vec<Call> {
         let report = &mut *self.report;
         report.turns = turn;
         // An unknown count is not counted as zero.

@@ -7,7 +7,7 @@ use super::tools::{Bench, Finding};
 use crate::deadline::{Deadline, Interrupted};
 use belljar_contract::job::context::Criterion;
 use belljar_contract::job::step::Action;
-use belljar_contract::result::agent::{TodoOrigin, TodoStatus, Verified, Verifier};
+use belljar_contract::result::agent::{CriterionVerification, TodoOrigin, TodoStatus, Verifier};
 
 /// Maximum number of bytes of evidence for each criterion.
 const LONGEST: usize = 2000;
@@ -56,7 +56,7 @@ pub(super) fn conclude(
     report: &[Finding],
     bench: &mut Bench<'_>,
     deadline: &Deadline<'_>,
-) -> Result<Vec<Verified>, Interrupted> {
+) -> Result<Vec<CriterionVerification>, Interrupted> {
     let mut all = Vec::new();
     for (number, criterion) in (1..).zip(criteria) {
         let (met, by, evidence) = match &criterion.check {
@@ -71,13 +71,13 @@ pub(super) fn conclude(
             },
         };
         let evidence = crate::excerpt::within(evidence, LONGEST);
-        all.push(Verified { criterion: criterion.text.clone(), met, by, evidence });
+        all.push(CriterionVerification { criterion: criterion.text.clone(), met, by, evidence });
     }
     mark(&all, bench);
     Ok(all)
 }
 
-fn mark(verified: &[Verified], bench: &mut Bench<'_>) {
+fn mark(verified: &[CriterionVerification], bench: &mut Bench<'_>) {
     let items = bench.todo.items().iter().filter(|item| item.origin == TodoOrigin::AcceptanceCriterion);
     let mut ids: Vec<u32> = items.map(|item| item.id).collect();
     // Sorts by the job's numbering, because the agent may have reordered the items.
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_speaks_of_every_criterion_once_and_with_evidence() {
+    fn verification_report_must_cover_every_criterion_once_with_evidence() {
         let question = question(&criteria()).unwrap();
         assert!(question.contains("1. a\n2. b"), "{question}");
         assert_eq!(super::question(&[]), None);

@@ -14,7 +14,7 @@ pub(super) struct Window {
 #[error(
     "the fixed part of every request takes about {needed} tokens, but inference.context_tokens leaves only {room} for it"
 )]
-pub(super) struct TooSmall {
+pub(super) struct WindowTooSmallError {
     pub(super) needed: usize,
     pub(super) room: usize,
 }
@@ -49,10 +49,10 @@ impl Window {
         &self,
         fixed: (&str, &str, &[Definition]),
         conversation: &mut Vec<Entry>,
-    ) -> Result<(), TooSmall> {
+    ) -> Result<(), WindowTooSmallError> {
         let fixed = tokens_of(fixed);
         let room = self.room();
-        let left = room.checked_sub(fixed).ok_or(TooSmall { needed: fixed, room })?;
+        let left = room.checked_sub(fixed).ok_or(WindowTooSmallError { needed: fixed, room })?;
         let left = left * BYTES_OF_A_TOKEN;
         let mut taken: usize = conversation.iter().map(weight).sum();
         let outcomes = conversation.iter().filter(|entry| matches!(entry, Entry::Outcome { .. })).count();
@@ -73,7 +73,7 @@ impl Window {
         }
         while taken > left {
             let Some(gone) = forget_oldest(conversation).or_else(|| abridge(conversation)) else {
-                return Err(TooSmall { needed: fixed + taken / BYTES_OF_A_TOKEN, room });
+                return Err(WindowTooSmallError { needed: fixed + taken / BYTES_OF_A_TOKEN, room });
             };
             taken -= gone.min(taken);
         }
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn conversation_that_fits_the_window_is_unchanged() {
         let mut conversation = whole(5, 1_000);
         Window { tokens: 10_000 }.fit(("system", "now", &[]), &mut conversation).unwrap();
         assert_eq!(conversation, whole(5, 1_000));
     }
 
     #[test]
-    fn the_oldest_outcomes_are_shortened_first_and_every_call_keeps_its_outcome() {
+    fn oldest_tool_results_are_shortened_first_and_every_call_keeps_its_result() {
         let mut conversation = whole(10, 3_000);
         Window { tokens: 8_000 }.fit(("system", "now", &[]), &mut conversation).unwrap();
         assert_eq!(conversation.len(), 20);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_exchanges_go_when_that_is_not_enough_and_one_note_stands_for_them() {
+    fn oldest_exchanges_are_replaced_by_one_note_when_shortening_is_not_enough() {
         let mut conversation = whole(200, 300);
         Window { tokens: 2_000 }.fit(("system", "now", &[]), &mut conversation).unwrap();
         assert!(conversation.len() < 100);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_request_carries_is_never_cut() {
+    fn system_prompt_is_never_cut_to_fit_the_window() {
         let system = "x".repeat(30_000);
         let refused = Window { tokens: 8_000 }.fit((&system, "now", &[]), &mut Vec::new()).unwrap_err();
         assert_eq!((refused.needed, refused.room), (10_002, 6_000));

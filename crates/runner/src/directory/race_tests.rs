@@ -17,11 +17,11 @@ use std::thread;
 use std::time::Duration;
 
 /// `workspace/swapped` is a directory and, every other moment, a link to `outside`.
-struct Arena {
+struct SwappingWorkspace {
     root: tempfile::TempDir,
 }
 
-impl Arena {
+impl SwappingWorkspace {
     fn new() -> Self {
         let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         for directory in ["workspace/swapped/deep", "outside/deep"] {
@@ -90,7 +90,7 @@ fn fight(resolver: Resolver, mut succeeds: impl FnMut() -> bool) {
     }
 }
 
-fn contenders(arena: &Arena) -> [Directory; 3] {
+fn contenders(arena: &SwappingWorkspace) -> [Directory; 3] {
     let open = |resolver| Directory::open(&arena.path("workspace")).unwrap().with_resolver(resolver);
     [
         open(Resolver::Kernel),
@@ -106,8 +106,8 @@ fn content(file: RegularFile) -> String {
 }
 
 #[test]
-fn the_attack_succeeds_where_a_path_is_checked_and_then_used() {
-    let arena = Arena::new();
+fn swap_attack_defeats_a_check_before_use() {
+    let arena = SwappingWorkspace::new();
     let (swapped, file) = (arena.path("workspace/swapped"), arena.path("workspace/swapped/file"));
     let stolen = arena.under_attack(|| {
         let give_up_at = std::time::Instant::now() + Duration::from_secs(60);
@@ -123,8 +123,8 @@ fn the_attack_succeeds_where_a_path_is_checked_and_then_used() {
 }
 
 #[test]
-fn no_swap_lets_a_read_out() {
-    let arena = Arena::new();
+fn swapped_symlink_cannot_redirect_a_read_outside_the_workspace() {
+    let arena = SwappingWorkspace::new();
     for directory in contenders(&arena) {
         let read_both_ways = |path: &Path| {
             let opened = [directory.open_file(path), directory.open_listed_file(path)];
@@ -140,8 +140,8 @@ fn no_swap_lets_a_read_out() {
 }
 
 #[test]
-fn no_swap_lets_a_write_out() {
-    let arena = Arena::new();
+fn swapped_symlink_cannot_redirect_a_write_outside_the_workspace() {
+    let arena = SwappingWorkspace::new();
     let before = arena.outside();
     let replacement = Replacement { content: b"written", mode: None, create_parents: true, overwrite: true };
     for directory in contenders(&arena) {
@@ -156,8 +156,8 @@ fn no_swap_lets_a_write_out() {
 }
 
 #[test]
-fn no_swap_lets_a_walk_or_a_program_out() {
-    let arena = Arena::new();
+fn swapped_symlink_cannot_redirect_a_walk_or_a_working_directory_outside() {
+    let arena = SwappingWorkspace::new();
     let outside = rustix::fs::stat(arena.path("outside")).unwrap();
     let cancellation = Cancellation::new().unwrap();
     let time = JobTime::alone(Duration::from_secs(3600));

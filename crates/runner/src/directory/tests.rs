@@ -38,7 +38,7 @@ fn code(outcome: Result<impl std::fmt::Debug, PathError>) -> FailureCode {
 }
 
 #[test]
-fn a_link_that_stays_beneath_is_followed_and_one_that_leads_out_is_not() {
+fn symlink_inside_the_workspace_is_followed_and_one_leading_outside_is_refused() {
     let place = Place::new();
     symlink("folder", place.path("in")).unwrap();
     symlink("..", place.path("out")).unwrap();
@@ -69,7 +69,7 @@ fn a_link_that_stays_beneath_is_followed_and_one_that_leads_out_is_not() {
 }
 
 #[test]
-fn where_links_are_refused_not_even_an_inner_one_is_followed() {
+fn symlinks_refused_mode_follows_no_inner_symlink() {
     let place = Place::new();
     symlink("folder", place.path("in")).unwrap();
     for directory in RESOLVERS.map(|resolver| place.open(resolver).with_symlinks(Symlinks::Refused)) {
@@ -80,7 +80,7 @@ fn where_links_are_refused_not_even_an_inner_one_is_followed() {
 }
 
 #[test]
-fn a_path_that_climbs_out_is_refused() {
+fn path_that_escapes_the_workspace_is_refused() {
     let place = Place::new();
     for resolver in RESOLVERS {
         let directory = place.open(resolver);
@@ -91,7 +91,7 @@ fn a_path_that_climbs_out_is_refused() {
 }
 
 #[test]
-fn only_regular_files_are_opened_or_replaced_and_nothing_hangs() {
+fn directory_opens_and_replaces_only_regular_files_without_blocking() {
     let place = Place::new();
     mkfifoat(CWD, place.path("fifo"), Mode::RWXU).unwrap();
     let _listener = UnixListener::bind(place.path("socket")).unwrap();
@@ -119,7 +119,7 @@ fn only_regular_files_are_opened_or_replaced_and_nothing_hangs() {
 }
 
 #[test]
-fn a_replaced_file_keeps_its_mode_and_leaves_its_other_names_alone() {
+fn replaced_file_keeps_its_mode_and_leaves_its_hard_links_unchanged() {
     for resolver in RESOLVERS {
         let place = Place::new();
         let file = place.path("folder/inside");
@@ -134,7 +134,7 @@ fn a_replaced_file_keeps_its_mode_and_leaves_its_other_names_alone() {
 }
 
 #[test]
-fn parents_are_made_when_asked_for_and_files_are_kept_when_asked_for() {
+fn create_parents_and_no_overwrite_options_are_obeyed() {
     for resolver in RESOLVERS {
         let place = Place::new();
         let directory = place.open(resolver);
@@ -155,7 +155,7 @@ fn parents_are_made_when_asked_for_and_files_are_kept_when_asked_for() {
 }
 
 #[test]
-fn what_is_removed_is_what_the_name_means_and_never_a_directory() {
+fn remove_file_removes_the_link_itself_and_never_a_directory() {
     for resolver in RESOLVERS {
         let place = Place::new();
         symlink("../secret", place.path("link")).unwrap();

@@ -18,7 +18,7 @@ pub(crate) struct Answer {
 /// An answer that is being read.
 pub(crate) struct Reading {
     bytes: Vec<u8>,
-    head: Option<Head>,
+    head: Option<ResponseHead>,
     has_no_body: bool,
     session_id: Option<String>,
     /// True if any bytes have arrived, even if only of an interim response.
@@ -29,17 +29,17 @@ pub(crate) struct Reading {
 }
 
 #[derive(Clone, Copy)]
-struct Head {
+struct ResponseHead {
     status: u16,
     retry_after: Option<Duration>,
     is_stream: bool,
-    length: Length,
+    length: BodyLength,
     keeps: bool,
     end: usize,
 }
 
 #[derive(Clone, Copy)]
-enum Length {
+enum BodyLength {
     Exact(usize),
     Chunked,
     UntilClosed,
@@ -78,7 +78,7 @@ impl Reading {
             return Err("it is too long");
         }
         while self.head.is_none() {
-            match Head::read(&self.bytes, &mut self.session_id)? {
+            match ResponseHead::read(&self.bytes, &mut self.session_id)? {
                 // An interim response.
                 Some(head) if (100..200).contains(&head.status) => drop(self.bytes.drain(..head.end)),
                 Some(head) => self.head = Some(head),
@@ -91,15 +91,15 @@ impl Reading {
         let is_bare = self.has_no_body || matches!(head.status, 204 | 304);
         let (body, surplus) = match head.length {
             _ if is_bare => (Some(Vec::new()), rest.len()),
-            Length::Exact(length) => {
+            BodyLength::Exact(length) => {
                 (rest.get(..length).map(<[u8]>::to_vec), rest.len().saturating_sub(length))
             }
-            Length::Chunked => {
+            BodyLength::Chunked => {
                 let (taken, is_whole) = unchunk(&rest[self.next_chunk..], &mut self.unchunked)?;
                 self.next_chunk += taken;
                 (is_whole.then(|| std::mem::take(&mut self.unchunked)), rest.len() - self.next_chunk)
             }
-            Length::UntilClosed => (is_closed.then(|| rest.to_vec()), 0),
+            BodyLength::UntilClosed => (is_closed.then(|| rest.to_vec()), 0),
         };
         match body {
             Some(body) => {
@@ -115,8 +115,8 @@ impl Reading {
     pub(super) fn events_so_far(&self) -> Option<&[u8]> {
         let head = self.head.as_ref().filter(|head| head.is_stream)?;
         match head.length {
-            Length::Chunked => Some(&self.unchunked),
-            Length::Exact(_) | Length::UntilClosed => self.bytes.get(head.end..),
+            BodyLength::Chunked => Some(&self.unchunked),
+            BodyLength::Exact(_) | BodyLength::UntilClosed => self.bytes.get(head.end..),
         }
     }
 
@@ -126,7 +126,7 @@ impl Reading {
     }
 }
 
-impl Head {
+impl ResponseHead {
     fn answer(self, body: Vec<u8>, session_id: Option<String>) -> Answer {
         let Self { status, retry_after, is_stream, .. } = self;
         Answer { status, retry_after, is_stream, session_id, body }
@@ -146,7 +146,7 @@ impl Head {
             status: response.code.unwrap_or_default(),
             retry_after: None,
             is_stream: false,
-            length: Length::UntilClosed,
+            length: BodyLength::UntilClosed,
             keeps: response.version == Some(1),
             end,
         };
@@ -188,11 +188,11 @@ impl Head {
         }
         head.length = match (length, is_chunked) {
             (Some(_), true) => return Err("it has both Content-Length and Transfer-Encoding"),
-            (_, true) => Length::Chunked,
-            (Some(length), false) => Length::Exact(length),
+            (_, true) => BodyLength::Chunked,
+            (Some(length), false) => BodyLength::Exact(length),
             (None, false) => {
                 head.keeps = false;
-                Length::UntilClosed
+                BodyLength::UntilClosed
             }
         };
         Ok(Some(head))
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_a_body_is_read_as_it_is_meant() {
+    fn http_response_body_is_read_in_every_framing() {
         for (said, keeps) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", true),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", true),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_or_ends_early_is_no_answer() {
+    fn ambiguous_or_truncated_http_response_is_rejected() {
         for said in [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",

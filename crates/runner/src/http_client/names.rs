@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_found_by_any_of_their_names() {
+    fn hosts_file_entries_match_all_their_names() {
         let hosts = "127.0.0.1 localhost\n10.0.0.7\tOrchestrator orch # the node's\n::1 ip6-localhost\n#10.0.0.8 gone\n";
         assert_eq!(in_hosts(hosts, "orchestrator"), ["10.0.0.7".parse::<IpAddr>().unwrap()]);
         assert_eq!(in_hosts(hosts, "orch."), ["10.0.0.7".parse::<IpAddr>().unwrap()]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_completed_as_the_resolver_says() {
+    fn short_hostnames_are_expanded_with_the_resolver_search_list() {
         let text =
             "nameserver 10.0.0.10\nsearch ns.svc.cluster.local svc.cluster.local\noptions ndots:5 edns0\n";
         let resolver = Resolver::of(text);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn server_is_asked_and_only_the_answer_to_the_question_counts() {
+    fn dns_reply_must_match_the_query_id() {
         let soon = || Instant::now() + Duration::from_secs(5);
         let at = server(|question| message::tests::answer(question, &[[192, 0, 2, 1]]));
         assert_eq!(ask(at, "a.example", Kind::V4, soon()).unwrap(), ["192.0.2.1".parse::<IpAddr>().unwrap()]);

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_of_a_port_or_a_socket_is_a_place() {
+    fn server_url_with_a_port_or_a_unix_socket_is_parsed() {
         let place = Place::of_url("http://localhost:4000/v1/").unwrap();
         assert_eq!((place.authority(), place.base()), ("localhost:4000", "/v1"));
         let Way::Ports(ports) = &place.way else { panic!("a port") };
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_tls_have_their_usual_ports() {
+    fn server_url_gets_the_default_port_of_its_scheme() {
         for (url, host, port, is_encrypted) in [
             ("https://Models.Example", "models.example", 443, true),
             ("http://orchestrator/mcp", "orchestrator", 80, false),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_server_is_refused_without_its_credentials() {
+    fn malformed_server_url_is_refused_without_showing_its_credentials() {
         for url in [
             "",
             "localhost:4000",

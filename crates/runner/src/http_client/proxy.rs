@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_excluded_by_name_domain_address_and_network() {
+    fn no_proxy_matches_name_domain_address_and_network() {
         let excluded = |url: &str, list: &str| is_excluded(&Place::of_url(url).unwrap(), list);
         for (url, list) in [
             ("http://orchestrator", "localhost,orchestrator"),

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_with_something_on_it_is_shown_without_control_characters() {
+    fn progress_shows_the_last_nonempty_line_without_control_characters() {
         assert_eq!(last_line(b"one\ntwo\n\n").as_deref(), Some("two"));
         assert_eq!(last_line(b"10%\r20%\r").as_deref(), Some("20%"));
         assert_eq!(last_line(b"\x1b]0;title\x07red\xff").as_deref(), Some("]0;titlered\u{fffd}"));

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stand_one_below_the_other_and_the_rest_is_named() {
+    fn tool_result_joins_text_parts_and_names_other_parts() {
         let all = called(json!({ "content": [
             { "type": "text", "text": "one" },
             { "type": "image", "mimeType": "image/png", "data": "AAAA" },
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_for_programs_alone_is_shown_to_models() {
+    fn structured_content_is_shown_to_the_model_when_there_is_no_text() {
         let only = called(json!({ "content": [], "structuredContent": { "n": 1 }, "isError": true }));
         assert_eq!((only.text.as_str(), only.is_error), (r#"{"n":1}"#, true));
         let both = called(

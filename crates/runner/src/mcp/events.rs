@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_found_however_they_are_cut_and_ended() {
+    fn sse_events_are_parsed_across_chunks_and_line_endings() {
         for end in ["\n", "\r\n", "\r"] {
             let body = [
                 ": ping",
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_whole_is_none() {
+    fn incomplete_sse_event_is_not_returned() {
         assert_eq!(Events::default().next(b"data: {}\n"), None);
         assert_eq!(Events::default().next(b"data: {}"), None);
     }

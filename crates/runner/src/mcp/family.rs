@@ -1,7 +1,7 @@
 //! The two families of MCP's revisions: self-contained requests (2026-07-28), and sessions that begin with a handshake
 //! (2025-11-25 and before).
 
-use super::{Asked, Capabilities, Gateway, McpError, OF_LISTS, Offer, REVISION};
+use super::{Capabilities, Gateway, GatewayCapabilities, McpError, McpRequest, OF_LISTS, REVISION};
 use crate::deadline::Deadline;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(super) const WITH_SESSION: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Greeted {
+struct InitializeResult {
     protocol_version: String,
     capabilities: Capabilities,
 }
@@ -76,12 +76,12 @@ impl Family {
 
 impl Gateway {
     /// Begins a session by the handshake, in the newest revision that both sides speak.
-    pub(super) fn begin_session(&mut self, deadline: &Deadline<'_>) -> Result<Offer, McpError> {
+    pub(super) fn begin_session(&mut self, deadline: &Deadline<'_>) -> Result<GatewayCapabilities, McpError> {
         self.family = Family::Greeting;
         let params =
             json!({ "protocolVersion": WITH_SESSION[0], "capabilities": {}, "clientInfo": client() });
-        let result = self.ask_once(&Asked::list("initialize", params), deadline)?;
-        let greeted: Greeted = serde_json::from_value(result).map_err(McpError::Unreadable)?;
+        let result = self.ask_once(&McpRequest::list("initialize", params), deadline)?;
+        let greeted: InitializeResult = serde_json::from_value(result).map_err(McpError::Unreadable)?;
         if !WITH_SESSION.contains(&greeted.protocol_version.as_str()) {
             return Err(McpError::Revision);
         }
@@ -92,7 +92,8 @@ impl Gateway {
 
     /// Sends the gateway a notification, which it doesn't answer.
     fn notify(&mut self, method: &'static str, deadline: &Deadline<'_>) -> Result<(), McpError> {
-        let told = Asked { method, name: None, params: Value::Null, is_idempotent: true, patience: OF_LISTS };
+        let told =
+            McpRequest { method, name: None, params: Value::Null, is_idempotent: true, patience: OF_LISTS };
         let body = json!({ "jsonrpc": "2.0", "method": method });
         match self.post(&told, &body, &mut |_| false, deadline)?.status {
             200..=299 => Ok(()),

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_and_a_notification_are_told_apart() {
+    fn json_rpc_result_and_notification_are_distinguished() {
         let result = read(br#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","a":1}}"#, 7);
         assert_eq!(result.unwrap().unwrap()["a"], 1);
         let note = br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_passed_on_with_what_it_says() {
+    fn json_rpc_error_is_returned_with_its_message_and_code() {
         for id in ["7", "null"] {
             let text =
                 format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32602,"message":"no tool x"}}}}"#);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_something_else_is_no_answer() {
+    fn ambiguous_json_rpc_response_is_rejected() {
         for wrong in [
             r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":"7","result":{}}"#,

@@ -38,7 +38,7 @@ fn call(gateway: &mut Gateway) -> Result<Called, McpError> {
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"done"}]}}"#;
 
 #[test]
-fn a_question_says_all_of_itself() {
+fn mcp_request_repeats_method_name_and_revision_in_headers_and_body() {
     let (server, mut gateway) = once(200, JSON, RESULT);
     assert_eq!(call(&mut gateway).unwrap().text, "done");
     let asked = &server.requests()[0];
@@ -56,7 +56,7 @@ fn a_question_says_all_of_itself() {
 }
 
 #[test]
-fn a_name_that_no_header_can_hold_is_encoded() {
+fn tool_name_that_is_no_valid_header_value_is_base64_encoded() {
     assert_eq!(header_value("artifact.put"), "artifact.put");
     assert_eq!(header_value("a\r\nX: y"), "=?base64?YQ0KWDogeQ==?=");
     assert_eq!(header_value("ä"), "=?base64?w6Q=?=");
@@ -64,7 +64,7 @@ fn a_name_that_no_header_can_hold_is_encoded() {
 }
 
 #[test]
-fn an_answer_may_come_as_events_with_notes_before_it() {
+fn mcp_response_stream_may_start_with_notifications() {
     let note = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}"#;
     let events = format!(": ping\r\n\r\ndata: {note}\r\n\r\nevent: message\r\ndata: {RESULT}\r\n\r\n");
     let (_server, mut gateway) = once(200, STREAM, &events);
@@ -72,7 +72,7 @@ fn an_answer_may_come_as_events_with_notes_before_it() {
 }
 
 #[test]
-fn of_a_stream_that_goes_on_no_more_is_waited_for_than_the_answer() {
+fn mcp_client_stops_reading_an_open_stream_after_the_response() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let place = Place::of_url(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
     let gateway = std::thread::spawn(move || {
@@ -94,7 +94,7 @@ fn of_a_stream_that_goes_on_no_more_is_waited_for_than_the_answer() {
 }
 
 #[test]
-fn what_is_no_answer_is_told_as_such() {
+fn malformed_mcp_response_is_reported_as_malformed() {
     let twice = format!("data: {RESULT}\n\ndata: {RESULT}\n\n");
     let other = format!("data: {}\n\n", RESULT.replace("ID", "99"));
     let both = r#"{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":"m"}}"#;
@@ -116,7 +116,7 @@ fn what_is_no_answer_is_told_as_such() {
 }
 
 #[test]
-fn a_refusal_is_one_whatever_its_status_and_nobody_at_home_another() {
+fn mcp_error_is_reported_at_any_http_status_and_missing_gateway_separately() {
     let refused = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"no tool of that name"}}"#;
     for status in [200, 400, 404] {
         let (_server, mut gateway) = once(status, JSON, refused);
@@ -129,7 +129,7 @@ fn a_refusal_is_one_whatever_its_status_and_nobody_at_home_another() {
 }
 
 #[test]
-fn a_call_that_may_have_been_heard_is_not_made_again_and_a_list_is() {
+fn tool_call_is_not_retried_after_a_broken_connection_but_a_list_is() {
     let listed = r#"{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}}"#;
     let fails_first = |answer: &'static str| {
         saying(move |count, id| match count {
@@ -147,7 +147,7 @@ fn a_call_that_may_have_been_heard_is_not_made_again_and_a_list_is() {
 }
 
 #[test]
-fn one_that_is_not_there_is_tried_once_more() {
+fn unreachable_gateway_is_retried_once() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut gateway = Gateway::at(Place::of_url(&format!("http://{port}/mcp")).unwrap(), None);
     assert!(matches!(call(&mut gateway), Err(McpError::Unsent(_))));
@@ -155,7 +155,7 @@ fn one_that_is_not_there_is_tried_once_more() {
 }
 
 #[test]
-fn slow_answers_end_with_patience_and_with_the_job() {
+fn slow_gateway_response_ends_at_the_timeout_and_at_the_job_deadline() {
     let slow = || saying(|_, _| Said::text("late").after(Duration::from_secs(600)));
     let (_server, mut gateway) = slow();
     gateway.patience = Duration::from_millis(300);
@@ -166,14 +166,14 @@ fn slow_answers_end_with_patience_and_with_the_job() {
 }
 
 #[test]
-fn more_than_anybody_needs_is_not_taken_in() {
+fn oversized_gateway_response_is_rejected() {
     let (_server, mut gateway) = saying(|_, _| Said::own(200, JSON, vec![b' '; 9 << 20]));
     let error = crate::fault::explain(&call(&mut gateway).unwrap_err());
     assert!(error.contains("too long"), "{error}");
 }
 
 #[test]
-fn lists_are_read_to_their_end_and_no_further() {
+fn tool_list_pages_are_read_to_the_end_and_endless_cursors_are_refused() {
     let page = |next: &str| {
         let tool = r#"{"name":"t","inputSchema":{"type":"object"}}"#;
         format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"tools":[{tool}]{next}}}}}"#)
@@ -223,7 +223,7 @@ fn greeted(version: &str) -> Value {
 }
 
 #[test]
-fn gateway_of_an_older_revision_is_greeted_and_called_in_its_session() {
+fn gateway_of_an_older_revision_is_initialized_and_called_in_its_session() {
     for version in family::WITH_SESSION {
         let (server, mut gateway) =
             answering(Some("token-of-the-sandbox"), move |method, request| match method {
@@ -261,7 +261,7 @@ fn gateway_of_an_older_revision_is_greeted_and_called_in_its_session() {
 }
 
 #[test]
-fn session_that_is_over_is_begun_anew_and_the_call_is_made_in_it() {
+fn expired_mcp_session_is_reopened_and_the_call_repeated() {
     let sessions = std::sync::Arc::new(AtomicUsize::new(0));
     let begun = std::sync::Arc::clone(&sessions);
     let (server, mut gateway) = answering(None, move |method, request| match method {
@@ -288,7 +288,7 @@ fn session_that_is_over_is_begun_anew_and_the_call_is_made_in_it() {
 }
 
 #[test]
-fn gateway_that_wants_a_token_or_speaks_another_protocol_is_not_used_and_says_why() {
+fn gateway_requiring_a_token_or_another_protocol_is_rejected_with_the_reason() {
     let discover =
         |gateway: &mut Gateway| within(Duration::from_secs(60), |deadline| gateway.discover(deadline));
     let (_server, mut closed) = answering(None, |_, _| Said::own(401, JSON, ""));

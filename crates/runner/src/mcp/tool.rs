@@ -139,7 +139,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_tool_leaves_out_is_derived() {
+    fn missing_tool_metadata_is_derived() {
         let mut listed = Listed::default();
         listed.take(json!({ "name": "artifact.put", "inputSchema": { "type": "object" } }));
         listed.take(json!({
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_offered_is_left_out_with_the_reason() {
+    fn invalid_gateway_tool_is_left_out_with_the_reason() {
         let mut listed = Listed::default();
         let long = json!({ "type": "object", "description": "x".repeat(LONGEST_SCHEMA) });
         for (wrong, why) in [

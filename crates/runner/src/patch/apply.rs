@@ -16,12 +16,12 @@ mod line_index;
 mod matching;
 
 use super::hunk::Hunks;
-use super::work::{UsedUp, WorkBudget};
+use super::work::{WorkBudget, WorkBudgetExhausted};
 use image::Image;
 
 /// Result of applying hunks to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct PatchedContent {
     /// The new content.
     pub bytes: Vec<u8>,
     /// Place of each hunk, in the order of the diff.
@@ -67,7 +67,7 @@ pub enum ApplyError {
 }
 
 /// Applies `hunks` to `before`.
-pub fn apply(before: &[u8], hunks: Hunks<'_>, budget: &mut WorkBudget) -> Result<Applied, ApplyError> {
+pub fn apply(before: &[u8], hunks: Hunks<'_>, budget: &mut WorkBudget) -> Result<PatchedContent, ApplyError> {
     if before.len() > Image::MAX_BYTES {
         return Err(ApplyError::FileTooLarge { max_bytes: Image::MAX_BYTES });
     }
@@ -75,7 +75,7 @@ pub fn apply(before: &[u8], hunks: Hunks<'_>, budget: &mut WorkBudget) -> Result
     let mut places = Vec::with_capacity(hunks.len());
     for (number, hunk) in hunks.iter().enumerate() {
         let diff_line = hunk.diff_line();
-        let too_much = |UsedUp| ApplyError::TooMuchWork { diff_line };
+        let too_much = |WorkBudgetExhausted| ApplyError::TooMuchWork { diff_line };
         let fit = image.find(&hunk, budget).map_err(too_much)?;
         let fit = fit.ok_or(ApplyError::NoMatch { diff_line, old_start: hunk.old_start() })?;
         places.push(HunkPlace {
@@ -85,7 +85,7 @@ pub fn apply(before: &[u8], hunks: Hunks<'_>, budget: &mut WorkBudget) -> Result
         });
         image.replace(fit, number, &hunk, budget).map_err(too_much)?;
     }
-    Ok(Applied { bytes: image.into_bytes(hunks), places })
+    Ok(PatchedContent { bytes: image.into_bytes(hunks), places })
 }
 
 // === impl HunkPlace ===

@@ -36,7 +36,7 @@ pub struct Hunk<'a> {
 
 /// Sides of the change that a line is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum DiffSide {
     /// Unchanged, on both sides.
     Both,
     /// Removed.
@@ -49,7 +49,7 @@ pub enum Side {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HunkLine<'a> {
     /// Sides that the line is on.
-    pub side: Side,
+    pub side: DiffSide,
     /// The line without its first column.
     pub text: &'a [u8],
 }
@@ -137,7 +137,7 @@ impl<'a> Hunk<'a> {
         }
         // A marker can make a line vanish, so the header's counts may be off by the number of those.
         self.lines().fold((0, 0), |(old, new), line| {
-            (old + usize::from(line.side != Side::New), new + usize::from(line.side != Side::Old))
+            (old + usize::from(line.side != DiffSide::New), new + usize::from(line.side != DiffSide::Old))
         })
     }
 
@@ -153,7 +153,7 @@ impl<'a> Hunk<'a> {
 
     /// The texts of the old side, which the file must hold for the hunk to match.
     pub(super) fn old_texts(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.lines().filter(|line| line.side != Side::New).map(|line| line.text)
+        self.lines().filter(|line| line.side != DiffSide::New).map(|line| line.text)
     }
 }
 
@@ -170,11 +170,11 @@ impl<'a> Iterator for HunkLines<'a> {
             self.rest = rest;
             let loses_newline = usize::from(rest.first() == Some(&b'\\'));
             let side = match first {
-                b' ' => Side::Both,
-                b'-' => Side::Old,
-                b'+' => Side::New,
+                b' ' => DiffSide::Both,
+                b'-' => DiffSide::Old,
+                b'+' => DiffSide::New,
                 // GNU diff may write an empty context line without its leading space.
-                b'\n' if loses_newline == 0 => return Some(HunkLine { side: Side::Both, text: line }),
+                b'\n' if loses_newline == 0 => return Some(HunkLine { side: DiffSide::Both, text: line }),
                 // A `\` line was heeded with the line before it; an empty line without its newline is nothing.
                 _ => continue,
             };
@@ -187,28 +187,31 @@ impl<'a> Iterator for HunkLines<'a> {
 mod tests {
     use super::*;
 
-    fn lines(body: &[u8]) -> Vec<(Side, &[u8])> {
+    fn lines(body: &[u8]) -> Vec<(DiffSide, &[u8])> {
         HunkLines { rest: body }.map(|line| (line.side, line.text)).collect()
     }
 
     #[test]
     fn a_marker_takes_the_newline_of_the_line_before_it() {
         let body = b" a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n";
-        assert_eq!(lines(body), [(Side::Both, &b"a\n"[..]), (Side::Old, b"b"), (Side::New, b"c")]);
+        assert_eq!(
+            lines(body),
+            [(DiffSide::Both, &b"a\n"[..]), (DiffSide::Old, b"b"), (DiffSide::New, b"c")]
+        );
     }
 
     #[test]
     fn an_empty_line_is_empty_context() {
-        assert_eq!(lines(b"\n+\n"), [(Side::Both, &b"\n"[..]), (Side::New, b"\n")]);
+        assert_eq!(lines(b"\n+\n"), [(DiffSide::Both, &b"\n"[..]), (DiffSide::New, b"\n")]);
     }
 
     #[test]
-    fn an_empty_line_without_its_newline_is_nothing() {
-        assert_eq!(lines(b"\n\\ No newline at end of file\n-a\n"), [(Side::Old, &b"a\n"[..])]);
+    fn empty_line_without_a_newline_is_not_a_hunk_line() {
+        assert_eq!(lines(b"\n\\ No newline at end of file\n-a\n"), [(DiffSide::Old, &b"a\n"[..])]);
     }
 
     #[test]
-    fn a_record_stays_small() {
+    fn hunk_record_takes_at_most_32_bytes() {
         assert!(size_of::<HunkRecord>() <= 32);
     }
 }

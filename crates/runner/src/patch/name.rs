@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_escape_say_so() {
+    fn names_that_escape_the_workspace_are_reported_as_escapes() {
         for name in ["/x", "..", "../x", "a/../x", "a/..", "/"] {
             let refused = RelativeName::new(name.as_bytes()).unwrap_err();
             assert!(refused.to_string().contains("path escapes workspace"), "{name}: {refused}");

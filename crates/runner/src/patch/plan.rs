@@ -48,16 +48,16 @@ pub struct Change {
     /// The file, by its new name.
     pub path: RelativeName,
     /// Kind of the change.
-    pub what: What,
+    pub what: FileChangeKind,
     /// State after the patch; `None` if the file is deleted.
-    pub after: Option<After>,
+    pub after: Option<ResultingFile>,
     /// Places of the hunks of all sections about this file.
     pub hunks: Vec<HunkPlace>,
 }
 
 /// Kind of a file's change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum FileChangeKind {
     /// The file didn't exist.
     Created,
     /// The file gets new content, perhaps a new mode.
@@ -80,7 +80,7 @@ pub enum What {
 
 /// A file as the patch leaves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct After {
+pub struct ResultingFile {
     /// Its mode.
     pub mode: FileMode,
     /// Its content.
@@ -215,14 +215,14 @@ struct Planner<'p, T> {
 /// Facts about a path for later sections, from earlier sections or from a section itself.
 #[derive(Debug, Clone, Copy, Default)]
 struct Path {
-    seen_as: SeenAs,
+    seen_as: PathStatus,
     /// The result that will be written there, the last one counting.
     written: Option<usize>,
 }
 
 /// State of a path for a section that edits or creates it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum SeenAs {
+enum PathStatus {
     /// The path is as in the tree.
     #[default]
     Before,

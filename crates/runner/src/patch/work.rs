@@ -10,7 +10,7 @@ pub struct WorkBudget {
 
 /// The budget is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct UsedUp;
+pub(super) struct WorkBudgetExhausted;
 
 // === impl WorkBudget ===
 
@@ -21,8 +21,8 @@ impl WorkBudget {
     }
 
     /// Takes off `steps`.
-    pub(super) fn spend(&mut self, steps: usize) -> Result<(), UsedUp> {
-        self.steps = self.steps.checked_sub(steps as u64).ok_or(UsedUp)?;
+    pub(super) fn spend(&mut self, steps: usize) -> Result<(), WorkBudgetExhausted> {
+        self.steps = self.steps.checked_sub(steps as u64).ok_or(WorkBudgetExhausted)?;
         Ok(())
     }
 }

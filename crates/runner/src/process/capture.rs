@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_ends_nothing_is_kept_twice_and_what_is_between_is_counted() {
+    fn captured_ends_never_overlap_and_omitted_bytes_are_counted() {
         let printed: Vec<u8> = (0..200_000_u32).map(|number| u8::try_from(number % 251).unwrap()).collect();
         for length in [0, 1, 5, 6, 9, 10, 11, 100, 65_535, 65_536, 65_537, 200_000] {
             let kept = captured(Keep::Ends(10), &printed[..length]);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_another_architecture_are_refused_and_not_logged_as_kills() {
+    fn syscalls_of_another_architecture_get_eperm_instead_of_a_kill() {
         let architecture = TargetArch::try_from(std::env::consts::ARCH).unwrap();
         let errno = SeccompAction::Errno(1);
         let control = SeccompFilter::new(BTreeMap::new(), SeccompAction::Allow, errno, architecture).unwrap();

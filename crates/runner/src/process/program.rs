@@ -68,7 +68,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_first_program_in_path_is_meant_and_what_cannot_be_run_is_passed_over() {
+    fn first_executable_in_path_is_used_and_non_executables_are_skipped() {
         let root = tempfile::tempdir().unwrap();
         let [first, second] = ["first", "second"].map(|name| root.path().join(name));
         for (directory, mode) in [(&first, 0o644), (&second, 0o755)] {

@@ -41,7 +41,7 @@ pub(crate) struct Order<'o> {
 }
 
 /// A program that has started.
-pub(super) struct Spawned {
+pub(super) struct SpawnedProgram {
     pub(super) leader: u32,
     /// Protection of the runner from the program.
     pub(super) fence: Fence,
@@ -76,7 +76,7 @@ pub(crate) enum SpawnError {
 ///
 /// Changes the current directory of the whole process to that of the order, for good: nothing in the runner resolves
 /// a relative path once steps run.
-pub(super) fn spawn(order: &Order<'_>) -> Result<Spawned, SpawnError> {
+pub(super) fn spawn(order: &Order<'_>) -> Result<SpawnedProgram, SpawnError> {
     let started = thread::scope(|scope| {
         let starter = thread::Builder::new().name("starter".to_owned()).spawn_scoped(scope, || start(order));
         match starter.map(thread::ScopedJoinHandle::join) {
@@ -88,7 +88,7 @@ pub(super) fn spawn(order: &Order<'_>) -> Result<Spawned, SpawnError> {
     let (mut child, fence) = started?;
     match (child.stdout.take(), child.stderr.take()) {
         (Some(stdout), Some(stderr)) => {
-            Ok(Spawned { leader: child.id(), fence, outputs: [stdout.into(), stderr.into()] })
+            Ok(SpawnedProgram { leader: child.id(), fence, outputs: [stdout.into(), stderr.into()] })
         }
         _ => Err(start_error(order, io::Error::other("its outputs are not connected"))),
     }

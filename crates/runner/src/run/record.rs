@@ -2,7 +2,7 @@
 
 use crate::deadline::Deadline;
 use crate::fault::Fault;
-use crate::step::{self, Surroundings};
+use crate::step::{self, StepContext};
 use belljar_contract::event::Event;
 use belljar_contract::job::step::{Step, StepType};
 use belljar_contract::result::output::StepOutput;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use std::time::{Duration, Instant};
 
 /// A completed step with its entry in the result.
-pub(super) struct Recorded {
+pub(super) struct RecordedStep {
     pub(super) entry: StepResult,
     pub(super) usage: ResourceUsage,
     /// Failure of the job by this step, if it fails.
@@ -23,9 +23,9 @@ pub(super) struct Recorded {
 pub(super) fn carry_out(
     step: &Step,
     index: usize,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
-) -> Recorded {
+) -> RecordedStep {
     let (id, step_type) = (step.name(index), step.action.step_type());
     surroundings.log.write(Event::StepStarted { index, id: id.clone(), step_type });
     let (started, started_at) = (Instant::now(), Timestamp::now());
@@ -54,7 +54,7 @@ pub(super) fn carry_out(
         result: ended.output,
         error: ended.failure.map(|Failure { code, message }| StepError { code, message }),
     };
-    Recorded { entry, usage: ended.usage, failure: of_job }
+    RecordedStep { entry, usage: ended.usage, failure: of_job }
 }
 
 /// Returns an entry for each step that may not run, with all reasons.

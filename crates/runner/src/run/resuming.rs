@@ -2,16 +2,16 @@
 
 use super::Outcome;
 use super::record;
-use super::steps_file::{Earlier, StepsFile};
+use super::steps_file::{EarlierProgress, StepsFile};
 use crate::invocation::Transport;
 use crate::log::Log;
-use belljar_contract::result::Resumed;
-use belljar_policy::admission::Admitted;
+use belljar_contract::result::ResumeSummary;
+use belljar_policy::admission::AdmittedJob;
 use std::path::Path;
 
 /// Puts the steps of an earlier run into the result, and starts the journal of this run.
 pub(super) fn take_up(
-    admitted: &Admitted,
+    admitted: &AdmittedJob,
     (transport, document): (&Transport, &[u8]),
     log: &Log<'_>,
     (result, steps_file): Outcome<'_>,
@@ -22,7 +22,7 @@ pub(super) fn take_up(
         return;
     }
     let directory = file.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-    let Earlier { done, running } = match StepsFile::begin(directory, admitted.job(), document) {
+    let EarlierProgress { done, running } = match StepsFile::begin(directory, admitted.job(), document) {
         Ok((file, earlier)) => {
             *steps_file = file;
             earlier
@@ -42,7 +42,7 @@ pub(super) fn take_up(
         "resuming an interrupted run of this job: {} completed steps are reused{and_again}",
         done.len()
     ));
-    result.resumed = Some(Resumed { steps_taken_over: done.len(), step_run_again: again });
+    result.resumed = Some(ResumeSummary { steps_taken_over: done.len(), step_run_again: again });
     for step in done {
         record::add_usage(&mut result.resource_usage, step.usage);
         result.steps.push(step.entry);

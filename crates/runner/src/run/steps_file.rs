@@ -6,7 +6,7 @@
 //! steps were reused. The file is removed when the result is written.
 
 use crate::log::Log;
-use crate::replaced::{self, Survives};
+use crate::replaced::{self, Durability};
 use belljar_contract::job::Job;
 use belljar_contract::result::{ResourceUsage, StepResult, StepStatus};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -26,7 +26,7 @@ pub(super) struct StepsFile {
 
 /// Progress of an earlier run of the same job that was interrupted.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Earlier {
+pub(super) struct EarlierProgress {
     /// Steps that have succeeded, from the first on.
     pub(super) done: Vec<Done>,
     /// Step that was running at the interruption.
@@ -71,16 +71,16 @@ const MOST_BYTES: u64 = 64 << 20;
 
 impl StepsFile {
     /// Opens the journal in the job's directory; also returns the progress of an earlier run.
-    pub(super) fn begin(directory: &Path, job: &Job, document: &[u8]) -> io::Result<(Self, Earlier)> {
+    pub(super) fn begin(directory: &Path, job: &Job, document: &[u8]) -> io::Result<(Self, EarlierProgress)> {
         let directory = replaced::open_directory(directory)?;
         let sha256: String = Sha256::digest(document).iter().map(|byte| format!("{byte:02x}")).collect();
         let earlier = read(&directory).ok().flatten();
-        let earlier = earlier.map(|bytes| Earlier::of(&bytes, &sha256, job)).unwrap_or_default();
+        let earlier = earlier.map(|bytes| EarlierProgress::of(&bytes, &sha256, job)).unwrap_or_default();
         let mut bytes = line(&Line::Job { version: VERSION, sha256 })?;
         for done in &earlier.done {
             bytes.extend(line(&Line::Done(Box::new(done.clone())))?);
         }
-        replaced::put(&directory, NAME, &bytes, Survives::Runner)?;
+        replaced::put(&directory, NAME, &bytes, Durability::Runner)?;
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(&directory, NAME, flags, Mode::empty())?);
         Ok((Self { open: Some(Open { directory, file, length: bytes.len() as u64 }) }, earlier))
@@ -161,7 +161,7 @@ fn line(line: &Line) -> io::Result<Vec<u8>> {
 
 // === impl Earlier ===
 
-impl Earlier {
+impl EarlierProgress {
     /// Reads the lines up to the first that can't have been written by a run of this job.
     fn of(bytes: &[u8], sha256: &str, job: &Job) -> Self {
         let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| match line {
@@ -211,7 +211,7 @@ mod tests {
         "steps": [{ "type": "list_tree" }, { "type": "list_tree" }, { "type": "list_tree" }]
     }"#;
 
-    fn begin(folder: &Path, document: &str) -> (StepsFile, Earlier) {
+    fn begin(folder: &Path, document: &str) -> (StepsFile, EarlierProgress) {
         let job = Job::parse(DOCUMENT.as_bytes()).unwrap();
         StepsFile::begin(folder, &job, document.as_bytes()).unwrap()
     }
@@ -235,7 +235,7 @@ mod tests {
         let null = File::options().write(true).open("/dev/null").unwrap();
         let log = Log::to(null.as_fd());
         let (mut file, earlier) = begin(folder, DOCUMENT);
-        assert_eq!(earlier, Earlier::default());
+        assert_eq!(earlier, EarlierProgress::default());
         for index in 0..2 {
             file.began(index, &log);
             file.ended(&entry(index), ResourceUsage::default(), &log);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_found_again_once_by_the_same_job_alone() {
+    fn completed_steps_are_read_back_only_once_and_by_the_same_job() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(NAME);
         let mut before = Vec::new();
@@ -261,11 +261,11 @@ mod tests {
         file.forget();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         std::fs::write(&path, &before).unwrap();
-        assert_eq!(begin(folder.path(), &DOCUMENT.replace("60", "61")).1, Earlier::default());
+        assert_eq!(begin(folder.path(), &DOCUMENT.replace("60", "61")).1, EarlierProgress::default());
     }
 
     #[test]
-    fn a_line_that_was_cut_off_or_cannot_be_is_the_end() {
+    fn step_journal_ends_at_a_truncated_or_invalid_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(NAME);
         let mut whole = Vec::new();
@@ -289,14 +289,14 @@ mod tests {
         }
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
-        assert_eq!(begin(folder.path(), DOCUMENT).1, Earlier::default());
+        assert_eq!(begin(folder.path(), DOCUMENT).1, EarlierProgress::default());
         assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
     }
 
     #[test]
-    fn a_file_that_somebody_has_changed_is_given_up() {
-        type Harm = fn(&Path);
-        let harms: [Harm; 4] = [
+    fn step_journal_changed_by_a_step_is_discarded() {
+        type Corruption = fn(&Path);
+        let harms: [Corruption; 4] = [
             |path| std::fs::write(path, "{}").unwrap(),
             |path| std::fs::remove_file(path).unwrap(),
             |path| {

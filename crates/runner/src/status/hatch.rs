@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answer_is_taken_for_one() {
+    fn malformed_or_truncated_status_response_is_rejected() {
         let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{ANSWER}", ANSWER.len());
         assert_eq!(answered(&whole).unwrap().remaining_ms, 1_500);
         for short in [0, 10, whole.len() - 1] {

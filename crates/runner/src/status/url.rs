@@ -6,7 +6,7 @@
 use crate::cancellation::Cancellation;
 use crate::deadline::{Deadline, JobTime};
 use crate::fault::explain;
-use crate::http_client::{NoAnswer, Peer, Question};
+use crate::http_client::{HttpClient, HttpRequest, NoAnswer};
 use belljar_contract::result::JobResult;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// A report with the whole result, which is borrowed.
 #[derive(Serialize)]
-struct Delivery<'d> {
+struct ResultDelivery<'d> {
     #[serde(flatten)]
     report: &'d StatusReport,
     result: &'d JobResult,
@@ -26,7 +26,11 @@ const OF_RESULT: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Posts a report.
-pub(super) fn post(peer: &mut Peer, body: &[u8], patience: Duration) -> io::Result<Option<StatusAnswer>> {
+pub(super) fn post(
+    peer: &mut HttpClient,
+    body: &[u8],
+    patience: Duration,
+) -> io::Result<Option<StatusAnswer>> {
     match exchange(peer, body, patience) {
         Ok((200..=299, body)) => Ok(serde_json::from_slice(&body).ok()),
         Ok((status, _)) => Err(refused(status)),
@@ -35,8 +39,8 @@ pub(super) fn post(peer: &mut Peer, body: &[u8], patience: Duration) -> io::Resu
 }
 
 /// Posts the result until it is accepted, refused for good, or the time is over.
-pub(super) fn deliver(peer: &mut Peer, report: &StatusReport, result: &JobResult) -> io::Result<()> {
-    let body = serde_json::to_vec(&Delivery { report, result })?;
+pub(super) fn deliver(peer: &mut HttpClient, report: &StatusReport, result: &JobResult) -> io::Result<()> {
+    let body = serde_json::to_vec(&ResultDelivery { report, result })?;
     let until = Instant::now() + OF_RESULT;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -58,10 +62,10 @@ fn refused(status: u16) -> io::Error {
 }
 
 /// Reports have a timeout of their own: they are also sent when the job's time is over, or cancellation was requested.
-fn exchange(peer: &mut Peer, body: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), NoAnswer> {
+fn exchange(peer: &mut HttpClient, body: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), NoAnswer> {
     let cancellation = Cancellation::new().map_err(NoAnswer::Connect)?;
     let time = JobTime::start(patience * 2, None, &|| None);
-    let question = Question {
+    let question = HttpRequest {
         method: "POST",
         path: "",
         headers: &[],

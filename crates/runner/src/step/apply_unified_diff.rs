@@ -9,18 +9,18 @@ mod staging;
 mod transaction;
 mod workspace_tree;
 
-use super::Surroundings;
+use super::StepContext;
 use crate::deadline::{Deadline, Interrupted};
 use crate::directory::PathError;
 use crate::fault::{Fault, code_of_io};
-use crate::patch::plan::{self, Change as Planned, What};
+use crate::patch::plan::{self, Change as Planned, FileChangeKind};
 use crate::patch::{self, ParseError, Patch, PlanError, RelativeName};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::apply_unified_diff::ApplyUnifiedDiff;
 use belljar_contract::path::{ParsePathError, PathEscapes, StepPath, WorkspacePath};
 use belljar_contract::result::Change;
 use belljar_contract::result::output::{AppliedDiff, PatchedFile, StepOutput};
-use belljar_policy::admission::{Admitted, Denied};
+use belljar_policy::admission::{AdmittedJob, Denied};
 use std::path::Path;
 use transaction::{Transaction, TransactionError};
 use workspace_tree::WorkspaceTree;
@@ -52,7 +52,7 @@ pub(super) enum ApplyUnifiedDiffError {
 
 pub(super) fn carry_out(
     apply: &ApplyUnifiedDiff,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
 ) -> Result<StepOutput, ApplyUnifiedDiffError> {
     let patch = patch::parse(apply.diff.as_bytes())?;
@@ -67,7 +67,7 @@ pub(super) fn carry_out(
 }
 
 /// Checks every path of the patch, read or written, against the rules for paths and the job's own.
-fn permit(patch: &Patch<'_>, admitted: &Admitted) -> Result<(), ApplyUnifiedDiffError> {
+fn permit(patch: &Patch<'_>, admitted: &AdmittedJob) -> Result<(), ApplyUnifiedDiffError> {
     for file in patch.files() {
         for name in file.names.source().into_iter().chain(file.names.target()) {
             // Git quotes tabs and line breaks, so they are allowed; characters that hide or reorder text are refused as
@@ -82,12 +82,12 @@ fn permit(patch: &Patch<'_>, admitted: &Admitted) -> Result<(), ApplyUnifiedDiff
 
 fn patched_file(planned: &Planned) -> PatchedFile {
     let (change, from) = match &planned.what {
-        What::Created => (Change::Created, None),
-        What::Modified => (Change::Modified, None),
-        What::Deleted => (Change::Deleted, None),
-        What::Renamed { from } => (Change::Renamed, Some(from)),
-        What::Copied { from } => (Change::Copied, Some(from)),
-        What::ModeChanged => (Change::ModeChanged, None),
+        FileChangeKind::Created => (Change::Created, None),
+        FileChangeKind::Modified => (Change::Modified, None),
+        FileChangeKind::Deleted => (Change::Deleted, None),
+        FileChangeKind::Renamed { from } => (Change::Renamed, Some(from)),
+        FileChangeKind::Copied { from } => (Change::Copied, Some(from)),
+        FileChangeKind::ModeChanged => (Change::ModeChanged, None),
     };
     let text = |name: &RelativeName| name.as_str().to_owned();
     PatchedFile { path: text(&planned.path), change, from: from.map(text) }

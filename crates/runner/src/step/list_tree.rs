@@ -3,13 +3,13 @@
 //! The listing is truncated and flagged at `max_entries` (default 200 000), and when its paths exceed
 //! `max_output_bytes` together.
 
-use super::Surroundings;
+use super::StepContext;
 use crate::content::Content;
 use crate::deadline::Deadline;
 use crate::directory::PathError;
 use crate::fault::Fault;
 use crate::glob::{Glob, GlobError};
-use crate::walk::{self, Met, Route, WalkError};
+use crate::walk::{self, Route, WalkEntry, WalkError};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::list_tree::ListTree;
 use belljar_contract::result::output::{ContentEncoding, Listing, StepOutput, TreeEntry};
@@ -44,7 +44,7 @@ struct Draft {
 
 pub(super) fn carry_out(
     list: &ListTree,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
 ) -> Result<StepOutput, ListTreeError> {
     let path = surroundings.resolve(list.path.as_ref())?;
@@ -85,7 +85,7 @@ pub(super) fn carry_out(
 
 impl Draft {
     /// Adds an entry, unless a limit is reached.
-    fn add(&mut self, met: &Met<'_>) -> bool {
+    fn add(&mut self, met: &WalkEntry<'_>) -> bool {
         let bytes = self.prefix.len() + met.path.len() + met.target.map_or(0, <[u8]>::len);
         if self.entries_left == 0 || self.bytes_left < bytes {
             return false;
@@ -96,7 +96,7 @@ impl Draft {
         true
     }
 
-    fn entry(&self, met: &Met<'_>) -> TreeEntry {
+    fn entry(&self, met: &WalkEntry<'_>) -> TreeEntry {
         let path = [&self.prefix, met.path].concat();
         let is_text = met.target.is_none_or(|target| std::str::from_utf8(target).is_ok());
         let (path, target, encoding) = match String::from_utf8(path) {

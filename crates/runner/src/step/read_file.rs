@@ -3,7 +3,7 @@
 //! The step's own `max_bytes` truncates, and the result is flagged. If the job's `max_output_bytes` truncates, the job
 //! has violated a constraint; what was read is returned nevertheless.
 
-use super::{Ended, Surroundings, too_much_output};
+use super::{StepContext, StepOutcome, too_much_output};
 use crate::content::Content;
 use crate::deadline::{Deadline, Interrupted};
 use crate::directory::{PathError, RegularFile};
@@ -35,21 +35,25 @@ enum ReadFileError {
 }
 
 /// Requested lines, counted from 1, and their maximum number of bytes.
-struct Wanted {
+struct LineSelection {
     first_line: u64,
     last_line: u64,
     cap: usize,
 }
 
 /// Selected part of the file, as far as it fits.
-struct Selection {
+struct SelectedBytes {
     bytes: Vec<u8>,
     truncated: bool,
 }
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-pub(super) fn carry_out(read: &ReadFile, surroundings: &Surroundings<'_>, deadline: &Deadline<'_>) -> Ended {
+pub(super) fn carry_out(
+    read: &ReadFile,
+    surroundings: &StepContext<'_>,
+    deadline: &Deadline<'_>,
+) -> StepOutcome {
     let job_cap = surroundings.max_output();
     let own_cap = read.max_bytes.map(|cap| usize::try_from(cap).unwrap_or(usize::MAX));
     let cap = own_cap.map_or(job_cap, |own| own.min(job_cap));
@@ -57,21 +61,21 @@ pub(super) fn carry_out(read: &ReadFile, surroundings: &Surroundings<'_>, deadli
         Ok(content) => {
             let violated = content.truncated && own_cap.is_none_or(|own| own > job_cap);
             let failure = violated.then(|| too_much_output(&content.path, job_cap));
-            Ended { failure, ..Ended::well(StepOutput::ReadFile(content)) }
+            StepOutcome { failure, ..StepOutcome::well(StepOutput::ReadFile(content)) }
         }
-        Err(error) => Ended::failed(error.failure()),
+        Err(error) => StepOutcome::failed(error.failure()),
     }
 }
 
 fn read_up_to(
     cap: usize,
     read: &ReadFile,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
 ) -> Result<FileContent, ReadFileError> {
     let path = surroundings.resolve(Some(&read.path))?;
     let RegularFile { mut file, size_bytes } = surroundings.workspace.open_file(Path::new(path.as_str()))?;
-    let wanted = Wanted {
+    let wanted = LineSelection {
         first_line: read.start_line.map_or(1, u64::from),
         last_line: read.end_line.map_or(u64::MAX, u64::from),
         cap,
@@ -93,14 +97,14 @@ fn read_up_to(
 
 // === impl Wanted ===
 
-impl Wanted {
+impl LineSelection {
     fn select(
         &self,
         file: &mut File,
         deadline: &Deadline<'_>,
         describe: impl Fn(io::Error) -> ReadFileError,
-    ) -> Result<Selection, ReadFileError> {
-        let mut selection = Selection { bytes: Vec::new(), truncated: false };
+    ) -> Result<SelectedBytes, ReadFileError> {
+        let mut selection = SelectedBytes { bytes: Vec::new(), truncated: false };
         let mut line = 1;
         let mut buffer = vec![0; BUFFER_BYTES];
         while line <= self.last_line && !selection.truncated {
@@ -137,7 +141,7 @@ impl Wanted {
 
 // === impl Selection ===
 
-impl Selection {
+impl SelectedBytes {
     fn take(&mut self, piece: &[u8], cap: usize) {
         let room = cap - self.bytes.len();
         self.bytes.extend_from_slice(&piece[..piece.len().min(room)]);

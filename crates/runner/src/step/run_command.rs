@@ -2,12 +2,12 @@
 //!
 //! The step ends with the program; processes that it left running are killed.
 
-use super::{Ended, Surroundings, too_much_output};
+use super::{StepContext, StepOutcome, too_much_output};
 use crate::deadline::Deadline;
 use crate::directory::{self, PathError};
 use crate::fault::Fault;
 use crate::log::Progress;
-use crate::network_need::{self, Unreached};
+use crate::network_need::{self, UnreachableDestination};
 use crate::process::{self, AllowedPaths, Ending, Fence, Keep, Order, Outcome, SpawnError};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::run_command::RunCommand;
@@ -32,19 +32,19 @@ enum RunCommandError {
 pub(super) fn carry_out(
     command: &RunCommand,
     index: usize,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
-) -> Ended {
+) -> StepOutcome {
     match run(command, index, surroundings, &deadline.of_step(command.timeout)) {
         Ok(outcome) => conclude(outcome, surroundings),
-        Err(error) => Ended::failed(error.failure()),
+        Err(error) => StepOutcome::failed(error.failure()),
     }
 }
 
 fn run(
     command: &RunCommand,
     index: usize,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
 ) -> Result<Outcome, RunCommandError> {
     let place = surroundings.admitted.working_directory(command.cwd.as_ref())?;
@@ -73,8 +73,8 @@ fn run(
 }
 
 /// Returns the paths that the job allows, as far as they exist now; `None` if it doesn't restrict its programs.
-fn allowed_paths(surroundings: &Surroundings<'_>) -> Option<AllowedPaths> {
-    let Surroundings { admitted, workspace, workspace_path, artifacts_path, .. } = surroundings;
+fn allowed_paths(surroundings: &StepContext<'_>) -> Option<AllowedPaths> {
+    let StepContext { admitted, workspace, workspace_path, artifacts_path, .. } = surroundings;
     let located = |place: &Place| match place {
         Place::Workspace(path) => workspace.locate(Path::new(path.as_str())).ok(),
         Place::Outside(path) => directory::locate_outside(Path::new(path)).ok(),
@@ -92,7 +92,7 @@ fn allowed_paths(surroundings: &Surroundings<'_>) -> Option<AllowedPaths> {
 fn variables(
     command: &RunCommand,
     working_directory: PathBuf,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
 ) -> Vec<(OsString, OsString)> {
     let job = surroundings.admitted.job();
     let workspace = surroundings.workspace_path;
@@ -108,7 +108,7 @@ fn variables(
     variables
 }
 
-fn conclude(outcome: Outcome, surroundings: &Surroundings<'_>) -> Ended {
+fn conclude(outcome: Outcome, surroundings: &StepContext<'_>) -> StepOutcome {
     report(&outcome, surroundings);
     let failure = failure_of(&outcome, surroundings);
     let usage = outcome.usage;
@@ -125,10 +125,10 @@ fn conclude(outcome: Outcome, surroundings: &Surroundings<'_>) -> Ended {
         duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
         resource_usage: usage,
     });
-    Ended { output: Some(output), usage, failure }
+    StepOutcome { output: Some(output), usage, failure }
 }
 
-fn report(outcome: &Outcome, surroundings: &Surroundings<'_>) {
+fn report(outcome: &Outcome, surroundings: &StepContext<'_>) {
     let Fence { domain, filter } = outcome.fence;
     let is_whole = domain && filter;
     if !is_whole && !surroundings.weak_fence_is_told.replace(true) {
@@ -144,7 +144,7 @@ fn report(outcome: &Outcome, surroundings: &Surroundings<'_>) {
     }
 }
 
-fn failure_of(outcome: &Outcome, surroundings: &Surroundings<'_>) -> Option<Failure> {
+fn failure_of(outcome: &Outcome, surroundings: &StepContext<'_>) -> Option<Failure> {
     let cap = surroundings.max_output();
     if let Ending::Interrupted(interrupted) = outcome.ending {
         return Some(interrupted.failure());
@@ -169,7 +169,7 @@ fn failure_of(outcome: &Outcome, surroundings: &Surroundings<'_>) -> Option<Fail
 }
 
 /// Returns the failure of a program that could not reach an external host.
-fn needs_network(unreached: &Unreached, how: &str, surroundings: &Surroundings<'_>) -> Failure {
+fn needs_network(unreached: &UnreachableDestination, how: &str, surroundings: &StepContext<'_>) -> Failure {
     let host = unreached.host.as_deref().unwrap_or("an external host");
     let message = match surroundings.admitted.job().constraints.ext_net_allowed {
         true => format!("could not reach {host} ({how})"),

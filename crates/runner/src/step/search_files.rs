@@ -6,7 +6,7 @@
 
 mod lines;
 
-use super::Surroundings;
+use super::StepContext;
 use crate::content::Content;
 use crate::deadline::{Deadline, Interrupted};
 use crate::directory::{Directory, PathError, RegularFile};
@@ -69,7 +69,7 @@ struct Search<'s> {
 
 pub(super) fn carry_out(
     search: &SearchFiles,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
 ) -> Result<StepOutput, SearchFilesError> {
     let path = surroundings.resolve(search.path.as_ref())?;

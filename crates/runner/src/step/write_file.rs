@@ -2,7 +2,7 @@
 //!
 //! Without fsync, because the workspace need not survive a crash.
 
-use super::Surroundings;
+use super::StepContext;
 use crate::directory::{PathError, Replacement};
 use crate::fault::Fault;
 use belljar_contract::failure::FailureCode;
@@ -22,7 +22,7 @@ pub(super) enum WriteFileError {
 
 pub(super) fn carry_out(
     write: &WriteFile,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepContext<'_>,
 ) -> Result<StepOutput, WriteFileError> {
     let path = surroundings.resolve(Some(&write.path))?;
     let replacement = Replacement {

@@ -18,7 +18,7 @@ use std::thread::{Builder, Scope};
 /// State that the two threads share.
 pub(super) struct ReadAhead {
     max_depth: usize,
-    state: Mutex<State>,
+    state: Mutex<ReadAheadState>,
     changed: Condvar,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct End<'a>(&'a ReadAhead);
 
 /// Paths are sorted by component, which is the order of the walk.
 #[derive(Default)]
-struct State {
+struct ReadAheadState {
     is_running: bool,
     /// Announced directories that no thread has begun with.
     wanted: BTreeSet<PathBuf>,
@@ -99,7 +99,7 @@ impl ReadAhead {
     fn read_others_until_ready<'s>(
         &'s self,
         path: &Path,
-        mut state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, ReadAheadState>,
         reader: &mut Reader<'_>,
     ) -> Result<Option<Level>, Interrupted> {
         while state.being_read.as_deref() == Some(path) {
@@ -149,16 +149,16 @@ impl ReadAhead {
         self.wake(&mut state);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReadAheadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'s>(&self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn wait<'s>(&self, mut state: MutexGuard<'s, ReadAheadState>) -> MutexGuard<'s, ReadAheadState> {
         state.is_awaited = true;
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wake(&self, state: &mut State) {
+    fn wake(&self, state: &mut ReadAheadState) {
         state.is_awaited = false;
         self.changed.notify_one();
     }
@@ -174,7 +174,7 @@ impl Drop for End<'_> {
 
 // === impl State ===
 
-impl State {
+impl ReadAheadState {
     fn want(&mut self, path: PathBuf) {
         let bytes = path.as_os_str().len();
         if self.wanted_bytes + bytes <= WANTED_BYTES && self.wanted.insert(path) {

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 /// All observable results of a walk.
 #[derive(Debug, PartialEq)]
 struct Told {
-    entries: Vec<Shown>,
-    ended: Result<Missed, String>,
+    entries: Vec<ObservedEntry>,
+    ended: Result<SkippedEntries, String>,
 }
 
 /// Path, kind, target, size.
-type Shown = (String, EntryKind, Option<Vec<u8>>, Option<u64>);
+type ObservedEntry = (String, EntryKind, Option<Vec<u8>>, Option<u64>);
 
 const ALONE: Route = Route { max_depth: usize::MAX, targets: true, sizes: true, read_ahead_after: None };
 
@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_tree_is_shown_the_same_whether_or_not_it_is_read_ahead(
+    fn walk_results_are_equal_with_and_without_read_ahead(
         seeds in prop::collection::vec((any::<usize>(), 0..8_u8), 0..200),
         max_depth in prop_oneof![1..6_usize, Just(usize::MAX)],
         targets in any::<bool>(),
@@ -108,15 +108,15 @@ proptest! {
 }
 
 #[test]
-fn directories_that_cannot_be_read_are_counted_once() {
+fn unreadable_directories_are_counted_once() {
     let folder = folder();
     lay_out(folder.path(), &[(0, 3); 50]);
     let told = without_privileges(|| told_alike(folder.path(), ALONE, usize::MAX));
-    assert_eq!(told.ended, Ok(Missed { too_much: false, unreadable: 50 }));
+    assert_eq!(told.ended, Ok(SkippedEntries { too_much: false, unreadable: 50 }));
 }
 
 #[test]
-fn a_directory_too_large_to_be_read_ahead_is_shown_whole() {
+fn directory_too_large_for_read_ahead_is_walked_completely() {
     const FILES: usize = 50_000;
     let folder = folder();
     for directory in ["a", "b", "c"] {
@@ -126,11 +126,11 @@ fn a_directory_too_large_to_be_read_ahead_is_shown_whole() {
         std::fs::File::create(folder.path().join(format!("b/a-rather-long-name-{number:06}"))).unwrap();
     }
     let told = told_alike(folder.path(), Route { sizes: false, ..ALONE }, usize::MAX);
-    assert_eq!((told.entries.len(), told.ended), (FILES + 3, Ok(Missed::default())));
+    assert_eq!((told.entries.len(), told.ended), (FILES + 3, Ok(SkippedEntries::default())));
 }
 
 #[test]
-fn what_lies_too_deep_for_a_path_is_left_out_and_said() {
+fn entries_too_deep_for_a_path_are_skipped_and_reported() {
     let folder = folder();
     let name = "d".repeat(250);
     for chain in 0..8 {
@@ -143,7 +143,7 @@ fn what_lies_too_deep_for_a_path_is_left_out_and_said() {
         }
     }
     let told = told_alike(folder.path(), ALONE, usize::MAX);
-    assert_eq!(told.ended, Ok(Missed { too_much: true, unreadable: 0 }));
+    assert_eq!(told.ended, Ok(SkippedEntries { too_much: true, unreadable: 0 }));
     assert_eq!(told_alike(folder.path(), Route { max_depth: 9, ..ALONE }, usize::MAX).entries.len(), 8 * 9);
 }
 
@@ -158,7 +158,7 @@ fn a_wide_directory_is_read_ahead_to_its_end() {
 
 /// The control of all others here: directories are indeed read ahead.
 #[test]
-fn what_vanishes_after_it_was_read_ahead_is_shown() {
+fn file_deleted_after_read_ahead_is_still_shown() {
     let folder = folder();
     let (seen, vanishing) = (folder.path().join("a/seen"), folder.path().join("b/vanishing"));
     for directory in ["a", "b"] {
@@ -180,7 +180,7 @@ fn what_vanishes_after_it_was_read_ahead_is_shown() {
             is_shown |= met.path == b"b/vanishing";
             ControlFlow::Continue(())
         });
-        assert_eq!(walked.unwrap(), Missed::default());
+        assert_eq!(walked.unwrap(), SkippedEntries::default());
         is_shown
     };
     assert!(!is_shown(ALONE));
@@ -188,7 +188,7 @@ fn what_vanishes_after_it_was_read_ahead_is_shown() {
 }
 
 #[test]
-fn a_tree_that_changes_on_the_way_is_walked_to_its_end() {
+fn tree_that_changes_during_a_walk_is_walked_to_the_end() {
     let folder = folder();
     lay_out(folder.path(), &[(0, 0); 40]);
     let directories: Vec<PathBuf> =
@@ -218,7 +218,7 @@ fn a_tree_that_changes_on_the_way_is_walked_to_its_end() {
 }
 
 #[test]
-fn a_walk_that_is_cancelled_while_another_reads_ahead_ends_at_the_next_directory() {
+fn canceled_walk_with_read_ahead_ends_at_the_next_directory() {
     const FILES: usize = 20;
     let folder = folder();
     for number in 0..100 * FILES {
@@ -247,7 +247,7 @@ fn a_walk_that_is_cancelled_while_another_reads_ahead_ends_at_the_next_directory
 }
 
 #[test]
-fn a_panic_on_the_way_ends_who_reads_ahead() {
+fn panic_during_a_walk_ends_the_read_ahead_thread() {
     let folder = folder();
     lay_out(folder.path(), &[(0, 0); 50]);
     let panic = std::panic::catch_unwind(|| {

@@ -1,6 +1,6 @@
 //! Replaces a text in a file: at its only place, or everywhere.
 
-use super::read_file::{Beginning, beginning};
+use super::read_file::{FilePrefix, beginning};
 use super::{changeable, refused};
 use crate::deadline::Deadline;
 use crate::directory::{Directory, Replacement};
@@ -24,7 +24,7 @@ pub(super) fn edit(
     }
     let name = Path::new(path.as_str());
     let file = workspace.open_file(name).map_err(|error| refused(&error))?;
-    let Beginning { bytes, is_cut } = beginning(file.file, MOST_EDITED_BYTES, deadline)?;
+    let FilePrefix { bytes, is_cut } = beginning(file.file, MOST_EDITED_BYTES, deadline)?;
     if is_cut {
         let said = format!("{path} is larger than {MOST_EDITED_BYTES} bytes: edit it by running a command");
         return Err(Refused::new(Refusal::TooLarge, said));

@@ -6,7 +6,7 @@ use super::{beneath, refused};
 use crate::deadline::Deadline;
 use crate::directory::Directory;
 use crate::glob::Glob;
-use crate::walk::{self, Met, Route, WalkError};
+use crate::walk::{self, Route, WalkEntry, WalkError};
 use belljar_contract::path::WorkspacePath;
 use belljar_contract::result::output::EntryKind;
 use belljar_contract::text::escaped;
@@ -73,7 +73,7 @@ fn is_in_git(path: &[u8]) -> bool {
     above.any(|name| name == b".git")
 }
 
-fn entry(met: &Met<'_>, (workspace, listed): (&Directory, &WorkspacePath)) -> Entry {
+fn entry(met: &WalkEntry<'_>, (workspace, listed): (&Directory, &WorkspacePath)) -> Entry {
     let is_link = met.kind == EntryKind::Symlink;
     let whole = Path::new(listed.as_str()).join(OsStr::from_bytes(met.path));
     Entry {

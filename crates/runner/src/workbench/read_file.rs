@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// The beginning of a file.
-pub(super) struct Beginning {
+pub(super) struct FilePrefix {
     pub(super) bytes: Vec<u8>,
     /// True if there is more.
     pub(super) is_cut: bool,
@@ -34,7 +34,7 @@ pub(super) fn read(
     }
     let RegularFile { file, size_bytes } =
         workspace.open_file(Path::new(path.as_str())).map_err(|error| refused(&error))?;
-    let Beginning { bytes, is_cut } = beginning(file, MOST_READ_BYTES, deadline)?;
+    let FilePrefix { bytes, is_cut } = beginning(file, MOST_READ_BYTES, deadline)?;
     let has_range = read.start_line.is_some() || read.end_line.is_some();
     if is_cut && has_range {
         let said = format!(
@@ -55,13 +55,13 @@ pub(super) fn read(
 }
 
 /// Reads the first bytes of a file, even if it changes meanwhile.
-pub(super) fn beginning(mut file: File, most: usize, deadline: &Deadline<'_>) -> Result<Beginning, Refused> {
+pub(super) fn beginning(mut file: File, most: usize, deadline: &Deadline<'_>) -> Result<FilePrefix, Refused> {
     let failed = |error: io::Error| Refused::new(Refusal::Failed, format!("can't read: {error}"));
     let (mut bytes, mut portion) = (Vec::new(), vec![0; PORTION]);
     loop {
         deadline.check().map_err(|interrupted| Refused::new(Refusal::Failed, interrupted.to_string()))?;
         let read = match file.read(&mut portion) {
-            Ok(0) => return Ok(Beginning { bytes, is_cut: false }),
+            Ok(0) => return Ok(FilePrefix { bytes, is_cut: false }),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(failed(error)),
@@ -69,7 +69,7 @@ pub(super) fn beginning(mut file: File, most: usize, deadline: &Deadline<'_>) ->
         let room = most - bytes.len();
         bytes.extend_from_slice(&portion[..read.min(room)]);
         if read > room {
-            return Ok(Beginning { bytes, is_cut: true });
+            return Ok(FilePrefix { bytes, is_cut: true });
         }
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_those_between_line_ends() {
+    fn read_file_selects_lines_by_number() {
         let text = "one\ntwo\nthree";
         for ((first, last), shown) in [
             ((1, 1), "one\n"),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_cut_through_is_left_out_of_a_text() {
+    fn only_a_truncated_last_character_is_dropped_from_text() {
         let euro = "a€".as_bytes();
         assert_eq!(text(euro[..3].to_vec(), true).as_deref(), Some("a"));
         assert_eq!(text(euro[..3].to_vec(), false), None);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_gits_own_is_not_changed_in_any_spelling() {
+fn git_directory_is_read_only_in_every_spelling() {
     for path in [".git/config", "sub/.git/hooks/x", ".GIT/config", "a/.git", "git~1/config", ".git./config"] {
         let refused = changeable(&StepPath::parse(path).unwrap()).unwrap_err();
         assert_eq!(refused.why, Refusal::Forbidden, "{path}");
@@ -14,7 +14,7 @@ fn what_is_gits_own_is_not_changed_in_any_spelling() {
 }
 
 #[test]
-fn a_path_stays_in_the_workspace() {
+fn path_outside_the_workspace_is_refused() {
     for path in ["../x", "a/../../x", "/etc/passwd", "/workspace/../x"] {
         assert_eq!(beneath(&StepPath::parse(path).unwrap()).unwrap_err().why, Refusal::Forbidden, "{path}");
     }

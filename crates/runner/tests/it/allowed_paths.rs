@@ -43,7 +43,7 @@ fn programs_write_in_the_allowed_paths_and_nowhere_else() {
 }
 
 #[test]
-fn path_outside_of_the_workspace_is_for_commands_and_only_where_it_is_allowed() {
+fn commands_run_outside_the_workspace_only_in_allowed_paths() {
     let scene = Scene::new();
     let outside = scene.beside("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -58,7 +58,7 @@ fn path_outside_of_the_workspace_is_for_commands_and_only_where_it_is_allowed() 
 }
 
 #[test]
-fn job_that_restricts_paths_replaces_a_file_only_where_it_enables_that() {
+fn job_with_allowed_paths_overwrites_files_only_if_overwrite_allowed() {
     let scene = Scene::new();
     let write = |content: &str| step("write_file", json!({ "path": "a", "content": content }));
     let ran = scene.run(&restricted(&json!(["/workspace"]), vec![write("first"), write("second")]));

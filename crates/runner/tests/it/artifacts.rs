@@ -1,10 +1,10 @@
 //! Files that are kept, and their entries in the result.
 
-use crate::scene::{Ran, Scene, job, sh};
+use crate::scene::{RunOutcome, Scene, job, sh};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 
-fn kept(ran: &Ran) -> Vec<(&str, u64)> {
+fn kept(ran: &RunOutcome) -> Vec<(&str, u64)> {
     let artifacts = ran.result["artifacts"].as_array().unwrap();
     artifacts
         .iter()
@@ -19,7 +19,7 @@ fn job_naming(artifacts: Value, steps: Vec<Value>) -> Value {
 }
 
 #[test]
-fn the_folders_files_and_the_named_ones_are_kept_with_size_and_hash() {
+fn folder_and_named_artifacts_are_kept_with_size_and_hash() {
     let scene = Scene::new();
     let script = "mkdir -p $CYNODE_ARTIFACTS_DIR/sub dist; printf abc >$CYNODE_ARTIFACTS_DIR/sub/b; \
                   : >$CYNODE_ARTIFACTS_DIR/a; printf x >dist/out; printf y >ignored";
@@ -34,7 +34,7 @@ fn the_folders_files_and_the_named_ones_are_kept_with_size_and_hash() {
 }
 
 #[test]
-fn a_named_artifact_that_is_not_there_fails_a_job_that_would_have_succeeded() {
+fn missing_named_artifact_fails_an_otherwise_successful_job() {
     let scene = Scene::new();
     let ran = scene.run(&job_naming(json!(["there", "missing"]), vec![sh("touch there")]));
     assert_eq!((ran.exit_code, ran.outcome()), (Some(1), "step_failed"));
@@ -48,7 +48,7 @@ fn a_named_artifact_that_is_not_there_fails_a_job_that_would_have_succeeded() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_not_kept_and_holds_nothing_up() {
+fn links_and_special_files_are_not_kept_as_artifacts_and_do_not_block() {
     let scene = Scene::new();
     std::fs::write(scene.beside("secret"), "secret").unwrap();
     std::fs::create_dir(scene.beside("artifacts")).unwrap();
@@ -70,7 +70,7 @@ fn what_is_no_regular_file_is_not_kept_and_holds_nothing_up() {
 }
 
 #[test]
-fn a_folder_that_a_step_made_a_link_is_not_followed() {
+fn artifacts_folder_replaced_by_a_symlink_is_not_followed() {
     let scene = Scene::new();
     std::fs::create_dir(scene.beside("elsewhere")).unwrap();
     std::fs::write(scene.beside("elsewhere").join("secret"), "secret").unwrap();
@@ -83,7 +83,7 @@ fn a_folder_that_a_step_made_a_link_is_not_followed() {
 }
 
 #[test]
-fn more_artifacts_than_are_kept_fail_the_job() {
+fn too_many_artifacts_fail_the_job() {
     let scene = Scene::new();
     let script = "cd $CYNODE_ARTIFACTS_DIR && seq -w 10001 | xargs touch";
     let ran = scene.run(&job(vec![sh(script)]));
@@ -94,7 +94,7 @@ fn more_artifacts_than_are_kept_fail_the_job() {
 }
 
 #[test]
-fn file_with_holes_that_is_too_large_costs_no_step_its_result() {
+fn oversized_sparse_artifact_does_not_lose_step_results() {
     let scene = Scene::new();
     let ran = scene.run(&job(vec![sh("truncate -s 8T $CYNODE_ARTIFACTS_DIR/holes"), sh("echo second")]));
     assert_eq!(ran.outcome(), "constraint_violation");
@@ -112,7 +112,7 @@ fn a_failed_jobs_artifacts_are_kept_too() {
 }
 
 #[test]
-fn artifact_whose_name_is_no_text_is_kept_under_its_escaped_name() {
+fn artifact_with_a_non_utf8_name_is_kept_under_its_escaped_name() {
     let scene = Scene::new();
     let script = "mkdir -p \"$CYNODE_ARTIFACTS_DIR/$(printf 'd\\377')\"; \
                   echo one >\"$CYNODE_ARTIFACTS_DIR/$(printf 'd\\377/a\\\\b')\"; \

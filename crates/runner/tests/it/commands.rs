@@ -9,7 +9,7 @@ fn stdout(entry: &Value) -> &str {
 }
 
 #[test]
-fn arguments_reach_the_program_as_they_are() {
+fn program_arguments_are_passed_without_shell_expansion() {
     let scene = Scene::new();
     let hostile = "$(touch owned); `touch owned` && * \n\t'\"";
     let entry = scene.run_step(step("run_command", json!({ "argv": ["printf", "%s|", hostile, ""] })));
@@ -18,7 +18,7 @@ fn arguments_reach_the_program_as_they_are() {
 }
 
 #[test]
-fn a_text_without_an_interpreter_is_not_handed_to_a_shell() {
+fn script_without_a_shebang_is_not_run_by_a_shell() {
     let scene = Scene::new();
     for (name, text) in [("plain", "echo ran"), ("script", "#!/bin/sh\necho ran")] {
         let path = scene.write(name, text);
@@ -32,7 +32,7 @@ fn a_text_without_an_interpreter_is_not_handed_to_a_shell() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named_with_the_path_it_was_looked_for_in() {
+fn missing_program_is_reported_with_the_searched_path() {
     let scene = Scene::new();
     let run = |env: Value| {
         let entry = scene.run_step(step("run_command", json!({ "argv": ["no-such-tool"], "env": env })));
@@ -55,7 +55,7 @@ fn the_steps_own_path_decides_which_program_runs() {
 }
 
 #[test]
-fn the_environment_names_the_job_and_the_places() {
+fn program_environment_has_job_ids_and_directories() {
     let scene = Scene::new();
     std::fs::create_dir(scene.inside("sub")).unwrap();
     let script = r#"echo "$CYNODE_JOB_ID $CYNODE_TASK_ID"; echo "$CYNODE_WORKSPACE_DIR $CYNODE_ARTIFACTS_DIR";
@@ -74,7 +74,7 @@ fn the_environment_names_the_job_and_the_places() {
 }
 
 #[test]
-fn a_program_gets_no_input_and_no_descriptor_but_its_three() {
+fn program_gets_empty_stdin_and_no_inherited_descriptors() {
     let scene = Scene::new();
     // A descriptor that the runner inherits without close-on-exec.
     let inherited = std::fs::File::open("/dev/null").unwrap();
@@ -86,7 +86,7 @@ fn a_program_gets_no_input_and_no_descriptor_but_its_three() {
 }
 
 #[test]
-fn a_broken_pipe_ends_a_program_as_it_does_elsewhere() {
+fn broken_pipe_ends_a_program_with_sigpipe() {
     let scene = Scene::new();
     // With SIGPIPE ignored, `yes` would complain instead of being ended by signal 13.
     let script = "(yes; echo $? >&2) | head -n 1";
@@ -95,7 +95,7 @@ fn a_broken_pipe_ends_a_program_as_it_does_elsewhere() {
 }
 
 #[test]
-fn the_end_is_reported_as_the_exit_code_or_the_signal() {
+fn program_end_is_reported_as_exit_code_or_signal() {
     let scene = Scene::new();
     let exited = scene.run_step(sh("exit 255"));
     assert_eq!((&exited["result"]["exit_code"], &exited["result"]["signal"]), (&json!(255), &Value::Null));
@@ -105,7 +105,7 @@ fn the_end_is_reported_as_the_exit_code_or_the_signal() {
 }
 
 #[test]
-fn stdout_and_stderr_are_kept_apart_and_what_is_no_text_is_kept_too() {
+fn stdout_and_stderr_are_separate_and_non_utf8_output_is_base64() {
     let scene = Scene::new();
     let entry = scene.run_step(sh("printf 'out\\377'; printf err >&2"));
     assert_eq!(entry["result"]["stdout_encoding"], "base64");
@@ -117,7 +117,7 @@ fn stdout_and_stderr_are_kept_apart_and_what_is_no_text_is_kept_too() {
 }
 
 #[test]
-fn what_a_program_and_its_orphans_used_is_counted() {
+fn resource_usage_includes_orphaned_processes() {
     let scene = Scene::new();
     let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
     let cpu_time = |script: String| {
@@ -134,7 +134,7 @@ fn what_a_program_and_its_orphans_used_is_counted() {
 }
 
 #[test]
-fn exactly_the_cap_fits_and_one_byte_more_does_not() {
+fn output_of_exactly_max_output_bytes_fits_and_one_more_byte_does_not() {
     let scene = Scene::new();
     let ran = |bytes: usize| {
         let constraints = json!({ "max_runtime_seconds": 60, "max_output_bytes": 1000 });
@@ -154,7 +154,7 @@ fn exactly_the_cap_fits_and_one_byte_more_does_not() {
 }
 
 #[test]
-fn a_text_is_cut_between_characters() {
+fn truncated_output_ends_between_characters() {
     let scene = Scene::new();
     let constraints = json!({ "max_runtime_seconds": 60, "max_output_bytes": 10 });
     let ran = scene.run(&job_within(constraints, vec![sh("printf 'x€€€€€€'")]));
@@ -163,7 +163,7 @@ fn a_text_is_cut_between_characters() {
 }
 
 #[test]
-fn a_directory_is_entered_only_if_it_is_in_the_workspace_or_named_in_full() {
+fn working_directory_must_be_inside_the_workspace_or_absolute() {
     let scene = Scene::new();
     std::os::unix::fs::symlink("/", scene.inside("out")).unwrap();
     std::fs::create_dir(scene.inside("real")).unwrap();
@@ -183,7 +183,7 @@ fn a_directory_is_entered_only_if_it_is_in_the_workspace_or_named_in_full() {
 }
 
 #[test]
-fn progress_is_told_when_asked_for_and_only_then() {
+fn step_progress_is_logged_only_with_the_progress_option() {
     let scene = Scene::new();
     let job = job(vec![sh("echo first; echo 'last line'")]);
     let is_progress = |event: &Value| event["event"] == "step_progress";

@@ -17,7 +17,7 @@ fn paths(entry: &Value) -> Vec<&str> {
 // === write_file ===
 
 #[test]
-fn a_file_is_written_with_its_mode_its_parents_and_any_bytes() {
+fn write_file_sets_mode_creates_parents_and_writes_any_bytes() {
     let scene = Scene::new();
     let args = json!({ "path": "a/b/c", "content": "AP8=", "encoding": "base64", "mode": "0700" });
     let entry = scene.run_step(step("write_file", args));
@@ -32,7 +32,7 @@ fn a_file_is_written_with_its_mode_its_parents_and_any_bytes() {
 }
 
 #[test]
-fn a_disk_that_is_full_leaves_the_old_content_and_no_draft() {
+fn full_disk_leaves_the_old_content_and_no_temporary_file() {
     let scene = Scene::new();
     let mounted = scene.inside("small");
     std::fs::create_dir(&mounted).unwrap();
@@ -58,7 +58,7 @@ fn a_disk_that_is_full_leaves_the_old_content_and_no_draft() {
 }
 
 #[test]
-fn a_runner_killed_while_it_writes_leaves_the_old_content_or_the_new() {
+fn runner_killed_during_a_write_leaves_the_old_or_new_content() {
     let scene = Scene::new();
     let contents = ["a".repeat(300_000), "b".repeat(300_000)];
     let writes = (0..100).map(|at| step("write_file", json!({ "path": "f", "content": contents[at % 2] })));
@@ -82,7 +82,7 @@ fn a_runner_killed_while_it_writes_leaves_the_old_content_or_the_new() {
 // === read_file ===
 
 #[test]
-fn a_file_is_read_whole_in_part_or_as_lines() {
+fn read_file_returns_whole_file_byte_range_or_lines() {
     let scene = Scene::new();
     scene.write("f", "one\ntwo\nthree");
     scene.write("noise", b"a\xffb\ncd");
@@ -104,7 +104,7 @@ fn a_file_is_read_whole_in_part_or_as_lines() {
 }
 
 #[test]
-fn the_jobs_cap_fails_a_larger_read_and_the_steps_own_cap_does_not() {
+fn read_beyond_the_job_limit_fails_and_beyond_the_step_limit_truncates() {
     let scene = Scene::new();
     scene.write("f", "0123456789");
     let read = |args: Value| {
@@ -123,7 +123,7 @@ fn the_jobs_cap_fails_a_larger_read_and_the_steps_own_cap_does_not() {
 // === types and links ===
 
 #[test]
-fn only_regular_files_are_read_or_written_and_nothing_hangs() {
+fn steps_read_and_write_only_regular_files_without_blocking() {
     let scene = Scene::new();
     std::fs::write(scene.beside("secret"), "secret").unwrap();
     let _listener = UnixListener::bind(scene.inside("socket")).unwrap();
@@ -147,7 +147,7 @@ fn only_regular_files_are_read_or_written_and_nothing_hangs() {
 }
 
 #[test]
-fn no_form_of_a_path_leads_out() {
+fn no_path_spelling_escapes_the_workspace() {
     let scene = Scene::new();
     std::fs::write(scene.beside("secret"), "secret").unwrap();
     std::fs::create_dir(scene.beside("workspace-x")).unwrap();
@@ -225,7 +225,7 @@ fn no_form_of_a_path_leads_out() {
 // === list_tree ===
 
 #[test]
-fn a_listing_is_in_a_stable_order_and_shows_links_without_following_them() {
+fn list_tree_has_a_stable_order_and_shows_symlinks_without_following_them() {
     let scene = Scene::new();
     scene.write("b/inner", "12345");
     scene.write("a", "");
@@ -252,7 +252,7 @@ fn a_listing_is_in_a_stable_order_and_shows_links_without_following_them() {
 }
 
 #[test]
-fn a_listing_can_be_narrowed_by_depth_glob_and_number() {
+fn list_tree_can_be_limited_by_depth_glob_and_count() {
     let scene = Scene::new();
     for path in ["src/main.rs", "src/deep/lib.rs", "README.md"] {
         scene.write(path, "");
@@ -270,7 +270,7 @@ fn a_listing_can_be_narrowed_by_depth_glob_and_number() {
 }
 
 #[test]
-fn names_that_are_no_text_are_shown_in_base64() {
+fn non_utf8_file_names_are_shown_in_base64() {
     use std::os::unix::ffi::OsStrExt;
     let scene = Scene::new();
     std::fs::write(scene.beside("workspace").join(std::ffi::OsStr::from_bytes(b"\xff")), "hit").unwrap();
@@ -289,7 +289,7 @@ fn names_that_are_no_text_are_shown_in_base64() {
 // === search_files ===
 
 #[test]
-fn a_search_gives_lines_with_their_context() {
+fn search_files_returns_lines_with_context() {
     let scene = Scene::new();
     scene.write("src/a.rs", "one\ntwo\nthree\nfour\n");
     scene.write("src/b.txt", "three\r\n");
@@ -312,7 +312,7 @@ fn a_search_gives_lines_with_their_context() {
 // === caps ===
 
 #[test]
-fn what_is_huge_is_cut_and_costs_little_memory() {
+fn huge_files_and_trees_are_truncated_in_little_memory() {
     let scene = Scene::new();
     let sparse = std::fs::File::create(scene.inside("sparse")).unwrap();
     sparse.set_len(10 << 30).unwrap();

@@ -47,10 +47,10 @@ fn succeeded(result: &Path) {
 }
 
 #[test]
-fn it_runs_a_job_in_a_plain_chroot() {
+fn runner_runs_a_job_in_a_plain_chroot() {
     let root = match debian() {
         Ok(root) => root,
-        Err(reason) => return skip("it_runs_a_job_in_a_plain_chroot", &reason),
+        Err(reason) => return skip("runner_runs_a_job_in_a_plain_chroot", &reason),
     };
     let folder = lay_out();
     // The root is shared; what this job needs is mounted into a mount namespace of its own.
@@ -72,11 +72,11 @@ fn it_runs_a_job_in_a_plain_chroot() {
 }
 
 #[test]
-fn it_runs_a_job_in_a_container_without_network_root_or_a_writable_root() {
+fn runner_runs_in_a_container_without_network_root_user_or_writable_root() {
     let docker = match Docker::start() {
         Ok(docker) => docker,
         Err(reason) => {
-            return skip("it_runs_a_job_in_a_container_without_network_root_or_a_writable_root", &reason);
+            return skip("runner_runs_in_a_container_without_network_root_user_or_writable_root", &reason);
         }
     };
     let folder = lay_out();

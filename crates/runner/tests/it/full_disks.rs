@@ -50,10 +50,10 @@ fn read(path: &Path) -> Value {
 }
 
 #[test]
-fn on_a_full_disk_the_outcome_is_still_written() {
+fn result_is_written_without_outputs_when_the_disk_is_full() {
     let scene = Scene::new();
     let Some(small) = SmallDisk::mount(&scene, "512k") else {
-        return skip("on_a_full_disk_the_outcome_is_still_written", "needs the right to mount");
+        return skip("result_is_written_without_outputs_when_the_disk_is_full", "needs the right to mount");
     };
     let fill = format!(
         "head -c 200000 /dev/zero | tr '\\0' x; cat /dev/zero >{}/fill; exit 3",
@@ -68,10 +68,10 @@ fn on_a_full_disk_the_outcome_is_still_written() {
 }
 
 #[test]
-fn success_whose_outputs_find_no_room_is_a_failure_in_the_exit_code_too() {
+fn success_whose_outputs_do_not_fit_on_the_disk_exits_as_failure() {
     let scene = Scene::new();
     let Some(small) = SmallDisk::mount(&scene, "512k") else {
-        let test = "success_whose_outputs_find_no_room_is_a_failure_in_the_exit_code_too";
+        let test = "success_whose_outputs_do_not_fit_on_the_disk_exits_as_failure";
         return skip(test, "needs the right to mount");
     };
     small.fill_up_to(4096);
@@ -90,10 +90,13 @@ fn success_whose_outputs_find_no_room_is_a_failure_in_the_exit_code_too() {
 }
 
 #[test]
-fn where_no_result_fits_there_is_none_and_nothing_of_it() {
+fn result_that_does_not_fit_on_the_disk_leaves_no_partial_file() {
     let scene = Scene::new();
     let Some(small) = SmallDisk::mount(&scene, "64k") else {
-        return skip("where_no_result_fits_there_is_none_and_nothing_of_it", "needs the right to mount");
+        return skip(
+            "result_that_does_not_fit_on_the_disk_leaves_no_partial_file",
+            "needs the right to mount",
+        );
     };
     small.fill_up_to(0);
     let output = run(&scene, &job(vec![sh("true")]), &small.path.join("result.json"));
@@ -105,10 +108,10 @@ fn where_no_result_fits_there_is_none_and_nothing_of_it() {
 }
 
 #[test]
-fn stdout_that_is_a_file_without_room_keeps_no_part_of_a_result() {
+fn full_disk_leaves_no_partial_result_in_a_stdout_file() {
     let scene = Scene::new();
     let Some(small) = SmallDisk::mount(&scene, "512k") else {
-        let test = "stdout_that_is_a_file_without_room_keeps_no_part_of_a_result";
+        let test = "full_disk_leaves_no_partial_result_in_a_stdout_file";
         return skip(test, "needs the right to mount");
     };
     small.fill_up_to(4096);

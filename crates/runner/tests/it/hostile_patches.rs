@@ -87,7 +87,7 @@ const HUNK: &str = "@@ -1 +1 @@\n-a\n+b\n";
 const NEW: &str = "@@ -0,0 +1 @@\n+a\n";
 
 #[test]
-fn names_that_lead_outside_are_escapes() {
+fn patch_names_outside_the_workspace_are_escapes() {
     for name in [
         "../x",
         "a/../x",
@@ -118,7 +118,7 @@ fn names_that_lead_outside_are_escapes() {
 }
 
 #[test]
-fn git_directories_are_out_of_bounds() {
+fn patch_into_a_git_directory_is_refused() {
     for name in [
         ".git/config",
         ".GIT/config",
@@ -144,7 +144,7 @@ fn git_directories_are_out_of_bounds() {
 }
 
 #[test]
-fn names_that_cannot_be_told_apart_or_shown_are_refused() {
+fn ambiguous_or_unprintable_patch_names_are_refused() {
     for name in [
         "\"b/\\000\"",
         "\"b/x\\000.txt\"",
@@ -167,7 +167,7 @@ fn names_that_cannot_be_told_apart_or_shown_are_refused() {
 }
 
 #[test]
-fn links_modules_and_special_modes_are_refused() {
+fn symlinks_submodules_and_special_modes_are_refused() {
     for mode in [
         "120000",
         "160000",
@@ -193,7 +193,7 @@ fn links_modules_and_special_modes_are_refused() {
 }
 
 #[test]
-fn nothing_goes_through_a_link() {
+fn patch_through_a_symlink_is_refused() {
     assert_refused(&format!("--- a/link\n+++ b/link\n{HUNK}"), Policy);
     assert_refused(&format!("--- a/link/x\n+++ b/link/x\n{HUNK}"), Policy);
     assert_refused(&format!("--- /dev/null\n+++ b/link/x\n{NEW}"), Policy);
@@ -224,7 +224,7 @@ fn binary_patches_are_refused_in_every_form() {
 }
 
 #[test]
-fn other_formats_are_not_taken_for_patches() {
+fn other_diff_formats_are_rejected() {
     for diff in [
         "1c\nb\n.\n",
         "1c1\n< a\n---\n> b\n",
@@ -237,7 +237,7 @@ fn other_formats_are_not_taken_for_patches() {
 }
 
 #[test]
-fn dev_null_is_no_file() {
+fn dev_null_is_not_patched_as_a_file() {
     assert_refused(&format!("--- /dev/null\n+++ /dev/null\n{NEW}"), Escape);
     assert_refused(&format!("diff --git a/x b/x\n--- /dev/null\n+++ b/x\n{NEW}"), Policy);
     assert_refused("diff --git a/x b/x\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", Policy);
@@ -245,7 +245,7 @@ fn dev_null_is_no_file() {
 }
 
 #[test]
-fn what_does_not_fit_fails_as_a_whole() {
+fn patch_that_does_not_fit_fails_as_a_whole() {
     assert_refused(&format!("--- a/missing\n+++ b/missing\n{HUNK}"), Failure);
     assert_refused(&format!("--- a/d/y\n+++ b/d/y\n{HUNK}"), Failure);
     assert_refused(&format!("--- /dev/null\n+++ b/x\n{NEW}"), Failure);

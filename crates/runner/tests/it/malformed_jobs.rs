@@ -1,6 +1,6 @@
 //! Malformed jobs are refused before anything runs, with a complete result that names every mistake.
 
-use crate::scene::{JOB_ID, Ran, Scene, TASK_ID, job, run_on_stdin, sh};
+use crate::scene::{JOB_ID, RunOutcome, Scene, TASK_ID, job, run_on_stdin, sh};
 use serde_json::{Value, json};
 
 const MARK: &str = "ran";
@@ -10,7 +10,7 @@ fn sound_job() -> Value {
     job(vec![sh(&format!("touch {MARK}"))])
 }
 
-fn assert_refused(scene: &Scene, ran: &Ran, what: &str) {
+fn assert_refused(scene: &Scene, ran: &RunOutcome, what: &str) {
     assert_eq!((ran.exit_code, ran.outcome()), (Some(2), "schema_validation"), "{what}: {ran:#?}");
     assert_eq!(ran.result["status"], "failure", "{what}");
     assert_eq!(ran.result["steps"], json!([]), "{what}");
@@ -22,7 +22,7 @@ fn assert_refused(scene: &Scene, ran: &Ran, what: &str) {
 }
 
 #[test]
-fn the_sound_job_does_leave_its_mark() {
+fn valid_control_job_creates_its_marker_file() {
     let scene = Scene::new();
     assert_eq!(scene.run(&sound_job()).outcome(), "success");
     assert!(scene.inside(MARK).exists());
@@ -84,7 +84,7 @@ fn a_job_without_a_required_member_is_refused() {
 }
 
 #[test]
-fn a_text_that_is_no_json_is_refused() {
+fn document_that_is_not_valid_json_is_refused() {
     let sound = sound_job().to_string();
     let with = |from: &str, to: &str| sound.replace(from, to).into_bytes();
     let number = "\"max_runtime_seconds\":60";

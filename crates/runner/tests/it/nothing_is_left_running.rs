@@ -31,7 +31,7 @@ fn bash(script: &str) -> Value {
 }
 
 #[test]
-fn whoever_a_step_leaves_behind_is_gone_with_it_and_delays_nothing() {
+fn processes_left_by_a_step_are_killed_and_do_not_delay_its_result() {
     let scene = Scene::new();
     for way in ways_to_stay("MARK") {
         let mark = fresh_mark();
@@ -46,7 +46,7 @@ fn whoever_a_step_leaves_behind_is_gone_with_it_and_delays_nothing() {
 }
 
 #[test]
-fn the_ways_to_stay_do_work_where_nobody_ends_them() {
+fn daemonizing_scripts_survive_outside_the_runner() {
     for way in ways_to_stay("MARK") {
         let mark = fresh_mark();
         let script = format!("{}\nsleep 0.1", way.replace("MARK", &mark));
@@ -79,7 +79,7 @@ fn pids_of(mark: &str) -> Vec<Pid> {
 }
 
 #[test]
-fn at_its_timeout_the_whole_tree_of_a_step_is_gone_and_its_output_is_kept() {
+fn step_timeout_kills_the_process_tree_and_keeps_the_output() {
     let scene = Scene::new();
     for way in ways_to_stay("MARK") {
         let mark = fresh_mark();
@@ -97,7 +97,7 @@ fn at_its_timeout_the_whole_tree_of_a_step_is_gone_and_its_output_is_kept() {
 }
 
 #[test]
-fn the_jobs_limit_holds_across_steps() {
+fn job_time_limit_applies_across_steps() {
     let scene = Scene::new();
     let constraints = json!({ "max_runtime_seconds": 1, "max_output_bytes": 1000 });
     let patient = json!({ "argv": ["sleep", "1000"], "timeout_seconds": 900 });
@@ -107,7 +107,7 @@ fn the_jobs_limit_holds_across_steps() {
 }
 
 #[test]
-fn whatever_a_program_waits_for_its_limit_holds() {
+fn step_timeout_ends_busy_blocked_and_stopped_programs() {
     let scene = Scene::new();
     let waits = [
         "while :; do :; done",
@@ -127,7 +127,7 @@ fn whatever_a_program_waits_for_its_limit_holds() {
 }
 
 #[test]
-fn a_flood_is_cut_at_the_cap_and_ended_in_little_memory() {
+fn output_flood_is_cut_at_the_limit_in_little_memory() {
     let scene = Scene::new();
     let constraints = json!({ "max_runtime_seconds": 60, "max_output_bytes": 100_000 });
     for flood in ["exec cat /dev/zero", "yes", "yes >&2", "cat /dev/zero & yes >&2", "head -c 10G /dev/zero"]
@@ -194,7 +194,7 @@ fn a_step_cannot_limit_slow_down_or_pin_the_runner() {
 }
 
 #[test]
-fn a_runner_that_is_asked_to_stop_ends_the_step_and_says_canceled() {
+fn sigterm_ends_the_step_and_the_result_is_canceled() {
     for signal in [Signal::TERM, Signal::INT] {
         let scene = Scene::new();
         let mark = fresh_mark();

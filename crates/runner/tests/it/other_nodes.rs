@@ -2,8 +2,8 @@
 
 mod servers;
 
-use crate::agent::house::{House, MODEL, call, done, finish, report, small_job};
-use crate::scene::{Ran, Scene, job, sh};
+use crate::agent::house::{AgentFixture, MODEL, call, done, finish, report, small_job};
+use crate::scene::{RunOutcome, Scene, job, sh};
 use belljar_testkit::models::{Answer, ModelServer, Request, Script};
 use belljar_testkit::skip::skip;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn listener(statuses: &'static [u16]) -> ModelServer {
 }
 
 #[test]
-fn reports_and_the_whole_result_go_to_the_url_that_a_node_names() {
+fn reports_and_the_result_go_to_the_nodes_callback_url() {
     for (variable, script, status, result) in [
         ("SBA_JOB_STATUS_URL", "echo done", "completed", "success"),
         ("SBA_CALLBACK_URL", "exit 3", "failed", "failure"),
@@ -44,7 +44,7 @@ fn reports_and_the_whole_result_go_to_the_url_that_a_node_names() {
 }
 
 #[test]
-fn result_is_delivered_again_where_the_server_fails_and_a_refusal_is_told() {
+fn result_delivery_is_retried_on_server_errors_and_a_refusal_is_logged() {
     let (scene, server) = (Scene::new(), listener(&[204, 503, 429]));
     std::fs::write(scene.beside("job.json"), job(vec![sh("true")]).to_string()).unwrap();
     let url = format!("{}/cb", server.url());
@@ -59,7 +59,7 @@ fn result_is_delivered_again_where_the_server_fails_and_a_refusal_is_told() {
 }
 
 #[test]
-fn malformed_job_is_delivered_too() {
+fn result_of_a_malformed_job_is_delivered() {
     let (scene, server) = (Scene::new(), listener(&[]));
     std::fs::write(scene.beside("job.json"), r#"{"job_id":"7"}"#).unwrap();
     let url = format!("{}/cb", server.url());
@@ -154,8 +154,8 @@ fn echo() -> Value {
 }
 
 /// An agent that calls the gateway's tool, and searches for the token in everything that its programs can see.
-fn calling() -> House {
-    House::with(vec![
+fn calling() -> AgentFixture {
+    AgentFixture::with(vec![
         call("text_echo", json!({ "text": "hello from afar" })),
         call("run_command", json!({ "argv": ["sh", "-c", "env | grep -c TOKEN; cat /proc/$PPID/environ"] })),
         done(1),
@@ -164,7 +164,7 @@ fn calling() -> House {
     ])
 }
 
-fn run_at(house: &House, gateway: &ModelServer, token: Option<&str>) -> Ran {
+fn run_at(house: &AgentFixture, gateway: &ModelServer, token: Option<&str>) -> RunOutcome {
     let mut command = house.command(&small_job());
     command.env("SBA_MCP_GATEWAY_URL", format!("{}/mcp", gateway.url()));
     if let Some(token) = token {
@@ -205,12 +205,12 @@ fn tools_are_called_with_the_token_alone(gateway: &ModelServer) {
 }
 
 #[test]
-fn gateway_of_an_older_revision_is_used_with_the_sandboxes_token_and_programs_do_not_see_it() {
+fn older_gateway_gets_the_token_which_programs_cannot_see() {
     tools_are_called_with_the_token_alone(&older_gateway());
 }
 
 #[test]
-fn gateway_of_the_newest_revision_is_used_with_the_sandboxes_token_and_programs_do_not_see_it() {
+fn newest_gateway_gets_the_token_which_programs_cannot_see() {
     let gateway = newer_gateway();
     tools_are_called_with_the_token_alone(&gateway);
     let methods: Vec<_> = gateway
@@ -231,8 +231,8 @@ fn working() -> Vec<Answer> {
 }
 
 #[test]
-fn models_are_asked_by_https_and_only_where_the_certificate_holds() {
-    let house = House::with(working());
+fn models_are_called_over_https_only_with_a_trusted_certificate() {
+    let house = AgentFixture::with(working());
     let front = tls_front(house.server.address(), "localhost");
     let run = |authority: &std::path::Path| {
         let mut command = house.command(&small_job());
@@ -259,15 +259,15 @@ fn models_are_asked_by_https_and_only_where_the_certificate_holds() {
 }
 
 #[test]
-fn servers_by_name_are_called_by_the_proxy_of_the_environment() {
-    let house = House::with(working());
+fn named_servers_are_called_through_the_environments_proxy() {
+    let house = AgentFixture::with(working());
     let proxy = plain_proxy(house.server.address(), "models.example");
     let mut command = house.command(&small_job());
     command.env("OPENAI_BASE_URL", "http://models.example/v1").env("HTTP_PROXY", format!("http://{proxy}"));
     let ran = house.scene.ran(&command.env_remove("NO_PROXY").env_remove("no_proxy").output().unwrap());
     assert_eq!(ran.outcome(), "success", "{}\n{}", ran.result, ran.log);
 
-    let house = House::with(working());
+    let house = AgentFixture::with(working());
     let front = tls_front(house.server.address(), "models.example");
     let proxy = connecting_proxy(front.address, "models.example:443");
     let mut command = house.command(&small_job());
@@ -278,8 +278,8 @@ fn servers_by_name_are_called_by_the_proxy_of_the_environment() {
 }
 
 #[test]
-fn names_of_the_hosts_file_are_looked_up() {
-    let house = House::with(working());
+fn hostnames_in_the_hosts_file_are_resolved() {
+    let house = AgentFixture::with(working());
     let port = house.server.address().port();
     let ordinary = house.command(&small_job());
     let hosts = house.scene.beside("hosts");
@@ -294,17 +294,17 @@ fn names_of_the_hosts_file_are_looked_up() {
     }
     let output = command.output().unwrap();
     if matches!(output.status.code(), Some(77 | 1)) && !house.scene.beside("result.json").exists() {
-        return skip("names_of_the_hosts_file_are_looked_up", "needs the right to mount");
+        return skip("hostnames_in_the_hosts_file_are_resolved", "needs the right to mount");
     }
     let ran = house.scene.ran(&output);
     assert_eq!(ran.outcome(), "success", "{}\n{}", ran.result, ran.log);
 }
 
 #[test]
-fn root_runs_no_job_and_the_result_says_what_to_do() {
+fn runner_refuses_to_run_as_root_with_a_hint_in_the_result() {
     let scene = Scene::new();
     if !rustix::process::geteuid().is_root() {
-        return skip("root_runs_no_job_and_the_result_says_what_to_do", "needs root");
+        return skip("runner_refuses_to_run_as_root_with_a_hint_in_the_result", "needs root");
     }
     std::fs::write(scene.beside("job.json"), job(vec![sh("touch ran")]).to_string()).unwrap();
     let ordinary = scene.command();

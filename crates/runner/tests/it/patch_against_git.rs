@@ -43,7 +43,7 @@ struct Tally {
 }
 
 #[test]
-fn random_patches_come_out_as_with_git() {
+fn random_patches_have_the_same_result_as_git_apply() {
     let all = setting("BELLJAR_PATCH_CASES", DEFAULT_CASES);
     let share = belljar_testkit::share::Share::current().of_seeds(0..all);
     let cases = share.end - share.start;

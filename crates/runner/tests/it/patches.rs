@@ -98,7 +98,7 @@ new file mode 100644
 ";
 
 #[test]
-fn every_kind_of_change_comes_to_what_git_makes_of_it() {
+fn every_kind_of_change_has_the_same_result_as_git_apply() {
     let scene = Scene::new();
     let (ours, gits) = (scene.beside("workspace"), scene.beside("for-git"));
     std::fs::create_dir(&gits).unwrap();
@@ -147,7 +147,7 @@ fn every_kind_of_change_comes_to_what_git_makes_of_it() {
 }
 
 #[test]
-fn names_that_git_quotes_are_the_names_that_they_stand_for() {
+fn quoted_git_names_are_unquoted() {
     let scene = Scene::new();
     let (ours, gits) = (scene.beside("workspace"), scene.beside("for-git"));
     std::fs::create_dir(&gits).unwrap();
@@ -179,7 +179,7 @@ fn names_that_git_quotes_are_the_names_that_they_stand_for() {
 }
 
 #[test]
-fn if_one_file_does_not_fit_no_file_changes() {
+fn patch_changes_no_file_if_one_does_not_fit() {
     let scene = Scene::new();
     scene.write("a.txt", "a\n");
     scene.write("b.txt", "something else\n");
@@ -195,7 +195,7 @@ fn if_one_file_does_not_fit_no_file_changes() {
 }
 
 #[test]
-fn a_hostile_patch_is_refused_whole() {
+fn hostile_patch_is_refused_as_a_whole() {
     let scene = Scene::new();
     scene.write("a.txt", "a\n");
     scene.write("folder/f", "a\n");
@@ -260,7 +260,7 @@ fn allowed_paths_hold_for_paths_inside_a_diff() {
 }
 
 #[test]
-fn a_patched_file_keeps_the_permissions_that_the_patch_says_nothing_about() {
+fn patched_file_keeps_permissions_the_patch_does_not_mention() {
     let scene = Scene::new();
     let path = scene.write("a.txt", "a\n");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
@@ -272,7 +272,7 @@ fn a_patched_file_keeps_the_permissions_that_the_patch_says_nothing_about() {
 }
 
 #[test]
-fn a_change_that_fails_late_is_undone() {
+fn patch_is_rolled_back_when_a_late_change_fails() {
     let scene = Scene::new();
     scene.write("a.txt", "a\n");
     scene.write("deep/gone", "gone\n");
@@ -319,7 +319,7 @@ fn a_patch_of_many_files_applies_to_all_of_them() {
 }
 
 #[test]
-fn a_large_patch_that_the_disk_has_no_room_for_changes_nothing() {
+fn patch_too_large_for_the_disk_changes_nothing() {
     let scene = Scene::new();
     let workspace = scene.beside("workspace");
     let mount = ["-t", "tmpfs", "-o", "size=3m", "tmpfs"];

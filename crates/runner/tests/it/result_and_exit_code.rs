@@ -4,7 +4,7 @@ use crate::scene::{JOB_ID, Scene, TASK_ID, job, run_on_stdin, sh, step, wait_unt
 use serde_json::{Value, json};
 
 #[test]
-fn steps_run_in_order_and_the_result_tells_of_each() {
+fn steps_run_in_order_and_the_result_lists_each() {
     let scene = Scene::new();
     let ran = scene.run(&job(vec![
         step("write_file", json!({ "path": "src/a.txt", "content": "one\ntwo\nthree\n" })),
@@ -24,7 +24,7 @@ fn steps_run_in_order_and_the_result_tells_of_each() {
 }
 
 #[test]
-fn on_stdin_the_job_comes_in_and_on_stdout_nothing_but_the_result_goes_out() {
+fn stdin_mode_writes_only_the_result_to_stdout() {
     let scene = Scene::new();
     let output = run_on_stdin(&scene, &serde_json::to_vec(&job(vec![sh("echo out; echo err >&2")])).unwrap());
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -36,7 +36,7 @@ fn on_stdin_the_job_comes_in_and_on_stdout_nothing_but_the_result_goes_out() {
 }
 
 #[test]
-fn status_file_ends_with_what_the_job_has_come_to() {
+fn status_file_ends_with_the_jobs_outcome() {
     let scene = Scene::new();
     let status = |scene: &Scene| -> Value {
         serde_json::from_slice(&std::fs::read(scene.beside("status.json")).unwrap()).unwrap()
@@ -64,7 +64,7 @@ fn status_file_ends_with_what_the_job_has_come_to() {
 }
 
 #[test]
-fn the_first_step_that_fails_ends_the_job() {
+fn first_failing_step_ends_the_job() {
     let scene = Scene::new();
     let ran = scene.run(&job(vec![sh("echo before; exit 3"), sh("touch never")]));
     assert_eq!((ran.exit_code, ran.outcome()), (Some(1), "step_failed"));
@@ -75,7 +75,7 @@ fn the_first_step_that_fails_ends_the_job() {
 }
 
 #[test]
-fn a_host_out_of_reach_is_named_and_one_of_this_machine_is_no_matter_of_the_network() {
+fn unreachable_host_is_named_and_loopback_is_no_network_need() {
     let scene = Scene::new();
     let ran = scene.run(&job(vec![sh("echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6")]));
     assert_eq!(ran.outcome(), "ext_net_required");
@@ -88,7 +88,7 @@ fn a_host_out_of_reach_is_named_and_one_of_this_machine_is_no_matter_of_the_netw
 }
 
 #[test]
-fn arguments_that_are_not_understood_run_nothing_and_are_no_malformed_job() {
+fn unknown_arguments_run_nothing_and_are_not_reported_as_a_malformed_job() {
     let scene = Scene::new();
     std::fs::write(scene.beside("job.json"), job(vec![sh("touch ran")]).to_string()).unwrap();
     let output = scene.command().arg("--frobnicate").output().unwrap();
@@ -98,7 +98,7 @@ fn arguments_that_are_not_understood_run_nothing_and_are_no_malformed_job() {
 }
 
 #[test]
-fn a_job_that_cannot_be_read_ends_in_an_internal_error_with_an_incident() {
+fn unreadable_job_is_an_internal_error_with_an_incident_id() {
     let scene = Scene::new();
     let output = scene.command().output().unwrap();
     let result: Value = serde_json::from_slice(&std::fs::read(scene.beside("result.json")).unwrap()).unwrap();
@@ -112,7 +112,7 @@ fn a_job_that_cannot_be_read_ends_in_an_internal_error_with_an_incident() {
 }
 
 #[test]
-fn a_result_that_cannot_be_put_in_its_place_goes_into_the_log() {
+fn result_that_cannot_be_written_goes_into_the_log() {
     let scene = Scene::new();
     std::fs::write(scene.beside("job.json"), job(vec![sh("touch ran")]).to_string()).unwrap();
     let mut command = scene.command();
@@ -137,7 +137,7 @@ fn a_result_that_cannot_be_put_in_its_place_goes_into_the_log() {
 }
 
 #[test]
-fn a_place_without_a_workspace_is_named_and_no_fault_of_the_runner() {
+fn missing_workspace_is_reported_as_a_node_failure() {
     let scene = Scene::new();
     std::fs::write(scene.beside("job.json"), job(vec![sh("touch ran")]).to_string()).unwrap();
     std::fs::remove_dir_all(scene.beside("workspace")).unwrap();
@@ -175,7 +175,7 @@ fn a_step_can_neither_forge_nor_prevent_the_result() {
 }
 
 #[test]
-fn a_result_of_an_earlier_run_is_not_left_in_place_of_this_ones() {
+fn result_of_an_earlier_run_is_removed_at_start() {
     let scene = Scene::new();
     std::fs::write(scene.beside("result.json"), "earlier").unwrap();
     let child = scene.start(&job(vec![sh("touch here; sleep 1000")]));
@@ -187,7 +187,7 @@ fn a_result_of_an_earlier_run_is_not_left_in_place_of_this_ones() {
 }
 
 #[test]
-fn a_runner_that_is_asked_to_stop_while_it_waits_for_its_job_says_so() {
+fn sigterm_while_waiting_for_the_job_results_in_canceled() {
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_cynode-sba"))
         .args(["--stdin", "--allow-root", "--workspace", "/"])
         .stdin(std::process::Stdio::piped())

@@ -27,7 +27,7 @@ fn tally_of(scene: &Scene) -> String {
 }
 
 #[test]
-fn steps_that_were_done_are_not_done_again_and_the_one_that_was_cut_off_is() {
+fn resumed_job_skips_completed_steps_and_repeats_the_interrupted_one() {
     let scene = Scene::new();
     killed_when_there_is(&scene, &three_steps(), "mark");
     let ran = scene.run(&three_steps());
@@ -45,7 +45,7 @@ fn steps_that_were_done_are_not_done_again_and_the_one_that_was_cut_off_is() {
 }
 
 #[test]
-fn another_job_takes_nothing_over() {
+fn different_job_does_not_resume_an_earlier_run() {
     let scene = Scene::new();
     killed_when_there_is(&scene, &three_steps(), "mark");
     let mut other = three_steps();
@@ -56,7 +56,7 @@ fn another_job_takes_nothing_over() {
 }
 
 #[test]
-fn a_step_that_says_that_others_are_done_is_not_believed() {
+fn step_that_forges_the_journal_prevents_resuming() {
     let scene = Scene::new();
     let forge = r#"printf '{"began":1}\n' >> ../steps.jsonl"#;
     let waits = "if [ -e ../mark ]; then exit 0; fi; touch ../mark; sleep 600";

@@ -14,7 +14,7 @@ pub(crate) struct Scene {
 /// Outcome of a run.
 #[must_use]
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunOutcome {
     pub(crate) exit_code: Option<i32>,
     pub(crate) result: Value,
     pub(crate) log: String,
@@ -68,18 +68,18 @@ impl Scene {
         command
     }
 
-    pub(crate) fn run(&self, job: &Value) -> Ran {
+    pub(crate) fn run(&self, job: &Value) -> RunOutcome {
         self.run_document(&serde_json::to_vec(job).unwrap())
     }
 
-    pub(crate) fn run_document(&self, document: &[u8]) -> Ran {
+    pub(crate) fn run_document(&self, document: &[u8]) -> RunOutcome {
         std::fs::write(self.beside("job.json"), document).unwrap();
         let output = self.command().output().unwrap();
         self.ran(&output)
     }
 
     /// Runs the job with 64 MiB of address space for the runner, its program text and its stacks included.
-    pub(crate) fn run_in_little_memory(&self, job: &Value) -> Ran {
+    pub(crate) fn run_in_little_memory(&self, job: &Value) -> RunOutcome {
         std::fs::write(self.beside("job.json"), serde_json::to_vec(job).unwrap()).unwrap();
         let ordinary = self.command();
         let mut limited = Command::new("sh");
@@ -101,13 +101,13 @@ impl Scene {
         self.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    pub(crate) fn finish(&self, child: Child) -> Ran {
+    pub(crate) fn finish(&self, child: Child) -> RunOutcome {
         self.ran(&child.wait_with_output().unwrap())
     }
 
-    pub(crate) fn ran(&self, output: &Output) -> Ran {
+    pub(crate) fn ran(&self, output: &Output) -> RunOutcome {
         let result = std::fs::read(self.beside("result.json")).unwrap_or_default();
-        Ran {
+        RunOutcome {
             exit_code: output.status.code(),
             result: serde_json::from_slice(&result).unwrap_or(Value::Null),
             log: String::from_utf8(output.stdout.clone()).unwrap() + &String::from_utf8_lossy(&output.stderr),
@@ -117,7 +117,7 @@ impl Scene {
 
 // === impl Ran ===
 
-impl Ran {
+impl RunOutcome {
     /// The failure code, or `success`.
     pub(crate) fn outcome(&self) -> &str {
         self.result["failure_code"].as_str().unwrap_or_else(|| self.result["status"].as_str().unwrap())

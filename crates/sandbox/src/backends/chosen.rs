@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// A backend, with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Chosen {
+pub enum BackendChoice {
     /// Sandboxes made by the kernel's own means.
     Native,
     /// Programs of the host with less around them.
@@ -35,13 +35,13 @@ pub struct Site {
     pub state: PathBuf,
     /// This program's file, which is also the supervisor and PID 1 of containers.
     pub executable: PathBuf,
-    /// The variables of the host that sandboxes get ([`Chosen::host_variables`]): a keeper has none of its own.
+    /// The variables of the host that sandboxes get ([`BackendChoice::host_variables`]): a keeper has none of its own.
     pub host_variables: BTreeMap<String, String>,
 }
 
 // === impl Chosen ===
 
-impl Chosen {
+impl BackendChoice {
     /// Returns the name of the backend.
     pub fn name(&self) -> BackendName {
         match self {

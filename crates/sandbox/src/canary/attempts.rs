@@ -1,6 +1,6 @@
 //! The attempts, one for each wall. The error of an attempt names what stopped it.
 
-use super::{Answers, answer};
+use super::{AttemptErrors, answer};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, Resource, getrlimit, test_kill_process};
@@ -77,7 +77,7 @@ impl Attempt {
 }
 
 /// Makes every attempt from where this process is.
-pub(super) fn all(targets: &Targets) -> Answers {
+pub(super) fn all(targets: &Targets) -> AttemptErrors {
     ATTEMPTS.iter().map(|attempt| (attempt.name.to_owned(), answer((attempt.make)(targets)))).collect()
 }
 

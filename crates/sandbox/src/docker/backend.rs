@@ -1,15 +1,15 @@
 //! The Docker backend: containers, their folders in a state directory.
 
-use super::container::{self, Blueprint, User, Writable};
-use super::doors::Doors;
-use super::engine::{AskError, Engine, Image};
+use super::container::{self, ContainerBlueprint, User, WritableMounts};
+use super::doors::PendingHatches;
+use super::engine::{Engine, EngineRequestError, LocalImage};
 use super::home;
-use super::isolation::{Asked, Disk, report};
+use super::isolation::{Disk, ReportSubject, report};
 use super::sandbox::{Container, DockerSandbox};
-use super::trust::Offered;
+use super::trust::InstalledAuthorities;
 use super::watched::Watched;
 use super::{DockerSettings, ImageName, inside};
-use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted, with_causes};
+use crate::backend::{Backend, BackendError, DirectoryFiller, Sandbox, Wanted, with_causes};
 use crate::correlation::fill_session;
 use crate::disk_quota::{self, DiskQuotas};
 use crate::provision::Provision;
@@ -50,7 +50,7 @@ struct Place<'p> {
 
 /// Why something can't be put into a container.
 #[derive(Debug, thiserror::Error)]
-enum PutError {
+enum MountPlanError {
     #[error("{path} is neither a file nor a directory")]
     Kind { path: String },
     #[error("the engine's socket lies in {path}")]
@@ -64,7 +64,7 @@ enum PutError {
 }
 
 /// Expected mounts of a container: device and inode by path.
-type Meant = BTreeMap<String, (u64, u64)>;
+type ExpectedMounts = BTreeMap<String, (u64, u64)>;
 
 /// Reason for refusing mounts: a file written into a directory of the host could be started by its loader.
 const NO_MOUNTS: &str =
@@ -107,10 +107,10 @@ impl DockerBackend {
         self.engine.ping().map_err(|error| unavailable(&error))
     }
 
-    fn image(&self) -> Result<Image, BackendError> {
+    fn image(&self) -> Result<LocalImage, BackendError> {
         let name = &self.settings.image;
         let image = self.engine.image(name).map_err(|error| match error {
-            AskError::Missing => BackendError::Unavailable {
+            EngineRequestError::Missing => BackendError::Unavailable {
                 backend: Self::NAME,
                 why: format!("the engine has no image {name}; `docker pull` or `docker load` gives it one"),
             },
@@ -136,7 +136,7 @@ impl DockerBackend {
         let is_ours =
             inside != RUNNER_INSIDE && of_ours.iter().any(|ours| Path::new(inside).starts_with(ours));
         if inside.is_empty() || !is_plain || is_ours {
-            return Err(PutError::Place { inside: inside.to_owned() }.into());
+            return Err(MountPlanError::Place { inside: inside.to_owned() }.into());
         }
         let opened = openat(CWD, path.as_path(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let stat = fstat(&opened)?;
@@ -144,19 +144,23 @@ impl DockerBackend {
         if !is_meant
             || !matches!(FileType::from_raw_mode(stat.st_mode), FileType::Directory | FileType::RegularFile)
         {
-            return Err(PutError::Kind { path: shown() }.into());
+            return Err(MountPlanError::Kind { path: shown() }.into());
         }
         let socket =
             std::fs::canonicalize(self.engine.socket()).unwrap_or_else(|_| self.engine.socket().to_owned());
         if socket.starts_with(std::fs::canonicalize(path.as_path())?) {
-            return Err(PutError::Socket { path: shown() }.into());
+            return Err(MountPlanError::Socket { path: shown() }.into());
         }
         Ok((stat.st_dev, stat.st_ino))
     }
 
     /// Returns the expected mounts, by device and inode. The engine walks the paths once more, and a path may lead to
     /// another file by then.
-    fn meant(&self, wanted: &Wanted, job: Option<&HostPath>) -> Result<Meant, Box<dyn Error + Send + Sync>> {
+    fn meant(
+        &self,
+        wanted: &Wanted,
+        job: Option<&HostPath>,
+    ) -> Result<ExpectedMounts, Box<dyn Error + Send + Sync>> {
         let mut meant = BTreeMap::new();
         for Lent { path, inside } in &wanted.provision.lent {
             meant.insert(inside.clone(), self.check(path, inside)?);
@@ -186,7 +190,7 @@ impl DockerBackend {
         &self,
         folder: &RunFolder,
         wanted: Wanted,
-        fill: Fill<'_>,
+        fill: DirectoryFiller<'_>,
     ) -> Result<Box<dyn Sandbox>, BackendError> {
         let user = user(&wanted.workspace).map_err(BackendError::Create)?;
         let place = Place { folder, user, has_job: false };
@@ -219,7 +223,7 @@ impl DockerBackend {
         &self,
         place: &Place<'_>,
         mut wanted: Wanted,
-        fill: Fill<'_>,
+        fill: DirectoryFiller<'_>,
     ) -> Result<DockerSandbox, BackendError> {
         let create = |error: Box<dyn Error + Send + Sync>| BackendError::Create(error);
         let Place { folder, user, has_job } = *place;
@@ -229,21 +233,22 @@ impl DockerBackend {
         let image = self.image()?;
         let job = has_job.then(|| HostPath::resolve(folder.private().join(JOB))).transpose();
         let job = job.map_err(|error| BackendError::Create(error.into()))?;
-        let offered = Offered::to(&mut wanted);
+        let offered = InstalledAuthorities::to(&mut wanted);
         let home = home::lent(folder, &wanted.provision.home, identity(user)).map_err(create)?;
         wanted.provision.lent.extend(home);
         let mut meant = self.meant(&wanted, job.as_ref()).map_err(create)?;
         let (workspace, imprint) = workspace(&wanted.workspace, place, fill).map_err(create)?;
         let is_seen = matches!(wanted.workspace, WorkspaceChoice::Seen(_));
-        let writable = Writable { workspace: !is_seen, job: has_job };
+        let writable = WritableMounts { workspace: !is_seen, job: has_job };
         let on_disk = workspace.iter().filter(|_| !is_seen).chain(&job);
         let growth = disk_quota::growth(on_disk, wanted.provision.limits.disk_bytes)
             .map_err(|error| BackendError::Create(error.into()))?;
-        let doors = Doors::open(&wanted.provision.hatches, folder, identity(user)).map_err(create)?;
+        let doors =
+            PendingHatches::open(&wanted.provision.hatches, folder, identity(user)).map_err(create)?;
         if let Some(doors) = &doors {
             meant.insert(doors.inside().to_owned(), self.check(doors.folder(), "handover").map_err(create)?);
         }
-        let blueprint = Blueprint {
+        let blueprint = ContainerBlueprint {
             settings: &self.settings,
             image_id: &image.id,
             run: folder.id(),
@@ -259,10 +264,10 @@ impl DockerBackend {
         let mut container = Container::create(&self.engine, &blueprint)?;
         let of_trust = offered.map(|offered| offered.variables(&self.engine, container.id())).transpose()?;
         let (channel, measured) = container.start()?;
-        let hatches = doors.map(Doors::take).transpose().map_err(create)?.unwrap_or_default();
+        let hatches = doors.map(PendingHatches::take).transpose().map_err(create)?.unwrap_or_default();
         let misplaced = meant.iter().find(|(inside, found)| measured.places.get(*inside) != Some(*found));
         if let Some((inside, _)) = misplaced {
-            return Err(create(PutError::Other { inside: inside.clone() }.into()));
+            return Err(create(MountPlanError::Other { inside: inside.clone() }.into()));
         }
         let watched = Arc::new(Watched::of(&container, &measured, &channel));
         let disk = match (workspace.is_some(), &growth) {
@@ -271,7 +276,7 @@ impl DockerBackend {
             (true, Some(_)) => Disk::Watched,
             (true, None) => Disk::Free,
         };
-        let asked = Asked {
+        let asked = ReportSubject {
             limits: &wanted.provision.limits,
             disk,
             user,
@@ -339,7 +344,7 @@ impl Backend for DockerBackend {
             format!("{}=true", container::MANAGED),
             format!("{}={}", container::DEPLOYMENT, self.settings.deployment.as_str()),
         ];
-        let clear = |error: AskError| BackendError::Clear(error.into());
+        let clear = |error: EngineRequestError| BackendError::Clear(error.into());
         let mut removed = Vec::new();
         for found in self.engine.list(labels).map_err(clear)? {
             let (labels, id) = (found.labels.unwrap_or_default(), found.id.unwrap_or_default());
@@ -364,7 +369,7 @@ impl Backend for DockerBackend {
 fn workspace(
     choice: &WorkspaceChoice,
     &Place { folder, user, has_job }: &Place<'_>,
-    fill: Fill<'_>,
+    fill: DirectoryFiller<'_>,
 ) -> Result<(Option<HostPath>, Option<Imprint>), Box<dyn Error + Send + Sync>> {
     let owner = identity(user);
     let make = || -> Result<_, Box<dyn Error + Send + Sync>> {
@@ -396,7 +401,7 @@ fn user(workspace: &WorkspaceChoice) -> Result<User, Box<dyn Error + Send + Sync
         WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) if geteuid().is_root() => {
             let stat = fstat(&Directory::open_meant(path)?)?;
             match stat.st_uid {
-                0 => Err(PutError::Roots { path: path.as_path().display().to_string() }.into()),
+                0 => Err(MountPlanError::Roots { path: path.as_path().display().to_string() }.into()),
                 uid => Ok(User { uid, gid: stat.st_gid }),
             }
         }
@@ -420,7 +425,7 @@ fn identity(User { uid, gid }: User) -> Identity {
 fn unavailable(error: &(dyn Error + 'static)) -> BackendError {
     let why = with_causes(error);
     let hint = match error.downcast_ref() {
-        Some(AskError::Unreachable { .. }) => "; is it running, and may this user open its socket?",
+        Some(EngineRequestError::Unreachable { .. }) => "; is it running, and may this user open its socket?",
         _ => "",
     };
     BackendError::Unavailable { backend: DockerBackend::NAME, why: format!("{why}{hint}") }

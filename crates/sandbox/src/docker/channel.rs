@@ -1,8 +1,8 @@
 //! The host's end of the stream that leads to the relay.
 
-use super::engine::{Attached, Engine};
-use super::frame::{self, Decoder, FromInside, NoFrame, ToInside};
-use super::inbox::{Inbox, Next};
+use super::engine::{AttachedStreams, Engine};
+use super::frame::{self, Decoder, HostMessage, NoFrame, RelayMessage};
+use super::inbox::{Inbox, NextFrame};
 use super::measured::Measured;
 use crate::backend::BackendError;
 use futures_util::StreamExt;
@@ -18,11 +18,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 pub(super) struct Channel {
     /// Frames to send. They are few: neither side sends more of a stream than the other has room for.
     outgoing: Mutex<Option<UnboundedSender<Vec<u8>>>>,
-    routes: Mutex<Routes>,
+    routes: Mutex<InboxTable>,
 }
 
 #[derive(Debug)]
-struct Routes {
+struct InboxTable {
     next: u32,
     /// Inboxes by the number in the frames.
     inboxes: HashMap<u32, Arc<Inbox>>,
@@ -39,17 +39,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Channel {
     /// Takes over an attached stream.
-    pub(super) fn open(engine: &Engine, attached: Attached) -> Result<Arc<Self>, Errno> {
+    pub(super) fn open(engine: &Engine, attached: AttachedStreams) -> Result<Arc<Self>, Errno> {
         let (outgoing, to_send) = unbounded_channel();
         let inboxes = HashMap::from([(BEGINNING, Arc::new(Inbox::new()?))]);
-        let routes = Mutex::new(Routes { next: BEGINNING + 1, inboxes, is_gone: false });
+        let routes = Mutex::new(InboxTable { next: BEGINNING + 1, inboxes, is_gone: false });
         let channel = Arc::new(Self { outgoing: Mutex::new(Some(outgoing)), routes });
         engine.spawn(speak(attached.input, to_send));
         engine.spawn(listen(attached.output, Arc::clone(&channel)));
         Ok(channel)
     }
 
-    fn routes(&self) -> MutexGuard<'_, Routes> {
+    fn routes(&self) -> MutexGuard<'_, InboxTable> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,7 +71,7 @@ impl Channel {
         self.routes().inboxes.remove(&id);
     }
 
-    pub(super) fn send(&self, order: &ToInside, body: &[u8]) -> Result<(), BackendError> {
+    pub(super) fn send(&self, order: &HostMessage, body: &[u8]) -> Result<(), BackendError> {
         let bytes = frame::encode(order, body).map_err(|error| BackendError::Reach(error.into()))?;
         let outgoing = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = outgoing.as_ref().map(|outgoing| outgoing.send(bytes));
@@ -87,23 +87,28 @@ impl Channel {
     pub(super) fn begin(&self) -> Result<Measured, BackendError> {
         let inbox = self.routes().inboxes.get(&BEGINNING).cloned().ok_or(BackendError::Gone)?;
         match inbox.wait(Instant::now() + PATIENCE) {
-            Next::Frame(FromInside::Ready(measured), _) => Ok(*measured),
-            Next::Frame(FromInside::Failed(why), _) => Err(BackendError::Create(why.into())),
-            Next::Frame(..) => Err(BackendError::Create(NoFrame.into())),
-            Next::Nothing => Err(BackendError::Create("process 1 of the container says nothing".into())),
-            Next::Closed => Err(BackendError::Create("process 1 of the container has ended at once".into())),
+            NextFrame::Frame(RelayMessage::Ready(measured), _) => Ok(*measured),
+            NextFrame::Frame(RelayMessage::Failed(why), _) => Err(BackendError::Create(why.into())),
+            NextFrame::Frame(..) => Err(BackendError::Create(NoFrame.into())),
+            NextFrame::Nothing => Err(BackendError::Create("process 1 of the container says nothing".into())),
+            NextFrame::Closed => {
+                Err(BackendError::Create("process 1 of the container has ended at once".into()))
+            }
         }
     }
 
     /// Asks something and waits for the answer.
-    pub(super) fn ask(&self, question: impl FnOnce(u32) -> ToInside) -> Result<FromInside, BackendError> {
+    pub(super) fn ask(
+        &self,
+        question: impl FnOnce(u32) -> HostMessage,
+    ) -> Result<RelayMessage, BackendError> {
         let (id, inbox) = self.register()?;
         let answer = self.send(&question(id), &[]).map(|()| inbox.wait(Instant::now() + PATIENCE));
         self.forget(id);
         match answer? {
-            Next::Frame(answer, _) => Ok(answer),
-            Next::Nothing => Err(BackendError::Reach("the sandbox doesn't answer".into())),
-            Next::Closed => Err(BackendError::Gone),
+            NextFrame::Frame(answer, _) => Ok(answer),
+            NextFrame::Nothing => Err(BackendError::Reach("the sandbox doesn't answer".into())),
+            NextFrame::Closed => Err(BackendError::Gone),
         }
     }
 
@@ -124,7 +129,7 @@ impl Channel {
 
     /// Hands a frame to its receiver. A frame without a receiver is late, and is dropped. Returns false if it is more than
     /// was ever asked for.
-    fn deliver(&self, told: FromInside, body: Vec<u8>) -> bool {
+    fn deliver(&self, told: RelayMessage, body: Vec<u8>) -> bool {
         let id = told.about();
         let inbox = self.routes().inboxes.get(&id).cloned();
         inbox.is_none_or(|inbox| inbox.put(told, body))
@@ -146,7 +151,7 @@ async fn listen(mut output: super::engine::Output, channel: Arc<Channel>) {
     'listening: while let Some(Ok(bytes)) = output.next().await {
         decoder.push(&bytes);
         loop {
-            match decoder.next::<FromInside>() {
+            match decoder.next::<RelayMessage>() {
                 Ok(Some((told, body))) => match channel.deliver(told, body) {
                     true => {}
                     // Whatever that is, it is not our relay any more.

@@ -1,7 +1,7 @@
 //! The request to the engine: the one place that describes our containers. Pure.
 
-use super::doors::Doors;
-use super::inside::{self, Orders};
+use super::doors::PendingHatches;
+use super::inside::{self, InitConfig};
 use super::settings::DockerSettings;
 use crate::limits::Limits;
 use crate::spec::Lent;
@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Parameters in which one container differs from another.
 #[derive(Debug)]
-pub(super) struct Blueprint<'a> {
+pub(super) struct ContainerBlueprint<'a> {
     pub(super) settings: &'a DockerSettings,
     pub(super) image_id: &'a str,
     pub(super) run: &'a RunId,
@@ -30,16 +30,16 @@ pub(super) struct Blueprint<'a> {
     pub(super) workspace: Option<&'a Path>,
     /// Source of `/job`, if the sandbox is for a job.
     pub(super) job: Option<&'a Path>,
-    pub(super) writable: Writable,
+    pub(super) writable: WritableMounts,
     pub(super) lent: &'a [Lent],
     pub(super) limits: Limits,
     /// The hatches, if there are any.
-    pub(super) doors: Option<&'a Doors>,
+    pub(super) doors: Option<&'a PendingHatches>,
 }
 
 /// Files of the host that may be written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Writable {
+pub(super) struct WritableMounts {
     pub(super) workspace: bool,
     pub(super) job: bool,
 }
@@ -128,7 +128,7 @@ const READ_ONLY: [&str; 3] = ["/proc/bus", "/proc/sys", "/proc/sysrq-trigger"];
 
 // === impl Writable ===
 
-impl Writable {
+impl WritableMounts {
     /// Returns all writable places, relative to the root.
     pub(super) fn places(self) -> Vec<&'static str> {
         let of_the_hosts = [self.workspace.then_some("workspace"), self.job.then_some(JOB)];
@@ -138,7 +138,7 @@ impl Writable {
 
 // === impl Blueprint ===
 
-impl Blueprint<'_> {
+impl ContainerBlueprint<'_> {
     /// The request for it.
     pub(super) fn body(&self) -> ContainerCreateBody {
         let orders = serde_json::to_string(&self.orders()).unwrap_or_default();
@@ -169,7 +169,7 @@ impl Blueprint<'_> {
     }
 
     /// Returns the orders to PID 1.
-    pub(super) fn orders(&self) -> Orders {
+    pub(super) fn orders(&self) -> InitConfig {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let mut own = texts(&["tmp", HOME, "dev/shm"]);
         own.extend(self.workspace.is_none().then(|| "workspace".to_owned()));
@@ -178,13 +178,13 @@ impl Blueprint<'_> {
         places.extend(self.job.map(|_| JOB.to_owned()));
         places.extend(self.lent.iter().map(|lent| lent.inside.clone()));
         places.extend(self.doors.map(|doors| doors.inside().to_owned()));
-        Orders {
+        InitConfig {
             writable: texts(&self.writable.places()),
             own,
             open_files: self.limits.open_files,
             filters: self.limits.filters,
             places,
-            handover: self.doors.map(Doors::handover),
+            handover: self.doors.map(PendingHatches::handover),
         }
     }
 
@@ -201,7 +201,7 @@ impl Blueprint<'_> {
     fn host(&self) -> HostConfig {
         let limits = self.limits;
         let memory = limits.memory_bytes.map(signed);
-        let shares = Shares::of(&limits, self.workspace.is_none());
+        let shares = TmpfsShares::of(&limits, self.workspace.is_none());
         let paths = |paths: &[&str]| Some(paths.iter().map(|path| (*path).to_owned()).collect());
         HostConfig {
             privileged: Some(false),
@@ -256,7 +256,7 @@ impl Blueprint<'_> {
         workspace.into_iter().chain(job).chain(lent).chain(doors).chain([helper]).collect()
     }
 
-    fn scratch(&self, shares: &Shares) -> HashMap<String, String> {
+    fn scratch(&self, shares: &TmpfsShares) -> HashMap<String, String> {
         let User { uid, gid } = self.user;
         let options = |bytes: u64, more: &str| {
             let inodes = scratch_inodes(bytes);
@@ -280,7 +280,7 @@ impl Blueprint<'_> {
 
 /// Shares of the memory limit for file systems: the engine has no limit for several of its file systems together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shares {
+pub(super) struct TmpfsShares {
     temporary: u64,
     home: u64,
     shared_memory: u64,
@@ -289,7 +289,7 @@ pub(super) struct Shares {
 
 // === impl Shares ===
 
-impl Shares {
+impl TmpfsShares {
     pub(super) fn of(limits: &Limits, has_workspace: bool) -> Self {
         let eighth = (limits.scratch_bytes / 8).max(4096);
         // Half is `/tmp` in any case: `sandboxing.docker.tmpfs_size` sets its size.

@@ -1,7 +1,7 @@
 //! A container's hatches. It has no network that the host could come into, so its PID 1 makes the sockets and hands them
 //! over, by a socket that is gone before anything else runs inside.
 
-use super::inside::{HANDED_OVER, Handover};
+use super::inside::{HANDED_OVER, SocketHandover};
 use crate::hatch::Hatch;
 use crate::state::RunFolder;
 use crate::workspace::owned::{self, FileOwner};
@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// State that the host needs until the sockets are open.
 #[derive(Debug)]
-pub(super) struct Doors {
+pub(super) struct PendingHatches {
     hatches: Vec<Hatch>,
     folder: HostPath,
     taking: OwnedFd,
@@ -26,7 +26,7 @@ pub(super) struct Doors {
 /// The sockets are not the host's.
 #[derive(Debug, thiserror::Error)]
 #[error("process 1 handed over {found} sockets instead of {wanted}")]
-struct MissingError {
+struct MissingSocketsError {
     found: usize,
     wanted: usize,
 }
@@ -40,7 +40,7 @@ const SOCKET: &str = "socket";
 
 // === impl Doors ===
 
-impl Doors {
+impl PendingHatches {
     /// Makes the directories to mount, if there are any hatches.
     pub(super) fn open(
         hatches: &[Hatch],
@@ -71,8 +71,8 @@ impl Doors {
     }
 
     /// Returns the handover order to PID 1.
-    pub(super) fn handover(&self) -> Handover {
-        Handover { hatches: self.hatches.clone(), socket: format!("{INSIDE}/{SOCKET}") }
+    pub(super) fn handover(&self) -> SocketHandover {
+        SocketHandover { hatches: self.hatches.clone(), socket: format!("{INSIDE}/{SOCKET}") }
     }
 
     /// Takes what PID 1 has handed over, which it did before it was ready, and shuts the way by which it did.
@@ -82,7 +82,7 @@ impl Doors {
         let (bytes, sockets) = message::receive_now(by?.as_fd())?.unwrap_or_default();
         let wanted = self.hatches.iter().flat_map(|hatch| hatch.sockets()).count();
         if bytes != HANDED_OVER || sockets.len() != wanted {
-            return Err(MissingError { found: sockets.len(), wanted }.into());
+            return Err(MissingSocketsError { found: sockets.len(), wanted }.into());
         }
         Ok(sockets)
     }

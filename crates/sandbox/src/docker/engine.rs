@@ -43,14 +43,14 @@ pub(super) type Input = Pin<Box<dyn AsyncWrite + Send>>;
 pub(super) type Output = Pin<Box<dyn Stream<Item = Result<Vec<u8>, EngineError>> + Send>>;
 
 /// The streams of PID 1.
-pub(super) struct Attached {
+pub(super) struct AttachedStreams {
     pub(super) input: Input,
     pub(super) output: Output,
 }
 
 /// An image that is there.
 #[derive(Debug)]
-pub(super) struct Image {
+pub(super) struct LocalImage {
     /// Id of the image. The image that a name stands for may change; the id doesn't.
     pub(super) id: String,
     /// Directories that every container of it could write on the host's disk.
@@ -59,7 +59,7 @@ pub(super) struct Image {
 
 /// Why the engine did not do something.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
+pub(super) enum EngineRequestError {
     /// No engine answers at the socket.
     #[error("no engine answers at {}", socket.display())]
     Unreachable {
@@ -121,7 +121,7 @@ impl Engine {
     fn wait<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T, EngineError>> + Send + 'static,
-    ) -> Result<T, AskError> {
+    ) -> Result<T, EngineRequestError> {
         let (tell, told) = sync_channel(1);
         self.runtime.spawn(async move {
             let _ = tell.send(tokio::time::timeout(PATIENCE, future).await);
@@ -129,19 +129,19 @@ impl Engine {
         match told.recv() {
             Ok(Ok(Ok(value))) => Ok(value),
             Ok(Ok(Err(error))) => Err(self.refused(error)),
-            Ok(Err(_)) | Err(_) => Err(AskError::Silent),
+            Ok(Err(_)) | Err(_) => Err(EngineRequestError::Silent),
         }
     }
 
-    fn refused(&self, error: EngineError) -> AskError {
+    fn refused(&self, error: EngineError) -> EngineRequestError {
         match error {
-            EngineError::DockerResponseServerError { status_code: 404, .. } => AskError::Missing,
-            EngineError::DockerResponseServerError { .. } => AskError::Refused(error),
-            source => AskError::Unreachable { socket: self.socket.clone(), source: source.into() },
+            EngineError::DockerResponseServerError { status_code: 404, .. } => EngineRequestError::Missing,
+            EngineError::DockerResponseServerError { .. } => EngineRequestError::Refused(error),
+            source => EngineRequestError::Unreachable { socket: self.socket.clone(), source: source.into() },
         }
     }
 
-    fn client(&self) -> Result<Docker, AskError> {
+    fn client(&self) -> Result<Docker, EngineRequestError> {
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = &*client {
             return Ok(client.clone());
@@ -154,8 +154,8 @@ impl Engine {
         });
         // Before it has answered, everything that goes wrong is about reaching it.
         let connected = connected.map_err(|error| match error {
-            AskError::Refused(source) => {
-                AskError::Unreachable { socket: self.socket.clone(), source: source.into() }
+            EngineRequestError::Refused(source) => {
+                EngineRequestError::Unreachable { socket: self.socket.clone(), source: source.into() }
             }
             error => error,
         })?;
@@ -164,78 +164,81 @@ impl Engine {
     }
 
     /// Checks that the engine answers.
-    pub(super) fn ping(&self) -> Result<(), AskError> {
+    pub(super) fn ping(&self) -> Result<(), EngineRequestError> {
         let client = self.client()?;
         self.wait(async move { client.ping().await.map(drop) })
     }
 
-    pub(super) fn image(&self, name: &ImageName) -> Result<Image, AskError> {
+    pub(super) fn image(&self, name: &ImageName) -> Result<LocalImage, EngineRequestError> {
         let (client, asked) = (self.client()?, name.as_str().to_owned());
         let found = self.wait(async move { client.inspect_image(&asked).await })?;
         // Some engines look for a digest alone, in any repository.
         if let Some(wanted) = in_repository(name.as_str())
             && !found.repo_digests.iter().flatten().any(|known| in_repository(known) == Some(wanted))
         {
-            return Err(AskError::Missing);
+            return Err(EngineRequestError::Missing);
         }
         let volumes = found.config.and_then(|config| config.volumes).unwrap_or_default();
-        Ok(Image { id: found.id.ok_or(AskError::Missing)?, volumes: volumes.into_iter().collect() })
+        Ok(LocalImage {
+            id: found.id.ok_or(EngineRequestError::Missing)?,
+            volumes: volumes.into_iter().collect(),
+        })
     }
 
-    pub(super) fn create(&self, body: ContainerCreateBody) -> Result<String, AskError> {
+    pub(super) fn create(&self, body: ContainerCreateBody) -> Result<String, EngineRequestError> {
         let client = self.client()?;
         self.wait(async move { client.create_container(None, body).await.map(|created| created.id) })
     }
 
-    pub(super) fn attach(&self, id: &str) -> Result<Attached, AskError> {
+    pub(super) fn attach(&self, id: &str) -> Result<AttachedStreams, EngineRequestError> {
         let (client, id) = (self.client()?, id.to_owned());
         let options = AttachContainerOptionsBuilder::new().stream(true).stdin(true).stdout(true).build();
         let attached = self.wait(async move { client.attach_container(&id, Some(options)).await })?;
         let bytes =
             |output: Result<LogOutput, EngineError>| output.map(|output| output.into_bytes().to_vec());
-        Ok(Attached { input: attached.input, output: Box::pin(attached.output.map(bytes)) })
+        Ok(AttachedStreams { input: attached.input, output: Box::pin(attached.output.map(bytes)) })
     }
 
-    pub(super) fn start(&self, id: &str) -> Result<(), AskError> {
+    pub(super) fn start(&self, id: &str) -> Result<(), EngineRequestError> {
         let (client, id) = (self.client()?, id.to_owned());
         self.wait(async move { client.start_container(&id, None).await })
     }
 
-    pub(super) fn inspect(&self, id: &str) -> Result<ContainerInspectResponse, AskError> {
+    pub(super) fn inspect(&self, id: &str) -> Result<ContainerInspectResponse, EngineRequestError> {
         let (client, id) = (self.client()?, id.to_owned());
         self.wait(async move { client.inspect_container(&id, None).await })
     }
 
     /// Returns true if a container has a file at a path, or a link.
-    pub(super) fn has_file(&self, id: &str, path: &str) -> Result<bool, AskError> {
+    pub(super) fn has_file(&self, id: &str, path: &str) -> Result<bool, EngineRequestError> {
         let (client, id) = (self.client()?, id.to_owned());
         let options = ContainerArchiveInfoOptionsBuilder::new().path(path).build();
         match self.wait(async move { client.get_container_archive_info(&id, Some(options)).await }) {
             Ok(_) => Ok(true),
-            Err(AskError::Missing) => Ok(false),
+            Err(EngineRequestError::Missing) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    pub(super) fn stats(&self, id: &str) -> Result<ContainerStatsResponse, AskError> {
+    pub(super) fn stats(&self, id: &str) -> Result<ContainerStatsResponse, EngineRequestError> {
         let (client, id) = (self.client()?, id.to_owned());
         let options = StatsOptionsBuilder::new().stream(false).one_shot(true).build();
         let stats = self.wait(async move { client.stats(&id, Some(options)).next().await.transpose() })?;
-        stats.ok_or(AskError::Missing)
+        stats.ok_or(EngineRequestError::Missing)
     }
 
     /// Kills what runs in it and removes it; one that is gone already is as good.
-    pub(super) fn remove(&self, id: &str) -> Result<(), AskError> {
+    pub(super) fn remove(&self, id: &str) -> Result<(), EngineRequestError> {
         let (client, id) = (self.client()?, id.to_owned());
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match self.wait(async move { client.remove_container(&id, Some(options)).await }) {
-            Err(AskError::Missing) => Ok(()),
+            Err(EngineRequestError::Missing) => Ok(()),
             removed => removed,
         }
     }
 
     /// The containers, running or not, that have all of these labels.
-    pub(super) fn list(&self, labels: Vec<String>) -> Result<Vec<ContainerSummary>, AskError> {
+    pub(super) fn list(&self, labels: Vec<String>) -> Result<Vec<ContainerSummary>, EngineRequestError> {
         let client = self.client()?;
         let filters = HashMap::from([("label".to_owned(), labels)]);
         let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
@@ -247,7 +250,7 @@ impl Engine {
         &self,
         id: &str,
         tell: impl FnOnce() + Send + 'static,
-    ) -> Result<(), AskError> {
+    ) -> Result<(), EngineRequestError> {
         let (client, id) = (self.client()?, id.to_owned());
         let filters = HashMap::from([
             ("container".to_owned(), vec![id.clone()]),
@@ -278,10 +281,10 @@ fn in_repository(name: &str) -> Option<(&str, &str)> {
     Some((&repository[..tag.unwrap_or(repository.len())], digest))
 }
 
-impl From<AskError> for BackendError {
-    fn from(error: AskError) -> Self {
+impl From<EngineRequestError> for BackendError {
+    fn from(error: EngineRequestError) -> Self {
         match error {
-            AskError::Missing => Self::Gone,
+            EngineRequestError::Missing => Self::Gone,
             error => Self::Reach(error.into()),
         }
     }

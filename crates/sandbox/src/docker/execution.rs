@@ -1,7 +1,7 @@
 //! A program in a container.
 
-use super::frame::{FromInside, Start, ToInside};
-use super::inbox::{Inbox, Next};
+use super::frame::{HostMessage, RelayMessage, Start};
+use super::inbox::{Inbox, NextFrame};
 use super::pump::{Fate, Pump};
 use super::watched::Watched;
 use crate::backend::{BackendError, Execution, TerminalSize};
@@ -51,19 +51,19 @@ impl DockerExecution {
             start.argv.first().map(|first| String::from_utf8_lossy(first).into_owned()).unwrap_or_default();
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(reach)?;
         let (id, inbox) = channel.register()?;
-        let begun = channel.send(&ToInside::Start(id, start), &[]).and_then(|()| {
+        let begun = channel.send(&HostMessage::Start(id, start), &[]).and_then(|()| {
             match inbox.wait(Instant::now() + PATIENCE) {
-                Next::Frame(FromInside::Started(_), _) => Ok(()),
-                Next::Frame(FromInside::NotStarted(_, errno, subject), _) => {
+                NextFrame::Frame(RelayMessage::Started(_), _) => Ok(()),
+                NextFrame::Frame(RelayMessage::NotStarted(_, errno, subject), _) => {
                     let program = if subject.is_empty() { program } else { subject };
                     Err(BackendError::NotStarted { program, source: Errno::from_raw_os_error(errno) })
                 }
-                Next::Frame(..) | Next::Nothing => {
+                NextFrame::Frame(..) | NextFrame::Nothing => {
                     // Should it start after all, it is not wanted any more.
-                    let _ = channel.send(&ToInside::Kill(id), &[]);
+                    let _ = channel.send(&HostMessage::Kill(id), &[]);
                     Err(BackendError::Reach("the sandbox doesn't answer".into()))
                 }
-                Next::Closed => Err(BackendError::Gone),
+                NextFrame::Closed => Err(BackendError::Gone),
             }
         });
         if let Err(error) = begun {
@@ -87,7 +87,7 @@ impl DockerExecution {
         Ok(execution)
     }
 
-    fn order(&self, order: &ToInside) -> Result<(), BackendError> {
+    fn order(&self, order: &HostMessage) -> Result<(), BackendError> {
         match self.container.channel().send(order, &[]) {
             // It has ended then, too.
             Err(BackendError::Gone) => Ok(()),
@@ -103,19 +103,19 @@ impl Execution for DockerExecution {
 
     fn resize(&self, TerminalSize { rows, columns }: TerminalSize) -> Result<(), BackendError> {
         match self.has_terminal {
-            true => self.order(&ToInside::Resize(self.id, rows, columns)),
+            true => self.order(&HostMessage::Resize(self.id, rows, columns)),
             false => Err(BackendError::Reach(Errno::NOTTY.into())),
         }
     }
 
     fn signal(&self, signal: i32) -> Result<(), BackendError> {
-        self.order(&ToInside::Signal(self.id, signal))
+        self.order(&HostMessage::Signal(self.id, signal))
     }
 
     fn kill(&self) -> Result<(), BackendError> {
         let was_killed = self.fate.is_killed.swap(true, Ordering::AcqRel);
         self.inbox.ring();
-        self.order(&ToInside::Kill(self.id))?;
+        self.order(&HostMessage::Kill(self.id))?;
         if !was_killed {
             let container = Arc::clone(&self.container);
             kill_unless_ended(self.ending(), move || container.kill_all());

@@ -25,7 +25,7 @@ const LENGTHS: usize = 8;
 
 /// A message of the host. The first number names the program, or the question, that it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum ToInside {
+pub(super) enum HostMessage {
     /// Start a program.
     Start(u32, Start),
     /// The body is for its input; an empty one ends that.
@@ -48,7 +48,7 @@ pub(super) enum ToInside {
 
 /// A message of the relay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum FromInside {
+pub(super) enum RelayMessage {
     /// PID 1 has put up its walls, and this is how it is inside.
     Ready(Box<Measured>),
     /// The sandbox could not be made.
@@ -90,7 +90,7 @@ pub(super) enum Output {
 
 // === impl FromInside ===
 
-impl FromInside {
+impl RelayMessage {
     /// The program or the question.
     pub(super) fn about(&self) -> u32 {
         match self {
@@ -161,16 +161,16 @@ mod tests {
     #[test]
     fn frames_come_out_as_they_went_in_however_they_are_cut() {
         let frames = [
-            (FromInside::Started(7), Vec::new()),
-            (FromInside::Output(7, Output::Errors), vec![b'x'; LONGEST_BODY]),
-            (FromInside::NotStarted(8, 2, "no-such-program".to_owned()), b"y".to_vec()),
+            (RelayMessage::Started(7), Vec::new()),
+            (RelayMessage::Output(7, Output::Errors), vec![b'x'; LONGEST_BODY]),
+            (RelayMessage::NotStarted(8, 2, "no-such-program".to_owned()), b"y".to_vec()),
         ];
         let bytes: Vec<u8> = frames.iter().flat_map(|(head, body)| encode(head, body).unwrap()).collect();
         for piece in [1, 7, 4096, bytes.len()] {
             let (mut decoder, mut found) = (Decoder::default(), Vec::new());
             for piece in bytes.chunks(piece) {
                 decoder.push(piece);
-                while let Some(frame) = decoder.next::<FromInside>().unwrap() {
+                while let Some(frame) = decoder.next::<RelayMessage>().unwrap() {
                     found.push(frame);
                 }
             }
@@ -180,11 +180,11 @@ mod tests {
 
     #[test]
     fn what_is_too_long_or_nonsense_is_no_frame() {
-        encode(&FromInside::Started(1), &vec![0; LONGEST_BODY + 1]).unwrap_err();
+        encode(&RelayMessage::Started(1), &vec![0; LONGEST_BODY + 1]).unwrap_err();
         for bytes in [&[0xff; 8][..], &[1, 0, 0, 0, 0, 0, 0, 0, 0x7f]] {
             let mut decoder = Decoder::default();
             decoder.push(bytes);
-            assert_eq!(decoder.next::<FromInside>(), Err(NoFrame));
+            assert_eq!(decoder.next::<RelayMessage>(), Err(NoFrame));
         }
     }
 }

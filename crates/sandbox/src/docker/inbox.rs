@@ -1,6 +1,6 @@
 //! Inbox for the frames about one program, or for the answer to one question.
 
-use super::frame::{FromInside, WINDOW};
+use super::frame::{RelayMessage, WINDOW};
 use crate::execution::readable;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,14 +12,14 @@ use std::time::Instant;
 /// Inbox that is filled by the channel and emptied by the receiver of the frames.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    frames: Mutex<Frames>,
+    frames: Mutex<FrameQueue>,
     /// Readable when there is something.
     bell: OwnedFd,
 }
 
 #[derive(Debug, Default)]
-struct Frames {
-    waiting: VecDeque<(FromInside, Vec<u8>)>,
+struct FrameQueue {
+    waiting: VecDeque<(RelayMessage, Vec<u8>)>,
     bytes: usize,
     is_closed: bool,
 }
@@ -29,8 +29,8 @@ const MOST_FRAMES: usize = 2 * WINDOW;
 
 /// Next frame of an inbox.
 #[derive(Debug)]
-pub(super) enum Next {
-    Frame(FromInside, Vec<u8>),
+pub(super) enum NextFrame {
+    Frame(RelayMessage, Vec<u8>),
     /// No frame yet.
     Nothing,
     /// No frame, and no further one will come.
@@ -45,12 +45,12 @@ impl Inbox {
         Ok(Self { frames: Mutex::default(), bell })
     }
 
-    fn frames(&self) -> MutexGuard<'_, Frames> {
+    fn frames(&self) -> MutexGuard<'_, FrameQueue> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a frame. Returns false when there are more than our own relay would ever send before they are read.
-    pub(super) fn put(&self, frame: FromInside, body: Vec<u8>) -> bool {
+    pub(super) fn put(&self, frame: RelayMessage, body: Vec<u8>) -> bool {
         let mut frames = self.frames();
         if frames.bytes + body.len() > 4 * WINDOW || frames.waiting.len() > MOST_FRAMES {
             return false;
@@ -74,27 +74,27 @@ impl Inbox {
     }
 
     /// Returns the next frame. The bell stays readable until this has returned that there is none.
-    pub(super) fn next(&self) -> Next {
+    pub(super) fn next(&self) -> NextFrame {
         let mut frames = self.frames();
         match frames.waiting.pop_front() {
             Some((frame, body)) => {
                 frames.bytes -= body.len();
-                Next::Frame(frame, body)
+                NextFrame::Frame(frame, body)
             }
-            None if frames.is_closed => Next::Closed,
+            None if frames.is_closed => NextFrame::Closed,
             None => {
                 let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-                Next::Nothing
+                NextFrame::Nothing
             }
         }
     }
 
     /// Waits for the next frame, until a moment.
-    pub(super) fn wait(&self, until: Instant) -> Next {
+    pub(super) fn wait(&self, until: Instant) -> NextFrame {
         loop {
             match self.next() {
-                Next::Nothing if Instant::now() >= until => return Next::Nothing,
-                Next::Nothing => {
+                NextFrame::Nothing if Instant::now() >= until => return NextFrame::Nothing,
+                NextFrame::Nothing => {
                     let _ = readable(self.as_fd(), Some(until));
                 }
                 found => return found,
@@ -124,21 +124,21 @@ mod tests {
     fn whoever_floods_it_is_refused() {
         let inbox = Inbox::new().unwrap();
         let piece = vec![0; WINDOW / 4];
-        let taken = (0..100).take_while(|_| inbox.put(FromInside::Output(1, Output::First), piece.clone()));
+        let taken = (0..100).take_while(|_| inbox.put(RelayMessage::Output(1, Output::First), piece.clone()));
         assert_eq!(taken.count(), 16);
         let inbox = Inbox::new().unwrap();
-        assert!((0..=MOST_FRAMES).all(|_| inbox.put(FromInside::InputTook(1, 1), Vec::new())));
-        assert!(!inbox.put(FromInside::InputTook(1, 1), Vec::new()));
+        assert!((0..=MOST_FRAMES).all(|_| inbox.put(RelayMessage::InputTook(1, 1), Vec::new())));
+        assert!(!inbox.put(RelayMessage::InputTook(1, 1), Vec::new()));
     }
 
     #[test]
     fn what_came_before_the_end_is_there_after_it() {
         let inbox = Inbox::new().unwrap();
-        assert!(matches!(inbox.wait(Instant::now()), Next::Nothing));
-        inbox.put(FromInside::Done(1), Vec::new());
+        assert!(matches!(inbox.wait(Instant::now()), NextFrame::Nothing));
+        inbox.put(RelayMessage::Done(1), Vec::new());
         inbox.close();
         assert!(readable(inbox.as_fd(), Some(Instant::now())).unwrap());
-        assert!(matches!(inbox.wait(Instant::now()), Next::Frame(FromInside::Done(1), _)));
-        assert!(matches!(inbox.next(), Next::Closed));
+        assert!(matches!(inbox.wait(Instant::now()), NextFrame::Frame(RelayMessage::Done(1), _)));
+        assert!(matches!(inbox.next(), NextFrame::Closed));
     }
 }

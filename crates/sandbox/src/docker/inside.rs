@@ -39,7 +39,7 @@ const RELAY: &str = "relay";
 
 /// Orders to PID 1, as JSON in its second argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Orders {
+pub(super) struct InitConfig {
     /// The only directories in which anything may be written, relative to the root.
     pub(super) writable: Vec<String>,
     /// Directories in whose file systems only the sandbox listens.
@@ -52,12 +52,12 @@ pub(super) struct Orders {
     pub(super) places: Vec<String>,
     /// Sockets that the host wants to have listen inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) handover: Option<Handover>,
+    pub(super) handover: Option<SocketHandover>,
 }
 
 /// Handover of the hatches' sockets, which PID 1 has made in the container's network and files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Handover {
+pub(super) struct SocketHandover {
     /// Hatches that the sockets are for.
     pub(super) hatches: Vec<Hatch>,
     /// The socket by which the host takes them, relative to the root.
@@ -83,7 +83,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn init(text: &str) -> Result<ExitCode, Box<dyn Error>> {
-    let orders: Orders = serde_json::from_str(text)?;
+    let orders: InitConfig = serde_json::from_str(text)?;
     if let Some(handover) = &orders.handover {
         // Before anything else is here that could take them.
         hand_over(handover)?;
@@ -112,7 +112,7 @@ fn init(text: &str) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::from((code & 0xff) as u8))
 }
 
-fn hand_over(Handover { hatches, socket }: &Handover) -> Result<(), Box<dyn Error>> {
+fn hand_over(SocketHandover { hatches, socket }: &SocketHandover) -> Result<(), Box<dyn Error>> {
     let wanted: Vec<_> = hatches.iter().flat_map(|hatch| hatch.sockets()).collect();
     let sockets = listen(&wanted)?;
     let host = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -121,7 +121,7 @@ fn hand_over(Handover { hatches, socket }: &Handover) -> Result<(), Box<dyn Erro
 }
 
 fn relay(orders: &str) -> Result<ExitCode, Box<dyn Error>> {
-    let orders: Orders = serde_json::from_str(orders)?;
+    let orders: InitConfig = serde_json::from_str(orders)?;
     relay::run(&orders.places)?;
     Ok(ExitCode::SUCCESS)
 }

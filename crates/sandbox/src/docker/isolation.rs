@@ -9,7 +9,7 @@ use belljar_files::reserve::OR_LESS;
 
 /// Subject of the report.
 #[derive(Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct ReportSubject<'a> {
     pub(super) limits: &'a Limits,
     pub(super) disk: Disk,
     pub(super) user: User,
@@ -33,7 +33,7 @@ pub(super) enum Disk {
 }
 
 /// The report.
-pub(super) fn report(measured: &Measured, asked: &Asked<'_>) -> Isolation {
+pub(super) fn report(measured: &Measured, asked: &ReportSubject<'_>) -> Isolation {
     let mut layers = namespaces(measured);
     layers.push(host_user(measured, asked.user));
     layers.extend(powers(measured, &asked.writable));
@@ -120,7 +120,7 @@ fn powers(measured: &Measured, writable: &[&str]) -> Vec<Layer> {
     ]
 }
 
-fn limits(measured: &Measured, asked: &Asked<'_>) -> Vec<Layer> {
+fn limits(measured: &Measured, asked: &ReportSubject<'_>) -> Vec<Layer> {
     let limits = asked.limits;
     let memory = upheld("memory_limit", measured.memory_bytes, limits.memory_bytes, "bytes, no swap");
     // PID 1 and the relay are counted as well.
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn what_was_not_found_is_not_in_force() {
         let limits = Limits { millicpus: Some(1000), ..Limits::default() };
-        let asked = Asked {
+        let asked = ReportSubject {
             limits: &limits,
             disk: Disk::InMemory,
             user: User { uid: 1000, gid: 1000 },

@@ -2,8 +2,8 @@
 //! the descriptors are the caller's, may wait, and must not be changed.
 
 use super::channel::Channel;
-use super::frame::{FromInside, LONGEST_BODY, Output, ToInside, WINDOW};
-use super::inbox::{Inbox, Next, ring};
+use super::frame::{HostMessage, LONGEST_BODY, Output, RelayMessage, WINDOW};
+use super::inbox::{Inbox, NextFrame, ring};
 use belljar_confine::sealed::{Ending, Outcome};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
@@ -31,13 +31,13 @@ pub(super) struct Pump {
     input: Option<OwnedFd>,
     /// Number of bytes that the relay has room for.
     room: usize,
-    outputs: [Option<Sink>; 2],
+    outputs: [Option<OutputSink>; 2],
     ended: Option<Ending>,
 }
 
 /// Destination of output.
 #[derive(Debug)]
-struct Sink {
+struct OutputSink {
     descriptor: OwnedFd,
     waiting: VecDeque<u8>,
     is_last: bool,
@@ -72,7 +72,7 @@ impl Pump {
         input: OwnedFd,
         outputs: [Option<OwnedFd>; 2],
     ) -> Self {
-        let sink = |descriptor| Sink { descriptor, waiting: VecDeque::new(), is_last: false };
+        let sink = |descriptor| OutputSink { descriptor, waiting: VecDeque::new(), is_last: false };
         let outputs = outputs.map(|output| output.map(sink));
         Self { channel, id, inbox, fate, input: Some(input), room: WINDOW, outputs, ended: None }
     }
@@ -89,9 +89,9 @@ impl Pump {
     fn step(&mut self) -> bool {
         loop {
             match self.inbox.next() {
-                Next::Frame(told, body) => self.hear(&told, &body),
-                Next::Nothing => break,
-                Next::Closed => return false,
+                NextFrame::Frame(told, body) => self.hear(&told, &body),
+                NextFrame::Nothing => break,
+                NextFrame::Closed => return false,
             }
         }
         self.tell_end();
@@ -108,9 +108,9 @@ impl Pump {
         true
     }
 
-    fn hear(&mut self, told: &FromInside, body: &[u8]) {
+    fn hear(&mut self, told: &RelayMessage, body: &[u8]) {
         match told {
-            FromInside::Output(_, output) => {
+            RelayMessage::Output(_, output) => {
                 if let Some(sink) = self.outputs.get_mut(*output as usize).and_then(Option::as_mut) {
                     sink.is_last |= body.is_empty();
                     sink.waiting.extend(body);
@@ -121,9 +121,9 @@ impl Pump {
                 }
                 self.close_finished(*output);
             }
-            FromInside::InputTook(_, bytes) => self.room = (self.room + *bytes as usize).min(WINDOW),
-            FromInside::InputShut(_) => self.input = None,
-            FromInside::Ended(_, ending) => self.ended = Some(*ending),
+            RelayMessage::InputTook(_, bytes) => self.room = (self.room + *bytes as usize).min(WINDOW),
+            RelayMessage::InputShut(_) => self.input = None,
+            RelayMessage::Ended(_, ending) => self.ended = Some(*ending),
             _ => {}
         }
     }
@@ -131,7 +131,8 @@ impl Pump {
     /// Reports the program's end when all its output has arrived; for a killed program, that is not waited for.
     fn tell_end(&self) {
         let Some(ending) = self.ended else { return };
-        let is_waiting = |sink: &Option<Sink>| sink.as_ref().is_some_and(|sink| !sink.waiting.is_empty());
+        let is_waiting =
+            |sink: &Option<OutputSink>| sink.as_ref().is_some_and(|sink| !sink.waiting.is_empty());
         if self.fate.is_killed.load(Ordering::Acquire) || !self.outputs.iter().any(is_waiting) {
             self.fate.seal(ending);
         }
@@ -173,7 +174,7 @@ impl Pump {
         if read == 0 {
             self.input = None;
         }
-        self.send(&ToInside::Input(self.id), &bytes);
+        self.send(&HostMessage::Input(self.id), &bytes);
     }
 
     fn write_output(&mut self, output: Output, events: PollFlags) {
@@ -189,14 +190,14 @@ impl Pump {
             Ok(written) => {
                 sink.waiting.drain(..written);
                 let written = u32::try_from(written).unwrap_or(u32::MAX);
-                self.send(&ToInside::Took(self.id, output, written), &[]);
+                self.send(&HostMessage::Took(self.id, output, written), &[]);
                 self.close_finished(output);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             // The output has no reader any more, and the program must be told.
             Err(_) => {
                 self.outputs[output as usize] = None;
-                self.send(&ToInside::Shut(self.id, output), &[]);
+                self.send(&HostMessage::Shut(self.id, output), &[]);
             }
         }
     }
@@ -208,7 +209,7 @@ impl Pump {
         }
     }
 
-    fn send(&self, order: &ToInside, body: &[u8]) {
+    fn send(&self, order: &HostMessage, body: &[u8]) {
         // A sandbox that is gone is noticed by the inbox.
         let _ = self.channel.send(order, body);
     }

@@ -5,7 +5,7 @@
 
 mod program;
 
-use super::frame::{self, Decoder, FromInside, LONGEST_BODY, NoFrame, Start, ToInside};
+use super::frame::{self, Decoder, HostMessage, LONGEST_BODY, NoFrame, RelayMessage, Start};
 use super::measured::Measured;
 use super::processes;
 use crate::backend::with_causes;
@@ -45,9 +45,9 @@ pub(super) fn run(places: &[String]) -> Result<(), Box<dyn Error>> {
     let from_engine = copy(rustix::stdio::stderr())?;
     let attended = match Attended::expect(copy(rustix::stdio::stdin())?) {
         Ok(attended) => attended,
-        Err(error) => return Ok(send(&FromInside::Failed(with_causes(&error)), &[])?),
+        Err(error) => return Ok(send(&RelayMessage::Failed(with_causes(&error)), &[])?),
     };
-    send(&FromInside::Ready(Box::new(Measured::take(&attended, places))), &[])?;
+    send(&RelayMessage::Ready(Box::new(Measured::take(&attended, places))), &[])?;
     let mut relay = Relay { attended, from_engine, decoder: Decoder::default(), programs: Vec::new() };
     while relay.step()? {}
     Ok(())
@@ -67,7 +67,7 @@ enum Over {
 }
 
 /// Sends a frame to the host, which always reads: more than it has room for is not sent in the first place.
-fn send(told: &FromInside, body: &[u8]) -> Result<(), Over> {
+fn send(told: &RelayMessage, body: &[u8]) -> Result<(), Over> {
     let bytes = frame::encode(told, body)?;
     let mut left = bytes.as_slice();
     while !left.is_empty() {
@@ -143,37 +143,37 @@ impl Relay {
         Ok(true)
     }
 
-    fn obey(&mut self, order: ToInside, body: &[u8]) -> Result<(), Over> {
+    fn obey(&mut self, order: HostMessage, body: &[u8]) -> Result<(), Over> {
         match order {
-            ToInside::Start(id, start) => match self.start(id, start) {
+            HostMessage::Start(id, start) => match self.start(id, start) {
                 Ok(program) => {
                     self.programs.push(program);
-                    send(&FromInside::Started(id), &[])
+                    send(&RelayMessage::Started(id), &[])
                 }
                 // PID 1 has ended with all that was in the sandbox; the host sees that when the stream ends.
                 Err(ExecutionError::Gone | ExecutionError::NoAnswer { .. }) => Err(Over::Init),
                 Err(ExecutionError::NotStarted { subject, source }) => {
-                    send(&FromInside::NotStarted(id, source.raw_os_error(), subject), &[])
+                    send(&RelayMessage::NotStarted(id, source.raw_os_error(), subject), &[])
                 }
                 Err(ExecutionError::Channel { source }) => {
-                    send(&FromInside::NotStarted(id, source.raw_os_error(), String::new()), &[])
+                    send(&RelayMessage::NotStarted(id, source.raw_os_error(), String::new()), &[])
                 }
             },
-            ToInside::Input(id) => self.with(id, |program| program.take_input(body)),
-            ToInside::Took(id, output, bytes) => self.with(id, |program| program.took(output, bytes)),
-            ToInside::Shut(id, output) => self.with(id, |program| program.shut(output)),
-            ToInside::Signal(id, signal) => self.with(id, |program| program.signal(signal)),
-            ToInside::Kill(id) => self.with(id, Program::kill),
-            ToInside::Resize(id, rows, columns) => self.with(id, |program| program.resize(rows, columns)),
-            ToInside::StopAll(id, true) => {
+            HostMessage::Input(id) => self.with(id, |program| program.take_input(body)),
+            HostMessage::Took(id, output, bytes) => self.with(id, |program| program.took(output, bytes)),
+            HostMessage::Shut(id, output) => self.with(id, |program| program.shut(output)),
+            HostMessage::Signal(id, signal) => self.with(id, |program| program.signal(signal)),
+            HostMessage::Kill(id) => self.with(id, Program::kill),
+            HostMessage::Resize(id, rows, columns) => self.with(id, |program| program.resize(rows, columns)),
+            HostMessage::StopAll(id, true) => {
                 processes::stop();
-                send(&FromInside::Done(id), &[])
+                send(&RelayMessage::Done(id), &[])
             }
-            ToInside::StopAll(id, false) => {
+            HostMessage::StopAll(id, false) => {
                 processes::resume();
-                send(&FromInside::Done(id), &[])
+                send(&RelayMessage::Done(id), &[])
             }
-            ToInside::Count(id) => send(&FromInside::Counted(id, processes::count()), &[]),
+            HostMessage::Count(id) => send(&RelayMessage::Counted(id, processes::count()), &[]),
         }
     }
 

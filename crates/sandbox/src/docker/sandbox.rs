@@ -1,11 +1,11 @@
 //! A container that lives on, as a sandbox.
 
 use super::channel::Channel;
-use super::container::Blueprint;
+use super::container::ContainerBlueprint;
 use super::copier::Copier;
-use super::engine::{AskError, Engine};
+use super::engine::{Engine, EngineRequestError};
 use super::execution::DockerExecution;
-use super::frame::{FromInside, Start, ToInside};
+use super::frame::{HostMessage, RelayMessage, Start};
 use super::measured::{Measured, namespace_of};
 use super::watched::Watched;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
@@ -17,7 +17,7 @@ use crate::state::RunFolder;
 use crate::workspace::imprint::Imprint;
 use belljar_confine::inside::OUT_OF_MEMORY;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Handle;
+use belljar_confine::sealed::InitHandle;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use rustix::fd::OwnedFd;
@@ -64,14 +64,17 @@ const BETWEEN_WORDS: Duration = Duration::from_millis(20);
 
 impl Container {
     /// Makes it.
-    pub(super) fn create(engine: &Arc<Engine>, blueprint: &Blueprint<'_>) -> Result<Self, BackendError> {
+    pub(super) fn create(
+        engine: &Arc<Engine>,
+        blueprint: &ContainerBlueprint<'_>,
+    ) -> Result<Self, BackendError> {
         let id = engine.create(blueprint.body()).map_err(|error| BackendError::Create(error.into()))?;
         Ok(Self { engine: Arc::clone(engine), id, channel: None, is_removed: false })
     }
 
     /// Starts it, and waits until its PID 1 has put up its walls.
     pub(super) fn start(&mut self) -> Result<(Arc<Channel>, Measured), BackendError> {
-        let create = |error: AskError| BackendError::Create(error.into());
+        let create = |error: EngineRequestError| BackendError::Create(error.into());
         let attached = self.engine.attach(&self.id).map_err(create)?;
         let channel =
             Channel::open(&self.engine, attached).map_err(|errno| BackendError::Create(errno.into()))?;
@@ -91,11 +94,11 @@ impl Container {
 
     /// Returns its PID 1, if that is a process of this kernel which may be looked at. The process id from the engine is
     /// accepted only if that process is in the namespace that was measured inside.
-    pub(super) fn handle(&self, measured: &Measured) -> Option<Handle> {
+    pub(super) fn handle(&self, measured: &Measured) -> Option<InitHandle> {
         const NAMESPACE: &str = "pid";
         let state = self.engine.inspect(&self.id).ok()?.state?;
         let pid = state.pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0)?;
-        let handle = Handle::of_process(pid).ok()?;
+        let handle = InitHandle::of_process(pid).ok()?;
         let found = namespace_of(pid, NAMESPACE)?;
         // Only now is it known that the number was still its own when it was looked at.
         let is_it = measured.namespaces.get(NAMESPACE) == Some(&found) && !handle.has_ended();
@@ -199,7 +202,7 @@ impl Sandbox for DockerSandbox {
     }
 
     fn stats(&self) -> Result<Stats, BackendError> {
-        let FromInside::Counted(_, processes) = self.watched.channel().ask(ToInside::Count)? else {
+        let RelayMessage::Counted(_, processes) = self.watched.channel().ask(HostMessage::Count)? else {
             return Err(BackendError::Reach("the sandbox answers something else".into()));
         };
         let used = self.container.engine.stats(&self.container.id)?;
@@ -222,11 +225,11 @@ impl Sandbox for DockerSandbox {
     }
 
     fn pause(&self) -> Result<(), BackendError> {
-        self.watched.channel().ask(|id| ToInside::StopAll(id, true)).map(drop)
+        self.watched.channel().ask(|id| HostMessage::StopAll(id, true)).map(drop)
     }
 
     fn resume(&self) -> Result<(), BackendError> {
-        self.watched.channel().ask(|id| ToInside::StopAll(id, false)).map(drop)
+        self.watched.channel().ask(|id| HostMessage::StopAll(id, false)).map(drop)
     }
 
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {

@@ -2,13 +2,13 @@
 //! host.
 
 use super::container::HOME;
-use super::engine::{AskError, Engine};
+use super::engine::{Engine, EngineRequestError};
 use crate::backend::Wanted;
 use crate::hatch::{self, Hatch};
 use crate::native::view;
 
 /// The host's authorities, in the container's home, not announced to programs yet.
-pub(super) struct Offered {
+pub(super) struct InstalledAuthorities {
     /// Path of the file inside.
     place: String,
 }
@@ -26,7 +26,7 @@ const BELOW_HOME: &str = ".belljar/authorities.pem";
 
 // === impl Offered ===
 
-impl Offered {
+impl InstalledAuthorities {
     /// Puts the authorities there, if the sandbox reaches the web and the caller has not named any.
     pub(super) fn to(wanted: &mut Wanted) -> Option<Self> {
         let mut names = hatch::trusting("");
@@ -46,7 +46,7 @@ impl Offered {
         self,
         engine: &Engine,
         container: &str,
-    ) -> Result<Vec<(&'static str, String)>, AskError> {
+    ) -> Result<Vec<(&'static str, String)>, EngineRequestError> {
         for path in OF_IMAGES {
             if engine.has_file(container, path)? {
                 return Ok(Vec::new());

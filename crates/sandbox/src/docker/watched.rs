@@ -4,14 +4,14 @@ use super::channel::Channel;
 use super::engine::Engine;
 use super::measured::Measured;
 use super::sandbox::Container;
-use crate::disk_quota::Warded;
-use belljar_confine::sealed::Handle;
+use crate::disk_quota::QuotaTarget;
+use belljar_confine::sealed::InitHandle;
 use std::sync::Arc;
 
 /// A watched container.
 #[derive(Debug)]
 pub(super) struct Watched {
-    process: Option<Handle>,
+    process: Option<InitHandle>,
     engine: Arc<Engine>,
     id: String,
     channel: Arc<Channel>,
@@ -45,13 +45,13 @@ impl Watched {
     }
 }
 
-impl Warded for Arc<Watched> {
-    fn process(&self) -> Option<&Handle> {
+impl QuotaTarget for Arc<Watched> {
+    fn process(&self) -> Option<&InitHandle> {
         self.process.as_ref()
     }
 
     fn has_ended(&self) -> bool {
-        self.channel.is_gone() || self.process.as_ref().is_some_and(Handle::has_ended)
+        self.channel.is_gone() || self.process.as_ref().is_some_and(InitHandle::has_ended)
     }
 
     fn kill(&self) {

@@ -1,11 +1,11 @@
 //! The fake backend. It is used only when a caller asks for it by its name.
 
 use super::WARNING;
-use super::faults::{Call, Operation, Script};
+use super::faults::{Call, FaultScript, Operation};
 use super::sandbox::FakeSandbox;
 use crate::backend::{Backend, BackendError, Sandbox, Wanted};
 use crate::hatch::none_of;
-use crate::rooms::{Rooms, owner};
+use crate::rooms::{SandboxDirectories, owner};
 use crate::state::State;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, LAYERS, Layer};
@@ -14,7 +14,7 @@ use belljar_contract::isolation::{Isolation, LAYERS, Layer};
 #[derive(Debug)]
 pub struct FakeBackend {
     state: State,
-    script: Script,
+    script: FaultScript,
 }
 
 /// Refusal of the fake backend: no caller gets a backend that seals nothing because another is missing.
@@ -35,7 +35,7 @@ impl FakeBackend {
     ///
     /// # Errors
     /// [`NotAskedFor`] for any other name.
-    pub fn asked_for_as(name: &str, state: State, script: Script) -> Result<Self, NotAskedFor> {
+    pub fn asked_for_as(name: &str, state: State, script: FaultScript) -> Result<Self, NotAskedFor> {
         match name == Self::NAME {
             true => Ok(Self { state, script }),
             false => Err(NotAskedFor { name: name.to_owned() }),
@@ -69,7 +69,7 @@ impl Backend for FakeBackend {
             return Err(BackendError::Weaker { backend: Self::NAME, missing });
         }
         let folder = self.state.begin_run(owner()).map_err(|error| BackendError::Create(error.into()))?;
-        let rooms = Rooms::make(&folder, &wanted.workspace, &wanted.provision.home, owner())
+        let rooms = SandboxDirectories::make(&folder, &wanted.workspace, &wanted.provision.home, owner())
             .map_err(BackendError::Create)?;
         let sandbox = FakeSandbox::new(folder, rooms, (wanted.provision.env, isolation), self.script.clone());
         if is_out_of_memory {

@@ -63,7 +63,7 @@ pub struct Call {
 
 /// Scripted faults, and the calls so far. Copies share one script.
 #[derive(Debug, Clone, Default)]
-pub struct Script(Arc<Mutex<Course>>);
+pub struct FaultScript(Arc<Mutex<Course>>);
 
 #[derive(Debug, Default)]
 struct Course {
@@ -73,7 +73,7 @@ struct Course {
 
 // === impl Script ===
 
-impl Script {
+impl FaultScript {
     /// Makes the next call of that kind, for which no fault is planned yet, fail in this way.
     pub fn next(&self, operation: Operation, fault: Fault) {
         self.course().to_come.push_back((operation, fault));

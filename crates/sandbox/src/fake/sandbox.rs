@@ -1,15 +1,15 @@
 //! Directories, and the processes that were started in them.
 
 use super::execution::FakeExecution;
-use super::faults::{Call, Operation, Script};
+use super::faults::{Call, FaultScript, Operation};
 use crate::archive;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::limits::Limit;
-use crate::rooms::{Rooms, owner};
+use crate::rooms::{SandboxDirectories, owner};
 use crate::spec::Program;
 use crate::state::RunFolder;
 use crate::workspace::imprint::Imprint;
-use belljar_confine::family::{self, Member};
+use belljar_confine::family::{self, HeldProcess};
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
@@ -30,10 +30,10 @@ pub(super) struct FakeSandbox {
     /// Gone when it has been cleared away.
     folder: Option<RunFolder>,
     id: RunId,
-    rooms: Rooms,
+    rooms: SandboxDirectories,
     env: BTreeMap<String, String>,
     isolation: Isolation,
-    script: Script,
+    script: FaultScript,
 }
 
 /// State shared by a sandbox and its programs.
@@ -56,9 +56,9 @@ struct Course {
 impl FakeSandbox {
     pub(super) fn new(
         folder: RunFolder,
-        rooms: Rooms,
+        rooms: SandboxDirectories,
         (env, isolation): (BTreeMap<String, String>, Isolation),
-        script: Script,
+        script: FaultScript,
     ) -> Self {
         let id = folder.id().clone();
         let life = Life { mark: format!("{MARK}={}", id.as_str()), course: Mutex::default() };
@@ -209,7 +209,7 @@ impl Drop for FakeSandbox {
 
 impl Life {
     /// Returns the processes that run in the sandbox.
-    pub(super) fn members(&self) -> Vec<Member> {
+    pub(super) fn members(&self) -> Vec<HeldProcess> {
         family::all_that(|pid| {
             std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| {
                 env.split(|byte| *byte == 0).any(|variable| variable == self.mark.as_bytes())

@@ -1,6 +1,6 @@
 //! Tests of faults on demand, and of the record of calls.
 
-use super::faults::{Fault, Operation, Script};
+use super::faults::{Fault, FaultScript, Operation};
 use super::{FakeBackend, WARNING};
 use crate::backend::{Backend, BackendError, Execution, Sandbox, Wanted};
 use crate::limits::Limit;
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-fn backend(script: &Script) -> (FakeBackend, TempDir) {
+fn backend(script: &FaultScript) -> (FakeBackend, TempDir) {
     let state = tempfile::tempdir().unwrap();
     (FakeBackend::asked_for_as("fake", State::at(state.path()), script.clone()).unwrap(), state)
 }
@@ -33,14 +33,15 @@ fn exec(sandbox: &dyn Sandbox, argv: &[&str]) -> Result<Box<dyn Execution>, Back
 #[test]
 fn it_exists_only_for_whoever_asks_for_it_by_name() {
     for name in ["native", "", "FAKE", "subprocess"] {
-        let refused = FakeBackend::asked_for_as(name, State::at("/nowhere"), Script::default()).unwrap_err();
+        let refused =
+            FakeBackend::asked_for_as(name, State::at("/nowhere"), FaultScript::default()).unwrap_err();
         assert!(refused.to_string().contains("seals nothing"), "{refused}");
     }
 }
 
 #[test]
 fn no_layer_can_be_had() {
-    let (backend, _state) = backend(&Script::default());
+    let (backend, _state) = backend(&FaultScript::default());
     let error = backend.create(wanted(&["seccomp"])).unwrap_err();
     let BackendError::Weaker { missing, .. } = error else { panic!("{error:?}") };
     assert_eq!(missing[0].detail, WARNING);
@@ -48,7 +49,7 @@ fn no_layer_can_be_had() {
 
 #[test]
 fn each_call_goes_wrong_once_as_foreseen_and_every_call_is_told() {
-    let script = Script::default();
+    let script = FaultScript::default();
     let (backend, _state) = backend(&script);
     for operation in [Operation::Create, Operation::Exec, Operation::Health, Operation::Destroy] {
         script.next(operation, Fault::Fails { why: "as foreseen" });
@@ -83,7 +84,7 @@ fn each_call_goes_wrong_once_as_foreseen_and_every_call_is_told() {
 
 #[test]
 fn out_of_memory_the_whole_sandbox_ends() {
-    let script = Script::default();
+    let script = FaultScript::default();
     let (backend, _state) = backend(&script);
     let sandbox = backend.create(wanted(&[])).unwrap();
     let mut other = exec(&*sandbox, &["sleep", "60"]).unwrap();
@@ -98,7 +99,7 @@ fn out_of_memory_the_whole_sandbox_ends() {
 
 #[test]
 fn what_is_slow_is_done_all_the_same() {
-    let script = Script::default();
+    let script = FaultScript::default();
     let (backend, _state) = backend(&script);
     script.next(Operation::Health, Fault::Slow { by: Duration::from_millis(30) });
     let begun = Instant::now();

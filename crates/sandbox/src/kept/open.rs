@@ -8,8 +8,8 @@ use crate::workspace::apply::ApplyError;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use crate::workspace::digest::ReviewDigest;
-use crate::workspace::drift::Drift;
-use crate::workspace::partial::{Application, Applied, Wishes};
+use crate::workspace::drift::SourceDrift;
+use crate::workspace::partial::{Application, ApplyOutcome, Wishes};
 use belljar_contract::id::RunId;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_files::directory::{Directory, DirectoryError};
@@ -56,7 +56,7 @@ pub struct Frozen {
     /// The tree that the run began with, if it is apart from the source.
     pub base: Option<Directory>,
     /// Changes that others have made in the source since the copy was made.
-    pub drift: Drift,
+    pub drift: SourceDrift,
 }
 
 /// Why a kept change set can't be used.
@@ -261,8 +261,8 @@ impl Kept {
         let base = self.record.open_base(&folder)?;
         let set = self.record.read_changes(base.as_ref().unwrap_or(&source), &layer)?;
         let drift = match self.record.source_path() {
-            Some(_) => Drift::find_beside(&source, &self.record.baseline, Some(&layer))?,
-            None => Drift::default(),
+            Some(_) => SourceDrift::find_beside(&source, &self.record.baseline, Some(&layer))?,
+            None => SourceDrift::default(),
         };
         Ok(Frozen { set, source, layer, base, drift })
     }
@@ -272,7 +272,12 @@ impl Kept {
     ///
     /// # Errors
     /// [`KeptError`]; what was written up to then is found to be so the next time.
-    pub fn apply(&mut self, frozen: &Frozen, set: &ChangeSet, wishes: &Wishes) -> Result<Applied, KeptError> {
+    pub fn apply(
+        &mut self,
+        frozen: &Frozen,
+        set: &ChangeSet,
+        wishes: &Wishes,
+    ) -> Result<ApplyOutcome, KeptError> {
         let scratch = self.path.join("merged");
         remove_tree(&scratch).map_err(at(&scratch))?;
         std::fs::create_dir(&scratch).map_err(at(&scratch))?;

@@ -5,8 +5,8 @@ use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::imprint::Imprint;
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_files::host_path::HostPath;
-use belljar_trusted::in_use::{self, Entry, Use};
-use belljar_trusted::trusted_file::{self, Role};
+use belljar_trusted::in_use::{self, Entry, UseKind};
+use belljar_trusted::trusted_file::{self, PathRole};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -319,9 +319,9 @@ impl CopyRecord {
     /// since.
     pub(super) fn remember_obeyed(&self) -> io::Result<()> {
         in_use::register(&self.obeyed)?;
-        for entry in self.obeyed.iter().filter(|entry| entry.used == Use::Obeyed) {
+        for entry in self.obeyed.iter().filter(|entry| entry.used == UseKind::Obeyed) {
             // A path that leads nowhere any more has nothing to be obeyed.
-            let _ = trusted_file::expect(&entry.path, Role::File);
+            let _ = trusted_file::expect(&entry.path, PathRole::File);
         }
         Ok(())
     }

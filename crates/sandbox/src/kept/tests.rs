@@ -3,8 +3,8 @@
 use super::settle::write_summary;
 use super::*;
 use crate::native::HostUser;
-use crate::workspace::partial::{Applied, Wishes};
-use crate::workspace::snapshot::{self, Cheap};
+use crate::workspace::partial::{ApplyOutcome, Wishes};
+use crate::workspace::snapshot::{self, SnapshotLimits};
 use belljar_contract::id::RunId;
 use belljar_files::directory::Directory;
 use belljar_files::host_path::HostPath;
@@ -36,7 +36,7 @@ fn left_on(base: Base, (state, source): (&State, &Path), write: impl FnOnce(&Pat
     let folder = state.begin_run(HostUser::choose().identity()).unwrap();
     let upper = folder.make("upper", HostUser::choose().identity()).unwrap();
     let source = HostPath::resolve(source).unwrap();
-    let take = || snapshot::take(&source, &folder, Cheap::FOR_COMMAND).expect("the source is small");
+    let take = || snapshot::take(&source, &folder, SnapshotLimits::FOR_COMMAND).expect("the source is small");
     let base = (base == Base::Snapshot).then(take);
     let record = CopyRecord::begin(label(), folder.path(), (&source, upper.as_path()));
     record.on_base(folder.path(), base.as_ref()).write(folder.path()).unwrap();
@@ -88,7 +88,7 @@ fn fill(source: &Path) {
     belljar_testkit::wait::until(is_older);
 }
 
-fn applied(state: &State, id: &RunId, wishes: &Wishes) -> Applied {
+fn applied(state: &State, id: &RunId, wishes: &Wishes) -> ApplyOutcome {
     let mut kept = find(state, id.as_str()).unwrap();
     let frozen = kept.changes().unwrap();
     kept.apply(&frozen, &frozen.set, wishes).unwrap()

@@ -4,16 +4,16 @@ use super::disk_quota::DiskQuotas;
 use super::groups::Groups;
 use super::programs::NO_LANDLOCK;
 use super::sandbox::{Made, NativeSandbox};
-use super::teardown::Remains;
-use super::warm_pool::{Spare, Spares};
+use super::teardown::MountTeardown;
+use super::warm_pool::{WarmPool, WarmSandbox};
 use super::{HostUser, Running, Site, StartError, build, isolation};
-use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted};
+use crate::backend::{Backend, BackendError, DirectoryFiller, Sandbox, Wanted};
 use crate::correlation::fill_session;
 use crate::run::WorkspaceChoice;
 use crate::spec::{SandboxSpec, Workspace};
 use crate::state::State;
-use crate::workspace::held::{HeldWorkspace, Layers};
-use belljar_confine::execution::Resident;
+use crate::workspace::held::{CopyLayers, HeldWorkspace};
+use belljar_confine::execution::ResidentSandbox;
 use belljar_confine::launcher::Launcher;
 use belljar_contract::id::RunId;
 use belljar_files::directory::{Directory, DirectoryError};
@@ -23,25 +23,25 @@ use std::sync::Arc;
 /// Makes native sandboxes.
 #[derive(Debug)]
 pub struct NativeBackend {
-    shop: Arc<Shop>,
+    shop: Arc<SandboxBuilder>,
     /// Empty ones that are ready, for a program that makes many.
-    spares: Option<Spares>,
+    spares: Option<WarmPool>,
 }
 
 /// State that is needed to build a sandbox.
 #[derive(Debug)]
-pub(super) struct Shop {
+pub(super) struct SandboxBuilder {
     launcher: Arc<Launcher>,
     makes_many: bool,
     state: State,
     groups: Groups,
     quotas: DiskQuotas,
-    remains: Arc<Remains>,
+    remains: Arc<MountTeardown>,
 }
 
 // === impl Shop ===
 
-impl Shop {
+impl SandboxBuilder {
     fn open(launcher: Arc<Launcher>, state: State, makes_many: bool) -> Self {
         let groups = Groups::open(&state);
         Self { launcher, makes_many, state, groups, quotas: DiskQuotas::default(), remains: Arc::default() }
@@ -63,14 +63,14 @@ impl NativeBackend {
 
     /// Makes a backend that launches through `launcher` and keeps its folders in `state`.
     pub fn new(launcher: Arc<Launcher>, state: State) -> Self {
-        Self { shop: Arc::new(Shop::open(launcher, state, false)), spares: None }
+        Self { shop: Arc::new(SandboxBuilder::open(launcher, state, false)), spares: None }
     }
 
     /// Makes a backend for a program that makes many sandboxes. A warm pool holds `spares` empty sandboxes, each for one
     /// use. Only a sandbox whose workspace is a copy has a folder of its own.
     pub fn for_many(launcher: Arc<Launcher>, state: State, spares: usize) -> Self {
-        let shop = Arc::new(Shop::open(launcher, state, true));
-        let spares = Some(Spares::keep(Arc::clone(&shop), spares));
+        let shop = Arc::new(SandboxBuilder::open(launcher, state, true));
+        let spares = Some(WarmPool::keep(Arc::clone(&shop), spares));
         Self { shop, spares }
     }
 
@@ -83,7 +83,7 @@ impl NativeBackend {
             && spec.provision.programs.is_none();
         let spare =
             self.spares.as_ref().filter(|_| is_plain).and_then(|spares| spares.take(&spec.provision.limits));
-        let Some(Spare { spec: made_for, running }) = spare else {
+        let Some(WarmSandbox { spec: made_for, running }) = spare else {
             return self.shop.build(&spec).map(|running| (spec, running));
         };
         let missing = isolation::missing(&running.isolation, &spec);
@@ -105,7 +105,7 @@ impl Backend for NativeBackend {
             backend: Self::NAME,
             why: format!("{}; `belljar doctor` says more", crate::backend::with_causes(&error)),
         })?;
-        Resident::new(made.launched.sealed).end();
+        ResidentSandbox::new(made.launched.sealed).end();
         drop(made.group);
         Ok(())
     }
@@ -114,7 +114,11 @@ impl Backend for NativeBackend {
         self.create_filled(wanted, &mut |_, _| Ok(()))
     }
 
-    fn create_filled(&self, mut wanted: Wanted, fill: Fill<'_>) -> Result<Box<dyn Sandbox>, BackendError> {
+    fn create_filled(
+        &self,
+        mut wanted: Wanted,
+        fill: DirectoryFiller<'_>,
+    ) -> Result<Box<dyn Sandbox>, BackendError> {
         let create = |error: Box<dyn std::error::Error + Send + Sync>| BackendError::Create(error);
         let user = HostUser::choose();
         let is_copy = matches!(wanted.workspace, WorkspaceChoice::Copy(_));
@@ -151,7 +155,7 @@ impl Backend for NativeBackend {
         let made = Made {
             root,
             workspace,
-            resident: Resident::new(running.launched.sealed),
+            resident: ResidentSandbox::new(running.launched.sealed),
             mounts: running.launched.mounts,
             hatches: running.launched.hatches,
             remains: Arc::clone(&self.shop.remains),
@@ -167,7 +171,7 @@ impl Backend for NativeBackend {
     }
 }
 
-fn hold(workspace: &Workspace) -> Result<Option<Layers>, DirectoryError> {
+fn hold(workspace: &Workspace) -> Result<Option<CopyLayers>, DirectoryError> {
     let Workspace::Copy { source, upper, .. } = workspace else { return Ok(None) };
-    Ok(Some(Layers { source: Directory::open_meant(source)?, upper: Directory::open_meant(upper)? }))
+    Ok(Some(CopyLayers { source: Directory::open_meant(source)?, upper: Directory::open_meant(upper)? }))
 }

@@ -2,14 +2,14 @@
 
 use crate::limits::Limits;
 use crate::state::State;
-use belljar_confine::group::{Entrance, Group, GroupError, GroupLimits, Hierarchies, sweep};
+use belljar_confine::group::{Cgroup, CgroupError, CgroupHierarchies, CgroupJoin, CgroupLimits, sweep};
 use belljar_confine::wall;
 use belljar_contract::id::RunId;
 
 /// Place of this deployment's groups, or the reason why they can't be made.
 #[derive(Debug)]
 pub(super) struct Groups {
-    hierarchies: Result<Hierarchies, String>,
+    hierarchies: Result<CgroupHierarchies, String>,
     /// Prefix of the names of this deployment's groups.
     prefix: String,
 }
@@ -18,9 +18,9 @@ pub(super) struct Groups {
 #[derive(Debug)]
 pub(super) struct Held {
     /// The group that everything in it is part of.
-    pub(super) group: Option<Group>,
+    pub(super) group: Option<Cgroup>,
     /// Limits of the group; empty without one.
-    pub(super) limits: GroupLimits,
+    pub(super) limits: CgroupLimits,
     /// The version of control groups that limits it, or why none does.
     pub(super) version: Result<u8, String>,
     /// Memory limit that PID 1 itself enforces, in bytes.
@@ -36,7 +36,7 @@ impl Groups {
     /// Looks for a place, and removes what others of this deployment have left there.
     pub(super) fn open(state: &State) -> Self {
         let prefix = prefix(state);
-        let hierarchies = Hierarchies::find().map_err(|error| crate::backend::with_causes(&error));
+        let hierarchies = CgroupHierarchies::find().map_err(|error| crate::backend::with_causes(&error));
         let hierarchies = hierarchies.and_then(|found| {
             // A place that can't be remembered could not be cleared after a crash.
             let remembered = state.remember_groups_at(&found.parents());
@@ -47,14 +47,14 @@ impl Groups {
     }
 
     /// Makes what keeps a sandbox within `limits`.
-    pub(super) fn hold(&self, id: &RunId, limits: &Limits) -> Result<Held, GroupError> {
-        let wanted = GroupLimits {
+    pub(super) fn hold(&self, id: &RunId, limits: &Limits) -> Result<Held, CgroupError> {
+        let wanted = CgroupLimits {
             memory_bytes: limits.memory_bytes,
             processes: Some(limits.processes.saturating_add(OWN_PROCESSES)),
             millicpus: limits.millicpus,
         };
         // What is left out for a test is reported all the same: a limit that is known to be missing is refused.
-        let upheld = GroupLimits {
+        let upheld = CgroupLimits {
             memory_bytes: wall!(MemoryLimit: wanted.memory_bytes, else None),
             millicpus: wall!(CpuLimit: wanted.millicpus, else None),
             ..wanted
@@ -73,7 +73,7 @@ impl Groups {
 }
 
 /// Removes the groups that sandboxes of this deployment have left whose owner is gone.
-pub(crate) fn clear(state: &State) -> Result<usize, GroupError> {
+pub(crate) fn clear(state: &State) -> Result<usize, CgroupError> {
     let prefix = prefix(state);
     state.groups_at().iter().map(|parent| sweep(parent, &prefix)).sum()
 }
@@ -88,11 +88,11 @@ fn prefix(state: &State) -> String {
 impl Held {
     fn without_group(why: &str, watched_memory_bytes: Option<u64>) -> Self {
         let version = Err(why.to_owned());
-        Self { group: None, limits: GroupLimits::default(), version, watched_memory_bytes }
+        Self { group: None, limits: CgroupLimits::default(), version, watched_memory_bytes }
     }
 
-    pub(super) fn entrance(&self) -> Result<Option<Entrance>, GroupError> {
-        self.group.as_ref().map(Group::entrance).transpose()
+    pub(super) fn entrance(&self) -> Result<Option<CgroupJoin>, CgroupError> {
+        self.group.as_ref().map(Cgroup::entrance).transpose()
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn who_clears_away_takes_no_group_from_whoever_is_making_it() {
-        let found = match Hierarchies::find() {
+        let found = match CgroupHierarchies::find() {
             Ok(found) => found,
             Err(why) => {
                 let test = "who_clears_away_takes_no_group_from_whoever_is_making_it";
@@ -111,9 +111,9 @@ mod tests {
             }
         };
         let prefix = format!("belljar-test-{}-", std::process::id());
-        let limits = GroupLimits { memory_bytes: Some(64 << 20), ..GroupLimits::default() };
+        let limits = CgroupLimits { memory_bytes: Some(64 << 20), ..CgroupLimits::default() };
         let is_over = AtomicBool::new(false);
-        let made: Result<(), GroupError> = std::thread::scope(|scope| {
+        let made: Result<(), CgroupError> = std::thread::scope(|scope| {
             // So many that some are held up where it matters.
             for parent in found.parents().into_iter().cycle().take(8) {
                 scope.spawn(|| {

@@ -17,14 +17,14 @@ const CPU_LIMIT: &str = "cpu_limit";
 
 /// Means by which a sandbox is kept within its limits, besides the plan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keepers<'a> {
+pub(super) struct LimitEnforcement<'a> {
     pub(super) held: &'a Held,
     /// True if its disk usage is watched.
     pub(super) is_disk_watched: bool,
 }
 
 /// The report for a sandbox that is launched from that plan, or not at all.
-pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> Isolation {
+pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: LimitEnforcement<'_>) -> Isolation {
     let (identity, in_force_limits) = (plan.identity, plan.limits.in_force());
     let in_force = [
         (
@@ -102,7 +102,11 @@ pub(super) fn missing(isolation: &Isolation, spec: &SandboxSpec) -> Vec<Layer> {
 }
 
 /// Describes its limits as a whole, and their enforcement.
-fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Keepers<'_>) -> [Layer; 5] {
+fn limits(
+    plan: &Plan,
+    spec: &SandboxSpec,
+    LimitEnforcement { held, is_disk_watched }: LimitEnforcement<'_>,
+) -> [Layer; 5] {
     let Limits { memory_bytes, millicpus, disk_bytes, scratch_bytes, .. } = spec.provision.limits;
     let memory = match (memory_bytes, &held.version) {
         (None, _) => layer("memory_limit", false, "not asked for".to_owned()),

@@ -1,7 +1,7 @@
 //! A native sandbox that lives on.
 
 use super::disk_quota::Fate;
-use super::teardown::Remains;
+use super::teardown::MountTeardown;
 use super::{command, quiesce};
 use crate::archive;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
@@ -10,8 +10,8 @@ use crate::limits::Limit;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::RunFolder;
 use crate::workspace::held::HeldWorkspace;
-use belljar_confine::execution::Resident;
-use belljar_confine::group::Group;
+use belljar_confine::execution::ResidentSandbox;
+use belljar_confine::group::Cgroup;
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
@@ -35,13 +35,13 @@ pub(super) struct Made {
     /// Root directory, as the sandbox sees it.
     pub(super) root: Directory,
     pub(super) workspace: HeldWorkspace,
-    pub(super) resident: Resident,
+    pub(super) resident: ResidentSandbox,
     /// Mounts of the sandbox, if their teardown need not be waited for.
     pub(super) mounts: Option<OwnedFd>,
     /// Its listening sockets, until the caller takes them to serve.
     pub(super) hatches: Vec<OwnedFd>,
-    pub(super) remains: Arc<Remains>,
-    pub(super) group: Option<Group>,
+    pub(super) remains: Arc<MountTeardown>,
+    pub(super) group: Option<Cgroup>,
     pub(super) fate: Fate,
     pub(super) folder: Option<RunFolder>,
 }
@@ -90,7 +90,7 @@ impl Sandbox for NativeSandbox {
     fn stats(&self) -> Result<Stats, BackendError> {
         let load = self.made.resident.load().map_err(reach)?;
         // A group also counts memory that is in no address space: files in memory, and what the kernel keeps for it.
-        let memory_bytes = self.made.group.as_ref().and_then(Group::memory_bytes);
+        let memory_bytes = self.made.group.as_ref().and_then(Cgroup::memory_bytes);
         let memory_bytes = memory_bytes.unwrap_or(load.resident_bytes);
         Ok(Stats { processes: load.processes, memory_bytes, cpu: load.cpu })
     }
@@ -125,7 +125,7 @@ impl Sandbox for NativeSandbox {
         drop((root, workspace));
         resident.end();
         mounts.into_iter().for_each(|mounts| remains.clear_away(mounts));
-        let group = group.map_or(Ok(()), Group::remove).map_err(|error| BackendError::Clear(error.into()));
+        let group = group.map_or(Ok(()), Cgroup::remove).map_err(|error| BackendError::Clear(error.into()));
         let folder = folder.map_or(Ok(()), RunFolder::end);
         folder.map_err(|error| BackendError::Clear(error.into())).and(group)
     }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 /// Takes it apart in a thread of its own, which begins with the first.
 #[derive(Debug, Default)]
-pub(super) struct Remains(Mutex<Option<Clearing>>);
+pub(super) struct MountTeardown(Mutex<Option<TeardownThread>>);
 
 #[derive(Debug)]
-struct Clearing {
+struct TeardownThread {
     // Before the thread: without it, that one ends.
     to: SyncSender<OwnedFd>,
     thread: JoinHandle<()>,
@@ -25,12 +25,12 @@ const AWHILE: Duration = Duration::from_millis(2);
 
 // === impl Remains ===
 
-impl Remains {
+impl MountTeardown {
     /// Lets go of what keeps it, soon; at once where there is no thread for that, or enough for it to do.
     pub(super) fn clear_away(&self, kept: OwnedFd) {
         let mut clearing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if clearing.is_none() {
-            *clearing = Clearing::begin();
+            *clearing = TeardownThread::begin();
         }
         let to = clearing.as_ref().map(|clearing| clearing.to.clone());
         drop(clearing);
@@ -39,10 +39,10 @@ impl Remains {
     }
 }
 
-impl Drop for Remains {
+impl Drop for MountTeardown {
     fn drop(&mut self) {
         let clearing = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Clearing { to, thread }) = clearing {
+        if let Some(TeardownThread { to, thread }) = clearing {
             drop(to);
             let _ = thread.join();
         }
@@ -51,7 +51,7 @@ impl Drop for Remains {
 
 // === impl Clearing ===
 
-impl Clearing {
+impl TeardownThread {
     fn begin() -> Option<Self> {
         let (to, from) = sync_channel(MOST);
         let named = std::thread::Builder::new().name("belljar-remains".to_owned());
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn everything_is_let_go_of_however_much_there_is_and_nothing_is_left_behind() {
-        let remains = Remains::default();
+        let remains = MountTeardown::default();
         let (watched, kept) = pipe().unwrap();
         for _ in 0..3 * MOST {
             remains.clear_away(kept.try_clone().unwrap());

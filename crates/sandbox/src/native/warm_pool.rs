@@ -3,7 +3,7 @@
 //! A thread makes the next ones while there are fewer than there should be. It begins with the first request, whose limits
 //! are those of the following spares.
 
-use super::backend::Shop;
+use super::backend::SandboxBuilder;
 use super::{HostUser, Running};
 use crate::limits::Limits;
 use crate::provision::Provision;
@@ -15,30 +15,30 @@ use std::time::{Duration, Instant};
 
 /// A sandbox that is ready.
 #[derive(Debug)]
-pub(super) struct Spare {
+pub(super) struct WarmSandbox {
     pub(super) spec: SandboxSpec,
     pub(super) running: Running,
 }
 
 /// Sandboxes that are ready.
 #[derive(Debug)]
-pub(super) struct Spares {
-    shop: Arc<Shop>,
-    shelf: Arc<Shelf>,
+pub(super) struct WarmPool {
+    shop: Arc<SandboxBuilder>,
+    shelf: Arc<SharedPool>,
     most: usize,
     maker: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
-    stock: Mutex<Stock>,
+struct SharedPool {
+    stock: Mutex<PoolState>,
     /// Signalled when a spare was taken, or when the pool closes.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Stock {
-    ready: Vec<(Instant, Spare)>,
+struct PoolState {
+    ready: Vec<(Instant, WarmSandbox)>,
     /// Limits of the ready spares, and of the next.
     limits: Option<Limits>,
     /// Time at which one was last taken.
@@ -62,13 +62,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 // === impl Spares ===
 
-impl Spares {
-    pub(super) fn keep(shop: Arc<Shop>, most: usize) -> Self {
+impl WarmPool {
+    pub(super) fn keep(shop: Arc<SandboxBuilder>, most: usize) -> Self {
         Self { shop, shelf: Arc::default(), most, maker: Mutex::default() }
     }
 
     /// Takes a ready sandbox with those limits, if there is one.
-    pub(super) fn take(&self, limits: &Limits) -> Option<Spare> {
+    pub(super) fn take(&self, limits: &Limits) -> Option<WarmSandbox> {
         if self.most == 0 {
             return None;
         }
@@ -105,7 +105,7 @@ impl Spares {
     }
 }
 
-impl Drop for Spares {
+impl Drop for WarmPool {
     fn drop(&mut self) {
         lock(&self.shelf.stock).is_closed = true;
         self.shelf.changed.notify_one();
@@ -115,7 +115,7 @@ impl Drop for Spares {
     }
 }
 
-fn make(shop: &Shop, shelf: &Shelf, most: usize) {
+fn make(shop: &SandboxBuilder, shelf: &SharedPool, most: usize) {
     let mut stock = lock(&shelf.stock);
     while !stock.is_closed {
         let Some(limits) = stock.limits.filter(|_| stock.ready.len() < most) else {
@@ -135,7 +135,7 @@ fn make(shop: &Shop, shelf: &Shelf, most: usize) {
         stock = lock(&shelf.stock);
         match made {
             Ok(running) if stock.limits == Some(limits) => {
-                stock.ready.push((Instant::now(), Spare { spec, running }));
+                stock.ready.push((Instant::now(), WarmSandbox { spec, running }));
             }
             Ok(unwanted) => {
                 drop(stock);

@@ -15,7 +15,7 @@ use belljar_contract::job::Job;
 use belljar_contract::result::{Artifact, Failure, JobResult, ResourceUsage};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_files::reserve::OR_LESS;
-use belljar_policy::admission::Admitted;
+use belljar_policy::admission::AdmittedJob;
 use jiff::Timestamp;
 use rustix::io::Errno;
 use std::error::Error;
@@ -30,7 +30,7 @@ const LARGEST_RESULT_BYTES: u64 = 256 << 20;
 /// is no file: a step may report what it likes, and the file is written when no step lives any more.
 pub(super) fn result(
     folder: &RunFolder,
-    admitted: &Admitted,
+    admitted: &AdmittedJob,
     (ended, errors): (&Ended, &str),
     reported: Option<JobResult>,
 ) -> JobResult {
@@ -107,7 +107,7 @@ fn unbelievable(ended: &Ended, errors: &str, why: &str) -> Failure {
 pub(super) fn artifacts(
     state: &State,
     folder: &RunFolder,
-    named: Option<(&Directory, &Admitted)>,
+    named: Option<(&Directory, &AdmittedJob)>,
 ) -> Result<(Vec<Artifact>, Option<ArtifactError>), RunError> {
     let store = state.artifacts()?;
     let job_folder = Directory::open_host(&folder.private())?.open_own(Path::new(JOB))?;

@@ -83,7 +83,7 @@ pub trait CommandWatch {
     fn is_to_stop(&self) -> Option<Duration>;
 }
 
-struct Capture<'w> {
+struct OutputCapture<'w> {
     watch: &'w mut dyn CommandWatch,
     most: usize,
     stdout: Printed,
@@ -117,7 +117,7 @@ pub fn carry_out_command(
     let hatches = hatch::by_hatch(&spec.provision.hatches, enclosure.take_hatches());
     watch.begun(Begun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
     let most = request.max_output_bytes;
-    let mut capture = Capture { watch, most, stdout: Printed::default(), stderr: Printed::default() };
+    let mut capture = OutputCapture { watch, most, stdout: Printed::default(), stderr: Printed::default() };
     let until = || deadline.at();
     let ended = supervise::until_end(&mut enclosure, &mut streams, &until, &mut capture)?;
     belljar_failpoint::reached("run.ended");
@@ -171,7 +171,7 @@ fn why_ended(
 
 // === impl Capture ===
 
-impl Hearer for Capture<'_> {
+impl Hearer for OutputCapture<'_> {
     fn heard(&mut self, stream: Stream, bytes: &[u8]) {
         let printed = match stream {
             Stream::Stdout => &mut self.stdout,

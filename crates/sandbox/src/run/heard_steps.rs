@@ -17,19 +17,19 @@ use std::path::Path;
 
 /// Steps, in the order in which they began.
 #[derive(Debug, Default)]
-pub(super) struct HeardSteps {
-    steps: Vec<HeardStep>,
+pub(super) struct LoggedSteps {
+    steps: Vec<LoggedStep>,
 }
 
 #[derive(Debug)]
-struct HeardStep {
+struct LoggedStep {
     index: usize,
     started_at: Timestamp,
-    end: Option<HeardEnd>,
+    end: Option<LoggedStepEnd>,
 }
 
 #[derive(Debug)]
-struct HeardEnd {
+struct LoggedStepEnd {
     at: Timestamp,
     status: StepStatus,
     duration_ms: u64,
@@ -54,17 +54,17 @@ const MOST_OUTPUT_BYTES: u64 = 64 << 20;
 
 // === impl HeardSteps ===
 
-impl HeardSteps {
+impl LoggedSteps {
     /// Takes a line of the runner's log.
     pub(super) fn note(&mut self, line: &LogLine) {
         match &line.event {
             Event::StepStarted { index, .. } if self.steps.last().is_none_or(|last| last.index < *index) => {
-                self.steps.push(HeardStep { index: *index, started_at: line.at, end: None });
+                self.steps.push(LoggedStep { index: *index, started_at: line.at, end: None });
             }
             Event::StepFinished { index, status, duration_ms, failure_code, .. } => {
                 let running = self.steps.last_mut().filter(|step| step.index == *index && step.end.is_none());
                 if let Some(running) = running {
-                    running.end = Some(HeardEnd {
+                    running.end = Some(LoggedStepEnd {
                         at: line.at,
                         status: *status,
                         duration_ms: *duration_ms,
@@ -81,11 +81,11 @@ impl HeardSteps {
         let Some(code) = result.failure_code.filter(|_| result.steps.is_empty()) else { return };
         let message = result.failure_message.clone().unwrap_or_default();
         let mut outputs = if self.steps.is_empty() { Vec::new() } else { outputs(job_folder) };
-        for HeardStep { index, started_at, end } in self.steps {
+        for LoggedStep { index, started_at, end } in self.steps {
             let Some(step) = job.steps.get(index) else { continue };
             let (id, step_type) = (step.name(index), step.action.step_type());
             let (finished_at, status, duration_ms, error) = match end {
-                Some(HeardEnd { at, status, duration_ms, failure_code }) => {
+                Some(LoggedStepEnd { at, status, duration_ms, failure_code }) => {
                     let error = (status == StepStatus::Failure).then(|| StepError {
                         code: failure_code.unwrap_or(FailureCode::StepFailed),
                         message: "the step failed, and the runner ended before it could say how".to_owned(),

@@ -1,7 +1,7 @@
 //! Output of the runner: its log, line by line, and the last of its error messages.
 
 use super::Watch;
-use super::heard_steps::HeardSteps;
+use super::heard_steps::LoggedSteps;
 use crate::streams::Stream;
 use crate::supervise::Hearer;
 use belljar_contract::event::LogLine;
@@ -18,7 +18,7 @@ pub(super) struct Hearing<'w> {
     errors: Vec<u8>,
     /// The job's folder, until the runner's status file appears in it.
     silent: Option<Directory>,
-    steps: HeardSteps,
+    steps: LoggedSteps,
 }
 
 /// Output of a runner that has ended.
@@ -28,7 +28,7 @@ pub(super) struct Heard {
     /// Result that came by the hatches.
     pub(super) reported: Option<JobResult>,
     /// The steps that it has logged.
-    pub(super) steps: HeardSteps,
+    pub(super) steps: LoggedSteps,
 }
 
 /// File that the runner writes when it has found its job valid.
@@ -44,7 +44,7 @@ const KEPT_ERRORS: usize = 16 << 10;
 impl<'w> Hearing<'w> {
     pub(super) fn new(watch: &'w mut dyn Watch, job_folder: Directory) -> Self {
         let (partial, errors, silent) = (Vec::new(), Vec::new(), Some(job_folder));
-        Self { watch, partial, errors, silent, steps: HeardSteps::default() }
+        Self { watch, partial, errors, silent, steps: LoggedSteps::default() }
     }
 
     /// Ends the hearing of a runner that has ended.

@@ -3,7 +3,7 @@
 use super::{RunError, WorkspaceChoice};
 use crate::backend::Wanted;
 use crate::docker::DockerBackend;
-use crate::enclosure::{Enclosure, EnclosureError, Maker, Site};
+use crate::enclosure::{Enclosure, EnclosureError, EnclosureMaker, Site};
 use crate::spec::{Program, SandboxSpec, Workspace};
 use crate::state::RunFolder;
 use belljar_confine::plan::Stdio;
@@ -16,10 +16,10 @@ pub(super) fn begin(
     stdio: Stdio,
 ) -> Result<Enclosure, RunError> {
     match site.maker {
-        Maker::Itself | Maker::Launcher(_) => {
+        EnclosureMaker::Itself | EnclosureMaker::Launcher(_) => {
             Ok(site.start(spec, program, stdio).map_err(EnclosureError::Start)?)
         }
-        Maker::Docker(docker) => in_container(docker, (folder, spec), program, stdio),
+        EnclosureMaker::Docker(docker) => in_container(docker, (folder, spec), program, stdio),
     }
 }
 

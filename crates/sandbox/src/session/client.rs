@@ -2,8 +2,8 @@
 
 use super::keeper::address;
 use super::protocol::{
-    Answer, Ask, Committed, Load, Outcome, Refusal, Review, Streams, Trusted, Uncommitted, read_document,
-    receive, send,
+    Answer, ApprovedPaths, Committed, KeeperRequestMessage, Load, Outcome, Refusal, Review, Streams,
+    Uncommitted, read_document, receive, send,
 };
 use super::{DESCRIPTION, Session};
 use crate::backend::TerminalSize;
@@ -206,7 +206,12 @@ impl Client {
         let socket = self.call().map_err(unreachable)?;
         let argv = argv.iter().map(|argument| argument.clone().into_vec()).collect();
         let terminal = matches!(streams, Streams::Terminal);
-        let ask = Ask::Exec { argv, directory: directory.to_owned(), terminal, category: self.category };
+        let ask = KeeperRequestMessage::Exec {
+            argv,
+            directory: directory.to_owned(),
+            terminal,
+            category: self.category,
+        };
         match streams {
             Streams::Descriptors(descriptors) => send(socket.as_fd(), &ask, &descriptors),
             Streams::Terminal => send(socket.as_fd(), &ask, &[]),
@@ -232,7 +237,7 @@ impl Client {
     /// # Errors
     /// [`SessionError`] when it doesn't answer.
     pub fn describe(&self) -> Result<Description, SessionError> {
-        match self.ask(&Ask::Describe)? {
+        match self.ask(&KeeperRequestMessage::Describe)? {
             Some(Answer::Description { session, running, idle_for, load }) => {
                 Ok(Description { session: *session, running, idle_for, load })
             }
@@ -245,7 +250,7 @@ impl Client {
     /// # Errors
     /// [`SessionError`], also when its workspace is no copy.
     pub fn changes(&self) -> Result<Review, SessionError> {
-        self.ask_for_document(&Ask::Changes)
+        self.ask_for_document(&KeeperRequestMessage::Changes)
     }
 
     /// Writes the changes into the directory that was copied, as one frozen state, and returns them. With the digest of a
@@ -261,7 +266,11 @@ impl Client {
         reviewed: Option<ReviewDigest>,
         unshown: bool,
     ) -> Result<Committed, SessionError> {
-        self.ask_for_document(&Ask::Commit { trusted: Trusted::of(trust), reviewed, unshown })
+        self.ask_for_document(&KeeperRequestMessage::Commit {
+            trusted: ApprovedPaths::of(trust),
+            reviewed,
+            unshown,
+        })
     }
 
     /// Begins a commit by a person: returns the changes that would be written, which stay as they are until they are
@@ -271,7 +280,7 @@ impl Client {
     /// [`SessionError`].
     pub fn review(&self) -> Result<PendingCommit, SessionError> {
         let socket = self.call().map_err(unreachable)?;
-        let review = ask_on(&socket, &Ask::Review)?;
+        let review = ask_on(&socket, &KeeperRequestMessage::Review)?;
         Ok(PendingCommit { socket, review })
     }
 
@@ -281,10 +290,10 @@ impl Client {
     /// [`SessionError`], also when programs run in it and this is not `forced`.
     pub fn discard(&self, paths: &[PathBuf], forced: bool) -> Result<WorkspaceChanges, SessionError> {
         let paths = paths.iter().map(|path| path.as_os_str().as_bytes().to_owned()).collect();
-        self.ask_for_document(&Ask::Discard { paths, forced })
+        self.ask_for_document(&KeeperRequestMessage::Discard { paths, forced })
     }
 
-    fn ask_for_document<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, SessionError> {
+    fn ask_for_document<T: DeserializeOwned>(&self, ask: &KeeperRequestMessage) -> Result<T, SessionError> {
         ask_on(&self.call().map_err(unreachable)?, ask)
     }
 
@@ -293,13 +302,13 @@ impl Client {
     /// # Errors
     /// [`SessionError`] when it doesn't answer, and [`Refusal::Uncommitted`] if that is wanted.
     pub fn end(&self, uncommitted: Uncommitted) -> Result<bool, SessionError> {
-        match self.ask(&Ask::End { uncommitted })? {
+        match self.ask(&KeeperRequestMessage::End { uncommitted })? {
             Some(Answer::Over { kept }) => Ok(kept),
             other => Err(unexpected(other)),
         }
     }
 
-    fn ask(&self, ask: &Ask) -> Result<Option<Answer>, SessionError> {
+    fn ask(&self, ask: &KeeperRequestMessage) -> Result<Option<Answer>, SessionError> {
         let socket = self.call().map_err(unreachable)?;
         send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
         Ok(receive(&socket).map_err(unreachable)?.map(|(answer, _)| answer))
@@ -314,7 +323,7 @@ impl Client {
 }
 
 /// Asks a keeper for a document.
-fn ask_on<T: DeserializeOwned>(socket: &OwnedFd, ask: &Ask) -> Result<T, SessionError> {
+fn ask_on<T: DeserializeOwned>(socket: &OwnedFd, ask: &KeeperRequestMessage) -> Result<T, SessionError> {
     send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
     match receive(socket).map_err(unreachable)? {
         Some((Answer::Document, descriptors)) => read_document(descriptors).map_err(unreachable),
@@ -335,7 +344,7 @@ impl PendingCommit {
     /// # Errors
     /// [`SessionError`], as from [`Client::commit`]; nothing was written then.
     pub fn write(self, trust: &Trust) -> Result<Committed, SessionError> {
-        ask_on(&self.socket, &Ask::Write { trusted: Trusted::of(trust) })
+        ask_on(&self.socket, &KeeperRequestMessage::Write { trusted: ApprovedPaths::of(trust) })
     }
 }
 
@@ -349,12 +358,12 @@ impl Execution {
 
     /// Sets the size of the program's terminal.
     pub fn resize(&self, TerminalSize { rows, columns }: TerminalSize) {
-        let _ = send(self.socket.as_fd(), &Ask::Resize { rows, columns }, &[]);
+        let _ = send(self.socket.as_fd(), &KeeperRequestMessage::Resize { rows, columns }, &[]);
     }
 
     /// Kills the program.
     pub fn kill(&self) {
-        let _ = send(self.socket.as_fd(), &Ask::Kill, &[]);
+        let _ = send(self.socket.as_fd(), &KeeperRequestMessage::Kill, &[]);
     }
 
     /// Waits until the program has ended, or until `deadline`: then `None`.

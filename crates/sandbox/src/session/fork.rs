@@ -13,7 +13,7 @@
 
 use super::client::{find, unexpected, unreachable};
 use super::keeper::{Begun, Ground, KeeperError, Measure, Serve, look_after};
-use super::protocol::{Answer, Ask, read_document, receive, send};
+use super::protocol::{Answer, KeeperRequestMessage, read_document, receive, send};
 use super::{Session, SessionError};
 use crate::backend::{Backend, Wanted};
 use crate::native::NativeBackend;
@@ -44,7 +44,7 @@ pub struct Forking {
 
 /// Properties that a fork has in common with its origin.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Origin {
+pub(super) struct ForkOrigin {
     pub(super) session: Session,
     pub(super) wanted: Wanted,
 }
@@ -64,7 +64,7 @@ pub fn keep_fork(
     let Forking { state, origin, name } = forking;
     let backend = NativeBackend::new(Arc::new(Launcher::start()?), state.clone());
     let socket = find(&state, &origin)?.call().map_err(unreachable)?;
-    let Origin { session, mut wanted } = match ask(&socket, &Ask::Fork)? {
+    let ForkOrigin { session, mut wanted } = match ask(&socket, &KeeperRequestMessage::Fork)? {
         (Answer::Document, descriptors) => read_document(descriptors).map_err(unreachable)?,
         (other, _) => return Err(unexpected(Some(other)).into()),
     };
@@ -92,7 +92,7 @@ fn fill(
     owner: Identity,
     most_bytes: u64,
 ) -> Result<Baseline, Box<dyn Error + Send + Sync>> {
-    let (from, baseline) = match ask(socket, &Ask::Hold)? {
+    let (from, baseline) = match ask(socket, &KeeperRequestMessage::Hold)? {
         (Answer::Held, mut descriptors) if descriptors.len() == 2 => {
             let baseline = read_document(descriptors.split_off(1)).map_err(unreachable)?;
             (descriptors.pop().map(Directory::from).ok_or(Errno::BADMSG)?, baseline)
@@ -100,13 +100,13 @@ fn fill(
         (other, _) => return Err(unexpected(Some(other)).into()),
     };
     duplicate(&from, to, owner, most_bytes)?;
-    match ask(socket, &Ask::Release)? {
+    match ask(socket, &KeeperRequestMessage::Release)? {
         (Answer::Released, _) => Ok(baseline),
         (other, _) => Err(unexpected(Some(other)).into()),
     }
 }
 
-fn ask(socket: &OwnedFd, ask: &Ask) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
+fn ask(socket: &OwnedFd, ask: &KeeperRequestMessage) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
     send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
     receive(socket).map_err(unreachable)?.ok_or_else(|| unexpected(None))
 }

@@ -1,7 +1,7 @@
 //! Commits whose keeper died on the way. The session is over; what it changed is still there to be written.
 
 use super::keeper::Measure;
-use super::protocol::{Committed, Trusted};
+use super::protocol::{ApprovedPaths, Committed};
 use super::{COMMIT, Session};
 use crate::kept::{self, CopyRecord, KeptError, Settled};
 use crate::run::WorkspaceChoice;
@@ -39,18 +39,18 @@ struct Note {
     /// The sandboxes that stood then.
     #[serde(default)]
     sandboxes: Vec<RunId>,
-    agreed: Agreed,
+    agreed: ApprovedState,
 }
 
 /// The state that a commit was to write. It is frozen, and nothing else is written when the commit is finished.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Agreed {
+pub(super) struct ApprovedState {
     set: ChangeSet,
     digest: ReviewDigest,
     /// The folder with the content, in the run's folder.
     tree: PathBuf,
     /// The paths that may gain trust.
-    trusted: Trusted,
+    trusted: ApprovedPaths,
 }
 
 /// Why a commit can't be finished. It can be tried again.
@@ -77,7 +77,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn note(
     path: &Path,
     session: &Session,
-    (workspace, sandboxes, agreed): (&WorkspaceChoice, Vec<RunId>, Agreed),
+    (workspace, sandboxes, agreed): (&WorkspaceChoice, Vec<RunId>, ApprovedState),
     Measure { baseline, .. }: &Measure,
 ) -> std::io::Result<()> {
     let note = Note {
@@ -128,12 +128,12 @@ impl Note {
 
 // === impl Agreed ===
 
-impl Agreed {
+impl ApprovedState {
     /// A frozen state whose content is in the folder `tree` of a run.
     pub(super) fn new(frozen: &Frozen, tree: &Path, trust: &Trust) -> Self {
         let parts = tree.components().rev().take(2).collect::<Vec<_>>();
         let tree = parts.into_iter().rev().collect();
-        Self { set: frozen.set().clone(), digest: frozen.digest(), tree, trusted: Trusted::of(trust) }
+        Self { set: frozen.set().clone(), digest: frozen.digest(), tree, trusted: ApprovedPaths::of(trust) }
     }
 }
 
@@ -157,7 +157,7 @@ impl Interrupted {
         };
         self.wait_for_sandboxes();
         let source = Directory::open_meant(source)?;
-        let Agreed { set, digest, tree, trusted } = &self.note.agreed;
+        let ApprovedState { set, digest, tree, trusted } = &self.note.agreed;
         let tree = Directory::open_host(self.folder.path())?.open(tree)?;
         let frozen = Frozen::restore(set.clone(), tree, *digest).without_applied(&source)?;
         let before: Trust = trusted.clone().into();

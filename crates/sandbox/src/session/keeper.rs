@@ -10,7 +10,7 @@ mod sandboxes;
 pub(in crate::session) use ground::{Ground, Measure};
 pub use sandboxes::Compartment;
 
-use super::protocol::{Answer, Ask, Refusal, receive, send};
+use super::protocol::{Answer, KeeperRequestMessage, Refusal, receive, send};
 use super::{DESCRIPTION, SOCKET, Session, SessionError};
 use crate::backend::{BackendError, Sandbox, Wanted, with_causes};
 use crate::backends::chosen::Site;
@@ -99,7 +99,7 @@ struct Keeper {
     wanted: Wanted,
     sandboxes: Sandboxes,
     ground: RwLock<Ground>,
-    activity: Mutex<Activity>,
+    activity: Mutex<SessionActivity>,
     /// State that a commit is measured against. Its holder is alone with the workspace: no program is started meanwhile.
     measure: Mutex<Measure>,
     /// Number of commits so far.
@@ -109,7 +109,7 @@ struct Keeper {
 }
 
 /// Current activity.
-struct Activity {
+struct SessionActivity {
     running: u64,
     /// The commands among it, oldest first.
     commands: Vec<String>,
@@ -225,7 +225,7 @@ fn attend(
         wanted,
         sandboxes,
         ground: RwLock::new(ground),
-        activity: Mutex::new(Activity { running: 0, commands: Vec::new(), since: begun }),
+        activity: Mutex::new(SessionActivity { running: 0, commands: Vec::new(), since: begun }),
         measure: Mutex::new(measure),
         commits: AtomicU64::new(0),
         is_ended: AtomicBool::new(false),
@@ -299,9 +299,9 @@ impl Keeper {
 
     /// Serves one caller to the end.
     fn serve(self: &Arc<Self>, caller: &OwnedFd) {
-        let Ok(Some((ask, descriptors))) = receive::<Ask>(caller) else { return };
+        let Ok(Some((ask, descriptors))) = receive::<KeeperRequestMessage>(caller) else { return };
         let answer = match ask {
-            Ask::Exec { argv, directory, terminal, category } => {
+            KeeperRequestMessage::Exec { argv, directory, terminal, category } => {
                 let stdio = match (terminal, <[OwnedFd; 3]>::try_from(descriptors)) {
                     (true, _) => Stdio::Terminal,
                     (false, Ok(streams)) => Stdio::Descriptors(streams),
@@ -311,16 +311,22 @@ impl Keeper {
                 let place = self.session.division_for(category);
                 self.exec(caller, place, (&Program { argv, directory }, stdio))
             }
-            Ask::Describe => self.describe(),
-            Ask::Changes => return self.tell(caller, || self.changes()),
-            Ask::Commit { trusted, reviewed, unshown } => {
+            KeeperRequestMessage::Describe => self.describe(),
+            KeeperRequestMessage::Changes => return self.tell(caller, || self.changes()),
+            KeeperRequestMessage::Commit { trusted, reviewed, unshown } => {
                 return self.tell(caller, || self.commit(&trusted.into(), reviewed, unshown));
             }
-            Ask::Review => return self.review(caller),
-            Ask::Discard { paths, forced } => return self.tell(caller, || self.discard(&paths, forced)),
-            Ask::Fork => return self.fork(caller),
-            Ask::End { uncommitted } => return self.end_for(caller, uncommitted),
-            Ask::Kill | Ask::Resize { .. } | Ask::Write { .. } | Ask::Hold | Ask::Release => return,
+            KeeperRequestMessage::Review => return self.review(caller),
+            KeeperRequestMessage::Discard { paths, forced } => {
+                return self.tell(caller, || self.discard(&paths, forced));
+            }
+            KeeperRequestMessage::Fork => return self.fork(caller),
+            KeeperRequestMessage::End { uncommitted } => return self.end_for(caller, uncommitted),
+            KeeperRequestMessage::Kill
+            | KeeperRequestMessage::Resize { .. }
+            | KeeperRequestMessage::Write { .. }
+            | KeeperRequestMessage::Hold
+            | KeeperRequestMessage::Release => return,
         };
         let answer = answer.unwrap_or_else(|error| {
             let message = with_causes(&error);

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// A request to a keeper.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Ask {
+pub(super) enum KeeperRequestMessage {
     /// Run a program. Its three streams come with this request unless it gets a terminal. It ends when the client hangs up.
     Exec {
         /// The program and its arguments, as bytes.
@@ -49,7 +49,7 @@ pub(super) enum Ask {
     /// Write what it changed into the directory that was copied.
     Commit {
         /// The paths that may gain trust.
-        trusted: Trusted,
+        trusted: ApprovedPaths,
         /// The digest of what was reviewed, if something was.
         reviewed: Option<ReviewDigest>,
         /// True if paths that a review lists and doesn't show are written, too.
@@ -61,7 +61,7 @@ pub(super) enum Ask {
     /// Write the state that was reported. Sent after [`Self::Review`].
     Write {
         /// The paths that may gain trust.
-        trusted: Trusted,
+        trusted: ApprovedPaths,
     },
     /// Undo what it changed.
     Discard {
@@ -255,7 +255,7 @@ pub struct Committed {
 
 /// Paths that were approved.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Trusted {
+pub(super) struct ApprovedPaths {
     is_all: bool,
     paths: Vec<String>,
 }
@@ -395,14 +395,14 @@ impl From<sealed::Outcome> for Outcome {
 
 // === impl Trusted ===
 
-impl Trusted {
+impl ApprovedPaths {
     pub(super) fn of(trust: &Trust) -> Self {
         Self { is_all: trust.is_in_all(), paths: trust.paths().map(str::to_owned).collect() }
     }
 }
 
-impl From<Trusted> for Trust {
-    fn from(Trusted { is_all, paths }: Trusted) -> Self {
+impl From<ApprovedPaths> for Trust {
+    fn from(ApprovedPaths { is_all, paths }: ApprovedPaths) -> Self {
         if is_all { Self::in_all() } else { Self::in_paths(paths) }
     }
 }

@@ -15,11 +15,11 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Redactor {
     /// `None` if the patterns can't be compiled; then everything is hidden.
-    patterns: Option<Patterns>,
+    patterns: Option<RedactionPatterns>,
 }
 
 #[derive(Debug)]
-struct Patterns {
+struct RedactionPatterns {
     secrets: Vec<Regex>,
     /// The name of a member that holds a secret; `None` if values alone are looked at.
     name: Option<Regex>,
@@ -91,7 +91,7 @@ impl Redactor {
             patterns: secrets
                 .ok()
                 .zip(name.ok())
-                .map(|(secrets, name)| Patterns { secrets, name: Some(name) }),
+                .map(|(secrets, name)| RedactionPatterns { secrets, name: Some(name) }),
         }
     }
 
@@ -100,7 +100,7 @@ impl Redactor {
     pub fn of_token_forms() -> Self {
         let forms = TOKEN_FORMS.map(|form| form.exact);
         let secrets = [PRIVATE_KEY].into_iter().chain(forms).map(Regex::new).collect::<Result<_, _>>();
-        Self { patterns: secrets.ok().map(|secrets| Patterns { secrets, name: None }) }
+        Self { patterns: secrets.ok().map(|secrets| RedactionPatterns { secrets, name: None }) }
     }
 
     /// The text without secrets.
@@ -152,7 +152,7 @@ impl Redactor {
 
 // === impl Patterns ===
 
-impl Patterns {
+impl RedactionPatterns {
     /// The text after one look for each pattern, unless the deadline passes.
     fn hide(&self, text: &str, deadline: Option<Instant>) -> Option<String> {
         self.secrets.iter().try_fold(text.to_owned(), |text, pattern| {

@@ -103,7 +103,7 @@ fn walk(state: &Path, creates: bool) -> Result<bool, UntrustedStateError> {
     let absolute = std::path::absolute(state);
     let absolute =
         absolute.map_err(|error| look(state)(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-    let mut walk = Walk::begin(state, &absolute, creates)?;
+    let mut walk = PathWalk::begin(state, &absolute, creates)?;
     if walk.walk_on()? {
         match walk.ends_at_file {
             true => return Err(look(state)(Errno::NOTDIR)),
@@ -114,7 +114,7 @@ fn walk(state: &Path, creates: bool) -> Result<bool, UntrustedStateError> {
 }
 
 /// A walk from the root to a directory or file.
-struct Walk<'a> {
+struct PathWalk<'a> {
     state: &'a Path,
     creates: bool,
     /// The names that are still to be walked.
@@ -129,7 +129,7 @@ struct Walk<'a> {
 
 // === impl Walk ===
 
-impl<'a> Walk<'a> {
+impl<'a> PathWalk<'a> {
     fn begin(state: &'a Path, path: &Path, creates: bool) -> Result<Self, UntrustedStateError> {
         let (left, directories) = (VecDeque::new(), Vec::new());
         let mut walk =
@@ -246,7 +246,7 @@ impl<'a> Walk<'a> {
         self.check_owner(stat, path)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
-                let mut target = Walk::begin(self.state, path, false)?;
+                let mut target = PathWalk::begin(self.state, path, false)?;
                 match target.walk_on()? && !target.ends_at_file {
                     true => {
                         Err(UntrustedStateError::Link { state: self.state.to_owned(), at: path.to_owned() })

@@ -8,11 +8,11 @@ use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
 use crate::correlation::fill_session;
 use crate::hatch::none_of;
 use crate::limits::Limits;
-use crate::rooms::{self, Rooms};
+use crate::rooms::{self, SandboxDirectories};
 use crate::run::WorkspaceChoice;
 use crate::spec::Lent;
 use crate::state::State;
-use belljar_confine::execution::Resident;
+use belljar_confine::execution::ResidentSandbox;
 use belljar_confine::plan::{self, Identity};
 use belljar_confine::supervised::{self, Files, Place, Plan, User, Walls};
 use belljar_contract::id::RunId;
@@ -65,7 +65,7 @@ impl SubprocessBackend {
     fn make(&self, wanted: &Wanted) -> Result<SubprocessSandbox, Failure> {
         let owner = owner(&wanted.workspace)?;
         let folder = self.state.begin_run(owner)?;
-        let rooms = Rooms::make(&folder, &wanted.workspace, &wanted.provision.home, owner)?;
+        let rooms = SandboxDirectories::make(&folder, &wanted.workspace, &wanted.provision.home, owner)?;
         let own = Own { home: rooms.home(), temporary: rooms.temporary() };
         let mut asked = wanted.provision.env.clone();
         fill_session(&mut asked, folder.id());
@@ -84,11 +84,11 @@ impl SubprocessBackend {
             self.walls,
             (owner.host_uid, started.landlock_abi),
         );
-        let resident = Resident::new(started.sealed);
+        let resident = ResidentSandbox::new(started.sealed);
         Ok(SubprocessSandbox { resident, folder, rooms, env, isolation, owner })
     }
 
-    fn files(&self, rooms: &Rooms, lent: &[Lent]) -> Result<Files, Failure> {
+    fn files(&self, rooms: &SandboxDirectories, lent: &[Lent]) -> Result<Files, Failure> {
         let mut readable = Vec::new();
         for lent in lent {
             readable.push(open_lent(lent)?);
@@ -135,7 +135,7 @@ impl Backend for SubprocessBackend {
                 held: Vec::new(),
                 user: None,
             };
-            Resident::new(supervised::start(&self.executable, SUPERVISOR, &plan)?.sealed).end();
+            ResidentSandbox::new(supervised::start(&self.executable, SUPERVISOR, &plan)?.sealed).end();
             Ok(())
         };
         probe().map_err(|error| BackendError::Unavailable { backend: Self::NAME, why: with_causes(&*error) })

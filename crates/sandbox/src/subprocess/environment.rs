@@ -3,7 +3,7 @@
 //! A variable that the caller sets by name is set, also if its name sounds like a secret's: it was meant. Variables that
 //! make a program load or run something else are refused from every caller, because the caller seldom knows their effect.
 
-use super::search_path::{NoSafePath, restrict};
+use super::search_path::{NoSafePathError, restrict};
 use super::settings::SubprocessSettings;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +38,7 @@ pub enum EnvironmentError {
     },
     /// No directory is left in which programs could be looked up.
     #[error(transparent)]
-    SearchPath(#[from] NoSafePath),
+    SearchPath(#[from] NoSafePathError),
 }
 
 /// Whole names of variables that make programs load or run something else.

@@ -7,11 +7,11 @@ use crate::execution::{ResidentExecution, reach};
 use crate::limits::Limit;
 use crate::native::StartError;
 use crate::native::c_string;
-use crate::rooms::Rooms;
+use crate::rooms::SandboxDirectories;
 use crate::spec::Program;
 use crate::state::RunFolder;
 use crate::workspace::imprint::Imprint;
-use belljar_confine::execution::Resident;
+use belljar_confine::execution::ResidentSandbox;
 use belljar_confine::plan::{Command, Identity, Stdio};
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
@@ -23,9 +23,9 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(super) struct SubprocessSandbox {
     // Before the folder: that can be cleared away only when no process works in it any more.
-    pub(super) resident: Resident,
+    pub(super) resident: ResidentSandbox,
     pub(super) folder: RunFolder,
-    pub(super) rooms: Rooms,
+    pub(super) rooms: SandboxDirectories,
     pub(super) env: Variables,
     pub(super) isolation: Isolation,
     pub(super) owner: Identity,

@@ -23,7 +23,7 @@ pub struct PrefixError {
 /// None of the directories in which programs could be looked up exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("none of the system's directories of programs is there")]
-pub struct NoSafePath;
+pub struct NoSafePathError;
 
 const SAFE: [&str; 5] = ["/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/sbin"];
 
@@ -31,12 +31,12 @@ const SAFE: [&str; 5] = ["/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/sb
 /// exist.
 ///
 /// # Errors
-/// [`NoSafePath`] if none of those exists either.
+/// [`NoSafePathError`] if none of those exists either.
 pub fn restrict(
     path: &OsStr,
     extra: &[SafePrefix],
     is_there: impl Fn(&Path) -> bool,
-) -> Result<OsString, NoSafePath> {
+) -> Result<OsString, NoSafePathError> {
     let entries =
         path.as_bytes().split(|byte| *byte == b':').map(|entry| Path::new(OsStr::from_bytes(entry)));
     let mut safe: Vec<PathBuf> = entries.filter_map(plain).filter(|entry| is_safe(entry, extra)).collect();
@@ -44,7 +44,7 @@ pub fn restrict(
         safe = SAFE.iter().map(PathBuf::from).filter(|directory| is_there(directory)).collect();
     }
     match safe.is_empty() {
-        true => Err(NoSafePath),
+        true => Err(NoSafePathError),
         false => Ok(safe.iter().map(|entry| entry.as_os_str()).collect::<Vec<_>>().join(OsStr::new(":"))),
     }
 }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn without_a_safe_entry_the_systems_that_are_there_are_taken_or_none() {
         assert_eq!(restricted("/home/x", &[]), "/usr/bin:/usr/local/bin:/bin:/usr/sbin");
-        assert_eq!(restrict(OsStr::new("/home/x"), &[], |_| false), Err(NoSafePath));
+        assert_eq!(restrict(OsStr::new("/home/x"), &[], |_| false), Err(NoSafePathError));
     }
 
     #[test]

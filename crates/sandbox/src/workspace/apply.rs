@@ -8,10 +8,10 @@
 use super::baseline::Baseline;
 use super::changes::{ChangeSet, Changed, State};
 use super::expected::Expectations;
-use super::handoff::{self, Reviewed};
+use super::handoff::{self, ReviewOutcome};
 use super::references;
 use super::touched::Touched;
-use super::transfer::{Owner, Route, TransferError};
+use super::transfer::{Owner, TransferError, TransferRoute};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{Finding, Trust};
 use rustix::fs::FileType;
@@ -81,7 +81,7 @@ pub fn commit(
     baseline: &mut Baseline,
     trust: &Trust,
 ) -> Result<(), ApplyError> {
-    let Reviewed { findings, links } = handoff::review(set, copy, target)?;
+    let ReviewOutcome { findings, links } = handoff::review(set, copy, target)?;
     let findings = trust.without(findings);
     if !findings.is_empty() {
         return Err(ApplyError::Handoff { findings });
@@ -91,8 +91,15 @@ pub fn commit(
     let temporary = baseline.temporary().to_owned();
     let open = Directory::open_own_file;
     let (from, links, expected) = (copy, Some(&links), Some(&expectations));
-    let route =
-        Route { from, links, open, to: target, owner: Owner::AsBefore, temporary: &temporary, expected };
+    let route = TransferRoute {
+        from,
+        links,
+        open,
+        to: target,
+        owner: Owner::AsBefore,
+        temporary: &temporary,
+        expected,
+    };
     let left_alone = route.carry(&changes, |path, left| baseline.note(path, left))?;
     note_parents(set, target, baseline)?;
     match left_alone.is_empty() {

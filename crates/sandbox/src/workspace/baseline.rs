@@ -4,12 +4,12 @@
 //! it was not touched since. A directory that was replaced since is recognised by its inode
 //! ([`directories`](super::directories)).
 
-use super::directories::Directories;
+use super::directories::DirectoryInodes;
 use super::imprint::Imprint;
 use super::merge::MergedContent;
 use super::names::Names;
 use super::references::{self, PackedReferences};
-use super::since::Since;
+use super::since::CopyTime;
 use belljar_files::directory::Directory;
 use belljar_files::host_path::HostPath;
 use rustix::fs::{FileType, Stat};
@@ -24,7 +24,7 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Baseline {
     #[serde(flatten)]
-    since: Since,
+    since: CopyTime,
     /// Latest modification of the files that were copied, if that is earlier. Only for a whole copy.
     #[serde(default)]
     newest_copied: Option<SystemTime>,
@@ -32,7 +32,7 @@ pub struct Baseline {
     committed: HashMap<Vec<u8>, Stamp>,
     /// Directories of the source, as they were when the copy was made or a commit left them.
     #[serde(default)]
-    directories: Directories,
+    directories: DirectoryInodes,
     /// Further names that existed when the copy was made, as far as they were looked at.
     #[serde(default)]
     names: Names,
@@ -70,21 +70,21 @@ pub(super) struct Stamp {
 impl Baseline {
     /// Makes the baseline of a copy that is made now.
     pub fn now() -> Self {
-        Self::of_moment(Since::now())
+        Self::of_moment(CopyTime::now())
     }
 
     /// Makes the baseline of a copy that was made at that time.
     pub fn at(since: SystemTime) -> Self {
-        Self::of_moment(Since::at(since))
+        Self::of_moment(CopyTime::at(since))
     }
 
-    fn of_moment(since: Since) -> Self {
+    fn of_moment(since: CopyTime) -> Self {
         let temporary = format!(".belljar-{}", Uuid::new_v4());
         Self {
             since,
             newest_copied: None,
             committed: HashMap::new(),
-            directories: Directories::default(),
+            directories: DirectoryInodes::default(),
             names: Names::default(),
             packed_references: PackedReferences::default(),
             making: BTreeSet::new(),
@@ -100,7 +100,7 @@ impl Baseline {
     #[must_use]
     pub(crate) fn of_source(self, source: &Directory, own: Option<&Stat>) -> Self {
         let (mut names, mut packed_references) = (Names::default(), PackedReferences::default());
-        let directories = Directories::of(source, |path, directory, listed| {
+        let directories = DirectoryInodes::of(source, |path, directory, listed| {
             names.list(path, listed);
             if listed.iter().any(|name| name.name.as_bytes() == references::NAME.as_bytes()) {
                 packed_references.record(path, directory);

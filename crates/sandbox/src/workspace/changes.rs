@@ -13,7 +13,7 @@ mod tests;
 use super::carried;
 use super::extents;
 use super::imprint::Imprint;
-use super::opened::{self, Modes, Opened};
+use super::opened::{self, ModesByPath, RelaxedPermissions};
 use belljar_contract::result::Change;
 use belljar_files::directory::{Directory, DirectoryError, Name};
 use left_out::LeftOut;
@@ -83,7 +83,7 @@ struct Reading<'a> {
     /// Paths that are too long.
     left_out: LeftOut,
     /// Permissions that are in the way of reading the layer.
-    closed: &'a mut Modes,
+    closed: &'a mut ModesByPath,
     /// Maximum number of bytes of paths that may still be held.
     path_bytes_left: usize,
     /// Maximum number of levels that the other paths may still have.
@@ -110,7 +110,7 @@ impl ChangeSet {
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
     pub fn read(source: &Directory, upper: &Directory) -> Result<Self, ChangesError> {
-        Self::compare(source, upper, false, &mut Modes::new())?.carried(source)
+        Self::compare(source, upper, false, &mut ModesByPath::new())?.carried(source)
     }
 
     /// Compares the layer of a sandbox that lives: permissions that are in the way are noted in `opened`, to be put back. The
@@ -121,7 +121,7 @@ impl ChangeSet {
     pub fn read_live(
         source: &Directory,
         upper: &Directory,
-        opened: &mut Opened<'_>,
+        opened: &mut RelaxedPermissions<'_>,
     ) -> Result<Self, ChangesError> {
         Self::compare(source, upper, false, opened.modes())
     }
@@ -132,7 +132,7 @@ impl ChangeSet {
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
     pub fn read_copy(source: &Directory, copy: &Directory, made: &Imprint) -> Result<Self, ChangesError> {
-        Self::compare_copy(source, copy, made, &mut Modes::new())?.carried(source)
+        Self::compare_copy(source, copy, made, &mut ModesByPath::new())?.carried(source)
     }
 
     /// Reads the changes of a copy in which work goes on: permissions that are opened up for reading are noted, to be put
@@ -144,7 +144,7 @@ impl ChangeSet {
         source: &Directory,
         copy: &Directory,
         made: &Imprint,
-        opened: &mut Opened<'_>,
+        opened: &mut RelaxedPermissions<'_>,
     ) -> Result<Self, ChangesError> {
         Self::compare_copy(source, copy, made, opened.modes())
     }
@@ -153,7 +153,7 @@ impl ChangeSet {
         source: &Directory,
         copy: &Directory,
         made: &Imprint,
-        closed: &mut Modes,
+        closed: &mut ModesByPath,
     ) -> Result<Self, ChangesError> {
         // A layer that hides everything below it.
         let mut changed = Self::compare(source, copy, true, closed)?;
@@ -197,7 +197,7 @@ impl ChangeSet {
         source: &Directory,
         upper: &Directory,
         is_opaque: bool,
-        closed: &mut Modes,
+        closed: &mut ModesByPath,
     ) -> Result<Self, ChangesError> {
         let mut reading = Reading::begin((source, upper), is_opaque, closed);
         reading.open_top()?;
@@ -287,7 +287,7 @@ impl<'a> Reading<'a> {
     fn begin(
         (source, upper): (&'a Directory, &'a Directory),
         is_opaque: bool,
-        closed: &'a mut Modes,
+        closed: &'a mut ModesByPath,
     ) -> Self {
         Self {
             source,

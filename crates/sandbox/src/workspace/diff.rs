@@ -277,12 +277,12 @@ fn git_mode(state: State) -> &'static str {
 }
 
 /// A name as git writes it: in quotes, with escapes, if it holds anything unusual.
-struct Quoted {
+struct QuotedName {
     name: String,
     needs_quotes: bool,
 }
 
-fn quoted(path: &Path) -> Quoted {
+fn quoted(path: &Path) -> QuotedName {
     let mut name = String::new();
     let mut needs_quotes = false;
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -299,10 +299,10 @@ fn quoted(path: &Path) -> Quoted {
             }
         }
     }
-    Quoted { name, needs_quotes }
+    QuotedName { name, needs_quotes }
 }
 
-impl Quoted {
+impl QuotedName {
     fn with(&self, prefix: &str) -> String {
         match self.needs_quotes {
             true => format!("\"{prefix}{}\"", self.name),

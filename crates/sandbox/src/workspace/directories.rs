@@ -27,12 +27,12 @@ use std::path::{Path, PathBuf};
 /// Inodes of directories, by path.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(from = "Vec<(Vec<u8>, u64)>", into = "Vec<(Vec<u8>, u64)>")]
-pub(super) struct Directories {
+pub(super) struct DirectoryInodes {
     inodes: BTreeMap<PathBuf, u64>,
 }
 
 /// Finds the directories of a target that were replaced since the copy was made.
-pub(super) struct Replaced<'a> {
+pub(super) struct ReplacedDirectories<'a> {
     target: &'a Directory,
     baseline: &'a Baseline,
     mount: Option<u64>,
@@ -48,7 +48,7 @@ const MOST_NAMES: usize = 8_192;
 
 // === impl Directories ===
 
-impl Directories {
+impl DirectoryInodes {
     /// Records the directories next to the top of a source, and calls `visit` with each whose names are known. One that can't be read
     /// is left out, and so is what is below.
     pub(super) fn of(source: &Directory, mut visit: impl FnMut(&Path, &Directory, &[Name])) -> Self {
@@ -102,14 +102,14 @@ impl Directories {
 }
 
 /// Names are bytes, which can't be the members of a JSON object.
-impl From<Directories> for Vec<(Vec<u8>, u64)> {
-    fn from(directories: Directories) -> Self {
+impl From<DirectoryInodes> for Vec<(Vec<u8>, u64)> {
+    fn from(directories: DirectoryInodes) -> Self {
         let pair = |(path, inode): (PathBuf, u64)| (path.into_os_string().into_vec(), inode);
         directories.inodes.into_iter().map(pair).collect()
     }
 }
 
-impl From<Vec<(Vec<u8>, u64)>> for Directories {
+impl From<Vec<(Vec<u8>, u64)>> for DirectoryInodes {
     fn from(pairs: Vec<(Vec<u8>, u64)>) -> Self {
         let pair = |(path, inode)| (OsString::from_vec(path).into(), inode);
         Self { inodes: pairs.into_iter().map(pair).collect() }
@@ -118,7 +118,7 @@ impl From<Vec<(Vec<u8>, u64)>> for Directories {
 
 // === impl Replaced ===
 
-impl<'a> Replaced<'a> {
+impl<'a> ReplacedDirectories<'a> {
     pub(super) fn in_target(target: &'a Directory, baseline: &'a Baseline) -> Self {
         Self { target, baseline, mount: mount_of(target).ok(), found: BTreeMap::new() }
     }
@@ -207,8 +207,9 @@ mod tests {
     fn directory_renamed_into_place_is_replaced_and_one_in_which_names_were_added_is_not() {
         let (place, directory) = source();
         let baseline = Baseline::now().of_source(&directory, None);
-        let leads =
-            |path: &str| Replaced::in_target(&directory, &baseline).leads_to(Path::new(path)).unwrap();
+        let leads = |path: &str| {
+            ReplacedDirectories::in_target(&directory, &baseline).leads_to(Path::new(path)).unwrap()
+        };
         assert!(!leads("src/inner/file"));
         // The control: names are added in the directory and beside it.
         for name in ["beside", "src/added", "src/inner/added"] {
@@ -224,8 +225,9 @@ mod tests {
     fn unrecorded_directory_counts_as_replaced_unless_a_time_proves_the_contrary() {
         let (place, directory) = source();
         let baseline = Baseline::now();
-        let leads =
-            |path: &str| Replaced::in_target(&directory, &baseline).leads_to(Path::new(path)).unwrap();
+        let leads = |path: &str| {
+            ReplacedDirectories::in_target(&directory, &baseline).leads_to(Path::new(path)).unwrap()
+        };
         assert!(!leads("src/inner/file"));
         belljar_testkit::wait::until(|| {
             let added = place.path().join("src/inner/added");

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// The paths of a source that were changed since a copy of it was made.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Drift {
+pub struct SourceDrift {
     /// The paths, sorted. For a directory: a name in it was added or removed, or it was replaced.
     pub paths: Vec<(PathBuf, bool)>,
     /// True if there are more paths, or the source was too large to look at all of it.
@@ -33,7 +33,7 @@ const LEFT_OUT: &[u8] = b".git";
 
 // === impl Drift ===
 
-impl Drift {
+impl SourceDrift {
     /// Looks for changes by their times: a file's inode, and a directory's list of names, are newer than the copy, and
     /// no commit of this copy has left them so.
     ///
@@ -161,18 +161,21 @@ mod tests {
         }
         let source = Directory::open_host(place.path()).unwrap();
         let mut baseline = Baseline::now();
-        assert_eq!(Drift::find(&source, &baseline).unwrap(), Drift::default());
+        assert_eq!(SourceDrift::find(&source, &baseline).unwrap(), SourceDrift::default());
         fs::write(place.path().join("written"), "two\n").unwrap();
         fs::write(place.path().join(".git/index"), "two\n").unwrap();
         fs::remove_file(place.path().join("folder/gone")).unwrap();
         fs::write(place.path().join("added"), "").unwrap();
-        assert_eq!(Drift::find(&source, &baseline).unwrap().listed(), ["./", "added", "folder/", "written"]);
+        assert_eq!(
+            SourceDrift::find(&source, &baseline).unwrap().listed(),
+            ["./", "added", "folder/", "written"]
+        );
         // What a commit of the copy itself has left is no drift.
         for name in ["written", "added", "folder"] {
             baseline.note(Path::new(name), &source.stat(Path::new(name)).unwrap().unwrap());
         }
         baseline.note(Path::new(""), &source.stat_itself().unwrap());
-        assert_eq!(Drift::find(&source, &baseline).unwrap().listed(), Vec::<String>::new());
+        assert_eq!(SourceDrift::find(&source, &baseline).unwrap().listed(), Vec::<String>::new());
     }
 
     #[test]
@@ -188,9 +191,9 @@ mod tests {
         let open = |tree: &tempfile::TempDir| Directory::open_host(tree.path()).unwrap();
         let (source, layer) = (open(&place), open(&run));
         let mut baseline = Baseline::now();
-        assert_eq!(Drift::find(&source, &baseline).unwrap(), Drift::default());
+        assert_eq!(SourceDrift::find(&source, &baseline).unwrap(), SourceDrift::default());
         let find =
-            |baseline: &Baseline| Drift::find_beside(&source, baseline, Some(&layer)).unwrap().listed();
+            |baseline: &Baseline| SourceDrift::find_beside(&source, baseline, Some(&layer)).unwrap().listed();
         let whole = baseline.clone();
         baseline.add_writing(["", "folder"].map(Path::new).into_iter());
         let temporary = format!("folder/{}", baseline.temporary());

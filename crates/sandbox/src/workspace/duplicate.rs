@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::opened::{self, Opened};
+use super::opened::{self, RelaxedPermissions};
 use super::transfer::copy_data;
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
@@ -66,9 +66,9 @@ pub fn duplicate(
     owner: Identity,
     most_bytes: u64,
 ) -> Result<(), DuplicateError> {
-    let opened = Opened::in_tree(from);
+    let opened = RelaxedPermissions::in_tree(from);
     let (links, directories, pending) = (HashMap::new(), Vec::new(), vec![PathBuf::new()]);
-    let mut work = Duplicating {
+    let mut work = TreeDuplication {
         from,
         to,
         owner,
@@ -79,7 +79,10 @@ pub fn duplicate(
         names_left: MOST_NAMES,
         bytes_left: most_bytes,
         can_share: true,
-        attributes: Attributes { names: vec![0; LARGEST_ATTRIBUTES], value: vec![0; LARGEST_ATTRIBUTES] },
+        attributes: AttributeBuffers {
+            names: vec![0; LARGEST_ATTRIBUTES],
+            value: vec![0; LARGEST_ATTRIBUTES],
+        },
     };
     work.carry_all().map_err(|error| match error {
         DuplicateError::Make { source, .. } if source.raw_os_error() == Some(Errno::DQUOT.raw_os_error()) => {
@@ -92,11 +95,11 @@ pub fn duplicate(
     })
 }
 
-struct Duplicating<'a> {
+struct TreeDuplication<'a> {
     from: &'a Directory,
     to: &'a Directory,
     owner: Identity,
-    opened: Opened<'a>,
+    opened: RelaxedPermissions<'a>,
     /// First path of each file with several names, by device and inode.
     links: HashMap<(u64, u64), PathBuf>,
     /// Directories that are made, parents first: their permissions and times come last.
@@ -106,11 +109,11 @@ struct Duplicating<'a> {
     bytes_left: u64,
     /// True as long as the file system has not refused to share data.
     can_share: bool,
-    attributes: Attributes,
+    attributes: AttributeBuffers,
 }
 
 /// Room for the names of a file's attributes and for the value of one.
-struct Attributes {
+struct AttributeBuffers {
     names: Vec<u8>,
     value: Vec<u8>,
 }
@@ -125,7 +128,7 @@ struct Place<'a> {
 
 // === impl Duplicating ===
 
-impl Duplicating<'_> {
+impl TreeDuplication<'_> {
     fn carry_all(&mut self) -> Result<(), DuplicateError> {
         let top = self.from.stat_itself()?;
         self.directories.push((PathBuf::new(), top));
@@ -246,7 +249,7 @@ impl Duplicating<'_> {
 
 // === impl Attributes ===
 
-impl Attributes {
+impl AttributeBuffers {
     /// Copies everything that a user may attach to a file.
     fn copy(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> std::io::Result<()> {
         let Self { names, value } = self;

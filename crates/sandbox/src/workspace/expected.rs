@@ -29,7 +29,7 @@ pub(super) struct Expectations {
 
 /// Expected state of one path.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Expected {
+pub(super) enum ExpectedState {
     /// Whatever is there is replaced.
     Anything,
     /// No file.
@@ -48,7 +48,7 @@ pub(super) struct Found {
 
 /// Why something was not written or removed.
 #[derive(Debug)]
-pub(super) enum Obstacle {
+pub(super) enum WriteObstacle {
     /// The target holds something else there than is expected. It is as it was.
     Changed,
     /// It failed.
@@ -68,14 +68,14 @@ impl Expectations {
 
     /// Returns the expected state of a path. A path that was not noted is expected to hold nothing, so no file there is
     /// replaced.
-    pub(super) fn at(&self, path: &Path) -> Expected {
-        self.found.get(path).map_or(Expected::Nothing, |found| Expected::This(*found))
+    pub(super) fn at(&self, path: &Path) -> ExpectedState {
+        self.found.get(path).map_or(ExpectedState::Nothing, |found| ExpectedState::This(*found))
     }
 }
 
 // === impl Expected ===
 
-impl Expected {
+impl ExpectedState {
     /// Returns true if what is at a path now is what is expected there. A file whose permission bits are `mode` already is, too: another
     /// name of it has been changed.
     pub(super) fn is_met_by(&self, now: &Stat, mode: u32) -> bool {
@@ -98,13 +98,13 @@ impl Expected {
     /// Puts `made`, which lies under the name `temporary`, in its place, and returns how it was left there.
     ///
     /// # Errors
-    /// [`Obstacle`]; what was to be put is deleted then. `ESTALE` if something else has the temporary name by now.
+    /// [`WriteObstacle`]; what was to be put is deleted then. `ESTALE` if something else has the temporary name by now.
     pub(super) fn put(
         &self,
         (directory, temporary): (&Directory, &str),
         name: &OsStr,
         made: &Stat,
-    ) -> Result<Stat, Obstacle> {
+    ) -> Result<Stat, WriteObstacle> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(directory, temporary, flags, rustix::fs::Mode::empty())?;
         let whole = fstat(&opened)?;
@@ -112,7 +112,7 @@ impl Expected {
             return Err(Errno::STALE.into());
         }
         let put = match self {
-            Self::Anything => renameat(directory, temporary, directory, name).map_err(Obstacle::from),
+            Self::Anything => renameat(directory, temporary, directory, name).map_err(WriteObstacle::from),
             Self::Nothing => rename_to_free((directory, OsStr::new(temporary)), name),
             Self::This(found) => found.exchange((directory, temporary), name, &whole),
         };
@@ -128,12 +128,12 @@ impl Expected {
     /// Removes a file or link. `temporary` is a name that nothing has.
     ///
     /// # Errors
-    /// [`Obstacle`].
+    /// [`WriteObstacle`].
     pub(super) fn remove(
         &self,
         (directory, temporary): (&Directory, &str),
         name: &OsStr,
-    ) -> Result<(), Obstacle> {
+    ) -> Result<(), WriteObstacle> {
         let Self::This(found) = self else {
             return Ok(unlinkat(directory, name, AtFlags::empty())?);
         };
@@ -141,7 +141,7 @@ impl Expected {
             // It was removed meanwhile.
             Err(Errno::NOENT) => Ok(()),
             now if found.is(&now?) => found.take_out((directory, temporary), name),
-            _ => Err(Obstacle::Changed),
+            _ => Err(WriteObstacle::Changed),
         }
     }
 }
@@ -173,11 +173,11 @@ impl Found {
         (directory, temporary): (&Directory, &str),
         name: &OsStr,
         made: &Stat,
-    ) -> Result<(), Obstacle> {
+    ) -> Result<(), WriteObstacle> {
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Err(Obstacle::Changed),
+            Err(Errno::NOENT) => Err(WriteObstacle::Changed),
             now if self.is(&now?) => self.swap_in((directory, temporary), name, made),
-            _ => Err(Obstacle::Changed),
+            _ => Err(WriteObstacle::Changed),
         }
     }
 
@@ -188,9 +188,9 @@ impl Found {
         (directory, temporary): (&Directory, &str),
         name: &OsStr,
         made: &Stat,
-    ) -> Result<(), Obstacle> {
+    ) -> Result<(), WriteObstacle> {
         match renameat_with(directory, temporary, directory, name, RenameFlags::EXCHANGE) {
-            Err(Errno::NOENT) => return Err(Obstacle::Changed),
+            Err(Errno::NOENT) => return Err(WriteObstacle::Changed),
             Err(Errno::INVAL | Errno::NOSYS) => {
                 return Ok(renameat(directory, temporary, directory, name)?);
             }
@@ -207,11 +207,15 @@ impl Found {
             exchange()?;
             keep_aside((directory, temporary))?;
         }
-        Err(Obstacle::Changed)
+        Err(WriteObstacle::Changed)
     }
 
     /// Removes what has the name now. If that is not what was found after all, it gets its name back.
-    fn take_out(&self, (directory, temporary): (&Directory, &str), name: &OsStr) -> Result<(), Obstacle> {
+    fn take_out(
+        &self,
+        (directory, temporary): (&Directory, &str),
+        name: &OsStr,
+    ) -> Result<(), WriteObstacle> {
         let aside = OsStr::new(temporary);
         rename_to_free((directory, name), aside)?;
         let moved = statat(directory, temporary, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -220,10 +224,10 @@ impl Found {
         }
         match rename_to_free((directory, aside), name) {
             // It was saved once more meanwhile.
-            Err(Obstacle::Changed) => keep_aside((directory, temporary))?,
+            Err(WriteObstacle::Changed) => keep_aside((directory, temporary))?,
             moved => moved?,
         }
-        Err(Obstacle::Changed)
+        Err(WriteObstacle::Changed)
     }
 }
 
@@ -234,38 +238,41 @@ fn is_file((directory, name): (&Directory, &str), file: &Stat) -> bool {
 }
 
 /// Renames something, unless there is something of the new name.
-pub(super) fn rename_to_free((directory, from): (&Directory, &OsStr), to: &OsStr) -> Result<(), Obstacle> {
+pub(super) fn rename_to_free(
+    (directory, from): (&Directory, &OsStr),
+    to: &OsStr,
+) -> Result<(), WriteObstacle> {
     match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-        Err(Errno::EXIST) => Err(Obstacle::Changed),
+        Err(Errno::EXIST) => Err(WriteObstacle::Changed),
         Err(Errno::INVAL | Errno::NOSYS) => match statat(directory, to, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(renameat(directory, from, directory, to)?),
-            found => found.map_or_else(|errno| Err(errno.into()), |_| Err(Obstacle::Changed)),
+            found => found.map_or_else(|errno| Err(errno.into()), |_| Err(WriteObstacle::Changed)),
         },
         renamed => Ok(renamed?),
     }
 }
 
 /// Gives what lies under a temporary name one that nothing deletes.
-fn keep_aside((directory, temporary): (&Directory, &str)) -> Result<(), Obstacle> {
+fn keep_aside((directory, temporary): (&Directory, &str)) -> Result<(), WriteObstacle> {
     let kept = format!("belljar-saved-{}", uuid::Uuid::new_v4());
     rename_to_free((directory, OsStr::new(temporary)), OsStr::new(&kept))
 }
 
 // === impl Obstacle ===
 
-impl From<std::io::Error> for Obstacle {
+impl From<std::io::Error> for WriteObstacle {
     fn from(error: std::io::Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<Errno> for Obstacle {
+impl From<Errno> for WriteObstacle {
     fn from(errno: Errno) -> Self {
         Self::Failed(errno.into())
     }
 }
 
-impl From<DirectoryError> for Obstacle {
+impl From<DirectoryError> for WriteObstacle {
     fn from(error: DirectoryError) -> Self {
         Self::Failed(error.into())
     }

@@ -50,7 +50,7 @@ const NO_ROOM: &str =
     "a review copies what was changed, and that takes more than half of what is left of the disk";
 
 /// Copies to a frozen tree, under way.
-struct Freezing<'a> {
+struct FreezeCopier<'a> {
     copy: &'a Directory,
     tree: &'a Directory,
     /// Maximum number of bytes that may still be copied: programs decide how much there is, and the disk is also for
@@ -74,7 +74,7 @@ pub fn freeze(
     let mut set = set.carried(source)?;
     let room = Room::of(&tree).map_err(|source| DirectoryError { path: ".".into(), source })?;
     let mut freezing =
-        Freezing { copy, tree: &tree, bytes_left: room.spare_bytes() / 2, links: HashMap::new() };
+        FreezeCopier { copy, tree: &tree, bytes_left: room.spare_bytes() / 2, links: HashMap::new() };
     for (path, changed) in set.iter_mut() {
         let failed = |source| FreezeError::Copy { path: path.to_owned(), source };
         if let Some(after) = &mut changed.after
@@ -105,7 +105,7 @@ fn parent_in(tree: &Directory, path: &Path) -> io::Result<Directory> {
 
 // === impl Freezing ===
 
-impl Freezing<'_> {
+impl FreezeCopier<'_> {
     /// Copies one thing. Its size becomes that of the copy.
     fn put(&mut self, path: &Path, after: &mut State) -> io::Result<()> {
         let parent = parent_in(self.tree, path)?;
@@ -303,7 +303,7 @@ mod tests {
         std::fs::write(layer.path().join("large"), vec![b'x'; 1 << 20]).unwrap();
         let (copy, to) = (open(&layer), open(&tree));
         let put = |name: &str, bytes_left| {
-            let mut freezing = Freezing { copy: &copy, tree: &to, bytes_left, links: HashMap::new() };
+            let mut freezing = FreezeCopier { copy: &copy, tree: &to, bytes_left, links: HashMap::new() };
             freezing.put_file(Path::new("large"), (&to, OsStr::new(name)))
         };
         let shared = File::create(tree.path().join("shared")).unwrap();

@@ -12,7 +12,7 @@
 mod processes;
 mod standstill;
 
-use belljar_confine::sealed::Handle;
+use belljar_confine::sealed::InitHandle;
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_files::reserve::Room;
 use rustix::fs::{AtFlags, FileType, fstatvfs, statat};
@@ -26,14 +26,14 @@ use std::time::{Duration, Instant};
 
 /// Directories on one file system that may grow so far together and no further.
 #[derive(Debug)]
-pub struct Growth {
+pub struct TreeGrowth {
     trees: Vec<Directory>,
     most_bytes: u64,
     bytes_at_first: u64,
     free_at_first: Free,
     /// Maximum number of files that are looked at.
     most_files: usize,
-    last: Option<Last>,
+    last: Option<LastScan>,
     next_look: Instant,
     /// Time since which the files that its processes hold can't be looked at.
     unseen_since: Option<Instant>,
@@ -45,7 +45,7 @@ pub struct Growth {
 
 /// Growth of a directory.
 #[derive(Debug)]
-pub(crate) struct Grown {
+pub(crate) struct WorkspaceGrowth {
     tree: [Directory; 1],
     bytes_at_first: u64,
     free_at_first: Option<u64>,
@@ -53,7 +53,7 @@ pub(crate) struct Grown {
 
 /// Result of the last look at every file.
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastScan {
     at: Instant,
     took: Duration,
     grown: u64,
@@ -119,7 +119,7 @@ pub(crate) fn bytes_of(tree: Directory) -> u64 {
 
 // === impl Grown ===
 
-impl Grown {
+impl WorkspaceGrowth {
     /// Measured from what it is now.
     pub(crate) fn since_now(tree: Directory) -> Self {
         let tree = [tree];
@@ -143,7 +143,7 @@ impl Grown {
 
 // === impl Growth ===
 
-impl Growth {
+impl TreeGrowth {
     /// Begins to watch directories that may grow together by that many bytes.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl Growth {
 
     /// Returns true if it has exceeded its quota. A tree that can't be measured, twice or for longer than a moment, counts
     /// as everything that the file system has lost. So does all of it without a sandbox whose processes can be looked at.
-    pub fn has_outgrown(&mut self, sandbox: Option<&Handle>) -> bool {
+    pub fn has_outgrown(&mut self, sandbox: Option<&InitHandle>) -> bool {
         let now = free(&self.trees).unwrap_or(Free { bytes: 0, files: 0 });
         let lost = Lost {
             bytes: self.free_at_first.bytes.saturating_sub(now.bytes),
@@ -217,7 +217,7 @@ impl Growth {
         (!is_due && grown <= self.most_bytes).then_some(grown)
     }
 
-    fn measure(&mut self, sandbox: Option<&Handle>, lost: Lost) -> u64 {
+    fn measure(&mut self, sandbox: Option<&InitHandle>, lost: Lost) -> u64 {
         let begun = Instant::now();
         let measured = measure_all(&self.trees, self.most_files).unwrap_or_default();
         let held = sandbox.map_or(Measured::default(), processes::deleted);
@@ -234,7 +234,8 @@ impl Growth {
             }
             _ => found,
         };
-        self.last = Some(Last { at: begun, took: begun.elapsed(), grown, lost: lost.with_files(), is_whole });
+        self.last =
+            Some(LastScan { at: begun, took: begun.elapsed(), grown, lost: lost.with_files(), is_whole });
         grown
     }
 
@@ -248,7 +249,7 @@ impl Growth {
     }
 
     /// Returns how much of the file system's unexplained loss is the sandbox's, beyond what was seen to be held.
-    fn out_of_sight(&mut self, sandbox: &Handle, seen_bytes: u64, unexplained: u64) -> u64 {
+    fn out_of_sight(&mut self, sandbox: &InitHandle, seen_bytes: u64, unexplained: u64) -> u64 {
         let is_excused = |(excused, at): (u64, Instant)| {
             at.elapsed() < LONGEST_EXCUSED && unexplained <= excused.saturating_add(self.most_bytes / 4)
         };
@@ -369,7 +370,7 @@ mod tests {
         const EMPTY_FILES: u64 = 600_000;
         let grown = |files| {
             let (folder, directory) = tree();
-            let mut growth = Growth::watch(vec![directory], 300 << 20).unwrap();
+            let mut growth = TreeGrowth::watch(vec![directory], 300 << 20).unwrap();
             growth.most_files = 5;
             fs::write(folder.path().join("linked"), "").unwrap();
             (0..5).for_each(|name| {
@@ -386,7 +387,7 @@ mod tests {
     #[test]
     fn what_others_write_does_not_count_while_a_process_is_just_being_started() {
         let (_folder, directory) = tree();
-        let mut growth = Growth::watch(vec![directory], 1 << 20).unwrap();
+        let mut growth = TreeGrowth::watch(vec![directory], 1 << 20).unwrap();
         let begun = Instant::now();
         assert!(!growth.is_long_unseen(false, begun));
         assert!(!growth.is_long_unseen(false, begun + LONGEST_UNSEEN / 2));

@@ -27,23 +27,29 @@ use std::path::{Path, PathBuf};
 
 /// Result of a review.
 #[derive(Debug)]
-pub struct Reviewed {
+pub struct ReviewOutcome {
     /// Paths that need an approval.
     pub findings: Vec<Finding>,
     /// Targets of the links that were looked at: another program may have changed them since.
-    pub(super) links: Links,
+    pub(super) links: LinkTargets,
 }
 
 /// Targets of links, by their paths.
-pub(super) type Links = BTreeMap<PathBuf, CString>;
+pub(super) type LinkTargets = BTreeMap<PathBuf, CString>;
 
 /// Looks at a change set by its names, by the links of the target that lead to them, and by what the host obeys at the moment.
 ///
 /// # Errors
 /// [`DirectoryError`] for a path that can't be looked at.
-pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<Reviewed, DirectoryError> {
+pub fn review(
+    set: &ChangeSet,
+    copy: &Directory,
+    target: &Directory,
+) -> Result<ReviewOutcome, DirectoryError> {
     let links = links_of(set, copy)?;
-    let Some((first, _)) = set.iter().next() else { return Ok(Reviewed { findings: Vec::new(), links }) };
+    let Some((first, _)) = set.iter().next() else {
+        return Ok(ReviewOutcome { findings: Vec::new(), links });
+    };
     let surroundings = links::find(target, set, &links)?;
     let mut findings: Vec<Finding> = match &surroundings {
         None => vec![about_links(
@@ -94,7 +100,7 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
     let (context, objects) = (&context, &objects.into_found());
     findings.extend(git_content::find(&Ground { set, copy, target, context, objects })?);
     findings.extend(obeyed::find(set, target)?);
-    Ok(Reviewed { findings, links })
+    Ok(ReviewOutcome { findings, links })
 }
 
 /// The directories that are made or removed by themselves: those that have a line of their own, and each that is removed from the tree's
@@ -134,7 +140,7 @@ fn is_compiled(changed: &Changed, copy: &Directory, path: &Path) -> bool {
 }
 
 /// The links that a change set brings, with what they say.
-fn links_of(set: &ChangeSet, copy: &Directory) -> Result<Links, DirectoryError> {
+fn links_of(set: &ChangeSet, copy: &Directory) -> Result<LinkTargets, DirectoryError> {
     let is_link = |after: State| after.kind == FileType::Symlink;
     let links = set.iter().filter(|(_, changed)| changed.after.is_some_and(is_link));
     links.map(|(path, _)| Ok((path.to_owned(), copy.read_link(path)?))).collect()

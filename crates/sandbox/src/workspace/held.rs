@@ -9,14 +9,14 @@ pub struct HeldWorkspace {
     /// The workspace as the sandbox sees it; only a place to begin paths at.
     pub shown: Directory,
     /// Layers of the workspace, if it is a copy.
-    pub layers: Option<Layers>,
+    pub layers: Option<CopyLayers>,
     /// User of the sandbox on the host, and owner of the files that are made in it.
     pub owner: Identity,
 }
 
 /// The layers of a workspace that is a copy.
 #[derive(Debug)]
-pub struct Layers {
+pub struct CopyLayers {
     /// The directory that was copied.
     pub source: Directory,
     /// The changes to it.

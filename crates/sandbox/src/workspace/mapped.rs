@@ -13,14 +13,14 @@ use std::io::{BufRead, BufReader};
 
 /// Mapped files of one file system. They are looked for at the first query.
 #[derive(Debug)]
-pub(super) struct Mapped<'a> {
+pub(super) struct MappedFiles<'a> {
     target: &'a Directory,
     inodes: Option<BTreeSet<u64>>,
 }
 
 // === impl Mapped ===
 
-impl<'a> Mapped<'a> {
+impl<'a> MappedFiles<'a> {
     pub(super) fn in_target(target: &'a Directory) -> Self {
         Self { target, inodes: None }
     }

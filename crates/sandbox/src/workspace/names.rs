@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Names, by the directory that they are in.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "StoredNames", into = "StoredNames")]
 pub(super) struct Names {
     /// Directories of which all names are known.
     listed: BTreeMap<PathBuf, BTreeSet<Vec<u8>>>,
@@ -20,7 +20,7 @@ pub(super) struct Names {
 
 /// Serialised form: the names of a directory in one text, separated by slashes, each byte as the character of its number.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredNames {
     listed: Vec<(String, String)>,
     free: Vec<String>,
 }
@@ -78,7 +78,7 @@ fn split(path: &Path) -> (&Path, Vec<u8>) {
     (path.parent().unwrap_or(Path::new("")), name)
 }
 
-impl From<Names> for Stored {
+impl From<Names> for StoredNames {
     fn from(names: Names) -> Self {
         let text = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
         let path = |path: &Path| text(path.as_os_str().as_bytes());
@@ -90,8 +90,8 @@ impl From<Names> for Stored {
     }
 }
 
-impl From<Stored> for Names {
-    fn from(Stored { listed, free }: Stored) -> Self {
+impl From<StoredNames> for Names {
+    fn from(StoredNames { listed, free }: StoredNames) -> Self {
         let bytes = |text: &str| text.chars().filter_map(|byte| u8::try_from(byte).ok()).collect::<Vec<u8>>();
         let path = |text: &str| PathBuf::from(OsString::from_vec(bytes(text)));
         let names = |text: &str| text.split('/').filter(|name| !name.is_empty()).map(bytes).collect();

@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 
 /// Permissions that were in the way, as they were. They are put back on drop.
 #[derive(Debug)]
-pub struct Opened<'a> {
+pub struct RelaxedPermissions<'a> {
     tree: &'a Directory,
-    modes: Modes,
+    modes: ModesByPath,
 }
 
 /// Permission bits by path; the tree itself is the empty one.
-pub(super) type Modes = BTreeMap<PathBuf, u32>;
+pub(super) type ModesByPath = BTreeMap<PathBuf, u32>;
 
 // === impl Opened ===
 
-impl<'a> Opened<'a> {
+impl<'a> RelaxedPermissions<'a> {
     /// Makes an empty record for this tree.
     pub fn in_tree(tree: &'a Directory) -> Self {
-        Self { tree, modes: Modes::new() }
+        Self { tree, modes: ModesByPath::new() }
     }
 
-    pub(super) fn modes(&mut self) -> &mut Modes {
+    pub(super) fn modes(&mut self) -> &mut ModesByPath {
         &mut self.modes
     }
 
@@ -35,7 +35,7 @@ impl<'a> Opened<'a> {
     }
 }
 
-impl Drop for Opened<'_> {
+impl Drop for RelaxedPermissions<'_> {
     fn drop(&mut self) {
         // What is deeper is out of reach once what is above is closed again.
         for (path, mode) in self.modes.iter().rev() {
@@ -49,7 +49,7 @@ impl Drop for Opened<'_> {
 }
 
 /// Notes the permissions that will be in the way of reading this file.
-pub(super) fn note(modes: &mut Modes, path: &Path, stat: &rustix::fs::Stat) {
+pub(super) fn note(modes: &mut ModesByPath, path: &Path, stat: &rustix::fs::Stat) {
     let needed = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => 0o700,
         FileType::RegularFile => 0o400,

@@ -13,10 +13,10 @@ use super::baseline::Baseline;
 use super::carried::{self, rebased};
 use super::changes::{ChangeSet, Changed, State, same_content};
 use super::expected::Expectations;
-use super::handoff::{self, Links, Reviewed};
+use super::handoff::{self, LinkTargets, ReviewOutcome};
 use super::merge::{MergeBudget, Merged, MergedContent, merge};
 use super::touched::Touched;
-use super::transfer::{Owner, Route};
+use super::transfer::{Owner, TransferRoute};
 use belljar_files::directory::{Directory, DirectoryError, Name};
 use belljar_policy::handoff::Trust;
 use rustix::fs::{FileType, Stat};
@@ -53,12 +53,12 @@ pub struct Wishes {
     /// Conflicting paths, and all below them, that are written over what is in the target.
     pub overwritten: Vec<PathBuf>,
     /// Way in which conflicting text files are merged.
-    pub merge: Merge,
+    pub merge: MergeMode,
 }
 
 /// Way in which conflicting text files are merged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Merge {
+pub enum MergeMode {
     /// Conflicting text files are not merged.
     #[default]
     Off,
@@ -70,7 +70,7 @@ pub enum Merge {
 
 /// Changes that were written, and those that were not.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct ApplyOutcome {
     /// Paths that are now what the run made of them.
     pub written: Vec<PathBuf>,
     /// Paths that were merged.
@@ -114,22 +114,22 @@ struct Plan {
 }
 
 /// Changes that are decided on and reviewed.
-pub struct Prepared<'a> {
+pub struct PreparedApplication<'a> {
     application: &'a Application<'a>,
     plan: Plan,
     /// Changes that are written, relative to the target.
     set: ChangeSet,
-    links: Links,
+    links: LinkTargets,
 }
 
 // === impl Prepared ===
 
-impl Prepared<'_> {
+impl PreparedApplication<'_> {
     /// Writes what was decided on.
     ///
     /// # Errors
     /// [`ApplyError::Write`]: what was written up to then is found to be so the next time.
-    pub fn write(self, baseline: &mut Baseline) -> Result<Applied, ApplyError> {
+    pub fn write(self, baseline: &mut Baseline) -> Result<ApplyOutcome, ApplyError> {
         let Self { application, mut plan, set, links } = self;
         let writes: Vec<_> = plan.writes.iter().map(|(path, changed)| (path.as_path(), *changed)).collect();
         let copy = (application.copy, Some(&links));
@@ -149,17 +149,21 @@ impl Prepared<'_> {
 
 impl Application<'_> {
     /// Decides what is written, and reviews it. Nothing is written. What is noted in `baseline` is needed after an attempt that was
-    /// interrupted, so the caller stores it before it calls [`Prepared::write`].
+    /// interrupted, so the caller stores it before it calls [`PreparedApplication::write`].
     ///
     /// # Errors
     /// [`ApplyError::Handoff`] if a path gains trust that `wishes` does not name.
-    pub fn prepare(&self, wishes: &Wishes, baseline: &mut Baseline) -> Result<Prepared<'_>, ApplyError> {
+    pub fn prepare(
+        &self,
+        wishes: &Wishes,
+        baseline: &mut Baseline,
+    ) -> Result<PreparedApplication<'_>, ApplyError> {
         let mut plan = self.plan(wishes, baseline)?;
         plan.leave_out_dependents();
         plan.carry_modes(self.target)?;
         // As it is relative to the target, which may not be what the run began with.
         let set = plan.set();
-        let Reviewed { findings, links } = handoff::review(&set, self.copy, self.target)?;
+        let ReviewOutcome { findings, links } = handoff::review(&set, self.copy, self.target)?;
         let findings = wishes.trust.without(findings);
         if !findings.is_empty() {
             return Err(ApplyError::Handoff { findings });
@@ -167,7 +171,7 @@ impl Application<'_> {
         note_way(&set, self.target, baseline)?;
         let merges = plan.merges.iter().map(|(path, merged)| (path.as_path(), merged.content));
         baseline.set_merging(merges);
-        Ok(Prepared { application: self, plan, set, links })
+        Ok(PreparedApplication { application: self, plan, set, links })
     }
 
     /// Decides for each path what is done with it. Nothing is written.
@@ -192,7 +196,7 @@ impl Application<'_> {
                     let is_named = wishes.overwritten.iter().any(|named| path.starts_with(named));
                     let is_overwritten = is_named && self.has_place_for(path)?;
                     let merged = match wishes.merge {
-                        Merge::Off => None,
+                        MergeMode::Off => None,
                         mode => self.merged(path, (changed, now.as_ref()), (mode, &mut budget))?,
                     };
                     match (is_overwritten.then(|| over(changed, now.as_ref())).flatten(), merged) {
@@ -264,7 +268,7 @@ impl Application<'_> {
         &self,
         path: &Path,
         (changed, now): (&Changed, Option<&Stat>),
-        (mode, budget): (Merge, &mut MergeBudget),
+        (mode, budget): (MergeMode, &mut MergeBudget),
     ) -> Result<Option<MergedFile>, ApplyError> {
         let is_file = |state: &State| is_regular(Some(*state));
         let now = now.map(State::of).filter(is_file);
@@ -277,7 +281,7 @@ impl Application<'_> {
         let versions = [base.open_file(path)?, self.target.open_file(path)?, self.copy.open_own_file(path)?];
         let (content, has_markers) = match merge(versions, budget).map_err(failed)? {
             Merged::Clean(content) => (content, false),
-            Merged::Marked(content) if mode == Merge::Markers => (content, true),
+            Merged::Marked(content) if mode == MergeMode::Markers => (content, true),
             Merged::Marked(_) | Merged::Impossible => return Ok(None),
         };
         let mut file = create_below(self.scratch, path).map_err(failed)?;
@@ -289,13 +293,14 @@ impl Application<'_> {
 
     fn carry(
         &self,
-        (from, links): (&Directory, Option<&Links>),
+        (from, links): (&Directory, Option<&LinkTargets>),
         changes: &[(&Path, Changed)],
         (expectations, baseline): (&Expectations, &mut Baseline),
     ) -> Result<BTreeSet<PathBuf>, ApplyError> {
         let temporary = baseline.temporary().to_owned();
         let (open, to, expected) = (Directory::open_own_file as _, self.target, Some(expectations));
-        let route = Route { from, links, open, to, owner: Owner::AsBefore, temporary: &temporary, expected };
+        let route =
+            TransferRoute { from, links, open, to, owner: Owner::AsBefore, temporary: &temporary, expected };
         let mut put = |path: &Path, left: &Stat| {
             baseline.note(path, left);
             belljar_failpoint::reached("kept.file_applied");
@@ -407,8 +412,9 @@ impl Plan {
         ChangeSet::of(writes.chain(merges))
     }
 
-    fn outcome(self) -> Applied {
-        let mut applied = Applied { conflicts: self.conflicts.into_iter().collect(), ..Applied::default() };
+    fn outcome(self) -> ApplyOutcome {
+        let mut applied =
+            ApplyOutcome { conflicts: self.conflicts.into_iter().collect(), ..ApplyOutcome::default() };
         applied.written = self.writes.into_keys().chain(self.done).collect();
         applied.written.sort();
         let merges = self.merges.into_iter().map(|(path, merged)| (path, merged.content));

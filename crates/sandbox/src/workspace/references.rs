@@ -17,14 +17,14 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(from = "Vec<(Vec<u8>, String)>", into = "Vec<(Vec<u8>, String)>")]
 pub(super) struct PackedReferences {
-    files: BTreeMap<PathBuf, Entries>,
+    files: BTreeMap<PathBuf, ReferenceHashes>,
 }
 
 /// Hashes by the name of their reference.
-type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+type ReferenceHashes = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Finds references that something else has moved since the copy was made.
-pub(super) struct Moved<'a> {
+pub(super) struct MovedReferences<'a> {
     target: &'a Directory,
     /// The tree that the run began with, if it is apart from the target.
     base: Option<&'a Directory>,
@@ -36,8 +36,8 @@ pub(super) struct Moved<'a> {
 /// The packed references of a repository, then and now.
 struct Entry {
     /// `None` if it isn't known.
-    then: Option<Entries>,
-    now: Entries,
+    then: Option<ReferenceHashes>,
+    now: ReferenceHashes,
     is_touched: bool,
 }
 
@@ -65,7 +65,7 @@ impl PackedReferences {
 impl From<PackedReferences> for Vec<(Vec<u8>, String)> {
     fn from(packed: PackedReferences) -> Self {
         let line = |(name, hash): (&Vec<u8>, &Vec<u8>)| [hash, &b" "[..], name, b"\n"].concat();
-        let text = |entries: &Entries| entries.iter().flat_map(line).map(char::from).collect();
+        let text = |entries: &ReferenceHashes| entries.iter().flat_map(line).map(char::from).collect();
         packed
             .files
             .iter()
@@ -84,7 +84,7 @@ impl From<Vec<(Vec<u8>, String)>> for PackedReferences {
 
 // === impl Moved ===
 
-impl<'a> Moved<'a> {
+impl<'a> MovedReferences<'a> {
     pub(super) fn in_target(
         (target, base): (&'a Directory, Option<&'a Directory>),
         baseline: &'a Baseline,
@@ -118,7 +118,7 @@ impl<'a> Moved<'a> {
         let of = |tree| entries(tree, &path, LARGEST_BYTES).unwrap_or_default();
         let then = match self.base {
             Some(base) => Some(of(base)),
-            None if self.baseline.had(&path) == Some(false) => Some(Entries::new()),
+            None if self.baseline.had(&path) == Some(false) => Some(ReferenceHashes::new()),
             None => self.baseline.packed_references().files.get(repository).cloned(),
         };
         Ok(Entry { then, now: of(self.target), is_touched })
@@ -137,13 +137,13 @@ fn places(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     (0..parts.len()).filter(is_refs).map(split).collect()
 }
 
-fn entries(tree: &Directory, path: &Path, most: u64) -> Option<Entries> {
+fn entries(tree: &Directory, path: &Path, most: u64) -> Option<ReferenceHashes> {
     let mut bytes = Vec::new();
     tree.open_file(path).ok()?.take(most + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= most).then(|| parsed(&bytes))
 }
 
-fn parsed(text: &[u8]) -> Entries {
+fn parsed(text: &[u8]) -> ReferenceHashes {
     let lines =
         text.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"#") && !line.starts_with(b"^"));
     let pairs = lines.filter_map(|line| {

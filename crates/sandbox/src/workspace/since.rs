@@ -5,7 +5,7 @@
 //! have been saved after it. A time that could be either counts as later.
 //!
 //! The clock of the machine may be set back afterwards. The start time of the machine, computed from both of its clocks,
-//! shows that: the monotonic clock is never set. File servers stamp files with a clock of their own ([`StampedBy`]).
+//! shows that: the monotonic clock is never set. File servers stamp files with a clock of their own ([`TimestampClock`]).
 
 use belljar_files::directory::Directory;
 use rustix::fs::{Stat, fstat, fstatfs};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Time at which a copy was made.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Since {
+pub(super) struct CopyTime {
     since: SystemTime,
     /// Start time of the machine, as computed then. Missing in records of earlier versions.
     #[serde(default)]
@@ -24,7 +24,7 @@ pub(super) struct Since {
 
 /// The clock that a file system stamps files with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StampedBy {
+pub(super) enum TimestampClock {
     /// The clock of this machine.
     ThisMachine,
     /// Another machine, or unknown.
@@ -59,7 +59,7 @@ const OWN: [u32; 10] = [
 
 // === impl Since ===
 
-impl Since {
+impl CopyTime {
     /// A copy that is made now. Waits for the next step of the clock that stamps files, which takes up to 10 milliseconds (4 with a
     /// kernel of 250 Hz): what was saved right before has an older time than what is saved from now on.
     pub(super) fn now() -> Self {
@@ -82,9 +82,9 @@ impl Since {
     /// had it. `own` is a new file or directory, which shows that clock if it is on the same file system.
     #[must_use]
     pub(super) fn by_clock_of(self, source: &Directory, own: Option<&Stat>) -> Self {
-        match StampedBy::of(source) {
-            StampedBy::ThisMachine => self,
-            StampedBy::Another => {
+        match TimestampClock::of(source) {
+            TimestampClock::ThisMachine => self,
+            TimestampClock::Another => {
                 let is_beside = |own: &&Stat| fstat(source).is_ok_and(|source| source.st_dev == own.st_dev);
                 let told = own.filter(is_beside).map(super::baseline::changed_at);
                 Self { since: self.since.min(told.unwrap_or(self.since - BEHIND)), ..self }
@@ -108,7 +108,7 @@ impl Since {
 
 // === impl StampedBy ===
 
-impl StampedBy {
+impl TimestampClock {
     fn of(directory: &Directory) -> Self {
         let magic = fstatfs(directory).map(|found| found.f_type);
         let is_own = magic.is_ok_and(|magic| OWN.iter().any(|own| i64::from(*own) == magic & 0xffff_ffff));
@@ -144,8 +144,8 @@ mod tests {
     use super::*;
 
     /// A copy that was made then, by a clock that is right.
-    fn copy_at(seconds: u64, nanoseconds: u32) -> Since {
-        Since::at(UNIX_EPOCH + Duration::new(seconds, nanoseconds))
+    fn copy_at(seconds: u64, nanoseconds: u32) -> CopyTime {
+        CopyTime::at(UNIX_EPOCH + Duration::new(seconds, nanoseconds))
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         };
         for _ in 0..50 {
             let before = save();
-            let copy = Since::now();
+            let copy = CopyTime::now();
             let after = save();
             assert!(!copy.may_be_before(before) && copy.may_be_before(after));
         }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Maximum size of a directory of which a snapshot is cheap.
 #[derive(Debug, Clone, Copy)]
-pub struct Cheap {
+pub struct SnapshotLimits {
     /// Maximum number of names in it.
     pub names: usize,
     /// Maximum number of bytes in its files, where copies share no blocks.
@@ -31,7 +31,7 @@ const TREE: &str = "tree";
 
 // === impl Cheap ===
 
-impl Cheap {
+impl SnapshotLimits {
     /// Limits for a run that may take as little as a few milliseconds.
     pub const FOR_COMMAND: Self = Self { names: 64, bytes: 512 << 10 };
     /// Limits for a run that takes seconds or more.
@@ -40,7 +40,7 @@ impl Cheap {
 
 /// Takes a snapshot into the folder of a run. `None` if it is not cheap, or a copy would be another thing than the directory:
 /// with files of several owners, hard links, or what is neither file, directory nor link.
-pub fn take(source: &HostPath, folder: &RunFolder, cheap: Cheap) -> Option<HostPath> {
+pub fn take(source: &HostPath, folder: &RunFolder, cheap: SnapshotLimits) -> Option<HostPath> {
     let place = folder.path().join(FOLDER);
     let directory = Directory::open_meant(source).ok()?;
     let top = directory.stat_itself().ok()?;
@@ -74,7 +74,7 @@ fn copy_to((source, top): (&Directory, &Stat), place: &Path) -> Option<HostPath>
     HostPath::resolve(tree).ok()
 }
 
-fn is_cheap((source, top): (&Directory, &Stat), folder: &Path, cheap: Cheap) -> bool {
+fn is_cheap((source, top): (&Directory, &Stat), folder: &Path, cheap: SnapshotLimits) -> bool {
     let mut scan =
         Scan { top, names_left: cheap.names, bytes: 0, first: None, pending: vec![PathBuf::new()] };
     while let Some(below) = scan.pending.pop() {

@@ -10,9 +10,9 @@
 
 use super::baseline::Baseline;
 use super::changes::Changed;
-use super::directories::Replaced;
-use super::mapped::Mapped;
-use super::references::Moved;
+use super::directories::ReplacedDirectories;
+use super::mapped::MappedFiles;
+use super::references::MovedReferences;
 use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::{FileType, Stat};
 use std::path::Path;
@@ -21,9 +21,9 @@ use std::path::Path;
 pub(super) struct Touched<'a> {
     target: &'a Directory,
     baseline: &'a Baseline,
-    replaced: Replaced<'a>,
-    mapped: Mapped<'a>,
-    moved: Moved<'a>,
+    replaced: ReplacedDirectories<'a>,
+    mapped: MappedFiles<'a>,
+    moved: MovedReferences<'a>,
 }
 
 // === impl Touched ===
@@ -37,9 +37,9 @@ impl<'a> Touched<'a> {
         Self {
             target,
             baseline,
-            replaced: Replaced::in_target(target, baseline),
-            mapped: Mapped::in_target(target),
-            moved: Moved::in_target((target, base), baseline),
+            replaced: ReplacedDirectories::in_target(target, baseline),
+            mapped: MappedFiles::in_target(target),
+            moved: MovedReferences::in_target((target, base), baseline),
         }
     }
 

@@ -5,10 +5,10 @@
 
 use super::acl::{self, AccessList};
 use super::changes::{Changed, State};
-use super::expected::{Expectations, Expected, Obstacle, rename_to_free};
+use super::expected::{Expectations, ExpectedState, WriteObstacle, rename_to_free};
 use super::extents;
-use super::handoff::Links;
-use super::opened::{self, Opened};
+use super::handoff::LinkTargets;
+use super::opened::{self, RelaxedPermissions};
 use super::owned::{self, FileOwner, is_same};
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
@@ -29,10 +29,10 @@ use std::path::{Path, PathBuf};
 
 /// Source and target of a transfer.
 #[derive(Debug)]
-pub(super) struct Route<'a> {
+pub(super) struct TransferRoute<'a> {
     pub(super) from: &'a Directory,
     /// Targets that links there had when they were looked at. Without it, their targets now are used.
-    pub(super) links: Option<&'a Links>,
+    pub(super) links: Option<&'a LinkTargets>,
     /// Opens files there.
     pub(super) open: fn(&Directory, &Path) -> Result<File, DirectoryError>,
     pub(super) to: &'a Directory,
@@ -53,7 +53,7 @@ pub(super) enum Owner {
 }
 
 /// Result of putting a file.
-enum Put {
+enum PutOutcome {
     /// A file or link, and how it was left.
     File(Stat),
     /// A directory that was there.
@@ -65,7 +65,7 @@ enum Put {
 }
 
 /// Place in which a file or link is made.
-struct Target<'a> {
+struct TransferTarget<'a> {
     parent: &'a Directory,
     /// The file that has its name until then.
     replaced: Option<&'a OwnedFd>,
@@ -83,7 +83,7 @@ pub(super) struct TransferError {
 
 // === impl Route ===
 
-impl Route<'_> {
+impl TransferRoute<'_> {
     /// Brings every path to its state after the change. `put` is called with the state in which each file was left. Returns
     /// the paths that are left as they are, because the target holds something else there than is expected, with those that
     /// can't be without them.
@@ -92,13 +92,13 @@ impl Route<'_> {
         changes: &[(&Path, Changed)],
         mut put: impl FnMut(&Path, &Stat),
     ) -> Result<BTreeSet<PathBuf>, TransferError> {
-        let mut opened = Opened::in_tree(self.to);
+        let mut opened = RelaxedPermissions::in_tree(self.to);
         self.open_up(changes, &mut opened)?;
         let (mut left_alone, mut made) = (BTreeSet::new(), BTreeMap::new());
         for (path, changed) in changes.iter().rev().filter(|(_, changed)| makes_way(changed)) {
             match self.remove(path, changed.before) {
-                Err(Obstacle::Changed) => drop(left_alone.insert(path.to_path_buf())),
-                Err(Obstacle::Failed(error)) => return Err(failed(path)(error)),
+                Err(WriteObstacle::Changed) => drop(left_alone.insert(path.to_path_buf())),
+                Err(WriteObstacle::Failed(error)) => return Err(failed(path)(error)),
                 Ok(()) => {}
             }
         }
@@ -109,11 +109,11 @@ impl Route<'_> {
                 continue;
             }
             match self.put(path, changed, after) {
-                Ok(Put::File(left)) => put(path, &left),
-                Ok(Put::NewDirectory(stat)) => drop(made.insert(*path, stat)),
-                Ok(Put::Directory | Put::Nothing) => {}
-                Err(Obstacle::Changed) => drop(left_alone.insert(path.to_path_buf())),
-                Err(Obstacle::Failed(error)) => return Err(failed(path)(error)),
+                Ok(PutOutcome::File(left)) => put(path, &left),
+                Ok(PutOutcome::NewDirectory(stat)) => drop(made.insert(*path, stat)),
+                Ok(PutOutcome::Directory | PutOutcome::Nothing) => {}
+                Err(WriteObstacle::Changed) => drop(left_alone.insert(path.to_path_buf())),
+                Err(WriteObstacle::Failed(error)) => return Err(failed(path)(error)),
             }
         }
         for (path, changed) in changes.iter().rev() {
@@ -157,7 +157,11 @@ impl Route<'_> {
     }
 
     /// Gives the acting user access to every directory on the way that is its own, outermost first.
-    fn open_up(&self, changes: &[(&Path, Changed)], opened: &mut Opened<'_>) -> Result<(), TransferError> {
+    fn open_up(
+        &self,
+        changes: &[(&Path, Changed)],
+        opened: &mut RelaxedPermissions<'_>,
+    ) -> Result<(), TransferError> {
         let own_uid = rustix::process::geteuid();
         let uid = match self.owner {
             Owner::AsBefore if own_uid.is_root() => return Ok(()),
@@ -172,7 +176,7 @@ impl Route<'_> {
         Ok(())
     }
 
-    fn open_one_up(&self, path: &Path, uid: u32, opened: &mut Opened<'_>) -> std::io::Result<()> {
+    fn open_one_up(&self, path: &Path, uid: u32, opened: &mut RelaxedPermissions<'_>) -> std::io::Result<()> {
         let is_top = path.as_os_str().is_empty();
         let stat = if is_top { Some(self.to.stat_itself()?) } else { self.to.stat(path)? };
         let Some(stat) = stat else { return Ok(()) };
@@ -198,23 +202,23 @@ impl Route<'_> {
     }
 
     /// Returns the expected state of a path.
-    fn expected(&self, path: &Path) -> Expected {
-        self.expected.map_or(Expected::Anything, |expected| expected.at(path))
+    fn expected(&self, path: &Path) -> ExpectedState {
+        self.expected.map_or(ExpectedState::Anything, |expected| expected.at(path))
     }
 
     /// The directory that a path is in, and its last name. One that is gone, or no directory any more, was changed.
-    fn parent_of<'p>(&self, path: &'p Path) -> Result<(Directory, &'p OsStr), Obstacle> {
+    fn parent_of<'p>(&self, path: &'p Path) -> Result<(Directory, &'p OsStr), WriteObstacle> {
         match self.to.parent_of(path) {
             Err(DirectoryError { source: Errno::NOENT | Errno::NOTDIR | Errno::LOOP, .. })
                 if self.expected.is_some() =>
             {
-                Err(Obstacle::Changed)
+                Err(WriteObstacle::Changed)
             }
             found => Ok(found?),
         }
     }
 
-    fn remove(&self, path: &Path, before: Option<State>) -> Result<(), Obstacle> {
+    fn remove(&self, path: &Path, before: Option<State>) -> Result<(), WriteObstacle> {
         let is_directory = before.is_some_and(|before| before.kind == FileType::Directory);
         self.act(|| {
             let (parent, name) = self.parent_of(path)?;
@@ -225,7 +229,7 @@ impl Route<'_> {
             match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
                 // Something has come into it, or in its place.
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) if self.expected.is_some() => {
-                    Err(Obstacle::Changed)
+                    Err(WriteObstacle::Changed)
                 }
                 Err(Errno::NOENT) if self.expected.is_some() => Ok(()),
                 removed => Ok(removed?),
@@ -233,10 +237,10 @@ impl Route<'_> {
         })
     }
 
-    fn put(&self, path: &Path, changed: &Changed, after: State) -> Result<Put, Obstacle> {
+    fn put(&self, path: &Path, changed: &Changed, after: State) -> Result<PutOutcome, WriteObstacle> {
         // What was in the way is gone.
         let expected = match makes_way(changed) && self.expected.is_some() {
-            true => Expected::Nothing,
+            true => ExpectedState::Nothing,
             false => self.expected(path),
         };
         match after.kind {
@@ -255,8 +259,8 @@ impl Route<'_> {
                     match left {
                         Err(DirectoryError {
                             source: Errno::NOENT | Errno::NOTDIR | Errno::LOOP, ..
-                        }) if self.expected.is_some() => Err(Obstacle::Changed),
-                        left => left?.map(Put::File).ok_or(Obstacle::Changed),
+                        }) if self.expected.is_some() => Err(WriteObstacle::Changed),
+                        left => left?.map(PutOutcome::File).ok_or(WriteObstacle::Changed),
                     }
                 })
             }
@@ -268,23 +272,23 @@ impl Route<'_> {
             FileType::Fifo if matches!(self.owner, Owner::User(_)) => self.act(|| {
                 let (parent, name) = self.to.parent_of(path)?;
                 mknodat(&parent, name, FileType::Fifo, Mode::from_raw_mode(after.mode), 0)?;
-                Ok(Put::Nothing)
+                Ok(PutOutcome::Nothing)
             }),
-            _ => Ok(Put::Nothing),
+            _ => Ok(PutOutcome::Nothing),
         }
     }
 
-    fn put_directory(&self, path: &Path, mode: u32) -> Result<Put, Obstacle> {
+    fn put_directory(&self, path: &Path, mode: u32) -> Result<PutOutcome, WriteObstacle> {
         let (parent, name) = self.parent_of(path)?;
         let found = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW);
         // One that is there gets other permissions, and no more.
         if found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
-            return Ok(Put::Directory);
+            return Ok(PutOutcome::Directory);
         }
         if matches!(self.owner, Owner::User(_)) {
             return match mkdirat(&parent, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {
-                    Ok(Put::NewDirectory(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
+                    Ok(PutOutcome::NewDirectory(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
                 }
                 Err(errno) => Err(errno.into()),
             };
@@ -294,11 +298,11 @@ impl Route<'_> {
         if made.is_err() {
             let _ = self.clear_temporary(&parent);
         }
-        made.map(Put::NewDirectory)
+        made.map(PutOutcome::NewDirectory)
     }
 
     /// Makes a directory that has its permissions and its owner from the beginning, whenever this process is killed.
-    fn make_directory(&self, (parent, name): (&Directory, &OsStr), mode: u32) -> Result<Stat, Obstacle> {
+    fn make_directory(&self, (parent, name): (&Directory, &OsStr), mode: u32) -> Result<Stat, WriteObstacle> {
         let owner = self.owner_of(parent, None)?;
         // What is put into it needs all rights of the owner; those that are missing are taken at the end.
         let made = owned::make_directory(parent, Path::new(self.temporary), mode | 0o700, owner)?;
@@ -320,24 +324,24 @@ impl Route<'_> {
 
     fn replace(
         &self,
-        (path, expected): (&Path, Expected),
-        make: impl FnOnce(&Target<'_>) -> std::io::Result<Stat>,
-    ) -> Result<Put, Obstacle> {
+        (path, expected): (&Path, ExpectedState),
+        make: impl FnOnce(&TransferTarget<'_>) -> std::io::Result<Stat>,
+    ) -> Result<PutOutcome, WriteObstacle> {
         let (parent, name) = self.parent_of(path)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let replaced = openat(&parent, name, flags, Mode::empty()).ok();
         let stat = replaced.as_ref().map(fstat).transpose()?;
         self.clear_temporary(&parent)?;
         let owner = self.owner_of(&parent, stat.as_ref())?;
-        let made = make(&Target { parent: &parent, replaced: replaced.as_ref(), owner });
+        let made = make(&TransferTarget { parent: &parent, replaced: replaced.as_ref(), owner });
         let made = made.inspect_err(|_| {
             let _ = unlinkat(&parent, self.temporary, AtFlags::empty());
         })?;
-        Ok(Put::File(expected.put((&parent, self.temporary), name, &made)?))
+        Ok(PutOutcome::File(expected.put((&parent, self.temporary), name, &made)?))
     }
 
     /// Makes a link under the temporary name.
-    fn link(&self, says: &CStr, to: &Target<'_>) -> std::io::Result<Stat> {
+    fn link(&self, says: &CStr, to: &TransferTarget<'_>) -> std::io::Result<Stat> {
         owned::make_as(to.owner, || Ok(symlinkat(says, to.parent, self.temporary)?))?;
         Ok(statat(to.parent, self.temporary, AtFlags::SYMLINK_NOFOLLOW)?)
     }
@@ -346,7 +350,7 @@ impl Route<'_> {
     fn write(
         &self,
         from: &mut File,
-        Target { parent, replaced, owner }: &Target<'_>,
+        TransferTarget { parent, replaced, owner }: &TransferTarget<'_>,
         mode: u32,
     ) -> std::io::Result<Stat> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -450,13 +454,14 @@ mod tests {
         }
         let open = |directory: &tempfile::TempDir| Directory::open_host(directory.path()).unwrap();
         let (source, target) = (open(&from), open(&to));
-        let links = Links::from([("seen".into(), CString::from(c"notes"))]);
+        let links = LinkTargets::from([("seen".into(), CString::from(c"notes"))]);
         let carry = |name: &str, links| {
             let after = State { kind: FileType::Symlink, mode: 0o777, size: 5 };
             let changed = Changed { before: None, after: Some(after), same_content: false };
             let open = Directory::open_own_file;
             let (from, to, owner) = (&source, &target, Owner::AsBefore);
-            let route = Route { from, links, open, to, owner, temporary: ".temporary", expected: None };
+            let route =
+                TransferRoute { from, links, open, to, owner, temporary: ".temporary", expected: None };
             route.carry(&[(Path::new(name), changed)], |_, _| {})
         };
         carry("seen", Some(&links)).unwrap();
@@ -485,7 +490,7 @@ mod tests {
         std::fs::create_dir(to.path().join(".temporary")).unwrap();
         let route = |open| {
             let (from, to, owner) = (&source, &target, Owner::AsBefore);
-            Route { from, links: None, open, to, owner, temporary: ".temporary", expected: None }
+            TransferRoute { from, links: None, open, to, owner, temporary: ".temporary", expected: None }
                 .carry(&changes, |_, _| {})
         };
         route(|_, path| Err(DirectoryError { path: path.to_owned(), source: Errno::IO })).unwrap_err();

@@ -6,8 +6,8 @@
 use super::apply::ApplyError;
 use super::baseline::Baseline;
 use super::changes::{ChangeSet, Changed};
-use super::held::{HeldWorkspace, Layers};
-use super::transfer::{Owner, Route};
+use super::held::{CopyLayers, HeldWorkspace};
+use super::transfer::{Owner, TransferRoute};
 use belljar_files::directory::Directory;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
@@ -37,14 +37,14 @@ fn has_no_directory(changed: &Changed) -> bool {
 pub fn undo(
     changes: &[(&Path, &Changed)],
     workspace: &HeldWorkspace,
-    layers: &Layers,
+    layers: &CopyLayers,
 ) -> Result<(), ApplyError> {
     let inverse: Vec<(&Path, Changed)> = changes
         .iter()
         .map(|(path, changed)| (*path, Changed { before: changed.after, after: changed.before, ..**changed }))
         .collect();
     let baseline = Baseline::now();
-    let route = Route {
+    let route = TransferRoute {
         from: &layers.source,
         links: None,
         open: Directory::open_file,

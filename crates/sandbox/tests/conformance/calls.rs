@@ -2,7 +2,7 @@
 
 use crate::Case;
 use crate::house::{House, run, state};
-use crate::walls::{NONE, SECCOMP, Scene};
+use crate::walls::{EscapeFixture, NONE, SECCOMP};
 use belljar_confine::sealed::Outcome;
 use belljar_sandbox::backend::{Backend, with_causes};
 use belljar_sandbox::run::WorkspaceChoice;
@@ -32,7 +32,7 @@ const SIGIO: &str = "use Socket; use Fcntl; socketpair(A, B, AF_UNIX, SOCK_STREA
                      fcntl(A, 8, shift() + 0) or die; fcntl(A, F_SETFL, O_ASYNC) or die; syswrite(B, 1)";
 
 fn who_looks_after_it_gets_no_signal(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let mut bystander = Command::new("sleep").arg("60").spawn().unwrap();
     let control = scene.run(NONE, &format!("perl -e '{SIGIO}' {}", bystander.id()));
     assert_eq!(control.outcome, Outcome::Exited(0), "{control:?}");
@@ -50,7 +50,7 @@ fn who_looks_after_it_gets_no_signal(_: &House) {
 }
 
 fn attributes_of_files_outside_are_not_read(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let secret = scene.file("secret", "what nobody may read");
     let name = c"user.secret";
     if rustix::fs::setxattr(&secret, name, b"hidden here", rustix::fs::XattrFlags::empty()).is_err() {
@@ -75,7 +75,7 @@ fn libc_number(name: &str) -> u32 {
 
 /// Directory notification, a lease, a filter of one's own, a context for asynchronous I/O.
 fn what_tells_of_others_or_takes_from_them_is_refused(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let place = scene.file("held", "as it was");
     let folder = Path::new(&place).parent().unwrap().display().to_string();
     let attempts = [
@@ -96,7 +96,7 @@ fn what_tells_of_others_or_takes_from_them_is_refused(_: &House) {
 }
 
 fn no_name_of_the_hosts_sockets_is_taken(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let name = format!("belljar-test-{}", std::process::id());
     let attempt = format!(
         "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die; \
@@ -107,7 +107,7 @@ fn no_name_of_the_hosts_sockets_is_taken(_: &House) {
 }
 
 fn requests_that_only_need_a_reader_change_nothing(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let ask = |walls, request: &str| {
         let ask = format!(
             "touch file; perl -e 'open(F, \"<\", \"file\") or die; $! = 0; ioctl(F, {request}, $_ = \"\\0\" x 4096); exit 0 + $!'"
@@ -134,7 +134,7 @@ fn what_the_user_can_not_see_is_not_told_either(_: &House) {
             "only root has rights that its programs have not",
         );
     }
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let closed = scene.outside.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
     std::fs::write(closed.join("there"), "").unwrap();

@@ -6,7 +6,7 @@ use belljar_confine::sealed::Outcome;
 use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, inside};
 use belljar_sandbox::fake::FakeBackend;
-use belljar_sandbox::fake::faults::Script;
+use belljar_sandbox::fake::faults::FaultScript;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -36,7 +36,7 @@ pub(crate) struct House {
 
 /// Output and outcome of a program.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct ProgramRun {
     pub(crate) outcome: Outcome,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -91,7 +91,8 @@ impl House {
 
     pub(crate) fn fake(_: &Arc<Launcher>) -> Result<Self, String> {
         let state = state();
-        let backend = FakeBackend::asked_for_as("fake", State::at(state.path()), Script::default()).unwrap();
+        let backend =
+            FakeBackend::asked_for_as("fake", State::at(state.path()), FaultScript::default()).unwrap();
         Ok(Self { backend: Box::new(backend), state })
     }
 
@@ -206,13 +207,13 @@ pub(crate) fn pipe() -> (File, OwnedFd) {
 
 /// Runs a shell script to its end.
 #[track_caller]
-pub(crate) fn run(sandbox: &dyn Sandbox, script: &str) -> Ran {
+pub(crate) fn run(sandbox: &dyn Sandbox, script: &str) -> ProgramRun {
     let ((mut stdout, output), (mut stderr, errors)) = (pipe(), pipe());
     let mut execution =
         sandbox.exec(&shell(script), Stdio::Descriptors([nothing(), output, errors])).unwrap();
     let reader = std::thread::spawn(move || text(&mut stderr));
     let stdout = text(&mut stdout);
-    Ran { outcome: wait(execution.as_mut()), stdout, stderr: reader.join().unwrap() }
+    ProgramRun { outcome: wait(execution.as_mut()), stdout, stderr: reader.join().unwrap() }
 }
 
 fn text(from: &mut File) -> String {

@@ -27,7 +27,7 @@ type Case = (&'static str, fn(&House));
 
 /// A backend.
 #[derive(Clone, Copy)]
-struct Maker {
+struct BackendMaker {
     name: &'static str,
     /// Makes the backend, or returns the reason why it isn't available here.
     make: fn(&Arc<Launcher>) -> Result<House, String>,
@@ -35,23 +35,23 @@ struct Maker {
     own: &'static [&'static [Case]],
 }
 
-const BACKENDS: [Maker; 5] = [
-    Maker {
+const BACKENDS: [BackendMaker; 5] = [
+    BackendMaker {
         name: "native",
         make: House::native,
         own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, programs::HELD],
     },
-    Maker {
+    BackendMaker {
         name: "native_made_ahead",
         make: House::native_made_ahead,
         own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, programs::HELD],
     },
-    Maker {
+    BackendMaker {
         name: "docker",
         make: House::docker,
         own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, containers::CASES, programs::REFUSED],
     },
-    Maker {
+    BackendMaker {
         name: "subprocess",
         make: House::subprocess,
         own: &[
@@ -64,7 +64,7 @@ const BACKENDS: [Maker; 5] = [
         ],
     },
     // No trait promises a wall; the isolation report does.
-    Maker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED, hatches::SHUT] },
+    BackendMaker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED, hatches::SHUT] },
 ];
 
 fn main() -> std::process::ExitCode {
@@ -75,7 +75,7 @@ fn main() -> std::process::ExitCode {
     let launcher = Arc::new(Launcher::start().unwrap());
     let cases = [execution::CASES, files::CASES, lifetime::CASES, limits::CASES].concat();
     let mut trials = Vec::new();
-    for Maker { name: backend, make, own } in BACKENDS {
+    for BackendMaker { name: backend, make, own } in BACKENDS {
         for (name, case) in cases.iter().chain(own.iter().copied().flatten()) {
             let (launcher, case) = (Arc::clone(&launcher), *case);
             let name = format!("{backend}::{name}");

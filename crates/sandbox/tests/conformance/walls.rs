@@ -3,7 +3,7 @@
 //! Verdicts are read outside of the sandbox wherever something outside can observe them.
 
 use crate::Case;
-use crate::house::{House, Ran, program, run, start, wait};
+use crate::house::{House, ProgramRun, program, run, start, wait};
 use belljar_confine::plan;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::Required;
@@ -45,7 +45,7 @@ const LANDLOCK: Walls = Walls { landlock: true, seccomp: false };
 pub(crate) const SECCOMP: Walls = Walls { landlock: false, seccomp: true };
 
 /// A backend and somewhere to be outside.
-pub(crate) struct Scene {
+pub(crate) struct EscapeFixture {
     state: TempDir,
     pub(crate) outside: TempDir,
     settings: SubprocessSettings,
@@ -54,7 +54,7 @@ pub(crate) struct Scene {
 
 // === impl Scene ===
 
-impl Scene {
+impl EscapeFixture {
     pub(crate) fn new() -> Self {
         let settings = SubprocessSettings::default();
         let folder = || tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
@@ -86,7 +86,7 @@ impl Scene {
         self.create(walls, |_| ()).unwrap()
     }
 
-    pub(crate) fn run(&self, walls: Walls, script: &str) -> Ran {
+    pub(crate) fn run(&self, walls: Walls, script: &str) -> ProgramRun {
         run(&*self.sandbox(walls), script)
     }
 
@@ -112,7 +112,7 @@ fn files_outside_are_neither_read_nor_written(_: &House) {
     if !landlock_is_there(3, "files") {
         return;
     }
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let secret = scene.file("secret", "what nobody may read");
     let others = scene.sandbox(Walls::default());
     run(&*others, "echo another > theirs");
@@ -156,7 +156,7 @@ fn what_is_lent_is_read_and_not_written(_: &House) {
     if !landlock_is_there(3, "files") {
         return;
     }
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let lent = scene.file("lent", "for you");
     let lend = |inside: &str, walls| {
         let path = HostPath::resolve(&lent).unwrap();
@@ -173,7 +173,7 @@ fn what_is_lent_is_read_and_not_written(_: &House) {
 }
 
 fn permissions_owners_and_times_stay(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let secret = scene.file("secret", "what nobody may read");
     let (outside, link) = (scene.outside.path().display().to_string(), scene.outside.path().join("link"));
     std::os::unix::fs::symlink("secret", &link).unwrap();
@@ -245,7 +245,7 @@ fn permissions_owners_and_times_stay(_: &House) {
 }
 
 fn attributes_of_files_outside_stay(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let secret = scene.file("secret", "what nobody may read");
     let mark = format!("chattr +d {secret}");
     if !Command::new("sh")
@@ -278,13 +278,13 @@ fn attributes_of_files_outside_stay(_: &House) {
 }
 
 fn working_directories_are_in_the_workspace(_: &House) {
-    let mut scene = Scene::new();
+    let mut scene = EscapeFixture::new();
     let workspace = scene.outside.path().join("workspace");
     std::fs::create_dir_all(workspace.join("inside/deep")).unwrap();
     std::os::unix::fs::symlink(scene.state.path(), workspace.join("out")).unwrap();
     std::os::unix::fs::symlink("..", workspace.join("up")).unwrap();
     std::os::unix::fs::symlink("inside/deep", workspace.join("in")).unwrap();
-    let begun = |scene: &Scene, directory: &str| {
+    let begun = |scene: &EscapeFixture, directory: &str| {
         let path = HostPath::resolve(&workspace).unwrap();
         let sandbox =
             scene.create(Walls::default(), |wanted| wanted.workspace = WorkspaceChoice::Direct(path));
@@ -312,7 +312,7 @@ fn working_directories_are_in_the_workspace(_: &House) {
 }
 
 fn a_daemon_ends_with_its_sandbox(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let sandbox = scene.sandbox(Walls::default());
     // A process forked twice, in a session of its own, its parents long gone.
     let daemon = "setsid sh -c '(trap \"\" TERM HUP INT; echo $$ > /dev/null; sh -c \"echo \\$\\$ > daemon; exec sleep 600\" &) ' \
@@ -330,7 +330,7 @@ fn a_daemon_ends_with_its_sandbox(_: &House) {
 }
 
 fn no_network_is_reached(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let attempt = format!("bash -c 'echo x > /dev/tcp/127.0.0.1/{}'", listener.local_addr().unwrap().port());
@@ -349,7 +349,7 @@ fn no_network_is_reached(_: &House) {
 }
 
 fn no_local_socket_is_reached(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     if !Path::new("/usr/bin/perl").exists() {
         return skip(
             "conformance, walls of subprocess, in part",
@@ -376,7 +376,7 @@ fn other_processes_are_left_alone(_: &House) {
     if !landlock_is_there(6, "signals") {
         return;
     }
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let mut command = Command::new("sleep");
     command.arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut other = command.spawn().unwrap();
@@ -401,7 +401,7 @@ fn other_processes_are_left_alone(_: &House) {
 }
 
 fn variables_come_by_the_lists_alone(_: &House) {
-    let mut scene = Scene::new();
+    let mut scene = EscapeFixture::new();
     scene.asked = BTreeMap::from([("ASKED".to_owned(), "1".to_owned())]);
     let env = scene.run(Walls::default(), "env").stdout;
     let has = |line: &str| env.lines().any(|one| one == line);
@@ -416,7 +416,7 @@ fn variables_come_by_the_lists_alone(_: &House) {
 }
 
 fn a_search_path_holds_no_spoof(_: &House) {
-    let mut scene = Scene::new();
+    let mut scene = EscapeFixture::new();
     let tools = scene.outside.path().join("bin-evil");
     std::fs::create_dir(&tools).unwrap();
     std::fs::write(tools.join("spoofed"), "#!/bin/sh\necho spoofed\n").unwrap();
@@ -435,7 +435,7 @@ fn a_search_path_holds_no_spoof(_: &House) {
 }
 
 fn out_of_time_everything_is_killed(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let sandbox = scene.sandbox(Walls::default());
     let mut execution = start(&*sandbox, "sleep 600 & setsid sleep 600 & sleep 600");
     until(|| sandbox.stats().unwrap().processes == 4);
@@ -447,7 +447,7 @@ fn out_of_time_everything_is_killed(_: &House) {
 }
 
 fn a_wall_that_is_missing_is_reported_and_missed(_: &House) {
-    let scene = Scene::new();
+    let scene = EscapeFixture::new();
     let needs = |name: &str, walls| {
         let required = Required::parse([name.to_owned()]).unwrap();
         scene.create(walls, |wanted| wanted.provision.required = required)

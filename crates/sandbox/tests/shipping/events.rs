@@ -15,25 +15,25 @@ use std::time::{Duration, Instant};
 
 /// Rows that are there.
 #[derive(Debug)]
-pub(crate) struct Written(pub(crate) &'static str);
+pub(crate) struct ReadyRows(pub(crate) &'static str);
 
 /// Rows that come when the test sends them, or never.
 #[derive(Debug)]
-struct Awaited(Receiver<Vec<u8>>);
+struct DelayedRows(Receiver<Vec<u8>>);
 
-impl RowSource for Written {
+impl RowSource for ReadyRows {
     fn open(self: Box<Self>) -> std::io::Result<Box<dyn Read + Send>> {
         Ok(Box::new(Cursor::new(self.0)))
     }
 }
 
-impl RowSource for Awaited {
+impl RowSource for DelayedRows {
     fn open(self: Box<Self>) -> std::io::Result<Box<dyn Read + Send>> {
         Ok(self)
     }
 }
 
-impl Read for Awaited {
+impl Read for DelayedRows {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let Ok(bytes) = self.0.recv() else { return Ok(0) };
         buffer[..bytes.len()].copy_from_slice(&bytes);
@@ -43,7 +43,7 @@ impl Read for Awaited {
 
 fn awaited() -> (Sender<Vec<u8>>, Box<dyn RowSource>) {
     let (sender, receiver) = channel();
-    (sender, Box::new(Awaited(receiver)))
+    (sender, Box::new(DelayedRows(receiver)))
 }
 
 const RAW: LogShippingConfig = LogShippingConfig {
@@ -83,12 +83,12 @@ fn ship(shipper: &Shipper, stdout: &[u8], stderr: &[u8], rows: Option<Box<dyn Ro
 /// Ships with raw logs and a size limit.
 fn raw(room: usize, stdout: &[u8], stderr: &[u8], rows: &'static str) -> RawLogs {
     let config = LogShippingConfig { max_log_bytes: room, ..RAW };
-    shipped(config, stdout, stderr, Some(Box::new(Written(rows)))).unwrap().raw.unwrap()
+    shipped(config, stdout, stderr, Some(Box::new(ReadyRows(rows)))).unwrap().raw.unwrap()
 }
 
 #[test]
 fn by_default_nothing_of_what_was_written_is_told() {
-    let rows = Box::new(Written("{\"host\": \"a.example\"}\nno row\n[1]\n\n{\"host\": 2}\n"));
+    let rows = Box::new(ReadyRows("{\"host\": \"a.example\"}\nno row\n[1]\n\n{\"host\": 2}\n"));
     let event = shipped(LogShippingConfig::default(), b"a secret", b"and more", Some(rows)).unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&Event::Execution(Box::new(event))).unwrap(), @r#"
     {
@@ -182,7 +182,7 @@ fn sources_that_hang_are_few_and_others_are_then_not_read() {
 #[test]
 fn rows_beyond_the_room_are_not_read() {
     let config = LogShippingConfig { max_log_bytes: 20, ..RAW };
-    let rows = Box::new(Written("{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n"));
+    let rows = Box::new(ReadyRows("{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n"));
     let event = shipped(config, b"", b"", Some(rows)).unwrap();
     assert_eq!((event.collection, event.row_count), (Collection::Truncated, 2));
     assert!(event.raw.unwrap().truncated);

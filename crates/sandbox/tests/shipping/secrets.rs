@@ -1,6 +1,6 @@
 //! Tests with planted secrets.
 
-use crate::events::{Written, shipped};
+use crate::events::{ReadyRows, shipped};
 use belljar_sandbox::config::LogShippingConfig;
 use belljar_sandbox::shipping::{Redactor, RowSource};
 use proptest::prelude::{ProptestConfig, prop, prop_assert_eq, proptest};
@@ -85,7 +85,7 @@ fn secrets_are_hidden_in_all_that_is_told_also_where_it_is_cut() {
             LogShippingConfig { ship_raw_logs: true, max_log_bytes: room, ..LogShippingConfig::default() };
         for padding in [0, 5, room, room + 100, 2 * room + (16 << 10) - 15] {
             let text = format!("{}\n{secret}{}", "x".repeat(padding), " y".repeat(11_000));
-            let rows = Some(Box::new(Written(ROW)) as Box<dyn RowSource>);
+            let rows = Some(Box::new(ReadyRows(ROW)) as Box<dyn RowSource>);
             let event = shipped(config, text.as_bytes(), secret.as_bytes(), rows).unwrap();
             let told = serde_json::to_string(&event).unwrap();
             assert!(!told.contains(&PLANTED[..4]), "room {room}, padding {padding}");
@@ -96,7 +96,7 @@ fn secrets_are_hidden_in_all_that_is_told_also_where_it_is_cut() {
 #[test]
 fn rows_are_told_without_secrets() {
     let config = LogShippingConfig { ship_raw_logs: true, ..LogShippingConfig::default() };
-    let raw = shipped(config, b"", b"", Some(Box::new(Written(ROW)))).unwrap().raw.unwrap();
+    let raw = shipped(config, b"", b"", Some(Box::new(ReadyRows(ROW)))).unwrap().raw.unwrap();
     assert_eq!(raw.rows, [json!({"url": "https://***@a/", "token": "***"})]);
 }
 

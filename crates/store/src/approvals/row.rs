@@ -1,6 +1,6 @@
 //! Approvals as rows.
 
-use super::Question;
+use super::ApprovalRequest;
 use crate::database::{DatabaseError, Row, Value, unreadable, values};
 use crate::digest::sha256;
 use belljar_contract::action::{ActionType, Risk};
@@ -83,25 +83,25 @@ pub(super) fn numbered(row: &Row) -> Result<(u64, Approval), DatabaseError> {
         false => {
             let (shown, sha256) = (beginning.len(), row.text("arguments_sha256")?);
             let preview = format!("{beginning}… ({shown} of {bytes} bytes; sha256 {sha256})");
-            Arguments { value: preview.into(), bytes, is_preview: true }
+            StoredArguments { value: preview.into(), bytes, is_preview: true }
         }
     };
     Ok((row.count("number")?, read(row, arguments)?))
 }
 
 /// Stored arguments of a call.
-struct Arguments {
+struct StoredArguments {
     value: Json,
     bytes: u64,
     is_preview: bool,
 }
 
-fn whole(row: &Row) -> Result<Arguments, DatabaseError> {
+fn whole(row: &Row) -> Result<StoredArguments, DatabaseError> {
     let bytes = row.text("arguments")?.len() as u64;
-    Ok(Arguments { value: document(row, "arguments")?, bytes, is_preview: false })
+    Ok(StoredArguments { value: document(row, "arguments")?, bytes, is_preview: false })
 }
 
-fn read(row: &Row, arguments: Arguments) -> Result<Approval, DatabaseError> {
+fn read(row: &Row, arguments: StoredArguments) -> Result<Approval, DatabaseError> {
     let status = row.text("becoming")?;
     let unknown = |what: &str, found: &str| unreadable(format!("the {what} {found:?}").into());
     let risk = row.text("risk")?;
@@ -143,7 +143,7 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, DatabaseError> {
 
 // === impl Question ===
 
-impl Question {
+impl ApprovalRequest {
     pub(super) fn values(self, key: String, now: Timestamp, expires_at: Option<Timestamp>) -> Vec<Value> {
         let subject = serde_json::json!(self.call.subject).to_string();
         values![

@@ -41,7 +41,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnchorSettings {
     /// Target that checkpoints are delivered to.
-    pub target: Target,
+    pub target: AnchorTarget,
     /// True if a record is acknowledged only once the anchor has accepted a checkpoint that covers it.
     pub is_required: bool,
     /// The maximum number of records between two checkpoints.
@@ -52,7 +52,7 @@ pub struct AnchorSettings {
 
 /// Target that checkpoints are delivered to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Target {
+pub enum AnchorTarget {
     /// A file that is only appended to.
     File(PathBuf),
     /// The socket of a syslog daemon.
@@ -110,10 +110,10 @@ pub enum AnchorError {
 static INSTALLED: OnceLock<Vec<AnchorSettings>> = OnceLock::new();
 
 /// Reads the anchors where the process is configured.
-pub type Source = fn() -> Result<Vec<AnchorSettings>, Box<dyn Error + Send + Sync>>;
+pub type AnchorSource = fn() -> Result<Vec<AnchorSettings>, Box<dyn Error + Send + Sync>>;
 
 /// Source of the anchors if none are installed before the first log is opened.
-static SOURCE: OnceLock<Source> = OnceLock::new();
+static SOURCE: OnceLock<AnchorSource> = OnceLock::new();
 
 /// Sets the anchors of all logs that this process opens from now on, also if there are none. The first call counts.
 pub fn install(anchors: Vec<AnchorSettings>) {
@@ -121,7 +121,7 @@ pub fn install(anchors: Vec<AnchorSettings>) {
 }
 
 /// Sets where the anchors come from if none are installed before the first log is opened.
-pub fn install_source(source: Source) {
+pub fn install_source(source: AnchorSource) {
     let _ = SOURCE.set(source);
 }
 
@@ -140,7 +140,7 @@ pub fn installed() -> Result<Vec<AnchorSettings>, AuditError> {
 
 // === impl Target ===
 
-impl fmt::Display for Target {
+impl fmt::Display for AnchorTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "file:{}", path.display()),

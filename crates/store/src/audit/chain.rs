@@ -4,7 +4,7 @@ use super::checkpoint;
 use super::error::Fault;
 use super::hash::Hash;
 use super::key::PublicKey;
-use super::record::{LineFault, Links, Record};
+use super::record::{ChainLinks, LineFault, Record};
 
 /// A place in the chain: the last record before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Chain {
     }
 
     /// Advances by a record of which only the links are available.
-    pub(super) fn skip(&mut self, links: &Links) -> Result<(), Fault> {
+    pub(super) fn skip(&mut self, links: &ChainLinks) -> Result<(), Fault> {
         self.is_signed = false;
         self.link(links.previous, links.hash)
     }

@@ -77,7 +77,7 @@ impl Event {
         push_head(&mut body, Timestamp::now(), kind, run);
         let begin = body.len();
         event
-            .serialize(&mut serde_json::Serializer::with_formatter(&mut body, Escaping))
+            .serialize(&mut serde_json::Serializer::with_formatter(&mut body, EscapingFormatter))
             .map_err(|source| EventError::Unwritable { source })?;
         match body.len() - begin {
             _ if body.get(begin) != Some(&b'{') => Err(EventError::NotAnObject),
@@ -113,9 +113,9 @@ pub(super) fn is_kind(kind: &[u8]) -> bool {
 }
 
 /// Formatter for compact JSON that also escapes characters that JSON allows but terminals or editors interpret.
-struct Escaping;
+struct EscapingFormatter;
 
-impl Formatter for Escaping {
+impl Formatter for EscapingFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
         if !fragment.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_terminal_acts_on_is_written_and_all_of_it_comes_back() {
+    fn control_characters_are_escaped_and_round_trip() {
         let text = "a\n\r\0\u{1b}[31m\u{7f}\u{9b}2J\u{202e}\u{2028}\u{feff}\u{e0041}\u{fe0f}é漢🦀\"\\}";
         let written = text_of(&json!({ "text": text }));
         assert!(written.chars().all(|character| !is_hidden(character)), "{written}");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn only_objects_of_a_bounded_length_and_kinds_that_are_not_the_logs_own_are_events() {
+    fn event_must_be_a_short_object_with_an_unreserved_kind() {
         assert!(matches!(Event::new("test", None, &json!([1])), Err(EventError::NotAnObject)));
         assert!(matches!(Event::new("test", None, &"{}"), Err(EventError::NotAnObject)));
         let long = json!({ "a": "x".repeat(LARGEST_EVENT_BYTES) });

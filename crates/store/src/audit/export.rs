@@ -15,13 +15,13 @@ use super::anchor::Comparison;
 use super::chain::{Chain, Position};
 use super::checkpoint;
 use super::error::{AuditError, Fault, Finding};
-use super::folder::Folder;
+use super::folder::LogFolder;
 use super::hash::Hash;
 use super::key::PublicKey;
-use super::record::{Links, Record};
+use super::record::{ChainLinks, Record};
 use super::segment::Lines;
 use super::snapshot::Snapshot;
-use super::verify::{Anchor, Count, Demands, Verdict, verdict};
+use super::verify::{Anchor, RecordCount, Verdict, VerifyRequirements, verdict};
 use belljar_contract::id::RunId;
 use belljar_trusted::input;
 use sha2::{Digest, Sha256};
@@ -30,7 +30,7 @@ use std::path::Path;
 
 /// Summary of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportSummary {
     /// Number of exported records that are not the log's own.
     pub records: u64,
 }
@@ -55,7 +55,7 @@ pub enum ExportError {
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Header {
+struct ExportHeader {
     key: PublicKey,
     run: Option<String>,
     first: u64,
@@ -74,9 +74,9 @@ const LAST_LINE: (&str, &str) = ("{\"signature\":\"", "\"}");
 ///
 /// # Errors
 /// [`ExportError`] when the log is damaged, among others: everything that is signed here has been verified.
-pub fn export(folder: &Path, run: Option<&RunId>, to: impl Write) -> Result<Exported, ExportError> {
+pub fn export(folder: &Path, run: Option<&RunId>, to: impl Write) -> Result<ExportSummary, ExportError> {
     let snapshot = Snapshot::take(folder)?;
-    let key = Folder::of_log(folder)?.secret_key()?;
+    let key = LogFolder::of_log(folder)?.secret_key()?;
     let (header, records) = survey(&snapshot, run.map(RunId::as_str))?;
     let mut to = Hashing { to, hash: Sha256::new() };
     let mut text = header.to_line();
@@ -100,14 +100,14 @@ pub fn export(folder: &Path, run: Option<&RunId>, to: impl Write) -> Result<Expo
     last.extend_from_slice(LAST_LINE.1.as_bytes());
     last.push(b'\n');
     to.write_all(&last).and_then(|()| to.flush()).map_err(write)?;
-    Ok(Exported { records })
+    Ok(ExportSummary { records })
 }
 
 /// Determines the records that an export spans.
-fn survey(snapshot: &Snapshot, run: Option<&str>) -> Result<(Header, u64), ExportError> {
-    let mut header = Header { key: snapshot.key, run: run.map(str::to_owned), first: 0, last: 0 };
-    let mut count = Count::new(snapshot.key, &Demands::default());
-    let demands = Demands::default();
+fn survey(snapshot: &Snapshot, run: Option<&str>) -> Result<(ExportHeader, u64), ExportError> {
+    let mut header = ExportHeader { key: snapshot.key, run: run.map(str::to_owned), first: 0, last: 0 };
+    let mut count = RecordCount::new(snapshot.key, &VerifyRequirements::default());
+    let demands = VerifyRequirements::default();
     let mut is_open = false;
     snapshot.each(&mut |record, _| {
         let is_checkpoint = record.kind == checkpoint::KIND;
@@ -132,7 +132,7 @@ fn survey(snapshot: &Snapshot, run: Option<&str>) -> Result<(Header, u64), Expor
 
 fn push_omitted(text: &mut Vec<u8>, sequence: u64, line: &[u8]) {
     // It was read as a record just now.
-    if let Ok((_, Links { content, previous, .. })) = Links::split(line) {
+    if let Ok((_, ChainLinks { content, previous, .. })) = ChainLinks::split(line) {
         text.extend_from_slice(format!("{{\"omitted\":{sequence}").as_bytes());
         super::record::push_links(text, &content, &previous);
         text.pop();
@@ -147,24 +147,24 @@ fn message(hash: Sha256) -> Vec<u8> {
 ///
 /// # Errors
 /// [`AuditError`] when it can't be read. A fault in it is a [`Verdict`].
-pub fn verify(file: &Path, demands: &Demands) -> Result<Verdict, AuditError> {
-    verdict(Inspection::run(file, demands))
+pub fn verify(file: &Path, demands: &VerifyRequirements) -> Result<Verdict, AuditError> {
+    verdict(ExportCheck::run(file, demands))
 }
 
 /// A look at an export.
-struct Inspection<'a> {
+struct ExportCheck<'a> {
     file: String,
-    demands: &'a Demands,
-    header: Header,
-    count: Count,
+    demands: &'a VerifyRequirements,
+    header: ExportHeader,
+    count: RecordCount,
     chain: Option<Chain>,
     hash: Sha256,
 }
 
 // === impl Inspection ===
 
-impl<'a> Inspection<'a> {
-    fn run(path: &Path, demands: &'a Demands) -> Result<super::verify::Extent, AuditError> {
+impl<'a> ExportCheck<'a> {
+    fn run(path: &Path, demands: &'a VerifyRequirements) -> Result<super::verify::Extent, AuditError> {
         let failed = |error| AuditError::io("read", path, error);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let mut lines = Lines::of(input::open(path).map_err(failed)?, u64::MAX);
@@ -191,14 +191,14 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    fn begin(line: &[u8], file: String, demands: &'a Demands) -> Result<Self, AuditError> {
-        let header = Header::parse(line)
+    fn begin(line: &[u8], file: String, demands: &'a VerifyRequirements) -> Result<Self, AuditError> {
+        let header = ExportHeader::parse(line)
             .ok_or_else(|| AuditError::Damaged { finding: Finding::about(file.clone(), Fault::Malformed) })?;
         demands.accept(header.key, &file)?;
         let mut inspection = Self {
             file,
             demands,
-            count: Count::new(header.key, demands),
+            count: RecordCount::new(header.key, demands),
             header,
             chain: None,
             hash: Sha256::new(),
@@ -229,7 +229,7 @@ impl<'a> Inspection<'a> {
             };
         };
         self.take_in(line);
-        let (begin, links) = Links::split(line)?;
+        let (begin, links) = ChainLinks::split(line)?;
         let (first, key) = (self.header.first, self.header.key);
         let chain = self.chain.get_or_insert_with(|| {
             let before = if first == 1 { Position::BEGIN.hash } else { links.previous };
@@ -264,7 +264,7 @@ impl<'a> Inspection<'a> {
 
 // === impl Header ===
 
-impl Header {
+impl ExportHeader {
     fn to_line(&self) -> Vec<u8> {
         let Self { key, run, first, last } = self;
         let run = run.as_ref().map_or("null".to_owned(), |run| format!("\"{run}\""));

@@ -28,13 +28,13 @@ use std::sync::Arc;
 
 /// The folder.
 #[derive(Debug, Clone)]
-pub(super) struct Folder {
+pub(super) struct LogFolder {
     path: PathBuf,
 }
 
 /// The lock on a log, held until this is dropped.
 #[derive(Debug)]
-pub(super) struct Locked {
+pub(super) struct LogLock {
     lock: Arc<File>,
 }
 
@@ -48,7 +48,7 @@ const SMALL: u64 = 4096;
 
 // === impl Locked ===
 
-impl Drop for Locked {
+impl Drop for LogLock {
     fn drop(&mut self) {
         // If unlocking fails, closing the descriptor unlocks it.
         let _ = self.lock.unlock();
@@ -57,7 +57,7 @@ impl Drop for Locked {
 
 // === impl Folder ===
 
-impl Folder {
+impl LogFolder {
     /// The folder of a log that exists.
     pub(super) fn of_log(path: &Path) -> Result<Self, AuditError> {
         let metadata = std::fs::metadata(path).map_err(|error| AuditError::io("open", path, error))?;
@@ -151,19 +151,23 @@ impl Folder {
     }
 
     /// Waits for the exclusive lock: no other process reads or writes then.
-    pub(super) fn lock(&self, lock: &Arc<File>) -> Result<Locked, AuditError> {
+    pub(super) fn lock(&self, lock: &Arc<File>) -> Result<LogLock, AuditError> {
         self.locked(lock, File::lock)
     }
 
     /// Waits for the shared lock: no process writes then, but others may read.
-    pub(super) fn lock_shared(&self, lock: &Arc<File>) -> Result<Locked, AuditError> {
+    pub(super) fn lock_shared(&self, lock: &Arc<File>) -> Result<LogLock, AuditError> {
         self.locked(lock, File::lock_shared)
     }
 
-    fn locked(&self, lock: &Arc<File>, take: fn(&File) -> std::io::Result<()>) -> Result<Locked, AuditError> {
+    fn locked(
+        &self,
+        lock: &Arc<File>,
+        take: fn(&File) -> std::io::Result<()>,
+    ) -> Result<LogLock, AuditError> {
         loop {
             match take(lock) {
-                Ok(()) => return Ok(Locked { lock: Arc::clone(lock) }),
+                Ok(()) => return Ok(LogLock { lock: Arc::clone(lock) }),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.cant("lock", LOCK, error)),
             }
@@ -232,20 +236,21 @@ fn create(path: &Path) -> Result<(), AuditError> {
     // A killed process may have had the same pid.
     let _ = std::fs::remove_dir_all(&making);
     DirBuilder::new().mode(0o700).create(&making).map_err(cant_make(&making))?;
-    let made = fill(&Folder { path: making.clone() }).and_then(|()| match std::fs::rename(&making, path) {
-        Err(error) if !is_missing_or_empty(path) => match path.join(KEY).exists() {
-            true => Ok(()),
-            false => Err(cant_make(path)(error)),
-        },
-        renamed => renamed.map_err(cant_make(path)),
-    });
+    let made =
+        fill(&LogFolder { path: making.clone() }).and_then(|()| match std::fs::rename(&making, path) {
+            Err(error) if !is_missing_or_empty(path) => match path.join(KEY).exists() {
+                true => Ok(()),
+                false => Err(cant_make(path)(error)),
+            },
+            renamed => renamed.map_err(cant_make(path)),
+        });
     // If the folder was moved, there is nothing to remove.
     let _ = std::fs::remove_dir_all(&making);
     made?;
     sync_directory(parent)
 }
 
-fn fill(folder: &Folder) -> Result<(), AuditError> {
+fn fill(folder: &LogFolder) -> Result<(), AuditError> {
     let key = SecretKey::new(&folder.path)?;
     let public = key.public();
     let created = Event::of_log("created", None, &json!({ "format": 1, "public_key": public.to_string() }));

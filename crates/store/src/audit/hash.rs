@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_come_back_as_they_were_and_no_other_form_is_read() {
+    fn hash_parses_only_its_canonical_hex_form() {
         let hash = Hash::of(b"a");
         let text = hash.to_string();
         assert_eq!(text, "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb");

@@ -7,7 +7,7 @@
 use super::chain::Position;
 use super::checkpoint;
 use super::error::{AuditError, Fault};
-use super::folder::{Folder, HEAD};
+use super::folder::{HEAD, LogFolder};
 use super::key::PublicKey;
 use super::record::Record;
 use std::fs::File;
@@ -99,7 +99,7 @@ impl Head {
 // === impl HeadFile ===
 
 impl HeadFile {
-    pub(super) fn open(folder: &Folder) -> Result<Self, AuditError> {
+    pub(super) fn open(folder: &LogFolder) -> Result<Self, AuditError> {
         let path = folder.path().join(HEAD);
         let file = folder.open_to_write(HEAD)?;
         Ok(Self { path, file, known: Vec::new() })

@@ -11,18 +11,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Callback that receives the outcome of a record.
-pub(super) type Done = Box<dyn FnOnce(Result<Receipt, AuditError>) + Send>;
+pub(super) type RecordCallback = Box<dyn FnOnce(Result<Receipt, AuditError>) + Send>;
 
 /// Queue of events to be written.
 pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueueState>,
     something: Condvar,
     most: usize,
     most_bytes: usize,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueueState {
     submitted: Vec<Submitted>,
     bytes: usize,
     is_closed: bool,
@@ -35,7 +35,7 @@ struct Waiting {
 
 struct Submitted {
     event: Event,
-    done: Done,
+    done: RecordCallback,
 }
 
 /// Maximum size of a batch without its last record. A crash may leave that much.
@@ -57,7 +57,7 @@ impl Queue {
         Self { waiting: Mutex::default(), something: Condvar::new(), most, most_bytes }
     }
 
-    pub(super) fn submit(&self, event: Event, is_urgent: bool, done: Done) {
+    pub(super) fn submit(&self, event: Event, is_urgent: bool, done: RecordCallback) {
         let refusal = {
             let mut waiting = self.lock();
             match waiting.refusal(self) {
@@ -170,7 +170,7 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,7 +183,7 @@ impl fmt::Debug for Queue {
 
 // === impl Waiting ===
 
-impl Waiting {
+impl QueueState {
     /// Returns true if the batch must be written without waiting for more events.
     fn must_be_written(&self, queue: &Queue) -> bool {
         let is_enough = self.submitted.len() >= ENOUGH.min(queue.most / 2) || self.bytes >= ENOUGH_BYTES;
@@ -218,7 +218,7 @@ fn write(tail: &mut Tail, anchors: &mut Anchors, batch: &[Submitted]) -> Result<
 }
 
 /// Reports the outcome to the waiting caller. A panic in its callback must not keep the others from being notified.
-fn tell(done: Done, outcome: Result<Receipt, AuditError>) {
+fn tell(done: RecordCallback, outcome: Result<Receipt, AuditError>) {
     let _ = catch_unwind(AssertUnwindSafe(|| done(outcome)));
 }
 

@@ -36,7 +36,7 @@ pub struct Record<'a> {
 
 /// The end of a line: what chains it to the line before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Links {
+pub(super) struct ChainLinks {
     pub(super) content: Hash,
     pub(super) previous: Hash,
     pub(super) hash: Hash,
@@ -99,7 +99,7 @@ pub(super) fn push_links(text: &mut Vec<u8>, content: &Hash, previous: &Hash) ->
 
 // === impl Links ===
 
-impl Links {
+impl ChainLinks {
     /// Splits a line, without its newline, into what its content is the hash of and what links it. That the hash is one of
     /// these links is checked, the content is not.
     pub(super) fn split(line: &[u8]) -> Result<(&[u8], Self), LineFault> {
@@ -128,14 +128,14 @@ impl Links {
 impl<'a> Record<'a> {
     /// Reads a line, without its newline, and checks its hashes.
     pub(super) fn parse(line: &'a [u8]) -> Result<Self, LineFault> {
-        let (begin, links) = Links::split(line)?;
+        let (begin, links) = ChainLinks::split(line)?;
         if Hash::of(begin) != links.content {
             return Err(LineFault::Changed);
         }
         Self::of_begin(begin, links).ok_or(LineFault::Malformed)
     }
 
-    fn of_begin(begin: &'a [u8], links: Links) -> Option<Self> {
+    fn of_begin(begin: &'a [u8], links: ChainLinks) -> Option<Self> {
         let rest = from_utf8(begin.strip_prefix(SEQUENCE)?).ok()?;
         let (sequence, rest) = rest.split_once(",\"time\":\"")?;
         let (time, rest) = rest.split_once("\",\"kind\":\"")?;
@@ -150,7 +150,7 @@ impl<'a> Record<'a> {
         let is_sound =
             is_canonical && is_kind(kind.as_bytes()) && event.starts_with('{') && event.ends_with('}');
         let sequence = sequence.parse().ok().filter(|_| is_sound)?;
-        let Links { previous, hash, .. } = links;
+        let ChainLinks { previous, hash, .. } = links;
         Some(Self { sequence, time, kind, run, event, previous, hash })
     }
 }
@@ -162,7 +162,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_line_is_json_comes_back_as_it_was_and_no_byte_of_it_can_be_another() {
+    fn record_line_round_trips_and_rejects_any_changed_byte() {
         let run = belljar_contract::id::RunId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap();
         let event = Event::new("test", Some(&run), &json!({ "a": "\",\"content\":\"" })).unwrap();
         let mut line = Vec::new();

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_one_way_to_write_a_number_names_a_segment() {
+    fn segment_name_must_be_canonical() {
         assert_eq!(number(&name(1)), Some(1));
         assert_eq!(number(&name(123_456_789)), Some(123_456_789));
         for other in ["1.jsonl", "00000000.jsonl", "+0000001.jsonl", "00000001.json", "00000001.jsonl.old"] {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_not_whole_and_an_endless_one_is_cut() {
+    fn unterminated_line_is_partial_and_overlong_line_is_truncated() {
         let mut lines = Lines::of(&b"a\n\nb"[..], 100);
         let mut read = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {

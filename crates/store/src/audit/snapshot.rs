@@ -1,24 +1,24 @@
 //! A snapshot of a log, for reading while other processes go on writing: its records don't change any more.
 
 use super::error::{AuditError, Fault};
-use super::folder::{Folder, HEAD, KEY, LOCK, Locked, PUBLIC_KEY};
+use super::folder::{HEAD, KEY, LOCK, LogFolder, LogLock, PUBLIC_KEY};
 use super::head::Head;
 use super::key::PublicKey;
 use super::segment;
 use super::torn::TORN;
-use super::walk::{Place, Rest, See, walk};
+use super::walk::{Place, RecordVisitor, UncoveredLines, walk};
 use std::path::Path;
 
 /// A log at one moment.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    pub(super) folder: Folder,
+    pub(super) folder: LogFolder,
     pub(super) key: PublicKey,
     pub(super) head: Head,
     /// Size of each segment, in bytes.
     sizes: Vec<u64>,
     /// Lock that is held only if the log still contains what a crash left.
-    unsettled: Option<Locked>,
+    unsettled: Option<LogLock>,
 }
 
 // === impl Snapshot ===
@@ -29,7 +29,7 @@ impl Snapshot {
     /// # Errors
     /// [`AuditError::Damaged`] also where a file is missing, or an unexpected file exists.
     pub(super) fn take(path: &Path) -> Result<Self, AuditError> {
-        let folder = Folder::of_log(path)?;
+        let folder = LogFolder::of_log(path)?;
         let lock = folder.lock_file()?;
         let locked = folder.lock_shared(&lock)?;
         let key = folder.public_key()?;
@@ -56,7 +56,10 @@ impl Snapshot {
     }
 
     /// Passes every record up to the last checkpoint to `see`; returns the end, and what follows it.
-    pub(super) fn each(&self, see: &mut See<'_>) -> Result<(Place, Option<Rest>), AuditError> {
+    pub(super) fn each(
+        &self,
+        see: &mut RecordVisitor<'_>,
+    ) -> Result<(Place, Option<UncoveredLines>), AuditError> {
         if !self.is_unsettled() {
             return walk(&self.folder, self.key, Place::BEGIN, &self.sizes, see)?.judged(&self.head);
         }
@@ -71,7 +74,7 @@ impl Snapshot {
     }
 }
 
-fn check_names(folder: &Folder) -> Result<(), AuditError> {
+fn check_names(folder: &LogFolder) -> Result<(), AuditError> {
     const KNOWN: [&str; 5] = [KEY, PUBLIC_KEY, LOCK, HEAD, TORN];
     let names = folder.names("")?;
     if let Some(foreign) =

@@ -6,7 +6,7 @@ use super::anchor::Signer;
 use super::chain::Position;
 use super::checkpoint;
 use super::event::Event;
-use super::folder::Folder;
+use super::folder::LogFolder;
 use super::head::{Head, HeadFile, Mark};
 use super::key::{PublicKey, SecretKey};
 use super::record;
@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 /// The end of a log.
 pub(super) struct Tail {
-    folder: Folder,
+    folder: LogFolder,
     lock: Arc<File>,
     key: Arc<SecretKey>,
     public_key: PublicKey,
     head: HeadFile,
-    end: End,
+    end: AppendPosition,
     segment_bytes: u64,
     /// The batch that is being written.
     text: Vec<u8>,
@@ -34,7 +34,7 @@ pub(super) struct Tail {
 }
 
 /// Position of the next batch.
-struct End {
+struct AppendPosition {
     /// The last checkpoint. All before it is there for good.
     place: Place,
     /// The segment with it, or an empty one after that.
@@ -50,7 +50,7 @@ struct End {
 impl Tail {
     /// Opens a log, which is created if it doesn't exist, and clears up after a crash.
     pub(super) fn open(path: &Path, segment_bytes: u64) -> Result<Self, AuditError> {
-        let folder = Folder::open_or_create(path)?;
+        let folder = LogFolder::open_or_create(path)?;
         let key = Arc::new(folder.secret_key()?);
         let public_key = key.public();
         let lock = folder.lock_file()?;
@@ -232,12 +232,12 @@ impl Tail {
 
 /// The end that was found, and the offset in its segment at which the rest of a crashed batch begins.
 struct Found {
-    end: End,
+    end: AppendPosition,
     rest_begins_at: Option<u64>,
 }
 
 /// Finds the end from the head, and from what was written since.
-fn find_end(folder: &Folder, key: PublicKey, head: &Head) -> Result<Found, AuditError> {
+fn find_end(folder: &LogFolder, key: PublicKey, head: &Head) -> Result<Found, AuditError> {
     let Mark { segment, end, ref line, position } = head.done;
     let last = folder.last_segment()?;
     let cut = |segment| {
@@ -262,11 +262,11 @@ fn find_end(folder: &Folder, key: PublicKey, head: &Head) -> Result<Found, Audit
     }
     let file = folder.open_to_write(&segment::name(segment))?;
     let begin = if place.segment == segment { place.end } else { 0 };
-    let end = End { place, file, segment, begin, is_torn: rest.is_some() };
+    let end = AppendPosition { place, file, segment, begin, is_torn: rest.is_some() };
     Ok(Found { end, rest_begins_at: rest.map(|rest| rest.begin) })
 }
 
-fn size_of(folder: &Folder, segment: u64) -> Result<u64, AuditError> {
+fn size_of(folder: &LogFolder, segment: u64) -> Result<u64, AuditError> {
     let name = segment::name(segment);
     let metadata = folder.open_to_read(&name)?.metadata();
     metadata
@@ -275,7 +275,7 @@ fn size_of(folder: &Folder, segment: u64) -> Result<u64, AuditError> {
 }
 
 /// Returns the line that ends there, without its newline; empty when no line ends there.
-fn line_before(folder: &Folder, segment: u64, end: u64) -> Result<Vec<u8>, AuditError> {
+fn line_before(folder: &LogFolder, segment: u64, end: u64) -> Result<Vec<u8>, AuditError> {
     // Longer than a checkpoint.
     const WINDOW: u64 = 1024;
     let name = segment::name(segment);

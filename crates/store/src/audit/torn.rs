@@ -5,7 +5,7 @@
 
 use super::error::{AuditError, Fault};
 use super::event::Event;
-use super::folder::{Folder, sync_directory};
+use super::folder::{LogFolder, sync_directory};
 use super::hash::Hash;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -29,7 +29,7 @@ pub(super) struct TornTail {
 
 /// Copies the end of a segment into a file, which the record of that number will report.
 pub(super) fn move_aside(
-    folder: &Folder,
+    folder: &LogFolder,
     (source, begin): (&mut File, u64),
     sequence: u64,
 ) -> Result<(), AuditError> {
@@ -53,21 +53,21 @@ pub(super) fn move_aside(
 }
 
 /// Returns the events for torn tails that the record of that number, and those after it, will report.
-pub(super) fn untold(folder: &Folder, sequence: u64) -> Result<Vec<Event>, AuditError> {
+pub(super) fn untold(folder: &LogFolder, sequence: u64) -> Result<Vec<Event>, AuditError> {
     let tails = tails(folder, sequence)?;
     // It is an object, and short.
     Ok(tails.iter().filter_map(|tail| Event::of_log(KIND, None, tail).ok()).collect())
 }
 
 /// Returns the torn tails that belong to the record with that number.
-fn tails(folder: &Folder, sequence: u64) -> Result<Vec<TornTail>, AuditError> {
+fn tails(folder: &LogFolder, sequence: u64) -> Result<Vec<TornTail>, AuditError> {
     let prefix = format!("{sequence}.");
     let names = folder.names(TORN)?;
     let ours = names.iter().filter(|name| name.starts_with(&prefix) && !is_partial(name));
     ours.map(|name| tail(folder, name)).collect()
 }
 
-fn tail(folder: &Folder, name: &str) -> Result<TornTail, AuditError> {
+fn tail(folder: &LogFolder, name: &str) -> Result<TornTail, AuditError> {
     let file = folder.open_to_read(&format!("{TORN}/{name}"))?;
     let (bytes, sha256) =
         digest(file).map_err(|error| AuditError::io("read", &folder.path().join(TORN).join(name), error))?;
@@ -80,7 +80,7 @@ pub(super) fn is_partial(name: &str) -> bool {
 }
 
 /// Removes copies that were not finished. Their originals are still there.
-pub(super) fn clear(folder: &Folder) -> Result<(), AuditError> {
+pub(super) fn clear(folder: &LogFolder) -> Result<(), AuditError> {
     for name in folder.names(TORN)?.iter().filter(|name| is_partial(name)) {
         let path = folder.path().join(TORN).join(name);
         std::fs::remove_file(&path).map_err(|error| AuditError::io("remove", &path, error))?;
@@ -89,7 +89,7 @@ pub(super) fn clear(folder: &Folder) -> Result<(), AuditError> {
 }
 
 /// Checks that the files are those that the records report. `open` is the record that may not exist yet.
-pub(super) fn check(folder: &Folder, told: &[TornTail], open: Option<u64>) -> Result<(), AuditError> {
+pub(super) fn check(folder: &LogFolder, told: &[TornTail], open: Option<u64>) -> Result<(), AuditError> {
     let file = |name: &str| format!("{TORN}/{name}");
     let names = folder.names(TORN)?;
     for expected in told {

@@ -1,7 +1,7 @@
 //! Verification of a log: no record was edited, removed, added, moved or duplicated, at any position.
 //!
 //! The log alone can't show that it was replaced by an older copy of itself, or by one that was signed with another key
-//! or with a stolen copy of this one, truncated copies included. Facts kept elsewhere can ([`Demands`]): the key, a
+//! or with a stolen copy of this one, truncated copies included. Facts kept elsewhere can ([`VerifyRequirements`]): the key, a
 //! record's hash, and the checkpoints in anchors.
 
 use super::anchor::{Comparison, Evidence, Vouched};
@@ -16,12 +16,12 @@ use super::record::Record;
 use super::segment;
 use super::snapshot::Snapshot;
 use super::torn::{self, TornTail};
-use super::walk::Seen;
+use super::walk::RecordPosition;
 use std::path::Path;
 
 /// Facts about a log that are known from elsewhere.
 #[derive(Debug, Clone, Default)]
-pub struct Demands {
+pub struct VerifyRequirements {
     /// The key that signs it.
     pub key: Option<PublicKey>,
     /// Records that must be in it.
@@ -74,7 +74,7 @@ pub struct Extent {
 ///
 /// # Errors
 /// [`AuditError`] when it can't be read. A fault in it is a [`Verdict`].
-pub fn verify(folder: &Path, demands: &Demands) -> Result<Verdict, AuditError> {
+pub fn verify(folder: &Path, demands: &VerifyRequirements) -> Result<Verdict, AuditError> {
     verdict(inspect(folder, demands))
 }
 
@@ -86,10 +86,10 @@ pub(super) fn verdict(inspected: Result<Extent, AuditError>) -> Result<Verdict, 
     }
 }
 
-fn inspect(folder: &Path, demands: &Demands) -> Result<Extent, AuditError> {
+fn inspect(folder: &Path, demands: &VerifyRequirements) -> Result<Extent, AuditError> {
     let snapshot = Snapshot::take(folder)?;
     demands.accept(snapshot.key, PUBLIC_KEY)?;
-    let mut count = Count::new(snapshot.key, demands);
+    let mut count = RecordCount::new(snapshot.key, demands);
     let mut told = Vec::new();
     let (end, rest) = snapshot.each(&mut |record, seen| {
         count.see(record, &segment::name(seen.segment), demands)?;
@@ -113,7 +113,11 @@ fn inspect(folder: &Path, demands: &Demands) -> Result<Extent, AuditError> {
     Ok(Extent { vouched: vouched.transpose()?, ..extent })
 }
 
-fn must_be_marked_right(mark: &Mark, record: &Record<'_>, seen: Seen<'_>) -> Result<(), AuditError> {
+fn must_be_marked_right(
+    mark: &Mark,
+    record: &Record<'_>,
+    seen: RecordPosition<'_>,
+) -> Result<(), AuditError> {
     let is_right = (mark.segment, mark.end, mark.line.as_slice()) == (seen.segment, seen.end, seen.line);
     match mark.position.sequence == record.sequence && !is_right {
         true => Err(AuditError::damaged(HEAD, Some(record.sequence), Fault::Altered)),
@@ -123,7 +127,7 @@ fn must_be_marked_right(mark: &Mark, record: &Record<'_>, seen: Seen<'_>) -> Res
 
 /// Counts the records.
 #[derive(Debug)]
-pub(super) struct Count {
+pub(super) struct RecordCount {
     pub(super) extent: Extent,
     /// Comparison with the anchors, if any was read.
     pub(super) comparison: Option<Comparison>,
@@ -131,8 +135,8 @@ pub(super) struct Count {
 
 // === impl Count ===
 
-impl Count {
-    pub(super) fn new(key: PublicKey, demands: &Demands) -> Self {
+impl RecordCount {
+    pub(super) fn new(key: PublicKey, demands: &VerifyRequirements) -> Self {
         let last = Anchor { sequence: 0, hash: Hash::NONE };
         let extent = Extent {
             key,
@@ -153,7 +157,7 @@ impl Count {
         &mut self,
         record: &Record<'_>,
         file: &str,
-        demands: &Demands,
+        demands: &VerifyRequirements,
     ) -> Result<(), AuditError> {
         match OWN_KINDS.contains(&record.kind) {
             true => self.extent.own_records += 1,
@@ -163,7 +167,12 @@ impl Count {
     }
 
     /// Counts a record of which only the hash is known.
-    pub(super) fn reach(&mut self, anchor: Anchor, file: &str, demands: &Demands) -> Result<(), AuditError> {
+    pub(super) fn reach(
+        &mut self,
+        anchor: Anchor,
+        file: &str,
+        demands: &VerifyRequirements,
+    ) -> Result<(), AuditError> {
         self.extent.last = anchor;
         if let Some(comparison) = &mut self.comparison {
             comparison.see(anchor.sequence, anchor.hash, file)?;
@@ -178,7 +187,7 @@ impl Count {
 
 // === impl Demands ===
 
-impl Demands {
+impl VerifyRequirements {
     pub(super) fn accept(&self, found: PublicKey, file: &str) -> Result<(), AuditError> {
         match self.key.is_some_and(|key| key != found) {
             true => Err(AuditError::damaged(file, None, Fault::UnexpectedKey { found: Box::new(found) })),

@@ -3,7 +3,7 @@
 use super::chain::{Chain, Position};
 use super::checkpoint;
 use super::error::{AuditError, Fault, Finding};
-use super::folder::Folder;
+use super::folder::LogFolder;
 use super::head::Head;
 use super::key::PublicKey;
 use super::record::Record;
@@ -20,7 +20,7 @@ pub(super) struct Place {
 
 /// Position of a record.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct RecordPosition<'a> {
     pub(super) segment: u64,
     pub(super) end: u64,
     /// The line without its newline.
@@ -28,22 +28,22 @@ pub(super) struct Seen<'a> {
 }
 
 /// Callback for every record that follows on the one before.
-pub(super) type See<'a> = dyn FnMut(&Record<'_>, Seen<'_>) -> Result<(), AuditError> + 'a;
+pub(super) type RecordVisitor<'a> = dyn FnMut(&Record<'_>, RecordPosition<'_>) -> Result<(), AuditError> + 'a;
 
 /// Sound part of the chain.
 #[derive(Debug)]
-pub(super) struct Walked {
+pub(super) struct SoundChain {
     /// The last checkpoint.
     pub(super) good: Place,
     /// Rest after the sound part, if there is any.
-    pub(super) rest: Option<Rest>,
+    pub(super) rest: Option<UncoveredLines>,
     /// The last segment that there is.
     last: u64,
 }
 
 /// Lines that no checkpoint covers.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct UncoveredLines {
     /// First fault in it.
     pub(super) finding: Finding,
     pub(super) segment: u64,
@@ -54,15 +54,15 @@ pub(super) struct Rest {
 
 /// Walks through the segments from `from` on; `sizes` has the number of bytes to read of each.
 pub(super) fn walk(
-    folder: &Folder,
+    folder: &LogFolder,
     key: PublicKey,
     from: Place,
     sizes: &[u64],
-    see: &mut See<'_>,
-) -> Result<Walked, AuditError> {
+    see: &mut RecordVisitor<'_>,
+) -> Result<SoundChain, AuditError> {
     let mut chain = Chain::from(from.position, key);
     let last = from.segment + sizes.len() as u64 - 1;
-    let mut walked = Walked { good: from, rest: None, last };
+    let mut walked = SoundChain { good: from, rest: None, last };
     for (number, size) in (from.segment..).zip(sizes) {
         let begin = if number == from.segment { from.end } else { 0 };
         let name = segment::name(number);
@@ -88,7 +88,9 @@ pub(super) fn walk(
             let expected = about(Fault::Added);
             match chain.follow(line.bytes) {
                 Err(fault) => break Some(Finding { fault, ..expected }),
-                Ok(record) => see(&record, Seen { segment: number, end: line.end, line: line.bytes })?,
+                Ok(record) => {
+                    see(&record, RecordPosition { segment: number, end: line.end, line: line.bytes })?;
+                }
             }
             if chain.is_signed() {
                 walked.good = Place { segment: number, end: line.end, position: chain.position() };
@@ -100,7 +102,7 @@ pub(super) fn walk(
         if let Some(finding) = fault.or(unsigned) {
             let begin = if walked.good.segment == number { walked.good.end } else { 0 };
             let is_at_end = number == last && !has_genuine(&mut lines, &key, walked.good.position);
-            walked.rest = Some(Rest { finding, segment: number, begin, is_at_end });
+            walked.rest = Some(UncoveredLines { finding, segment: number, begin, is_at_end });
             break;
         }
     }
@@ -129,12 +131,12 @@ impl Place {
 
 // === impl Walked ===
 
-impl Walked {
+impl SoundChain {
     /// Returns the end of the log, and what a crash has left of an unacknowledged batch, if anything.
     ///
     /// # Errors
     /// [`AuditError::Damaged`] for everything else that is not as it should be.
-    pub(super) fn judged(self, head: &Head) -> Result<(Place, Option<Rest>), AuditError> {
+    pub(super) fn judged(self, head: &Head) -> Result<(Place, Option<UncoveredLines>), AuditError> {
         let signed = head.done.position.sequence;
         let reached = self.good.position;
         let is_cut = reached.sequence < signed;

@@ -45,9 +45,9 @@ pub(crate) struct Turn {
 }
 
 /// Migrations of the schema, in order: name and SQL. All that are missing are executed in one transaction.
-pub(super) type Steps = &'static [(&'static str, &'static str)];
+pub(super) type SchemaMigrations = &'static [(&'static str, &'static str)];
 
-pub(super) const JOBS: Steps = &[
+pub(super) const JOBS: SchemaMigrations = &[
     ("jobs", include_str!("../../migrations/sqlite/0001_jobs.sql")),
     ("memory", include_str!("../../migrations/sqlite/0002_memory.sql")),
     ("task artifacts", include_str!("../../migrations/sqlite/0003_task_artifacts.sql")),
@@ -63,7 +63,7 @@ pub(super) const JOBS: Steps = &[
     ("instance abilities", include_str!("../../migrations/sqlite/0013_instance_abilities.sql")),
     ("projects of jobs", include_str!("../../migrations/sqlite/0014_job_projects.sql")),
 ];
-pub(super) const TELEMETRY: Steps =
+pub(super) const TELEMETRY: SchemaMigrations =
     &[("telemetry", include_str!("../../migrations/telemetry/0001_telemetry.sql"))];
 
 /// Timeout while another process writes.
@@ -78,13 +78,13 @@ const PREPARED: usize = 64;
 // === impl Sqlite ===
 
 impl Sqlite {
-    pub(super) async fn open(path: &Path, steps: Steps) -> Result<Self, DatabaseError> {
+    pub(super) async fn open(path: &Path, steps: SchemaMigrations) -> Result<Self, DatabaseError> {
         let path = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || Self::open_now(&path, steps)).await;
         opened.map_err(DatabaseError::died)?
     }
 
-    fn open_now(path: &Path, steps: Steps) -> Result<Self, DatabaseError> {
+    fn open_now(path: &Path, steps: SchemaMigrations) -> Result<Self, DatabaseError> {
         let path = &trusted(path).map_err(|error| DatabaseError::of("open the database", error))?;
         let open = || connect(path).map_err(|error| DatabaseError::of("open the database", error));
         let mut connection = open()?;

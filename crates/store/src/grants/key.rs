@@ -144,13 +144,13 @@ fn from_hex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_contract::grant::{Scope, Subject};
+    use belljar_contract::grant::{GrantSubject, Scope};
     use belljar_contract::id::GrantId;
 
     fn grant() -> ExecutionGrant {
         ExecutionGrant {
             id: GrantId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
-            subject: Subject::Service("scheduler".to_owned()),
+            subject: GrantSubject::Service("scheduler".to_owned()),
             billing_account_id: "account-7".to_owned(),
             user_id: None,
             scopes: vec![Scope::AnyGraph],
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_holds_for_what_was_signed_by_this_key_and_nothing_else() {
+    fn grant_signature_is_valid_only_for_its_key_and_content() {
         let (state, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         assert!(GrantKey::open(state.path()).unwrap().is_none());
         let signature = GrantKey::open_or_create(state.path()).unwrap().sign(&grant());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn key_that_other_users_can_read_is_refused() {
+    fn grant_key_readable_by_other_users_is_rejected() {
         use std::os::unix::fs::PermissionsExt;
         let state = tempfile::tempdir().unwrap();
         GrantKey::open_or_create(state.path()).unwrap();

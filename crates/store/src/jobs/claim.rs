@@ -1,13 +1,13 @@
 //! Claiming jobs: each has one owner at a time.
 
-use super::draft::Draft;
+use super::draft::JobDraft;
 use super::error::ClaimError;
 use super::instances::{BEAT, Instance};
 use super::record::{JobRecord, assignment, columns};
 use super::{Jobs, ending};
 use crate::database::{Sql, Value, unreadable, values};
 use belljar_contract::worker::assignment::Assignment;
-use belljar_policy::lifecycle::{Fence, Input};
+use belljar_policy::lifecycle::{Fence, LifecycleEvent};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ pub trait Fits: Send + Sync {
 }
 
 /// Result of trying to take one row.
-enum Taken {
+enum ClaimResult {
     Job(Box<Claimed>),
     /// No such row waits, or another instance is taking it.
     None,
@@ -113,8 +113,8 @@ impl Jobs {
         let (jobs, instance) = (self.clone(), instance.to_owned());
         self.to_the_end(async move {
             match jobs.take(&instance, (NEXT, values![]), None, now).await? {
-                Taken::Job(claimed) => Ok(Some(*claimed)),
-                Taken::None | Taken::Unfit => Ok(None),
+                ClaimResult::Job(claimed) => Ok(Some(*claimed)),
+                ClaimResult::None | ClaimResult::Unfit => Ok(None),
             }
         })
         .await
@@ -135,9 +135,9 @@ impl Jobs {
             // A job that doesn't fit is locked only while that is checked, and only once.
             if !jobs.passes_over.load(Ordering::Relaxed) {
                 match jobs.take(&instance, (NEXT, values![]), Some(&*fits), now).await? {
-                    Taken::Job(claimed) => return Ok(Some(*claimed)),
-                    Taken::None => return Ok(None),
-                    Taken::Unfit => {}
+                    ClaimResult::Job(claimed) => return Ok(Some(*claimed)),
+                    ClaimResult::None => return Ok(None),
+                    ClaimResult::Unfit => {}
                 }
             }
             jobs.take_first_fitting(&instance, &*fits, now).await
@@ -171,7 +171,7 @@ impl Jobs {
                 };
                 passes_over |= !is_taken;
                 if is_taken
-                    && let Taken::Job(claimed) =
+                    && let ClaimResult::Job(claimed) =
                         self.take(instance, (THIS, values![job.number]), None, now).await?
                 {
                     self.passes_over.store(passes_over, Ordering::Relaxed);
@@ -187,22 +187,22 @@ impl Jobs {
         (which, arguments): (Sql, Vec<Value>),
         fits: Option<&dyn Fits>,
         now: Timestamp,
-    ) -> Result<Taken, ClaimError> {
+    ) -> Result<ClaimResult, ClaimError> {
         let mut transaction = self.database.begin().await?;
         if transaction.execute(BEAT, values![instance]).await? == 0 {
             return Err(ClaimError::GivenUp { instance: instance.to_owned() });
         }
         let Some(row) = transaction.fetch(which, arguments).await?.into_iter().next() else {
-            return Ok(Taken::None);
+            return Ok(ClaimResult::None);
         };
         let assignment = assignment(&row.text("assignment")?);
         if let (Some(fits), Ok(assignment)) = (fits, &assignment)
             && !fits.runs(assignment)
         {
-            return Ok(Taken::Unfit);
+            return Ok(ClaimResult::Unfit);
         }
-        let mut draft = Draft::within(transaction, JobRecord::read(&row)?);
-        draft.job.life.apply(Input::Claim).map_err(|refused| unreadable(refused.into()))?;
+        let mut draft = JobDraft::within(transaction, JobRecord::read(&row)?);
+        draft.job.life.apply(LifecycleEvent::Claim).map_err(|refused| unreadable(refused.into()))?;
         draft.job.owner = Some(instance.to_owned());
         let turn = draft.job.turn;
         draft.also(TURN_IS_ON, values![turn]).await?;
@@ -212,6 +212,6 @@ impl Jobs {
             ending::refuse(&mut draft, &error.source.to_string(), now)?;
         }
         let job = draft.write("claim").await?;
-        Ok(Taken::Job(Box::new(Claimed { job, assignment: assignment? })))
+        Ok(ClaimResult::Job(Box::new(Claimed { job, assignment: assignment? })))
     }
 }

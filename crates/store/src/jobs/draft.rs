@@ -7,17 +7,17 @@ use crate::database::{Database, DatabaseError, Sql, Transaction, Value, unreadab
 use crate::tokens;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::JobId;
-use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::event::JobEventKind;
 use jiff::Timestamp;
 use serde::Serialize;
 
 /// A locked job with gathered changes. No other transaction changes the job until this is written or dropped; dropping
 /// discards the changes.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct JobDraft {
     transaction: Transaction,
     pub(super) job: JobRecord,
-    happened: Vec<Entry>,
+    happened: Vec<EventEntry>,
     outcome: Option<String>,
     /// Time from which on no agent acts for the job.
     released_at: Option<Timestamp>,
@@ -25,7 +25,7 @@ pub(super) struct Draft {
 
 /// An event as it is kept.
 #[derive(Debug, Serialize)]
-struct Entry {
+struct EventEntry {
     id: u64,
     at_ms: i64,
     kind: &'static str,
@@ -46,7 +46,7 @@ const ADD_EVENTS: Sql = Sql::of_each(
 
 // === impl Draft ===
 
-impl Draft {
+impl JobDraft {
     /// Begins to change the job of that id.
     pub(super) async fn of(database: &Database, job_id: &JobId) -> Result<Self, ChangeError> {
         let mut transaction = database.begin().await?;
@@ -60,11 +60,11 @@ impl Draft {
     }
 
     /// Adds an event.
-    pub(super) fn add(&mut self, at: Timestamp, happening: &Happening) -> Result<(), DatabaseError> {
+    pub(super) fn add(&mut self, at: Timestamp, happening: &JobEventKind) -> Result<(), DatabaseError> {
         self.job.events += 1;
         let event = serde_json::to_string(happening).map_err(|error| unreadable(error.into()))?;
         let (id, at_ms, kind) = (self.job.events, at.as_millisecond(), happening.kind());
-        self.happened.push(Entry { id, at_ms, kind, event });
+        self.happened.push(EventEntry { id, at_ms, kind, event });
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Draft {
         failure_code: Option<FailureCode>,
     ) -> Result<(), DatabaseError> {
         let (status, attempt) = (self.job.life.state, self.job.life.attempt);
-        self.add(at, &Happening::Status { status, attempt, failure_code })
+        self.add(at, &JobEventKind::Status { status, attempt, failure_code })
     }
 
     /// Releases the job from its owner, and revokes the tokens that were issued for it.

@@ -1,7 +1,7 @@
 //! Ends of jobs: reported by the owner, cancelled by a client, or because the owner is gone.
 
 use super::Jobs;
-use super::draft::Draft;
+use super::draft::JobDraft;
 use super::error::ChangeError;
 use super::events::Told;
 use super::record::{JobRecord, Outcome};
@@ -10,10 +10,10 @@ use crate::trust::{RECORD_ONCE, values_of};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::JobId;
 use belljar_contract::trust::TrustEvent;
-use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::event::JobEventKind;
 use belljar_contract::worker::job::JobOutcome;
 use belljar_contract::worker::state::JobState;
-use belljar_policy::lifecycle::{Change, Ending, Fence, Input};
+use belljar_policy::lifecycle::{Ending, Fence, LifecycleChange, LifecycleEvent};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -73,11 +73,11 @@ impl Jobs {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
             let written = Outcome::new(&outcome).map_err(|error| unreadable(error.into()))?;
-            let mut draft = Draft::of(&jobs.database, &job_id).await?;
+            let mut draft = JobDraft::of(&jobs.database, &job_id).await?;
             if !draft.job.life.state.is_final() {
                 untold.record(&mut draft, fence)?;
             }
-            if draft.job.life.apply(Input::End(fence, ending))? == Change::Unchanged {
+            if draft.job.life.apply(LifecycleEvent::End(fence, ending))? == LifecycleChange::Unchanged {
                 let is_same = draft.job.outcome_sha256.as_deref() == Some(written.sha256());
                 return if is_same { Ok(Ended::Before(draft.job)) } else { Err(ChangeError::OtherOutcome) };
             }
@@ -108,8 +108,8 @@ impl Jobs {
     ) -> Result<JobRecord, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
-            let mut draft = Draft::of(&jobs.database, &job_id).await?;
-            if draft.job.life.apply(Input::Cancel)? == Change::Unchanged {
+            let mut draft = JobDraft::of(&jobs.database, &job_id).await?;
+            if draft.job.life.apply(LifecycleEvent::Cancel)? == LifecycleChange::Unchanged {
                 let is_sooner = grace < draft.job.grace && !draft.job.life.state.is_final();
                 if !is_sooner {
                     return Ok(draft.job);
@@ -118,7 +118,7 @@ impl Jobs {
                 return Ok(draft.write("cancel").await?);
             }
             draft.job.grace = grace;
-            draft.add(now, &Happening::CancelRequested)?;
+            draft.add(now, &JobEventKind::CancelRequested)?;
             if draft.job.life.state.is_final() {
                 conclude_without_owner(&mut draft, CANCELED, now)?;
             }
@@ -140,10 +140,10 @@ impl Jobs {
     ) -> Result<JobRecord, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
-            let mut draft = Draft::of(&jobs.database, &job_id).await?;
+            let mut draft = JobDraft::of(&jobs.database, &job_id).await?;
             draft.job.life.apply(match left {
-                Left::Gone => Input::Lose(fence),
-                Left::Unbegun => Input::GiveBack(fence),
+                Left::Gone => LifecycleEvent::Lose(fence),
+                Left::Unbegun => LifecycleEvent::GiveBack(fence),
             })?;
             if draft.job.life.state.is_final() {
                 let why = match (draft.job.life.state, left) {
@@ -174,7 +174,7 @@ impl Jobs {
     ) -> Result<JobRecord, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
-            let mut draft = Draft::of(&jobs.database, &job_id).await?;
+            let mut draft = JobDraft::of(&jobs.database, &job_id).await?;
             if !draft.job.life.state.is_final() {
                 return Err(ChangeError::NotOver { job_id });
             }
@@ -192,14 +192,14 @@ impl Jobs {
 }
 
 /// Ends a claimed job that no instance can carry out.
-pub(super) fn refuse(draft: &mut Draft, why: &str, now: Timestamp) -> Result<(), DatabaseError> {
-    let refused = draft.job.life.apply(Input::End(draft.job.life.fence, Ending::Failed));
+pub(super) fn refuse(draft: &mut JobDraft, why: &str, now: Timestamp) -> Result<(), DatabaseError> {
+    let refused = draft.job.life.apply(LifecycleEvent::End(draft.job.life.fence, Ending::Failed));
     refused.map_err(|refused| unreadable(refused.into()))?;
     let why = format!("the node can't read what it accepted: {why}");
     conclude_as(draft, FailureCode::InternalError, why, now)
 }
 
-fn conclude_without_owner(draft: &mut Draft, why: &str, now: Timestamp) -> Result<(), DatabaseError> {
+fn conclude_without_owner(draft: &mut JobDraft, why: &str, now: Timestamp) -> Result<(), DatabaseError> {
     let code = match draft.job.life.state {
         JobState::Canceled => FailureCode::Canceled,
         _ => FailureCode::NodeFailure,
@@ -209,7 +209,7 @@ fn conclude_without_owner(draft: &mut Draft, why: &str, now: Timestamp) -> Resul
 
 /// Ends a job with a failure and no other result.
 fn conclude_as(
-    draft: &mut Draft,
+    draft: &mut JobDraft,
     code: FailureCode,
     why: impl Into<String>,
     now: Timestamp,

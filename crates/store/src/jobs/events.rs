@@ -1,12 +1,12 @@
 //! Events of jobs, in the order in which they occurred.
 
 use super::Jobs;
-use super::draft::Draft;
+use super::draft::JobDraft;
 use super::error::ChangeError;
 use crate::database::{DatabaseError, Row, unreadable, values};
 use belljar_contract::id::{JobId, RunId};
-use belljar_contract::worker::event::{Happening, JobEvent};
-use belljar_policy::lifecycle::{Change, Fence, Input, Refused};
+use belljar_contract::worker::event::{JobEvent, JobEventKind};
+use belljar_policy::lifecycle::{Fence, LifecycleChange, LifecycleEvent, Refused};
 use jiff::Timestamp;
 
 /// News about a job from its owner.
@@ -15,7 +15,7 @@ pub struct Told {
     /// Start of the runner. Reporting the same start again changes nothing.
     pub started: Option<Started>,
     /// Events since the last report, in order.
-    pub happenings: Vec<(Timestamp, Happening)>,
+    pub happenings: Vec<(Timestamp, JobEventKind)>,
 }
 
 /// Start of the runner on a job.
@@ -53,7 +53,7 @@ impl Jobs {
     pub async fn tell(&self, job_id: &JobId, fence: Fence, told: Told) -> Result<(), ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
-            let mut draft = Draft::of(&jobs.database, &job_id).await?;
+            let mut draft = JobDraft::of(&jobs.database, &job_id).await?;
             told.record(&mut draft, fence)?;
             draft.write("tell").await?;
             Ok(())
@@ -103,9 +103,9 @@ impl Jobs {
 
 impl Told {
     /// Adds the news to the draft.
-    pub(super) fn record(self, draft: &mut Draft, fence: Fence) -> Result<(), ChangeError> {
+    pub(super) fn record(self, draft: &mut JobDraft, fence: Fence) -> Result<(), ChangeError> {
         if let Some(Started { run_id, at, deadline }) = self.started
-            && draft.job.life.apply(Input::Start(fence))? == Change::Changed
+            && draft.job.life.apply(LifecycleEvent::Start(fence))? == LifecycleChange::Changed
         {
             let job = &mut draft.job;
             (job.run_id, job.started_at, job.deadline) = (Some(run_id), Some(at), Some(deadline));
@@ -115,7 +115,7 @@ impl Told {
             return Err(Refused::Fenced.into());
         }
         for (at, happening) in &self.happenings {
-            if let Happening::Extension { granted: true, deadline, .. } = happening {
+            if let JobEventKind::Extension { granted: true, deadline, .. } = happening {
                 draft.job.deadline = Some(*deadline);
             }
             draft.add(*at, happening)?;

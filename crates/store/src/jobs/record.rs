@@ -7,7 +7,7 @@ use belljar_contract::id::{JobId, ProjectId, RunId, TaskId};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::{JobOutcome, JobSummary};
 use belljar_contract::worker::state::JobState;
-use belljar_policy::lifecycle::{Fence, Lifecycle};
+use belljar_policy::lifecycle::{Fence, JobLifecycle};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct JobRecord {
     /// The project that the task belongs to.
     pub project_id: Option<ProjectId>,
     /// State of the job.
-    pub life: Lifecycle,
+    pub life: JobLifecycle,
     /// Grace period for a job whose cancellation is requested.
     pub grace: Duration,
     /// The instance that carries it out.
@@ -75,7 +75,7 @@ const DOCUMENTS: &str = "SELECT assignment, outcome FROM jobs WHERE number = $1"
 impl JobRecord {
     pub(super) fn read(row: &Row) -> Result<Self, DatabaseError> {
         let state = row.text("state")?;
-        let life = Lifecycle {
+        let life = JobLifecycle {
             state: JobState::from_name(&state)
                 .ok_or_else(|| unreadable(format!("the state {state:?}").into()))?,
             attempt: row.small("attempt")?,

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 /// Cached count.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    counted: Mutex<Option<Counted>>,
+    counted: Mutex<Option<CachedCount>>,
 }
 
 #[derive(Debug)]
-struct Counted {
+struct CachedCount {
     at: Instant,
     left: u64,
 }
@@ -29,7 +29,7 @@ impl Room {
     pub(super) fn take(&self) -> bool {
         let mut counted = self.locked();
         match &mut *counted {
-            Some(Counted { at, left }) if *left > 0 && at.elapsed() < GOOD => {
+            Some(CachedCount { at, left }) if *left > 0 && at.elapsed() < GOOD => {
                 *left -= 1;
                 true
             }
@@ -39,10 +39,10 @@ impl Room {
 
     /// Stores a count of waiting jobs and their maximum number.
     pub(super) fn counted(&self, waiting: u64, most: u64) {
-        *self.locked() = Some(Counted { at: Instant::now(), left: most.saturating_sub(waiting) / 2 });
+        *self.locked() = Some(CachedCount { at: Instant::now(), left: most.saturating_sub(waiting) / 2 });
     }
 
-    fn locked(&self) -> MutexGuard<'_, Option<Counted>> {
+    fn locked(&self) -> MutexGuard<'_, Option<CachedCount>> {
         // No update can be left half done, so a poisoned lock is harmless.
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_count_there_is_no_room_and_after_one_there_is_for_half_of_what_is_free() {
+    fn queue_quota_admits_half_of_the_free_slots_per_count() {
         let room = Room::default();
         assert!(!room.take());
         room.counted(6, 11);
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn near_the_bound_every_job_is_counted_for() {
+    fn queue_quota_counts_every_job_near_the_limit() {
         let room = Room::default();
         for waiting in [10, 11, 12, u64::MAX] {
             room.counted(waiting, 11);

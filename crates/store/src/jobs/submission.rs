@@ -8,7 +8,7 @@ use crate::digest::sha256;
 use crate::trust::{RECORD_FIRST, columns_of};
 use belljar_contract::trust::TrustEvent;
 use belljar_contract::worker::assignment::Assignment;
-use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::event::JobEventKind;
 use belljar_contract::worker::state::JobState;
 use jiff::Timestamp;
 
@@ -190,7 +190,7 @@ impl Row {
         let text = submission.resolved.as_ref().map(written).transpose()?.unwrap_or_else(|| asked.clone());
         // An assignment that can't be read back must not be accepted.
         super::record::assignment(&text)?;
-        let status = Happening::Status { status: JobState::Accepted, attempt: 0, failure_code: None };
+        let status = JobEventKind::Status { status: JobState::Accepted, attempt: 0, failure_code: None };
         let event = serde_json::to_string(&status).map_err(|error| unreadable(error.into()))?;
         // The identity of a job doesn't depend on the case of its ids.
         let canonical = submission.assignment.with_canonical_ids().as_ref().map(written).transpose()?;

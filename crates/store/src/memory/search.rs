@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_around_what_was_found_and_bounded() {
+    fn search_snippet_surrounds_the_match_and_is_bounded() {
         let content = format!("{} İNEEDLE\n\tthere {}", "ä".repeat(300), "b".repeat(300));
         let at = folded(&content).find("needle").unwrap();
         let at = folded(&content)[..at].chars().count();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_looked_for_once_each_and_not_without_end() {
+    fn search_query_deduplicates_words_and_limits_their_number() {
         assert_eq!(Query::parse(" A b\na ").unwrap().words, ["a", "b"]);
         assert_eq!(Query::parse(" \n"), Err(ParseQueryError));
         let many: String = (0..=MOST_WORDS).map(|number| format!("{number} ")).collect();

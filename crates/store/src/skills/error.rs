@@ -5,7 +5,7 @@ use crate::database::DatabaseError;
 use crate::edit::VersionConflict;
 use belljar_contract::id::SkillId;
 use belljar_contract::label::Label;
-use belljar_policy::skill::Rejection;
+use belljar_policy::skill::SkillRejection;
 
 /// A skill is not stored, or not changed.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum SkillError {
     Version(#[from] VersionConflict),
     /// The content scan has found something forbidden.
     #[error(transparent)]
-    Rejected(#[from] Rejection),
+    Rejected(#[from] SkillRejection),
     /// The content is too large.
     #[error("{size_bytes} bytes are too many: a skill has at most {LONGEST_CONTENT}")]
     TooLarge {

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_looks_like_one_and_no_two_are_the_same() {
+    fn token_secrets_are_unique_and_have_a_fixed_format() {
         let (one, other) = (TokenSecret::new().unwrap(), TokenSecret::new().unwrap());
         assert_ne!(one.reveal(), other.reveal());
         assert_eq!(TokenSecret::parse(one.reveal()).unwrap().sha256(), one.sha256());

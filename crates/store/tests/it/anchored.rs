@@ -1,11 +1,11 @@
 //! Anchors: attacks on a log with the log's key, and how a checkpoint elsewhere reveals them.
 
 use crate::forger::{lines, member, write};
-use crate::log::{Place, event, intact};
+use crate::log::{TestFolder, event, intact};
 use belljar_store::audit::anchor::{
-    AnchorError, AnchorSettings, Evidence, Target, Vouched, notes_in_file, statuses,
+    AnchorError, AnchorSettings, AnchorTarget, Evidence, Vouched, notes_in_file, statuses,
 };
-use belljar_store::audit::verify::{Demands, Verdict, verify};
+use belljar_store::audit::verify::{Verdict, VerifyRequirements, verify};
 use belljar_store::audit::{AuditError, AuditLog, Settings};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The size of one mark in the head.
 const MARK: usize = 1024;
 
-fn anchored_at(target: Target) -> AnchorSettings {
+fn anchored_at(target: AnchorTarget) -> AnchorSettings {
     // Checkpoints are delivered only at the end of the process.
     AnchorSettings {
         every_records: 1_000_000,
@@ -24,7 +24,7 @@ fn anchored_at(target: Target) -> AnchorSettings {
 }
 
 fn file_anchor(path: &Path) -> AnchorSettings {
-    anchored_at(Target::File(path.to_owned()))
+    anchored_at(AnchorTarget::File(path.to_owned()))
 }
 
 fn open(folder: &Path, anchors: Vec<AnchorSettings>) -> AuditLog {
@@ -49,7 +49,7 @@ fn evidence(files: &[&Path]) -> Evidence {
 }
 
 fn against(folder: &Path, files: &[&Path]) -> Result<Vouched, String> {
-    let demands = Demands { evidence: evidence(files), ..Demands::default() };
+    let demands = VerifyRequirements { evidence: evidence(files), ..VerifyRequirements::default() };
     match verify(folder, &demands).unwrap() {
         Verdict::Intact(extent) => Ok(extent.vouched.unwrap()),
         Verdict::Broken(finding) => Err(finding.to_string()),
@@ -84,8 +84,8 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn records_cut_from_the_end_with_a_rebuilt_head_are_found_by_an_anchor_and_not_by_the_log_alone() {
-    let (place, log) = (Place::new(), |place: &Place| place.path());
+fn log_truncated_with_a_rebuilt_head_is_detected_only_by_an_anchor() {
+    let (place, log) = (TestFolder::new(), |place: &TestFolder| place.path());
     let notes = place.beside("elsewhere.notes");
     append(&log(&place), &[file_anchor(&notes)], 0..1_000);
     let whole = intact(&log(&place));
@@ -104,8 +104,8 @@ fn records_cut_from_the_end_with_a_rebuilt_head_are_found_by_an_anchor_and_not_b
 }
 
 #[test]
-fn log_rewritten_with_its_own_key_is_found_at_the_first_anchored_record_that_differs() {
-    let place = Place::new();
+fn log_rewritten_with_its_key_is_detected_at_first_anchored_change() {
+    let place = TestFolder::new();
     let (folder, notes, stolen) =
         (place.path(), place.beside("elsewhere.notes"), place.beside("stolen/audit"));
     let anchor = [file_anchor(&notes)];
@@ -129,8 +129,8 @@ fn log_rewritten_with_its_own_key_is_found_at_the_first_anchored_record_that_dif
 }
 
 #[test]
-fn older_copy_that_was_put_back_is_found_and_so_is_a_fork_that_reached_the_same_anchor() {
-    let place = Place::new();
+fn rolled_back_or_forked_log_is_detected_by_its_anchor() {
+    let place = TestFolder::new();
     let (folder, notes, older) = (place.path(), place.beside("elsewhere.notes"), place.beside("older/audit"));
     let anchor = [file_anchor(&notes)];
     append(&folder, &anchor, 0..3);
@@ -151,8 +151,8 @@ fn older_copy_that_was_put_back_is_found_and_so_is_a_fork_that_reached_the_same_
 }
 
 #[test]
-fn records_after_the_last_checkpoint_elsewhere_are_told_apart() {
-    let place = Place::new();
+fn records_after_the_last_anchored_checkpoint_are_distinguished() {
+    let place = TestFolder::new();
     let (folder, notes) = (place.path(), place.beside("elsewhere.notes"));
     append(&folder, &[file_anchor(&notes)], 0..4);
     let anchored_to = intact(&folder).last.sequence;
@@ -165,13 +165,13 @@ fn records_after_the_last_checkpoint_elsewhere_are_told_apart() {
 }
 
 #[test]
-fn checkpoints_are_delivered_while_the_log_is_written_after_so_many_records_or_seconds() {
-    let place = Place::new();
+fn checkpoints_are_delivered_by_record_count_or_interval() {
+    let place = TestFolder::new();
     let (by_number, by_time) = (place.beside("number.notes"), place.beside("time.notes"));
     let every = |path: &Path, every_records, seconds| AnchorSettings {
         every_records,
         every: Duration::from_secs(seconds),
-        ..AnchorSettings::new(Target::File(path.to_owned()))
+        ..AnchorSettings::new(AnchorTarget::File(path.to_owned()))
     };
     let log = open(&place.path(), vec![every(&by_number, 3, 3_600), every(&by_time, 1_000_000, 1)]);
     for number in 0..5 {
@@ -197,7 +197,7 @@ fn forge(folder: &Path, member: &str, value: &str) {
 
 #[test]
 fn forged_status_does_not_keep_checkpoints_from_an_anchor() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (folder, notes) = (place.path(), place.beside("audit.notes"));
     let anchor = [file_anchor(&notes)];
     let delivered = || std::fs::read_to_string(&notes).unwrap().matches("belljar-audit/").count() / 2;
@@ -226,8 +226,8 @@ fn forged_status_does_not_keep_checkpoints_from_an_anchor() {
 }
 
 #[test]
-fn log_that_was_rolled_back_is_told_by_what_its_anchors_had_accepted() {
-    let place = Place::new();
+fn rolled_back_log_is_detected_by_its_anchor_status() {
+    let place = TestFolder::new();
     let (folder, earlier, notes) = (place.path(), place.beside("earlier"), place.beside("audit.notes"));
     let anchor = [file_anchor(&notes)];
     append(&folder, &anchor, 0..2);
@@ -242,7 +242,7 @@ fn log_that_was_rolled_back_is_told_by_what_its_anchors_had_accepted() {
 
 #[test]
 fn failing_anchor_delays_no_record_and_its_failure_and_recovery_are_recorded() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (folder, mount) = (place.path(), place.beside("not-mounted"));
     let anchor = [file_anchor(&mount.join("audit.notes"))];
     append(&folder, &anchor, 0..2);
@@ -261,8 +261,8 @@ fn failing_anchor_delays_no_record_and_its_failure_and_recovery_are_recorded() {
 }
 
 #[test]
-fn required_anchor_that_fails_lets_no_record_be_acknowledged() {
-    let place = Place::new();
+fn failing_required_anchor_blocks_acknowledgement() {
+    let place = TestFolder::new();
     let (folder, mount) = (place.path(), place.beside("not-mounted"));
     let anchor = AnchorSettings { is_required: true, ..file_anchor(&mount.join("audit.notes")) };
     let log = open(&folder, vec![anchor]);
@@ -279,11 +279,11 @@ fn required_anchor_that_fails_lets_no_record_be_acknowledged() {
 }
 
 #[test]
-fn syslog_daemon_gets_a_message_that_is_evidence() {
-    let place = Place::new();
+fn syslog_message_is_valid_anchor_evidence() {
+    let place = TestFolder::new();
     let (folder, path) = (place.path(), place.beside("log.socket"));
     let daemon = UnixDatagram::bind(&path).unwrap();
-    append(&folder, &[anchored_at(Target::Syslog(path.clone()))], 0..3);
+    append(&folder, &[anchored_at(AnchorTarget::Syslog(path.clone()))], 0..3);
     let mut buffer = [0; 4096];
     let length = daemon.recv(&mut buffer).unwrap();
     let message = std::str::from_utf8(&buffer[..length]).unwrap();
@@ -300,8 +300,8 @@ fn syslog_daemon_gets_a_message_that_is_evidence() {
 }
 
 #[test]
-fn notes_that_are_torn_forged_or_of_other_logs_neither_vouch_nor_hide_genuine_ones() {
-    let (place, other) = (Place::new(), Place::new());
+fn torn_forged_or_foreign_notes_are_ignored_beside_genuine_ones() {
+    let (place, other) = (TestFolder::new(), TestFolder::new());
     let (notes, theirs) = (place.beside("elsewhere.notes"), other.beside("theirs.notes"));
     append(&other.path(), &[file_anchor(&theirs)], 0..9);
     append(&place.path(), &[file_anchor(&notes)], 0..2);
@@ -324,8 +324,8 @@ fn notes_that_are_torn_forged_or_of_other_logs_neither_vouch_nor_hide_genuine_on
 }
 
 #[test]
-fn pipe_or_device_is_no_file_of_notes_and_is_not_waited_for() {
-    let place = Place::new();
+fn notes_path_to_a_pipe_or_device_is_rejected_without_blocking() {
+    let place = TestFolder::new();
     let (pipe, file) = (place.beside("pipe"), place.beside("audit.notes"));
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for path in [pipe.as_path(), Path::new("/dev/zero")] {
@@ -336,8 +336,8 @@ fn pipe_or_device_is_no_file_of_notes_and_is_not_waited_for() {
 }
 
 #[test]
-fn file_in_the_state_directory_is_no_anchor() {
-    let place = Place::new();
+fn anchor_file_in_the_state_directory_is_rejected() {
+    let place = TestFolder::new();
     let inside: PathBuf = place.path().with_file_name("audit.notes");
     std::fs::create_dir_all(inside.parent().unwrap()).unwrap();
     let settings = Settings { anchors: vec![file_anchor(&inside)], ..Settings::default() };

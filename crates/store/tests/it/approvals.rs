@@ -8,7 +8,7 @@ use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::{Approval, ApprovalStatus, CallScope, LARGEST_ARGUMENTS_BYTES, Ruling};
 use belljar_contract::id::{AgentId, ApprovalId, RunId, UserId};
 use belljar_contract::tool::{AgentKind, ToolName, ToolSubject};
-use belljar_store::approvals::{Answer, ApprovalError, Approvals, CallKey, MOST_OPEN_BYTES, Question};
+use belljar_store::approvals::{Answer, ApprovalError, ApprovalRequest, Approvals, CallKey, MOST_OPEN_BYTES};
 use belljar_store::audit::{AuditLog, Settings, reading};
 use belljar_store::database::Location;
 use jiff::{SignedDuration, Timestamp};
@@ -20,13 +20,13 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 /// The approvals of a world, with an audit of their own.
-struct Desk {
+struct ApprovalsFixture {
     approvals: Approvals,
     audit: Arc<AuditLog>,
     folder: TempDir,
 }
 
-impl Desk {
+impl ApprovalsFixture {
     fn of(world: &World) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let audit = Arc::new(AuditLog::open(folder.path()).unwrap());
@@ -88,14 +88,14 @@ fn subject(name: &str) -> ToolSubject {
     }
 }
 
-fn question(call: CallKey) -> Question {
+fn question(call: CallKey) -> ApprovalRequest {
     let is_of_call = |arguments: &Value| digest(arguments) == call.arguments_sha256;
     let arguments = ('a'..='z').map(arguments_of).find(is_of_call).unwrap();
     with_arguments(call, arguments)
 }
 
-fn with_arguments(call: CallKey, arguments: Value) -> Question {
-    Question {
+fn with_arguments(call: CallKey, arguments: Value) -> ApprovalRequest {
+    ApprovalRequest {
         id: ApprovalId::from_uuid(Uuid::now_v7()),
         decision_id: Uuid::now_v7(),
         reason: "documents take a yes".to_owned(),
@@ -128,7 +128,7 @@ fn scoped(arguments: char, workspace: &str) -> CallKey {
 
 on_both_engines! {
     async fn an_approval_is_used_only_by_a_call_with_an_equal_scope(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         // As earlier versions asked: without a scope.
         let unscoped = desk.ask(call('a')).await;
         let asked = desk.ask(scoped('a', "/srv/one")).await;
@@ -151,7 +151,7 @@ on_both_engines! {
     }
 
     async fn the_same_call_is_the_same_question_and_another_is_another(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let first = desk.ask(call('a')).await;
         assert_eq!((first.status, &first.decision, first.used_at), (ApprovalStatus::Pending, &None, None));
         assert_eq!(first.arguments, json!({ "text": "\0 a" }));
@@ -173,7 +173,7 @@ on_both_engines! {
     }
 
     async fn many_who_ask_at_once_ask_one_question(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let audit = Arc::clone(&desk.audit);
         let asked = world.at_once(8, move |_, database| {
             let approvals = Approvals::new(database, Arc::clone(&audit));
@@ -185,7 +185,7 @@ on_both_engines! {
     }
 
     async fn a_yes_is_good_for_exactly_its_call_and_once(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let asked = desk.ask(call('a')).await;
         assert!(!desk.is_used(&call('a'), now()).await, "before anybody has said anything");
         desk.approve(&asked.id).await;
@@ -203,7 +203,7 @@ on_both_engines! {
     }
 
     async fn of_many_who_use_a_yes_at_once_one_does(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let asked = desk.ask(call('a')).await;
         desk.approve(&asked.id).await;
         let audit = Arc::clone(&desk.audit);
@@ -215,7 +215,7 @@ on_both_engines! {
     }
 
     async fn the_same_answer_again_is_fine_and_another_one_is_not(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let asked = desk.ask(call('a')).await;
         let approved = desk.approve(&asked.id).await;
         assert_eq!(desk.approve(&asked.id).await, approved);
@@ -240,7 +240,7 @@ on_both_engines! {
     }
 
     async fn what_has_expired_is_never_approved_nor_used_whatever_a_later_clock_says(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let (early, late) = (after(SignedDuration::from_secs(3_599)), after(SignedDuration::from_secs(3_600)));
         let asked = desk.approvals.ask(question(call('a')), now(), Some(HOUR)).await.unwrap();
         assert_eq!(asked.expires_at, Some(late));
@@ -264,7 +264,7 @@ on_both_engines! {
     }
 
     async fn an_answer_that_names_other_arguments_is_refused(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let asked = desk.ask(call('a')).await;
         let naming = |ruling, sha256: String| Answer { arguments_sha256: Some(sha256), ..answer(ruling) };
         for ruling in [Ruling::Approve, Ruling::Deny] {
@@ -280,7 +280,7 @@ on_both_engines! {
     }
 
     async fn arguments_that_are_not_those_of_the_digest_are_neither_asked_about_nor_approved(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let cut = with_arguments(call('a'), json!({ "text": "cut… (9 bytes)" }));
         let refused = desk.approvals.ask(cut.clone(), now(), None).await.unwrap_err();
         assert!(matches!(refused, ApprovalError::NotWhole { .. }), "{refused}");
@@ -296,7 +296,7 @@ on_both_engines! {
     }
 
     async fn long_arguments_are_kept_whole_and_lists_have_a_preview_that_says_so(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let long = json!({ "line": format!("echo {}; evil ü", " ".repeat(3_000)) });
         let key = CallKey { arguments_sha256: digest(&long), ..call('a') };
         let asked = desk.approvals.ask(with_arguments(key.clone(), long.clone()), now(), None).await.unwrap();
@@ -316,7 +316,7 @@ on_both_engines! {
     }
 
     async fn what_waits_for_an_answer_has_a_largest_size_alone_and_together(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let ask = async |name: u64, bytes: usize| {
             let arguments = json!({ "n": name, "text": "x".repeat(bytes) });
             let key = CallKey { arguments_sha256: digest(&arguments), ..call('a') };
@@ -340,10 +340,10 @@ on_both_engines! {
     }
 
     async fn what_can_not_be_recorded_does_not_happen(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let [pending, approved] = [desk.ask(call('a')).await, desk.ask(call('b')).await];
         desk.approve(&approved.id).await;
-        let Desk { approvals, audit, folder } = desk;
+        let ApprovalsFixture { approvals, audit, folder } = desk;
         drop((approvals, audit));
         // A log with no space in its queue rejects all records.
         let full = Settings { most_waiting: 0, ..Settings::default() };
@@ -359,7 +359,7 @@ on_both_engines! {
     }
 
     async fn pages_have_each_approval_once_by_what_has_become_of_it(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let late = after(SignedDuration::from_hours(1));
         let mut asked = Vec::new();
         for name in ['a', 'b', 'c', 'd', 'e'] {
@@ -382,7 +382,7 @@ on_both_engines! {
     }
 
     async fn what_is_over_for_long_is_removed_and_nothing_else(world: World) {
-        let desk = Desk::of(&world);
+        let desk = ApprovalsFixture::of(&world);
         let late = after(SignedDuration::from_hours(2));
         let pending = desk.ask(call('a')).await.id;
         let denied = desk.ask(call('b')).await.id;

@@ -32,16 +32,15 @@ async fn kept_and_removed(artifacts: &Artifacts, folder: &Path, content: &[u8]) 
 }
 
 #[tokio::test]
-async fn a_folder_gives_what_lies_in_it() {
+async fn artifact_folder_stores_reads_and_removes_contents() {
     let folder = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::in_folder(folder.path()).unwrap();
     kept_and_removed(&artifacts, folder.path(), b"content").await;
 }
 
 #[tokio::test]
-async fn a_bucket_gives_what_came_by_way_of_the_folder_also_when_that_is_empty_by_now() {
-    const NAME: &str =
-        "artifacts::a_bucket_gives_what_came_by_way_of_the_folder_also_when_that_is_empty_by_now";
+async fn bucket_returns_artifacts_after_the_local_folder_is_emptied() {
+    const NAME: &str = "artifacts::bucket_returns_artifacts_after_the_local_folder_is_emptied";
     let s3 = match S3::start() {
         Ok(s3) => s3,
         Err(why) => return skip(NAME, &why),
@@ -74,7 +73,7 @@ fn make_old(path: &Path) {
 }
 
 #[tokio::test]
-async fn what_is_in_memory_is_kept_once_and_no_larger_than_it_may_be() {
+async fn in_memory_artifact_is_stored_once_within_its_size_limit() {
     let folder = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::in_folder(folder.path()).unwrap();
     let content = artifacts.keep_bytes("content".into(), 7).await.unwrap();
@@ -100,7 +99,7 @@ async fn what_is_in_memory_is_kept_once_and_no_larger_than_it_may_be() {
 }
 
 #[tokio::test]
-async fn what_lies_in_the_way_is_no_link_that_is_followed() {
+async fn artifact_store_does_not_follow_symlinks() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let artifacts = Artifacts::in_folder(folder.path()).unwrap();
     let content = Content::of(b"content");
@@ -117,7 +116,7 @@ async fn what_lies_in_the_way_is_no_link_that_is_followed() {
 }
 
 #[tokio::test]
-async fn what_was_put_there_lately_is_not_removed_and_what_was_not_is() {
+async fn recently_stored_artifact_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::in_folder(folder.path()).unwrap();
     let sha256 = stored(folder.path(), b"content");
@@ -133,8 +132,8 @@ async fn what_was_put_there_lately_is_not_removed_and_what_was_not_is() {
 }
 
 #[tokio::test]
-async fn what_is_in_memory_goes_on_to_a_bucket() {
-    const NAME: &str = "artifacts::what_is_in_memory_goes_on_to_a_bucket";
+async fn in_memory_artifact_is_uploaded_to_a_bucket() {
+    const NAME: &str = "artifacts::in_memory_artifact_is_uploaded_to_a_bucket";
     let s3 = match S3::start() {
         Ok(s3) => s3,
         Err(why) => return skip(NAME, &why),

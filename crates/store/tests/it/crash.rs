@@ -1,6 +1,6 @@
 //! Processes append, alone and concurrently, and are killed at any moment.
 
-use crate::log::{Place, intact, run};
+use crate::log::{TestFolder, intact, run};
 use belljar_store::audit::{AuditLog, Event, Receipt, Settings, reading};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -19,14 +19,14 @@ const SEGMENT: u64 = 200 << 10;
 
 /// Child process that appends until it is killed, and prints what is acknowledged. As a test, it does that once.
 #[test]
-fn a_process_appends_what_it_is_told_and_says_what_is_acknowledged() {
+fn child_process_appends_records_and_prints_acknowledgements() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let many = std::env::var(MANY).unwrap().parse().unwrap();
         append(Path::new(&folder), &std::env::var(NAME).unwrap(), many);
         return;
     }
-    let place = Place::new();
-    let told = Appending::begin(&place.path(), "alone", 300).end();
+    let place = TestFolder::new();
+    let told = AppendingChild::begin(&place.path(), "alone", 300).end();
     assert_eq!(told.len(), 300);
     assert_all_there(&place.path(), &told, 300);
 }
@@ -58,7 +58,7 @@ fn append(folder: &Path, name: &str, many: u64) {
 type Told = BTreeMap<u64, (String, String)>;
 
 /// A child.
-struct Appending {
+struct AppendingChild {
     child: Child,
     told: mpsc::Receiver<String>,
     reader: std::thread::JoinHandle<()>,
@@ -66,9 +66,9 @@ struct Appending {
 
 // === impl Appending ===
 
-impl Appending {
+impl AppendingChild {
     fn begin(folder: &Path, name: &str, many: u64) -> Self {
-        let this = "crash::a_process_appends_what_it_is_told_and_says_what_is_acknowledged";
+        let this = "crash::child_process_appends_records_and_prints_acknowledgements";
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", this, "--nocapture", "--test-threads=1"])
             .env(FOLDER, folder)
@@ -130,13 +130,13 @@ fn assert_all_there(folder: &Path, told: &Told, at_most: usize) {
 }
 
 #[test]
-fn killed_at_any_moment_everything_acknowledged_is_there_and_verifies() {
-    let place = Place::new();
+fn acknowledged_records_survive_a_kill_at_any_moment() {
+    let place = TestFolder::new();
     let folder = place.path();
     let mut told = Told::new();
     let mut torn = 0;
     for turn in 0_u64..40 {
-        let mut child = Appending::begin(&folder, &format!("turn{turn}"), u64::MAX);
+        let mut child = AppendingChild::begin(&folder, &format!("turn{turn}"), u64::MAX);
         // Numbers without a pattern, the same in each run.
         let delay = Duration::from_micros(turn * 7919 % 60_000);
         belljar_testkit::wait::until(|| folder.join("key").exists());
@@ -157,16 +157,16 @@ fn killed_at_any_moment_everything_acknowledged_is_there_and_verifies() {
 }
 
 #[test]
-fn four_processes_append_to_one_chain_and_one_that_is_killed_holds_nobody_up() {
+fn killed_process_does_not_block_others_appending_to_the_log() {
     const EACH: u64 = 400;
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = place.path();
-    let children: Vec<Appending> =
-        (0..4).map(|number| Appending::begin(&folder, &format!("child{number}"), EACH)).collect();
+    let children: Vec<AppendingChild> =
+        (0..4).map(|number| AppendingChild::begin(&folder, &format!("child{number}"), EACH)).collect();
     let mut victims = 0;
     let mut told = Told::new();
     for turn in 0..6 {
-        let mut victim = Appending::begin(&folder, &format!("victim{turn}"), u64::MAX);
+        let mut victim = AppendingChild::begin(&folder, &format!("victim{turn}"), u64::MAX);
         std::thread::sleep(Duration::from_millis(20 + 13 * turn));
         victim.kill();
         let theirs = victim.end();

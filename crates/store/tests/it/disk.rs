@@ -37,8 +37,8 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_with_room_it_goes_on() {
-    let name = "on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_with_room_it_goes_on";
+fn full_disk_fails_appends_until_space_is_freed() {
+    let name = "full_disk_fails_appends_until_space_is_freed";
     if !is_root() {
         return skip(name, "to mount a small disk takes root");
     }

@@ -1,20 +1,20 @@
 //! Logs for tests.
 
 use belljar_contract::id::RunId;
-use belljar_store::audit::verify::{Demands, Extent, Verdict, verify};
+use belljar_store::audit::verify::{Extent, Verdict, VerifyRequirements, verify};
 use belljar_store::audit::{AuditLog, Event, Settings};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A folder for a log, gone with the test.
-pub(crate) struct Place {
+pub(crate) struct TestFolder {
     folder: TempDir,
 }
 
 // === impl Place ===
 
-impl Place {
+impl TestFolder {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -54,7 +54,7 @@ pub(crate) fn event(number: u32) -> Event {
 
 #[track_caller]
 pub(crate) fn intact(folder: &Path) -> Extent {
-    match verify(folder, &Demands::default()).unwrap() {
+    match verify(folder, &VerifyRequirements::default()).unwrap() {
         Verdict::Intact(extent) => *extent,
         Verdict::Broken(finding) => panic!("{finding}"),
     }
@@ -63,15 +63,15 @@ pub(crate) fn intact(folder: &Path) -> Extent {
 /// Returns the fault of a log as text.
 #[track_caller]
 pub(crate) fn broken(folder: &Path) -> String {
-    match verify(folder, &Demands::default()).unwrap() {
+    match verify(folder, &VerifyRequirements::default()).unwrap() {
         Verdict::Intact(extent) => panic!("nothing is found: {extent:?}"),
         Verdict::Broken(finding) => finding.to_string(),
     }
 }
 
 #[test]
-fn what_is_appended_is_there_in_order_and_verifies_also_when_opened_again() {
-    let place = Place::with_records(5, 1 << 20);
+fn appended_records_stay_in_order_and_verify_after_reopening() {
+    let place = TestFolder::with_records(5, 1 << 20);
     let log = AuditLog::open(&place.path()).unwrap();
     let receipt = log.append(event(5)).unwrap();
     log.close();

@@ -5,7 +5,7 @@ use crate::jobs::world::{OWNER, World, assignment, assignment_of, now, outcome, 
 use belljar_policy::lifecycle::Ending;
 use belljar_store::jobs::Retention;
 use belljar_store::memory::{
-    Added, Limit, Limits, Memory, MemoryError, MemoryKey, Note, Of, Place, Query, Summary,
+    Added, Limit, Limits, Memory, MemoryError, MemoryKey, MemoryScope, Note, Place, Query, Summary,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,20 +20,20 @@ fn note(name: &str, content: &str) -> Note {
     Note::new(key(name), content.to_owned(), None).unwrap()
 }
 
-async fn with_job(world: &World) -> (Memory, Of) {
+async fn with_job(world: &World) -> (Memory, MemoryScope) {
     let wanted = assignment();
     world.accepted(&wanted).await;
-    let of = Of { task_id: wanted.task_id, job_id: wanted.job_id };
+    let of = MemoryScope { task_id: wanted.task_id, job_id: wanted.job_id };
     (Memory::new(world.database.clone(), LIMITS), of)
 }
 
-async fn keys(memory: &Memory, of: &Of) -> Vec<String> {
+async fn keys(memory: &Memory, of: &MemoryScope) -> Vec<String> {
     let page = memory.list(of, None, 100).await.unwrap();
     page.entries.iter().map(|entry| entry.key.to_string()).collect()
 }
 
 /// Returns the limit that a note would exceed, and the amount that would be reached.
-async fn refused(memory: &Memory, of: &Of, note: Note) -> (Limit, u64) {
+async fn refused(memory: &Memory, of: &MemoryScope, note: Note) -> (Limit, u64) {
     match memory.add(of, note, now()).await.unwrap_err() {
         MemoryError::TooMuch { limit, would_be, .. } => (limit, would_be),
         other => panic!("{other}"),
@@ -61,7 +61,7 @@ on_both_engines! {
     async fn notes_are_found_by_their_words_in_one_order_and_only_those_of_the_job(world: World) {
         let (of, other) = (with_job(&world).await.1, with_job(&world).await.1);
         let memory = Memory::new(world.database.clone(), Limits::default());
-        let add = async |of: &Of, name: &str, content: &str, summary: Option<&str>, seconds: i64| {
+        let add = async |of: &MemoryScope, name: &str, content: &str, summary: Option<&str>, seconds: i64| {
             let summary = summary.map(|text| Summary::parse(text).unwrap());
             let note = Note::new(key(name), content.to_owned(), summary).unwrap();
             memory.add(of, note, now() + SignedDuration::from_secs(seconds)).await.unwrap();
@@ -86,7 +86,7 @@ on_both_engines! {
         let first = memory.search(&of, &Query::parse("database how").unwrap()).await.unwrap();
         assert_eq!((first[0].words, &first[0].places), (1, &vec![Place::Summary]));
         assert_eq!((first[1].snippet.as_str(), &first[1].places), ("the DEPLOY of the database", &vec![Place::Content]));
-        let of_other_task = Of { task_id: task_id(), ..of.clone() };
+        let of_other_task = MemoryScope { task_id: task_id(), ..of.clone() };
         let refused = memory.search(&of_other_task, &Query::parse("deploy").unwrap()).await;
         assert!(matches!(refused, Err(MemoryError::UnknownJob { .. })));
     }
@@ -144,10 +144,10 @@ on_both_engines! {
         let (memory, of) = with_job(&world).await;
         let sibling = assignment_of(&of.task_id);
         world.accepted(&sibling).await;
-        let of_sibling = Of { job_id: sibling.job_id, ..of.clone() };
+        let of_sibling = MemoryScope { job_id: sibling.job_id, ..of.clone() };
         memory.add(&of, note("k", "mine"), now()).await.unwrap();
         assert_eq!(keys(&memory, &of_sibling).await, Vec::<String>::new());
-        let of_stranger = Of { task_id: task_id(), ..of.clone() };
+        let of_stranger = MemoryScope { task_id: task_id(), ..of.clone() };
         let unknown = |error: &MemoryError| matches!(error, MemoryError::UnknownJob { .. });
         assert!(unknown(&memory.retrieve(&of_stranger, &key("k")).await.unwrap_err()));
         assert!(unknown(&memory.list(&of_stranger, None, 1).await.unwrap_err()));
@@ -159,7 +159,7 @@ on_both_engines! {
     async fn a_job_that_is_over_can_be_read_and_not_written_and_takes_its_memory_with_it(world: World) {
         let wanted = assignment();
         let claimed = world.claimed(&wanted).await;
-        let of = Of { task_id: wanted.task_id.clone(), job_id: wanted.job_id.clone() };
+        let of = MemoryScope { task_id: wanted.task_id.clone(), job_id: wanted.job_id.clone() };
         let memory = Memory::new(world.database.clone(), LIMITS);
         memory.add(&of, note("k", "x"), now()).await.unwrap();
         let ended = report(Ending::Completed, outcome(""));

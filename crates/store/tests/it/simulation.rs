@@ -51,7 +51,7 @@ impl Drop for Told {
 }
 
 #[test]
-fn whatever_happens_each_job_ends_once_and_is_told_of_in_order() {
+fn simulated_faults_never_end_a_job_twice_or_reorder_its_events() {
     let one = std::env::var("BELLJAR_SIMULATION_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = one.map_or_else(|| Share::current().of_seeds(0..SEEDS), |seed| seed..seed + 1);
     let many = seeds.end - seeds.start;
@@ -73,7 +73,7 @@ fn whatever_happens_each_job_ends_once_and_is_told_of_in_order() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_story() {
+fn simulation_is_deterministic_for_a_seed() {
     let story = |seed| run(seed).story();
     assert_eq!(story(7), story(7));
     assert_ne!(story(7), story(8));

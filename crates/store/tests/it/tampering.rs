@@ -2,8 +2,8 @@
 //! again.
 
 use crate::forger::{begin, chained_anew, lines, member, sealed, write};
-use crate::log::{Place, broken, event, intact, settings};
-use belljar_store::audit::verify::{Anchor, Demands, Verdict, verify};
+use crate::log::{TestFolder, broken, event, intact, settings};
+use belljar_store::audit::verify::{Anchor, Verdict, VerifyRequirements, verify};
 use belljar_store::audit::{AuditError, AuditLog, Hash};
 use belljar_testkit::share::Share;
 use std::fs::File;
@@ -28,13 +28,13 @@ pub(crate) fn put(file: &Path, at: usize, byte: u8) {
     File::options().write(true).open(file).unwrap().write_all_at(&[byte], at as u64).unwrap();
 }
 
-fn segment(place: &Place, number: u32) -> PathBuf {
+fn segment(place: &TestFolder, number: u32) -> PathBuf {
     place.path().join(format!("{number:08}.jsonl"))
 }
 
 /// A log of two segments with something that a crash has left.
-fn small() -> Place {
-    let place = Place::with_records(1, 1);
+fn small() -> TestFolder {
+    let place = TestFolder::with_records(1, 1);
     crate::torn::tear(&place, 100);
     AuditLog::open_with(&place.path(), settings(1)).unwrap().close();
     assert_eq!(intact(&place.path()).torn_tails, 1);
@@ -42,7 +42,7 @@ fn small() -> Place {
 }
 
 #[test]
-fn any_byte_changed_in_any_file_is_found() {
+fn changed_byte_in_any_log_file_is_detected() {
     let place = small();
     let folder = place.path();
     let (mut tried, share) = (0, Share::current());
@@ -54,7 +54,7 @@ fn any_byte_changed_in_any_file_is_found() {
                     continue;
                 }
                 put(&file, at, other);
-                let verdict = verify(&folder, &Demands::default()).unwrap();
+                let verdict = verify(&folder, &VerifyRequirements::default()).unwrap();
                 assert!(matches!(verdict, Verdict::Broken(_)), "{} byte {at} as {other}", file.display());
                 tried += 1;
             }
@@ -66,7 +66,7 @@ fn any_byte_changed_in_any_file_is_found() {
 }
 
 #[test]
-fn any_file_cut_at_any_byte_and_any_file_made_longer_is_found() {
+fn truncated_or_extended_log_file_is_detected() {
     let (place, share) = (small(), Share::current());
     let folder = place.path();
     for file in files(&folder) {
@@ -74,12 +74,12 @@ fn any_file_cut_at_any_byte_and_any_file_made_longer_is_found() {
         let opened = File::options().write(true).open(&file).unwrap();
         for length in (0..sound.len()).rev().filter(|length| share.includes(*length as u64)) {
             opened.set_len(length as u64).unwrap();
-            let verdict = verify(&folder, &Demands::default()).unwrap();
+            let verdict = verify(&folder, &VerifyRequirements::default()).unwrap();
             assert!(matches!(verdict, Verdict::Broken(_)), "{} cut at {length}", file.display());
         }
         for more in [&b"\n"[..], b" ", b"\0", b"{}\n", b"x"] {
             std::fs::write(&file, [&sound, more].concat()).unwrap();
-            let verdict = verify(&folder, &Demands::default()).unwrap();
+            let verdict = verify(&folder, &VerifyRequirements::default()).unwrap();
             assert!(matches!(verdict, Verdict::Broken(_)), "{} with {more:?}", file.display());
         }
         std::fs::write(&file, &sound).unwrap();
@@ -88,7 +88,7 @@ fn any_file_cut_at_any_byte_and_any_file_made_longer_is_found() {
 }
 
 #[test]
-fn any_file_removed_or_added_is_found_by_its_name() {
+fn removed_or_added_log_file_is_reported_by_name() {
     let place = small();
     let folder = place.path();
     for file in files(&folder) {
@@ -110,8 +110,8 @@ fn any_file_removed_or_added_is_found_by_its_name() {
 }
 
 #[test]
-fn any_line_removed_doubled_or_swapped_is_found_where_it_was() {
-    let place = Place::with_records(6, 1500);
+fn removed_duplicated_or_swapped_line_is_reported_at_its_position() {
+    let place = TestFolder::with_records(6, 1500);
     let folder = place.path();
     let mut number_of_segments = 0;
     for number in 1.. {
@@ -151,8 +151,8 @@ fn any_line_removed_doubled_or_swapped_is_found_where_it_was() {
 }
 
 #[test]
-fn a_finding_says_where_and_what() {
-    let place = Place::with_records(2, 1 << 20);
+fn audit_finding_names_position_and_fault() {
+    let place = TestFolder::with_records(2, 1 << 20);
     let folder = place.path();
     let file = segment(&place, 1);
     let sound = lines(&file);
@@ -171,8 +171,8 @@ fn a_finding_says_where_and_what() {
 }
 
 #[test]
-fn whoever_makes_the_chain_anew_without_the_key_is_found() {
-    let place = Place::with_records(4, 1 << 20);
+fn chain_rebuilt_without_the_key_is_detected() {
+    let place = TestFolder::with_records(4, 1 << 20);
     let folder = place.path();
     let file = segment(&place, 1);
     let sound = lines(&file);
@@ -204,8 +204,8 @@ fn whoever_makes_the_chain_anew_without_the_key_is_found() {
 }
 
 #[test]
-fn records_of_another_log_are_found() {
-    let (place, other) = (Place::with_records(3, 1 << 20), Place::with_records(3, 1 << 20));
+fn records_of_another_log_are_detected() {
+    let (place, other) = (TestFolder::with_records(3, 1 << 20), TestFolder::with_records(3, 1 << 20));
     let (file, theirs) = (segment(&place, 1), segment(&other, 1));
     let (sound, foreign) = (lines(&file), lines(&theirs));
     for at in 0..sound.len() {
@@ -222,17 +222,18 @@ fn records_of_another_log_are_found() {
 }
 
 #[test]
-fn a_log_that_was_replaced_as_a_whole_is_found_by_what_is_kept_elsewhere() {
-    let (place, other) = (Place::with_records(3, 1 << 20), Place::with_records(3, 1 << 20));
+fn replaced_log_is_detected_by_a_known_key_or_record() {
+    let (place, other) = (TestFolder::with_records(3, 1 << 20), TestFolder::with_records(3, 1 << 20));
     let before = intact(&place.path());
-    let key = Demands { key: Some(before.key), anchors: Vec::new(), ..Demands::default() };
-    let anchored = |sequence, hash| Demands {
+    let key =
+        VerifyRequirements { key: Some(before.key), anchors: Vec::new(), ..VerifyRequirements::default() };
+    let anchored = |sequence, hash| VerifyRequirements {
         key: None,
         anchors: vec![Anchor { sequence, hash }],
-        ..Demands::default()
+        ..VerifyRequirements::default()
     };
     let last = anchored(before.last.sequence, before.last.hash);
-    let verdicts = |folder: &Path, demands: &Demands| match verify(folder, demands).unwrap() {
+    let verdicts = |folder: &Path, demands: &VerifyRequirements| match verify(folder, demands).unwrap() {
         Verdict::Intact(_) => "intact".to_owned(),
         Verdict::Broken(finding) => finding.to_string(),
     };
@@ -254,9 +255,9 @@ fn a_log_that_was_replaced_as_a_whole_is_found_by_what_is_kept_elsewhere() {
 }
 
 #[test]
-fn a_log_that_is_damaged_or_open_to_others_takes_no_records() {
+fn damaged_or_exposed_log_rejects_appends() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::with_records(3, 1 << 20);
+    let place = TestFolder::with_records(3, 1 << 20);
     let folder = place.path();
     let file = segment(&place, 1);
     let sound = lines(&file);

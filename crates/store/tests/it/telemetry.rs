@@ -47,7 +47,7 @@ async fn messages(telemetry: &Telemetry) -> Vec<String> {
 }
 
 #[test]
-fn what_is_old_goes_and_what_runs_stays() {
+fn retention_deletes_old_telemetry_but_keeps_running_sandboxes() {
     run(async |telemetry, now| {
         let (old, running) = (made(now - 31 * DAY), made(now - 31 * DAY));
         telemetry.made(old.clone());
@@ -68,7 +68,7 @@ fn what_is_old_goes_and_what_runs_stays() {
 }
 
 #[test]
-fn what_ran_when_a_node_went_is_unknown_when_the_next_one_comes() {
+fn sandbox_running_at_a_node_crash_is_unknown_after_restart() {
     run(async |telemetry, now| {
         let (ended, running) = (made(now), made(now));
         telemetry.made(ended.clone());
@@ -94,7 +94,7 @@ fn what_ran_when_a_node_went_is_unknown_when_the_next_one_comes() {
 }
 
 #[test]
-fn more_than_can_be_written_is_dropped_counted_and_told() {
+fn telemetry_overflow_is_dropped_counted_and_logged() {
     run(async |telemetry, now| {
         for _ in 0..100_000 {
             telemetry.log(said(now, "one of many"));

@@ -1,6 +1,6 @@
 //! Text that could be misinterpreted, and many records.
 
-use crate::log::{Place, intact, run};
+use crate::log::{TestFolder, intact, run};
 use belljar_store::audit::{AuditError, AuditLog, Event, Settings, reading};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +22,8 @@ fn hostile() -> Vec<String> {
 }
 
 #[test]
-fn text_stays_inside_its_record_whatever_it_says() {
-    let place = Place::new();
+fn hostile_text_stays_inside_its_record() {
+    let place = TestFolder::new();
     let log = AuditLog::open(&place.path()).unwrap();
     for text in hostile() {
         log.append(Event::new("test", Some(&run(1)), &json!({ "text": text, &text: 1 })).unwrap()).unwrap();
@@ -44,9 +44,9 @@ fn text_stays_inside_its_record_whatever_it_says() {
 }
 
 #[test]
-fn a_hundred_thousand_records_are_all_there_once_and_verify() {
+fn hundred_thousand_concurrent_records_are_written_once_and_verify() {
     const MANY: u64 = 100_000;
-    let place = Place::new();
+    let place = TestFolder::new();
     let log = Arc::new(
         AuditLog::open_with(&place.path(), Settings { segment_bytes: 8 << 20, ..Settings::default() })
             .unwrap(),
@@ -93,8 +93,8 @@ fn a_hundred_thousand_records_are_all_there_once_and_verify() {
 }
 
 #[test]
-fn nobody_who_submits_waits_and_what_is_too_much_is_refused_at_once() {
-    let place = Place::new();
+fn submit_never_blocks_and_full_queue_rejects_at_once() {
+    let place = TestFolder::new();
     let log =
         AuditLog::open_with(&place.path(), Settings { most_waiting: 10, ..Settings::default() }).unwrap();
     // Another process holds the lock, so nothing is written.

@@ -1,13 +1,13 @@
 //! Rests of a batch after a crash at every byte where it can occur: the very states that the files pass through.
 
-use crate::log::{Place, broken, event, intact};
+use crate::log::{TestFolder, broken, event, intact};
 use belljar_store::audit::AuditLog;
 use std::path::PathBuf;
 
 const MARK: usize = 1024;
 
 /// A log before and after one more batch.
-struct Batch {
+struct TornBatch {
     segment: PathBuf,
     head: PathBuf,
     before: (Vec<u8>, Vec<u8>),
@@ -16,8 +16,8 @@ struct Batch {
 
 // === impl Batch ===
 
-impl Batch {
-    fn on(place: &Place) -> Self {
+impl TornBatch {
+    fn on(place: &TestFolder) -> Self {
         let segments = (1..).map(|number| place.path().join(format!("{number:08}.jsonl")));
         let segment = segments.take_while(|segment| segment.exists()).last().unwrap();
         let head = place.path().join("head");
@@ -47,15 +47,15 @@ impl Batch {
 }
 
 /// Leaves a log as after a crash within a batch, after that many bytes.
-pub(crate) fn tear(place: &Place, bytes: usize) {
-    Batch::on(place).leave(bytes);
+pub(crate) fn tear(place: &TestFolder, bytes: usize) {
+    TornBatch::on(place).leave(bytes);
 }
 
 #[test]
-fn cut_off_at_any_byte_a_batch_leaves_a_log_that_verifies_and_is_moved_aside_and_recorded() {
-    let place = Place::with_records(2, 1 << 20);
+fn torn_batch_is_moved_aside_and_recorded_at_any_byte() {
+    let place = TestFolder::with_records(2, 1 << 20);
     let folder = place.path();
-    let batch = Batch::on(&place);
+    let batch = TornBatch::on(&place);
     for bytes in 0..batch.length() {
         batch.leave(bytes);
         let found = intact(&folder);
@@ -75,9 +75,9 @@ fn cut_off_at_any_byte_a_batch_leaves_a_log_that_verifies_and_is_moved_aside_and
 }
 
 #[test]
-fn a_batch_that_was_written_whole_stays_whether_or_not_its_head_was() {
-    let place = Place::with_records(2, 1 << 20);
-    let batch = Batch::on(&place);
+fn complete_batch_is_kept_even_if_its_head_is_old() {
+    let place = TestFolder::with_records(2, 1 << 20);
+    let batch = TornBatch::on(&place);
     // The process was killed before it confirmed the batch; or the power failed, and the head is old.
     for head in [batch.announced(), batch.before.1.clone()] {
         std::fs::write(&batch.head, head).unwrap();
@@ -90,10 +90,10 @@ fn a_batch_that_was_written_whole_stays_whether_or_not_its_head_was() {
 }
 
 #[test]
-fn whoever_is_killed_while_clearing_up_leaves_the_rest_to_the_next() {
-    let place = Place::with_records(2, 1 << 20);
+fn interrupted_torn_tail_cleanup_is_completed_at_next_open() {
+    let place = TestFolder::with_records(2, 1 << 20);
     let folder = place.path();
-    let batch = Batch::on(&place);
+    let batch = TornBatch::on(&place);
     let end = batch.before.0.len();
     let torn = &batch.after.0[end..end + 100];
     // Moved aside, and not yet removed.
@@ -118,10 +118,10 @@ fn whoever_is_killed_while_clearing_up_leaves_the_rest_to_the_next() {
 }
 
 #[test]
-fn a_new_segment_that_was_not_begun_is_no_trouble() {
-    let place = Place::with_records(1, 1);
+fn empty_or_torn_new_segment_is_recovered() {
+    let place = TestFolder::with_records(1, 1);
     let folder = place.path();
-    let batch = Batch::on(&place);
+    let batch = TornBatch::on(&place);
     let (before, after) = (batch.before.0.len(), &batch.after.0);
     std::fs::write(&batch.segment, &after[..before]).unwrap();
     std::fs::write(&batch.head, batch.announced()).unwrap();
@@ -136,9 +136,9 @@ fn a_new_segment_that_was_not_begun_is_no_trouble() {
 }
 
 #[test]
-fn what_is_left_where_nobody_wrote_was_left_by_somebody_else() {
-    let place = Place::with_records(2, 1 << 20);
-    let batch = Batch::on(&place);
+fn leftover_without_an_announced_batch_is_tampering() {
+    let place = TestFolder::with_records(2, 1 << 20);
+    let batch = TornBatch::on(&place);
     batch.leave(100);
     intact(&place.path());
     std::fs::write(&batch.head, &batch.before.1).unwrap();
@@ -147,10 +147,10 @@ fn what_is_left_where_nobody_wrote_was_left_by_somebody_else() {
 }
 
 #[test]
-fn a_record_that_was_acknowledged_is_never_taken_for_what_a_crash_has_left() {
-    let place = Place::with_records(4, 1 << 20);
+fn damaged_acknowledged_record_is_never_treated_as_torn() {
+    let place = TestFolder::with_records(4, 1 << 20);
     let segment = place.path().join("00000001.jsonl");
-    let batch = Batch::on(&place);
+    let batch = TornBatch::on(&place);
     // The head is older than the last batch, as after a power failure; and a byte of that batch has changed.
     std::fs::write(&batch.head, &batch.before.1).unwrap();
     let mut changed = batch.after.0.clone();

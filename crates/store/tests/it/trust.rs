@@ -5,7 +5,7 @@ use crate::jobs::world::{World, now};
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_store::database::{Database, Location};
-use belljar_store::trust::{MOST, RecordError, Recorded, TrustEvents};
+use belljar_store::trust::{MOST, RecordError, RecordResult, TrustEvents};
 use uuid::Uuid;
 
 fn agent(name: &str) -> AgentId {
@@ -20,8 +20,8 @@ on_both_engines! {
     async fn an_event_is_recorded_once_and_never_changed(world: World) {
         let events = TrustEvents::new(world.database.clone());
         let hired = event("a", TrustEventKind::AgentHired { level: None });
-        assert_eq!(events.record(&hired).await.unwrap(), Recorded::Now);
-        assert_eq!(events.record(&hired).await.unwrap(), Recorded::Before);
+        assert_eq!(events.record(&hired).await.unwrap(), RecordResult::Now);
+        assert_eq!(events.record(&hired).await.unwrap(), RecordResult::Before);
         let other = TrustEvent { kind: TrustEventKind::SecurityIncident, ..hired.clone() };
         let refused = events.record(&other).await;
         assert!(matches!(refused, Err(RecordError::Another { event_id }) if event_id == hired.event_id));
@@ -48,13 +48,13 @@ on_both_engines! {
         let events = TrustEvents::new(world.database.clone());
         let hired = event("a", TrustEventKind::AgentHired { level: None });
         let all = futures_util::future::join_all((0..8).map(|_| events.record(&hired))).await;
-        let first = all.iter().filter(|recorded| matches!(recorded, Ok(Recorded::Now))).count();
+        let first = all.iter().filter(|recorded| matches!(recorded, Ok(RecordResult::Now))).count();
         assert_eq!((first, all.iter().all(Result::is_ok)), (1, true));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_fills_what_is_recorded_of_them_keeps_no_failure_and_nobodys_word_from_it() {
+async fn full_trust_record_still_accepts_failures_and_incidents() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agents.db");
     let database = Database::open(&Location::File(path.clone())).await.unwrap();
@@ -69,8 +69,8 @@ async fn who_fills_what_is_recorded_of_them_keeps_no_failure_and_nobodys_word_fr
     assert_eq!(events.agents().await.unwrap()[&agent("a")], MOST);
     assert!(matches!(events.record(&event("a", done())).await, Err(RecordError::TooMany)));
     for kind in [TrustEventKind::TaskFailed { category: None }, TrustEventKind::SecurityIncident] {
-        assert_eq!(events.record(&event("a", kind)).await.unwrap(), Recorded::Now);
+        assert_eq!(events.record(&event("a", kind)).await.unwrap(), RecordResult::Now);
     }
     // The control: another agent is not affected.
-    assert_eq!(events.record(&event("b", done())).await.unwrap(), Recorded::Now);
+    assert_eq!(events.record(&event("b", done())).await.unwrap(), RecordResult::Now);
 }

@@ -25,7 +25,7 @@ use std::time::Instant;
 
 const POSTGRES_ALONE: &str = "--postgres";
 
-type Make = fn() -> Result<PathBuf, String>;
+type ServerSetup = fn() -> Result<PathBuf, String>;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -79,7 +79,7 @@ fn run(
 
 /// Installs all parts. Failures are only printed, because the tests that need a part report why it is missing.
 fn make() {
-    let parts: [(&str, Make); 5] = [
+    let parts: [(&str, ServerSetup); 5] = [
         ("programs of MCP", mcp::install),
         ("a Debian", foreign_root::debian),
         ("litellm", litellm::install),

@@ -18,9 +18,9 @@ pub struct Agent {
     pub dialect: Dialect,
     /// Path of its native program below the folder of the agents.
     program: &'static str,
-    start: fn(&Task<'_>) -> Start,
+    start: fn(&Task<'_>) -> StartCommand,
     edit: fn(&Edit<'_>) -> Vec<ToolCall>,
-    register: fn(&mut Start, &McpServer<'_>),
+    register: fn(&mut StartCommand, &McpServer<'_>),
     /// Makes the call of an MCP server's tool from the names of both.
     call: fn(&str, &str, Value) -> ToolCall,
 }
@@ -51,7 +51,7 @@ pub struct Task<'a> {
 
 /// Command for starting it in its working directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Start {
+pub struct StartCommand {
     /// Arguments of the program.
     pub arguments: Vec<String>,
     /// Required environment besides `HOME` and `PATH`.
@@ -90,12 +90,12 @@ impl Agent {
     }
 
     /// Returns how it is started for a task, without questions to a person and with all permissions.
-    pub fn start(&self, task: &Task<'_>) -> Start {
+    pub fn start(&self, task: &Task<'_>) -> StartCommand {
         (self.start)(task)
     }
 
     /// Returns how it is started with the tools of an MCP server besides its own.
-    pub fn start_with(&self, task: &Task<'_>, server: &McpServer<'_>) -> Start {
+    pub fn start_with(&self, task: &Task<'_>, server: &McpServer<'_>) -> StartCommand {
         let mut start = self.start(task);
         (self.register)(&mut start, server);
         start

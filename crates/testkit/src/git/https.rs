@@ -1,6 +1,6 @@
 //! `git http-backend` behind nginx: TLS by an authority of its own, and a password.
 
-use super::{Running, free_port, program};
+use super::{ServerProcess, free_port, program};
 use crate::wait;
 use crate::world::World;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -14,8 +14,8 @@ pub struct HttpsServer {
     address: Ipv4Addr,
     port: u16,
     folder: PathBuf,
-    _nginx: Running,
-    _backend: Running,
+    _nginx: ServerProcess,
+    _backend: ServerProcess,
 }
 
 // === impl HttpsServer ===
@@ -56,11 +56,11 @@ impl HttpsServer {
         let mut backend = Command::new(wrapper);
         backend.arg("-s").arg(format!("unix:{}", socket.display())).env_clear();
         backend.env("PATH", "/usr/local/bin:/usr/bin:/bin").stdout(Stdio::null()).stderr(Stdio::null());
-        let backend = Running::start(&mut backend);
+        let backend = ServerProcess::start(&mut backend);
         wait::until(|| socket.exists());
         let mut server = Command::new(nginx);
         server.arg("-p").arg(&folder).arg("-c").arg(folder.join("nginx.conf")).stderr(Stdio::null());
-        let mut server = Running::start(&mut server);
+        let mut server = ServerProcess::start(&mut server);
         wait::until(|| TcpStream::connect((address, port)).is_ok() || server.is_over());
         match server.is_over() {
             true => Err("nginx doesn't start".to_owned()),

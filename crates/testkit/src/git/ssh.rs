@@ -1,6 +1,6 @@
 //! `sshd`, with a host key of its own and one client key that it accepts.
 
-use super::{Running, free_port, program};
+use super::{ServerProcess, free_port, program};
 use crate::wait;
 use crate::world::World;
 use std::net::{Ipv4Addr, TcpStream};
@@ -13,7 +13,7 @@ pub struct SshServer {
     address: Ipv4Addr,
     port: u16,
     folder: PathBuf,
-    _daemon: Running,
+    _daemon: ServerProcess,
 }
 
 // === impl SshServer ===
@@ -50,7 +50,7 @@ impl SshServer {
         std::fs::write(folder.join("sshd_config"), configuration).expect("a file");
         let mut command = Command::new(daemon);
         command.args(["-D", "-E"]).arg(folder.join("log")).arg("-f").arg(folder.join("sshd_config"));
-        let mut daemon = Running::start(command.stderr(Stdio::null()));
+        let mut daemon = ServerProcess::start(command.stderr(Stdio::null()));
         wait::until(|| TcpStream::connect((address, port)).is_ok() || daemon.is_over());
         match daemon.is_over() {
             true => Err("sshd doesn't start".to_owned()),

@@ -1,18 +1,18 @@
 //! Anthropic's messages: blocks of content, each begun, filled and ended by events of its own.
 
 use super::answer::{Part, Reply};
-use super::rendered::{Events, Frame, Rendered, fragments, named};
+use super::rendered::{Events, Frame, RenderedAnswer, fragments, named};
 use super::request::Request;
 use serde_json::{Value, json};
 
 /// An answer to `/v1/messages`.
-pub(super) fn answer(request: &Request, reply: &Reply, frame: &Frame) -> Rendered {
+pub(super) fn answer(request: &Request, reply: &Reply, frame: &Frame) -> RenderedAnswer {
     match request.asks_for_a_stream() {
-        true => Rendered::server_sent(stream(reply, frame)),
+        true => RenderedAnswer::server_sent(stream(reply, frame)),
         false => {
             let blocks: Vec<Value> =
                 reply.parts.iter().enumerate().map(|(index, part)| block(part, index, frame, true)).collect();
-            Rendered::json(200, &message(frame, &blocks, Some(stop_reason(reply)), reply.usage.output))
+            RenderedAnswer::json(200, &message(frame, &blocks, Some(stop_reason(reply)), reply.usage.output))
         }
     }
 }

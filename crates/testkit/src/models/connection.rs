@@ -1,29 +1,29 @@
 //! A connection of the server: a request, its answer, and the next request.
 
 use super::answer::{Answer, Content, Delivery, DeliveryFlaw};
-use super::delivery::{Line, Stop, Stream, deliver};
+use super::delivery::{ClientConnection, Stop, Stream, deliver};
 use super::input::Input;
-use super::rendered::{Body, Rendered};
+use super::rendered::{Body, RenderedAnswer};
 use super::request::Request;
-use super::{Conduct, Exchange, Outcome, State, locked};
+use super::{AnswerOutcome, Exchange, ServerBehaviour, State, locked};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A connection that is read from no faster than the server should.
-struct Reluctant<S> {
+struct ThrottledReader<S> {
     stream: S,
     bytes_per_second: Option<usize>,
 }
 
 /// Answers what comes over a connection, until it ends.
 pub(super) fn serve(state: &State, stream: impl Stream, connection: usize) {
-    let Conduct { closes_first, reads_per_second, .. } = state.conduct;
+    let ServerBehaviour { closes_first, reads_per_second, .. } = state.conduct;
     if connection < closes_first {
         return;
     }
-    let mut input = Input::new(Reluctant { stream, bytes_per_second: reads_per_second });
+    let mut input = Input::new(ThrottledReader { stream, bytes_per_second: reads_per_second });
     while let Some(mut request) = input.head(connection) {
         let expects = request.header("expect").is_some_and(|what| what.eq_ignore_ascii_case("100-continue"));
         if expects && request.flaw.is_none() {
@@ -34,7 +34,7 @@ pub(super) fn serve(state: &State, stream: impl Stream, connection: usize) {
             || request.is_of_version_1_0
             || request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         let number = state.record(&request);
-        let mut line = Line { stream: input.stream(), server_ends: &state.ends };
+        let mut line = ClientConnection { stream: input.stream(), server_ends: &state.ends };
         let (answered, closes) = answer(state, &request, &mut line);
         state.ended(number, outcome(answered));
         if answered.is_err() || closes || is_last {
@@ -46,19 +46,19 @@ pub(super) fn serve(state: &State, stream: impl Stream, connection: usize) {
 }
 
 /// Answers one request. Also tells whether the connection ends with that.
-fn answer(state: &State, request: &Request, line: &mut Line<'_>) -> (Result<(), Stop>, bool) {
+fn answer(state: &State, request: &Request, line: &mut ClientConnection<'_>) -> (Result<(), Stop>, bool) {
     if let Some(flaw) = &request.flaw {
         let message = flaw.to_string().into_bytes();
-        let rendered = Rendered { status: 400, headers: Vec::new(), body: Body::Whole(message) };
+        let rendered = RenderedAnswer { status: 400, headers: Vec::new(), body: Body::Whole(message) };
         return (deliver(rendered, &Delivery::default(), request, line), true);
     }
     let scripted = locked(&state.script).answer(request);
     let Some(Answer { content, delivery }) = scripted else {
-        let rendered = Rendered::unscripted(request, &state.conduct.models);
+        let rendered = RenderedAnswer::unscripted(request, &state.conduct.models);
         return (deliver(rendered, &Delivery::default(), request, line), false);
     };
     let closes = delivery.closes || delivery.is_of_version_1_0;
-    match (Rendered::new(request, &content), content) {
+    match (RenderedAnswer::new(request, &content), content) {
         (Some(rendered), _) => (deliver(rendered, &delivery, request, line), closes),
         (None, Content::Raw(bytes)) => {
             let stays = matches!(delivery.flaw, Some(DeliveryFlaw::SilentAfter(_)));
@@ -70,12 +70,12 @@ fn answer(state: &State, request: &Request, line: &mut Line<'_>) -> (Result<(), 
     }
 }
 
-fn outcome(answered: Result<(), Stop>) -> Outcome {
+fn outcome(answered: Result<(), Stop>) -> AnswerOutcome {
     let at = Instant::now();
     match answered {
-        Ok(()) => Outcome::Delivered { at },
-        Err(Stop::PeerGone) => Outcome::PeerGone { at },
-        Err(Stop::Cut | Stop::ServerEnds) => Outcome::Cut { at },
+        Ok(()) => AnswerOutcome::Delivered { at },
+        Err(Stop::PeerGone) => AnswerOutcome::PeerGone { at },
+        Err(Stop::Cut | Stop::ServerEnds) => AnswerOutcome::Cut { at },
     }
 }
 
@@ -85,13 +85,13 @@ impl State {
     fn record(&self, request: &Request) -> usize {
         let number = self.requests.fetch_add(1, Ordering::SeqCst);
         if self.conduct.keeps_requests {
-            let exchange = Exchange { number, request: request.clone(), outcome: Outcome::Open };
+            let exchange = Exchange { number, request: request.clone(), outcome: AnswerOutcome::Open };
             locked(&self.exchanges).push(exchange);
         }
         number
     }
 
-    fn ended(&self, number: usize, outcome: Outcome) {
+    fn ended(&self, number: usize, outcome: AnswerOutcome) {
         let mut exchanges = locked(&self.exchanges);
         if let Some(exchange) = exchanges.iter_mut().find(|exchange| exchange.number == number) {
             exchange.outcome = outcome;
@@ -101,7 +101,7 @@ impl State {
 
 // === impl Reluctant ===
 
-impl<S: Read> Read for Reluctant<S> {
+impl<S: Read> Read for ThrottledReader<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(rate) = self.bytes_per_second else { return self.stream.read(buffer) };
         // Ten times a second, or as often as there is a byte.
@@ -111,7 +111,7 @@ impl<S: Read> Read for Reluctant<S> {
     }
 }
 
-impl<S: Write> Write for Reluctant<S> {
+impl<S: Write> Write for ThrottledReader<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.write(bytes)
     }
@@ -121,7 +121,7 @@ impl<S: Write> Write for Reluctant<S> {
     }
 }
 
-impl<S: AsFd> AsFd for Reluctant<S> {
+impl<S: AsFd> AsFd for ThrottledReader<S> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }

@@ -1,7 +1,7 @@
 //! Sending of an answer: with its pace, its framing and its faults.
 
 use super::answer::{Delivery, DeliveryFlaw, Pace};
-use super::rendered::{Body, Rendered};
+use super::rendered::{Body, RenderedAnswer};
 use super::request::Request;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -26,14 +26,14 @@ pub(super) enum Stop {
 }
 
 /// A connection that is written to.
-pub(super) struct Line<'a> {
+pub(super) struct ClientConnection<'a> {
     pub(super) stream: &'a mut dyn Stream,
     pub(super) server_ends: &'a AtomicBool,
 }
 
 /// Body of an answer that is being sent.
-struct Outgoing<'a, 'b> {
-    line: &'b mut Line<'a>,
+struct OutgoingBody<'a, 'b> {
+    line: &'b mut ClientConnection<'a>,
     delivery: &'b Delivery,
     is_in_chunks: bool,
     /// Bytes for the next chunk.
@@ -51,10 +51,10 @@ const BURST: usize = 64 << 10;
 
 /// Sends it all, as far as it may.
 pub(super) fn deliver(
-    rendered: Rendered,
+    rendered: RenderedAnswer,
     delivery: &Delivery,
     request: &Request,
-    line: &mut Line<'_>,
+    line: &mut ClientConnection<'_>,
 ) -> Result<(), Stop> {
     let is_of_version_1_0 = delivery.is_of_version_1_0 || request.is_of_version_1_0;
     let is_stream = matches!(rendered.body, Body::Events(_));
@@ -83,7 +83,7 @@ pub(super) fn deliver(
         Body::Whole(body) => Box::new(std::iter::once(body)),
         Body::Events(events) => events,
     };
-    Outgoing::new(line, delivery, is_in_chunks).send(events)
+    OutgoingBody::new(line, delivery, is_in_chunks).send(events)
 }
 
 fn reason(status: u16) -> &'static str {
@@ -101,8 +101,8 @@ fn reason(status: u16) -> &'static str {
 
 // === impl Outgoing ===
 
-impl<'a, 'b> Outgoing<'a, 'b> {
-    fn new(line: &'b mut Line<'a>, delivery: &'b Delivery, is_in_chunks: bool) -> Self {
+impl<'a, 'b> OutgoingBody<'a, 'b> {
+    fn new(line: &'b mut ClientConnection<'a>, delivery: &'b Delivery, is_in_chunks: bool) -> Self {
         let (unframed, unwritten) = (Vec::new(), Vec::new());
         Self {
             line,
@@ -215,7 +215,7 @@ fn chunk(bytes: &[u8]) -> Vec<u8> {
 
 // === impl Line ===
 
-impl Line<'_> {
+impl ClientConnection<'_> {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         self.stream.write_all(bytes).map_err(|_| match self.server_ends.load(Ordering::Relaxed) {
             true => Stop::ServerEnds,

@@ -138,9 +138,9 @@ mod tests {
     use super::*;
 
     /// Gives one byte at a time.
-    struct Drops<'a>(&'a [u8]);
+    struct ByteReader<'a>(&'a [u8]);
 
-    impl Read for Drops<'_> {
+    impl Read for ByteReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             let length = self.0.len().min(1);
             buffer[..length].copy_from_slice(&self.0[..length]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn all(bytes: &[u8]) -> Vec<Request> {
-        let mut input = Input::new(Drops(bytes));
+        let mut input = Input::new(ByteReader(bytes));
         let mut requests = Vec::new();
         while let Some(mut request) = input.head(0) {
             input.body(&mut request);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_request_is_the_next_one() {
+    fn pipelined_requests_are_parsed_in_sequence() {
         let one = b"POST /a?b HTTP/1.1\r\nHoSt: x\r\nContent-Length: 3\r\nX:  a\tb \r\n\r\nabc";
         let two = b"POST /c HTTP/1.1\r\nhost: x\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n";
         let three = b"GET / HTTP/1.0\r\n\r\n";
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_understand_differently_is_a_flaw() {
+    fn ambiguous_http_request_is_flawed() {
         let flawed: &[&str] = &[
             "GET / HTTP/1.1\nHost: x\n\n",
             "GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n",
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_without_an_end_is_given_up() {
+    fn endless_request_head_is_rejected() {
         let head = [&b"GET / HTTP/1.1\r\nA: "[..], &vec![b'a'; MOST_OF_A_HEAD]].concat();
         let request = Input::new(head.as_slice()).head(0).unwrap();
         assert_eq!(request.flaw, Some(Flaw::HeadWithoutEnd));

@@ -2,13 +2,13 @@
 
 use super::ollama::rfc3339;
 use super::operation::{Dialect, Operation};
-use super::rendered::Rendered;
+use super::rendered::RenderedAnswer;
 use super::request::Request;
 use base64::Engine;
 use serde_json::{Value, json};
 
 /// The answer, if the request is for one of these.
-pub(super) fn answer(request: &Request, models: &[String]) -> Option<Rendered> {
+pub(super) fn answer(request: &Request, models: &[String]) -> Option<RenderedAnswer> {
     let body = match request.operation() {
         Operation::Models if request.dialect() == Dialect::Anthropic => anthropic_models(models),
         Operation::Models => {
@@ -24,7 +24,7 @@ pub(super) fn answer(request: &Request, models: &[String]) -> Option<Rendered> {
         Operation::Root => json!({ "status": "ok" }),
         _ => return None,
     };
-    Some(Rendered::json(200, &body))
+    Some(RenderedAnswer::json(200, &body))
 }
 
 /// Creation time of every model.

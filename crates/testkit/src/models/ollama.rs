@@ -2,29 +2,29 @@
 
 use super::answer::{Part, Reply, ToolCall};
 use super::operation::Operation;
-use super::rendered::{Events, Frame, Rendered};
+use super::rendered::{Events, Frame, RenderedAnswer};
 use super::request::Request;
 use serde_json::{Value, json};
 
 /// An answer to `/api/chat` or `/api/generate`.
-pub(super) fn answer(request: &Request, reply: &Reply, frame: Frame) -> Rendered {
-    let shape = Shape { is_chat: request.operation() == Operation::OllamaChat, frame };
+pub(super) fn answer(request: &Request, reply: &Reply, frame: Frame) -> RenderedAnswer {
+    let shape = OllamaResponseShape { is_chat: request.operation() == Operation::OllamaChat, frame };
     if request.asks_for_a_stream() {
-        return Rendered::lines(stream(reply, shape));
+        return RenderedAnswer::lines(stream(reply, shape));
     }
     let calls: Vec<Value> = reply.calls().map(call).collect();
-    Rendered::json(200, &shape.last(&reply.text(), &calls))
+    RenderedAnswer::json(200, &shape.last(&reply.text(), &calls))
 }
 
 /// Which of the two operations it is: chat or generate.
-struct Shape {
+struct OllamaResponseShape {
     is_chat: bool,
     frame: Frame,
 }
 
 // === impl Shape ===
 
-impl Shape {
+impl OllamaResponseShape {
     fn part(&self, text: &str, calls: &[Value]) -> Value {
         let created_at = rfc3339(self.frame.created);
         let mut part = json!({ "model": self.frame.model, "created_at": created_at, "done": false });
@@ -52,10 +52,10 @@ impl Shape {
     }
 }
 
-fn stream(reply: &Reply, shape: Shape) -> Events {
+fn stream(reply: &Reply, shape: OllamaResponseShape) -> Events {
     let last = shape.last("", &[]);
     let parts = reply.parts.clone().into_iter().flat_map(move |part| -> Box<dyn Iterator<Item = Value>> {
-        let shape = Shape { is_chat: shape.is_chat, frame: shape.frame.clone() };
+        let shape = OllamaResponseShape { is_chat: shape.is_chat, frame: shape.frame.clone() };
         match part {
             Part::Text(pieces) => Box::new(pieces.map(move |text| shape.part(&text, &[]))),
             Part::Tool(tool) => Box::new(std::iter::once(shape.part("", &[call(&tool)]))),

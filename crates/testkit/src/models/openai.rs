@@ -1,21 +1,21 @@
 //! OpenAI's chat and its older completions, with what LiteLLM adds to them.
 
 use super::answer::{Part, Reply};
-use super::rendered::{Events, Frame, Rendered, data, fragments};
+use super::rendered::{Events, Frame, RenderedAnswer, data, fragments};
 use super::request::Request;
 use serde_json::{Value, json};
 use std::iter::once;
 
 /// An answer to `/v1/chat/completions`.
-pub(super) fn chat(request: &Request, reply: &Reply, frame: Frame) -> Rendered {
+pub(super) fn chat(request: &Request, reply: &Reply, frame: Frame) -> RenderedAnswer {
     match request.asks_for_a_stream() {
-        true => Rendered::server_sent(stream(reply, frame)),
-        false => Rendered::json(200, &whole(reply, &frame)),
+        true => RenderedAnswer::server_sent(stream(reply, frame)),
+        false => RenderedAnswer::json(200, &whole(reply, &frame)),
     }
 }
 
 /// An answer to `/v1/completions`.
-pub(super) fn completion(request: &Request, reply: &Reply, frame: Frame) -> Rendered {
+pub(super) fn completion(request: &Request, reply: &Reply, frame: Frame) -> RenderedAnswer {
     let object = move |choices: Value, usage: Value| {
         json!({
             "id": format!("cmpl-{}", frame.id), "object": "text_completion", "created": frame.created,
@@ -25,14 +25,14 @@ pub(super) fn completion(request: &Request, reply: &Reply, frame: Frame) -> Rend
     let choice = |text: &str, finish| choices("text", json!(text), finish);
     let (told, tells) = (usage(reply), request.json()["stream_options"]["include_usage"] == true);
     if !request.asks_for_a_stream() {
-        return Rendered::json(200, &object(choice(&reply.text(), json!("stop")), told));
+        return RenderedAnswer::json(200, &object(choice(&reply.text(), json!("stop")), told));
     }
     let (first, last) = (object.clone(), object);
     let texts = texts(reply).map(move |text| data(&first(choice(&text, Value::Null), Value::Null)));
     let mut end = vec![data(&last(choice("", json!("stop")), Value::Null))];
     end.extend(tells.then(|| data(&last(json!([]), told))));
     end.push(b"data: [DONE]\n\n".to_vec());
-    Rendered::server_sent(Box::new(texts.chain(end)))
+    RenderedAnswer::server_sent(Box::new(texts.chain(end)))
 }
 
 fn whole(reply: &Reply, frame: &Frame) -> Value {

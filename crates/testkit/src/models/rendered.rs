@@ -7,7 +7,7 @@ use super::{anthropic, listing, ollama, openai, responses};
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(super) struct Rendered {
+pub(super) struct RenderedAnswer {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Body,
@@ -35,7 +35,7 @@ pub(super) struct Frame {
 
 // === impl Rendered ===
 
-impl Rendered {
+impl RenderedAnswer {
     /// Renders a scripted answer in the form that this request asks for.
     pub(super) fn new(request: &Request, content: &Content) -> Option<Self> {
         let mut rendered = match content {

@@ -1,21 +1,21 @@
 //! OpenAI's responses: items, each begun, filled and ended by events of its own.
 
 use super::answer::{Part, Reply, ToolCall};
-use super::rendered::{Events, Frame, Rendered, fragments, named};
+use super::rendered::{Events, Frame, RenderedAnswer, fragments, named};
 use super::request::Request;
 use serde_json::{Value, json};
 use std::iter::once;
 
 /// An answer to `/v1/responses`.
-pub(super) fn answer(request: &Request, reply: &Reply, frame: &Frame) -> Rendered {
+pub(super) fn answer(request: &Request, reply: &Reply, frame: &Frame) -> RenderedAnswer {
     // A tool that takes a text is called otherwise than one that takes an object.
     let items: Vec<Item> =
         reply.parts.iter().enumerate().map(|(index, part)| Item::new(index, part, frame)).collect();
     if request.asks_for_a_stream() {
-        return Rendered::server_sent(stream(items, frame));
+        return RenderedAnswer::server_sent(stream(items, frame));
     }
     let output: Vec<Value> = items.iter().map(|item| item.ended(&item.text())).collect();
-    Rendered::json(200, &response(frame, "completed", &output))
+    RenderedAnswer::json(200, &response(frame, "completed", &output))
 }
 
 /// An item of the output.

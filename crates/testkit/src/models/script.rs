@@ -7,9 +7,9 @@ use std::fmt;
 
 /// Finds the answer to a request. Without one, the server answers by itself: lists of models, vectors, counts; and an
 /// error for requests that generate text.
-pub struct Script(Box<Find>);
+pub struct Script(Box<FindAnswer>);
 
-type Find = dyn FnMut(&Request) -> Option<Answer> + Send;
+type FindAnswer = dyn FnMut(&Request) -> Option<Answer> + Send;
 
 // === impl Script ===
 

@@ -9,13 +9,13 @@ use std::process::{Command, Stdio};
 const KEY: &str = "sk-not-a-secret";
 
 /// Result of the agent, and the requests to its model.
-struct Seen {
+struct AgentRun {
     file: String,
     output: String,
     server: ModelServer,
 }
 
-fn edit_with(agent: &Agent, program: &Path) -> Seen {
+fn edit_with(agent: &Agent, program: &Path) -> AgentRun {
     let world = tempfile::tempdir().unwrap();
     let [home, workspace] = ["home", "workspace"].map(|name| world.path().join(name));
     std::fs::create_dir_all(&workspace).unwrap();
@@ -44,7 +44,7 @@ fn edit_with(agent: &Agent, program: &Path) -> Seen {
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let output = format!("{}: {}\n{}", ran.status, text(&ran.stdout), text(&ran.stderr));
-    Seen { file: std::fs::read_to_string(file).unwrap(), output, server }
+    AgentRun { file: std::fs::read_to_string(file).unwrap(), output, server }
 }
 
 fn edits(name: &str, test: &str) {

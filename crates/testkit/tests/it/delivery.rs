@@ -1,7 +1,7 @@
 //! The server delivers with the scripted faults, and notices clients that disconnect.
 
 use crate::raw::{ask, connect, post, post_with, take};
-use belljar_testkit::models::{Answer, Conduct, ModelServer, Outcome, Script};
+use belljar_testkit::models::{Answer, AnswerOutcome, ModelServer, Script, ServerBehaviour};
 use belljar_testkit::wait::until;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -28,13 +28,13 @@ fn serving(answer: Answer) -> ModelServer {
 }
 
 #[test]
-fn a_whole_answer_can_be_shorter_than_its_length() {
+fn answer_can_be_cut_short_of_its_content_length() {
     let server = serving(Answer::text("a text that is longer than that").cut_after_bytes(20));
     let taken = ask(server.address(), &post(CHAT, &whole()));
     let length: usize =
         taken.head.split("content-length: ").nth(1).unwrap().split('\r').next().unwrap().parse().unwrap();
     assert!(taken.body.len() == 20 && length > 20, "{taken:?}");
-    assert!(matches!(server.exchanges()[0].outcome, Outcome::Cut { .. }));
+    assert!(matches!(server.exchanges()[0].outcome, AnswerOutcome::Cut { .. }));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_stream_can_be_cut_in_the_middle_of_a_chunk() {
 }
 
 #[test]
-fn silence_lasts_until_the_client_goes_and_that_is_noticed() {
+fn silent_answer_lasts_until_the_client_disconnects() {
     for answer in
         [Answer::text("never sent").after(Duration::MAX), Answer::text("one two three").silent_after(2)]
     {
@@ -59,11 +59,11 @@ fn silence_lasts_until_the_client_goes_and_that_is_noticed() {
         let mut taken = Vec::new();
         let silence = stream.read_to_end(&mut taken).unwrap_err();
         assert_eq!(silence.kind(), std::io::ErrorKind::WouldBlock);
-        assert_eq!(server.exchanges()[0].outcome, Outcome::Open);
+        assert_eq!(server.exchanges()[0].outcome, AnswerOutcome::Open);
         let left_at = Instant::now();
         drop(stream);
         let gone = || match server.exchanges()[0].outcome {
-            Outcome::PeerGone { at } => Some(at),
+            AnswerOutcome::PeerGone { at } => Some(at),
             _ => None,
         };
         until(|| gone().is_some());
@@ -73,7 +73,7 @@ fn silence_lasts_until_the_client_goes_and_that_is_noticed() {
 }
 
 #[test]
-fn events_come_one_by_one_at_their_pace() {
+fn events_are_sent_one_by_one_at_the_configured_interval() {
     let interval = Duration::from_millis(20);
     let server = serving(Answer::repeated("x", 10).every(interval));
     let mut stream = connect(server.address());
@@ -82,7 +82,7 @@ fn events_come_one_by_one_at_their_pace() {
     let mut first = [0; 400];
     let length = stream.read(&mut first).unwrap();
     assert!(
-        length > 0 && server.exchanges()[0].outcome == Outcome::Open,
+        length > 0 && server.exchanges()[0].outcome == AnswerOutcome::Open,
         "the first comes before the last is made"
     );
     let taken = take(&mut stream);
@@ -92,7 +92,7 @@ fn events_come_one_by_one_at_their_pace() {
 }
 
 #[test]
-fn twenty_thousand_events_come_whether_in_bursts_or_not() {
+fn twenty_thousand_events_arrive_with_and_without_bursts() {
     for answer in [Answer::repeated("x", 20_000), Answer::repeated("x", 20_000).in_bursts()] {
         let server = serving(answer);
         let (_, body) = ask(server.address(), &post(CHAT, &streamed())).chunks().unwrap();
@@ -103,7 +103,7 @@ fn twenty_thousand_events_come_whether_in_bursts_or_not() {
 }
 
 #[test]
-fn stamps_are_the_time_of_writing() {
+fn stamped_pieces_hold_their_write_time() {
     let server = serving(Answer::stamped(3).every(Duration::from_millis(10)));
     let begun = monotonic_now();
     let (_, body) = ask(server.address(), &post("/api/chat", &json!({ "model": "m" }))).chunks().unwrap();
@@ -122,7 +122,7 @@ fn stamps_are_the_time_of_writing() {
 }
 
 #[test]
-fn a_body_comes_byte_by_byte() {
+fn answer_body_can_be_sent_byte_by_byte() {
     let server = serving(Answer::error(500).byte_by_byte(Duration::from_millis(2)));
     let begun = Instant::now();
     let taken = ask(server.address(), &post(CHAT, &whole()));
@@ -131,7 +131,7 @@ fn a_body_comes_byte_by_byte() {
 }
 
 #[test]
-fn chunks_are_of_the_sizes_that_they_should_be() {
+fn chunks_have_the_configured_sizes() {
     let plain = serving(Answer::text("caf\u{e9} \u{1f514}").in_bursts());
     let odd = serving(Answer::text("caf\u{e9} \u{1f514}").in_chunks_of(&[1, 7, 3]));
     let contents = [&plain, &odd].map(|server| {
@@ -152,7 +152,7 @@ fn chunks_are_of_the_sizes_that_they_should_be() {
 }
 
 #[test]
-fn an_answer_of_http_1_0_ends_with_the_connection() {
+fn http_1_0_answer_ends_with_the_connection() {
     let server = serving(Answer::text("one two").of_version_1_0());
     let mut stream = connect(server.address());
     stream.write_all(&post_with("", CHAT, &streamed())).unwrap();
@@ -166,8 +166,8 @@ fn an_answer_of_http_1_0_ends_with_the_connection() {
 }
 
 #[test]
-fn connections_end_when_they_are_told_to() {
-    let conduct = Conduct { closes_first: 1, ..Conduct::default() };
+fn scripted_connection_closes_are_carried_out() {
+    let conduct = ServerBehaviour { closes_first: 1, ..ServerBehaviour::default() };
     let answers =
         [Answer::text("a").then_closes(), Answer::hang_up(), Answer::raw("HTTP/1.1 200 OK\nx: y\n\n")];
     let server = ModelServer::start_with(conduct, Script::queue(answers));
@@ -184,8 +184,8 @@ fn connections_end_when_they_are_told_to() {
 }
 
 #[test]
-fn who_reads_slowly_holds_up_who_writes() {
-    let conduct = Conduct { reads_per_second: Some(200_000), ..Conduct::default() };
+fn slow_reading_server_throttles_the_client() {
+    let conduct = ServerBehaviour { reads_per_second: Some(200_000), ..ServerBehaviour::default() };
     let server = ModelServer::start_with(conduct, Script::always(Answer::text("read")));
     let begun = Instant::now();
     let body = json!({ "model": "m", "messages": ["x".repeat(100_000)] });
@@ -194,7 +194,7 @@ fn who_reads_slowly_holds_up_who_writes() {
 }
 
 #[test]
-fn a_server_that_is_dropped_leaves_nobody_waiting() {
+fn dropped_server_closes_waiting_connections() {
     let server = serving(Answer::text("never").after(Duration::MAX));
     let mut stream = connect(server.address());
     stream.write_all(&post_with("", CHAT, &whole())).unwrap();

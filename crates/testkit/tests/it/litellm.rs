@@ -41,8 +41,8 @@ fn litellm(test: &str) -> Option<LiteLlm> {
 }
 
 #[test]
-fn the_witness_tells_cost_call_id_and_metadata_of_a_call() {
-    let test = "the_witness_tells_cost_call_id_and_metadata_of_a_call";
+fn litellm_spend_logs_have_cost_call_id_and_metadata_of_a_call() {
+    let test = "litellm_spend_logs_have_cost_call_id_and_metadata_of_a_call";
     let Some(litellm) = litellm(test) else { return };
     for how in ["whole", "stream"] {
         let call_id = uuid::Uuid::new_v4().to_string();
@@ -66,8 +66,8 @@ fn the_witness_tells_cost_call_id_and_metadata_of_a_call() {
 }
 
 #[test]
-fn the_witness_tells_a_call_that_failed() {
-    let test = "the_witness_tells_a_call_that_failed";
+fn litellm_spend_logs_have_failed_calls() {
+    let test = "litellm_spend_logs_have_failed_calls";
     let Some(litellm) = litellm(test) else { return };
     let call_id = uuid::Uuid::new_v4().to_string();
     let asked = python::run(SCRIPT, &[&litellm.url(), MASTER_KEY, &call_id, FAILING_MODEL, "whole"]);
@@ -81,8 +81,8 @@ fn the_witness_tells_a_call_that_failed() {
 }
 
 #[test]
-fn who_has_another_key_is_refused() {
-    let test = "who_has_another_key_is_refused";
+fn litellm_refuses_another_key() {
+    let test = "litellm_refuses_another_key";
     let Some(litellm) = litellm(test) else { return };
     let call_id = uuid::Uuid::new_v4().to_string();
     match python::run(SCRIPT, &[&litellm.url(), "sk-another", &call_id, MODEL, "whole"]) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Bytes that were received over a connection until it ended.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct RawResponse {
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
@@ -29,24 +29,24 @@ pub(crate) fn connect(address: std::net::SocketAddr) -> TcpStream {
 }
 
 /// Sends it and takes all that comes.
-pub(crate) fn ask(address: std::net::SocketAddr, request: &[u8]) -> Taken {
+pub(crate) fn ask(address: std::net::SocketAddr, request: &[u8]) -> RawResponse {
     let mut stream = connect(address);
     stream.write_all(request).unwrap();
     take(&mut stream)
 }
 
-pub(crate) fn take(stream: &mut impl Read) -> Taken {
+pub(crate) fn take(stream: &mut impl Read) -> RawResponse {
     let mut bytes = Vec::new();
     // A connection that is reset has ended, too.
     let _ = stream.read_to_end(&mut bytes);
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
     let body = bytes.split_off(end);
-    Taken { head: String::from_utf8(bytes).unwrap(), body }
+    RawResponse { head: String::from_utf8(bytes).unwrap(), body }
 }
 
 // === impl Taken ===
 
-impl Taken {
+impl RawResponse {
     pub(crate) fn status(&self) -> &str {
         self.head.split(' ').nth(1).unwrap_or_default()
     }

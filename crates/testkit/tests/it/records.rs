@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 const CHAT: &str = "/v1/chat/completions";
 
 #[test]
-fn a_request_is_kept_byte_for_byte_with_its_connection() {
+fn request_is_recorded_byte_for_byte_with_its_connection() {
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let folder = tempfile::tempdir().unwrap();
     server.listen_at(&folder.path().join("socket"));
@@ -36,7 +36,7 @@ fn a_request_is_kept_byte_for_byte_with_its_connection() {
 }
 
 #[test]
-fn what_is_not_http_is_refused_and_kept() {
+fn malformed_http_is_refused_and_recorded() {
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let both = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}";
     assert_eq!(ask(server.address(), both).status(), "400");
@@ -53,7 +53,7 @@ fn what_is_not_http_is_refused_and_kept() {
 }
 
 #[test]
-fn an_echo_holds_the_head_and_the_body_of_the_request() {
+fn echo_answer_holds_head_and_body_of_the_request() {
     let server = ModelServer::start(Script::always(Answer::echo(500)));
     let request =
         post_with("Authorization: Bearer sk-1\r\nConnection: close\r\n", CHAT, &json!({ "model": "secret" }));
@@ -64,7 +64,7 @@ fn an_echo_holds_the_head_and_the_body_of_the_request() {
 }
 
 #[test]
-fn the_id_of_a_call_is_echoed_and_its_cost_told_as_litellm_does() {
+fn call_id_is_echoed_and_cost_reported_as_litellm_does() {
     let server = ModelServer::start(Script::always(Answer::text("hello").with_cost(0.5)));
     let chosen = "x-litellm-call-id: call-7\r\nConnection: close\r\n";
     let stream = json!({ "model": "m", "stream": true });
@@ -85,7 +85,7 @@ fn the_id_of_a_call_is_echoed_and_its_cost_told_as_litellm_does() {
 }
 
 #[test]
-fn answers_come_in_order_and_lists_of_models_take_none() {
+fn queued_answers_are_used_in_order_and_not_for_model_lists() {
     let server = ModelServer::start(Script::queue([Answer::rate_limited(3), Answer::text("second")]));
     let list = b"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     let body = json!({ "model": "m" });
@@ -100,7 +100,7 @@ fn answers_come_in_order_and_lists_of_models_take_none() {
 }
 
 #[test]
-fn a_model_that_works_calls_its_tools_one_after_the_other() {
+fn working_model_calls_its_tools_in_sequence() {
     let calls = ["read", "edit"].map(|name| ToolCall::new(name, json!({ "path": "a" })));
     let server = ModelServer::start(Script::working(calls.to_vec(), "done"));
     let tool = |name: &str| json!({ "type": "function", "function": { "name": name } });

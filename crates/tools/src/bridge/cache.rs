@@ -154,7 +154,7 @@ mod tests {
     const OTHER: Option<&str> = Some("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f");
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_is_kept_for_its_task_and_its_time() {
+    async fn cached_answer_is_scoped_to_its_task_and_expires() {
         let cache = Cache::new(Duration::from_secs(60), 8);
         cache.keep(key(ONE, "t", r#"{"a":1,"b":2}"#), &Success::of(json!("secret of one")));
         assert!(cache.find(key(ONE, "t", r#"{"b":2,"a":1}"#)).is_some());
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_not_used_for_longest_gives_way() {
+    async fn cache_evicts_least_recently_used_answers() {
         let cache = Cache::new(Duration::from_secs(60), 2);
         let [a, b, c] = ["a", "b", "c"].map(|tool| key(ONE, tool, "{}"));
         cache.keep(a, &Success::of(json!(1)));

@@ -42,7 +42,7 @@ pub(super) struct Connection {
 
 /// A tool, as its server describes it.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct ToolDescription {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) input: Value,
@@ -60,7 +60,7 @@ pub(super) struct Hints {
 /// A server's list of tools.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    pub(super) tools: Vec<Told>,
+    pub(super) tools: Vec<ToolDescription>,
     pub(super) is_cut: bool,
     /// Number of list entries that are not valid tools.
     pub(super) passed_over: usize,
@@ -152,7 +152,7 @@ impl Connection {
 
     fn failed(&self, error: &ServiceError) -> CallError {
         match (error, self.watched.why()) {
-            (_, Some(guarded::Why::TooLarge)) => CallError::TooLarge { most: self.most_bytes },
+            (_, Some(guarded::DisconnectReason::TooLarge)) => CallError::TooLarge { most: self.most_bytes },
             (ServiceError::McpError(error), _) => {
                 let message = error.message.chars().filter(|c| !c.is_control() || *c == '\n');
                 CallError::Invocation { message: message.take(2_000).collect() }
@@ -161,7 +161,7 @@ impl Connection {
                 CallError::Invocation { message: "the response is not a tool result".to_owned() }
             }
             (_, why) => CallError::Gone {
-                why: why.map_or("the server closed the connection", guarded::Why::in_words),
+                why: why.map_or("the server closed the connection", guarded::DisconnectReason::in_words),
             },
         }
     }
@@ -172,7 +172,7 @@ impl Connection {
     }
 
     /// Returns when the connection has ended.
-    pub(super) async fn over(&self) -> guarded::Why {
+    pub(super) async fn over(&self) -> guarded::DisconnectReason {
         self.watched.over().await
     }
 
@@ -183,14 +183,14 @@ impl Connection {
 
     /// Ends the connection and its calls.
     pub(super) fn end(&self) {
-        self.watched.end(guarded::Why::Closed);
+        self.watched.end(guarded::DisconnectReason::Closed);
         self.running.cancellation_token().cancel();
     }
 }
 
-fn told(tool: Tool) -> Told {
+fn told(tool: Tool) -> ToolDescription {
     let hints = tool.annotations.unwrap_or_default();
-    Told {
+    ToolDescription {
         name: tool.name.into_owned(),
         description: tool.description.or(tool.title.map(Into::into)).unwrap_or_default().into_owned(),
         input: Value::Object((*tool.input_schema).clone()),

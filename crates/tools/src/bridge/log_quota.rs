@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn server_causes_a_limited_number_of_lines_in_an_hour() {
+    fn log_lines_per_server_and_hour_are_limited() {
         let (quota, begun) = (LogQuota::default(), Instant::now());
         for (begin, end) in [(0, 3_599), (3_600, 7_199)] {
             let [begin, end] = [begin, end].map(|seconds| begun + Duration::from_secs(seconds));

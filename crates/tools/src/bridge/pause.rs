@@ -16,13 +16,13 @@ const GOOD: Duration = Duration::from_secs(10);
 
 /// The number of failures in a row.
 #[derive(Debug, Default)]
-pub(super) struct Pause {
+pub(super) struct ReconnectBackoff {
     failures: u32,
 }
 
 // === impl Pause ===
 
-impl Pause {
+impl ReconnectBackoff {
     /// Counts a failure; returns the pause.
     pub(super) fn failed(&mut self) -> Duration {
         let pause = FIRST.saturating_mul(2_u32.saturating_pow(self.failures.min(16)));
@@ -44,8 +44,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_to_a_minute_and_begins_again_after_a_good_connection() {
-        let mut pause = Pause::default();
+    fn reconnect_backoff_grows_to_a_minute_and_resets_after_success() {
+        let mut pause = ReconnectBackoff::default();
         let millis: Vec<_> = (0..9).map(|_| pause.failed().as_millis()).collect();
         assert_eq!(millis, [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
         assert_eq!(pause.ended_after(Duration::from_secs(1)), LONGEST);

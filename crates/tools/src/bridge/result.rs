@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_joined_and_what_is_none_leaves_a_mark() {
+    fn text_blocks_are_joined_and_other_blocks_marked() {
         let image =
             Block::Media { kind: "image", mime_type: "image/png".to_owned(), base64: "aGk=".to_owned() };
         let resource = Block::Resource { uri: "file:///a]\nb".to_owned() };
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_a_failure_with_its_text() {
+    fn error_result_becomes_a_failure_with_its_text() {
         let failed = |blocks| Outcome { blocks, structured: None, is_error: true }.answer().unwrap_err();
         let failure = failed(vec![text("no such file")]);
         assert_eq!((failure.code, failure.message.as_str()), (DomainCode::ToolFailed, "no such file"));

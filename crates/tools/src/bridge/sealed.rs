@@ -8,7 +8,7 @@ use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Lent, Program};
-use belljar_sandbox::streams::Spoken;
+use belljar_sandbox::streams::PipedStreams;
 use std::ffi::OsString;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
@@ -48,8 +48,8 @@ impl Sealed {
         backend: &dyn Backend,
         wanted: Wanted,
         program: &Program,
-    ) -> Result<(Self, Spoken), BridgeError> {
-        let (theirs, ours) = Spoken::make().map_err(|errno| BridgeError::Start(Box::new(errno)))?;
+    ) -> Result<(Self, PipedStreams), BridgeError> {
+        let (theirs, ours) = PipedStreams::make().map_err(|errno| BridgeError::Start(Box::new(errno)))?;
         let sandbox = backend.create(wanted).map_err(|error| BridgeError::Start(Box::new(error)))?;
         let execution = sandbox.exec(program, theirs).map_err(|error| BridgeError::Start(Box::new(error)))?;
         Ok((Self { execution, sandbox }, ours))
@@ -71,7 +71,7 @@ impl Sealed {
 
 impl Pipes {
     /// Registers the streams with the current runtime.
-    pub(super) fn of(spoken: Spoken) -> std::io::Result<Self> {
+    pub(super) fn of(spoken: PipedStreams) -> std::io::Result<Self> {
         Ok(Self {
             input: Sender::from_owned_fd(spoken.input)?,
             output: Receiver::from_owned_fd(spoken.output)?,

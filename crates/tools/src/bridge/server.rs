@@ -5,20 +5,20 @@ use super::client::{Connection, Lines, Listed, Watched, over_http};
 use super::config::{ServerConfig, StdioConfig, Way};
 use super::error::{BridgeError, CallError};
 use super::log_quota::LogQuota;
-use super::pause::{LEAST, Pause};
+use super::pause::{LEAST, ReconnectBackoff};
 use super::result::Outcome;
 use super::sealed::{self, Pipes, Sealed};
 use super::tool::{Remote, named};
 use super::unsealed::Unsealed;
-use super::{Means, stderr};
+use super::{BridgeResources, stderr};
 use crate::answer::Answer;
 use crate::caller::Caller;
-use crate::registry::{Prepared, Registry};
+use crate::registry::{PreparedTools, Registry};
 use crate::{Arguments, Tool};
 use belljar_contract::inference::Excerpt;
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::spec::Program;
-use belljar_sandbox::streams::Spoken;
+use belljar_sandbox::streams::PipedStreams;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +30,9 @@ use tokio_util::sync::CancellationToken;
 /// A configured server.
 pub(super) struct Server {
     config: ServerConfig,
-    means: Means,
+    means: BridgeResources,
     registry: Arc<Registry>,
-    now: watch::Sender<Now>,
+    now: watch::Sender<ServerState>,
     /// Notified when a caller waits for a connection.
     wanted: Notify,
     calls: Semaphore,
@@ -45,14 +45,14 @@ pub(super) struct Server {
 
 /// Current state.
 #[derive(Clone, Default)]
-struct Now {
+struct ServerState {
     connection: Option<Arc<Connection>>,
     /// Number of completed attempts to connect.
     attempts: u64,
 }
 
 /// The program of a server.
-enum Running {
+enum ServerProcess {
     Sealed(Sealed),
     Unsealed(Unsealed),
 }
@@ -60,12 +60,12 @@ enum Running {
 /// A program that is being started or running.
 #[derive(Default)]
 struct Run {
-    starting: Option<JoinHandle<Result<(Running, Spoken), BridgeError>>>,
-    running: Option<Running>,
+    starting: Option<JoinHandle<Result<(ServerProcess, PipedStreams), BridgeError>>>,
+    running: Option<ServerProcess>,
 }
 
 /// A connection, its program, and its list of tools.
-type Connected = (Arc<Connection>, Option<Running>, Listed);
+type ConnectedServer = (Arc<Connection>, Option<ServerProcess>, Listed);
 
 /// Number of calls that may wait for each concurrent call.
 const WAITING_FOR_EACH: usize = 16;
@@ -79,13 +79,13 @@ const LIST_PAUSE: Duration = Duration::from_secs(1);
 // === impl Server ===
 
 impl Server {
-    pub(super) fn new(config: ServerConfig, means: Means, registry: Arc<Registry>) -> Arc<Self> {
+    pub(super) fn new(config: ServerConfig, means: BridgeResources, registry: Arc<Registry>) -> Arc<Self> {
         let calls = config.limits.calls;
         Arc::new(Self {
             cache: Cache::new(config.cache.ttl, config.cache.size),
             calls: Semaphore::new(calls),
             waiting: Semaphore::new(calls * WAITING_FOR_EACH),
-            now: watch::Sender::new(Now::default()),
+            now: watch::Sender::new(ServerState::default()),
             wanted: Notify::new(),
             quota: LogQuota::default(),
             stderr_quota: Arc::default(),
@@ -101,7 +101,7 @@ impl Server {
 
     /// Keeps the server connected until it is stopped; then its program is gone.
     pub(super) async fn keep(self: Arc<Self>, stop: CancellationToken) {
-        let mut pause = Pause::default();
+        let mut pause = ReconnectBackoff::default();
         while !stop.is_cancelled() {
             let begun = Instant::now();
             let rest = match self.connect(&stop).await {
@@ -132,7 +132,11 @@ impl Server {
     }
 
     /// Registers its tools, and serves until the connection ends; then ends its program.
-    async fn serve(self: &Arc<Self>, (connection, running, listed): Connected, stop: &CancellationToken) {
+    async fn serve(
+        self: &Arc<Self>,
+        (connection, running, listed): ConnectedServer,
+        stop: &CancellationToken,
+    ) {
         self.install(listed).await;
         self.now.send_modify(|now| {
             now.connection = Some(Arc::clone(&connection));
@@ -181,7 +185,7 @@ impl Server {
             .map(|(name, told)| Arc::new(Remote::new(self, name, told)) as Arc<dyn Tool>)
             .collect();
         // Compiling schemas takes time, so it is done on a blocking thread.
-        let Ok(prepared) = tokio::task::spawn_blocking(|| Prepared::of(tools)).await else { return };
+        let Ok(prepared) = tokio::task::spawn_blocking(|| PreparedTools::of(tools)).await else { return };
         let refused = self.registry.put(&self.config.group(), prepared);
         for error in &refused {
             self.complain(&with_causes(error), LEFT_OUT);
@@ -212,7 +216,7 @@ impl Server {
         }
     }
 
-    async fn connect(&self, stop: &CancellationToken) -> Result<Connected, BridgeError> {
+    async fn connect(&self, stop: &CancellationToken) -> Result<ConnectedServer, BridgeError> {
         let within = self.config.connect_timeout;
         let out_of_time = BridgeError::OutOfTime { within };
         let deadline = Instant::now() + within;
@@ -336,36 +340,39 @@ impl Server {
 }
 
 /// Starts a program. Blocks.
-fn start(config: &StdioConfig, means: &Means) -> Result<(Running, Spoken), BridgeError> {
+fn start(
+    config: &StdioConfig,
+    means: &BridgeResources,
+) -> Result<(ServerProcess, PipedStreams), BridgeError> {
     let found = (means.finder)(config).map_err(BridgeError::Program)?;
     let argv: Vec<OsString> =
         found.command.iter().cloned().chain(config.args.iter().map(OsString::from)).collect();
     if config.is_unsealed {
         let (unsealed, spoken) = Unsealed::start(&argv, &config.env, &found.search_path)?;
-        return Ok((Running::Unsealed(unsealed), spoken));
+        return Ok((ServerProcess::Unsealed(unsealed), spoken));
     }
     let wanted = sealed::wanted(&found, config, means.required.clone());
     let program = Program { argv, directory: belljar_contract::path::WORKSPACE.to_owned() };
     let (sealed, spoken) = Sealed::start(&*means.backend, wanted, &program)?;
-    Ok((Running::Sealed(sealed), spoken))
+    Ok((ServerProcess::Sealed(sealed), spoken))
 }
 
 // === impl Run ===
 
 impl Run {
     /// Waits for a start that is under way, and returns the program: otherwise it would keep running unattended.
-    async fn started(self) -> Option<Running> {
+    async fn started(self) -> Option<ServerProcess> {
         let Some(starting) = self.starting else { return self.running };
         starting.await.ok()?.ok().map(|(running, _)| running)
     }
 }
 
-async fn end(running: Option<Running>) {
+async fn end(running: Option<ServerProcess>) {
     let Some(running) = running else { return };
     // Both block.
     let ended = tokio::task::spawn_blocking(move || match running {
-        Running::Sealed(sealed) => sealed.end(),
-        Running::Unsealed(unsealed) => drop(unsealed),
+        ServerProcess::Sealed(sealed) => sealed.end(),
+        ServerProcess::Unsealed(unsealed) => drop(unsealed),
     });
     let _ = ended.await;
 }

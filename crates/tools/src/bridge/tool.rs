@@ -1,6 +1,6 @@
 //! A tool of another server, registered as one of the host's.
 
-use super::client::Told;
+use super::client::ToolDescription;
 use super::config::{ServerConfig, Way};
 use super::server::Server;
 use crate::answer::{Answer, Failure};
@@ -27,7 +27,7 @@ pub(super) struct Remote {
 
 /// Reasons why a tool is left out.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum LeftOut {
+pub(super) enum OmittedToolError {
     #[error("its name is not a valid tool name")]
     Name,
     #[error("its name collides with {other}")]
@@ -47,15 +47,15 @@ const BESIDES: Duration = Duration::from_secs(5);
 /// Returns the configured tools with their names here, and those that must be left out.
 pub(super) fn named(
     config: &ServerConfig,
-    told: Vec<Told>,
-) -> (BTreeMap<ToolName, Told>, Vec<(String, LeftOut)>) {
-    let (mut named, mut left_out) = (BTreeMap::<ToolName, Told>::new(), Vec::new());
+    told: Vec<ToolDescription>,
+) -> (BTreeMap<ToolName, ToolDescription>, Vec<(String, OmittedToolError)>) {
+    let (mut named, mut left_out) = (BTreeMap::<ToolName, ToolDescription>::new(), Vec::new());
     for tool in told.into_iter().filter(|tool| config.is_meant(&tool.name)) {
         let refused = match name_of(&config.name, &tool.name) {
-            None => LeftOut::Name,
+            None => OmittedToolError::Name,
             Some(name) => match (named.get(&name), tool.input.to_string().len()) {
-                (Some(other), _) => LeftOut::Collision { other: short(&other.name) },
-                (_, bytes @ LARGEST_SCHEMA..) => LeftOut::Schema { bytes },
+                (Some(other), _) => OmittedToolError::Collision { other: short(&other.name) },
+                (_, bytes @ LARGEST_SCHEMA..) => OmittedToolError::Schema { bytes },
                 _ => {
                     named.insert(name, tool);
                     continue;
@@ -81,8 +81,8 @@ fn name_of(server: &str, tool: &str) -> Option<ToolName> {
 // === impl Remote ===
 
 impl Remote {
-    pub(super) fn new(server: &Arc<Server>, name: ToolName, told: Told) -> Self {
-        let Told { name: remote_name, description, input, hints } = told;
+    pub(super) fn new(server: &Arc<Server>, name: ToolName, told: ToolDescription) -> Self {
+        let ToolDescription { name: remote_name, description, input, hints } = told;
         let config = server.config();
         let description = printable(&description, LONGEST_DESCRIPTION);
         let summary = description.lines().map(str::trim).find(|line| !line.is_empty());

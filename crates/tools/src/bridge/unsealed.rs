@@ -1,7 +1,7 @@
 //! A server's program on the host itself: only with `unsealed: true` in the configuration.
 
 use super::error::BridgeError;
-use belljar_sandbox::streams::Spoken;
+use belljar_sandbox::streams::PipedStreams;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ impl Unsealed {
         argv: &[OsString],
         env: &BTreeMap<String, String>,
         search_path: &str,
-    ) -> Result<(Self, Spoken), BridgeError> {
+    ) -> Result<(Self, PipedStreams), BridgeError> {
         let failed = |error: io::Error| BridgeError::Start(Box::new(error));
         let mut command = belljar_trusted::command::bare(argv, search_path.as_ref(), env).map_err(failed)?;
         command.process_group(0);
@@ -35,10 +35,10 @@ impl Unsealed {
         Ok((started, spoken))
     }
 
-    fn spoken(&mut self) -> io::Result<Spoken> {
+    fn spoken(&mut self) -> io::Result<PipedStreams> {
         let Child { stdin, stdout, stderr, .. } = &mut self.child;
         let there = || io::Error::from(io::ErrorKind::BrokenPipe);
-        Ok(Spoken {
+        Ok(PipedStreams {
             input: OwnedFd::from(stdin.take().ok_or_else(there)?),
             output: OwnedFd::from(stdout.take().ok_or_else(there)?),
             errors: OwnedFd::from(stderr.take().ok_or_else(there)?),

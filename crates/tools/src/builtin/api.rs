@@ -46,7 +46,7 @@ struct Arguments {
     params: Map<String, Value>,
 }
 
-struct Call {
+struct ApiCallTool {
     hatch: Arc<dyn WebHatch>,
     calls: Arc<ApiCaller>,
 }
@@ -78,10 +78,10 @@ pub fn tools(
         within: WITHIN,
         ..Definition::new(name, Category::ExternalData, summary, schema_of::<Arguments>())
     };
-    Ok(vec![tool(call, Call { hatch: Arc::clone(hatch), calls: Arc::clone(calls) })])
+    Ok(vec![tool(call, ApiCallTool { hatch: Arc::clone(hatch), calls: Arc::clone(calls) })])
 }
 
-impl TypedTool for Call {
+impl TypedTool for ApiCallTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
@@ -110,7 +110,7 @@ impl TypedTool for Call {
 
 // === impl Call ===
 
-impl Call {
+impl ApiCallTool {
     /// Makes a call. An approved call is made only if its destination is the one that was approved.
     async fn make(&self, caller: &Caller, arguments: Arguments, approved: Option<&CallScope>) -> Answer {
         let reach = self.hatch.reach(caller).await?;

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Stores of tasks' files.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct ArtifactStore {
     /// The files' records.
     pub files: TaskArtifacts,
     /// The files' contents.
@@ -86,17 +86,17 @@ struct ListArguments {
     limit: Option<usize>,
 }
 
-struct PutTool(Arc<Shelf>);
+struct PutTool(Arc<ArtifactStore>);
 
-struct GetTool(Arc<Shelf>);
+struct GetTool(Arc<ArtifactStore>);
 
-struct ListTool(Arc<Shelf>);
+struct ListTool(Arc<ArtifactStore>);
 
 /// Returns the tools.
 ///
 /// # Errors
 /// Never: the names are valid.
-pub fn tools(shelf: Shelf) -> Tools {
+pub fn tools(shelf: ArtifactStore) -> Tools {
     let shelf = Arc::new(shelf);
     let define = |name, summary, input| Definition::named(name, Category::FileSystem, summary, input);
     let put = Definition {
@@ -189,7 +189,7 @@ impl TypedTool for ListTool {
 
 // === impl Shelf ===
 
-impl Shelf {
+impl ArtifactStore {
     /// Returns at most `most` bytes from position `from` on.
     async fn piece(&self, file: &TaskArtifact, (from, most): (u64, u64)) -> Result<Vec<u8>, Failure> {
         let mut stream = self.contents.read(file.content.sha256()).await.map_err(unkept)?;

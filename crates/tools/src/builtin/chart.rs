@@ -117,7 +117,7 @@ struct Size {
     height: f64,
 }
 
-struct Render;
+struct ChartRenderTool;
 
 const DESCRIPTION: &str = "Draws a chart as SVG: `kind` is line, area, bar, scatter or pie. Each of the \
     `series` has a `name` and `points`, which are pairs of x and y; x is a number, a time \
@@ -142,10 +142,10 @@ pub fn tools() -> Tools {
         action: ActionType::from(Leaf::DocsWrite),
         ..definition
     };
-    Ok(vec![tool(definition, Render)])
+    Ok(vec![tool(definition, ChartRenderTool)])
 }
 
-impl TypedTool for Render {
+impl TypedTool for ChartRenderTool {
     type Arguments = Arguments;
 
     async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {

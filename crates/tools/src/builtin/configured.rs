@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 
 /// Configured tools, and resources that can't be used.
-pub struct Configured {
+pub struct ConfiguredTools {
     /// The tools.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Resources that can't be used. Their tools exist nevertheless, and report the problem until it is solved.
@@ -49,7 +49,7 @@ pub enum ConfiguredError {
 ///
 /// # Errors
 /// [`ConfiguredError`].
-pub fn tools(config: &ToolsConfig) -> Result<Configured, ConfiguredError> {
+pub fn tools(config: &ToolsConfig) -> Result<ConfiguredTools, ConfiguredError> {
     let mut tools = sql::tools(config.databases.clone())?;
     if !config.channels.is_empty() {
         tools.extend(message::tools(&Messengers::start(config.channels.clone())?)?);
@@ -57,7 +57,7 @@ pub fn tools(config: &ToolsConfig) -> Result<Configured, ConfiguredError> {
     if !config.metrics.is_empty() {
         tools.extend(metrics::tools(config.metrics.clone())?);
     }
-    Ok(Configured { tools, unusable: unusable(config) })
+    Ok(ConfiguredTools { tools, unusable: unusable(config) })
 }
 
 fn unusable(config: &ToolsConfig) -> Vec<UnusableError> {
@@ -105,7 +105,7 @@ metrics: [{name: load, url: 'https://metrics.example/prom'}]
 ";
 
     #[tokio::test]
-    async fn a_scope_is_what_a_name_stands_for_without_credentials() {
+    async fn call_scope_resolves_resource_names_without_credentials() {
         let mut log = Log::default();
         let root = yaml::parse(CONFIG.as_bytes(), &mut log).unwrap();
         let config = ToolsConfig::read(&root, &mut log);

@@ -10,7 +10,7 @@ use super::Tools;
 use crate::answer::{Failure, Success};
 use crate::definition::{Definition, Effect};
 use crate::typed::{schema_of, tool};
-use crate::workbench::{Ended, LONGEST_RUN, Workbench};
+use crate::workbench::{FinishedProgram, LONGEST_RUN, Workbench};
 use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use belljar_contract::tool::CostTier;
@@ -51,14 +51,14 @@ pub fn tools(workbench: &Arc<dyn Workbench>, languages: &Languages) -> Tools {
         schema_of::<shell::Arguments>(),
         shell::DESCRIPTION.to_owned(),
     )?;
-    let mut tools = vec![tool(command, shell::Shell(Arc::clone(workbench)))];
+    let mut tools = vec![tool(command, shell::ShellTool(Arc::clone(workbench)))];
     if !languages.is_empty() {
         let mut input = schema_of::<code::Arguments>();
         input["properties"]["language"]["enum"] = json!(languages.names());
         let summary = "Runs code.";
         let definition =
             define("code_runner", Category::CodeExecution, summary, input, code::description(languages))?;
-        tools.push(tool(definition, code::Code(Arc::clone(workbench))));
+        tools.push(tool(definition, code::CodeTool(Arc::clone(workbench))));
     }
     Ok(tools)
 }
@@ -70,7 +70,7 @@ fn within(seconds: Option<f64>) -> Duration {
 }
 
 /// Returns the answer about a program.
-fn told(ended: &Ended) -> Success {
+fn told(ended: &FinishedProgram) -> Success {
     let mut told = json!({
         "stdout": ended.stdout.text(),
         "stderr": ended.stderr.text(),
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_what_was_asked_for_within_bounds() {
+    fn time_limit_is_clamped_to_bounds() {
         for (asked, given) in [(None, 30.0), (Some(0.0), 1.0), (Some(1.5), 1.5), (Some(1e300), 600.0)] {
             assert_eq!(within(asked), Duration::from_secs_f64(given), "{asked:?}");
         }

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_as_long_as_json_is() {
+    fn text_limit_counts_escaped_json_bytes() {
         for unit in ["a", "\n", "\u{1}", "\u{e9}", "\"\\\u{7f}", "\u{8}\u{c}\t\r", "\u{1f980}"] {
             let text = unit.repeat(1 << 20);
             let kept = &text[..fits(&text)];
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_relative_on_any_system() {
+    fn file_paths_must_be_relative_on_any_system() {
         for path in ["a", "./a/b", ".", "a.b/c d", "ä/ö"] {
             assert!(relative("path", path).is_ok(), "{path}");
         }

@@ -97,11 +97,11 @@ pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
     let input = schema_of::<commit::Arguments>();
     let commit = define("git_commit", "Commits staged changes.", input, commits, commit::DESCRIPTION)?;
     Ok(vec![
-        tool(status, status::Status(git())),
+        tool(status, status::GitStatusTool(git())),
         tool(log, log::Log(git())),
-        tool(diff, diff::Diff(git())),
-        tool(branch, branch::Branch(git())),
-        tool(commit, commit::Commit(git())),
+        tool(diff, diff::GitDiffTool(git())),
+        tool(branch, branch::GitBranchTool(git())),
+        tool(commit, commit::GitCommitTool(git())),
     ])
 }
 
@@ -136,5 +136,8 @@ pub fn hatch_tools(hatch: &Arc<dyn GitHatch>) -> Tools {
         within: PUSH_WITHIN,
         ..Definition::named("git_push", Category::VersionControl, pushes, schema_of::<push::Arguments>())?
     };
-    Ok(vec![tool(clone, clone::Clone(Arc::clone(hatch))), tool(push, push::Push(Arc::clone(hatch)))])
+    Ok(vec![
+        tool(clone, clone::GitCloneTool(Arc::clone(hatch))),
+        tool(push, push::GitPushTool(Arc::clone(hatch))),
+    ])
 }

@@ -9,7 +9,7 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::tool::DomainCode;
 use belljar_store::memory::{
-    Added, Memory, MemoryEntry, MemoryError, MemoryKey, Note, Of, Place, Query, Summary,
+    Added, Memory, MemoryEntry, MemoryError, MemoryKey, MemoryScope, Note, Place, Query, Summary,
 };
 use belljar_store::page;
 use schemars::JsonSchema;
@@ -96,11 +96,11 @@ const SEARCH: &str = "Searches keys, summaries and contents of the job's notes f
 /// Default number of results.
 const USUAL_FOUND: usize = 10;
 
-struct Add(Arc<Notes>);
+struct AddNoteTool(Arc<Notes>);
 
 struct List(Arc<Notes>);
 
-struct Retrieve(Arc<Notes>);
+struct RetrieveNoteTool(Arc<Notes>);
 
 struct Search(Arc<Notes>);
 
@@ -137,15 +137,15 @@ pub fn tools(notes: Notes) -> Tools {
         ..define("memory.delete", "Removes a note of the job.", schema_of::<KeyArguments>())?
     };
     Ok(vec![
-        tool(add, Add(Arc::clone(&notes))),
+        tool(add, AddNoteTool(Arc::clone(&notes))),
         tool(list, List(Arc::clone(&notes))),
         tool(search, Search(Arc::clone(&notes))),
-        tool(retrieve, Retrieve(Arc::clone(&notes))),
+        tool(retrieve, RetrieveNoteTool(Arc::clone(&notes))),
         tool(delete, Delete(notes)),
     ])
 }
 
-impl TypedTool for Add {
+impl TypedTool for AddNoteTool {
     type Arguments = AddArguments;
 
     async fn call(&self, _: &Caller, arguments: AddArguments) -> Answer {
@@ -158,7 +158,7 @@ impl TypedTool for Add {
         let key = MemoryKey::parse(&key).map_err(wrong("key"))?;
         let summary = summary.as_deref().map(Summary::parse).transpose().map_err(wrong("summary"))?;
         let note = Note::new(key.clone(), content, summary).map_err(wrong("content"))?;
-        let added = self.0.memory.add(&Of { task_id, job_id }, note, (self.0.clock)()).await;
+        let added = self.0.memory.add(&MemoryScope { task_id, job_id }, note, (self.0.clock)()).await;
         let added = added.map_err(|error| failed(&error))?;
         Ok(Success::of(json!({ "key": key.as_str(), "replaced": added == Added::Replaced })))
     }
@@ -169,7 +169,7 @@ impl TypedTool for List {
 
     async fn call(&self, _: &Caller, arguments: ListArguments) -> Answer {
         let ListArguments { task_id, job_id, offset, limit } = arguments;
-        let of = Of { task_id, job_id };
+        let of = MemoryScope { task_id, job_id };
         let (kept, of) = (&self.0.memory, &of);
         let all = page::all(|after| async move { kept.list(of, after.as_ref(), page::MOST).await }).await;
         let all = all.map_err(|error| failed(&error))?;
@@ -183,7 +183,7 @@ impl TypedTool for Search {
     async fn call(&self, _: &Caller, arguments: SearchArguments) -> Answer {
         let SearchArguments { task_id, job_id, query, limit } = arguments;
         let query = Query::parse(&query).map_err(|error| Failure::argument(format!("/query: {error}")))?;
-        let found = self.0.memory.search(&Of { task_id, job_id }, &query).await;
+        let found = self.0.memory.search(&MemoryScope { task_id, job_id }, &query).await;
         let found = found.map_err(|error| failed(&error))?;
         let items = found.iter().map(|one| {
             let mut told = told(&one.entry);
@@ -196,7 +196,7 @@ impl TypedTool for Search {
     }
 }
 
-impl TypedTool for Retrieve {
+impl TypedTool for RetrieveNoteTool {
     type Arguments = KeyArguments;
 
     async fn call(&self, _: &Caller, arguments: KeyArguments) -> Answer {
@@ -221,9 +221,9 @@ impl TypedTool for Delete {
 // === impl KeyArguments ===
 
 impl KeyArguments {
-    fn parts(self) -> Result<(Of, MemoryKey), Failure> {
+    fn parts(self) -> Result<(MemoryScope, MemoryKey), Failure> {
         let key = MemoryKey::parse(&self.key).map_err(|error| Failure::argument(format!("key: {error}")))?;
-        Ok((Of { task_id: self.task_id, job_id: self.job_id }, key))
+        Ok((MemoryScope { task_id: self.task_id, job_id: self.job_id }, key))
     }
 }
 

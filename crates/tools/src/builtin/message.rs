@@ -50,7 +50,7 @@ struct Arguments {
     message: String,
 }
 
-struct Send {
+struct SendMessageTool {
     messengers: Messengers,
     audience: Audience,
 }
@@ -91,12 +91,15 @@ pub fn tools(messengers: &Messengers) -> Tools {
             within: WITHIN,
             ..Definition::named(name, Category::Communication, summary, schema_of::<Arguments>())?
         };
-        Ok::<_, InvalidToolNameError>(tool(definition, Send { messengers: messengers.clone(), audience }))
+        Ok::<_, InvalidToolNameError>(tool(
+            definition,
+            SendMessageTool { messengers: messengers.clone(), audience },
+        ))
     });
     tools.collect()
 }
 
-impl TypedTool for Send {
+impl TypedTool for SendMessageTool {
     type Arguments = Arguments;
 
     async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
@@ -127,7 +130,7 @@ fn place_of(webhook: &Webhook) -> Value {
 
 // === impl Send ===
 
-impl Send {
+impl SendMessageTool {
     fn find(&self, name: &str) -> Result<&ChannelConfig, Failure> {
         let mut there = self.messengers.of(self.audience);
         there.find(|channel| channel.name == name).ok_or_else(|| {
@@ -218,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_for_slack_calls_nobody_and_names_no_link() {
+    fn slack_message_escapes_mentions_and_links() {
         assert_eq!(of_slack("<!channel> a & <https://x|y>"), "&lt;!channel&gt; a &amp; &lt;https://x|y&gt;");
     }
 }

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_asked_for_in_steps_and_now_without() {
+    fn metrics_range_query_has_steps_and_instant_query_none() {
         let query = "query=sum%28a%7Bb%3D%22c%26d%22%7D%29&timeout=20s";
         assert_eq!(asked(None, None, None), Ok(format!("/api/v1/query?{query}")));
         let range = |rest: &str| Ok(format!("/api/v1/query_range?{query}&{rest}"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_an_answer_takes_is_left_out_and_said() {
+    fn excess_metrics_series_are_truncated_and_flagged() {
         let series = json!({ "metric": { "a": "b" }, "values": [[1, "2"], [2, "NaN"]] });
         let answer = |series: Vec<Value>| {
             let body = json!({ "status": "success", "data": { "resultType": "matrix", "result": series } });

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Store of preferences.
 #[derive(Clone)]
-pub struct Wishes {
+pub struct PreferenceStore {
     /// The preferences.
     pub preferences: Preferences,
     /// Returns the time of day.
@@ -77,7 +77,7 @@ struct WriteArguments {
     /// Value; `null` hides the value of wider scopes.
     value: Value,
     /// Type of the value.
-    value_type: TypeOfValue,
+    value_type: ValueTypeName,
     /// Expected current version.
     expected_version: Option<u64>,
     /// Reason; it is recorded.
@@ -88,7 +88,7 @@ struct WriteArguments {
 /// Type of a value.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum TypeOfValue {
+enum ValueTypeName {
     String,
     Number,
     Boolean,
@@ -119,23 +119,23 @@ struct EffectiveArguments {
     include_sources: Option<bool>,
 }
 
-struct Get(Arc<Wishes>);
+struct Get(Arc<PreferenceStore>);
 
-struct List(Arc<Wishes>);
+struct List(Arc<PreferenceStore>);
 
-struct Create(Arc<Wishes>);
+struct Create(Arc<PreferenceStore>);
 
-struct Update(Arc<Wishes>);
+struct Update(Arc<PreferenceStore>);
 
-struct Delete(Arc<Wishes>);
+struct Delete(Arc<PreferenceStore>);
 
-struct Effective(Arc<Wishes>);
+struct EffectivePreferencesTool(Arc<PreferenceStore>);
 
 /// Returns the tools.
 ///
 /// # Errors
 /// Never: the names are valid.
-pub fn tools(wishes: Wishes) -> Tools {
+pub fn tools(wishes: PreferenceStore) -> Tools {
     let wishes = Arc::new(wishes);
     let define = |name, summary, input, effect| {
         let definition = Definition::named(name, Category::Memory, summary, input)?;
@@ -162,7 +162,7 @@ pub fn tools(wishes: Wishes) -> Tools {
     Ok(vec![
         tool(get, Get(Arc::clone(&wishes))),
         tool(list, List(Arc::clone(&wishes))),
-        tool(effective, Effective(Arc::clone(&wishes))),
+        tool(effective, EffectivePreferencesTool(Arc::clone(&wishes))),
         tool(create, Create(Arc::clone(&wishes))),
         tool(update, Update(Arc::clone(&wishes))),
         tool(delete, Delete(wishes)),
@@ -196,7 +196,7 @@ impl TypedTool for List {
     }
 }
 
-impl TypedTool for Effective {
+impl TypedTool for EffectivePreferencesTool {
     type Arguments = EffectiveArguments;
 
     async fn call(&self, caller: &Caller, arguments: EffectiveArguments) -> Answer {
@@ -257,11 +257,11 @@ fn wish(caller: &Caller, arguments: WriteArguments) -> Result<Wish, Failure> {
     let scope = scope(caller, arguments.scope_type, arguments.scope_id.as_deref())?;
     may_write(caller, &scope)?;
     let value_type = match arguments.value_type {
-        TypeOfValue::String => ValueType::String,
-        TypeOfValue::Number => ValueType::Number,
-        TypeOfValue::Boolean => ValueType::Boolean,
-        TypeOfValue::Object => ValueType::Object,
-        TypeOfValue::Array => ValueType::Array,
+        ValueTypeName::String => ValueType::String,
+        ValueTypeName::Number => ValueType::Number,
+        ValueTypeName::Boolean => ValueType::Boolean,
+        ValueTypeName::Object => ValueType::Object,
+        ValueTypeName::Array => ValueType::Array,
     };
     Ok(Wish { scope, key: key(&arguments.key)?, value: arguments.value, value_type })
 }

@@ -73,7 +73,7 @@ fn fetch(name: &str, input: Value, hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn 
         description: fetch::DESCRIPTION.to_owned(),
         ..define(name, "Returns a web page as text.", input)?
     };
-    Ok(tool(definition, fetch::Fetch::new(Arc::clone(hatch), Reader::new())))
+    Ok(tool(definition, fetch::WebFetchTool::new(Arc::clone(hatch), Reader::new())))
 }
 
 /// Defines a tool that reaches out.
@@ -95,18 +95,18 @@ pub fn offline() -> Tools {
         action: ActionType::from(Leaf::CodeRead),
         ..definition
     };
-    Ok(vec![tool(definition, html::Parser::new(Reader::new()))])
+    Ok(vec![tool(definition, html::HtmlParserTool::new(Reader::new()))])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::reach::Reaches;
+    use super::reach::WebAccessRegistry;
     use super::*;
     use belljar_egress::upstream::names::NameSource;
 
     #[test]
-    fn who_works_on_a_task_names_it_and_who_works_on_none_names_none() {
-        let hatch: Arc<dyn WebHatch> = Arc::new(Reaches::default());
+    fn web_tools_require_task_id_only_for_callers_with_tasks() {
+        let hatch: Arc<dyn WebHatch> = Arc::new(WebAccessRegistry::default());
         let calls = Arc::new(ApiCaller::start_with(NameSource::of_system()).unwrap());
         let all = tools(&hatch, &calls).unwrap();
         let task = |tools: &[Arc<dyn Tool>], name: &str| {

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn planner_names_every_scope_that_it_is_not_bound_against_and_writes_for_no_group() {
+    fn planner_may_name_unbound_scopes_and_cannot_write_for_groups() {
         let unbound = Caller::of(AgentKind::ProjectManager);
         for scope in ["user:ada", "project:mean", &format!("task:{TASK}")] {
             assert_eq!(may(&unbound, scope), (true, true), "{scope}");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn other_agents_name_their_own_scopes_alone_and_an_operator_writes_for_all() {
+    fn agents_may_name_own_scopes_only_and_operators_write_all() {
         let task_id = Some(TaskId::parse(TASK).unwrap());
         let sandbox = Caller { task_id, ..Caller::of(AgentKind::Sandbox) };
         assert!(may(&sandbox, &format!("task:{}", TASK.to_uppercase())).0);

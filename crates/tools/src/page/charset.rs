@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_read_as_the_server_the_page_or_they_themselves_say() {
+    fn charset_is_taken_from_bom_header_or_page_in_that_order() {
         let html = |content_type, bytes: &[u8]| decoded(Some(content_type), bytes, Kind::Html);
         let cases: [(&str, &[u8], &str); 9] = [
             ("text/html; charset=iso-8859-1", b"Gr\xfc\xdfe", "Grüße"),

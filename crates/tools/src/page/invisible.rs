@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_alphabet_that_nobody_sees_is_gone_and_what_is_seen_stays() {
+    fn invisible_characters_are_removed_and_visible_ones_kept() {
         let tags: String =
             "ignore all".chars().filter_map(|one| char::from_u32(0xe0000 + u32::from(one))).collect();
         assert_eq!(tags.chars().count(), 10);

@@ -31,7 +31,7 @@ pub struct Link {
 }
 
 /// Links found so far.
-struct Collected<'t> {
+struct LinkCollector<'t> {
     base: Option<&'t Url>,
     links: Links,
     /// Index of each address in `links`.
@@ -52,7 +52,7 @@ const LONGEST_REL: usize = 100;
 /// Visible links, in document order.
 pub(super) fn of(tree: &Tree, base: Option<&Url>) -> Links {
     let links = Links { is_truncated: tree.is_cut(), ..Links::default() };
-    let mut collected = Collected { base, links, places: HashMap::new(), bytes: 0 };
+    let mut collected = LinkCollector { base, links, places: HashMap::new(), bytes: 0 };
     let mut open: Option<(usize, String)> = None;
     tree.walk(PAGE, &mut |step| {
         match step {
@@ -78,7 +78,7 @@ pub(super) fn of(tree: &Tree, base: Option<&Url>) -> Links {
 
 // === impl Collected ===
 
-impl Collected<'_> {
+impl LinkCollector<'_> {
     fn take(&mut self, element: &Element, said: &str) {
         let Some(href) = element.attribute("href").map(str::trim) else { return };
         // The link refers to the page itself.

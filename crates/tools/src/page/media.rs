@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_known_by_its_type_and_what_is_none_by_its_bytes() {
+    fn text_format_is_detected_from_content_type_and_bytes() {
         for (content_type, bytes, expected) in [
             (Some("text/html; charset=utf-8"), &b"<p>"[..], Some(Kind::Html)),
             (Some("Application/XHTML+xml"), b"<p>", Some(Kind::Html)),

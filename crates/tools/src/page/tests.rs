@@ -14,7 +14,7 @@ fn all(html: &str) -> String {
 }
 
 #[test]
-fn what_people_do_not_see_is_not_read() {
+fn hidden_page_text_is_not_read() {
     let hiding = [
         ("<script>", "</script>"),
         ("<style>", "</style>"),
@@ -74,7 +74,7 @@ fn what_people_do_not_see_is_not_read() {
 }
 
 #[test]
-fn nothing_that_is_closed_elsewhere_comes_out_of_hiding() {
+fn malformed_markup_does_not_reveal_hidden_text() {
     for page in [
         format!("<div hidden><p>x</div hidden>{INJECTED}").replace("</div hidden>", ""),
         format!("<table hidden><tr><td>{INJECTED}</table>"),
@@ -90,7 +90,7 @@ fn nothing_that_is_closed_elsewhere_comes_out_of_hiding() {
 }
 
 #[test]
-fn a_page_is_lines_paragraphs_lists_tables_and_links() {
+fn page_text_keeps_paragraphs_lists_tables_and_links() {
     let page = "<!doctype html><html><head><title> A  page\n&amp; more </title></head><body>
         <nav><a href=/>home</a></nav>
         <main><h1>Title</h1><p>One <b>bold</b>\n   word,<br>and a <a href='../x?y#z'>link</a>, <a href='#here'>here</a>,
@@ -109,7 +109,7 @@ fn a_page_is_lines_paragraphs_lists_tables_and_links() {
 }
 
 #[test]
-fn an_article_is_read_without_what_is_around_it() {
+fn article_is_read_without_navigation_and_footer() {
     let long = "word ".repeat(60);
     let page = |inside: &str| {
         format!(
@@ -129,7 +129,7 @@ fn an_article_is_read_without_what_is_around_it() {
 }
 
 #[test]
-fn long_text_is_cut_between_characters_and_says_so() {
+fn long_text_is_truncated_at_a_character_boundary() {
     let url = Url::parse("https://a.example/").unwrap();
     let cut = |bytes: &[u8], most| read((&url, Some("text/plain")), bytes, (Part::Auto, most)).unwrap();
     let read = cut("äöü€🙂".as_bytes(), 4);
@@ -139,14 +139,14 @@ fn long_text_is_cut_between_characters_and_says_so() {
 }
 
 #[test]
-fn a_page_that_is_no_text_says_what_it_is() {
+fn page_that_is_not_text_reports_its_content_type() {
     let url = Url::parse("https://a.example/").unwrap();
     let error = read((&url, Some("application/pdf")), b"%PDF", (Part::Auto, 9)).unwrap_err();
     assert_eq!(error.to_string(), "application/pdf is not text");
 }
 
 #[test]
-fn a_page_that_copies_itself_or_nests_without_end_is_cut_or_given_up() {
+fn deeply_nested_pages_are_truncated_or_rejected() {
     let many = |one: &dyn Fn(usize) -> String| (0..100_000).map(one).collect::<String>();
     let pages = [
         many(&|_| "<div>".to_owned()),

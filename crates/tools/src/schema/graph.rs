@@ -84,7 +84,7 @@ impl Graph {
 
     /// Computes the work of each subschema per value.
     fn judge(&mut self) -> Result<(), Invalid> {
-        let mut judged = vec![Judged::Not; self.nodes.len()];
+        let mut judged = vec![WeightState::Not; self.nodes.len()];
         let mut of_unevaluated = 0_u64;
         for index in 0..self.nodes.len() {
             let weight = self.weigh(index, &mut judged, 0)?;
@@ -106,14 +106,14 @@ impl Graph {
 
     /// Work and longest chain in place, each subschema computed once. `depth` is the number of subschemas on the path to this
     /// one.
-    fn weigh(&mut self, index: usize, judged: &mut [Judged], depth: u64) -> Result<Weight, Invalid> {
+    fn weigh(&mut self, index: usize, judged: &mut [WeightState], depth: u64) -> Result<Weight, Invalid> {
         match judged[index] {
-            Judged::Done(weight) => return Ok(weight),
-            Judged::UnderWay => return Err(Invalid::Endless),
-            Judged::Not if depth > LONGEST_CHAIN => return Err(Invalid::Chain { most: LONGEST_CHAIN }),
-            Judged::Not => {}
+            WeightState::Done(weight) => return Ok(weight),
+            WeightState::UnderWay => return Err(Invalid::Endless),
+            WeightState::Not if depth > LONGEST_CHAIN => return Err(Invalid::Chain { most: LONGEST_CHAIN }),
+            WeightState::Not => {}
         }
-        judged[index] = Judged::UnderWay;
+        judged[index] = WeightState::UnderWay;
         let mut weight = Weight { work: 0, chain: 1 };
         let mut again = 1;
         for at in 0..self.nodes[index].applied.len() {
@@ -141,14 +141,14 @@ impl Graph {
         if weight.work > MOST_WORK {
             return Err(Invalid::Work { most: MOST_WORK });
         }
-        judged[index] = Judged::Done(weight);
+        judged[index] = WeightState::Done(weight);
         Ok(weight)
     }
 }
 
 /// State of a subschema during the computation.
 #[derive(Clone, Copy)]
-enum Judged {
+enum WeightState {
     Not,
     UnderWay,
     Done(Weight),

@@ -10,7 +10,7 @@ fn arguments(value: &Value) -> Arguments {
 }
 
 #[test]
-fn mistakes_have_a_place_and_hide_the_value() {
+fn schema_mistakes_have_a_position_and_hide_the_value() {
     let schema = ArgumentSchema::new(&json!({
         "type": "object", "required": ["path"], "additionalProperties": false,
         "properties": { "path": { "type": "string", "maxLength": 3 }, "count": { "type": "integer" } }
@@ -49,7 +49,7 @@ fn mistake_is_described_in_words_instead_of_a_regular_expression() {
 }
 
 #[test]
-fn a_schema_fetches_nothing_and_its_patterns_take_no_time() {
+fn schema_makes_no_requests_and_patterns_match_in_linear_time() {
     assert!(ArgumentSchema::new(&json!({ "$ref": "http://127.0.0.1:9/schema.json" })).is_err());
     assert!(ArgumentSchema::new(&json!({ "type": "wrong" })).is_err());
     let slow = json!({ "type": "object", "properties": { "a": { "type": "string", "pattern": "^(a+)+$" } } });
@@ -70,11 +70,11 @@ fn chain(length: usize, first: Value, next: impl Fn(Value) -> Value) -> Value {
 }
 
 #[test]
-fn schema_that_doubles_at_each_reference_is_refused() {
+fn schema_with_exponential_references_is_rejected() {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         let doubling = |length, first| chain(length, first, |before| json!({ keyword: [before, before] }));
         for first in [json!({ "type": "object" }), json!({ "type": "string" })] {
-            let refused = JudgedSchema::new(&doubling(30, first.clone())).unwrap_err();
+            let refused = CheckedSchema::new(&doubling(30, first.clone())).unwrap_err();
             assert!(matches!(refused, InvalidSchemaError::Work { .. }), "{keyword}: {refused}");
             // Control: a few levels are allowed.
             assert!(ArgumentSchema::new(&doubling(5, first)).is_ok(), "{keyword}");
@@ -87,12 +87,12 @@ fn schema_that_doubles_at_each_reference_is_refused() {
             |before| json!({ "allOf": [before], "unevaluatedProperties": false }),
         )
     };
-    assert!(matches!(JudgedSchema::new(&unevaluated(15)), Err(InvalidSchemaError::Work { .. })));
+    assert!(matches!(CheckedSchema::new(&unevaluated(15)), Err(InvalidSchemaError::Work { .. })));
     assert!(ArgumentSchema::new(&unevaluated(2)).is_ok());
 }
 
 #[test]
-fn chain_that_consumes_nothing_is_refused_beyond_a_length_and_without_end() {
+fn overlong_or_cyclic_in_place_reference_chain_is_rejected() {
     for keyword in ["allOf", "not"] {
         let long = |length| {
             chain(length, json!({ "type": "object" }), |before| match keyword {
@@ -101,38 +101,38 @@ fn chain_that_consumes_nothing_is_refused_beyond_a_length_and_without_end() {
             })
         };
         assert!(
-            matches!(JudgedSchema::new(&long(1_300)), Err(InvalidSchemaError::Chain { .. })),
+            matches!(CheckedSchema::new(&long(1_300)), Err(InvalidSchemaError::Chain { .. })),
             "{keyword}"
         );
         assert!(ArgumentSchema::new(&long(20)).is_ok(), "{keyword}");
     }
     let itself = json!({ "type": "object", "allOf": [{ "$ref": "#" }] });
-    assert!(matches!(JudgedSchema::new(&itself), Err(InvalidSchemaError::Endless)));
+    assert!(matches!(CheckedSchema::new(&itself), Err(InvalidSchemaError::Endless)));
     // Control: a reference that descends a level may be recursive.
     let nested = json!({ "type": "object", "properties": { "child": { "$ref": "#" } } });
     assert!(ArgumentSchema::new(&nested).is_ok());
 }
 
 #[test]
-fn schema_that_nests_deeply_over_its_references_is_compiled_and_dropped() {
+fn deeply_nested_schema_compiles_and_drops_without_stack_overflow() {
     let deep = |inner| (0..40).fold(inner, |inner, _| json!({ "properties": { "a": inner } }));
     let schema = ArgumentSchema::new(&chain(12, json!({ "type": "object" }), deep)).unwrap();
     assert_eq!(schema.check(&arguments(&json!({ "a": { "a": {} } }))), Ok(()));
 }
 
 #[test]
-fn reference_is_a_place_in_the_schema() {
+fn schema_reference_must_point_into_the_schema() {
     let with =
         |reference: &str| json!({ "$defs": { "a": {} }, "properties": { "x": { "$ref": reference } } });
     for reference in ["a.json", "#/$defs/b", "#a", "#/$defs/%61", "http://127.0.0.1:9/s#/$defs/a"] {
-        let refused = JudgedSchema::new(&with(reference)).unwrap_err();
+        let refused = CheckedSchema::new(&with(reference)).unwrap_err();
         assert!(matches!(refused, InvalidSchemaError::Reference { .. }), "{reference}: {refused}");
     }
     for reference in ["#", "#/$defs/a"] {
         assert!(ArgumentSchema::new(&with(reference)).is_ok(), "{reference}");
     }
     let renamed = json!({ "properties": { "x": { "$id": "http://a/", "$ref": "#" } } });
-    assert!(matches!(JudgedSchema::new(&renamed), Err(InvalidSchemaError::Renaming { .. })));
+    assert!(matches!(CheckedSchema::new(&renamed), Err(InvalidSchemaError::Renaming { .. })));
     // Controls: the id of the whole schema, and members with such names.
     let named = json!({ "$id": "http://a/", "$schema": "http://json-schema.org/draft-07/schema#",
         "properties": { "$id": { "type": "string" } } });
@@ -140,7 +140,7 @@ fn reference_is_a_place_in_the_schema() {
 }
 
 #[test]
-fn work_that_doubles_at_each_level_of_the_arguments_is_not_done() {
+fn validation_with_exponential_work_is_refused() {
     let schema = ArgumentSchema::new(&json!({
         "anyOf": [{ "properties": { "a": { "$ref": "#" } } }, { "properties": { "a": { "$ref": "#" } } }],
     }))
@@ -163,7 +163,7 @@ fn work_that_doubles_at_each_level_of_the_arguments_is_not_done() {
 }
 
 #[test]
-fn unique_items_that_hash_alike_count_as_compared_with_each_other() {
+fn unique_items_with_equal_hashes_count_as_pairwise_comparisons() {
     let schema = ArgumentSchema::new(&json!({ "properties": { "a": { "uniqueItems": true } } })).unwrap();
     let check = |items: Vec<Value>| schema.check(&arguments(&json!({ "a": items })));
     let pairs = |begin: u64, most: u64| -> Vec<Value> {
@@ -186,7 +186,7 @@ fn unique_items_that_hash_alike_count_as_compared_with_each_other() {
 }
 
 #[test]
-fn patterns_are_few_and_small() {
+fn schema_patterns_are_limited_in_number_and_size() {
     let with = |patterns: &[String]| {
         let all = patterns.iter().map(|pattern| (pattern.clone(), json!({}))).collect();
         json!({ "type": "object", "patternProperties": Value::Object(all) })
@@ -194,9 +194,9 @@ fn patterns_are_few_and_small() {
     let refused = ArgumentSchema::new(&with(&[r"^\p{L}{240}7$".to_owned()])).unwrap_err();
     assert!(matches!(refused, InvalidSchemaError::Schema { .. }), "{refused}");
     let many: Vec<_> = (0..65).map(|index| format!("^a[0-9]{index}$")).collect();
-    assert!(matches!(JudgedSchema::new(&with(&many)), Err(InvalidSchemaError::Patterns { .. })));
+    assert!(matches!(CheckedSchema::new(&with(&many)), Err(InvalidSchemaError::Patterns { .. })));
     let long = "a".repeat(2_000);
-    assert!(matches!(JudgedSchema::new(&with(&[long])), Err(InvalidSchemaError::LongPattern { .. })));
+    assert!(matches!(CheckedSchema::new(&with(&[long])), Err(InvalidSchemaError::LongPattern { .. })));
     // Controls: typical patterns of tools.
     let known = [
         r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$",
@@ -242,7 +242,7 @@ impl<'i> jsonschema::Keyword<'i> for Counter {
 }
 
 #[test]
-fn library_evaluates_no_more_than_was_counted() {
+fn library_evaluations_do_not_exceed_the_computed_work() {
     let leaf = json!({ "x": 1, "type": "string" });
     let shapes: [fn(Value) -> Value; 8] = [
         |inner| json!({ "anyOf": [inner, inner] }),

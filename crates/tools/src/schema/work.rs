@@ -31,14 +31,14 @@ const EXACT: u64 = 1 << 53;
 pub(super) struct TooMuch;
 
 /// Remaining part of the limit.
-struct Count<'g> {
+struct ValidationBudget<'g> {
     graph: &'g Graph,
     left: u64,
 }
 
 /// Context in which a subschema is reached.
 #[derive(Clone, Copy)]
-struct Reached {
+struct EvaluationContext {
     depth: u32,
     /// Additional evaluations to report mistakes.
     again: u64,
@@ -51,15 +51,15 @@ struct Reached {
 /// # Errors
 /// [`TooMuch`] when it exceeds [`MOST_WORK`].
 pub(super) fn of(graph: &Graph, value: &Value) -> Result<u64, TooMuch> {
-    let mut count = Count { graph, left: MOST_WORK };
-    count.node(0, value, Reached { depth: 0, again: 1, times: 1 })?;
+    let mut count = ValidationBudget { graph, left: MOST_WORK };
+    count.node(0, value, EvaluationContext { depth: 0, again: 1, times: 1 })?;
     Ok(MOST_WORK - count.left)
 }
 
 // === impl Count ===
 
-impl Count<'_> {
-    fn node(&mut self, index: usize, value: &Value, reached: Reached) -> Result<(), TooMuch> {
+impl ValidationBudget<'_> {
+    fn node(&mut self, index: usize, value: &Value, reached: EvaluationContext) -> Result<(), TooMuch> {
         let graph = self.graph;
         let node = graph.nodes.get(index).ok_or(TooMuch)?;
         if reached.depth > DEEPEST {
@@ -77,15 +77,15 @@ impl Count<'_> {
         node: &Node,
         (target, next): (&Target, usize),
         value: &Value,
-        reached: Reached,
+        reached: EvaluationContext,
     ) -> Result<(), TooMuch> {
-        let once = Reached { depth: reached.depth + 1, ..reached };
-        let again = Reached { again: reached.again.saturating_add(2), ..once };
-        let looked_for = Reached { times: reached.times.saturating_mul(node.again), ..again };
+        let once = EvaluationContext { depth: reached.depth + 1, ..reached };
+        let again = EvaluationContext { again: reached.again.saturating_add(2), ..once };
+        let looked_for = EvaluationContext { times: reached.times.saturating_mul(node.again), ..again };
         let mut members = value.as_object().into_iter().flatten();
         let mut items = value.as_array().into_iter().flatten();
         match target {
-            Target::Value => self.node(next, value, Reached { times: looked_for.times, ..once }),
+            Target::Value => self.node(next, value, EvaluationContext { times: looked_for.times, ..once }),
             Target::ValueAgain => self.node(next, value, looked_for),
             Target::Member(name) => value.get(name).map_or(Ok(()), |member| self.node(next, member, once)),
             Target::AnyMember => members.try_for_each(|(_, member)| self.node(next, member, once)),
@@ -106,7 +106,7 @@ impl Count<'_> {
         }
     }
 
-    fn take(&mut self, work: u64, reached: Reached) -> Result<(), TooMuch> {
+    fn take(&mut self, work: u64, reached: EvaluationContext) -> Result<(), TooMuch> {
         let work = work.saturating_mul(reached.times).saturating_mul(reached.again);
         self.left = self.left.checked_sub(work).ok_or(TooMuch)?;
         Ok(())

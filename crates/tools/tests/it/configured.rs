@@ -4,7 +4,7 @@ use belljar_contract::tool::{AgentKind, ToolName};
 use belljar_contract::yaml::{self, Log};
 use belljar_tools::answer::{Answer, Failure};
 use belljar_tools::builtin::configured::config::ToolsConfig;
-use belljar_tools::builtin::configured::{self, Configured};
+use belljar_tools::builtin::configured::{self, ConfiguredTools};
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::Registry;
 use serde_json::Value;
@@ -31,7 +31,7 @@ impl Rig {
         let root = yaml::parse(text.as_bytes(), &mut log);
         let config = root.map(|root| ToolsConfig::read(&root, &mut log)).unwrap_or_default();
         log.finish().unwrap();
-        let Configured { tools, unusable } = configured::tools(&config).unwrap();
+        let ConfiguredTools { tools, unusable } = configured::tools(&config).unwrap();
         let unusable = unusable.iter().map(ToString::to_string).collect();
         Self { registry: Registry::new(tools).unwrap(), unusable }
     }

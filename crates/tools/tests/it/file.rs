@@ -8,17 +8,11 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 pub(crate) const CASES: &[Case] = &[
-    (
-        "sqlite_read_tool_cannot_write_or_open_other_files",
-        what_may_only_read_changes_nothing_and_reaches_no_other_file,
-    ),
-    ("sqlite_query_returns_rows_by_column", what_a_file_has_is_told_by_its_columns),
-    ("sqlite_write_tool_cannot_open_other_files", what_may_change_a_file_reaches_no_other_one),
-    (
-        "sqlite_path_that_is_a_symlink_or_pipe_is_rejected",
-        link_or_pipe_in_place_of_a_database_is_neither_followed_nor_waited_for,
-    ),
-    ("missing_sqlite_file_is_reported_at_setup", a_file_that_is_missing_is_told_when_tools_are_set_up),
+    ("sqlite_read_tool_cannot_write_or_open_other_files", sqlite_read_tool_cannot_write_or_open_other_files),
+    ("sqlite_query_returns_rows_by_column", sqlite_query_returns_rows_by_column),
+    ("sqlite_write_tool_cannot_open_other_files", sqlite_write_tool_cannot_open_other_files),
+    ("sqlite_path_that_is_a_symlink_or_pipe_is_rejected", sqlite_path_that_is_a_symlink_or_pipe_is_rejected),
+    ("missing_sqlite_file_is_reported_at_setup", missing_sqlite_file_is_reported_at_setup),
 ];
 
 /// A folder with a database, and another one that must not be accessible.
@@ -100,7 +94,7 @@ fn query(sql: &str) -> Value {
     json!({ "database": "house", "query": sql })
 }
 
-fn what_may_only_read_changes_nothing_and_reaches_no_other_file() -> Result<(), String> {
+fn sqlite_read_tool_cannot_write_or_open_other_files() -> Result<(), String> {
     let house = House::new();
     let (rig, before) = (house.rig(""), house.bytes());
     for attempt in house.attempts() {
@@ -123,7 +117,7 @@ fn what_may_only_read_changes_nothing_and_reaches_no_other_file() -> Result<(), 
     Ok(())
 }
 
-fn link_or_pipe_in_place_of_a_database_is_neither_followed_nor_waited_for() -> Result<(), String> {
+fn sqlite_path_that_is_a_symlink_or_pipe_is_rejected() -> Result<(), String> {
     let house = House::new();
     let rig = house.rig("");
     let ask = || rig.call("sql_query", &query("SELECT count(*) AS n FROM sqlite_schema"));
@@ -139,7 +133,7 @@ fn link_or_pipe_in_place_of_a_database_is_neither_followed_nor_waited_for() -> R
     Ok(())
 }
 
-fn what_a_file_has_is_told_by_its_columns() -> Result<(), String> {
+fn sqlite_query_returns_rows_by_column() -> Result<(), String> {
     let house = House::new();
     let rig = house.rig("");
     let sql = "SELECT ?1 AS number, ?2 AS said, ?3 AS truth, ?4 AS missing, 1.5 AS figure, x'0102' AS bytes";
@@ -167,7 +161,7 @@ fn what_a_file_has_is_told_by_its_columns() -> Result<(), String> {
     Ok(())
 }
 
-fn what_may_change_a_file_reaches_no_other_one() -> Result<(), String> {
+fn sqlite_write_tool_cannot_open_other_files() -> Result<(), String> {
     let house = House::new();
     let rig = house.rig(", writable: true");
     assert_eq!(rig.names(), ["schema_inspect", "sql_execute", "sql_migrate", "sql_query"]);
@@ -199,7 +193,7 @@ fn what_may_change_a_file_reaches_no_other_one() -> Result<(), String> {
     Ok(())
 }
 
-fn a_file_that_is_missing_is_told_when_tools_are_set_up() -> Result<(), String> {
+fn missing_sqlite_file_is_reported_at_setup() -> Result<(), String> {
     let house = House::new();
     assert!(house.rig("").unusable.is_empty());
     let path = house.path("later.db");

@@ -13,33 +13,24 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 pub(crate) const CASES: &[Case] = &[
-    (
-        "message_goes_only_to_the_addresses_of_its_channel",
-        a_message_goes_only_to_the_addresses_of_its_channel,
-    ),
-    (
-        "nothing_is_sent_to_an_unauthenticated_mail_server",
-        nothing_is_said_to_a_mail_server_that_has_not_shown_who_it_is,
-    ),
+    ("message_goes_only_to_the_addresses_of_its_channel", message_goes_only_to_the_addresses_of_its_channel),
+    ("nothing_is_sent_to_an_unauthenticated_mail_server", nothing_is_sent_to_an_unauthenticated_mail_server),
     (
         "webhook_message_is_signed_and_contains_only_the_message",
-        a_message_by_http_is_signed_and_says_nothing_but_itself,
+        webhook_message_is_signed_and_contains_only_the_message,
     ),
-    (
-        "internal_and_external_channels_use_separate_tools",
-        what_the_house_reads_and_what_others_read_are_two_tools,
-    ),
+    ("internal_and_external_channels_use_separate_tools", internal_and_external_channels_use_separate_tools),
 ];
 
 /// Password of the login.
 const PASSWORD: &str = "a-password-of-tests";
 
 /// A file with the password.
-struct Keys(TempDir);
+struct PasswordFile(TempDir);
 
 // === impl Keys ===
 
-impl Keys {
+impl PasswordFile {
     fn new() -> Self {
         let keys = Self(tempfile::tempdir().unwrap());
         std::fs::write(keys.file(), PASSWORD).unwrap();
@@ -51,7 +42,7 @@ impl Keys {
     }
 }
 
-fn by_mail(server: &Server, keys: &Keys, tls: &str) -> Rig {
+fn by_mail(server: &Server, keys: &PasswordFile, tls: &str) -> Rig {
     Rig::new(&format!(
         "channels:
   mail:
@@ -74,8 +65,8 @@ fn message(channel: &str, subject: &str, message: &str) -> Value {
     json!({ "channel": channel, "subject": subject, "message": message })
 }
 
-fn a_message_goes_only_to_the_addresses_of_its_channel() -> Result<(), String> {
-    let keys = Keys::new();
+fn message_goes_only_to_the_addresses_of_its_channel() -> Result<(), String> {
+    let keys = PasswordFile::new();
     for (tls, manner) in [("starttls", Manner::Asked), ("implicit", Manner::Implicit)] {
         let server = Server::start(manner);
         let rig = by_mail(&server, &keys, tls);
@@ -113,8 +104,8 @@ fn a_message_goes_only_to_the_addresses_of_its_channel() -> Result<(), String> {
     Ok(())
 }
 
-fn nothing_is_said_to_a_mail_server_that_has_not_shown_who_it_is() -> Result<(), String> {
-    let keys = Keys::new();
+fn nothing_is_sent_to_an_unauthenticated_mail_server() -> Result<(), String> {
+    let keys = PasswordFile::new();
     let sent = |server: &Server, tls: &str| {
         by_mail(server, &keys, tls).call("send_external_message", &message("owners", "x", "x"))
     };
@@ -139,8 +130,8 @@ fn nothing_is_said_to_a_mail_server_that_has_not_shown_who_it_is() -> Result<(),
     Ok(())
 }
 
-fn a_message_by_http_is_signed_and_says_nothing_but_itself() -> Result<(), String> {
-    let (keys, house) = (Keys::new(), Orchestrator::start());
+fn webhook_message_is_signed_and_contains_only_the_message() -> Result<(), String> {
+    let (keys, house) = (PasswordFile::new(), Orchestrator::start());
     let rig = Rig::new(&format!(
         "channels:
   webhooks: [{{name: team, url: '{}', secret: {{file: {}}}, audience: internal}}]
@@ -171,7 +162,7 @@ fn a_message_by_http_is_signed_and_says_nothing_but_itself() -> Result<(), Strin
     Ok(())
 }
 
-fn what_the_house_reads_and_what_others_read_are_two_tools() -> Result<(), String> {
+fn internal_and_external_channels_use_separate_tools() -> Result<(), String> {
     let channels = |more: &str| {
         format!("channels: {{slack: [{{name: a, url: 'http://127.0.0.1:9/', audience: internal}}{more}]}}")
     };

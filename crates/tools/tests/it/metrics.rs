@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 
 pub(crate) const CASES: &[Case] = &[(
     "metrics_query_uses_the_host_credential_and_does_not_return_it",
-    figures_are_asked_for_with_the_hosts_own_credential_and_come_without_it,
+    metrics_query_uses_the_host_credential_and_does_not_return_it,
 )];
 
 /// Answers each request with the next of these answers, and records the requests.
@@ -32,7 +32,7 @@ fn server(answers: Vec<(u16, Value)>) -> (u16, Receiver<Vec<String>>) {
     (port, asked)
 }
 
-fn figures_are_asked_for_with_the_hosts_own_credential_and_come_without_it() -> Result<(), String> {
+fn metrics_query_uses_the_host_credential_and_does_not_return_it() -> Result<(), String> {
     let found = json!([{ "metric": { "job": "house" }, "value": [1_700_000_000, "1.5"] }]);
     let good = json!({ "status": "success", "data": { "resultType": "vector", "result": found } });
     let bad = json!({ "status": "error", "errorType": "bad_data", "error": "parse error" });

@@ -8,17 +8,14 @@ use serde_json::{Value, json};
 pub(crate) const CASES: &[Case] = &[
     (
         "postgres_read_tool_cannot_write_with_a_writable_role",
-        what_may_only_read_changes_nothing_although_its_role_could,
+        postgres_read_tool_cannot_write_with_a_writable_role,
     ),
-    ("postgres_rows_of_any_type_are_returned", rows_of_any_type_are_read_and_told_as_they_are),
+    ("postgres_rows_of_any_type_are_returned", postgres_rows_of_any_type_are_returned),
     (
         "postgres_change_is_atomic_and_migration_applied_once",
-        a_change_is_whole_and_a_migration_is_applied_once,
+        postgres_change_is_atomic_and_migration_applied_once,
     ),
-    (
-        "postgres_role_with_server_file_access_is_rejected",
-        a_role_that_reaches_the_servers_own_files_is_not_used,
-    ),
+    ("postgres_role_with_server_file_access_is_rejected", postgres_role_with_server_file_access_is_rejected),
 ];
 
 /// A database with a table of one row, a sequence, and a role that owns them.
@@ -94,7 +91,7 @@ fn query(sql: &str) -> Value {
     json!({ "database": "house", "query": sql })
 }
 
-fn what_may_only_read_changes_nothing_although_its_role_could() -> Result<(), String> {
+fn postgres_read_tool_cannot_write_with_a_writable_role() -> Result<(), String> {
     let house = House::new()?;
     let rig = house.rig("");
     assert_eq!(rig.names(), ["schema_inspect", "sql_query"]);
@@ -121,7 +118,7 @@ fn what_may_only_read_changes_nothing_although_its_role_could() -> Result<(), St
     Ok(())
 }
 
-fn rows_of_any_type_are_read_and_told_as_they_are() -> Result<(), String> {
+fn postgres_rows_of_any_type_are_returned() -> Result<(), String> {
     let house = House::new()?;
     let rig = house.rig("");
     let sql = "SELECT $1::date AS day, $2 + 1 AS more, $3 AS said, $4 AS truth, 1.5::numeric AS figure, ARRAY[1, 2] AS list, \
@@ -149,7 +146,7 @@ fn rows_of_any_type_are_read_and_told_as_they_are() -> Result<(), String> {
     Ok(())
 }
 
-fn a_change_is_whole_and_a_migration_is_applied_once() -> Result<(), String> {
+fn postgres_change_is_atomic_and_migration_applied_once() -> Result<(), String> {
     let house = House::new()?;
     let rig = house.rig(", writable: true");
     let execute = |sql: &str| rig.call("sql_execute", &json!({ "database": "house", "statement": sql }));
@@ -173,7 +170,7 @@ fn a_change_is_whole_and_a_migration_is_applied_once() -> Result<(), String> {
     Ok(())
 }
 
-fn a_role_that_reaches_the_servers_own_files_is_not_used() -> Result<(), String> {
+fn postgres_role_with_server_file_access_is_rejected() -> Result<(), String> {
     let house = House::new()?;
     let one = |rig: &Rig| rig.call("sql_query", &query("SELECT 1 AS one"));
     let refused = one(&house.rig_as("postgres", "")).unwrap_err();

@@ -21,7 +21,7 @@ impl Ground {
         self.0.path().canonicalize().unwrap().join(path)
     }
 
-    fn real(&self, path: &str) -> Result<PathBuf, GivenPathError> {
+    fn real(&self, path: &str) -> Result<PathBuf, CheckedPathError> {
         resolve(&self.at(path)).map(|found| found.real)
     }
 }
@@ -42,13 +42,13 @@ fn link_that_leads_out_of_a_work_tree_is_not_followed() {
         "tree/out/none",
     ] {
         let refused = resolve_as_far(&ground.at(path));
-        let Err(GivenPathError::Planted { tree, kind: Tree::WorkTree, real, .. }) = refused else {
+        let Err(CheckedPathError::Planted { tree, kind: TreeKind::WorkTree, real, .. }) = refused else {
             panic!("{path}: {refused:?}");
         };
         assert_eq!(tree, ground.at("tree"), "{path}");
         assert!(real.starts_with(ground.at("secret")), "{path}: {real:?}");
     }
-    assert!(matches!(resolve_as_far(&ground.at("tree/dangling")), Err(GivenPathError::Planted { .. })));
+    assert!(matches!(resolve_as_far(&ground.at("tree/dangling")), Err(CheckedPathError::Planted { .. })));
     // The control: the same links where no repository is.
     symlink(ground.at("secret"), ground.at("plain/out")).unwrap();
     symlink("../../secret", ground.at("plain/inner/relative")).unwrap();
@@ -68,26 +68,26 @@ fn link_that_stays_in_its_tree_is_followed_and_so_is_one_that_leads_into_it() {
 }
 
 #[test]
-fn what_comes_back_is_what_was_walked_to() {
+fn checked_path_returns_the_walked_target() {
     let ground = Ground::new();
     let found = resolve(&ground.at("plain/inner")).unwrap();
     fs::rename(ground.at("plain/inner"), ground.at("plain/aside")).unwrap();
     symlink(ground.at("secret"), ground.at("plain/inner")).unwrap();
     let aside = rustix::fs::stat(ground.at("plain/aside")).unwrap();
-    assert_eq!(Identity::of(&fstat(&found.opened).unwrap()), Identity::of(&aside));
+    assert_eq!(FileIdentity::of(&fstat(&found.opened).unwrap()), FileIdentity::of(&aside));
     assert_eq!(found.kind().unwrap(), FileType::Directory);
 }
 
 #[test]
-fn what_is_missing_is_named_from_the_last_directory() {
+fn missing_path_is_resolved_from_its_last_existing_directory() {
     let ground = Ground::new();
     let (found, missing) = resolve_as_far(&ground.at("plain/new/deep")).unwrap();
     assert_eq!((found.real, missing), (ground.at("plain"), PathBuf::from("new/deep")));
-    assert!(matches!(ground.real("plain/new"), Err(GivenPathError::Look { source: Errno::NOENT, .. })));
-    assert!(matches!(ground.real("secret/key/x"), Err(GivenPathError::Look { source: Errno::NOTDIR, .. })));
+    assert!(matches!(ground.real("plain/new"), Err(CheckedPathError::Look { source: Errno::NOENT, .. })));
+    assert!(matches!(ground.real("secret/key/x"), Err(CheckedPathError::Look { source: Errno::NOTDIR, .. })));
     assert!(resolve_as_far(&ground.at("plain/new/../inner")).is_err());
     symlink("round", ground.at("plain/round")).unwrap();
-    assert!(matches!(ground.real("plain/round"), Err(GivenPathError::Look { source: Errno::LOOP, .. })));
+    assert!(matches!(ground.real("plain/round"), Err(CheckedPathError::Look { source: Errno::LOOP, .. })));
 }
 
 #[test]
@@ -97,6 +97,6 @@ fn link_of_another_user_is_not_followed() {
     assert_eq!(ground.real("plain/out").unwrap(), ground.at("secret"));
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::lchown(ground.at("plain/out"), Some(12_345), None).unwrap();
-        assert!(matches!(ground.real("plain/out"), Err(GivenPathError::Owner { owner: 12_345, .. })));
+        assert!(matches!(ground.real("plain/out"), Err(CheckedPathError::Owner { owner: 12_345, .. })));
     }
 }

@@ -18,7 +18,7 @@ struct Held<'v> {
 }
 
 /// Replacement for the beginning of a text.
-struct Replaced<'v> {
+struct TextReplacement<'v> {
     value: Cow<'v, [u8]>,
     /// Length of what it replaces.
     length: usize,
@@ -57,7 +57,7 @@ impl Variables {
                 _ => None,
             };
             match found {
-                Some(Replaced { value, length }) => {
+                Some(TextReplacement { value, length }) => {
                     expanded.extend_from_slice(&value);
                     at += length;
                 }
@@ -71,7 +71,7 @@ impl Variables {
     }
 
     /// The value of the variable that a text begins with.
-    fn variable_at(&self, text: &[u8], home: Option<&Path>) -> Option<Replaced<'_>> {
+    fn variable_at(&self, text: &[u8], home: Option<&Path>) -> Option<TextReplacement<'_>> {
         let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let behind = text.strip_prefix(b"$")?;
         let inner = behind.strip_prefix(b"{").unwrap_or(behind);
@@ -84,7 +84,7 @@ impl Variables {
             false => rest,
         };
         let goes_on = rest.iter().find(|byte| **byte != b'}') == Some(&b'/');
-        (goes_on || !is_of_user).then(|| Replaced { value, length: text.len() - rest.len() })
+        (goes_on || !is_of_user).then(|| TextReplacement { value, length: text.len() - rest.len() })
     }
 
     fn held(&self, name: &str, home: Option<&Path>) -> Option<Held<'_>> {
@@ -115,13 +115,13 @@ fn begins_word(text: &[u8], at: usize) -> bool {
 }
 
 /// `~/` and `~NAME/`, without the slash.
-fn home_at<'v>(text: &[u8], home: Option<&Path>) -> Option<Replaced<'v>> {
+fn home_at<'v>(text: &[u8], home: Option<&Path>) -> Option<TextReplacement<'v>> {
     let length = text.iter().position(|byte| *byte == b'/')?;
     let home = match text.get(1..length)? {
         b"" => home?.to_owned(),
         name => accounts::named(std::str::from_utf8(name).ok().filter(|name| is_user_name(name))?)?.home,
     };
-    Some(Replaced { value: bytes(home), length })
+    Some(TextReplacement { value: bytes(home), length })
 }
 
 fn is_user_name(name: &str) -> bool {
@@ -130,7 +130,7 @@ fn is_user_name(name: &str) -> bool {
 
 /// Expands a token of ssh: the home directory (others call it `%h`), the user's name and number, a percent sign. The server
 /// that is called decides about the others, so they match all names.
-fn token_at<'v>(text: &[u8], begins_word: bool, home: Option<&Path>) -> Option<Replaced<'v>> {
+fn token_at<'v>(text: &[u8], begins_word: bool, home: Option<&Path>) -> Option<TextReplacement<'v>> {
     let value = match (text.get(1)?, text.get(2)) {
         (b'd' | b'h', Some(b'/')) if begins_word => bytes(home?.to_owned()),
         (b'u', _) => Cow::Owned(accounts::own()?.name.clone().into_bytes()),
@@ -138,7 +138,7 @@ fn token_at<'v>(text: &[u8], begins_word: bool, home: Option<&Path>) -> Option<R
         (b'%', _) => Cow::Borrowed(b"%".as_slice()),
         _ => return None,
     };
-    Some(Replaced { value, length: 2 })
+    Some(TextReplacement { value, length: 2 })
 }
 
 fn bytes<'v>(path: PathBuf) -> Cow<'v, [u8]> {

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 const MOST_MATCHES: usize = 10_000;
 
 /// A name with wildcards. It matches more than a shell has it match: everything with its beginning and its end.
-struct Pattern<'n> {
+struct WildcardName<'n> {
     begin: &'n [u8],
     end: &'n [u8],
     /// True if the pattern matches names that begin with a dot, which wildcards don't.
@@ -19,13 +19,13 @@ struct Pattern<'n> {
 /// pattern.
 pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     let names: Vec<&OsStr> = pattern.components().filter_map(name).collect();
-    let is_pattern = pattern.is_absolute() && names.iter().any(|name| Pattern::of(name).is_some());
+    let is_pattern = pattern.is_absolute() && names.iter().any(|name| WildcardName::of(name).is_some());
     if !is_pattern {
         return Vec::new();
     }
     let (mut found, mut directories) = (Vec::new(), vec![PathBuf::from("/")]);
     for (depth, name) in names.iter().enumerate() {
-        directories = match Pattern::of(name) {
+        directories = match WildcardName::of(name) {
             None => directories.iter().map(|directory| directory.join(name)).collect(),
             Some(pattern) => {
                 let rest: PathBuf = names.iter().skip(depth).collect();
@@ -51,7 +51,7 @@ fn name(component: Component<'_>) -> Option<&OsStr> {
 
 // === impl Pattern ===
 
-impl<'n> Pattern<'n> {
+impl<'n> WildcardName<'n> {
     fn of(name: &'n OsStr) -> Option<Self> {
         let name = name.as_bytes();
         let is_wild = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b']' | b'{' | b'}' | b'%');
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pattern_leads_to_all_that_a_shell_could_mean_by_it() {
+    fn wildcard_matches_everything_a_shell_could_match() {
         let place = tempfile::tempdir().unwrap();
         for name in ["ws/proxy.sh", "other/proxy.sh", ".hidden/proxy.sh", "ws/x"] {
             let path = place.path().join(name);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_that_names_a_local_path_is_seen() {
+    fn every_local_path_syntax_is_recognised() {
         for text in [
             "/w/a",
             "file:/w/a",

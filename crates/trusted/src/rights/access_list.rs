@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_named_writer_is_found_and_readers_and_the_owner_are_none() {
+    fn acl_writer_is_found_but_not_readers_or_the_owner() {
         let entry = |tag: u16, permissions: u16| {
             [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &1000_u32.to_le_bytes()].concat()
         };

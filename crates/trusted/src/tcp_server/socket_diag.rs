@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// A TCP socket of this network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Socket {
+struct TcpSocket {
     uid: u32,
     is_listener: bool,
     /// Returns false for a connection that is not accepted yet, whose user the kernel doesn't name.
@@ -50,7 +50,7 @@ pub(super) fn owners(server: SocketAddr, client: SocketAddr) -> Vec<u32> {
     let Some(end) = find(server, client).filter(|end| !end.is_listener) else { return Vec::new() };
     // No connection has this port, so the kernel answers with who listens.
     let listener = find(server, SocketAddr::new(client.ip(), 0)).filter(|found| found.is_listener);
-    let of = |socket: Socket| socket.is_held.then_some(socket.uid);
+    let of = |socket: TcpSocket| socket.is_held.then_some(socket.uid);
     of(end).into_iter().chain(listener.and_then(of)).collect()
 }
 
@@ -60,7 +60,7 @@ pub(super) fn client_user(client: SocketAddr, server: SocketAddr) -> Option<u32>
 }
 
 /// Looks for the socket with that local and remote address; for a listener where there is none.
-fn find(local: SocketAddr, remote: SocketAddr) -> Option<Socket> {
+fn find(local: SocketAddr, remote: SocketAddr) -> Option<TcpSocket> {
     let (local, remote) = (canonical(local), canonical(remote));
     let asked = ask(&request(local, remote)?);
     parse(&asked.ok()?, local)
@@ -119,11 +119,11 @@ fn id(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     bytes
 }
 
-fn parse(answer: &[u8], local: SocketAddr) -> Option<Socket> {
+fn parse(answer: &[u8], local: SocketAddr) -> Option<TcpSocket> {
     let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
     let is_of_port = *answer.get(PORT..PORT + 2)? == local.port().to_be_bytes();
-    (kind == BY_FAMILY && is_of_port).then_some(Socket {
+    (kind == BY_FAMILY && is_of_port).then_some(TcpSocket {
         uid: word(UID)?,
         is_listener: *answer.get(STATE)? == TCP_LISTEN,
         is_held: word(INODE)? != 0,
@@ -141,7 +141,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn both_ends_of_a_connection_are_found_and_who_listens() {
+    fn socket_diag_finds_both_connection_ends_and_the_listener() {
         let own = geteuid().as_raw();
         for (to, by) in [("127.0.0.1:0", "127.0.0.1"), ("[::]:0", "127.0.0.1"), ("[::1]:0", "[::1]")] {
             let Ok(listener) = TcpListener::bind(to) else { continue };
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_that_is_not_there_is_not_found_as_its_listener() {
+    fn missing_connection_is_not_mistaken_for_its_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (server, nothing) = (listener.local_addr().unwrap(), "127.0.0.1:9".parse().unwrap());
         assert_eq!(owners(server, nothing), Vec::<u32>::new());

@@ -6,7 +6,7 @@
 //! run all the time, the look is repeated.
 
 use super::error::UntrustedFileError;
-use crate::in_use::{Entry, Identity};
+use crate::in_use::{Entry, FileIdentity};
 use crate::mounts::Location;
 use crate::processes::descendants;
 use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxFlags, statvfs, statx};
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Something on the way to a file, and the file.
 pub(super) struct Passed {
-    pub(super) identity: Identity,
+    pub(super) identity: FileIdentity,
     /// Its location; `None` if that can't be determined.
     pub(super) location: Option<Location>,
     pub(super) at: PathBuf,
@@ -45,9 +45,9 @@ pub(super) fn check<'e>(
             continue;
         }
         looked_at.push(holder);
-        match Search::of(holder, passed).find() {
+        match HolderSearch::of(holder, passed).find() {
             Ok(None) => {}
-            Ok(Some(Hold { process, at })) => {
+            Ok(Some(OpenDescriptor { process, at })) => {
                 let (path, workspace) = (path.to_owned(), entry.path.clone());
                 return Err(UntrustedFileError::Held { path, at: at.to_owned(), process, workspace });
             }
@@ -57,21 +57,21 @@ pub(super) fn check<'e>(
     Ok(())
 }
 
-struct Hold<'p> {
+struct OpenDescriptor<'p> {
     process: i32,
     at: &'p Path,
 }
 
 /// Number of times each thread was scheduled on a processor, by its process and its number.
-type Moment = BTreeMap<(i32, String), Thread>;
+type ThreadSchedule = BTreeMap<(i32, String), ThreadRuns>;
 
 #[derive(PartialEq, Eq)]
-struct Thread {
+struct ThreadRuns {
     runs: bool,
     switches: u64,
 }
 
-struct Search<'p> {
+struct HolderSearch<'p> {
     passed: &'p [Passed],
     /// The process that launches the sandbox.
     holder: i32,
@@ -89,19 +89,19 @@ const HIDDEN: &str = "the open files of its processes can't be read";
 
 // === impl Search ===
 
-impl<'p> Search<'p> {
+impl<'p> HolderSearch<'p> {
     fn of(holder: u32, passed: &'p [Passed]) -> Self {
         let holder = i32::try_from(holder).unwrap_or_default();
         let mount_namespace = fs::read_link(format!("/proc/{holder}/{MOUNT_NAMESPACE}")).ok();
         Self {
             passed,
             holder,
-            filters: Status::read(holder).and_then(|status| status.filters),
+            filters: ProcessStatus::read(holder).and_then(|status| status.filters),
             mount_namespace,
         }
     }
 
-    fn find(self) -> Result<Option<Hold<'p>>, &'static str> {
+    fn find(self) -> Result<Option<OpenDescriptor<'p>>, &'static str> {
         let mut unknown = None;
         for turn in 0..MOST_TURNS {
             let before = self.moment();
@@ -111,9 +111,9 @@ impl<'p> Search<'p> {
             for process in processes {
                 let why = match self.look_through(process) {
                     Ok(None) => continue,
-                    Ok(Some(Finding::Passed(at))) => return Ok(Some(Hold { process, at })),
+                    Ok(Some(SearchResult::Passed(at))) => return Ok(Some(OpenDescriptor { process, at })),
                     Err(error) if is_gone(&error) => continue,
-                    Ok(Some(Finding::InFlight)) => IN_FLIGHT,
+                    Ok(Some(SearchResult::InFlight)) => IN_FLIGHT,
                     Err(_) if self.is_begun_by_us(process) => continue,
                     Err(_) => HIDDEN,
                 };
@@ -132,10 +132,10 @@ impl<'p> Search<'p> {
     }
 
     /// The threads of the sandbox's processes.
-    fn moment(&self) -> Moment {
-        let mut moment = Moment::new();
-        let is_of_sandbox = |process: &i32| match Status::read(*process) {
-            Some(Status { filters, is_first, .. }) => {
+    fn moment(&self) -> ThreadSchedule {
+        let mut moment = ThreadSchedule::new();
+        let is_of_sandbox = |process: &i32| match ProcessStatus::read(*process) {
+            Some(ProcessStatus { filters, is_first, .. }) => {
                 !is_first && (filters.is_none() || filters > self.filters)
             }
             None => false,
@@ -143,7 +143,7 @@ impl<'p> Search<'p> {
         for process in descendants(self.holder).into_iter().filter(is_of_sandbox) {
             for thread in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
                 let number = thread.file_name().to_string_lossy().into_owned();
-                if let Some(found) = Thread::read(&thread.path()) {
+                if let Some(found) = ThreadRuns::read(&thread.path()) {
                     moment.insert((process, number), found);
                 }
             }
@@ -154,13 +154,15 @@ impl<'p> Search<'p> {
     /// Returns true if a process is a fork of our own that is about to become the first process of a sandbox and has not
     /// executed a program yet. It is our own, and can't be looked at. A program has one more filter.
     fn is_begun_by_us(&self, process: i32) -> bool {
-        let Some(Status { filters: Some(own), parent, .. }) = Status::read(process) else { return false };
-        let first = Status::read(parent).filter(|status| status.is_first);
+        let Some(ProcessStatus { filters: Some(own), parent, .. }) = ProcessStatus::read(process) else {
+            return false;
+        };
+        let first = ProcessStatus::read(parent).filter(|status| status.is_first);
         first.and_then(|first| first.filters).is_some_and(|of_first| own <= of_first)
     }
 
     /// Looks at each thread: it may have descriptors and a working directory of its own, and outlive the first one.
-    fn look_through(&self, process: i32) -> io::Result<Option<Finding<'p>>> {
+    fn look_through(&self, process: i32) -> io::Result<Option<SearchResult<'p>>> {
         let mut is_mapped_seen = false;
         for thread in fs::read_dir(format!("/proc/{process}/task"))? {
             let thread = thread?.path();
@@ -177,14 +179,14 @@ impl<'p> Search<'p> {
                 };
                 is_mapped_seen = !mappings.is_empty();
                 if let Some(at) = self.mapped(&mappings) {
-                    return Ok(Some(Finding::Passed(at)));
+                    return Ok(Some(SearchResult::Passed(at)));
                 }
             }
         }
         Ok(None)
     }
 
-    fn look_through_thread(&self, thread: &Path) -> io::Result<Option<Finding<'p>>> {
+    fn look_through_thread(&self, thread: &Path) -> io::Result<Option<SearchResult<'p>>> {
         let namespace = fs::read_link(thread.join(MOUNT_NAMESPACE))?;
         // Where it sees the host's own mounts, paths are what it is held to, and it can write by what it has open for writing alone.
         let is_apart = Some(&namespace) != self.mount_namespace.as_ref();
@@ -192,7 +194,7 @@ impl<'p> Search<'p> {
             match self.passed_at(&thread.join(link)) {
                 // Some have no program.
                 Ok(None) | Err(Errno::NOENT | Errno::SRCH) => {}
-                Ok(Some(at)) => return Ok(Some(Finding::Passed(at))),
+                Ok(Some(at)) => return Ok(Some(SearchResult::Passed(at))),
                 Err(errno) => return Err(errno.into()),
             }
         }
@@ -201,10 +203,10 @@ impl<'p> Search<'p> {
             let about = match fs::read_to_string(descriptor.path()) {
                 // Closed meanwhile.
                 Err(error) if is_gone(&error) => continue,
-                about => Descriptor::parse(&about?).ok_or(io::ErrorKind::InvalidData)?,
+                about => DescriptorInfo::parse(&about?).ok_or(io::ErrorKind::InvalidData)?,
             };
             if about.has_some_in_flight {
-                return Ok(Some(Finding::InFlight));
+                return Ok(Some(SearchResult::InFlight));
             }
             let found = match self.passed_at(&thread.join("fd").join(descriptor.file_name())) {
                 // It has closed itself to others of its user, as runners and agents for keys do.
@@ -215,7 +217,7 @@ impl<'p> Search<'p> {
                 found => found?,
             };
             if let Some(at) = found.filter(|_| is_apart || about.is_for_writing) {
-                return Ok(Some(Finding::Passed(at)));
+                return Ok(Some(SearchResult::Passed(at)));
             }
         }
         Ok(None)
@@ -223,7 +225,7 @@ impl<'p> Search<'p> {
 
     /// Returns the passed file that a link of `/proc` leads to, through a mount by which it can be written.
     fn passed_at(&self, link: &Path) -> Result<Option<&'p Path>, Errno> {
-        let identity = Identity::of_statx(&statx(CWD, link, AtFlags::NO_AUTOMOUNT, StatxFlags::INO)?);
+        let identity = FileIdentity::of_statx(&statx(CWD, link, AtFlags::NO_AUTOMOUNT, StatxFlags::INO)?);
         match self.passed_as(|passed| passed.identity == identity) {
             Some(at) => Ok(Some(at).filter(|_| !is_read_only(link))),
             None => Ok(None),
@@ -252,13 +254,13 @@ impl<'p> Search<'p> {
     }
 }
 
-enum Finding<'p> {
+enum SearchResult<'p> {
     Passed(&'p Path),
     InFlight,
 }
 
 /// Status of a process.
-struct Status {
+struct ProcessStatus {
     /// Number of its seccomp filters. Where the kernel doesn't count them, every process is looked at.
     filters: Option<u64>,
     /// True if it is the first process of a sandbox, which is our own and has nothing of the workspace open.
@@ -268,7 +270,7 @@ struct Status {
 
 // === impl Status ===
 
-impl Status {
+impl ProcessStatus {
     /// Returns `None` if the process is gone.
     fn read(process: i32) -> Option<Self> {
         let told = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -282,7 +284,7 @@ impl Status {
 }
 
 /// Files that a process has open, as `fdinfo` lists them, also for a process whose descriptors can't be followed.
-struct Descriptor {
+struct DescriptorInfo {
     inode: u64,
     is_for_writing: bool,
     /// True if it is a socket in which other descriptors wait to be received. Those in connections that wait to be accepted
@@ -292,7 +294,7 @@ struct Descriptor {
 
 // === impl Descriptor ===
 
-impl Descriptor {
+impl DescriptorInfo {
     fn parse(about: &str) -> Option<Self> {
         /// `O_ACCMODE`
         const ACCESS: u32 = 0o3;
@@ -308,7 +310,7 @@ impl Descriptor {
 
 // === impl Thread ===
 
-impl Thread {
+impl ThreadRuns {
     fn read(path: &Path) -> Option<Self> {
         let told = fs::read_to_string(path.join("status")).ok()?;
         let line = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);

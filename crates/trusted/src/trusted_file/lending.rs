@@ -2,7 +2,7 @@
 //! lent with it.
 
 use super::error::{UntrustedFileError, errno, look};
-use crate::in_use::{Entry, Identity};
+use crate::in_use::{Entry, FileIdentity};
 use crate::mounts::Mounts;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
@@ -36,7 +36,7 @@ pub(super) fn entries_of(opened: impl AsFd, directory: &Path) -> Result<Vec<Entr
             found => found.map_err(look(at)),
         };
         match found {
-            Ok((stat, _)) if mount.is_read_only => read_only.push(Identity::of(&stat)),
+            Ok((stat, _)) if mount.is_read_only => read_only.push(FileIdentity::of(&stat)),
             Ok((_, opened)) => below.push((opened, at)),
             Err(_) if mount.is_read_only => {}
             // One of another user's (FUSE), of which this user can use nothing.
@@ -58,7 +58,7 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
 fn written(
     opened: BorrowedFd<'_>,
     path: &Path,
-    read_only: Vec<Identity>,
+    read_only: Vec<FileIdentity>,
 ) -> Result<Entry, UntrustedFileError> {
     Entry::written(opened, path.to_owned(), read_only).map_err(look(path))
 }

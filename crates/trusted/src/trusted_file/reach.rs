@@ -2,14 +2,14 @@
 
 use super::error::{UntrustedFileError, errno, look};
 use super::scan;
-use crate::in_use::{self, Entry, Identity};
+use crate::in_use::{self, Entry, FileIdentity};
 use crate::mounts::{Location, Mounts};
 use rustix::fd::OwnedFd;
 use rustix::fs::Stat;
 use std::path::Path;
 
 /// The directories that sandboxes write at the moment.
-pub(super) struct Reach<'a> {
+pub(super) struct WritableDirectories<'a> {
     mounts: Mounts,
     places: Vec<Place<'a>>,
 }
@@ -22,7 +22,7 @@ struct Place<'a> {
 
 // === impl Reach ===
 
-impl<'a> Reach<'a> {
+impl<'a> WritableDirectories<'a> {
     /// Makes the reach of these entries.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl<'a> Reach<'a> {
     /// Refuses what is a directory that a sandbox writes, or lies in one, also if that was not on the way: a part of it can be mounted
     /// elsewhere.
     pub(super) fn check(&self, path: &Path, found: &OwnedFd, stat: &Stat) -> Result<(), UntrustedFileError> {
-        let identity = Identity::of(stat);
+        let identity = FileIdentity::of(stat);
         let location = self.mounts.location(found);
         for Place { entry, found } in &self.places {
             let is_within = match (&location, found) {
@@ -88,7 +88,7 @@ impl<'a> Reach<'a> {
                 self.places.iter().any(|place| is_it(place.entry))
             };
             let workspace = entry.path.clone();
-            match scan::find(directory, Identity::of(stat), is_mounted) {
+            match scan::find(directory, FileIdentity::of(stat), is_mounted) {
                 Ok(None) => {}
                 Ok(Some(below)) => {
                     let (path, other) = (path.to_owned(), entry.path.join(below));

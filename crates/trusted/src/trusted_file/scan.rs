@@ -4,7 +4,7 @@
 //! has changed since: then there was a moment at which all of it was as seen. The change time of a directory shows that it
 //! has changed; no program can set it.
 
-use crate::in_use::Identity;
+use crate::in_use::FileIdentity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, StatxFlags, StatxTimestamp, fstat, openat2,
@@ -29,7 +29,7 @@ const UNREADABLE: &str =
     "the file has several names, and a directory of the workspace can't be looked through for them";
 
 /// Time of the last change of each directory.
-type Seen = BTreeMap<Identity, (i64, u32)>;
+type ChangeTimes = BTreeMap<FileIdentity, (i64, u32)>;
 
 /// Finds the other name, below the directory. `is_mounted` returns true for directories that are searched separately.
 ///
@@ -37,8 +37,8 @@ type Seen = BTreeMap<Identity, (i64, u32)>;
 /// The reason why it can't be determined.
 pub(super) fn find(
     directory: &OwnedFd,
-    wanted: Identity,
-    is_mounted: impl Fn(Identity) -> bool,
+    wanted: FileIdentity,
+    is_mounted: impl Fn(FileIdentity) -> bool,
 ) -> Result<Option<PathBuf>, &'static str> {
     let is_directory = |mode| FileType::from_raw_mode(mode) == FileType::Directory;
     if !fstat(directory).is_ok_and(|stat| is_directory(stat.st_mode)) {
@@ -46,7 +46,8 @@ pub(super) fn find(
     }
     let mut before = None;
     for pause in PAUSES {
-        let mut scan = Scan { directory, wanted, is_mounted: &is_mounted, seen: Some(Seen::new()), names: 0 };
+        let mut scan =
+            TreeScan { directory, wanted, is_mounted: &is_mounted, seen: Some(ChangeTimes::new()), names: 0 };
         if let Some(found) = scan.look()? {
             return Ok(Some(found));
         }
@@ -61,18 +62,18 @@ pub(super) fn find(
 }
 
 /// Scan of the whole tree.
-struct Scan<'s> {
+struct TreeScan<'s> {
     directory: &'s OwnedFd,
-    wanted: Identity,
-    is_mounted: &'s dyn Fn(Identity) -> bool,
+    wanted: FileIdentity,
+    is_mounted: &'s dyn Fn(FileIdentity) -> bool,
     /// `None` once something is known to have changed, or may change unnoticed.
-    seen: Option<Seen>,
+    seen: Option<ChangeTimes>,
     names: usize,
 }
 
 // === impl Scan ===
 
-impl Scan<'_> {
+impl TreeScan<'_> {
     fn look(&mut self) -> Result<Option<PathBuf>, &'static str> {
         let mut pending = vec![PathBuf::from(".")];
         while let Some(below) = pending.pop() {
@@ -103,7 +104,7 @@ impl Scan<'_> {
         let told = told.map_err(|_| UNREADABLE)?;
         match (&mut self.seen, is_old(&told.stx_ctime)) {
             (Some(seen), true) => {
-                seen.insert(Identity::of_statx(&told), (told.stx_ctime.tv_sec, told.stx_ctime.tv_nsec));
+                seen.insert(FileIdentity::of_statx(&told), (told.stx_ctime.tv_sec, told.stx_ctime.tv_nsec));
             }
             _ => self.seen = None,
         }
@@ -122,7 +123,7 @@ impl Scan<'_> {
             let name_below = Path::new(OsStr::from_bytes(name));
             let path = if below == Path::new(".") { name_below.to_owned() } else { below.join(name_below) };
             match statat(opened, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) if Identity::of(&stat) == self.wanted => return Ok(Some(path)),
+                Ok(stat) if FileIdentity::of(&stat) == self.wanted => return Ok(Some(path)),
                 Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
                     pending.push(path);
                 }
@@ -136,7 +137,7 @@ impl Scan<'_> {
 
     fn is_mounted_at(&self, below: &Path) -> bool {
         let stat = statat(self.directory, below, AtFlags::SYMLINK_NOFOLLOW);
-        stat.is_ok_and(|stat| (self.is_mounted)(Identity::of(&stat)))
+        stat.is_ok_and(|stat| (self.is_mounted)(FileIdentity::of(&stat)))
     }
 }
 
@@ -174,7 +175,7 @@ mod tests {
         fn find(&self) -> Result<Option<PathBuf>, &'static str> {
             let flags = OFlags::PATH | OFlags::DIRECTORY;
             let directory = openat(CWD, self.at("work"), flags, Mode::empty()).unwrap();
-            find(&directory, Identity::of(&stat(self.at("file")).unwrap()), |_| false)
+            find(&directory, FileIdentity::of(&stat(self.at("file")).unwrap()), |_| false)
         }
     }
 
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn name_that_moves_while_it_is_looked_for_is_found_or_the_answer_refused() {
+    fn name_moved_during_a_scan_is_found_or_the_scan_fails() {
         let ground = Ground::new();
         for folder in ["a", "b"] {
             fs::create_dir(ground.at("work").join(folder)).unwrap();

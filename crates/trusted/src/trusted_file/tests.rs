@@ -1,7 +1,7 @@
 //! Which files are obeyed, and which are refused.
 
 use super::*;
-use crate::in_use::{Entry, Identity};
+use crate::in_use::{Entry, FileIdentity};
 use rustix::fs::FileType;
 use rustix::process::geteuid;
 use std::fs;
@@ -38,7 +38,7 @@ impl Ground {
 }
 
 #[test]
-fn a_file_that_a_sandbox_can_write_is_refused_however_it_is_named() {
+fn sandbox_writable_file_is_refused_by_every_name() {
     let ground = Ground::new();
     symlink(ground.at("work/inner"), ground.at("into")).unwrap();
     symlink(ground.at("else/policy.yaml"), ground.at("work/out.yaml")).unwrap();
@@ -98,7 +98,7 @@ fn a_file_that_other_users_can_write_is_refused() {
 }
 
 #[test]
-fn a_path_that_leads_nowhere_is_told() {
+fn dangling_path_is_reported() {
     let ground = Ground::new();
     symlink(ground.at("loop"), ground.at("loop")).unwrap();
     for (name, expected) in [
@@ -116,7 +116,7 @@ fn a_path_that_leads_nowhere_is_told() {
 }
 
 #[test]
-fn a_pipe_that_a_shell_passes_is_obeyed() {
+fn pipe_passed_by_a_shell_is_accepted() {
     let (read, _write) = rustix::pipe::pipe().unwrap();
     let path = PathBuf::from(format!("/dev/fd/{}", read.as_raw_fd()));
     let found = Walk::begin(&path, &[]).unwrap().open_end().unwrap();
@@ -130,7 +130,7 @@ fn a_pipe_that_a_shell_passes_is_obeyed() {
 }
 
 #[test]
-fn what_is_missing_is_expected_unless_a_sandbox_could_put_it_there() {
+fn missing_file_is_accepted_unless_a_sandbox_could_create_it() {
     let ground = Ground::new();
     symlink(ground.at("work/none"), ground.at("else/link")).unwrap();
     for name in ["work/none", "work/inner/a/b", "else/link"] {
@@ -144,12 +144,12 @@ fn what_is_missing_is_expected_unless_a_sandbox_could_put_it_there() {
     let mut walk = Walk::begin(&path, &ground.writable).unwrap();
     assert!(matches!(walk.open_end(), Err(UntrustedFileError::Look { source: Errno::NOENT, .. })));
     assert_eq!(walk.missing(), Path::new("a/b"));
-    let directory = walk.end_of_way(Use::Obeyed).unwrap().unwrap();
-    assert_eq!(directory.identity, Identity::of(&rustix::fs::stat(ground.at("else")).unwrap()));
+    let directory = walk.end_of_way(UseKind::Obeyed).unwrap().unwrap();
+    assert_eq!(directory.identity, FileIdentity::of(&rustix::fs::stat(ground.at("else")).unwrap()));
 }
 
 #[test]
-fn a_named_pipe_is_refused_and_nobody_waits_for_its_writer() {
+fn named_pipe_is_refused_without_waiting_for_its_writer() {
     let ground = Ground::new();
     rustix::fs::mknodat(CWD, ground.at("else/pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
     assert!(matches!(open(&ground.at("else/pipe")), Err(UntrustedFileError::Kind { .. })));
@@ -157,7 +157,7 @@ fn a_named_pipe_is_refused_and_nobody_waits_for_its_writer() {
 }
 
 #[test]
-fn a_secret_that_others_can_read_is_known() {
+fn secret_readable_by_other_users_is_detected() {
     let ground = Ground::new();
     let set = |name: &str, mode| {
         fs::set_permissions(ground.at(name), fs::Permissions::from_mode(mode)).unwrap();

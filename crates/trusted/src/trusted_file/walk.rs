@@ -2,8 +2,8 @@
 
 use super::error::{UntrustedFileError, look};
 use super::holders::{self, Passed};
-use super::reach::Reach;
-use crate::in_use::{Entry, Identity, Use};
+use super::reach::WritableDirectories;
+use crate::in_use::{Entry, FileIdentity, UseKind};
 use crate::rights;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
@@ -36,7 +36,7 @@ pub(super) struct Walk<'a> {
     /// True if the end may be something else than a regular file, such as a socket.
     pub(super) any_kind: bool,
     /// The directories that sandboxes write directly, if there are any.
-    reach: Option<Reach<'a>>,
+    reach: Option<WritableDirectories<'a>>,
     /// Everything that has decided what was found, and the file.
     passed: Vec<Passed>,
     /// The links that were followed, and the file.
@@ -54,7 +54,7 @@ impl<'a> Walk<'a> {
             links: 0,
             only_sandboxes: false,
             any_kind: false,
-            reach: (!writable.is_empty()).then(|| Reach::of(writable)).transpose()?,
+            reach: (!writable.is_empty()).then(|| WritableDirectories::of(writable)).transpose()?,
             passed: Vec::new(),
             obeyed: Vec::new(),
         };
@@ -112,7 +112,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The deepest directory that there is on the way.
-    pub(super) fn end_of_way(&self, used: Use) -> Result<Option<Entry>, UntrustedFileError> {
+    pub(super) fn end_of_way(&self, used: UseKind) -> Result<Option<Entry>, UntrustedFileError> {
         let Some((directory, at)) = self.directories.last() else { return Ok(None) };
         let stat = fstat(directory).map_err(look(at))?;
         Ok(Some(Entry::of(used, &stat, self.path.to_owned())))
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = openat(directory, name, flags, Mode::empty()).map_err(look(&at))?;
         let stat = fstat(&found).map_err(look(&at))?;
-        let entry = || Entry::of(Use::Obeyed, &stat, at.clone());
+        let entry = || Entry::of(UseKind::Obeyed, &stat, at.clone());
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink if is_magic(&found) => return self.passed(name, &at).map(Some),
             FileType::Symlink => {
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Option<Passed>, UntrustedFileError> {
         let Some(reach) = &self.reach else { return Ok(None) };
         reach.check(self.path, found, stat)?;
-        let (identity, location) = (Identity::of(stat), reach.location(found));
+        let (identity, location) = (FileIdentity::of(stat), reach.location(found));
         Ok(Some(Passed { identity, location, at: at.to_owned() }))
     }
 

@@ -21,7 +21,7 @@ const SYNCS: [&str; 5] = ["fsync", "fdatasync", "sync_file_range", "syncfs", "ms
 const COMMITTED: [&str; 2] = ["-wal", ".jsonl"];
 
 /// The output of a tracer.
-enum Trace {
+enum TracerOutput {
     /// The number of calls of each system call.
     Numbers,
     /// Each sync, with its file.
@@ -42,22 +42,22 @@ pub(crate) fn measure(run: &dyn Fn(&World, usize), times: usize) -> Cost {
     // Keepers and tracers outlive the program that started them, and are waited for, too.
     set_child_subreaper(Some(getpid())).unwrap();
     let least = |count: &dyn Fn() -> u64| (0..RUNS).map(|_| count()).min().unwrap();
-    let system_calls = least(&|| numbers(&traced(run, times, &Trace::Numbers)));
+    let system_calls = least(&|| numbers(&traced(run, times, &TracerOutput::Numbers)));
     let page_faults = least(&|| faults(run, times));
-    let synced = (0..RUNS).map(|_| traced(run, times, &Trace::Syncs));
+    let synced = (0..RUNS).map(|_| traced(run, times, &TracerOutput::Syncs));
     let synced = synced.min_by_key(|text| syncs(text).count()).unwrap();
     let commits = syncs(&synced).filter(|line| COMMITTED.iter().any(|end| line.contains(&format!("{end}>"))));
     Cost { system_calls, page_faults, commits: commits.count() as u64, syncs: syncs(&synced).count() as u64 }
 }
 
 /// Runs the scenario with every program of ours under a tracer, and returns the tracers' output.
-fn traced(run: &dyn Fn(&World, usize), times: usize, trace: &Trace) -> String {
+fn traced(run: &dyn Fn(&World, usize), times: usize, trace: &TracerOutput) -> String {
     let folder = tempfile::tempdir().unwrap();
     let traces = folder.path().join("traces");
     fs::create_dir(&traces).unwrap();
     let what = match trace {
-        Trace::Numbers => "-c -U calls,name".to_owned(),
-        Trace::Syncs => format!("-y -e signal=none -e trace={}", SYNCS.join(",")),
+        TracerOutput::Numbers => "-c -U calls,name".to_owned(),
+        TracerOutput::Syncs => format!("-y -e signal=none -e trace={}", SYNCS.join(",")),
     };
     // With -D the tracer isn't the parent: signals, pid and exit code are the program's own. It keeps standard output open as
     // long as the traced processes live, so a command that leaves a keeper behind writes to a file.

@@ -1,27 +1,27 @@
 //! Operations that a list of calls can't express.
 
 use super::kernel::{self, Errno, call_named};
-use super::machine::Stop;
+use super::machine::StepStop;
 use super::{exhaust, leave};
-use belljar_promises::attempt::{Act, Entry, Fork};
+use belljar_promises::attempt::{Act, Fork, KernelEntry};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 /// The return value of an act, and the text for its answer.
-type Done = Result<(i64, String), Stop>;
+type ActResult = Result<(i64, String), StepStop>;
 
 /// Carries out an act.
-pub(super) fn act(act: &Act) -> Done {
+pub(super) fn act(act: &Act) -> ActResult {
     let silent = |returned: i64| (returned, String::new());
     match act {
         Act::Fork { by, flags } => fork(*by, *flags).map(silent),
         Act::Threads { count } => threads(*count).map(silent),
         Act::Run { command, directory } => run(command, directory),
-        Act::Foreign { entry: Entry::I386, number, arguments } => {
+        Act::Foreign { entry: KernelEntry::I386, number, arguments } => {
             Ok(silent(kernel::call_i386(*number, *arguments)?))
         }
-        Act::Foreign { entry: Entry::X32, number, arguments: [a, b, c] } => {
+        Act::Foreign { entry: KernelEntry::X32, number, arguments: [a, b, c] } => {
             const X32_BIT: u32 = 0x4000_0000;
             let arguments = [u64::from(*a), u64::from(*b), u64::from(*c), 0, 0, 0];
             Ok(silent(kernel::call(X32_BIT | number, arguments)?))
@@ -36,7 +36,7 @@ pub(super) fn act(act: &Act) -> Done {
 }
 
 /// Creates a process that exits with code 0, and returns that code.
-fn fork(by: Fork, flags: u64) -> Result<i64, Stop> {
+fn fork(by: Fork, flags: u64) -> Result<i64, StepStop> {
     let child = match by {
         Fork::Vfork => i64::from(kernel::vfork_and_end()?),
         Fork::Fork => call_named(libc::SYS_fork, [0; 6])?,
@@ -65,34 +65,34 @@ fn clone3(flags: u64) -> Result<i64, Errno> {
     call_named(libc::SYS_clone3, [pointer, size_of_val(&arguments) as u64, 0, 0, 0, 0])
 }
 
-fn threads(count: u32) -> Result<i64, Stop> {
+fn threads(count: u32) -> Result<i64, StepStop> {
     let started: Result<Vec<_>, _> =
         (0..count).map(|number| thread::Builder::new().spawn(move || i64::from(number))).collect();
     let started = started.map_err(|error| said(&error))?;
     Ok(started.into_iter().filter_map(|thread| thread.join().ok()).sum())
 }
 
-fn run(command: &[String], directory: &str) -> Done {
-    let [program, arguments @ ..] = command else { return Err(Stop::Said("nothing to run".to_owned())) };
+fn run(command: &[String], directory: &str) -> ActResult {
+    let [program, arguments @ ..] = command else { return Err(StepStop::Said("nothing to run".to_owned())) };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).stdin(Stdio::null());
     let output = command.output().map_err(|error| match error.raw_os_error() {
-        Some(errno) => Stop::Errno(Errno(errno)),
+        Some(errno) => StepStop::Errno(Errno(errno)),
         None => said(&error),
     })?;
     let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     match output.status.success() {
         true => Ok((0, told)),
-        false => Err(Stop::Said(format!("{}: {told}", output.status))),
+        false => Err(StepStop::Said(format!("{}: {told}", output.status))),
     }
 }
 
-fn said(error: &dyn std::error::Error) -> Stop {
-    Stop::Said(error.to_string())
+fn said(error: &dyn std::error::Error) -> StepStop {
+    StepStop::Said(error.to_string())
 }
 
 /// Works like a just-in-time compiler: memory is writable or executable, never both, and changes between the two.
-fn compile() -> Result<i64, Stop> {
+fn compile() -> Result<i64, StepStop> {
     const PAGE: u64 = 4096;
     let protect = |address: u64, protection: libc::c_int| {
         call_named(libc::SYS_mprotect, [address, PAGE, protection as u64, 0, 0, 0])
@@ -115,7 +115,7 @@ fn compile() -> Result<i64, Stop> {
 }
 
 /// Handles a signal that arrives at once, one that is waited for with another mask, and one that ends a pause.
-fn handle() -> Result<i64, Stop> {
+fn handle() -> Result<i64, StepStop> {
     const SIGNAL: u64 = libc::SIGUSR1 as u64;
     let pointer = |words: &[u64]| words.as_ptr().expose_provenance() as u64;
     kernel::handle(libc::SIGUSR1);
@@ -133,12 +133,12 @@ fn handle() -> Result<i64, Stop> {
     ];
     match (interrupted, kernel::handled()) {
         ([Err(Errno(libc::EINTR)), Err(Errno(libc::EINTR))], 3) => Ok(3),
-        (answers, times) => Err(Stop::Said(format!("handled {times} times; {answers:?}"))),
+        (answers, times) => Err(StepStop::Said(format!("handled {times} times; {answers:?}"))),
     }
 }
 
 /// Stops and continues a relative sleep, which the kernel resumes by `restart_syscall`.
-fn resume() -> Result<i64, Stop> {
+fn resume() -> Result<i64, StepStop> {
     let Some(sleeper) = kernel::fork()? else {
         let begun = [0_u64, 200_000_000];
         let pointer = begun.as_ptr().expose_provenance() as u64;
@@ -152,12 +152,12 @@ fn resume() -> Result<i64, Stop> {
     call_named(libc::SYS_kill, [pid, libc::SIGCONT as u64, 0, 0, 0, 0])?;
     match kernel::wait_for(sleeper)? {
         0 => Ok(0),
-        status => Err(Stop::Said(format!("the sleeper ended with {status:#x}"))),
+        status => Err(StepStop::Said(format!("the sleeper ended with {status:#x}"))),
     }
 }
 
 /// Traces a child into one system call and out of it.
-fn trace() -> Result<i64, Stop> {
+fn trace() -> Result<i64, StepStop> {
     const TRACE_ME: u64 = 0;
     const CONTINUE_TO_CALL: u64 = 24;
     const DETACH: u64 = 17;
@@ -181,6 +181,6 @@ fn trace() -> Result<i64, Stop> {
     ptrace(DETACH, child)?;
     match kernel::wait_for(child)? {
         0 => Ok(stops),
-        status => Err(Stop::Said(format!("the traced child ended with {status:#x}"))),
+        status => Err(StepStop::Said(format!("the traced child ended with {status:#x}"))),
     }
 }

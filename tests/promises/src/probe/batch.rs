@@ -2,7 +2,7 @@
 
 use super::kernel;
 use super::machine::carry_out;
-use belljar_promises::attempt::{Answer, Attempt};
+use belljar_promises::attempt::{Attempt, AttemptResult};
 use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 
 /// Time limit of an attempt, in seconds. A longer one is killed.
@@ -32,12 +32,12 @@ fn read(file: &str) -> Result<Vec<Attempt>, String> {
     serde_json::from_slice(&text).map_err(|error| format!("{file}: {error}"))
 }
 
-fn line(answer: &Answer) -> Result<String, String> {
+fn line(answer: &AttemptResult) -> Result<String, String> {
     serde_json::to_string(answer).map_err(|error| error.to_string())
 }
 
 /// Makes an attempt in a child process, and returns an answer even if the child is killed.
-fn apart(attempt: &Attempt) -> Result<Answer, String> {
+fn apart(attempt: &Attempt) -> Result<AttemptResult, String> {
     let (answers, to_parent) = std::io::pipe().map_err(|error| error.to_string())?;
     // Keep the low descriptor numbers free, because attempts use fixed ones.
     let mut to_parent = std::fs::File::from(kernel::move_up(to_parent.into()));
@@ -66,8 +66,8 @@ fn first_line(answers: PipeReader) -> String {
     line
 }
 
-fn without_answer(attempt: &Attempt, status: i32) -> Answer {
-    Answer {
+fn without_answer(attempt: &Attempt, status: i32) -> AttemptResult {
+    AttemptResult {
         case: attempt.case.clone(),
         ret: -1,
         errno: 0,

@@ -1,26 +1,26 @@
 //! Takes more and more of a resource until the kernel refuses. Everything is given back.
 
 use super::kernel::{self, Errno, call_named};
-use super::machine::Stop;
-use belljar_promises::attempt::Supply;
+use super::machine::StepStop;
+use belljar_promises::attempt::ExhaustibleResource;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::thread;
 
 /// Takes up to `most`, and returns the number that it got.
-pub(super) fn exhaust(what: Supply, most: u32) -> Result<i64, Stop> {
+pub(super) fn exhaust(what: ExhaustibleResource, most: u32) -> Result<i64, StepStop> {
     match what {
-        Supply::Processes => processes(most),
-        Supply::Threads => threads(most),
-        Supply::Orphans => orphans(most),
-        Supply::Descriptors => descriptors(most),
-        Supply::LockedMemory => locked_memory(most),
+        ExhaustibleResource::Processes => processes(most),
+        ExhaustibleResource::Threads => threads(most),
+        ExhaustibleResource::Orphans => orphans(most),
+        ExhaustibleResource::Descriptors => descriptors(most),
+        ExhaustibleResource::LockedMemory => locked_memory(most),
     }
 }
 
 /// Starts processes that wait for the end of a pipe. They end with this process, or when it has enough.
-fn processes(most: u32) -> Result<i64, Stop> {
-    let (waiting, ending) = std::io::pipe().map_err(|error| Stop::Said(error.to_string()))?;
+fn processes(most: u32) -> Result<i64, StepStop> {
+    let (waiting, ending) = std::io::pipe().map_err(|error| StepStop::Said(error.to_string()))?;
     let mut children = Vec::new();
     let stopped = loop {
         if children.len() >= most as usize {
@@ -47,9 +47,9 @@ fn processes(most: u32) -> Result<i64, Stop> {
 }
 
 /// Starts threads that wait for one byte each.
-fn threads(most: u32) -> Result<i64, Stop> {
+fn threads(most: u32) -> Result<i64, StepStop> {
     const STACK_BYTES: usize = 16 << 10;
-    let (waiting, mut waking) = std::io::pipe().map_err(|error| Stop::Said(error.to_string()))?;
+    let (waiting, mut waking) = std::io::pipe().map_err(|error| StepStop::Said(error.to_string()))?;
     let waiting = Arc::new(waiting);
     let mut started = Vec::new();
     let mut stopped = None;
@@ -78,7 +78,7 @@ fn threads(most: u32) -> Result<i64, Stop> {
 }
 
 /// Starts processes whose parents exit before them, so that PID 1 or a subreaper has to reap them.
-fn orphans(most: u32) -> Result<i64, Stop> {
+fn orphans(most: u32) -> Result<i64, StepStop> {
     for made in 0..most {
         match kernel::fork() {
             Ok(None) => {
@@ -95,7 +95,7 @@ fn orphans(most: u32) -> Result<i64, Stop> {
     outcome(most as usize, None)
 }
 
-fn descriptors(most: u32) -> Result<i64, Stop> {
+fn descriptors(most: u32) -> Result<i64, StepStop> {
     let _ = raise(libc::RLIMIT_NOFILE, u64::from(most) + 1024);
     let mut open = Vec::new();
     let stopped = loop {
@@ -113,7 +113,7 @@ fn descriptors(most: u32) -> Result<i64, Stop> {
     outcome(open.len(), stopped)
 }
 
-fn locked_memory(most: u32) -> Result<i64, Stop> {
+fn locked_memory(most: u32) -> Result<i64, StepStop> {
     let length = u64::from(most) << 20;
     let _ = raise(libc::RLIMIT_MEMLOCK, length * 2);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -131,9 +131,9 @@ fn raise(resource: libc::__rlimit_resource_t, to: u64) -> Result<i64, Errno> {
     call_named(libc::SYS_prlimit64, [0, resource.into(), pointer, 0, 0, 0])
 }
 
-fn outcome(count: usize, stopped: Option<Errno>) -> Result<i64, Stop> {
+fn outcome(count: usize, stopped: Option<Errno>) -> Result<i64, StepStop> {
     match stopped {
         None => Ok(count as i64),
-        Some(errno) => Err(Stop::Errno(errno)),
+        Some(errno) => Err(StepStop::Errno(errno)),
     }
 }

@@ -1,7 +1,7 @@
 //! Leaves processes behind. Every process that stays has its mark among its arguments, and exits by itself in the end.
 
 use super::kernel::{self, call_named};
-use super::machine::Stop;
+use super::machine::StepStop;
 use belljar_promises::attempt::Leave;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -36,7 +36,7 @@ pub(super) fn everyone(mark: &str) -> Result<(), String> {
 }
 
 /// Leaves a process behind.
-pub(super) fn leave(how: Leave, mark: &str) -> Result<i64, Stop> {
+pub(super) fn leave(how: Leave, mark: &str) -> Result<i64, StepStop> {
     let name = WAYS.iter().find(|(way, _)| *way == how).map_or("", |(_, name)| *name);
     let stay = || command(&[STAY, name, mark]);
     let started = match how {
@@ -44,7 +44,7 @@ pub(super) fn leave(how: Leave, mark: &str) -> Result<i64, Stop> {
         Leave::Closed => stay().stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop),
         _ => stay().spawn().map(drop),
     };
-    started.map_err(|error| Stop::Said(error.to_string()))?;
+    started.map_err(|error| StepStop::Said(error.to_string()))?;
     // Give the process time to reach its state.
     thread::sleep(Duration::from_millis(20));
     Ok(0)

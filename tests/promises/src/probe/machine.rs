@@ -2,12 +2,12 @@
 
 use super::acts;
 use super::kernel::{self, Errno};
-use belljar_promises::attempt::{Answer, Argument, Attempt, Call, Step};
+use belljar_promises::attempt::{Argument, Attempt, AttemptResult, Call, Step};
 use std::time::Instant;
 
 /// The state of one attempt: the return values of its steps, and the memory that they were given.
 #[derive(Default)]
-struct Machine {
+struct AttemptState {
     returned: Vec<i64>,
     /// Memory by step and argument; `None` for an argument without memory of its own.
     memory: Vec<Vec<Option<Memory>>>,
@@ -25,7 +25,7 @@ struct Memory {
 
 /// The reason why a step ended early.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum StepStop {
     /// A system call failed.
     Errno(Errno),
     /// Another failure, with its message.
@@ -36,9 +36,9 @@ pub(super) enum Stop {
 const MOST_SHOWN: usize = 4096;
 
 /// Carries out an attempt in this process.
-pub(super) fn carry_out(attempt: &Attempt) -> Answer {
-    let mut machine = Machine::default();
-    let mut answer = Answer {
+pub(super) fn carry_out(attempt: &Attempt) -> AttemptResult {
+    let mut machine = AttemptState::default();
+    let mut answer = AttemptResult {
         case: attempt.case.clone(),
         ret: 0,
         errno: 0,
@@ -60,8 +60,8 @@ pub(super) fn carry_out(attempt: &Attempt) -> Answer {
             Err(stop) => {
                 answer.ret = -1;
                 match stop {
-                    Stop::Errno(Errno(errno)) => answer.errno = errno,
-                    Stop::Said(said) => machine.said.push_str(&said),
+                    StepStop::Errno(Errno(errno)) => answer.errno = errno,
+                    StepStop::Said(said) => machine.said.push_str(&said),
                 }
                 break;
             }
@@ -73,10 +73,10 @@ pub(super) fn carry_out(attempt: &Attempt) -> Answer {
 
 // === impl Machine ===
 
-impl Machine {
-    fn take(&mut self, step: &Step) -> Result<i64, Stop> {
+impl AttemptState {
+    fn take(&mut self, step: &Step) -> Result<i64, StepStop> {
         match step {
-            Step::Call(call) => self.call(call).map_err(Stop::Errno),
+            Step::Call(call) => self.call(call).map_err(StepStop::Errno),
             Step::Act(act) => {
                 self.memory.push(Vec::new());
                 let (returned, said) = acts::act(act)?;
@@ -178,7 +178,7 @@ impl Memory {
     }
 }
 
-impl From<Errno> for Stop {
+impl From<Errno> for StepStop {
     fn from(errno: Errno) -> Self {
         Self::Errno(errno)
     }

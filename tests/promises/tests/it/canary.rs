@@ -4,7 +4,7 @@
 use crate::belljar::belljar;
 use crate::tally::{Tally, Verdict};
 use belljar_confine::removal::{VARIABLE, Wall};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use rustix::process::{getpid, set_child_subreaper};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ const SEEN: [(Wall, &str); 13] = [
 ];
 
 #[test]
-fn a_sandbox_with_a_wall_missing_is_refused_before_anything_runs_in_it() {
+fn sandbox_with_a_missing_wall_is_refused_before_any_program_runs() {
     // Processes that outlive belljar become children of this process, so that they are found.
     set_child_subreaper(Some(getpid())).unwrap();
     let tally = Tally::new("canary");
@@ -59,13 +59,13 @@ fn place(world: &World) -> String {
     format!("{:?}", world.user())
 }
 
-fn launch(world: &World, without: &str) -> Ran {
+fn launch(world: &World, without: &str) -> ProgramOutput {
     fs::create_dir_all(world.path().join("source")).unwrap();
     let arguments = ["exec", "--workspace-copy", "source", "--", "echo", "ran"];
-    Ran::from(world.command(&arguments).env(VARIABLE, without).output().unwrap())
+    ProgramOutput::from(world.command(&arguments).env(VARIABLE, without).output().unwrap())
 }
 
-fn judge(refused: &Ran, layer: &str) -> Verdict {
+fn judge(refused: &ProgramOutput, layer: &str) -> Verdict {
     let told = format!("the layer {layer} is not in force");
     match left() {
         _ if refused.stdout.contains("ran") => Verdict::Escaped("it ran".to_owned()),

@@ -3,7 +3,7 @@
 use crate::scene::Scene;
 use crate::way::Way;
 use belljar_confine::seccomp::policy::{Audience, rules};
-use belljar_promises::attempt::{Act, Answer, Argument, Attempt, Call, Step};
+use belljar_promises::attempt::{Act, Argument, Attempt, AttemptResult, Call, Step};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -19,11 +19,11 @@ pub(crate) struct Case {
     /// Index of the first step that may fail: those before it only prepare.
     pub(crate) prepared: usize,
     /// Required result inside.
-    pub(crate) inside: Inside,
+    pub(crate) inside: InsideExpectation,
     /// Place where the same attempt must succeed.
-    pub(crate) control: Control,
+    pub(crate) control: ControlPlacement,
     /// Required result of the control.
-    pub(crate) outside: Outside,
+    pub(crate) outside: OutsideExpectation,
     /// The witness on the host that notices the attempt if it gets through.
     pub(crate) witness: Option<String>,
     /// The ways into a sandbox that the case applies to.
@@ -34,7 +34,7 @@ pub(crate) struct Case {
 
 /// Required result of an attempt inside.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Inside {
+pub(crate) enum InsideExpectation {
     /// It fails with one of these errnos.
     Fails(&'static [i32]),
     /// Its process is killed by this signal.
@@ -42,7 +42,7 @@ pub(crate) enum Inside {
     /// It succeeds, and the verdict depends on what the host's witnesses saw of it.
     Harmless,
     /// It succeeds, and its answer passes this check.
-    Learns(fn(&Answer) -> bool),
+    Learns(fn(&AttemptResult) -> bool),
     /// Its answer doesn't contain this, whether it succeeds or not.
     OtherThan(&'static str),
     /// It succeeds, because sandboxes must not forbid it.
@@ -51,7 +51,7 @@ pub(crate) enum Inside {
 
 /// The place and the user of the control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Control {
+pub(crate) enum ControlPlacement {
     /// On the host, as the user who starts the sandbox.
     User,
     /// On the host, as root.
@@ -64,7 +64,7 @@ pub(crate) enum Control {
 
 /// Required result of a control.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Outside {
+pub(crate) enum OutsideExpectation {
     /// Every step succeeds.
     Works,
     /// It reaches the kernel, which rejects its invalid arguments with one of these errnos.
@@ -72,7 +72,7 @@ pub(crate) enum Outside {
     /// Its process isn't killed.
     Survives,
     /// It succeeds, and its answer passes this check.
-    Learns(fn(&Answer) -> bool),
+    Learns(fn(&AttemptResult) -> bool),
     /// It succeeds, and its answer begins with this.
     Tells(&'static str),
 }
@@ -111,9 +111,9 @@ impl Case {
             what: what.into(),
             steps: script.steps,
             prepared: script.prepared,
-            inside: Inside::Fails(&[libc::EPERM]),
-            control: Control::User,
-            outside: Outside::Works,
+            inside: InsideExpectation::Fails(&[libc::EPERM]),
+            control: ControlPlacement::User,
+            outside: OutsideExpectation::Works,
             witness: None,
             ways: Way::ALL,
             needs: None,
@@ -135,7 +135,7 @@ impl Case {
         reaches: &'static [i32],
     ) -> Self {
         let mut case = Self::call(row, "", name, arguments);
-        case.outside = Outside::Reaches(reaches);
+        case.outside = OutsideExpectation::Reaches(reaches);
         case
     }
 
@@ -144,7 +144,7 @@ impl Case {
         let mut script = Script::default();
         write(&mut script);
         let mut case = Self::denied("twins", what, script);
-        case.inside = Inside::Works;
+        case.inside = InsideExpectation::Works;
         case
     }
 
@@ -163,21 +163,21 @@ impl Case {
     }
 
     pub(crate) fn fails(mut self, errnos: &'static [i32]) -> Self {
-        self.inside = Inside::Fails(errnos);
+        self.inside = InsideExpectation::Fails(errnos);
         self
     }
 
-    pub(crate) fn inside(mut self, inside: Inside) -> Self {
+    pub(crate) fn inside(mut self, inside: InsideExpectation) -> Self {
         self.inside = inside;
         self
     }
 
-    pub(crate) fn by(mut self, control: Control) -> Self {
+    pub(crate) fn by(mut self, control: ControlPlacement) -> Self {
         self.control = control;
         self
     }
 
-    pub(crate) fn outside(mut self, outside: Outside) -> Self {
+    pub(crate) fn outside(mut self, outside: OutsideExpectation) -> Self {
         self.outside = outside;
         self
     }
@@ -199,7 +199,7 @@ impl Case {
 
     /// Returns true if the attempt must fail inside.
     pub(crate) fn must_fail(&self) -> bool {
-        matches!(self.inside, Inside::Fails(_) | Inside::Killed(_))
+        matches!(self.inside, InsideExpectation::Fails(_) | InsideExpectation::Killed(_))
     }
 
     pub(crate) fn name(&self) -> String {
@@ -237,7 +237,7 @@ fn calls_of(step: &Step) -> Vec<(u32, [u64; 6])> {
 
 // === impl Inside ===
 
-impl Inside {
+impl InsideExpectation {
     /// Returns the required result of a call by the entry point of another architecture. An engine's own filter kills
     /// its process.
     pub(crate) fn of_foreign_call(scene: &Scene<'_>) -> Self {

@@ -5,7 +5,7 @@ pub(crate) mod exempt;
 mod posture;
 
 use crate::belljar::belljar;
-use crate::judge::{Beside, Cases, judge_all};
+use crate::judge::{CaseSource, HelperProcesses, judge_all};
 use crate::leaks::{identity, secrets};
 use crate::lifetime::{remains, timeouts};
 use crate::network::inbound;
@@ -21,22 +21,22 @@ use std::thread;
 use std::time::Instant;
 
 /// Cases that are data: a name, the cases, the processes beside them, and the ways that they apply to.
-type Data = (&'static str, &'static [Cases], Beside, &'static [Way]);
+type DataGroup = (&'static str, &'static [CaseSource], HelperProcesses, &'static [Way]);
 
-const DATA: [Data; 7] = [
-    ("files", files::CASES, Beside::NOBODY, Way::OF_CONTAINERS),
-    ("network", network::CASES, Beside::NOBODY, &[Way::Direct, Way::Session]),
-    ("privileges", privileges::CASES, Beside::NOBODY, Way::COPY_AND_SESSION),
-    ("lifetime", lifetime::CASES, Beside::NOBODY, &[Way::Session]),
-    ("twins", twins::CASES, Beside::NOBODY, &[Way::Empty, Way::Session]),
+const DATA: [DataGroup; 7] = [
+    ("files", files::CASES, HelperProcesses::NOBODY, Way::OF_CONTAINERS),
+    ("network", network::CASES, HelperProcesses::NOBODY, &[Way::Direct, Way::Session]),
+    ("privileges", privileges::CASES, HelperProcesses::NOBODY, Way::COPY_AND_SESSION),
+    ("lifetime", lifetime::CASES, HelperProcesses::NOBODY, &[Way::Session]),
+    ("twins", twins::CASES, HelperProcesses::NOBODY, &[Way::Empty, Way::Session]),
     ("neighbours", &[neighbours::at_once], neighbours::NEIGHBOUR, Way::COPY_AND_SESSION),
     ("successors", &[neighbours::afterwards], neighbours::PREDECESSOR, Way::COPY_AND_SESSION),
 ];
 
 /// Groups that need code of their own.
-type Further = (&'static str, fn(&mut Scene<'_>, &Tally), &'static [Way]);
+type CodeGroup = (&'static str, fn(&mut Scene<'_>, &Tally), &'static [Way]);
 
-const FURTHER: [Further; 7] = [
+const FURTHER: [CodeGroup; 7] = [
     ("secrets", secrets::judge, &[Way::Direct, Way::Session]),
     ("identity", |scene, tally| identity::judge(scene, tally), Way::COPY_AND_SESSION),
     ("posture", |scene, tally| posture::judge(scene, tally), &[Way::Empty, Way::Direct, Way::Session]),
@@ -47,10 +47,10 @@ const FURTHER: [Further; 7] = [
 ];
 
 #[test]
-fn every_row_that_applies_holds_in_a_container_too() {
+fn every_applicable_case_holds_in_containers() {
     let engine = match Docker::start() {
         Ok(engine) => engine,
-        Err(reason) => return skip("every_row_that_applies_holds_in_a_container_too", &reason),
+        Err(reason) => return skip("every_applicable_case_holds_in_containers", &reason),
     };
     // Each group gets a world of its own, so that the controls of one don't affect another.
     let judge = |name: &str, ways: &'static [Way], group: &dyn Fn(&mut Scene<'_>)| {
@@ -79,7 +79,7 @@ fn every_row_that_applies_holds_in_a_container_too() {
     // none.
     judge("processor", Way::COPY_AND_SESSION, &|scene| processor::judge(scene, &data));
     judge("resources", &[Way::Empty, Way::Session], &|scene| {
-        judge_all(scene, resources::CASES, Beside::NOBODY, &data);
+        judge_all(scene, resources::CASES, HelperProcesses::NOBODY, &data);
     });
     exempt::tell_and_check(&[&data, &further]);
     data.close();

@@ -66,9 +66,9 @@ fn tell(what: &str) {
 }
 
 /// Pseudo-random numbers that are reproducible from the seed.
-struct Chance(u64);
+struct SeededRandom(u64);
 
-impl Chance {
+impl SeededRandom {
     fn below(&mut self, most: u64) -> u64 {
         // Xorshift: good enough to spread the kills.
         self.0 ^= self.0 << 13;

@@ -10,10 +10,10 @@ mod ways_out;
 
 pub(crate) use reading::read;
 
-use crate::judge::{Cases, every_case_holds};
+use crate::judge::{CaseSource, every_case_holds};
 
 /// All cases of this group.
-pub(crate) const CASES: &[Cases] = &[
+pub(crate) const CASES: &[CaseSource] = &[
     reading::cases,
     changing::cases,
     ways_out::cases,
@@ -24,6 +24,6 @@ pub(crate) const CASES: &[Cases] = &[
 ];
 
 #[test]
-fn no_file_of_the_host_is_read_or_changed_and_no_path_leads_out() {
+fn sandbox_cannot_read_or_change_host_files_or_escape_by_path() {
     every_case_holds("files", CASES);
 }

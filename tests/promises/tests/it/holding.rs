@@ -2,7 +2,7 @@
 
 use crate::scene::Scene;
 use crate::way::{PROBE, Way};
-use belljar_promises::attempt::{Answer, Attempt};
+use belljar_promises::attempt::{Attempt, AttemptResult};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 const GONE_WITHIN: Duration = Duration::from_secs(2);
 
 /// A probe that has made its attempts and keeps what they opened.
-pub(crate) struct Holding(Child);
+pub(crate) struct HoldingProbe(Child);
 
 // === impl Holding ===
 
-impl Holding {
+impl HoldingProbe {
     /// Starts one in a sandbox.
     pub(crate) fn inside(scene: &Scene<'_>, way: Way, attempt: &Attempt) -> Self {
         scene.world.write("lent/held.json", serde_json::to_string(&[attempt]).unwrap());
@@ -39,14 +39,14 @@ impl Holding {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let answer: Answer = serde_json::from_str(&lines.next().unwrap()).unwrap();
+        let answer: AttemptResult = serde_json::from_str(&lines.next().unwrap()).unwrap();
         assert!(answer.succeeded(), "what is to be held can't be made: {answer:?}");
         assert_eq!(lines.next().unwrap(), "holding");
         Self(child)
     }
 }
 
-impl Drop for Holding {
+impl Drop for HoldingProbe {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         // If a process inside holds the other end of its input, it would wait forever.

@@ -1,46 +1,46 @@
 //! The verdict on a case, made outside of the sandbox.
 
-use crate::case::{Case, Control, Inside, Outside};
+use crate::case::{Case, ControlPlacement, InsideExpectation, OutsideExpectation};
 use crate::containers::exempt::is_exempt;
-use crate::holding::Holding;
+use crate::holding::HoldingProbe;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
-use crate::way::{Batch, Place, Way};
-use belljar_promises::attempt::{Answer, Step};
+use crate::way::{AttemptPlace, BatchResult, Way};
+use belljar_promises::attempt::{AttemptResult, Step};
 use belljar_testkit::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Returns some cases of a group, for the paths of one place.
-pub(crate) type Cases = fn(&Scene<'_>, &Place) -> Vec<Case>;
+pub(crate) type CaseSource = fn(&Scene<'_>, &AttemptPlace) -> Vec<Case>;
 
 /// The controls of one group's cases, made once for all ways.
 struct Controls {
-    batches: Vec<(Control, Option<Batch>, BTreeMap<String, usize>)>,
+    batches: Vec<(ControlPlacement, Option<BatchResult>, BTreeMap<String, usize>)>,
 }
 
 /// The results of a group's cases inside, for one way.
-struct Inner<'b> {
+struct InsideResults<'b> {
     way: Way,
-    batch: &'b Batch,
+    batch: &'b BatchResult,
     arrived: BTreeMap<String, usize>,
 }
 
 /// Processes that hold resources while the attempts of a group are made, outside for the controls and inside for the
 /// rest.
 #[derive(Clone, Copy)]
-pub(crate) struct Beside {
-    pub(crate) outside: fn(&Scene<'_>) -> Option<Holding>,
-    pub(crate) inside: fn(&Scene<'_>) -> Option<Holding>,
+pub(crate) struct HelperProcesses {
+    pub(crate) outside: fn(&Scene<'_>) -> Option<HoldingProbe>,
+    pub(crate) inside: fn(&Scene<'_>) -> Option<HoldingProbe>,
 }
 
 /// Makes every attempt of a group on every way into a sandbox and where it must succeed, as every user, and judges.
-pub(crate) fn every_case_holds(group: &str, cases: &[Cases]) {
-    every_case_holds_beside(group, cases, Beside::NOBODY);
+pub(crate) fn every_case_holds(group: &str, cases: &[CaseSource]) {
+    every_case_holds_beside(group, cases, HelperProcesses::NOBODY);
 }
 
 /// Like [`every_case_holds`], with a process beside the attempts.
-pub(crate) fn every_case_holds_beside(group: &str, cases: &[Cases], beside: Beside) {
+pub(crate) fn every_case_holds_beside(group: &str, cases: &[CaseSource], beside: HelperProcesses) {
     let tally = Tally::new(group);
     World::as_everyone(crate::belljar::belljar(), |world| {
         judge_all(&mut Scene::lay(world), cases, beside, &tally);
@@ -49,7 +49,7 @@ pub(crate) fn every_case_holds_beside(group: &str, cases: &[Cases], beside: Besi
 }
 
 /// Makes every attempt of a group on every way into a sandbox of a scene and where it must succeed, and judges.
-pub(crate) fn judge_all(scene: &mut Scene<'_>, cases: &[Cases], beside: Beside, tally: &Tally) {
+pub(crate) fn judge_all(scene: &mut Scene<'_>, cases: &[CaseSource], beside: HelperProcesses, tally: &Tally) {
     let held = (beside.outside)(scene);
     let controls = Controls::make(scene, cases);
     drop(held);
@@ -59,8 +59,8 @@ pub(crate) fn judge_all(scene: &mut Scene<'_>, cases: &[Cases], beside: Beside, 
     }
 }
 
-fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[Cases], (controls, tally): (&Controls, &Tally)) {
-    let mut cases = all(cases, scene, &Place::inside());
+fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[CaseSource], (controls, tally): (&Controls, &Tally)) {
+    let mut cases = all(cases, scene, &AttemptPlace::inside());
     cases.retain(|case| case.ways.contains(&way) || case.ways.contains(&way.without_hatch()));
     if cases.is_empty() {
         return;
@@ -68,11 +68,11 @@ fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[Cases], (controls, tally)
     let before = untouchable(scene, way);
     let _ = scene.listeners.arrivals();
     let batch = way.attempt(scene, &cases.iter().map(Case::attempt).collect::<Vec<_>>());
-    let inner = Inner { way, batch: &batch, arrived: scene.listeners.arrivals() };
+    let inner = InsideResults { way, batch: &batch, arrived: scene.listeners.arrivals() };
     let place = format!("{way:?} {:?}", scene.world.user());
     for case in &cases {
         let answer = batch.answers.get(&case.name());
-        if let (Some(answer), Inside::Fails(_), Some(Step::Call(_))) =
+        if let (Some(answer), InsideExpectation::Fails(_), Some(Step::Call(_))) =
             (answer, case.inside, case.steps.last())
         {
             tally.took(case, answer.ms);
@@ -87,7 +87,7 @@ fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[Cases], (controls, tally)
 }
 
 /// Returns all cases of a group, and checks that their names are unique.
-fn all(groups: &[Cases], scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+fn all(groups: &[CaseSource], scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = groups.iter().flat_map(|cases| cases(scene, place)).collect();
     if scene.engine.is_some() {
         cases.retain(|case| !is_exempt(case));
@@ -102,8 +102,8 @@ fn all(groups: &[Cases], scene: &Scene<'_>, place: &Place) -> Vec<Case> {
 fn judge(
     scene: &Scene<'_>,
     case: &Case,
-    answer: Option<&Answer>,
-    inner: &Inner<'_>,
+    answer: Option<&AttemptResult>,
+    inner: &InsideResults<'_>,
     controls: &Controls,
 ) -> Verdict {
     let Some(answer) = answer else { return Verdict::Invalid("there is no answer".to_owned()) };
@@ -117,14 +117,16 @@ fn judge(
         format!("ret {} errno {} signal {}: {:.200}", answer.ret, answer.errno, answer.signal, answer.bytes);
     let is_tried = answer.step >= case.prepared;
     let verdict = match case.inside {
-        Inside::Fails(_) | Inside::Killed(_) if answer.succeeded() => Verdict::Escaped(told.clone()),
-        Inside::Fails(errnos) if is_tried && errnos.contains(&answer.errno) => Verdict::Held,
-        Inside::Killed(signal) if answer.signal == signal => Verdict::Held,
-        Inside::Harmless | Inside::Works if answer.succeeded() => Verdict::Held,
-        Inside::Learns(is_harmless) if is_harmless(answer) => Verdict::Held,
-        Inside::OtherThan(text) if !answer.bytes.starts_with(text) => Verdict::Held,
-        Inside::Learns(_) | Inside::OtherThan(_) => Verdict::Escaped(told.clone()),
-        Inside::Works => Verdict::Blocked(format!("step {}: {told}", answer.step)),
+        InsideExpectation::Fails(_) | InsideExpectation::Killed(_) if answer.succeeded() => {
+            Verdict::Escaped(told.clone())
+        }
+        InsideExpectation::Fails(errnos) if is_tried && errnos.contains(&answer.errno) => Verdict::Held,
+        InsideExpectation::Killed(signal) if answer.signal == signal => Verdict::Held,
+        InsideExpectation::Harmless | InsideExpectation::Works if answer.succeeded() => Verdict::Held,
+        InsideExpectation::Learns(is_harmless) if is_harmless(answer) => Verdict::Held,
+        InsideExpectation::OtherThan(text) if !answer.bytes.starts_with(text) => Verdict::Held,
+        InsideExpectation::Learns(_) | InsideExpectation::OtherThan(_) => Verdict::Escaped(told.clone()),
+        InsideExpectation::Works => Verdict::Blocked(format!("step {}: {told}", answer.step)),
         _ => Verdict::Invalid(format!(
             "it fails with another error than required, at step {}: {told}",
             answer.step
@@ -133,9 +135,11 @@ fn judge(
     // An attempt that got through needs no control; a refused one proves nothing without one.
     match (verdict, controls.why_invalid(case)) {
         (Verdict::Held | Verdict::Blocked(_), Some(why)) => match (&why, case.needs) {
-            (Why::NotRoot, _) => Verdict::NotShown("its control needs root".to_owned()),
-            (Why::Failed(_), Some(needs)) => Verdict::NotShown(format!("this machine is without {needs}")),
-            (Why::Failed(why), None) => Verdict::Invalid(format!("its control failed: {why}")),
+            (InvalidControl::NotRoot, _) => Verdict::NotShown("its control needs root".to_owned()),
+            (InvalidControl::Failed(_), Some(needs)) => {
+                Verdict::NotShown(format!("this machine is without {needs}"))
+            }
+            (InvalidControl::Failed(why), None) => Verdict::Invalid(format!("its control failed: {why}")),
         },
         (verdict, _) => verdict,
     }
@@ -157,7 +161,11 @@ fn untouchable(scene: &Scene<'_>, way: Way) -> Vec<(PathBuf, String)> {
 }
 
 /// Returns the effects of a batch that the host sees and that must not exist.
-fn seen_by_the_host(scene: &mut Scene<'_>, inner: &Inner<'_>, before: &[(PathBuf, String)]) -> Vec<String> {
+fn seen_by_the_host(
+    scene: &mut Scene<'_>,
+    inner: &InsideResults<'_>,
+    before: &[(PathBuf, String)],
+) -> Vec<String> {
     let mut seen: Vec<String> = inner.arrived.keys().map(|name| format!("{name} was reached")).collect();
     let after = untouchable(scene, inner.way);
     seen.extend(
@@ -178,12 +186,12 @@ fn seen_by_the_host(scene: &mut Scene<'_>, inner: &Inner<'_>, before: &[(PathBuf
 
 // === impl Beside ===
 
-impl Beside {
+impl HelperProcesses {
     pub(crate) const NOBODY: Self = Self { outside: |_| None, inside: |_| None };
 }
 
 /// The reason why a control proves nothing.
-enum Why {
+enum InvalidControl {
     NotRoot,
     Failed(String),
 }
@@ -191,10 +199,10 @@ enum Why {
 // === impl Controls ===
 
 impl Controls {
-    fn make(scene: &Scene<'_>, cases: &[Cases]) -> Self {
+    fn make(scene: &Scene<'_>, cases: &[CaseSource]) -> Self {
         let cases = all(cases, scene, &scene.outside());
         let mut batches = Vec::new();
-        for control in [Control::User, Control::Root, Control::Free] {
+        for control in [ControlPlacement::User, ControlPlacement::Root, ControlPlacement::Free] {
             let attempts: Vec<_> =
                 cases.iter().filter(|case| case.control == control).map(Case::attempt).collect();
             if attempts.is_empty() {
@@ -208,28 +216,30 @@ impl Controls {
     }
 
     /// Returns the reason why a case's control proves nothing; `None` if it proves that the attempt gets through.
-    fn why_invalid(&self, case: &Case) -> Option<Why> {
-        if case.control == Control::None {
-            return Some(Why::Failed("no process makes the attempt".to_owned()));
+    fn why_invalid(&self, case: &Case) -> Option<InvalidControl> {
+        if case.control == ControlPlacement::None {
+            return Some(InvalidControl::Failed("no process makes the attempt".to_owned()));
         }
         let (_, batch, arrived) = self.batches.iter().find(|(control, ..)| *control == case.control)?;
-        let Some(batch) = batch else { return Some(Why::NotRoot) };
+        let Some(batch) = batch else { return Some(InvalidControl::NotRoot) };
         let Some(answer) = batch.answers.get(&case.name()) else {
-            return Some(Why::Failed("there is no answer".to_owned()));
+            return Some(InvalidControl::Failed("there is no answer".to_owned()));
         };
         let is_tried = answer.step >= case.prepared;
         let proves = match case.outside {
-            Outside::Works => answer.succeeded(),
-            Outside::Reaches(errnos) => is_tried && (answer.succeeded() || errnos.contains(&answer.errno)),
-            Outside::Survives => answer.signal == 0,
-            Outside::Learns(is_so) => is_so(answer),
-            Outside::Tells(text) => answer.succeeded() && answer.bytes.starts_with(text),
+            OutsideExpectation::Works => answer.succeeded(),
+            OutsideExpectation::Reaches(errnos) => {
+                is_tried && (answer.succeeded() || errnos.contains(&answer.errno))
+            }
+            OutsideExpectation::Survives => answer.signal == 0,
+            OutsideExpectation::Learns(is_so) => is_so(answer),
+            OutsideExpectation::Tells(text) => answer.succeeded() && answer.bytes.starts_with(text),
         };
         let is_seen = case.witness.as_ref().is_none_or(|witness| arrived.contains_key(witness));
         match (proves, is_seen) {
             (true, true) => None,
-            (true, false) => Some(Why::Failed("no process received it".to_owned())),
-            (false, _) => Some(Why::Failed(format!(
+            (true, false) => Some(InvalidControl::Failed("no process received it".to_owned())),
+            (false, _) => Some(InvalidControl::Failed(format!(
                 "step {} ret {} errno {} signal {}: {:.200}",
                 answer.step, answer.ret, answer.errno, answer.signal, answer.bytes
             ))),

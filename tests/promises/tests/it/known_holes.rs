@@ -2,7 +2,7 @@
 //! again fails the suite, too.
 
 /// A known hole.
-pub(crate) struct Hole {
+pub(crate) struct KnownHole {
     /// The case's name.
     pub(crate) case: &'static str,
     /// Description of the escape or the blocked feature, and the reason.
@@ -10,20 +10,20 @@ pub(crate) struct Hole {
 }
 
 /// Known holes of native sandboxes.
-pub(crate) const KNOWN_HOLES: &[Hole] = &[MESSAGE_QUEUES, COMMAND_LINE];
+pub(crate) const KNOWN_HOLES: &[KnownHole] = &[MESSAGE_QUEUES, COMMAND_LINE];
 
 /// Known holes of containers.
-pub(crate) const KNOWN_HOLES_OF_CONTAINERS: &[Hole] = &[MESSAGE_QUEUES, COMMAND_LINE, MOUNTED_FROM];
+pub(crate) const KNOWN_HOLES_OF_CONTAINERS: &[KnownHole] = &[MESSAGE_QUEUES, COMMAND_LINE, MOUNTED_FROM];
 
-const MOUNTED_FROM: Hole = Hole {
+const MOUNTED_FROM: KnownHole = KnownHole {
     case: "LK2 where the test lies",
     why: "/proc/self/mountinfo names the directories of the host that an engine has bound",
 };
-const MESSAGE_QUEUES: Hole = Hole {
+const MESSAGE_QUEUES: KnownHole = KnownHole {
     case: "twins message queues",
     why: "the calls are allowed, but the queues lie in no directory that Landlock has a rule for (EACCES)",
 };
-const COMMAND_LINE: Hole = Hole {
+const COMMAND_LINE: KnownHole = KnownHole {
     case: "LK2 kernel command line",
     why: "/proc/cmdline is the host's, with everything that its administrator has configured there",
 };

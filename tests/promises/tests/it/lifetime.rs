@@ -5,12 +5,12 @@ mod others;
 pub(crate) mod remains;
 pub(crate) mod timeouts;
 
-use crate::judge::{Cases, every_case_holds};
+use crate::judge::{CaseSource, every_case_holds};
 
 /// All cases of this group.
-pub(crate) const CASES: &[Cases] = &[others::cases];
+pub(crate) const CASES: &[CaseSource] = &[others::cases];
 
 #[test]
-fn no_process_of_the_host_is_signaled_traced_or_limited() {
+fn sandbox_cannot_signal_trace_or_limit_host_processes() {
     every_case_holds("lifetime", CASES);
 }

@@ -1,37 +1,39 @@
 //! FS8 and LK3: two sandboxes on one host find no traces of each other, neither at the same time nor one after the other.
 
-use crate::case::{Case, HERE, Inside, Outside, Script, args, local, local_length, room};
-use crate::holding::Holding;
-use crate::judge::{Beside, every_case_holds_beside};
+use crate::case::{
+    Case, HERE, InsideExpectation, OutsideExpectation, Script, args, local, local_length, room,
+};
+use crate::holding::HoldingProbe;
+use crate::judge::{HelperProcesses, every_case_holds_beside};
 use crate::scene::Scene;
-use crate::way::{Place, Way};
-use belljar_promises::attempt::{Answer, Attempt};
+use crate::way::{AttemptPlace, Way};
+use belljar_promises::attempt::{Attempt, AttemptResult};
 use libc::{AF_UNIX, ECONNREFUSED, ENOENT, IPC_CREAT, O_APPEND, O_CREAT, O_RDONLY, O_WRONLY, SOCK_STREAM};
 
 #[test]
-fn two_sandboxes_at_once_see_nothing_of_each_other() {
+fn concurrent_sandboxes_see_nothing_of_each_other() {
     every_case_holds_beside("neighbours", &[at_once], NEIGHBOUR);
 }
 
 #[test]
-fn a_sandbox_finds_nothing_of_the_one_before() {
+fn sandbox_finds_nothing_of_its_predecessor() {
     every_case_holds_beside("successors", &[afterwards], PREDECESSOR);
 }
 
 /// A process that has left the canary everywhere and still runs.
-pub(crate) const NEIGHBOUR: Beside = Beside {
-    outside: |scene| Some(Holding::outside(scene, &plant(scene, &scene.outside()))),
-    inside: |scene| Some(Holding::inside(scene, Way::Copy, &plant(scene, &Place::inside()))),
+pub(crate) const NEIGHBOUR: HelperProcesses = HelperProcesses {
+    outside: |scene| Some(HoldingProbe::outside(scene, &plant(scene, &scene.outside()))),
+    inside: |scene| Some(HoldingProbe::inside(scene, Way::Copy, &plant(scene, &AttemptPlace::inside()))),
 };
 
 /// A process that has left it and is gone.
-pub(crate) const PREDECESSOR: Beside = Beside {
+pub(crate) const PREDECESSOR: HelperProcesses = HelperProcesses {
     outside: |scene| {
-        drop(Holding::outside(scene, &plant(scene, &scene.outside())));
+        drop(HoldingProbe::outside(scene, &plant(scene, &scene.outside())));
         None
     },
     inside: |scene| {
-        drop(Holding::inside(scene, Way::Copy, &plant(scene, &Place::inside())));
+        drop(HoldingProbe::inside(scene, Way::Copy, &plant(scene, &AttemptPlace::inside())));
         None
     },
 };
@@ -40,7 +42,7 @@ pub(crate) const PREDECESSOR: Beside = Beside {
 const WRITABLE: [&str; 4] = ["/tmp", "/dev/shm", "/home/agent", "/workspace"];
 
 /// Returns an attempt that leaves the canary wherever that is permitted.
-fn plant(scene: &Scene<'_>, place: &Place) -> Attempt {
+fn plant(scene: &Scene<'_>, place: &AttemptPlace) -> Attempt {
     let mut s = Script::default();
     for directory in WRITABLE {
         let path = format!("{}/{}-left", place.path(directory), scene.mark);
@@ -64,7 +66,7 @@ fn key(scene: &Scene<'_>) -> u32 {
     u32::from_str_radix(&scene.mark[4..11], 16).unwrap()
 }
 
-pub(crate) fn at_once(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn at_once(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let name = format!("@{}-neighbour", scene.mark);
     let mut script = Script::one("socket", args![AF_UNIX, SOCK_STREAM, 0]);
     let socket = script.first();
@@ -74,12 +76,12 @@ pub(crate) fn at_once(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases
 }
 
-pub(crate) fn afterwards(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn afterwards(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     look("LK3", scene, place)
 }
 
 /// Returns cases that look for all of it. The control removes what it finds if nothing else would.
-fn look(row: &'static str, scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+fn look(row: &'static str, scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = WRITABLE
         .map(|directory| {
             let path = format!("{}/{}-left", place.path(directory), scene.mark);
@@ -92,8 +94,8 @@ fn look(row: &'static str, scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     kept.call("read", args![file, room(128), 128]);
     cases.push(
         Case::denied(row, "a change to a file that both have a copy of", kept)
-            .inside(Inside::Learns(|answer: &Answer| answer.bytes == "as it was"))
-            .outside(Outside::Learns(|answer: &Answer| answer.bytes.len() > 64))
+            .inside(InsideExpectation::Learns(|answer: &AttemptResult| answer.bytes == "as it was"))
+            .outside(OutsideExpectation::Learns(|answer: &AttemptResult| answer.bytes.len() > 64))
             .only(&[Way::Copy]),
     );
     for (what, get, control) in [

@@ -2,9 +2,9 @@
 //! condition, and allowed calls are used by a case.
 
 use crate::case::Case;
-use crate::judge::Cases;
+use crate::judge::CaseSource;
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use crate::{files, lifetime, network, privileges, resources, twins};
 use belljar_confine::seccomp::policy::{Audience, Condition, Rule, UNLISTED, Verdict, guard, rules};
 use belljar_confine::seccomp::program::{ARCHITECTURE, Answer, Call, Program};
@@ -22,7 +22,7 @@ const ONLY_REFUSED: &[&str] = &[];
 const REFUSED_TO_MANY: &[&str] = &["poll", "ppoll", "pselect6", "select"];
 
 /// Every group of cases.
-const GROUPS: [&[Cases]; 6] =
+const GROUPS: [&[CaseSource]; 6] =
     [files::CASES, network::CASES, privileges::CASES, resources::CASES, lifetime::CASES, twins::CASES];
 
 type Tried = Vec<(u32, [u64; 6])>;
@@ -36,7 +36,7 @@ struct Attempts {
 }
 
 #[test]
-fn every_entry_of_the_policy_is_attempted_on_both_sides() {
+fn every_seccomp_policy_entry_is_attempted_inside_and_outside() {
     let world = World::new(crate::belljar::belljar());
     let scene = Scene::lay(&world);
     let attempts = Attempts::of(&scene);
@@ -59,7 +59,7 @@ fn every_entry_of_the_policy_is_attempted_on_both_sides() {
 }
 
 #[test]
-fn every_call_that_is_allowed_is_used_by_something() {
+fn every_allowed_system_call_is_used_by_a_case() {
     let world = World::new(crate::belljar::belljar());
     let scene = Scene::lay(&world);
     let used: BTreeSet<u32> = Attempts::of(&scene).used.into_iter().map(|(number, _)| number).collect();
@@ -71,7 +71,7 @@ fn every_call_that_is_allowed_is_used_by_something() {
 }
 
 #[test]
-fn sockets_are_of_four_families_and_of_no_protocol_that_the_kernel_would_load() {
+fn sockets_are_limited_to_four_families_and_loaded_protocols() {
     let program = Program::compile(&rules(Audience::Everyone), UNLISTED);
     let (unix, inet, inet6, netlink) = (1, 2, 10, 16);
     for family in 0..64_u64 {
@@ -101,7 +101,7 @@ fn sockets_are_of_four_families_and_of_no_protocol_that_the_kernel_would_load() 
 impl Attempts {
     fn of(scene: &Scene<'_>) -> Self {
         let cases: Vec<Case> =
-            GROUPS.concat().iter().flat_map(|cases| cases(scene, &Place::inside())).collect();
+            GROUPS.concat().iter().flat_map(|cases| cases(scene, &AttemptPlace::inside())).collect();
         let (mut denied, mut used) = (Vec::new(), Vec::new());
         for case in cases {
             match case.must_fail() {

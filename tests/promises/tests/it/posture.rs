@@ -15,7 +15,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 #[test]
-fn every_thread_has_exactly_the_posture_that_is_written_down() {
+fn every_sandbox_thread_has_exactly_the_documented_posture() {
     let tally = Tally::new("posture");
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
@@ -51,7 +51,7 @@ pub(crate) fn judge(scene: &Scene<'_>, way: Way, compare: fn(&Value, Way) -> Com
 
 /// The control: a process outside of a sandbox has another posture, and the probe reports it.
 #[test]
-fn outside_the_posture_is_another_one() {
+fn posture_outside_differs_from_the_sandbox_posture() {
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
         let probe = scene.path("lent/belljar-probe");

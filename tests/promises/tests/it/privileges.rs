@@ -7,10 +7,10 @@ mod machine;
 mod namespaces;
 mod proc_files;
 
-use crate::judge::{Cases, every_case_holds};
+use crate::judge::{CaseSource, every_case_holds};
 
 /// All cases of this group.
-pub(crate) const CASES: &[Cases] = &[
+pub(crate) const CASES: &[CaseSource] = &[
     capabilities::cases,
     namespaces::cases,
     machine::cases,
@@ -20,6 +20,6 @@ pub(crate) const CASES: &[Cases] = &[
 ];
 
 #[test]
-fn no_right_is_gained_and_no_dangerous_call_reaches_the_kernel() {
+fn sandbox_gains_no_privilege_and_makes_no_dangerous_call() {
     every_case_holds("privileges", CASES);
 }

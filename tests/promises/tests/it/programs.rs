@@ -11,7 +11,7 @@ use crate::tally::{Tally, Verdict};
 use crate::way::end_session;
 use attempts::{ATTEMPTS, Attempt, LISTED};
 use belljar_testkit::job::{job, shell};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ const MARK: &str = "mark-of-a-program-that-is-not-listed";
 
 /// The kind of sandbox; each is built differently.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum SandboxKind {
     Direct,
     Copy,
     /// The runner starts the program. The runner is on no allowlist and runs anyway.
@@ -30,12 +30,12 @@ enum Kind {
 }
 
 #[test]
-fn no_program_is_started_that_is_not_on_the_list() {
+fn only_listed_programs_can_be_started() {
     let tally = Tally::new("programs");
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
         bring(&scene);
-        for kind in [Kind::Direct, Kind::Copy, Kind::Job, Kind::Session] {
+        for kind in [SandboxKind::Direct, SandboxKind::Copy, SandboxKind::Job, SandboxKind::Session] {
             let place = format!("{kind:?} {:?}", world.user());
             for attempt in ATTEMPTS {
                 let verdict = judge(&scene, kind, attempt);
@@ -67,7 +67,7 @@ fn bring(scene: &Scene<'_>) {
     }
 }
 
-fn judge(scene: &Scene<'_>, kind: Kind, attempt: &Attempt) -> Verdict {
+fn judge(scene: &Scene<'_>, kind: SandboxKind, attempt: &Attempt) -> Verdict {
     let programs = format!("sh,{}", attempt.takes);
     let script = format!("echo begun; {}", attempt.script);
     let control = run(scene, kind, None, &script);
@@ -84,19 +84,19 @@ fn judge(scene: &Scene<'_>, kind: Kind, attempt: &Attempt) -> Verdict {
 }
 
 /// Runs a script in a sandbox, with or without an allowlist of programs.
-fn run(scene: &Scene<'_>, kind: Kind, programs: Option<&str>, script: &str) -> Ran {
+fn run(scene: &Scene<'_>, kind: SandboxKind, programs: Option<&str>, script: &str) -> ProgramOutput {
     let script = script.replace("MARK", MARK);
     let (given, lent) = (scene.path("given/programs"), format!("{}:/lent", scene.path("programs-lent")));
     let workspace = match kind {
-        Kind::Direct => ["--workspace", &given],
-        Kind::Copy | Kind::Job | Kind::Session => ["--workspace-copy", &given],
+        SandboxKind::Direct => ["--workspace", &given],
+        SandboxKind::Copy | SandboxKind::Job | SandboxKind::Session => ["--workspace-copy", &given],
     };
     let listed = programs.map(|programs| vec!["--programs", programs]).unwrap_or_default();
     let options = [&workspace, &["--ro", &lent][..], &listed].concat();
     let program = ["sh", "-c", &script];
     match kind {
-        Kind::Direct | Kind::Copy => scene.make(&["exec"], &options, &program),
-        Kind::Job => {
+        SandboxKind::Direct | SandboxKind::Copy => scene.make(&["exec"], &options, &program),
+        SandboxKind::Job => {
             // The result of a failed step has no output, so the script must succeed.
             let document = job(&json!([shell(&format!("{script}\n:"))]));
             scene.world.write("job.json", document.to_string());
@@ -105,7 +105,7 @@ fn run(scene: &Scene<'_>, kind: Kind, programs: Option<&str>, script: &str) -> R
             ran.stdout = stdout.unwrap_or_default();
             ran
         }
-        Kind::Session => {
+        SandboxKind::Session => {
             let session = scene.make(&["session", "create"], &options, &[]).succeeded().stdout;
             let ran = scene.world.run(&[&["session", "exec", session.trim(), "--"], &program[..]].concat());
             end_session(scene, session.trim());

@@ -4,7 +4,7 @@
 //! sandbox that could not be made proves nothing.
 
 use crate::tally::{CASES, HELD, tell};
-use belljar_confine::group::Hierarchies;
+use belljar_confine::group::CgroupHierarchies;
 use belljar_confine::removal::{VARIABLE, Wall};
 use belljar_testkit::skip::{SKIPS, skip};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
@@ -16,21 +16,21 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const CANARY: &str = "canary::a_sandbox_with_a_wall_missing_is_refused_before_anything_runs_in_it";
-const POSTURE: &str = "posture::every_thread_has_exactly_the_posture_that_is_written_down";
+const CANARY: &str = "canary::sandbox_with_a_missing_wall_is_refused_before_any_program_runs";
+const POSTURE: &str = "posture::every_sandbox_thread_has_exactly_the_documented_posture";
 const INIT: &str = "posture::init::pid_1_holds_nothing_of_the_host";
-const FILES: &str = "files::no_file_of_the_host_is_read_or_changed_and_no_path_leads_out";
-const NETWORK: &str = "network::nobody_outside_is_reached_by_any_address_name_or_socket";
-const PRIVILEGES: &str = "privileges::no_right_is_gained_and_no_dangerous_call_reaches_the_kernel";
-const STOPPED: &str = "lifetime::remains::nobody_is_left_of_a_sandbox_whose_first_process_stands_still";
-const PROGRAMS: &str = "programs::no_program_is_started_that_is_not_on_the_list";
-const SWAPPED: &str = "swapped::what_was_swapped_since_the_host_looked_is_not_lent";
+const FILES: &str = "files::sandbox_cannot_read_or_change_host_files_or_escape_by_path";
+const NETWORK: &str = "network::sandbox_reaches_no_host_by_address_name_or_socket";
+const PRIVILEGES: &str = "privileges::sandbox_gains_no_privilege_and_makes_no_dangerous_call";
+const STOPPED: &str = "lifetime::remains::no_process_is_left_of_a_sandbox_with_a_stopped_pid_1";
+const PROGRAMS: &str = "programs::only_listed_programs_can_be_started";
+const SWAPPED: &str = "swapped::path_swapped_after_the_host_check_is_not_mounted";
 
-const RESOURCES: &str = "resources::what_is_limited_stays_limited";
-const TABLES: &str = "resources::tables::a_greedy_sandbox_leaves_enough_for_another_and_for_the_host";
-const MEMORY: &str = "resources::memory::whoever_takes_too_much_memory_ends_the_sandbox";
-const PROCESSOR: &str = "resources::processor::a_sandbox_gets_its_share_of_the_processors_and_no_more";
-const DISK: &str = "resources::disk::whoever_takes_too_much_disk_ends_the_sandbox";
+const RESOURCES: &str = "resources::resource_limits_hold_inside_the_sandbox";
+const TABLES: &str = "resources::tables::greedy_sandbox_leaves_kernel_tables_for_others_and_the_host";
+const MEMORY: &str = "resources::memory::program_exceeding_the_memory_limit_ends_the_sandbox";
+const PROCESSOR: &str = "resources::processor::sandbox_gets_no_more_than_its_cpu_share";
+const DISK: &str = "resources::disk::program_exceeding_the_disk_limit_ends_the_sandbox";
 
 /// Number of runs at a time. They compete only for processors.
 const AT_ONCE: usize = 2;
@@ -55,7 +55,7 @@ const LIMITS: [(Wall, Resource, u64); 8] = [
 
 /// The findings of one run.
 #[derive(Debug, Default)]
-struct Found {
+struct RemovalFindings {
     held: usize,
     /// The cases that failed.
     wrong: BTreeSet<String>,
@@ -64,14 +64,14 @@ struct Found {
 }
 
 #[test]
-fn every_wall_is_missed_by_somebody() {
+fn removing_any_wall_makes_a_case_fail() {
     raise_limits();
     let (shown, not_shown): (Vec<Wall>, Vec<Wall>) =
         Wall::ALL.iter().copied().partition(|wall| may_show(*wall));
     if !not_shown.is_empty() {
         let names: Vec<&str> = not_shown.iter().map(|wall| wall.as_str()).collect();
         let names = names.join(", ");
-        skip("every_wall_is_missed_by_somebody, in part", &format!("nothing would show without {names}"));
+        skip("removing_any_wall_makes_a_case_fail, in part", &format!("nothing would show without {names}"));
     }
     // The control: with every wall in place, no case fails.
     let watchers: BTreeSet<&str> = shown.iter().map(|wall| watcher(*wall)).collect();
@@ -179,8 +179,8 @@ fn may_show(wall: Wall) -> bool {
     let is_lower = limit.is_none_or(|(_, resource, limit)| {
         getrlimit(*resource).maximum.is_none_or(|maximum| maximum > *limit)
     });
-    let has_its_groups =
-        wall != Wall::SocketMemoryLimit || Hierarchies::find().is_ok_and(|groups| groups.version() == 1);
+    let has_its_groups = wall != Wall::SocketMemoryLimit
+        || CgroupHierarchies::find().is_ok_and(|groups| groups.version() == 1);
     is_lower && has_its_groups && (geteuid().is_root() || !needs_root)
 }
 
@@ -194,7 +194,7 @@ fn raise_limits() {
 }
 
 /// Runs a test once for each set of missing walls.
-fn run_all(jobs: Vec<(Vec<Wall>, &'static str)>) -> BTreeMap<(Vec<Wall>, &'static str), Found> {
+fn run_all(jobs: Vec<(Vec<Wall>, &'static str)>) -> BTreeMap<(Vec<Wall>, &'static str), RemovalFindings> {
     let jobs = Mutex::new(jobs);
     let found = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
@@ -210,7 +210,7 @@ fn run_all(jobs: Vec<(Vec<Wall>, &'static str)>) -> BTreeMap<(Vec<Wall>, &'stati
     found.into_inner().unwrap()
 }
 
-fn run(walls: &[Wall], watcher: &str) -> Found {
+fn run(walls: &[Wall], watcher: &str) -> RemovalFindings {
     let folder = tempfile::tempdir().unwrap();
     let cases = folder.path().join("cases");
     let own = std::env::current_exe().unwrap();
@@ -241,14 +241,14 @@ fn run(walls: &[Wall], watcher: &str) -> Found {
     }
     let _ = child.kill();
     let _ = child.wait();
-    let mut found = Found::read(&cases);
+    let mut found = RemovalFindings::read(&cases);
     found.output =
         ["output", "errors"].map(|name| read_to_string(folder.path().join(name)).unwrap()).concat();
     found
 }
 
 /// Returns the walls whose absence wasn't detected, and failures with every wall in place. Prints the detected ones.
-fn complaints(walls: &[Wall], found: &BTreeMap<(Vec<Wall>, &'static str), Found>) -> Vec<String> {
+fn complaints(walls: &[Wall], found: &BTreeMap<(Vec<Wall>, &'static str), RemovalFindings>) -> Vec<String> {
     let mut complaints = Vec::new();
     for ((missing, watcher), found) in found.iter().filter(|((missing, _), _)| missing.is_empty()) {
         if found.held == 0 || !found.wrong.is_empty() {
@@ -256,7 +256,7 @@ fn complaints(walls: &[Wall], found: &BTreeMap<(Vec<Wall>, &'static str), Found>
         }
     }
     for wall in walls {
-        let none = Found::default();
+        let none = RemovalFindings::default();
         let of = |missing: Vec<Wall>| found.get(&(missing, watcher(*wall))).unwrap_or(&none);
         let (alone, both) = match behind(*wall) {
             None => (&none, of(vec![*wall])),
@@ -288,7 +288,7 @@ fn told(wall: Wall, missed: &[&String]) -> String {
 
 // === impl Found ===
 
-impl Found {
+impl RemovalFindings {
     fn read(file: &Path) -> Self {
         let mut found = Self::default();
         for line in read_to_string(file).unwrap_or_default().lines() {

@@ -9,12 +9,12 @@ mod tables;
 mod uncharged;
 mod write_back;
 
-use crate::judge::{Cases, every_case_holds};
+use crate::judge::{CaseSource, every_case_holds};
 
 /// All cases of this group.
-pub(crate) const CASES: &[Cases] = &[limits::cases, write_back::cases, tables::cases, uncharged::cases];
+pub(crate) const CASES: &[CaseSource] = &[limits::cases, write_back::cases, tables::cases, uncharged::cases];
 
 #[test]
-fn what_is_limited_stays_limited() {
+fn resource_limits_hold_inside_the_sandbox() {
     every_case_holds("resources", CASES);
 }

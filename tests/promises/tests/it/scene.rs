@@ -4,9 +4,9 @@
 
 use crate::belljar::PROBE;
 use crate::listeners::Listeners;
-use crate::way::{Place, Way};
+use crate::way::{AttemptPlace, Way};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
-use belljar_testkit::world::{Ran, User, World};
+use belljar_testkit::world::{ProgramOutput, User, World};
 use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
@@ -119,13 +119,13 @@ impl<'w> Scene<'w> {
     }
 
     /// Runs that command and waits for its end.
-    pub(crate) fn make(&self, command: &[&str], options: &[&str], program: &[&str]) -> Ran {
-        Ran::from(self.making(command, options, program).output().unwrap())
+    pub(crate) fn make(&self, command: &[&str], options: &[&str], program: &[&str]) -> ProgramOutput {
+        ProgramOutput::from(self.making(command, options, program).output().unwrap())
     }
 
     /// Returns the host as the place of controls.
-    pub(crate) fn outside(&self) -> Place {
-        Place::outside(&self.world.path().join("outside"))
+    pub(crate) fn outside(&self) -> AttemptPlace {
+        AttemptPlace::outside(&self.world.path().join("outside"))
     }
 
     /// Returns the id of a process on the host, of the user who starts the sandbox, that must survive.

@@ -8,9 +8,9 @@ use belljar_testkit::skip::skip;
 use std::fs;
 
 #[test]
-fn what_was_swapped_since_the_host_looked_is_not_lent() {
+fn path_swapped_after_the_host_check_is_not_mounted() {
     if !rustix::process::geteuid().is_root() {
-        return skip("what_was_swapped_since_the_host_looked_is_not_lent", "only root prepares mounts");
+        return skip("path_swapped_after_the_host_check_is_not_mounted", "only root prepares mounts");
     }
     let tally = Tally::new("swapped");
     let folder = tempfile::tempdir().unwrap();

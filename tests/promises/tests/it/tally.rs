@@ -1,7 +1,7 @@
 //! Counts verdicts by row, prints them, and decides whether the group has passed.
 
 use crate::case::Case;
-use crate::known_holes::{Hole, KNOWN_HOLES, KNOWN_HOLES_OF_CONTAINERS};
+use crate::known_holes::{KNOWN_HOLES, KNOWN_HOLES_OF_CONTAINERS, KnownHole};
 use belljar_testkit::skip::skip;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,13 +28,13 @@ pub(crate) struct Tally {
     group: String,
     /// Suffix of every printed row, for sandboxes that aren't native.
     of: &'static str,
-    holes: &'static [Hole],
-    counted: RefCell<Counted>,
+    holes: &'static [KnownHole],
+    counted: RefCell<GroupCounts>,
 }
 
 #[derive(Default)]
-struct Counted {
-    rows: BTreeMap<&'static str, Row>,
+struct GroupCounts {
+    rows: BTreeMap<&'static str, RowCounts>,
     /// Failures, by case.
     wrong: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     holes: BTreeSet<String>,
@@ -46,7 +46,7 @@ struct Counted {
 }
 
 #[derive(Default)]
-struct Row {
+struct RowCounts {
     held: usize,
     escaped: usize,
     known: usize,
@@ -152,7 +152,7 @@ impl Tally {
 
 // === impl Counted ===
 
-impl Counted {
+impl GroupCounts {
     /// Appends the failures to those of other processes, with the number of cases that held.
     fn note_cases(&self) {
         let Some(file) = std::env::var_os(CASES) else { return };
@@ -169,17 +169,17 @@ impl Counted {
         self.wrong.entry(case.to_owned()).or_default().entry(what).or_default().push(place);
     }
     /// Returns the known holes of these rows that no case shows any more.
-    fn mended(&self, holes: &'static [Hole]) -> Vec<&'static str> {
+    fn mended(&self, holes: &'static [KnownHole]) -> Vec<&'static str> {
         let is_ours = |case: &str| self.rows.contains_key(case.split(' ').next().unwrap_or_default());
         let ours = holes.iter().map(|hole| hole.case).filter(|case| is_ours(case));
         ours.filter(|case| !self.holes.contains(*case)).collect()
     }
 
     /// Returns the whole report, for people.
-    fn told(&self, group: &str, holes: &[Hole]) -> String {
+    fn told(&self, group: &str, holes: &[KnownHole]) -> String {
         let mut told = format!("{group}\nrow        held  escaped  invalid  known  not shown\n");
         let mut add = |line: String| told.push_str(&(line + "\n"));
-        for (row, Row { held, escaped, invalid, known, not_shown }) in &self.rows {
+        for (row, RowCounts { held, escaped, invalid, known, not_shown }) in &self.rows {
             add(format!("{row:8}{held:>7}{escaped:>9}{invalid:>9}{known:>7}{not_shown:>11}"));
         }
         if let Some((case, ms)) = &self.slowest {
@@ -202,9 +202,9 @@ impl Counted {
 }
 
 /// Appends a row's counts to those of all groups.
-fn note(row: &str, counts: &Row) {
+fn note(row: &str, counts: &RowCounts) {
     let Some(file) = std::env::var_os(FINDINGS) else { return };
-    let Row { held, escaped, invalid, known, not_shown } = counts;
+    let RowCounts { held, escaped, invalid, known, not_shown } = counts;
     let line = format!("{row}\t{held}\t{escaped}\t{invalid}\t{known}\t{not_shown}\n");
     // One write in append mode: tests run in many processes at once.
     OpenOptions::new().create(true).append(true).open(file).unwrap().write_all(line.as_bytes()).unwrap();

@@ -10,10 +10,10 @@ pub(crate) mod sockets;
 pub(crate) mod time;
 pub(crate) mod waiting;
 
-use crate::judge::{Cases, every_case_holds};
+use crate::judge::{CaseSource, every_case_holds};
 
 /// All cases of this group.
-pub(crate) const CASES: &[Cases] = &[
+pub(crate) const CASES: &[CaseSource] = &[
     files::cases,
     memory::cases,
     processes::cases,
@@ -25,6 +25,6 @@ pub(crate) const CASES: &[Cases] = &[
 ];
 
 #[test]
-fn what_programs_need_works_inside_as_it_does_outside() {
+fn ordinary_operations_work_inside_as_outside() {
     every_case_holds("twins", CASES);
 }

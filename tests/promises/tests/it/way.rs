@@ -1,11 +1,11 @@
 //! The ways into a sandbox, and the places of controls: where a batch of attempts is made.
 
-use crate::case::Control;
+use crate::case::ControlPlacement;
 use crate::scene::Scene;
-use belljar_promises::attempt::{Answer, Attempt};
+use belljar_promises::attempt::{Attempt, AttemptResult};
 use belljar_testkit::job::job;
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, User};
+use belljar_testkit::world::{ProgramOutput, User};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,16 +30,16 @@ pub(crate) enum Way {
 
 /// The place of an attempt, as far as its paths depend on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct AttemptPlace {
     /// Prefix of a path that begins in the sandbox's root.
     root: PathBuf,
 }
 
 /// The results of a batch.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct BatchResult {
     /// The answers, by case.
-    pub(crate) answers: BTreeMap<String, Answer>,
+    pub(crate) answers: BTreeMap<String, AttemptResult>,
     /// The complete output.
     pub(crate) output: String,
 }
@@ -125,7 +125,7 @@ impl Way {
     /// Runs a program this way, and returns its output.
     pub(crate) fn run(self, scene: &Scene<'_>, program: &[&str]) -> String {
         let belljar = |arguments: &[&str]| {
-            let ran = Ran::from(scene.leaking(scene.world.program(), arguments).output().unwrap());
+            let ran = ProgramOutput::from(scene.leaking(scene.world.program(), arguments).output().unwrap());
             assert_eq!(ran.code, 0, "{arguments:?}: {ran:?}");
             ran
         };
@@ -144,9 +144,9 @@ impl Way {
     }
 
     /// Makes attempts this way.
-    pub(crate) fn attempt(self, scene: &Scene<'_>, attempts: &[Attempt]) -> Batch {
+    pub(crate) fn attempt(self, scene: &Scene<'_>, attempts: &[Attempt]) -> BatchResult {
         scene.world.write("lent/attempts.json", serde_json::to_string(attempts).unwrap());
-        Batch::read(self.run(scene, &[PROBE, "run", "/lent/attempts.json"]))
+        BatchResult::read(self.run(scene, &[PROBE, "run", "/lent/attempts.json"]))
     }
 }
 
@@ -157,9 +157,9 @@ pub(crate) fn end_session(scene: &Scene<'_>, session: &str) {
     wait::until(|| !scene.world.run(&["session", "list"]).stdout.contains(session));
 }
 
-impl Control {
+impl ControlPlacement {
     /// Makes attempts where they must succeed. Returns `None` if this test can't act as that user.
-    pub(crate) fn attempt(self, scene: &Scene<'_>, attempts: &[Attempt]) -> Option<Batch> {
+    pub(crate) fn attempt(self, scene: &Scene<'_>, attempts: &[Attempt]) -> Option<BatchResult> {
         let file = scene.world.write("outside/attempts.json", serde_json::to_string(attempts).unwrap());
         let probe = scene.world.path().join("lent/belljar-probe");
         let arguments = [if self == Self::Free { "free" } else { "run" }, file.to_str().unwrap()];
@@ -173,13 +173,13 @@ impl Control {
             Self::Root if !is_root => return None,
             _ => scene.leaking(&probe, &arguments),
         };
-        Some(Batch::read(Ran::from(command.output().unwrap()).succeeded().stdout))
+        Some(BatchResult::read(ProgramOutput::from(command.output().unwrap()).succeeded().stdout))
     }
 }
 
 // === impl Place ===
 
-impl Place {
+impl AttemptPlace {
     pub(crate) fn inside() -> Self {
         Self { root: PathBuf::new() }
     }
@@ -197,9 +197,9 @@ impl Place {
 
 // === impl Batch ===
 
-impl Batch {
+impl BatchResult {
     fn read(output: String) -> Self {
-        let answers = output.lines().filter_map(|line| serde_json::from_str::<Answer>(line).ok());
+        let answers = output.lines().filter_map(|line| serde_json::from_str::<AttemptResult>(line).ok());
         Self { answers: answers.map(|answer| (answer.case.clone(), answer)).collect(), output }
     }
 }

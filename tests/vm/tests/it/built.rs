@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Static programs.
-pub(crate) struct Built {
+pub(crate) struct StaticPrograms {
     pub(crate) belljar: PathBuf,
     pub(crate) conformance: PathBuf,
 }
@@ -13,7 +13,7 @@ pub(crate) struct Built {
 /// Builds them, unless the run of all tests has done so already. The command must be the same, for the whole workspace and
 /// with a test, so that cargo chooses the same features of dependencies. Other features would replace the `belljar` that
 /// other tests are running at the moment.
-pub(crate) fn programs() -> Built {
+pub(crate) fn programs() -> StaticPrograms {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--workspace", "--bin", "belljar", "--test", "conformance"]);
@@ -31,7 +31,7 @@ pub(crate) fn programs() -> Built {
         };
         PathBuf::from(messages.iter().find(is_it).unwrap()["executable"].as_str().unwrap())
     };
-    Built { belljar: executable("belljar", "bin"), conformance: executable("conformance", "test") }
+    StaticPrograms { belljar: executable("belljar", "bin"), conformance: executable("conformance", "test") }
 }
 
 /// Returns the names of the native backend's tests in the program `conformance`.

@@ -25,7 +25,7 @@ const LIMITS: &str = "/programs/belljar exec --cpus 0.5 --require memory_limit,c
      grep -c 'by control groups, version 2' | grep -qx 3";
 
 #[test]
-fn everything_holds_on_debians_kernel_with_control_groups_of_version_2_alone() {
+fn promises_hold_on_debian_kernel_with_cgroup_v2_only() {
     let missing = match (machine::is_there(), busybox()) {
         (false, _) => Some("qemu-system-x86 is not installed"),
         (_, None) => Some("busybox-static is not installed"),

@@ -22,11 +22,11 @@ fn quarters(sandboxing: &str, options: &[&str]) -> Quarters {
 /// Returns the categories of each backend, in order.
 fn divided(quarters: &Quarters) -> Vec<(BackendName, String)> {
     let each = quarters.divisions.iter();
-    each.map(|Division { backend, categories }| (*backend, in_words(categories))).collect()
+    each.map(|SandboxGroup { backend, categories }| (*backend, in_words(categories))).collect()
 }
 
 #[test]
-fn categories_are_together_that_have_everything_in_common() {
+fn categories_with_equal_sandbox_settings_share_one_sandbox() {
     use BackendName::{Docker, Native, Subprocess};
     let owned = |expected: &[(BackendName, &str)]| {
         expected.iter().map(|(backend, categories)| (*backend, (*categories).to_owned())).collect::<Vec<_>>()
@@ -63,14 +63,14 @@ fn categories_are_together_that_have_everything_in_common() {
 }
 
 #[test]
-fn each_has_what_its_section_says_and_what_was_said_comes_first() {
+fn command_line_limits_override_the_configured_sandbox_section() {
     let sandboxing = "{required: [seccomp], subprocess: {timeout_seconds: 7, required: [landlock]}, docker: {image: 'house/tools:1', \
                       memory_limit: 64m, pids_limit: 30, timeout_seconds: 9, network_overrides: {terminal: bridge}, \
                       runtime_overrides: {terminal: runsc}, lifecycle: {strategy: per-call}}}";
     let all = quarters(sandboxing, &["--pids", "20", "--require", "no_new_privs"]);
     let [terminal, code, files] = all.quarters.as_slice() else { panic!("{all:?}") };
     let container = |quarter: &Quarter| match &quarter.backend {
-        Chosen::Docker { config, socket } => {
+        BackendChoice::Docker { config, socket } => {
             (config.image.clone(), config.runtime.clone(), socket.display().to_string())
         }
         other => panic!("{other:?}"),
@@ -90,7 +90,8 @@ fn each_has_what_its_section_says_and_what_was_said_comes_first() {
     assert_eq!(names(files), of(&["seccomp", "landlock", "no_new_privs", "process_limit"]));
     assert_eq!(all.longest_call(Category::Terminal), Duration::from_secs(9));
     assert_eq!(all.longest_call(Category::VersionControl), Duration::from_secs(7));
-    let in_process = all.works_in().into_iter().filter(|(_, works_in)| *works_in == WorksIn::Process);
+    let in_process =
+        all.works_in().into_iter().filter(|(_, works_in)| *works_in == ExecutionLocation::Process);
     let in_process: Vec<_> = in_process.map(|(category, _)| category).collect();
     assert_eq!(in_process, [Category::FileSystem, Category::VersionControl]);
     let writable = quarters("{docker: {mount_mode: rw}}", &[]);
@@ -98,7 +99,7 @@ fn each_has_what_its_section_says_and_what_was_said_comes_first() {
 }
 
 #[test]
-fn what_a_backend_can_not_hold_is_held_natively_with_the_limits_that_it_had() {
+fn backend_that_cannot_enforce_restrictions_is_replaced_by_native_with_its_limits() {
     let list = ProgramList::new(["sh".to_owned()]).unwrap();
     let sandboxing =
         "{docker: {memory_limit: 64m, timeout_seconds: 9}, native: {memory_limit: 1g, required: [landlock]}}";
@@ -115,7 +116,7 @@ fn what_a_backend_can_not_hold_is_held_natively_with_the_limits_that_it_had() {
         "a backend without limits of its own has none to keep"
     );
     assert!(code.required.names().any(|name| name == "landlock"));
-    assert!(held.works_in().values().all(|works_in| *works_in == WorksIn::Container));
+    assert!(held.works_in().values().all(|works_in| *works_in == ExecutionLocation::Container));
     let notice = held.notice().unwrap();
     assert!(notice.contains("code_execution, terminal in native, because docker can't hold"), "{notice}");
     assert_eq!(held.holding(Some(&list), None).unwrap().notice(), None, "it is reported once");

@@ -1,16 +1,16 @@
 //! What an agent works on, and what becomes of what it did.
 
 use crate::command::git::outcome::Outcome;
-use crate::command::git::push::{Push, WordArguments, base_of};
+use crate::command::git::push::{Push, PushCommitArguments, base_of};
 use crate::command::git::remote_of;
 use crate::error::CliError;
 use crate::git::{Reach, RemoteArguments};
-use crate::kept::{Fate, FateArguments, RunEnd};
+use crate::kept::{RunChangesArguments, RunChangesOutcome, RunEnd};
 use crate::{lending, state};
 use belljar_contract::result::ChangesState;
 use belljar_egress::upstream::names::NameSource;
 use belljar_files::host_path::HostPath;
-use belljar_git::clone::{Cloning, Origin, clone};
+use belljar_git::clone::{CloneParams, Origin, clone};
 use belljar_git::{Base, HostEnv};
 use belljar_node::run_once::Place;
 use belljar_policy::git::Remote;
@@ -36,16 +36,16 @@ pub(super) struct WorkspaceArguments {
     #[arg(long, value_name = "URL", requires = "clone", help_heading = "Git")]
     push_to: Option<String>,
     #[command(flatten)]
-    words: WordArguments,
+    words: PushCommitArguments,
     #[command(flatten)]
-    fate: FateArguments,
+    fate: RunChangesArguments,
     #[command(flatten)]
     remote: RemoteArguments,
 }
 
 /// What became of an agent's changes.
 pub(super) struct Settled {
-    pub(super) fate: Fate,
+    pub(super) fate: RunChangesOutcome,
     /// What became of their push, if it came to that.
     pub(super) push: Option<Outcome>,
     /// The directory in which they are kept, if they are.
@@ -95,7 +95,7 @@ impl WorkspaceArguments {
         let (source, mut way) = (place.make_source()?, None);
         if let Some(origin) = origin {
             let (state, reach) = (state::open(), self.remote.reach(config)?);
-            let mut base = clone(&Cloning {
+            let mut base = clone(&CloneParams {
                 origin,
                 rules: &reach.rules,
                 names: NameSource::of_system(),
@@ -141,12 +141,12 @@ impl WorkspaceArguments {
         let push = Push { base: &base, remote, reach: &reach, trust: self.fate.trust.trust(), asks };
         let outcome = self.words.push(push)?;
         if outcome.is_done() && outcome.has_left_out() {
-            let fate = Fate::of(ChangesState::Pushed, Some(kept));
+            let fate = RunChangesOutcome::of(ChangesState::Pushed, Some(kept));
             return Ok(Settled { fate, push: Some(outcome), ..settled });
         }
         if outcome.is_done() {
             kept.remove()?;
-            let fate = Fate::of(ChangesState::Pushed, None);
+            let fate = RunChangesOutcome::of(ChangesState::Pushed, None);
             return Ok(Settled { fate, push: Some(outcome), kept_in: None });
         }
         settled.fate.kept = Some(kept);
@@ -160,7 +160,7 @@ impl WorkspaceArguments {
 impl Settled {
     /// Of a run that was refused.
     pub(super) fn nothing() -> Self {
-        Self { fate: Fate::of(ChangesState::None, None), push: None, kept_in: None }
+        Self { fate: RunChangesOutcome::of(ChangesState::None, None), push: None, kept_in: None }
     }
 
     /// Names the folder in which the changes are kept.

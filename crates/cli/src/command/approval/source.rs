@@ -3,7 +3,7 @@
 use super::Reach;
 use crate::access::whoever_runs_this;
 use crate::approvals;
-use crate::client::{Ask, Client, ShownToken};
+use crate::client::{Client, NodeRequest, ShownToken};
 use crate::error::CliError;
 use belljar_contract::approval::{Approval, ApprovalPage, ApprovalStatus, Ruling};
 use belljar_contract::id::ApprovalId;
@@ -64,7 +64,10 @@ impl Source {
                 let token = token.and_then(|token| token.parse::<u64>().ok());
                 let token = token.map_or(String::new(), |token| format!("&page_token={token}"));
                 let path = format!("/approvals?limit={limit}{status}{token}");
-                let told = client.document::<ApprovalListResponse>(&Ask { path: &path, ..Ask::default() })?;
+                let told = client.document::<ApprovalListResponse>(&NodeRequest {
+                    path: &path,
+                    ..NodeRequest::default()
+                })?;
                 Ok(told.known.page)
             }
             Self::Here { approvals, runtime } => {
@@ -80,7 +83,8 @@ impl Source {
         match self {
             Self::Node(client) => {
                 let path = format!("/approvals/{id}");
-                let told = client.document::<ApprovalResponse>(&Ask { path: &path, ..Ask::default() })?;
+                let told = client
+                    .document::<ApprovalResponse>(&NodeRequest { path: &path, ..NodeRequest::default() })?;
                 Ok(told.known.approval)
             }
             Self::Here { approvals, runtime } => {
@@ -116,6 +120,6 @@ impl Source {
 
 fn post(client: &Client, path: &str, request: &impl Serialize) -> Result<Approval, CliError> {
     let body = serde_json::to_vec(request).map_err(|error| CliError::output(error.into()))?;
-    let ask = Ask { is_post: true, path, body: Some(&body), ..Ask::default() };
+    let ask = NodeRequest { is_post: true, path, body: Some(&body), ..NodeRequest::default() };
     Ok(client.document::<ApprovalResponse>(&ask)?.known.approval)
 }

@@ -2,7 +2,7 @@
 
 use crate::output::wrapped;
 use crate::progress::harmless;
-use belljar_contract::inference::{BEGUN, BegunRecord, CALL, CallRecord, Excerpt};
+use belljar_contract::inference::{BEGUN, CALL, CallRecord, CallStartRecord, Excerpt};
 use belljar_contract::tool::{TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus};
 use belljar_store::audit::Record;
 
@@ -31,8 +31,8 @@ pub(super) fn row(record: &Record<'_>, width: usize) -> String {
     }
 }
 
-fn beginning(call: &BegunRecord) -> String {
-    let BegunRecord { route, model, provider, request_bytes, .. } = call;
+fn beginning(call: &CallStartRecord) -> String {
+    let CallStartRecord { route, model, provider, request_bytes, .. } = call;
     let (method, path) = (route.method.as_str(), route.path.as_str());
     format!("{method} {path}, {} at {}, {request_bytes} bytes", model.as_str(), provider.as_str())
 }

@@ -6,7 +6,7 @@ use belljar_policy::untrusted;
 use belljar_store::audit::anchor::{
     AnchorError, AnchorStatus, Evidence, Vouched, notes_in_bucket, notes_in_file, statuses,
 };
-use belljar_store::audit::verify::{Anchor, Demands, Extent, Verdict};
+use belljar_store::audit::verify::{Anchor, Extent, Verdict, VerifyRequirements};
 use belljar_store::audit::{self, AuditError, Hash, PublicKey};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -55,7 +55,7 @@ impl VerifyArguments {
         for anchor in &self.anchor {
             add_anchor(&mut evidence, anchor)?;
         }
-        let demands = Demands { key: self.key, anchors: self.expect.clone(), evidence };
+        let demands = VerifyRequirements { key: self.key, anchors: self.expect.clone(), evidence };
         let (verdict, statuses) = match &self.file {
             Some(file) if !file.is_dir() => (audit::export::verify(file, &demands)?, Vec::new()),
             Some(folder) => (audit::verify::verify(folder, &demands)?, statuses(folder)),

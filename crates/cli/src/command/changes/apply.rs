@@ -4,12 +4,14 @@ use super::{find, named, part_of};
 use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
-use crate::kept::{Fate, ReviewArguments, Reviewed, apply, drift, leave_out_conflicts, left_out, listed};
+use crate::kept::{
+    ReviewArguments, ReviewedChanges, RunChangesOutcome, apply, drift, leave_out_conflicts, left_out, listed,
+};
 use crate::progress::harmless;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};
 use belljar_sandbox::kept::Kept;
 use belljar_sandbox::workspace::diff;
-use belljar_sandbox::workspace::partial::{Applied, Merge, Wishes};
+use belljar_sandbox::workspace::partial::{self, ApplyOutcome, Wishes};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,9 +62,9 @@ impl ApplyArguments {
         let wishes = Wishes {
             overwritten: named(&frozen, &self.overwrite)?,
             merge: match self.merge {
-                None => Merge::Off,
-                Some(MergeMode::Clean) => Merge::Clean,
-                Some(MergeMode::Markers) => Merge::Markers,
+                None => partial::MergeMode::Off,
+                Some(MergeMode::Clean) => partial::MergeMode::Clean,
+                Some(MergeMode::Markers) => partial::MergeMode::Markers,
             },
             ..Wishes::default()
         };
@@ -71,7 +73,7 @@ impl ApplyArguments {
         }
         let mut changes = diff::listed(part.iter());
         let ReviewArguments { reviewed: digest, unshown } = self.review;
-        let reviewed = Reviewed { frozen: &frozen, set: &part, digest, unshown };
+        let reviewed = ReviewedChanges { frozen: &frozen, set: &part, digest, unshown };
         let applied = apply(&mut kept, reviewed, &self.trust, &wishes)?;
         leave_out_conflicts(&mut changes, &listed(&applied.conflicts));
         let is_part = part.len() < frozen.set.len() || !frozen.left_out().is_empty();
@@ -82,14 +84,24 @@ impl ApplyArguments {
     }
 
     /// A change set of which all is applied is removed.
-    fn settle(&self, kept: Kept, applied: &Applied, is_part: bool) -> Result<Fate, CliError> {
+    fn settle(
+        &self,
+        kept: Kept,
+        applied: &ApplyOutcome,
+        is_part: bool,
+    ) -> Result<RunChangesOutcome, CliError> {
         match applied.conflicts.is_empty() && is_part {
-            true => Ok(Fate::of(ChangesState::Applied, Some(kept))),
-            false => Fate::of_applied(kept, applied, &[]),
+            true => Ok(RunChangesOutcome::of(ChangesState::Applied, Some(kept))),
+            false => RunChangesOutcome::of_applied(kept, applied, &[]),
         }
     }
 
-    fn tell(&self, fate: &Fate, applied: &Applied, mut changes: WorkspaceChanges) -> Result<(), CliError> {
+    fn tell(
+        &self,
+        fate: &RunChangesOutcome,
+        applied: &ApplyOutcome,
+        mut changes: WorkspaceChanges,
+    ) -> Result<(), CliError> {
         if self.json {
             let drift = std::mem::take(&mut changes.changed_in_source);
             fate.add_to(&mut changes);

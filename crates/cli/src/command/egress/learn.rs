@@ -3,7 +3,7 @@
 //! Learning grants no network access: a command that is run for it reaches only what the user's policy allows, and nothing
 //! without a policy.
 
-use crate::command::exec::{self, Executed};
+use crate::command::exec::{self, ExecOutcome};
 use crate::error::CliError;
 use crate::lending::{SandboxArguments, given_target};
 use crate::state;
@@ -83,7 +83,7 @@ impl LearnArguments {
 
     fn watch(&self) -> Result<RunId, CliError> {
         let policy = self.policy.as_deref().map_or_else(|| Ok(OpenPolicy::of_nothing()), opened)?;
-        let Executed { run, code } = exec::watched(&self.command, self.sandbox.clone(), policy)?;
+        let ExecOutcome { run, code } = exec::watched(&self.command, self.sandbox.clone(), policy)?;
         if code != ExitCode::SUCCESS {
             // Often so: what it wanted, it didn't get.
             crate::output::errln!("belljar: the command did not succeed");

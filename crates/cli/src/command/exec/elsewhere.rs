@@ -2,12 +2,12 @@
 
 use super::{ExecArguments, cant_run};
 use crate::error::{CliError, OUT_OF_TIME};
-use crate::terminal::{self, Relay};
+use crate::terminal::{self, RelayResult};
 use crate::{limits, state};
 use belljar_confine::launcher::Launcher;
 use belljar_files::host_path::HostPath;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
-use belljar_sandbox::backends::chosen::{Chosen, Site};
+use belljar_sandbox::backends::chosen::{BackendChoice, Site};
 use belljar_sandbox::kept::{CopyRecord, KeptError, RunKind, RunLabel};
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Runs the command.
-pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode, CliError> {
+pub(super) fn run(arguments: &ExecArguments, chosen: &BackendChoice) -> Result<ExitCode, CliError> {
     refuse_what_is_native(arguments, chosen)?;
     let workspace = arguments.sandbox.workspace()?;
     let mut ways_out = arguments.ways_out(&workspace)?;
@@ -83,7 +83,7 @@ fn record(arguments: &ExecArguments, sandbox: &dyn Sandbox, source: &HostPath) -
 }
 
 /// What only a sandbox can do whose stages and folder are this process's own.
-fn refuse_what_is_native(arguments: &ExecArguments, chosen: &Chosen) -> Result<(), CliError> {
+fn refuse_what_is_native(arguments: &ExecArguments, chosen: &BackendChoice) -> Result<(), CliError> {
     match arguments.timings {
         true => Err(CliError::NotOfBackend { option: "--timings", backend: chosen.name() }),
         false => Ok(()),
@@ -102,8 +102,8 @@ fn relay(arguments: &ExecArguments, sandbox: &dyn Sandbox) -> Result<u8, CliErro
         limits::tell(limit);
     }
     Ok(match relayed {
-        Relay::Ended(code) => code,
-        Relay::OutOfTime => {
+        RelayResult::Ended(code) => code,
+        RelayResult::OutOfTime => {
             crate::output::errln!("belljar: out of time");
             OUT_OF_TIME
         }

@@ -1,12 +1,12 @@
 //! The ways out of the sandbox of a command: models and the web, each served if it was asked for.
 
 use crate::error::CliError;
-use crate::grants::ShownGrant;
+use crate::grants::PresentedGrant;
 use crate::models::{self, ModelArguments};
 use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_node::grant::Granted;
+use belljar_node::grant::ExecutionPermit;
 use belljar_node::inspection::Inspection;
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
@@ -19,9 +19,9 @@ pub(super) struct WaysOut<'a> {
     pub(super) models: Option<InferenceConfig>,
     pub(super) arguments: &'a ModelArguments,
     /// The grant that is shown, if one is.
-    pub(super) grant: Option<ShownGrant>,
+    pub(super) grant: Option<PresentedGrant>,
     /// That models may be called with it, once that is decided.
-    pub(super) granted: Option<Granted>,
+    pub(super) granted: Option<ExecutionPermit>,
     pub(super) web: Option<OpenPolicy>,
     /// What it takes to look into connections, once it is made.
     pub(super) inspection: Option<Inspection>,

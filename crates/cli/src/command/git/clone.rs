@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::lending::given_place;
 use crate::state;
 use belljar_egress::upstream::names::NameSource;
-use belljar_git::clone::{Cloning, Origin, clone};
+use belljar_git::clone::{CloneParams, Origin, clone};
 use belljar_git::{Base, HostEnv};
 use belljar_trusted::trusted_file;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ impl CloneArguments {
         let (state, env) = (state::open(), HostEnv::of_process());
         Base::clear_away(state.path(), Some(&directory));
         let folder = Base::folder_in_state(state.path());
-        let cloned = clone(&Cloning {
+        let cloned = clone(&CloneParams {
             origin: &origin,
             rules: &rules,
             names: NameSource::of_system(),

@@ -1,10 +1,10 @@
 //! What became of a push, for a person and for a program (docs/git.md).
 
-use super::requested::Requested;
+use super::requested::PullRequestReport;
 use crate::error::{CliError, DENIED, OWN_FAILURE};
 use crate::handoff::listed;
 use crate::progress::harmless;
-use belljar_contract::agent::{AgentHandoff, AgentPush};
+use belljar_contract::agent::{AgentPush, PathNeedingApproval};
 use belljar_git::{CommitError, Ignored, Prepared, PushError, Pushed, Standing};
 use belljar_node::chain;
 use belljar_sandbox::session::Asking;
@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
     ignore_rules_changed: Vec<String>,
     handoff: Vec<Asking>,
     /// Null where none was wanted, or nothing was pushed.
-    pull_request: Option<Requested>,
+    pull_request: Option<PullRequestReport>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Outcome {
         };
         let error = match pushed {
             Ok(pushed) => {
-                self.pull_request = pushed.pull_request.as_ref().map(Requested::of);
+                self.pull_request = pushed.pull_request.as_ref().map(PullRequestReport::of);
                 return;
             }
             Err(error) => error,
@@ -146,7 +146,7 @@ impl Outcome {
 
     /// Whether nothing is left to do.
     pub(crate) fn is_done(&self) -> bool {
-        let is_requested = self.pull_request.as_ref().is_none_or(Requested::is_done);
+        let is_requested = self.pull_request.as_ref().is_none_or(PullRequestReport::is_done);
         is_requested && matches!(self.outcome, Word::Pushed | Word::AlreadyThere | Word::NothingToPush)
     }
 
@@ -167,9 +167,9 @@ impl Outcome {
             left_out: self.left_out.clone(),
             ignored: self.ignored.clone(),
             handoff: handoff
-                .map(|Asking { path, kind, reason }| AgentHandoff { path, kind, reason })
+                .map(|Asking { path, kind, reason }| PathNeedingApproval { path, kind, reason })
                 .collect(),
-            pull_request: self.pull_request.as_ref().map(Requested::as_contract),
+            pull_request: self.pull_request.as_ref().map(PullRequestReport::as_contract),
         }
     }
 
@@ -217,7 +217,7 @@ impl Outcome {
                 }
             }
         }
-        self.pull_request.iter().for_each(Requested::tell);
+        self.pull_request.iter().for_each(PullRequestReport::tell);
     }
 
     fn tell_ignored(&self) {

@@ -29,7 +29,7 @@ pub(crate) struct PushArguments {
     #[arg(long, value_name = "URL")]
     to: Option<String>,
     #[command(flatten)]
-    words: WordArguments,
+    words: PushCommitArguments,
     #[command(flatten)]
     trust: TrustArguments,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct PushArguments {
 
 /// What the branch is called, and what its commit says.
 #[derive(Debug, clap::Args)]
-pub(crate) struct WordArguments {
+pub(crate) struct PushCommitArguments {
     /// The new branch [default: belljar/ and the run's id, or that of the commit that was cloned]
     #[arg(long, value_name = "NAME", help_heading = "Git")]
     branch: Option<String>,
@@ -150,7 +150,7 @@ pub(crate) fn base_of(kept: &Kept) -> Result<Base, CliError> {
 
 // === impl WordArguments ===
 
-impl WordArguments {
+impl PushCommitArguments {
     /// Pushes, if what takes a yes has one.
     pub(crate) fn push(&self, push: Push<'_>) -> Result<Outcome, CliError> {
         let Push { base, remote, reach, mut trust, asks } = push;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// What became of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Requested {
+pub(super) struct PullRequestReport {
     /// `opened`, `already_open` or `failed`.
     outcome: &'static str,
     /// A stable code; null where there is one.
@@ -23,7 +23,7 @@ pub(super) struct Requested {
 
 // === impl Requested ===
 
-impl Requested {
+impl PullRequestReport {
     pub(super) fn of(wanted: &Wanted) -> Self {
         let base = wanted.base.clone();
         match &wanted.opened {

@@ -5,7 +5,7 @@ use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use crate::lending::parse_duration;
 use crate::state;
-use belljar_contract::grant::{ExecutionGrant, Scope, SignedGrant, Subject};
+use belljar_contract::grant::{ExecutionGrant, GrantSubject, Scope, SignedGrant};
 use belljar_contract::id::{GrantId, UserId};
 use belljar_egress::identity::is_plain;
 use belljar_node::grant::GRANT_ISSUED;
@@ -22,7 +22,7 @@ use std::time::Duration;
 pub(super) struct IssueArguments {
     /// The holder of the grant: `service:NAME`, or `user:NAME`; agents in sandboxes are started by services alone
     #[arg(long, value_name = "SUBJECT", value_parser = parse_subject)]
-    subject: Subject,
+    subject: GrantSubject,
     /// The account that pays for what is done with it, as the provider of models knows it
     #[arg(long, value_name = "ACCOUNT", value_parser = parse_account)]
     billing_account: String,
@@ -97,8 +97,8 @@ fn write(path: &Path, grant: &ExecutionGrant) -> Result<(), CliError> {
     written.map_err(|error| CliError::usage(format!("can't write {}: {error}", crate::output::path(path))))
 }
 
-fn parse_subject(text: &str) -> Result<Subject, String> {
-    Subject::parse(text).map_err(|error| error.to_string())
+fn parse_subject(text: &str) -> Result<GrantSubject, String> {
+    GrantSubject::parse(text).map_err(|error| error.to_string())
 }
 
 fn parse_scope(text: &str) -> Result<Scope, String> {

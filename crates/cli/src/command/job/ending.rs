@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_ends_with_the_exit_code_that_run_has_for_it() {
+    fn job_state_maps_to_the_exit_code_of_belljar_run() {
         let code = |state| exit_code(state, None);
         assert_eq!(JobState::ALL.map(code), [0, 0, 0, 1, 124, 1, 1]);
         assert_eq!(exit_code(JobState::Failed, Some(FailureCode::SchemaValidation)), 2);

@@ -1,13 +1,13 @@
 //! `belljar job logs`: what a job has written to its standard output and its standard error, to those of this command.
 
 use super::parse_id;
-use super::watch::Lost;
-use crate::client::events::{Extent, Follower, follow};
+use super::watch::ConnectionNotice;
+use crate::client::events::{Extent, JobEventReceiver, follow};
 use crate::client::{Client, ClientError};
 use crate::error::CliError;
 use crate::output::UntrustedLines;
 use belljar_contract::id::JobId;
-use belljar_contract::worker::event::{Happening, JobEvent, Stream};
+use belljar_contract::worker::event::{JobEvent, JobEventKind, Stream};
 use belljar_contract::worker::job::JobOutcome;
 use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -24,8 +24,8 @@ pub(super) struct LogsArguments {
 }
 
 #[derive(Default)]
-struct Writer {
-    lost: Lost,
+struct LogPrinter {
+    lost: ConnectionNotice,
     is_cut: bool,
 }
 
@@ -39,7 +39,7 @@ impl LogsArguments {
             return Ok(ExitCode::SUCCESS);
         }
         let extent = if self.follow && is_remote { Extent::Whole } else { Extent::SoFar };
-        let mut writer = Writer::default();
+        let mut writer = LogPrinter::default();
         follow(client, &self.id, extent, &mut writer)?;
         if writer.is_cut {
             crate::output::errln!(
@@ -60,12 +60,12 @@ fn whole(outcome: &JobOutcome) -> Result<(), CliError> {
     Ok(())
 }
 
-impl Follower for Writer {
+impl JobEventReceiver for LogPrinter {
     fn heard(&mut self, _: &Value, event: Option<&JobEvent>) -> Result<(), CliError> {
         self.lost.is_back();
         match event.map(|event| &event.happening) {
-            Some(Happening::Log { stream, text }) => write(*stream, text),
-            Some(Happening::Truncated) => {
+            Some(JobEventKind::Log { stream, text }) => write(*stream, text),
+            Some(JobEventKind::Truncated) => {
                 self.is_cut = true;
                 Ok(())
             }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_log_acts_on_a_terminal() {
+    fn control_characters_in_logs_are_escaped_for_terminals() {
         assert_eq!(
             for_terminal("a\tb\r\n\u{1b}[2Jc\u{9b}d\u{202e}e\u{7}\n"),
             "a\tb\\u{d}\n\\u{1b}[2Jc\\u{9b}d\\u{202e}e\\u{7}\n"

@@ -7,8 +7,8 @@ mod waiting;
 use super::Reach;
 use super::embedded::Purpose;
 use super::ending::{exit_code_of, headline};
-use crate::client::events::{Extent, Followed, follow};
-use crate::client::{Ask, Client, ClientError, Told};
+use crate::client::events::{Extent, FollowResult, follow};
+use crate::client::{Client, ClientError, NodeDocument, NodeRequest};
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::worker::job::JobResponse;
@@ -98,7 +98,7 @@ impl SubmitArguments {
             print(&format!("{id}\n"))?;
         }
         let followed = follow(client, id, Extent::Whole, &mut waiting)?;
-        if followed == Followed::Left {
+        if followed == FollowResult::Left {
             return Ok(ExitCode::from(waiting.leave()));
         }
         let told = client.job(id)?;
@@ -109,10 +109,11 @@ impl SubmitArguments {
         Ok(ExitCode::from(exit_code_of(&told.known)))
     }
 
-    fn submit(&self, client: &Client, order: &Order) -> Result<Told<JobResponse>, CliError> {
+    fn submit(&self, client: &Client, order: &Order) -> Result<NodeDocument<JobResponse>, CliError> {
         let key = self.idempotency_key.iter().map(|key| ("idempotency-key", key.clone()));
         let headers: Vec<_> = key.collect();
-        let ask = Ask { is_post: true, path: "/jobs:run", headers: &headers, body: Some(&order.document) };
+        let ask =
+            NodeRequest { is_post: true, path: "/jobs:run", headers: &headers, body: Some(&order.document) };
         let mut left = ATTEMPTS;
         loop {
             left -= 1;

@@ -5,7 +5,7 @@ use crate::command::plain;
 use crate::summary::duration;
 use belljar_contract::event::{Event, LogLine};
 use belljar_contract::result::StepStatus;
-use belljar_contract::worker::event::{Happening, JobEvent, Stream};
+use belljar_contract::worker::event::{JobEvent, JobEventKind, Stream};
 use belljar_contract::worker::state::JobState;
 use serde::Deserialize;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(super) fn lines(event: &JobEvent) -> Vec<String> {
     let at = event.at.strftime("%H:%M:%S");
     let told = match &event.happening {
-        Happening::Status { status, attempt, failure_code } => {
+        JobEventKind::Status { status, attempt, failure_code } => {
             let mut line = words(*status).to_owned();
             if *attempt > 1 {
                 line += &format!(", attempt {attempt}");
@@ -25,21 +25,21 @@ pub(super) fn lines(event: &JobEvent) -> Vec<String> {
             }
             vec![line]
         }
-        Happening::CancelRequested => vec!["is to stop".to_owned()],
-        Happening::Step { line } => step(line).into_iter().collect(),
-        Happening::Log { stream, text } => {
+        JobEventKind::CancelRequested => vec!["is to stop".to_owned()],
+        JobEventKind::Step { line } => step(line).into_iter().collect(),
+        JobEventKind::Log { stream, text } => {
             let name = match stream {
                 Stream::Stdout => "stdout",
                 Stream::Stderr => "stderr",
             };
             text.lines().map(|line| format!("{name} | {}", plain(line))).collect()
         }
-        Happening::Progress(progress) => {
+        JobEventKind::Progress(progress) => {
             let percent = progress.percent.map(|percent| format!("{percent} %"));
             let message = progress.message.as_deref().map(plain);
             vec![[percent, message].into_iter().flatten().collect::<Vec<_>>().join("  ")]
         }
-        Happening::Extension { asked_seconds, granted, deadline, reason } => {
+        JobEventKind::Extension { asked_seconds, granted, deadline, reason } => {
             let answer = match (granted, reason) {
                 (true, _) => format!("granted: until {}", deadline.strftime("%H:%M:%S")),
                 (false, Some(reason)) => format!("denied: {}", plain(reason)),
@@ -47,7 +47,7 @@ pub(super) fn lines(event: &JobEvent) -> Vec<String> {
             };
             vec![format!("asks for {asked_seconds} s more: {answer}")]
         }
-        Happening::Truncated => vec!["more happens than is told".to_owned()],
+        JobEventKind::Truncated => vec!["more happens than is told".to_owned()],
     };
     told.into_iter().map(|line| format!("{at}  {line}")).collect()
 }

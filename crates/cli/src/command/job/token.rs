@@ -1,7 +1,7 @@
 //! `belljar job token`
 
 use super::parse_id;
-use crate::client::{Ask, Client};
+use crate::client::{Client, NodeRequest};
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
@@ -41,7 +41,12 @@ impl TokenArguments {
             "expires_in_seconds": self.expires_in,
         });
         let wanted = wanted.to_string();
-        let ask = Ask { is_post: true, path: "/mcp/tokens", body: Some(wanted.as_bytes()), ..Ask::default() };
+        let ask = NodeRequest {
+            is_post: true,
+            path: "/mcp/tokens",
+            body: Some(wanted.as_bytes()),
+            ..NodeRequest::default()
+        };
         let issued = client.document::<IssueTokenResponse>(&ask)?;
         match self.json {
             true => print_json(&issued.document)?,

@@ -3,7 +3,7 @@
 use super::ending::{exit_code_of, headline};
 use super::parse_id;
 use super::telling::lines;
-use crate::client::events::{Extent, Followed, Follower, follow};
+use crate::client::events::{Extent, FollowResult, JobEventReceiver, follow};
 use crate::client::{Client, ClientError};
 use crate::command::printing::print;
 use crate::error::CliError;
@@ -25,12 +25,12 @@ pub(super) struct WatchArguments {
 
 struct Watcher {
     json: bool,
-    lost: Lost,
+    lost: ConnectionNotice,
 }
 
 /// Says once that a connection is gone, until it is there again.
 #[derive(Default)]
-pub(super) struct Lost(bool);
+pub(super) struct ConnectionNotice(bool);
 
 /// Exit code for a job that no host runs.
 const LEFT: u8 = 1;
@@ -39,10 +39,10 @@ const LEFT: u8 = 1;
 
 impl WatchArguments {
     pub(super) fn run(&self, client: &Client, is_remote: bool) -> Result<ExitCode, CliError> {
-        let mut watcher = Watcher { json: self.json, lost: Lost::default() };
+        let mut watcher = Watcher { json: self.json, lost: ConnectionNotice::default() };
         // Without a daemon nothing more will happen to a job that waits.
         let extent = if is_remote { Extent::Whole } else { Extent::SoFar };
-        if follow(client, &self.id, extent, &mut watcher)? == Followed::Left {
+        if follow(client, &self.id, extent, &mut watcher)? == FollowResult::Left {
             crate::output::errln!("belljar: the job waits, and no node runs that would begin it");
             return Ok(ExitCode::from(LEFT));
         }
@@ -54,7 +54,7 @@ impl WatchArguments {
     }
 }
 
-impl Follower for Watcher {
+impl JobEventReceiver for Watcher {
     fn heard(&mut self, document: &Value, event: Option<&JobEvent>) -> Result<(), CliError> {
         self.lost.is_back();
         let text = match (self.json, event) {
@@ -73,7 +73,7 @@ impl Follower for Watcher {
 
 // === impl Lost ===
 
-impl Lost {
+impl ConnectionNotice {
     pub(super) fn tell(&mut self, error: Option<&ClientError>) {
         if std::mem::replace(&mut self.0, true) {
             return;

@@ -22,14 +22,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Has things done in the agent's session.
-pub(super) struct SessionBench {
+pub(super) struct SessionWorkbench {
     pub(super) desk: Arc<Desk>,
 }
 
 /// So much longer than what it is asked for the program of ours may take, to end what came of it.
 const GRACE: Duration = Duration::from_secs(10);
 
-impl Workbench for SessionBench {
+impl Workbench for SessionWorkbench {
     fn ask<'a>(
         &'a self,
         _: &'a Caller,

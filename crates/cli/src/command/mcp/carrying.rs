@@ -26,7 +26,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::time::Instant;
 
 /// Transfers trees for one call.
-pub(super) struct Carrier<'c> {
+pub(super) struct TreeTransfer<'c> {
     pub(super) client: &'c Client,
     pub(super) given_up: &'c GivenUp,
     /// Deadline of the transfer.
@@ -35,7 +35,7 @@ pub(super) struct Carrier<'c> {
 
 /// Errors of a tree transfer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CarryError {
+pub(super) enum TreeTransferError {
     /// The session can't be used.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -70,14 +70,14 @@ const BUFFERED_BYTES: usize = 64 << 10;
 
 // === impl Carrier ===
 
-impl Carrier<'_> {
+impl TreeTransfer<'_> {
     /// Puts a tree into the workspace, in a directory that isn't there yet or is empty: all of it, or nothing.
-    pub(super) fn put(&self, laid: &Laid<'_>, inside: &WorkspacePath) -> Result<(), CarryError> {
+    pub(super) fn put(&self, laid: &Laid<'_>, inside: &WorkspacePath) -> Result<(), TreeTransferError> {
         let feed = |to: &mut dyn Write| laid.tell(to);
         self.carry((PUT_TREE, inside), feed, |from| match line(from)? {
             TreeLine::End {} => Ok(()),
-            TreeLine::Refused(refused) => Err(CarryError::Refused(refused)),
-            _ => Err(CarryError::NoTree),
+            TreeLine::Refused(refused) => Err(TreeTransferError::Refused(refused)),
+            _ => Err(TreeTransferError::NoTree),
         })
     }
 
@@ -88,7 +88,7 @@ impl Carrier<'_> {
         inside: &WorkspacePath,
         to: &Directory,
         limits: TreeLimits,
-    ) -> Result<Others, CarryError> {
+    ) -> Result<Others, TreeTransferError> {
         self.carry((TAKE_TREE, inside), |_| Ok(()), |from| taken::take(from, to, limits))
     }
 
@@ -96,8 +96,8 @@ impl Carrier<'_> {
         &self,
         (way, inside): (&str, &WorkspacePath),
         feed: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send,
-        hear: impl FnOnce(&mut dyn BufRead) -> Result<T, CarryError>,
-    ) -> Result<T, CarryError> {
+        hear: impl FnOnce(&mut dyn BufRead) -> Result<T, TreeTransferError>,
+    ) -> Result<T, TreeTransferError> {
         let ([input, output], ours) = pipes().map_err(|errno| broken(errno.into()))?;
         let [to, from] = ours;
         let nothing = File::options().write(true).open("/dev/null").map_err(broken)?;
@@ -117,7 +117,9 @@ impl Carrier<'_> {
             let fed = feeding.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
             match (heard, fed) {
                 // What the host itself can't read is no fault of the session's.
-                (Err(CarryError::Refused(_) | CarryError::NoTree), Err(source)) if !pipe::is_end(&source) => {
+                (Err(TreeTransferError::Refused(_) | TreeTransferError::NoTree), Err(source))
+                    if !pipe::is_end(&source) =>
+                {
                     Err(broken(source))
                 }
                 (heard, _) => heard,
@@ -129,15 +131,15 @@ impl Carrier<'_> {
 }
 
 /// The next line.
-fn line(from: &mut dyn BufRead) -> Result<TreeLine, CarryError> {
+fn line(from: &mut dyn BufRead) -> Result<TreeLine, TreeTransferError> {
     let mut bytes = Vec::new();
     from.take(LONGEST_TREE_LINE_BYTES as u64).read_until(b'\n', &mut bytes).map_err(broken)?;
-    serde_json::from_slice(&bytes).map_err(|_| CarryError::NoTree)
+    serde_json::from_slice(&bytes).map_err(|_| TreeTransferError::NoTree)
 }
 
-fn broken(source: io::Error) -> CarryError {
+fn broken(source: io::Error) -> TreeTransferError {
     match source.kind() {
-        io::ErrorKind::TimedOut => CarryError::OutOfTime,
-        _ => CarryError::Broken { source },
+        io::ErrorKind::TimedOut => TreeTransferError::OutOfTime,
+        _ => TreeTransferError::Broken { source },
     }
 }

@@ -2,8 +2,8 @@
 
 use super::failures;
 use super::hatch::Queue;
-use super::shipping::Shipping;
-use super::web::OwnWeb;
+use super::shipping::ProgramLogShipper;
+use super::web::SessionWebCache;
 use crate::backend::Quarters;
 use crate::command::session::open;
 use crate::programs::ProgramArguments;
@@ -12,7 +12,7 @@ use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_files::host_path::HostPath;
 use belljar_gateway::access::HouseAccess;
-use belljar_policy::access::compiled::{Compiled, WorkspaceTerms};
+use belljar_policy::access::compiled::{SandboxAccess, WorkspaceAccess};
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::correlation::Correlation;
 use belljar_sandbox::given;
@@ -32,13 +32,13 @@ pub(super) struct Offer {
     /// Sandboxes that make up each session.
     pub(super) quarters: Quarters,
     /// Directories that a session's workspace can be copied from; the first is the default.
-    pub(super) roots: Vec<Root>,
+    pub(super) roots: Vec<WorkspaceRoot>,
     pub(super) lent: Vec<Lent>,
     pub(super) env: BTreeMap<String, String>,
     /// Correlation ids that programs in the sandbox find in environment variables: the agent's, and finally their session's.
     pub(super) correlation: Correlation,
     /// Reports programs that tools have run to the server's log.
-    pub(super) shipping: Shipping,
+    pub(super) shipping: ProgramLogShipper,
     /// Policy file for the network access of sessions, if they have any.
     pub(super) egress: Option<PathBuf>,
     /// Allowlist of programs that can be started in sessions, unless the agent's rules are stricter.
@@ -56,13 +56,13 @@ pub(super) struct Offer {
 }
 
 /// The agent identity that is served, with the access rules that apply to it.
-pub(super) struct Ruled {
+pub(super) struct ServedIdentity {
     pub(super) house: Arc<HouseAccess>,
     pub(super) identity: Identity,
 }
 
 /// Directory that was named when the server was started.
-pub(super) struct Root {
+pub(super) struct WorkspaceRoot {
     /// Path as the operator gave it.
     pub(super) said: PathBuf,
     /// Path with symlinks resolved at that time.
@@ -72,12 +72,12 @@ pub(super) struct Root {
 /// Sessions of an MCP server, and the limits and queues that its clients share.
 pub(crate) struct Desk {
     pub(super) offer: Offer,
-    ruled: Option<Ruled>,
-    held: Mutex<Held>,
+    ruled: Option<ServedIdentity>,
+    held: Mutex<KnownSessions>,
     /// Id of the session in which the built-in tools work; `None` until one is opened or named.
     own: Mutex<Option<String>>,
     /// Network access of the server's own web tools.
-    pub(super) web: OwnWeb,
+    pub(super) web: SessionWebCache,
     /// Queue of tool calls for the host's git.
     pub(super) git: Queue,
     /// Permits for further sandboxes, of [`MOST_SANDBOXES`].
@@ -87,7 +87,7 @@ pub(crate) struct Desk {
 }
 
 #[derive(Default)]
-struct Held {
+struct KnownSessions {
     /// Sessions opened by this server, by id, each with its sandbox permit.
     opened: BTreeMap<String, OwnedSemaphorePermit>,
     /// Ids of the sessions named when the server was started.
@@ -106,8 +106,8 @@ const MOST_SANDBOXES: usize = 16;
 
 impl Desk {
     /// Creates a registry that also serves the existing sessions with the ids in `named`.
-    pub(super) fn new(offer: Offer, ruled: Option<Ruled>, named: Vec<String>) -> Arc<Self> {
-        let held = Held { named: named.into_iter().collect(), ..Held::default() };
+    pub(super) fn new(offer: Offer, ruled: Option<ServedIdentity>, named: Vec<String>) -> Arc<Self> {
+        let held = KnownSessions { named: named.into_iter().collect(), ..KnownSessions::default() };
         let room = Arc::new(Semaphore::new(MOST_SANDBOXES));
         // If exactly one session was named, the built-in tools work in it.
         let own = held.named.first().filter(|_| held.named.len() == 1).cloned();
@@ -116,7 +116,7 @@ impl Desk {
             ruled,
             held: Mutex::new(held),
             own: Mutex::new(own),
-            web: OwnWeb::default(),
+            web: SessionWebCache::default(),
             git: Queue::default(),
             room,
             calls: Semaphore::new(MOST_CALLS),
@@ -153,7 +153,7 @@ impl Desk {
         self.workspace(directory, self.terms().as_ref())
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, KnownSessions> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,13 +164,13 @@ impl Desk {
     }
 
     /// Returns the session terms that follow from the served agent's current rules, if there are rules.
-    fn terms(&self) -> Option<Compiled> {
-        self.ruled.as_ref().map(Ruled::terms)
+    fn terms(&self) -> Option<SandboxAccess> {
+        self.ruled.as_ref().map(ServedIdentity::terms)
     }
 
     /// Returns the current terms of web tools if the agent's levels differ by category; otherwise `None`: the session's terms apply.
-    pub(super) fn web_terms(&self) -> Option<Compiled> {
-        self.ruled.as_ref().and_then(Ruled::of_web_tools)
+    pub(super) fn web_terms(&self) -> Option<SandboxAccess> {
+        self.ruled.as_ref().and_then(ServedIdentity::of_web_tools)
     }
 
     /// Opens a session on a copy of `directory`, or of the default directory.
@@ -204,20 +204,20 @@ impl Desk {
     fn workspace(
         &self,
         directory: Option<&str>,
-        terms: Option<&Compiled>,
+        terms: Option<&SandboxAccess>,
     ) -> Result<WorkspaceChoice, Failure> {
         let roots = &self.offer.roots;
         let root = match directory {
             None => roots.first(),
             Some(directory) => {
-                let is_meant = |root: &&Root| {
+                let is_meant = |root: &&WorkspaceRoot| {
                     [&root.said, &root.real].into_iter().any(|path| path == Path::new(directory))
                 };
                 Some(roots.iter().find(is_meant).ok_or_else(|| self.elsewhere(directory))?)
             }
         };
         let Some(root) = root else { return Ok(WorkspaceChoice::Empty) };
-        if terms.is_some_and(|terms| terms.workspace == WorkspaceTerms::Empty) {
+        if terms.is_some_and(|terms| terms.workspace == WorkspaceAccess::Empty) {
             return match directory {
                 None => Ok(WorkspaceChoice::Empty),
                 Some(directory) => {
@@ -356,14 +356,14 @@ impl Desk {
 
 // === impl Ruled ===
 
-impl Ruled {
-    fn terms(&self) -> Compiled {
-        Compiled::of_agent(&self.house.of(&self.identity).agent.permissions)
+impl ServedIdentity {
+    fn terms(&self) -> SandboxAccess {
+        SandboxAccess::of_agent(&self.house.of(&self.identity).agent.permissions)
     }
 
-    fn of_web_tools(&self) -> Option<Compiled> {
+    fn of_web_tools(&self) -> Option<SandboxAccess> {
         let stood = self.house.of(&self.identity);
         let permissions = &stood.agent.permissions;
-        (!permissions.by_category().is_empty()).then(|| Compiled::of_web_tools(permissions))
+        (!permissions.by_category().is_empty()).then(|| SandboxAccess::of_web_tools(permissions))
     }
 }

@@ -22,7 +22,9 @@ use belljar_files::directory::Directory;
 use belljar_policy::git::{GitRules, Remote};
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
-use belljar_tools::builtin::git::hatch::{CloneRequest, Cloned, GitHatch, PlannedPush, PushRequest, Pushed};
+use belljar_tools::builtin::git::hatch::{
+    CloneRequest, CloneResult, GitHatch, PushPlan, PushRequest, Pushed,
+};
 use belljar_tools::caller::{Caller, Identity};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -30,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Git hatch: runs the host's git for the session in which the built-in tools work.
-pub(super) struct SessionHatch {
+pub(super) struct SessionGitHatch {
     pub(super) desk: Arc<Desk>,
     pub(super) rules: Arc<GitRules>,
 }
@@ -41,8 +43,12 @@ struct Passage(PathBuf);
 /// Name of the folder, in a session's folder, that holds the temporary folders.
 const PASSAGES: &str = "carried";
 
-impl GitHatch for SessionHatch {
-    fn clone_in<'a>(&'a self, _: &'a Caller, wanted: CloneRequest) -> BoxFuture<'a, Result<Cloned, Failure>> {
+impl GitHatch for SessionGitHatch {
+    fn clone_in<'a>(
+        &'a self,
+        _: &'a Caller,
+        wanted: CloneRequest,
+    ) -> BoxFuture<'a, Result<CloneResult, Failure>> {
         let rules = Arc::clone(&self.rules);
         self.done(move |desk, given_up| clone::clone(desk, &rules, &wanted, given_up)).boxed()
     }
@@ -60,7 +66,7 @@ impl GitHatch for SessionHatch {
         &'a self,
         caller: &'a Caller,
         wanted: PushRequest,
-    ) -> BoxFuture<'a, Result<PlannedPush, Failure>> {
+    ) -> BoxFuture<'a, Result<PushPlan, Failure>> {
         let (rules, agent) = (Arc::clone(&self.rules), agent_of(caller));
         self.done(move |desk, given_up| push::plan(desk, &rules, (wanted, agent), given_up)).boxed()
     }
@@ -68,7 +74,7 @@ impl GitHatch for SessionHatch {
 
 // === impl SessionHatch ===
 
-impl SessionHatch {
+impl SessionGitHatch {
     /// Runs `does` once no other call uses the host's git. Signals `GivenUp` if the caller stops waiting.
     async fn done<T: Send + 'static>(
         &self,
@@ -130,7 +136,7 @@ mod tests {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     #[test]
-    fn a_tree_that_is_deeper_than_there_are_descriptors_goes_with_its_passage() {
+    fn tree_deeper_than_the_descriptor_limit_is_removed_with_its_folder() {
         let run = tempfile::tempdir().unwrap();
         let most = Rlimit { current: Some(512), ..getrlimit(Resource::Nofile) };
         setrlimit(Resource::Nofile, most).unwrap();

@@ -9,7 +9,7 @@ use belljar_tools::answer::Failure;
 use std::time::Duration;
 
 /// A program for the shell.
-pub(super) struct Script {
+pub(super) struct ShellScript {
     text: &'static str,
     /// Maximum size of the script's output, in bytes.
     most_bytes: usize,
@@ -20,7 +20,7 @@ pub(super) const PROGRAMS: [&str; 11] =
     ["cat", "cp", "find", "head", "mkdir", "mv", "readlink", "rm", "sh", "tail", "wc"];
 
 /// Prints the size of a file (1), and then so many of its bytes (3) from that one on (2), counted from 1.
-pub(super) const READ: Script = Script {
+pub(super) const READ: ShellScript = ShellScript {
     text: r#"
 [ -e "$1" ] || exit 80
 [ -d "$1" ] && exit 81
@@ -34,7 +34,7 @@ wc -c < "$1" && tail -c +"$2" < "$1" | head -c "$3"
 /// Script that replaces a file (argument 1) with standard input of a given size in bytes (argument 2), and reports what was there
 /// before: `created` or `replaced`. The file keeps its permissions. If less input arrives, because the caller has gone, the file stays
 /// unchanged.
-pub(super) const WRITE: Script = Script {
+pub(super) const WRITE: ShellScript = ShellScript {
     text: r#"
 target=$1
 [ -L "$target" ] && target=$(readlink -f -- "$target")
@@ -56,7 +56,7 @@ echo $word
 };
 
 /// Prints what is in a directory (1), each with its kind and its size, if that can be told, and a zero byte after it.
-pub(super) const LIST: Script = Script {
+pub(super) const LIST: ShellScript = ShellScript {
     text: r#"
 [ -e "$1" ] || exit 80
 [ -d "$1" ] || exit 86
@@ -88,7 +88,7 @@ const MOST_COMPLAINT: usize = 300;
 
 // === impl Script ===
 
-impl Script {
+impl ShellScript {
     /// Runs the script in a session and returns its output.
     pub(super) fn run(
         &self,

@@ -1,8 +1,8 @@
 //! What is offered, as it is said on the command line: directories, what sessions have, and whose rules count.
 
-use super::desk::{Desk, Offer, Root, Ruled};
+use super::desk::{Desk, Offer, ServedIdentity, WorkspaceRoot};
 use super::inside::PROGRAMS;
-use super::shipping::Shipping;
+use super::shipping::ProgramLogShipper;
 use super::tools::ToolSet;
 use crate::access::{self, AccessArguments};
 use crate::backend::{BackendArguments, works_in_session};
@@ -14,7 +14,7 @@ use crate::state;
 use crate::web::WebArguments;
 use belljar_contract::category::Category;
 use belljar_gateway::access::HouseAccess;
-use belljar_policy::constraint::WorksIn;
+use belljar_policy::constraint::ExecutionLocation;
 use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Session};
@@ -82,7 +82,8 @@ impl OfferArguments {
             _ => offer.quarters.works_in(),
         };
         let house = identity.as_ref().map(|identity| house(identity, works_in)).transpose()?;
-        let rules = house.clone().zip(identity.clone()).map(|(house, identity)| Ruled { house, identity });
+        let rules =
+            house.clone().zip(identity.clone()).map(|(house, identity)| ServedIdentity { house, identity });
         let desk = Desk::new(offer, rules, named.into_iter().map(|session| session.id).collect());
         Ok(Offered { desk, identity, house, set })
     }
@@ -116,7 +117,7 @@ impl OfferArguments {
             let path = directory(said)?;
             // A policy that a client could change by what it commits is told of now, and not when it opens something.
             policy_file(&self.web, &WorkspaceChoice::Copy(path.clone()))?;
-            Ok::<_, CliError>(Root { said: said.clone(), real: path.as_path().to_owned() })
+            Ok::<_, CliError>(WorkspaceRoot { said: said.clone(), real: path.as_path().to_owned() })
         };
         let roots = self.workspace.iter().map(root).collect::<Result<Vec<_>, _>>()?;
         let (lent, egress) = (self.allowance.lent()?, policy_file(&self.web, &WorkspaceChoice::Empty)?);
@@ -134,7 +135,7 @@ impl OfferArguments {
         Ok(Offer {
             lent,
             env: self.allowance.env(),
-            shipping: Shipping::new(
+            shipping: ProgramLogShipper::new(
                 config.map(|config| config.sandboxing.log_shipping).unwrap_or_default(),
                 correlation.clone(),
             ),
@@ -170,7 +171,10 @@ fn correlation(identity: Option<&Identity>) -> Correlation {
 }
 
 /// Returns the access rules, with the trust that the agent has earned so far.
-fn house(identity: &Identity, works_in: BTreeMap<Category, WorksIn>) -> Result<Arc<HouseAccess>, CliError> {
+fn house(
+    identity: &Identity,
+    works_in: BTreeMap<Category, ExecutionLocation>,
+) -> Result<Arc<HouseAccess>, CliError> {
     let house = HouseAccess::new(access::rules_of(None)?, works_in);
     if let Identity::Agent(agent) = identity {
         house.set_earned(agent, access::earned(None, identity)?);

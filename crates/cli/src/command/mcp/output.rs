@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_and_the_end_are_kept() {
+    fn output_over_the_limit_keeps_its_beginning_and_end() {
         let mut output = Output::of(10);
         (0..100_000).for_each(|number| output.take(format!("{number:05}").as_bytes()));
         let (text, cut) = output.text();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_whole_also_where_a_character_lies_across() {
+    fn output_within_the_limit_is_kept_whole_with_split_characters() {
         for (given, most) in [("", 0), ("äöü", 6), ("aäb", 4), ("abc", 100)] {
             let mut output = Output::of(most);
             given.as_bytes().chunks(1).for_each(|byte| output.take(byte));

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_starts_the_server_from_anywhere() {
+    fn printed_command_has_absolute_paths() {
         let given = ["mcp", "--print-config", "codex", "--workspace", "a b", "--egress=rules.yaml", "--keep"];
         let words = words(given.iter().map(OsString::from), Some("/nowhere".as_ref())).unwrap();
         assert_eq!(

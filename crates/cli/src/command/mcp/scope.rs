@@ -21,11 +21,11 @@ pub(crate) const WORKSPACE: &str = "workspace";
 const EGRESS: &str = "egress";
 
 /// The scope of every call of a server.
-pub(super) struct DeskScopes(pub(super) Arc<Desk>);
+pub(super) struct McpScopeSource(pub(super) Arc<Desk>);
 
 /// The workspace that a call works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Workplace {
+pub(super) enum CallWorkspace {
     /// Workspace of the session in which the built-in tools work.
     Own,
     /// Workspace of a new session, on a copy of the named directory or of the default one.
@@ -34,14 +34,14 @@ pub(super) enum Workplace {
     Session(String),
 }
 
-impl ScopeSource for DeskScopes {
+impl ScopeSource for McpScopeSource {
     fn scope<'a>(&'a self, definition: &'a Definition) -> BoxFuture<'a, Result<CallScope, Failure>> {
         let reaches_out = definition.reaches_out;
-        async move { found(&self.0, Workplace::Own, reaches_out).await }.boxed()
+        async move { found(&self.0, CallWorkspace::Own, reaches_out).await }.boxed()
     }
 }
 
-impl fmt::Debug for DeskScopes {
+impl fmt::Debug for McpScopeSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("DeskScopes").finish_non_exhaustive()
     }
@@ -50,7 +50,7 @@ impl fmt::Debug for DeskScopes {
 /// The scope of a call that works there.
 pub(super) async fn found(
     desk: &Arc<Desk>,
-    place: Workplace,
+    place: CallWorkspace,
     reaches_out: bool,
 ) -> Result<CallScope, Failure> {
     let desk = Arc::clone(desk);
@@ -61,11 +61,11 @@ pub(super) async fn found(
 // === impl Desk ===
 
 impl Desk {
-    fn scope(&self, place: &Workplace, reaches_out: bool) -> Result<CallScope, Failure> {
+    fn scope(&self, place: &CallWorkspace, reaches_out: bool) -> Result<CallScope, Failure> {
         let (directory, session) = match place {
-            Workplace::Own => (None, self.own_living().map(|client| client.session().clone())),
-            Workplace::New(directory) => (directory.as_deref(), None),
-            Workplace::Session(id) => (None, Some(self.find(id)?.session().clone())),
+            CallWorkspace::Own => (None, self.own_living().map(|client| client.session().clone())),
+            CallWorkspace::New(directory) => (directory.as_deref(), None),
+            CallWorkspace::Session(id) => (None, Some(self.find(id)?.session().clone())),
         };
         let egress = match &session {
             Some(session) => session.egress.as_deref(),

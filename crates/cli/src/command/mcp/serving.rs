@@ -3,14 +3,14 @@
 use super::HttpArguments;
 use super::desk::Desk;
 use super::offering::Offered;
-use super::scope::DeskScopes;
+use super::scope::McpScopeSource;
 use super::{tell, token_file, tools};
 use crate::error::CliError;
 use crate::{access, approvals, listening, trust};
 use belljar_contract::tool::AgentKind;
 use belljar_egress::known::ProcessSecrets;
 use belljar_gateway::access::{Access, Earning, TrustBook};
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_gateway::{ConnectionLimits, Door, Gateway, Room, bearer};
 use belljar_policy::tool::ToolGrants;
 use belljar_tools::caller::{Caller, Identity};
@@ -65,7 +65,7 @@ pub(crate) async fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
     let gateway = Gateway::new(registry, Arc::clone(&audit)).knowing(Arc::new(ProcessSecrets));
     let Some(house) = &offered.house else { return Ok(gateway) };
     let approver = approvals::approver(&audit, configuration.as_ref()).await?;
-    let gateway = gateway.scoped_by(Arc::new(DeskScopes(Arc::clone(&offered.desk))));
+    let gateway = gateway.scoped_by(Arc::new(McpScopeSource(Arc::clone(&offered.desk))));
     Ok(gateway.judging_by(Arc::clone(house) as Arc<dyn Access>).asking(Arc::new(approver))?)
 }
 
@@ -95,7 +95,7 @@ async fn serve(http: &HttpArguments, offered: &Offered, gateway: Arc<Gateway>) -
     let stopped = CancellationToken::new();
     stop_when_asked(&stopped)?;
     follow_earned(offered, &stopped).await?;
-    let seat = Seat::new(caller(offered), stopped.clone());
+    let seat = CallerSlot::new(caller(offered), stopped.clone());
     let served = match http.address {
         Some(address) => serve_http(http, address, (gateway, seat), &stopped).await,
         None => belljar_gateway::stdio(gateway, seat, stopped.clone()).await.map_err(Into::into),
@@ -143,7 +143,7 @@ pub(crate) fn caller(offered: &Offered) -> Caller {
 async fn serve_http(
     http: &HttpArguments,
     address: SocketAddr,
-    (gateway, seat): (Arc<Gateway>, Seat),
+    (gateway, seat): (Arc<Gateway>, CallerSlot),
     stopped: &CancellationToken,
 ) -> Result<(), CliError> {
     listening::check_address(address, http.allow_remote)?;

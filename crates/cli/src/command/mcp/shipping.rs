@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Reports programs.
-pub(super) struct Shipping {
+pub(super) struct ProgramLogShipper {
     shipper: Shipper,
     correlation: Correlation,
 }
@@ -22,7 +22,7 @@ struct ServerLog;
 
 // === impl Shipping ===
 
-impl Shipping {
+impl ProgramLogShipper {
     pub(super) fn new(config: LogShippingConfig, correlation: Correlation) -> Self {
         Self { shipper: Shipper::new(config, Arc::new(ServerLog)), correlation }
     }

@@ -4,7 +4,7 @@ use crate::error::CliError;
 use belljar_egress::known;
 use belljar_egress::secret::Secret;
 use belljar_gateway::bearer::{InvalidTokenError, OneToken};
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -48,7 +48,7 @@ const LARGEST_BYTES: u64 = 8 << 10;
 const RANDOM_BYTES: usize = 32;
 
 /// Reads or creates the token file. Returns the check that admits callers with that token to `seat`.
-pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
+pub(super) fn token(path: &Path, seat: CallerSlot) -> Result<OneToken, CliError> {
     let text = match made(path)? {
         Some(text) => {
             super::tell(&format!("a new token is in {}", crate::output::path(path)));

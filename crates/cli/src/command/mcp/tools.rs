@@ -12,13 +12,13 @@ mod run;
 mod sessions;
 mod write;
 
-use super::bench::SessionBench;
+use super::bench::SessionWorkbench;
 use super::desk::Desk;
 use super::execution::{GivenUp, waiting};
-use super::hatch::SessionHatch;
-use super::scope::{self, Workplace};
+use super::hatch::SessionGitHatch;
+use super::scope::{self, CallWorkspace};
 use super::tell;
-use super::web::SessionWeb;
+use super::web::SessionWebHatch;
 use crate::configuration::Configuration;
 use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::approval::CallScope;
@@ -101,14 +101,14 @@ pub(super) fn registry(
         ToolSet::Sessions | ToolSet::All => of_sessions(desk)?,
     };
     if set != ToolSet::Sessions {
-        let bench: Arc<dyn Workbench> = Arc::new(SessionBench { desk: Arc::clone(desk) });
+        let bench: Arc<dyn Workbench> = Arc::new(SessionWorkbench { desk: Arc::clone(desk) });
         let signature = Signature { name: NAME_OF_COMMITS.to_owned(), email: EMAIL_OF_COMMITS.to_owned() };
         all.extend(builtin::files::tools(&bench)?);
         all.extend(builtin::execution::tools(&bench, &Languages::all())?);
         all.extend(builtin::git::tools(&bench, &signature)?);
         all.extend(builtin::web::offline()?);
         if desk.may_reach_out() {
-            let hatch: Arc<dyn WebHatch> = Arc::new(SessionWeb { desk: Arc::clone(desk) });
+            let hatch: Arc<dyn WebHatch> = Arc::new(SessionWebHatch { desk: Arc::clone(desk) });
             all.extend(builtin::web::without_tasks(&hatch)?);
         }
         all.extend(builtin::chart::tools()?);
@@ -123,7 +123,7 @@ fn of_configuration(desk: &Arc<Desk>, config: &Configuration) -> Result<Vec<Arc<
     configured.unusable.iter().for_each(|error| tell(&with_causes(error)));
     let mut all = configured.tools;
     if !config.git.remotes.is_empty() {
-        let hatch = SessionHatch { desk: Arc::clone(desk), rules: Arc::new(config.git.clone()) };
+        let hatch = SessionGitHatch { desk: Arc::clone(desk), rules: Arc::new(config.git.clone()) };
         let hatch: Arc<dyn GitHatch> = Arc::new(hatch);
         all.extend(builtin::git::hatch_tools(&hatch)?);
     }
@@ -141,7 +141,7 @@ fn of_sessions(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
         defined(&diff::ABOUT, desk, diff::Diff)?,
         defined(&approve::ABOUT, desk, approve::Approve)?,
         defined(&discard::ABOUT, desk, discard::Discard)?,
-        defined(&close::ABOUT, desk, close::Close)?,
+        defined(&close::ABOUT, desk, close::CloseTool)?,
         defined(&sessions::ABOUT, desk, sessions::Sessions)?,
     ]
     .into())
@@ -153,19 +153,19 @@ trait Does: Clone + Send + Sync + 'static {
     type Arguments: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static;
 
     /// The workspace that a call with these arguments works on.
-    fn place(arguments: Self::Arguments) -> Workplace;
+    fn place(arguments: Self::Arguments) -> CallWorkspace;
 
     /// Carries out the call. `given_up` signals that the caller has stopped waiting.
     fn does(&self, desk: &Desk, arguments: Self::Arguments, given_up: &GivenUp) -> Answer;
 }
 
-struct AtDesk<D> {
+struct SessionToolAdapter<D> {
     desk: Arc<Desk>,
     does: D,
     reaches_out: bool,
 }
 
-impl<D: Does> TypedTool for AtDesk<D> {
+impl<D: Does> TypedTool for SessionToolAdapter<D> {
     type Arguments = D::Arguments;
 
     async fn call(&self, _: &belljar_tools::caller::Caller, arguments: D::Arguments) -> Answer {
@@ -207,5 +207,5 @@ fn defined<D: Does>(about: &About, desk: &Arc<Desk>, does: D) -> Result<Arc<dyn 
         ..new
     };
     let reaches_out = definition.reaches_out;
-    Ok(tool(definition, AtDesk { desk: Arc::clone(desk), does, reaches_out }))
+    Ok(tool(definition, SessionToolAdapter { desk: Arc::clone(desk), does, reaches_out }))
 }

@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::{state, web};
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
-use belljar_policy::access::compiled::Compiled;
+use belljar_policy::access::compiled::SandboxAccess;
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
@@ -18,13 +18,13 @@ use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Network access for the server's own web tools, through the session in which the built-in tools work.
-pub(super) struct SessionWeb {
+pub(super) struct SessionWebHatch {
     pub(super) desk: Arc<Desk>,
 }
 
 /// Network access that is set up for one session on the first request.
 #[derive(Default)]
-pub(super) struct OwnWeb {
+pub(super) struct SessionWebCache {
     served: Mutex<Option<Own>>,
 }
 
@@ -32,11 +32,11 @@ pub(super) struct OwnWeb {
 struct Own {
     session: String,
     /// Terms of web tools; `None` if the session's own terms apply.
-    terms: Option<Compiled>,
+    terms: Option<SandboxAccess>,
     web: web::Served,
 }
 
-impl WebHatch for SessionWeb {
+impl WebHatch for SessionWebHatch {
     fn reach<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Reach, Failure>> {
         async move {
             let _turn = self.desk.turn()?;
@@ -53,9 +53,9 @@ impl WebHatch for SessionWeb {
 
 // === impl OwnWeb ===
 
-impl OwnWeb {
+impl SessionWebCache {
     /// Returns the network access of this session. Access set up for another session or other terms is ended: it may allow more.
-    fn reach(&self, client: &Client, terms: Option<Compiled>) -> Result<Reach, Failure> {
+    fn reach(&self, client: &Client, terms: Option<SandboxAccess>) -> Result<Reach, Failure> {
         let id = &client.session().id;
         let mut served = self.locked();
         if let Some(own) = served.as_ref().filter(|own| own.session == *id && own.terms == terms) {
@@ -72,7 +72,7 @@ impl OwnWeb {
     }
 
     /// Ends what is served, unless it is to a session which may still have it, by the same terms.
-    pub(super) fn end_unless(&self, is_still_its_own: impl FnOnce(&str, Option<&Compiled>) -> bool) {
+    pub(super) fn end_unless(&self, is_still_its_own: impl FnOnce(&str, Option<&SandboxAccess>) -> bool) {
         let mut served = self.locked();
         let is_over = served.as_ref().is_some_and(|own| !is_still_its_own(&own.session, own.terms.as_ref()));
         finish(is_over.then(|| served.take()).flatten());
@@ -85,7 +85,7 @@ impl OwnWeb {
 }
 
 /// Serves what the tools of a session may reach, if they may reach anything.
-fn serve(client: &Client, terms: Option<Compiled>) -> Result<Option<web::Served>, Failure> {
+fn serve(client: &Client, terms: Option<SandboxAccess>) -> Result<Option<web::Served>, Failure> {
     let failed = |error: CliError| failures::of_opening(&error);
     let session = client.session();
     let reached = match terms.filter(|_| session.access.is_some()) {

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_read_as_opentelemetry_writes_them() {
+    fn trace_headers_are_parsed_in_opentelemetry_format() {
         let read = headers("authorization=Bearer%20x, x-team=a").unwrap();
         let expected = [("authorization", "Bearer x"), ("x-team", "a")];
         assert_eq!(read, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));

@@ -13,7 +13,7 @@ use belljar_contract::id::AgentId;
 use belljar_contract::tool::{JudgedRecord, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName};
 use belljar_contract::trust::TrustEvent;
 use belljar_policy::access::{AccessRules, Earned};
-use belljar_policy::constraint::WorksIn;
+use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::permission::ToolFacts;
 use belljar_policy::trust::{History, TrustConfig};
 use belljar_policy::verdict::{Rule, Verdict};
@@ -45,7 +45,7 @@ pub(super) struct CheckArguments {
 
 /// What was judged again.
 #[derive(Debug, Default, Serialize)]
-struct Replayed {
+struct ReplayReport {
     /// Calls that were judged by rules of agents.
     calls: u64,
     /// Calls that would end otherwise, by what they were.
@@ -74,7 +74,7 @@ struct Tried<'e> {
     rules: AccessRules,
     /// At which level those are judged who have no name; at that of the record, if nothing is said.
     level_of_unnamed: Option<AccessLevel>,
-    works_in: BTreeMap<Category, WorksIn>,
+    works_in: BTreeMap<Category, ExecutionLocation>,
     config: &'e TrustConfig,
     recorded: &'e BTreeMap<AgentId, Vec<TrustEvent>>,
     histories: BTreeMap<AgentId, History<'e>>,
@@ -114,7 +114,7 @@ impl CheckArguments {
             let (agent, tool, was, was_by, would_be, would_be_by) = kind;
             Change { agent, tool, was, was_by, would_be, would_be_by, calls, decision }
         });
-        let replayed = Replayed { calls, changes: changes.collect() };
+        let replayed = ReplayReport { calls, changes: changes.collect() };
         replayed.print(self.json)?;
         Ok(if replayed.changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(CHANGES) })
     }
@@ -138,7 +138,7 @@ impl<'e> Tried<'e> {
             action: &judged.action_type,
             reaches_out: judged.reaches_out,
         };
-        let works_in = self.works_in.get(&judged.category).copied().unwrap_or(WorksIn::Container);
+        let works_in = self.works_in.get(&judged.category).copied().unwrap_or(ExecutionLocation::Container);
         let now = self.rules.judging(&standing).judge(&facts, works_in);
         let was = verdict_of(record.decision, judged);
         (was != now.verdict).then(|| {
@@ -181,7 +181,7 @@ fn verdict_of(decision: ToolDecision, judged: &JudgedRecord) -> Verdict {
 
 // === impl Replayed ===
 
-impl Replayed {
+impl ReplayReport {
     fn print(&self, is_json: bool) -> Result<(), CliError> {
         if is_json {
             return print_json(self);

@@ -8,7 +8,7 @@ use anstyle::Style;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::action::ActionType;
 use belljar_contract::category::Category;
-use belljar_policy::access::compiled::{Compiled, ProgramTerms, WebTerms, WorkspaceTerms};
+use belljar_policy::access::compiled::{ProgramAccess, SandboxAccess, WebAccess, WorkspaceAccess};
 use belljar_policy::access::{AccessRules, AgentStanding};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ struct Shown {
     name: String,
     description: String,
     standing: AgentStanding,
-    compiled: Compiled,
+    compiled: SandboxAccess,
 }
 
 // === impl ShowArguments ===
@@ -52,7 +52,7 @@ impl ShowArguments {
         let shown = Shown {
             name: crate::access::name(&identity),
             description: rules.levels().of(level).description.clone(),
-            compiled: Compiled::of_agent(&standing.permissions),
+            compiled: SandboxAccess::of_agent(&standing.permissions),
             standing,
         };
         match self.json {
@@ -130,17 +130,17 @@ impl Shown {
     }
 
     fn sandbox(&self) -> Vec<(&'static str, String)> {
-        let Compiled { workspace, is_lent_to, web, programs, git, isolation } = &self.compiled;
+        let SandboxAccess { workspace, is_lent_to, web, programs, git, isolation } = &self.compiled;
         let workspace = match workspace {
-            WorkspaceTerms::Empty => "an empty one of its own",
-            WorkspaceTerms::Project => "a copy of the project",
+            WorkspaceAccess::Empty => "an empty one of its own",
+            WorkspaceAccess::Project => "a copy of the project",
         };
         let web = match web {
-            WebTerms::None => "nothing".to_owned(),
-            WebTerms::Open { refuses_pushes } => {
+            WebAccess::None => "nothing".to_owned(),
+            WebAccess::Open { refuses_pushes } => {
                 format!("all public hosts at 80 and 443{}", pushes(*refuses_pushes))
             }
-            WebTerms::Listed { places, refuses_pushes } => {
+            WebAccess::Listed { places, refuses_pushes } => {
                 let places: Vec<_> = places.iter().map(ToString::to_string).collect();
                 let listed =
                     if places.is_empty() { String::new() } else { format!(", and {}", places.join(", ")) };
@@ -148,8 +148,8 @@ impl Shown {
             }
         };
         let programs = match programs {
-            ProgramTerms::All => "all".to_owned(),
-            ProgramTerms::Only { names } => names.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+            ProgramAccess::All => "all".to_owned(),
+            ProgramAccess::Only { names } => names.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
         };
         let git = match (git.fetches, git.pushes) {
             (_, true) => "clones, fetches and pushes",

@@ -1,7 +1,7 @@
 //! A job that is watched, with the models that it may call and the web that it may reach.
 
 use crate::error::CliError;
-use crate::grants::ShownGrant;
+use crate::grants::PresentedGrant;
 use crate::models::{self, ModelArguments};
 use crate::progress::Progress;
 use crate::web;
@@ -16,16 +16,16 @@ use belljar_sandbox::state::State;
 use std::time::Duration;
 
 /// A policy for the web, with what it takes to look into connections.
-type Web = (OpenPolicy, Option<Inspection>);
+type JobWebPolicy = (OpenPolicy, Option<Inspection>);
 
 /// Models, with the arguments that request them and the grant that is presented.
-type Models<'a> = ((InferenceConfig, Option<ShownGrant>), &'a ModelArguments);
+type JobModels<'a> = ((InferenceConfig, Option<PresentedGrant>), &'a ModelArguments);
 
 /// Shows how a job goes on, and serves models and the web to it.
 pub(super) struct Watched<'s> {
     progress: Progress,
-    web: Option<Web>,
-    models: Option<Models<'s>>,
+    web: Option<JobWebPolicy>,
+    models: Option<JobModels<'s>>,
     served_web: Option<Result<web::Served, CliError>>,
     served_models: Option<Result<models::Served, CliError>>,
     state: &'s State,
@@ -39,7 +39,7 @@ const GRAPH: &str = "sandbox:job";
 impl<'s> Watched<'s> {
     pub(super) fn new(
         progress: Progress,
-        (web, models): (Option<Web>, Option<Models<'s>>),
+        (web, models): (Option<JobWebPolicy>, Option<JobModels<'s>>),
         state: &'s State,
     ) -> Self {
         Self { progress, web, models, served_web: None, served_models: None, state }

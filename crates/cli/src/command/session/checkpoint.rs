@@ -1,13 +1,14 @@
 //! `belljar session diff`, `commit`, `discard` and `fork`: what a session changed in its copy, and what becomes of it.
 
-use super::keeper::Errand;
+use super::keeper::KeeperTask;
 use super::opening::{begin, must_be_free};
 use crate::asking::{confirmed, is_at_terminal};
 use crate::command::printing::warn_of_hidden;
 use crate::error::{CliError, DENIED};
 use crate::handoff::{TrustArguments, is_trusted};
 use crate::kept::{
-    Fate, ReviewArguments, Reviewed, apply, drift, is_unshown_approved, leave_out_conflicts, left_out,
+    ReviewArguments, ReviewedChanges, RunChangesOutcome, apply, drift, is_unshown_approved,
+    leave_out_conflicts, left_out,
 };
 use crate::progress::harmless;
 use crate::terminal::begin_review;
@@ -184,9 +185,9 @@ fn commit_left(
     let shown = frozen.digest()?.to_string();
     let mut changes = diff::listed(frozen.set.iter());
     let ReviewArguments { reviewed: digest, unshown } = arguments.review;
-    let reviewed = Reviewed { frozen: &frozen, set: &frozen.set, digest, unshown };
+    let reviewed = ReviewedChanges { frozen: &frozen, set: &frozen.set, digest, unshown };
     let applied = apply(&mut kept, reviewed, &arguments.trust, &Wishes::default())?;
-    let fate = Fate::of_applied(kept, &applied, frozen.left_out())?;
+    let fate = RunChangesOutcome::of_applied(kept, &applied, frozen.left_out())?;
     leave_out_conflicts(&mut changes, &fate.conflicts);
     fate.add_to(&mut changes);
     tell(&changes, (arguments.json, Some(&shown)), ("committed", "Nothing to commit."));
@@ -293,7 +294,7 @@ pub(super) fn fork(arguments: &ForkArguments) -> Result<ExitCode, CliError> {
     let state = state::open();
     must_be_free(arguments.name.as_deref())?;
     let origin = session::find(&state, &arguments.session)?.session().id.clone();
-    let errand = Errand::Fork { state: state.path().to_owned(), origin, name: arguments.name.clone() };
+    let errand = KeeperTask::Fork { state: state.path().to_owned(), origin, name: arguments.name.clone() };
     super::tell(&begin(&errand)?, arguments.json);
     Ok(ExitCode::SUCCESS)
 }
@@ -325,7 +326,7 @@ fn tell(changes: &WorkspaceChanges, (as_json, digest): (bool, Option<&str>), (do
 
 /// Changes with their digest, where there is one.
 #[derive(Debug, Serialize)]
-struct Printed<'a> {
+struct ChangesDocument<'a> {
     #[serde(flatten)]
     changes: &'a WorkspaceChanges,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -333,6 +334,6 @@ struct Printed<'a> {
 }
 
 fn print_json(changes: &WorkspaceChanges, digest: Option<&str>) {
-    let printed = Printed { changes, digest };
+    let printed = ChangesDocument { changes, digest };
     crate::output::outln!("{}", crate::output::json(&printed));
 }

@@ -38,7 +38,7 @@ pub(super) struct Order {
 /// Standard input of a keeper. A keeper has no environment variables and reads no configuration, so the settings that it needs are
 /// in here.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Mandate<E> {
+pub(super) struct KeeperInput<E> {
     /// The anchors of the audit log.
     pub(super) anchors: Vec<AnchorSettings>,
     pub(super) errand: E,
@@ -46,7 +46,7 @@ pub(super) struct Mandate<E> {
 
 /// Task of a keeper.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Errand {
+pub(super) enum KeeperTask {
     Create(Box<Order>),
     Fork { state: PathBuf, origin: String, name: Option<String> },
 }
@@ -68,7 +68,7 @@ pub(crate) fn keep() -> ExitCode {
     let _ = rustix::process::setsid();
     let begun = |session: &Session| say(&Ok(session.clone()));
     let word = match take_errand() {
-        Ok(Errand::Create(order)) => {
+        Ok(KeeperTask::Create(order)) => {
             let state = State::at(&order.site.state);
             // Before anything is read: a keeper has no variables that name another state.
             state.begin_use();
@@ -78,7 +78,7 @@ pub(crate) fn keep() -> ExitCode {
                 session::keep(keeping, Arc::new(served), begun)
             })
         }
-        Ok(Errand::Fork { state, origin, name }) => {
+        Ok(KeeperTask::Fork { state, origin, name }) => {
             let state = State::at(state);
             state.begin_use();
             // Its origin's authority is its origin's alone.
@@ -110,10 +110,10 @@ pub(crate) fn keep() -> ExitCode {
     }
 }
 
-fn take_errand() -> std::io::Result<Errand> {
+fn take_errand() -> std::io::Result<KeeperTask> {
     let mut errand = Vec::new();
     std::io::stdin().read_to_end(&mut errand)?;
-    let Mandate { anchors, errand } = serde_json::from_slice(&errand)?;
+    let KeeperInput { anchors, errand } = serde_json::from_slice(&errand)?;
     anchor::install(anchors);
     Ok(errand)
 }
@@ -127,13 +127,13 @@ fn serve(
 ) -> Result<Box<dyn Send + Sync>, Box<dyn Error + Send + Sync>> {
     let policy = web::reached(session)?.ok_or("it has hatches, and nothing that is served by them")?;
     let run_id = RunId::parse(&session.id)?;
-    Ok(Box::new(Reached(Some(web::Served::begin((policy, inspection), &run_id, state, sockets)?))))
+    Ok(Box::new(SessionNetwork(Some(web::Served::begin((policy, inspection), &run_id, state, sockets)?))))
 }
 
 /// Network access that is served to a session. Its use is recorded when this is dropped.
-struct Reached(Option<web::Served>);
+struct SessionNetwork(Option<web::Served>);
 
-impl Drop for Reached {
+impl Drop for SessionNetwork {
     fn drop(&mut self) {
         // An error can't be reported to any caller at this point.
         let _ = self.0.take().map(web::Served::finish);

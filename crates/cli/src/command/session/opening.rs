@@ -1,20 +1,20 @@
 //! Opening a session: a keeper is begun, and says whether there is one.
 
-use super::keeper::{Errand, Failure, Mandate, Order, Word};
+use super::keeper::{Failure, KeeperInput, KeeperTask, Order, Word};
 use crate::backend::Quarter;
 use crate::error::CliError;
 use crate::state;
 use crate::web::WebArguments;
 use belljar_contract::programs::ProgramList;
-use belljar_policy::access::compiled::Compiled;
+use belljar_policy::access::compiled::SandboxAccess;
 use belljar_policy::untrusted::{self, Untrusted};
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::backends::chosen::Site;
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session::{self, Division, Session};
+use belljar_sandbox::session::{self, SandboxGroup, Session};
 use belljar_sandbox::spec::Lent;
-use belljar_store::audit::anchor::{self, Target};
+use belljar_store::audit::anchor::{self, AnchorTarget};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -31,7 +31,7 @@ pub(crate) struct Opening {
     /// Settings of its sandboxes; the first is the one for users' commands.
     pub(crate) quarters: Vec<Quarter>,
     /// Assignment of tools to sandboxes, if there are several.
-    pub(crate) divisions: Vec<Division>,
+    pub(crate) divisions: Vec<SandboxGroup>,
     /// Initial workspace.
     pub(crate) workspace: WorkspaceChoice,
     /// Further host paths that are made available in it.
@@ -43,7 +43,7 @@ pub(crate) struct Opening {
     /// Policy file for its network access, if it has any ([`policy_file`]).
     pub(crate) egress: Option<PathBuf>,
     /// Terms that follow from its access level, if it has one ([`crate::access::compiled`]).
-    pub(crate) access: Option<Compiled>,
+    pub(crate) access: Option<SandboxAccess>,
     /// Allowlist of programs; `None` allows all.
     pub(crate) programs: Option<ProgramList>,
     /// Time without a running program after which it ends.
@@ -96,7 +96,7 @@ pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
         executable: state::own_program()?,
         host_variables: host_variables.collect(),
     };
-    begin(&Errand::Create(Box::new(Order { site, workspace, lent, env, quarters, session })))
+    begin(&KeeperTask::Create(Box::new(Order { site, workspace, lent, env, quarters, session })))
 }
 
 pub(super) fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
@@ -126,11 +126,11 @@ fn is_like_id(name: &str) -> bool {
 }
 
 /// Has a keeper begin, and waits for its word.
-pub(super) fn begin(errand: &Errand) -> Result<Session, CliError> {
+pub(super) fn begin(errand: &KeeperTask) -> Result<Session, CliError> {
     let anchors = anchor::installed()?;
     let mut keeper = std::process::Command::new(OWN_PROGRAM);
     keeper.arg0(session::KEEPER).current_dir("/").env_clear();
-    if anchors.iter().any(|anchor| matches!(anchor.target, Target::Bucket(_))) {
+    if anchors.iter().any(|anchor| matches!(anchor.target, AnchorTarget::Bucket(_))) {
         keeper.envs(std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"AWS_")));
     }
     keeper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
@@ -139,7 +139,7 @@ pub(super) fn begin(errand: &Errand) -> Result<Session, CliError> {
     let mut keeper = keeper.spawn().map_err(|error| failed(&error))?;
     let mut word = String::new();
     if let (Some(mut to), Some(from)) = (keeper.stdin.take(), keeper.stdout.take()) {
-        let errand = serde_json::to_vec(&Mandate { anchors, errand }).map_err(|error| failed(&error))?;
+        let errand = serde_json::to_vec(&KeeperInput { anchors, errand }).map_err(|error| failed(&error))?;
         to.write_all(&errand).map_err(|error| failed(&error))?;
         drop(to);
         BufReader::new(from).read_line(&mut word).map_err(|error| failed(&error))?;
@@ -165,7 +165,7 @@ mod tests {
     use super::is_like_id;
 
     #[test]
-    fn a_name_that_could_be_an_id_is_none() {
+    fn session_name_that_looks_like_an_id_is_recognized() {
         let id = uuid::Uuid::now_v7().to_string();
         let upper = id.to_uppercase();
         for name in

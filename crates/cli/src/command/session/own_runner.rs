@@ -1,7 +1,7 @@
 //! Our own program in the sandboxes of sessions, as the runner: by it tools work there.
 
 use crate::state;
-use belljar_sandbox::backends::chosen::{Chosen, Site};
+use belljar_sandbox::backends::chosen::{BackendChoice, Site};
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::RUNNER_INSIDE;
 use belljar_sandbox::session::Client;
@@ -25,9 +25,9 @@ pub(crate) fn own_runner(client: &Client) -> OsString {
 }
 
 /// What it takes that it is there.
-pub(super) fn lent(site: &Site, backend: &Chosen) -> Result<Lent, LendError> {
+pub(super) fn lent(site: &Site, backend: &BackendChoice) -> Result<Lent, LendError> {
     match backend {
-        Chosen::Subprocess(_) => {
+        BackendChoice::Subprocess(_) => {
             // Without it no tool works there, and everything else does.
             let _ = put(&site.executable, &site.state);
             Lent::at_its_place(&reached(&site.executable, &site.state))
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_not_everybody_reaches_is_copied_for_those_who_shall() {
+    fn runner_in_a_private_directory_is_copied_for_other_users() {
         let (home, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let program = home.path().join("belljar");
         std::fs::write(&program, "one").unwrap();

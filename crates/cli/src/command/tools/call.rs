@@ -7,8 +7,8 @@ use crate::command::printing::print_json;
 use crate::error::{BAD_INPUT, CliError, DENIED};
 use crate::output::{Untrusted, UntrustedLines};
 use belljar_contract::tool::{DomainCode, Envelope};
-use belljar_gateway::call::{Called, Refusal};
-use belljar_gateway::caller_slot::Seat;
+use belljar_gateway::call::{CallOutcome, Refusal};
+use belljar_gateway::caller_slot::CallerSlot;
 use belljar_tools::Arguments;
 use serde_json::Value;
 use std::io::Read;
@@ -73,10 +73,10 @@ impl CallArguments {
         }
     }
 
-    fn tell(&self, called: Called) -> Result<ExitCode, CliError> {
+    fn tell(&self, called: CallOutcome) -> Result<ExitCode, CliError> {
         let answered = match called {
-            Called::Answered(answered) => answered,
-            Called::Refused(refusal) => return Ok(tell_refusal(&self.tool, &refusal)),
+            CallOutcome::Answered(answered) => answered,
+            CallOutcome::Refused(refusal) => return Ok(tell_refusal(&self.tool, &refusal)),
         };
         if self.json {
             let envelope = serde_json::to_value(&answered.envelope);
@@ -102,15 +102,15 @@ impl CallArguments {
     }
 }
 
-async fn called(offered: &Offered, tool: &str, arguments: Arguments) -> Result<Called, CliError> {
+async fn called(offered: &Offered, tool: &str, arguments: Arguments) -> Result<CallOutcome, CliError> {
     let gateway = gateway(offered).await?;
     let stopped = CancellationToken::new();
     stop_when_asked(&stopped)?;
     follow_earned(offered, &stopped).await?;
-    let seat = Seat::new(caller(offered), stopped.clone());
+    let seat = CallerSlot::new(caller(offered), stopped.clone());
     let called = tokio::select! {
         called = gateway.call(&seat, tool, arguments) => called,
-        () = stopped.cancelled() => Called::Refused(Refusal::Over),
+        () = stopped.cancelled() => CallOutcome::Refused(Refusal::Over),
     };
     stopped.cancel();
     end(&Arc::clone(&offered.desk)).await;

@@ -4,7 +4,7 @@ use super::list::print;
 use crate::command::audit::table::plain;
 use crate::error::CliError;
 use belljar_contract::inference::{Cost, Excerpt};
-use belljar_node::usage::reconcile::{Difference, Reconciliation, Side};
+use belljar_node::usage::reconcile::{Difference, Reconciliation, TokenKind};
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -60,8 +60,8 @@ fn line(difference: &Difference) -> String {
         }
         Difference::Tokens { call_id, side, reported, logged } => {
             let side = match side {
-                Side::Input => "in",
-                Side::Output => "out",
+                TokenKind::Input => "in",
+                TokenKind::Output => "out",
             };
             format!("tokens    {call_id}: {reported} {side} reported, {logged} logged")
         }

@@ -1,9 +1,9 @@
 //! Repositories that the host clones: their files get into the sandbox, and their credentials don't.
 
-use super::small::{Small, records};
+use super::small::{SmallAgentWorld, records};
 use crate::BELLJAR;
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -48,13 +48,13 @@ server.serve_forever()
 "#;
 
 /// A repository behind a password, which only the host's git knows.
-struct Hosted<'w> {
+struct PasswordProtectedRepo<'w> {
     world: &'w World,
     server: Child,
     url: String,
 }
 
-impl<'w> Hosted<'w> {
+impl<'w> PasswordProtectedRepo<'w> {
     fn new(world: &'w World) -> Self {
         let repository = origin(world);
         let port_file = world.path().join("port");
@@ -80,7 +80,7 @@ impl<'w> Hosted<'w> {
         Self { world, server, url }
     }
 
-    fn run(&self, clone: &str, options: &[&str]) -> Ran {
+    fn run(&self, clone: &str, options: &[&str]) -> ProgramOutput {
         let all =
             ["agent", "small", "--model", "small", "--config", "config.yaml", "--json", "--clone", clone];
         let allowed = ["--allow-network", "127.0.0.1"];
@@ -88,7 +88,7 @@ impl<'w> Hosted<'w> {
     }
 }
 
-impl Drop for Hosted<'_> {
+impl Drop for PasswordProtectedRepo<'_> {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
@@ -129,10 +129,10 @@ const LOOKS: &str = "cat greeting.txt; git log --format=%s; git branch --show-cu
     grep -rs 'pw-5hXq0Rk2LmZ8\\|127.0.0.1:' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr; env | grep pw-; echo end";
 
 #[test]
-fn a_clone_has_the_files_and_their_history_and_no_way_back() {
+fn clone_has_files_and_history_but_no_path_back_to_the_source() {
     World::as_everyone(BELLJAR, |world| {
-        let small = Small::shell(world, LOOKS);
-        let hosted = Hosted::new(world);
+        let small = SmallAgentWorld::shell(world, LOOKS);
+        let hosted = PasswordProtectedRepo::new(world);
         let ran = hosted.run(&hosted.url, &[]);
         assert_eq!(ran.code, 0, "{ran:?}");
         let result = ran.json();
@@ -149,13 +149,13 @@ fn a_clone_has_the_files_and_their_history_and_no_way_back() {
 }
 
 #[test]
-fn a_tag_can_be_cloned_and_commits_of_the_agent_are_kept_where_that_is_said() {
+fn tag_can_be_cloned_and_agent_commits_are_kept_on_request() {
     let world = World::new(BELLJAR);
-    let _small = Small::shell(
+    let _small = SmallAgentWorld::shell(
         &world,
         "cat greeting.txt; echo more >> greeting.txt; git add -A; git commit -qm agents; git log --stat=40 --format= -1 | cat; git log --format='%s %an'",
     );
-    let hosted = Hosted::new(&world);
+    let hosted = PasswordProtectedRepo::new(&world);
     let result: Value = hosted.run(&format!("{}#v1", hosted.url), &["--keep"]).succeeded().json();
     assert_eq!(
         result["stdout"],
@@ -169,10 +169,10 @@ fn a_tag_can_be_cloned_and_commits_of_the_agent_are_kept_where_that_is_said() {
 }
 
 #[test]
-fn what_can_not_be_cloned_is_said_and_leaves_nothing() {
+fn failed_clone_is_reported_and_leaves_nothing() {
     let world = World::new(BELLJAR);
-    let _small = Small::shell(&world, "echo ran");
-    let hosted = Hosted::new(&world);
+    let _small = SmallAgentWorld::shell(&world, "echo ran");
+    let hosted = PasswordProtectedRepo::new(&world);
     let file = format!("file://{}", world.path().join("served/origin.git").display());
     let with_password = hosted.url.replace("127", &format!("user:{PASSWORD}@127"));
     for (clone, why) in [

@@ -1,15 +1,15 @@
 //! Every way in which an agent can end has a result, bills its calls, and leaves no processes or files.
 
-use super::small::{CALL, Small, records};
+use super::small::{CALL, SmallAgentWorld, records};
 use crate::BELLJAR;
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
 /// Checks that one call is billed, whatever happened after it.
-fn billed_once(small: &Small<'_>, result: &Value) {
+fn billed_once(small: &SmallAgentWorld<'_>, result: &Value) {
     assert_eq!(result["usage"].as_array().map(Vec::len), Some(1), "{result:#}");
     assert_eq!(small.server.request_count(), 1);
     let ended = records(small.world, "run_ended").pop().unwrap();
@@ -24,9 +24,9 @@ fn failure(result: &Value) -> (&str, &str) {
 }
 
 #[test]
-fn an_agent_whose_time_is_over_is_ended_and_billed() {
+fn agent_that_exceeds_its_time_limit_is_killed_and_billed() {
     World::as_everyone(BELLJAR, |world| {
-        let small = Small::python(world, &format!("{CALL}import time\ntime.sleep(600)\n"));
+        let small = SmallAgentWorld::python(world, &format!("{CALL}import time\ntime.sleep(600)\n"));
         let ran = small.run(&["--json", "--timeout", "3s"]);
         assert_eq!(ran.code, 124, "{ran:?}");
         let result = ran.json();
@@ -37,9 +37,10 @@ fn an_agent_whose_time_is_over_is_ended_and_billed() {
 }
 
 #[test]
-fn an_agent_that_takes_too_much_memory_is_ended_and_billed() {
+fn agent_that_exceeds_its_memory_limit_is_killed_and_billed() {
     World::as_everyone(BELLJAR, |world| {
-        let small = Small::python(world, &format!("{CALL}held = bytearray(1 << 30)\nprint('held')\n"));
+        let small =
+            SmallAgentWorld::python(world, &format!("{CALL}held = bytearray(1 << 30)\nprint('held')\n"));
         let ran = small.run(&["--json", "--memory", "128m"]);
         assert_eq!(ran.code, 1, "{ran:?}");
         let result = ran.json();
@@ -50,9 +51,9 @@ fn an_agent_that_takes_too_much_memory_is_ended_and_billed() {
 }
 
 #[test]
-fn an_agent_that_writes_too_much_is_ended_and_billed() {
+fn agent_that_exceeds_its_disk_limit_is_killed_and_billed() {
     let world = World::new(BELLJAR);
-    let small = Small::python(
+    let small = SmallAgentWorld::python(
         &world,
         &format!("{CALL}import time\nopen('big', 'wb').write(bytes(64 << 20))\ntime.sleep(600)\n"),
     );
@@ -64,14 +65,14 @@ fn an_agent_that_writes_too_much_is_ended_and_billed() {
 }
 
 #[test]
-fn an_agent_that_is_interrupted_is_ended_and_billed() {
+fn interrupted_agent_is_killed_and_billed() {
     let world = World::new(BELLJAR);
-    let small = Small::python(&world, &format!("{CALL}import time\ntime.sleep(600)\n"));
+    let small = SmallAgentWorld::python(&world, &format!("{CALL}import time\ntime.sleep(600)\n"));
     let child = small.command(&["--json"]).stdout(Stdio::piped()).spawn().unwrap();
     wait::until(|| small.server.exchanges().iter().any(|exchange| exchange.request.operation().generates()));
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::INT).unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
+    let ran = ProgramOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 1, "{ran:?}");
     let result = ran.json();
     assert_eq!(failure(&result), ("aborted", "canceled"), "{result:#}");
@@ -80,10 +81,12 @@ fn an_agent_that_is_interrupted_is_ended_and_billed() {
 }
 
 #[test]
-fn an_agent_that_fails_is_billed_and_its_code_and_last_words_are_told() {
+fn failed_agent_is_billed_and_its_exit_code_and_last_output_are_reported() {
     let world = World::new(BELLJAR);
-    let small =
-        Small::python(&world, &format!("{CALL}import sys\nprint('why', file=sys.stderr)\nsys.exit(42)\n"));
+    let small = SmallAgentWorld::python(
+        &world,
+        &format!("{CALL}import sys\nprint('why', file=sys.stderr)\nsys.exit(42)\n"),
+    );
     let ran = small.run(&["--json"]);
     assert_eq!(ran.code, 1, "{ran:?}");
     let result = ran.json();
@@ -95,9 +98,9 @@ fn an_agent_that_fails_is_billed_and_its_code_and_last_words_are_told() {
 }
 
 #[test]
-fn a_flood_is_read_to_its_end_and_kept_up_to_its_bound() {
+fn agent_output_flood_is_read_to_the_end_and_kept_up_to_its_limit() {
     let world = World::new(BELLJAR);
-    let small = Small::shell(&world, "head -c 30000000 /dev/zero | tr '\\0' x; echo done >&2");
+    let small = SmallAgentWorld::shell(&world, "head -c 30000000 /dev/zero | tr '\\0' x; echo done >&2");
     let ran = small.run(&["--json"]);
     assert_eq!(ran.code, 1, "{:.300}", ran.stdout);
     let result = ran.json();
@@ -115,7 +118,7 @@ fn a_flood_is_read_to_its_end_and_kept_up_to_its_bound() {
 }
 
 #[test]
-fn what_an_envelope_says_is_the_result() {
+fn result_is_taken_from_the_output_envelope() {
     let world = World::new(BELLJAR);
     let cases = [
         (r#"{"payloads":[{"text":"hi"}],"meta":{"durationMs":1,"error":null}}"#, "hi", None),
@@ -135,7 +138,7 @@ fn what_an_envelope_says_is_the_result() {
         ("plain text", "plain text", None),
     ];
     for (printed, content, expected) in cases {
-        let small = Small::shell(&world, &format!("printf %s '{printed}'"));
+        let small = SmallAgentWorld::shell(&world, &format!("printf %s '{printed}'"));
         let ran = small.run(&["--json"]);
         let result = ran.json();
         assert_eq!(ran.code, i32::from(expected.is_some()), "{printed}: {result:#}");
@@ -145,7 +148,7 @@ fn what_an_envelope_says_is_the_result() {
 }
 
 #[test]
-fn output_of_an_agent_that_prints_envelopes_is_an_error_where_it_is_none() {
+fn output_that_is_not_a_single_envelope_is_a_parse_error() {
     let world = World::new(BELLJAR);
     let failed = r#"{"payloads":[],"meta":{"error":{"code":"llm_error","message":"502"}}}"#;
     let good = r#"{"payloads":[{"text":"hi"}],"meta":{}}"#;
@@ -163,7 +166,7 @@ fn output_of_an_agent_that_prints_envelopes_is_an_error_where_it_is_none() {
             "name": "small", "description": "small", "reads_messages": true, "output": "envelope",
             "argv": ["sh", "-c", script],
         });
-        let small = Small::row(&world, &row);
+        let small = SmallAgentWorld::row(&world, &row);
         let ran = small.run(&["--json"]);
         let result = ran.json();
         assert_eq!(ran.code, i32::from(expected.is_some()), "{printed}: {result:#}");
@@ -175,20 +178,20 @@ fn output_of_an_agent_that_prints_envelopes_is_an_error_where_it_is_none() {
         "name": "small", "description": "small", "reads_messages": true, "output": "envelope",
         "argv": ["sh", "-c", "echo noise; sleep 1; echo more"],
     });
-    let ran = Small::row(&world, &row).run(&["--events", "--stream"]);
+    let ran = SmallAgentWorld::row(&world, &row).run(&["--events", "--stream"]);
     assert_eq!(kinds(&ran), ["error", "done"], "{ran:?}");
 }
 
 /// Returns the types of the events that a run has printed.
-fn kinds(ran: &Ran) -> Vec<String> {
+fn kinds(ran: &ProgramOutput) -> Vec<String> {
     let event = |line: &str| serde_json::from_str::<Value>(line).unwrap();
     ran.stdout.lines().map(|line| event(line)["type"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn run_that_never_begins_is_told_as_events() {
+fn run_that_never_starts_is_reported_as_events() {
     let world = World::new(BELLJAR);
-    let small = Small::shell(&world, "echo hi");
+    let small = SmallAgentWorld::shell(&world, "echo hi");
     let events = |arguments: &[&str]| {
         let common = ["--workspace-copy", "project", "--config", "config.yaml", "--events"];
         let ran = world.run(&[&["agent"], arguments, &common, &["--", "say hello"]].concat());
@@ -208,23 +211,23 @@ fn run_that_never_begins_is_told_as_events() {
     let absent =
         json!({ "name": "small", "description": "small", "argv": ["belljar-no-such-program", "{prompt}"] });
     drop(small);
-    let _small = Small::row(&world, &absent);
+    let _small = SmallAgentWorld::row(&world, &absent);
     let (code, error, message) = events(&["small", "--model", "small"]);
     assert_eq!((code, error.as_str()), (125, "internal"));
     assert!(message.contains("belljar-no-such-program"), "{message}");
 }
 
 #[test]
-fn a_program_that_is_not_there_or_can_not_start_is_no_agents_failure() {
+fn missing_or_unstartable_program_is_not_an_agent_failure() {
     let world = World::new(BELLJAR);
-    let small = Small::agent(&world, &["belljar-no-such-program"]);
+    let small = SmallAgentWorld::agent(&world, &["belljar-no-such-program"]);
     let ran = small.run(&["--json"]);
     assert_eq!(ran.code, 125, "{ran:?}");
     assert!(ran.stderr.contains("no program belljar-no-such-program"), "{ran:?}");
     let long = "x".repeat(200_000);
     world.write("messages.json", json!([{ "role": "user", "content": long }]).to_string());
     let row = json!({ "name": "small", "description": "small", "argv": ["true", "{prompt}"] });
-    let small = Small::row(&world, &row);
+    let small = SmallAgentWorld::row(&world, &row);
     let ran = small.run(&["--json", "--messages", "messages.json"]);
     assert_eq!(ran.code, 125, "{ran:?}");
     assert_eq!(failure(&ran.json()), ("internal", "container_failed"));
@@ -233,9 +236,10 @@ fn a_program_that_is_not_there_or_can_not_start_is_no_agents_failure() {
 }
 
 #[test]
-fn events_come_in_order_and_one_a_line() {
+fn events_arrive_in_order_and_one_per_line() {
     let world = World::new(BELLJAR);
-    let small = Small::python(&world, &format!("{CALL}{CALL}import time\ntime.sleep(1)\nprint('more')\n"));
+    let small =
+        SmallAgentWorld::python(&world, &format!("{CALL}{CALL}import time\ntime.sleep(1)\nprint('more')\n"));
     let kinds = |options: &[&str]| {
         let ran = small.run(&[&["--events"], options].concat());
         let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -1,6 +1,6 @@
 //! No agent runs without a grant that permits it, and every refusal is recorded.
 
-use super::small::{Small, records};
+use super::small::{SmallAgentWorld, records};
 use crate::BELLJAR;
 use crate::grant::issue;
 use belljar_testkit::wait;
@@ -25,9 +25,9 @@ const SMALL: &str = "graph:execute:sandbox:small";
 const ANY: &str = "graph:execute:*";
 
 #[test]
-fn a_grant_that_says_all_of_it_is_used_and_says_who_pays() {
+fn complete_grant_is_accepted_and_names_the_billed_account() {
     let world = World::new(BELLJAR);
-    let small = Small::python(&world, super::small::CALL);
+    let small = SmallAgentWorld::python(&world, super::small::CALL);
     for scope in [SMALL, ANY] {
         let grant = grant(
             &world,
@@ -89,9 +89,9 @@ fn spoil(world: &World, code: &str) {
 }
 
 #[test]
-fn every_other_grant_is_refused_and_the_refusal_is_recorded() {
+fn invalid_grant_is_refused_and_the_refusal_is_recorded() {
     let world = World::new(BELLJAR);
-    let small = Small::shell(&world, "echo ran; touch ran");
+    let small = SmallAgentWorld::shell(&world, "echo ran; touch ran");
     let codes = [
         "grant_revoked",
         "grant_expired",
@@ -136,9 +136,9 @@ fn every_other_grant_is_refused_and_the_refusal_is_recorded() {
 }
 
 #[test]
-fn what_is_no_grant_is_told_with_every_mistake_and_is_no_refusal() {
+fn malformed_grant_is_reported_with_every_mistake_and_not_recorded_as_refusal() {
     let world = World::new(BELLJAR);
-    let small = Small::shell(&world, "echo ran");
+    let small = SmallAgentWorld::shell(&world, "echo ran");
     let good = json!({
         "id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e",
         "subject": "service:scheduler",

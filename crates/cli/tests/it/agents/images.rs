@@ -1,11 +1,11 @@
 //! Agents whose program is in an image: they run in a container, with the same messages, limits and billing as any other.
 
-use super::small::{Small, configure, records};
+use super::small::{SmallAgentWorld, configure, records};
 use crate::BELLJAR;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -23,13 +23,13 @@ fn row(image: &str, script: &str) -> Value {
 }
 
 /// An engine, and a world whose agent is in an image.
-struct Images<'w> {
-    small: Small<'w>,
+struct ImageAgentWorld<'w> {
+    small: SmallAgentWorld<'w>,
     engine: &'w Docker,
     socket: String,
 }
 
-impl Images<'_> {
+impl ImageAgentWorld<'_> {
     fn become_script(&self, script: &str) {
         configure(self.small.world, &self.small.server, &json!([row(IMAGE, script)]));
     }
@@ -46,21 +46,22 @@ impl Images<'_> {
 }
 
 #[test]
-fn an_agent_of_an_image_works_in_a_container() {
+fn agent_with_an_image_works_in_a_container() {
     let engine = match Docker::start() {
         Ok(engine) => engine,
-        Err(reason) => return skip("an_agent_of_an_image_works_in_a_container", &reason),
+        Err(reason) => return skip("agent_with_an_image_works_in_a_container", &reason),
     };
     let world = &World::new(BELLJAR);
     let socket = engine.socket().display().to_string();
-    let images = Images { small: Small::row(world, &row(IMAGE, "")), engine: &engine, socket };
+    let images =
+        ImageAgentWorld { small: SmallAgentWorld::row(world, &row(IMAGE, "")), engine: &engine, socket };
     what_it_does_is_told_and_billed(&images);
     however_it_ends_it_is_told_and_billed(&images);
     what_there_is_not_is_said(&images);
     one_that_stands_still_is_ended_all_the_same(&images);
 }
 
-fn what_it_does_is_told_and_billed(images: &Images<'_>) {
+fn what_it_does_is_told_and_billed(images: &ImageAgentWorld<'_>) {
     let world = images.small.world;
     images.become_script(&format!(
         "cut -d. -f1 /etc/debian_version; cat .cogni/messages.json; echo; cat ~/.tool/deep/config; id -u; {CALL}; \
@@ -87,7 +88,7 @@ fn what_it_does_is_told_and_billed(images: &Images<'_>) {
     assert_eq!(world.read("project/.cogni/messages.json"), "[\"the workspace's own\"]");
 }
 
-fn however_it_ends_it_is_told_and_billed(images: &Images<'_>) {
+fn however_it_ends_it_is_told_and_billed(images: &ImageAgentWorld<'_>) {
     let held = "exec perl -e '$held = q(x) x (1 << 30); print length $held; sleep 600'";
     // A process that it leaves behind goes on printing, and is killed anyway.
     let endings: [(&str, &[&str], i32, Value); 6] = [
@@ -117,7 +118,7 @@ fn however_it_ends_it_is_told_and_billed(images: &Images<'_>) {
     }
 }
 
-fn what_there_is_not_is_said(images: &Images<'_>) {
+fn what_there_is_not_is_said(images: &ImageAgentWorld<'_>) {
     let world = images.small.world;
     let rows = json!([row("no-such/image", "true")]);
     configure(world, &images.small.server, &rows);
@@ -138,7 +139,7 @@ fn what_there_is_not_is_said(images: &Images<'_>) {
 }
 
 /// In a paused container no process can carry out an order or respond.
-fn one_that_stands_still_is_ended_all_the_same(images: &Images<'_>) {
+fn one_that_stands_still_is_ended_all_the_same(images: &ImageAgentWorld<'_>) {
     images.become_script("echo begun; exec sleep 600");
     let options = ["--json", "--timeout", "3s", "--docker-socket", &images.socket];
     let agent = images.small.command(&options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -146,7 +147,7 @@ fn one_that_stands_still_is_ended_all_the_same(images: &Images<'_>) {
     until(|| !running().is_empty());
     until(|| images.engine.command(&["top", running().trim()]).is_ok_and(|top| top.contains("sleep 600")));
     images.engine.command(&["pause", running().trim()]).unwrap();
-    let ran = Ran::from(agent.wait_with_output().unwrap());
+    let ran = ProgramOutput::from(agent.wait_with_output().unwrap());
     assert_eq!((ran.code, &ran.json()["failure"]["code"]), (124, &json!("timeout")), "{ran:?}");
     assert_eq!(images.engine.command(&["ps", "--all", "--quiet"]).unwrap(), "", "{ran:?}");
 }

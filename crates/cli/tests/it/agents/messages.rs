@@ -1,17 +1,17 @@
 //! The messages for an agent, the file with them, and its protection against changes.
 
-use super::small::Small;
+use super::small::SmallAgentWorld;
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 
 #[test]
-fn every_argument_arrives_as_it_is() {
+fn every_argument_arrives_unchanged() {
     let world = World::new(BELLJAR);
     let row = json!({ "name": "small", "description": "small",
         "argv": ["printf", "<%s>", "{prompt}", "--model={model}", "two  words", "$(id)", "{base_url}", ""] });
-    let small = Small::row(&world, &row);
+    let small = SmallAgentWorld::row(&world, &row);
     let prompt = "it's \"so\"\n\t$(id) `id` {model} * ; \\ \u{e9}";
     world.write("messages.json", json!([{ "role": "user", "content": prompt }]).to_string());
     let result = small.json(&["--messages", "messages.json"]);
@@ -20,9 +20,9 @@ fn every_argument_arrives_as_it_is() {
 }
 
 #[test]
-fn the_messages_are_where_the_agent_reads_them_and_are_no_change() {
+fn messages_file_is_where_the_agent_reads_it_and_is_not_a_change() {
     World::as_everyone(BELLJAR, |world| {
-        let small = Small::shell(
+        let small = SmallAgentWorld::shell(
             world,
             "cat .cogni/messages.json; echo; echo $COGNI_MODEL $RUN_ID $HOME; ls -A $HOME/.config/git",
         );
@@ -43,18 +43,18 @@ fn the_messages_are_where_the_agent_reads_them_and_are_no_change() {
 }
 
 #[test]
-fn what_an_agent_does_beside_the_messages_is_shown_and_a_workspaces_own_stay() {
+fn agent_changes_beside_the_messages_file_are_listed_and_existing_messages_stay() {
     World::as_everyone(BELLJAR, |world| {
         let script =
             "cat .cogni/messages.json >/dev/null; echo note > .cogni/note; rm -f .cogni/messages.json";
-        let small = Small::shell(world, script);
+        let small = SmallAgentWorld::shell(world, script);
         let own = "[\"the workspace's own\"]";
         world.write("project/.cogni/messages.json", own);
         let result = small.json(&["--apply", "--trust", ".cogni/note"]);
         assert_eq!(result["files"], json!([{ "path": ".cogni/note", "change": "created" }]), "{result:#}");
         assert_eq!(world.read("project/.cogni/messages.json"), own);
         assert_eq!(world.read("project/.cogni/note"), "note\n");
-        let rewriting = Small::shell(world, "echo mine > .cogni/messages.json");
+        let rewriting = SmallAgentWorld::shell(world, "echo mine > .cogni/messages.json");
         let result = rewriting.json(&[]);
         let expected = json!([{ "path": ".cogni/messages.json", "change": "modified" }]);
         assert_eq!(result["files"], expected, "the agent's own write is a change");
@@ -62,9 +62,9 @@ fn what_an_agent_does_beside_the_messages_is_shown_and_a_workspaces_own_stay() {
 }
 
 #[test]
-fn nothing_is_written_where_a_workspace_leads_elsewhere() {
+fn nothing_is_written_through_a_workspace_symlink() {
     let world = World::new(BELLJAR);
-    let small = Small::shell(&world, "true");
+    let small = SmallAgentWorld::shell(&world, "true");
     std::fs::create_dir(world.path().join("elsewhere")).unwrap();
     symlink(world.path().join("elsewhere"), world.path().join("project/.cogni")).unwrap();
     let ran = small.run(&["--json"]);
@@ -75,9 +75,9 @@ fn nothing_is_written_where_a_workspace_leads_elsewhere() {
 }
 
 #[test]
-fn messages_that_are_none_are_refused_before_anything_is_made() {
+fn invalid_messages_are_refused_before_anything_is_made() {
     let world = World::new(BELLJAR);
-    let small = Small::shell(&world, "true");
+    let small = SmallAgentWorld::shell(&world, "true");
     for (document, why) in [
         ("{}", "no array"),
         ("[{\"role\":\"root\",\"content\":\"x\"}]", "message 0 is of another role"),
@@ -92,7 +92,7 @@ fn messages_that_are_none_are_refused_before_anything_is_made() {
 }
 
 #[test]
-fn an_agent_sees_nothing_of_the_host_that_it_was_not_given() {
+fn agent_sees_nothing_of_the_host_that_it_was_not_given() {
     World::as_everyone(BELLJAR, |world| {
         let script = "env | sort; echo --; ls -A /home/agent; cat \"$HOME/.tool/config\"; echo --; \
                       echo planted-by-the-agent > /tmp/own; \
@@ -100,7 +100,7 @@ fn an_agent_sees_nothing_of_the_host_that_it_was_not_given() {
         let row = json!({ "name": "small", "description": "small", "reads_messages": true,
             "argv": ["sh", "-c", script.replace('{', "{{").replace('}', "}}")],
             "env": { "TOOL_URL": "{base_url}/x" }, "files": { ".tool/config": "model = {json:model}\n" } });
-        let small = Small::row(world, &row);
+        let small = SmallAgentWorld::row(world, &row);
         world.write("key", "planted-on-the-host");
         let mut command = small.command(&["--json"]);
         command.env("LITELLM_MASTER_KEY", "planted-on-the-host").env("OPENAI_API_KEY", "planted-on-the-host");
@@ -121,7 +121,7 @@ fn agent_starts_only_listed_programs() {
     World::as_everyone(BELLJAR, |world| {
         // A list holds for all: the kernel refuses `ls`, whichever program asks.
         let script = "echo begun; ls / > /dev/null 2>&1; echo $?; cat greeting.txt > /dev/null; echo $?";
-        let small = Small::shell(world, script);
+        let small = SmallAgentWorld::shell(world, script);
         let listed = small.json(&["--programs", "sh,cat"]);
         assert_eq!(listed["stdout"], "begun\n126\n0\n", "{listed:#}");
         // The control: without a list it starts.

@@ -1,11 +1,11 @@
 //! Coding agents from npm make a real edit in a sandbox, directed by a scripted model.
 
-use super::small::{KEY, Small, configure, records};
+use super::small::{KEY, SmallAgentWorld, configure, records};
 use crate::BELLJAR;
 use belljar_testkit::clients::agent::{AGENTS, Agent, Edit};
 use belljar_testkit::models::{ModelServer, Script};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -22,7 +22,7 @@ fn scripted(agent: &Agent) -> ModelServer {
 }
 
 /// Runs an agent on `project`. Its program is on `PATH`, as after an installation by npm.
-fn run(world: &World, (agent, program): (&Agent, &Path), options: &[&str]) -> Ran {
+fn run(world: &World, (agent, program): (&Agent, &Path), options: &[&str]) -> ProgramOutput {
     let name = PROGRAMS.iter().find(|(name, _)| *name == agent.name).unwrap().1;
     world.write("bin/here", "");
     let link = world.path().join("bin").join(name);
@@ -33,7 +33,7 @@ fn run(world: &World, (agent, program): (&Agent, &Path), options: &[&str]) -> Ra
     let prompt = "greet belljar, \"not\" the world";
     let mut command = world.command(&[&all[..], options, &["--", prompt]].concat());
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", world.path().join("bin").display());
-    Ran::from(command.env("PATH", path).env("HOST_SECRET", KEY).output().unwrap())
+    ProgramOutput::from(command.env("PATH", path).env("HOST_SECRET", KEY).output().unwrap())
 }
 
 fn edits(name: &str, test: &str) {
@@ -94,7 +94,7 @@ fn recorded(world: &World, result: &Value) {
 }
 
 /// Checks that the provider got the host's key, and that the agent's placeholder key was sent nowhere.
-fn sealed(server: &ModelServer, ran: &Ran) {
+fn sealed(server: &ModelServer, ran: &ProgramOutput) {
     let of_host = format!("Bearer {KEY}");
     for request in server.requests() {
         assert_eq!(request.header("authorization"), Some(of_host.as_str()));
@@ -119,7 +119,7 @@ fn codex_edits_a_file_sealed() {
 }
 
 #[test]
-fn people_read_what_the_agent_says_and_beside_it_what_it_did_and_what_that_cost() {
+fn terminal_output_shows_agent_text_actions_and_cost() {
     let agent = AGENTS.iter().find(|agent| agent.name == "codex").unwrap();
     let program = match agent.program() {
         Ok(program) => program,
@@ -165,14 +165,14 @@ fetch(process.env.OPENAI_API_BASE + "/v1/chat/completions", { method: "POST", he
 "#;
 
 #[test]
-fn an_agent_of_node_that_speaks_the_protocol_is_lent_what_it_needs() {
+fn node_agent_with_the_protocol_gets_its_program_mounted() {
     let node = match belljar_testkit::clients::node() {
         Ok(node) => node,
-        Err(why) => return skip("an_agent_of_node_that_speaks_the_protocol_is_lent_what_it_needs", &why),
+        Err(why) => return skip("node_agent_with_the_protocol_gets_its_program_mounted", &why),
     };
     let world = World::new(BELLJAR);
     let row = json!({ "name": "small", "description": "small", "reads_messages": true, "argv": ["tool"] });
-    let small = Small::row(&world, &row);
+    let small = SmallAgentWorld::row(&world, &row);
     let tool = world.write("npm/lib/node_modules/tool/cli.js", PROTOCOL);
     std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).unwrap();
     world.write("npm/lib/node_modules/tool-words/index.js", "exports.prefix = 'said: ';\n");
@@ -183,7 +183,7 @@ fn an_agent_of_node_that_speaks_the_protocol_is_lent_what_it_needs() {
     let path = format!("{}:/usr/bin:/bin", world.path().join("bin").display());
     let run = |model: &str| {
         let options = ["--json", "--model", model];
-        Ran::from(small.command(&options).env("PATH", &path).output().unwrap())
+        ProgramOutput::from(small.command(&options).env("PATH", &path).output().unwrap())
     };
     let result = run("other").succeeded().json();
     assert_eq!((&result["content"], &result["failure"]), (&json!("said: hello"), &json!(null)), "{result:#}");
@@ -192,7 +192,7 @@ fn an_agent_of_node_that_speaks_the_protocol_is_lent_what_it_needs() {
     assert_eq!(request.header("x-litellm-end-user-id"), Some("local"), "the host sets the billed user");
     assert!(request.contains(b"say hello"));
     drop(small.server);
-    let result = Ran::from({
+    let result = ProgramOutput::from({
         let all =
             ["agent", "small", "--model", "small", "--config", "config.yaml", "--json", "--", "say hello"];
         world.command(&all).env("PATH", &path).output().unwrap()

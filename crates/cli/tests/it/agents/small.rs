@@ -1,7 +1,7 @@
 //! Agents of a few lines, with scripted models.
 
 use belljar_testkit::models::{Answer, ModelServer, Script};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -16,12 +16,12 @@ pub(crate) const CALL: &str = "import json, os, urllib.request\n\
     print(json.load(urllib.request.urlopen(request))['choices'][0]['message']['content'], flush=True)\n";
 
 /// A world with models and one agent, `small`.
-pub(crate) struct Small<'w> {
+pub(crate) struct SmallAgentWorld<'w> {
     pub(crate) world: &'w World,
     pub(crate) server: ModelServer,
 }
 
-impl<'w> Small<'w> {
+impl<'w> SmallAgentWorld<'w> {
     /// Returns a world whose agent is this command. Texts in braces are placeholders; literal braces are doubled.
     pub(crate) fn agent(world: &'w World, argv: &[&str]) -> Self {
         Self::row(
@@ -48,8 +48,8 @@ impl<'w> Small<'w> {
     }
 
     /// Runs `belljar agent small` with these options on a copy of `project`, with the task to say hello.
-    pub(crate) fn run(&self, options: &[&str]) -> Ran {
-        Ran::from(self.command(options).output().unwrap())
+    pub(crate) fn run(&self, options: &[&str]) -> ProgramOutput {
+        ProgramOutput::from(self.command(options).output().unwrap())
     }
 
     pub(crate) fn command(&self, options: &[&str]) -> Command {
@@ -87,7 +87,7 @@ pub(crate) fn records(world: &World, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn an_agent_reaches_the_web_as_far_as_the_policy_lets_and_no_other_agent_does() {
+fn agent_reaches_only_hosts_its_policy_allows_and_other_agents_reach_none() {
     let (world, server) = (World::new(crate::BELLJAR), crate::egress::Server::start());
     let port = server.address.port();
     let rule = format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}");
@@ -95,7 +95,7 @@ fn an_agent_reaches_the_web_as_far_as_the_policy_lets_and_no_other_agent_does() 
     let script = format!(
         "unset NO_PROXY no_proxy; curl -sS http://localhost:{port}/; curl -s http://localhost:1/ >&2; env | grep -ci ^http_proxy"
     );
-    let small = Small::shell(&world, &script);
+    let small = SmallAgentWorld::shell(&world, &script);
     let ran = small.json(&["--egress", "policy.yaml"]);
     assert!(ran["content"].as_str().unwrap().starts_with("hello\n"), "{ran}");
     assert_eq!((&ran["web"]["passages"], &ran["web"]["denied"][0]["port"]), (&json!(1), &json!(1)), "{ran}");

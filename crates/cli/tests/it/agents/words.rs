@@ -1,13 +1,13 @@
 //! The list of `belljar agents`, and the messages for unknown agents.
 
-use super::small::{Small, configure};
+use super::small::{SmallAgentWorld, configure};
 use crate::BELLJAR;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::world::World;
 use serde_json::json;
 
 #[test]
-fn agents_are_listed_with_where_they_are_installed() {
+fn agents_are_listed_with_their_install_location() {
     let world = World::new(BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let own = json!([{ "name": "mine", "description": "my own", "argv": ["sh", "-c", "{prompt}"] },
@@ -30,9 +30,9 @@ fn agents_are_listed_with_where_they_are_installed() {
 }
 
 #[test]
-fn who_asks_for_what_is_not_there_is_told_what_is() {
+fn unknown_agent_name_error_lists_the_available_agents() {
     let world = World::new(BELLJAR);
-    let small = Small::shell(&world, "true");
+    let small = SmallAgentWorld::shell(&world, "true");
     let run = |arguments: &[&str]| {
         let config = ["--config", "config.yaml"];
         world.run(&[&["agent"], arguments, &config[..], &["--", "hi"]].concat())
@@ -58,9 +58,9 @@ fn who_asks_for_what_is_not_there_is_told_what_is() {
 }
 
 #[test]
-fn an_agent_without_a_workspace_gets_an_empty_one_and_what_it_makes_can_be_kept() {
+fn agent_without_a_workspace_gets_an_empty_one_whose_files_can_be_kept() {
     World::as_everyone(BELLJAR, |world| {
-        let small = Small::shell(world, "ls -A; echo made > made; mkdir d; ln -s made d/link");
+        let small = SmallAgentWorld::shell(world, "ls -A; echo made > made; mkdir d; ln -s made d/link");
         let arguments = ["agent", "small", "--model", "small", "--config", "config.yaml", "--json", "--keep"];
         let result = world.run(&[&arguments[..], &["--", "hi"]].concat()).succeeded().json();
         assert_eq!(result["stdout"], ".cogni\n");

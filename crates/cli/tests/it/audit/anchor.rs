@@ -5,7 +5,7 @@ use crate::BELLJAR;
 use belljar_store::audit::{AuditLog, Event};
 use belljar_testkit::s3::S3;
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 
 /// Size of one mark in the head file, in bytes.
@@ -39,7 +39,7 @@ fn anchored_in_a_file() -> World {
 }
 
 #[test]
-fn verify_alone_says_what_it_can_not_know_and_verify_with_an_anchor_finds_930_records_cut() {
+fn verify_without_an_anchor_states_its_limit_and_with_one_finds_930_cut_records() {
     let world = anchored_in_a_file();
     append(&world, 1_000);
     let delivered = world.run(&["audit", "anchor", "--config", "belljar.yaml", "--json"]).succeeded().json();
@@ -62,7 +62,7 @@ fn verify_alone_says_what_it_can_not_know_and_verify_with_an_anchor_finds_930_re
 }
 
 #[test]
-fn verify_says_how_many_records_the_local_signature_alone_covers() {
+fn verify_reports_how_many_records_only_the_local_signature_covers() {
     let world = anchored_in_a_file();
     world.run(&["audit", "anchor", "--config", "belljar.yaml"]).succeeded();
     append(&world, 3);
@@ -90,8 +90,9 @@ fn failing_anchor_is_reported_by_anchor_verify_and_doctor_and_delays_nothing() {
     world.write("belljar.yaml", "audit: {anchors: [{to: 'syslog:/nonexistent/log'}]}");
     let delivered = world.run(&["audit", "anchor", "--config", "belljar.yaml"]);
     assert_eq!(delivered.code, 1);
-    let reported =
-        |ran: &Ran| ran.stdout.contains("syslog:/nonexistent/log") && ran.stdout.contains("failing since");
+    let reported = |ran: &ProgramOutput| {
+        ran.stdout.contains("syslog:/nonexistent/log") && ran.stdout.contains("failing since")
+    };
     assert!(reported(&delivered), "{delivered:?}");
     let verified = world.run(&["audit", "verify"]).succeeded();
     assert!(reported(&verified), "{verified:?}");
@@ -121,18 +122,19 @@ fn run_delivers_its_last_record_at_its_end() {
 }
 
 #[test]
-fn bucket_keeps_each_checkpoint_and_finds_a_log_that_was_cut() {
+fn bucket_keeps_each_checkpoint_and_detects_a_truncated_log() {
     let s3 = match S3::start() {
         Ok(s3) => s3,
         Err(why) => {
-            return skip("audit::anchor::bucket_keeps_each_checkpoint_and_finds_a_log_that_was_cut", &why);
+            return skip("audit::anchor::bucket_keeps_each_checkpoint_and_detects_a_truncated_log", &why);
         }
     };
     let bucket = format!("{}/node-7", s3.bucket("anchors"));
     let world = world();
     world.write("belljar.yaml", format!("audit: {{anchors: [{{to: '{bucket}', required: true}}]}}"));
-    let run =
-        |arguments: &[&str]| Ran::from(world.command(arguments).envs(s3.environment()).output().unwrap());
+    let run = |arguments: &[&str]| {
+        ProgramOutput::from(world.command(arguments).envs(s3.environment()).output().unwrap())
+    };
     for _ in 0..2 {
         append(&world, 2);
         run(&["audit", "anchor", "--config", "belljar.yaml"]).succeeded();

@@ -4,7 +4,7 @@ use crate::BELLJAR;
 use crate::egress::Server;
 use belljar_testkit::node::{Node, command};
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
@@ -27,13 +27,13 @@ fn ask(server: &Server) -> String {
     format!("curl -sS --noproxy '' http://localhost:{}/", server.address.port())
 }
 
-fn exec(world: &World, server: &Server, options: &[&str]) -> Ran {
+fn exec(world: &World, server: &Server, options: &[&str]) -> ProgramOutput {
     let script = ask(server);
     world.run(&[&["exec"], options, &["--egress", "policy.yaml", "--", "sh", "-c", &script]].concat())
 }
 
 #[test]
-fn nothing_goes_out_while_a_required_anchor_fails_wherever_the_configuration_is_named() {
+fn no_request_is_sent_while_a_required_anchor_fails_however_configured() {
     let server = Server::start();
     let world = world(&server);
     // Control: without a configuration, and with one whose anchor works.
@@ -49,14 +49,14 @@ fn nothing_goes_out_while_a_required_anchor_fails_wherever_the_configuration_is_
     let script = ask(&server);
     let mut by_variable = world.command(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", &script]);
     by_variable.env("BELLJAR_CONFIG", world.path().join("failing.yaml"));
-    assert_eq!(Ran::from(by_variable.output().unwrap()).code, 125);
+    assert_eq!(ProgramOutput::from(by_variable.output().unwrap()).code, 125);
     world.write(USUAL, FAILING);
     assert_eq!(exec(&world, &server, &[]).code, 125);
     assert_eq!(server.asked(), asked, "a request was sent");
 }
 
 #[test]
-fn configuration_that_can_not_be_read_is_an_error_and_not_one_without_anchors() {
+fn unreadable_configuration_is_an_error_and_not_treated_as_without_anchors() {
     let server = Server::start();
     let world = world(&server);
     // An unrelated mistake beside the anchor.
@@ -80,7 +80,7 @@ fn configuration_that_can_not_be_read_is_an_error_and_not_one_without_anchors() 
 }
 
 #[test]
-fn named_configuration_is_checked_by_every_command_that_takes_one() {
+fn named_configuration_is_checked_by_every_command_that_accepts_one() {
     let world = World::new(BELLJAR);
     world.write("broken.yaml", "node: 5");
     world.write("sound.yaml", "audit: {anchors: []}");
@@ -90,7 +90,7 @@ fn named_configuration_is_checked_by_every_command_that_takes_one() {
     }
     // A pipe can be read only once.
     let script = format!("{BELLJAR} exec --config <(echo 'node: 5') -- true");
-    let ran = Ran::from(world.command_of("/bin/bash".as_ref(), &["-c", &script]).output().unwrap());
+    let ran = ProgramOutput::from(world.command_of("/bin/bash".as_ref(), &["-c", &script]).output().unwrap());
     assert_eq!(ran.code, 2, "{ran:?}");
 }
 
@@ -102,7 +102,7 @@ fn session_delivers_to_the_anchors_of_the_command_that_made_it() {
     let session = |options: &[(&str, &str)]| {
         let mut create = world.command(&["session", "create", "--egress", "policy.yaml"]);
         create.envs(options.iter().copied());
-        let created = Ran::from(create.output().unwrap());
+        let created = ProgramOutput::from(create.output().unwrap());
         if created.code != 0 {
             return created;
         }
@@ -127,7 +127,7 @@ fn session_delivers_to_the_anchors_of_the_command_that_made_it() {
 }
 
 #[test]
-fn checkpoints_are_delivered_while_a_node_runs_after_the_records_or_seconds_of_their_anchor() {
+fn node_delivers_checkpoints_after_the_records_or_seconds_of_their_anchor() {
     let world = World::new(BELLJAR);
     let anchors = [("number", 3, 86_400), ("time", 1_000_000, 1), ("neither", 1_000_000, 86_400)];
     let rows = anchors.map(|(name, records, seconds)| {
@@ -152,7 +152,7 @@ fn checkpoints_are_delivered_while_a_node_runs_after_the_records_or_seconds_of_t
 }
 
 #[test]
-fn anchor_where_a_sandbox_writes_is_refused_and_its_directory_is_not_lent() {
+fn anchor_in_a_sandbox_writable_directory_is_refused_and_not_mounted() {
     let world = World::new(BELLJAR);
     world.write("w/file", "");
     let inside = world.path().join("w");

@@ -2,10 +2,10 @@
 
 use super::{folders, ids, only};
 use crate::BELLJAR;
-use crate::agents::small::Small;
-use crate::git::rig::Rig;
+use crate::agents::small::SmallAgentWorld;
+use crate::git::rig::GitFixture;
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -22,12 +22,12 @@ fn processes(mark: &str) -> Vec<Pid> {
 }
 
 #[test]
-fn a_conflict_keeps_what_conflicts_applies_the_rest_and_is_reported() {
+fn conflicting_file_is_kept_and_reported_and_the_rest_is_applied() {
     World::as_everyone(BELLJAR, |world| {
         // When it sleeps it has written its changes; killing the sleep ends it.
         let mark = format!("73{}", std::process::id());
         let script = format!("echo agent > greeting.txt; echo agent > new; sleep {mark}; true");
-        let small = Small::shell(world, &script);
+        let small = SmallAgentWorld::shell(world, &script);
         for options in [&["--apply", "--json"][..], &["--apply"][..]] {
             world.write("project/greeting.txt", "first line\nhello world\nlast line\n");
             let _ = std::fs::remove_file(world.path().join("project/new"));
@@ -37,7 +37,7 @@ fn a_conflict_keeps_what_conflicts_applies_the_rest_and_is_reported() {
             for pid in processes(&mark) {
                 let _ = kill_process(pid, Signal::TERM);
             }
-            let ran = Ran::from(child.wait_with_output().unwrap());
+            let ran = ProgramOutput::from(child.wait_with_output().unwrap());
             assert_eq!(ran.code, 5, "{ran:?}");
             let id = only(world);
             assert!(ran.stderr.contains(&format!("kept as {id}")), "{ran:?}");
@@ -66,9 +66,9 @@ fn a_conflict_keeps_what_conflicts_applies_the_rest_and_is_reported() {
 }
 
 #[test]
-fn an_agent_without_flags_or_trust_keeps_its_changes_by_its_run() {
+fn agent_run_without_flags_or_trust_keeps_its_changes() {
     World::as_everyone(BELLJAR, |world| {
-        let small = Small::shell(world, "echo 'all:' > Makefile");
+        let small = SmallAgentWorld::shell(world, "echo 'all:' > Makefile");
         let result = small.run(&["--json", "--apply"]);
         let id = only(world);
         assert_eq!((result.code, &result.json()["changes"]["state"]), (3, &json!("kept")), "{result:?}");
@@ -87,11 +87,11 @@ fn an_agent_without_flags_or_trust_keeps_its_changes_by_its_run() {
 }
 
 #[test]
-fn a_clone_that_was_not_pushed_is_kept_and_pushed_by_one_command_later() {
-    let test = "a_clone_that_was_not_pushed_is_kept_and_pushed_by_one_command_later";
-    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
+fn unpushed_clone_is_kept_and_can_be_pushed_later_by_one_command() {
+    let test = "unpushed_clone_is_kept_and_can_be_pushed_later_by_one_command";
+    let Some(rig) = GitFixture::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
     let world = &rig.world;
-    let _small = Small::shell(world, "echo work > work.txt");
+    let _small = SmallAgentWorld::shell(world, "echo work > work.txt");
     let network = ["--allow-network", "127.0.0.0/8"];
     let agent = ["agent", "small", "--model", "small", "--config", "config.yaml", "--clone", &rig.url];
     let ran = world.run(&[&agent[..], &network, &["--json", "--", "hi"]].concat()).succeeded();
@@ -109,16 +109,17 @@ fn a_clone_that_was_not_pushed_is_kept_and_pushed_by_one_command_later() {
 }
 
 #[test]
-fn what_a_push_leaves_out_is_listed_and_kept() {
+fn paths_that_a_push_leaves_out_are_listed_and_kept() {
     let files = [("README.md", "hello\n"), (".gitignore", "out/\n*.log\n")];
-    let Some(rig) = Rig::with("what_a_push_leaves_out_is_listed_and_kept", World::new(BELLJAR), &files)
+    let Some(rig) =
+        GitFixture::with("paths_that_a_push_leaves_out_are_listed_and_kept", World::new(BELLJAR), &files)
     else {
         return;
     };
     let world = &rig.world;
     let script = "mkdir -p out sub/.git; echo report > out/report; echo log > run.log; echo thesis > sub/.git/thesis; \
                   echo work > work.txt";
-    let _small = Small::shell(world, script);
+    let _small = SmallAgentWorld::shell(world, script);
     let network = ["--allow-network", "127.0.0.0/8"];
     let agent = ["agent", "small", "--model", "small", "--config", "config.yaml", "--clone", &rig.url];
     let is_kept = |id: &str| {
@@ -144,7 +145,7 @@ fn what_a_push_leaves_out_is_listed_and_kept() {
     world.run(&["changes", "rm", &id]).succeeded();
     // The control: the change set is removed when it is empty.
     let script = "echo more > more.txt";
-    let _small = Small::shell(world, script);
+    let _small = SmallAgentWorld::shell(world, script);
     world.run(&[&agent[..], &network, &["--push", "--", "hi"]].concat()).succeeded();
     assert_eq!(folders(world), Vec::<String>::new());
 }

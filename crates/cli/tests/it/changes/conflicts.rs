@@ -2,7 +2,7 @@
 
 use super::{folders, only};
 use crate::BELLJAR;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 use std::cell::RefCell;
 use std::io::{BufRead as _, Read, Write as _};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Runs a command on a copy of `source`, and calls `meanwhile` when the command has written and not yet ended.
-fn overtaken(world: &World, options: &[&str], script: &str, meanwhile: impl Fn()) -> Ran {
+fn overtaken(world: &World, options: &[&str], script: &str, meanwhile: impl Fn()) -> ProgramOutput {
     let script = format!("{script}; echo written; cat");
     let all = [&["exec", "--workspace-copy", "source"], options, &["--", "sh", "-c", &script]].concat();
     let mut child = world
@@ -24,11 +24,11 @@ fn overtaken(world: &World, options: &[&str], script: &str, meanwhile: impl Fn()
     child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
     meanwhile();
     drop(child.stdin.take());
-    Ran::from(child.wait_with_output().unwrap())
+    ProgramOutput::from(child.wait_with_output().unwrap())
 }
 
 #[test]
-fn what_does_not_conflict_is_applied_and_the_rest_is_kept() {
+fn changes_without_conflict_are_applied_and_the_rest_is_kept() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/both", "before\n");
         world.write("source/only", "before\n");
@@ -64,7 +64,7 @@ fn what_does_not_conflict_is_applied_and_the_rest_is_kept() {
 }
 
 #[test]
-fn what_something_else_changed_in_the_source_is_told_apart_from_the_changes() {
+fn concurrent_source_changes_are_reported_apart_from_the_runs_changes() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
         world.write("source/other", "before\n");
@@ -88,7 +88,7 @@ fn what_something_else_changed_in_the_source_is_told_apart_from_the_changes() {
 }
 
 #[test]
-fn files_that_both_changed_are_merged_when_a_person_says_so() {
+fn files_changed_on_both_sides_are_merged_when_the_user_asks() {
     World::as_everyone(BELLJAR, |world| {
         let lines = |first: &str, last: &str| format!("{first}\ntwo\nthree\nfour\nfive\nsix\n{last}\n");
         world.write("source/apart", lines("one", "seven"));
@@ -122,7 +122,7 @@ fn replace(world: &World, name: &str, content: &str) {
 }
 
 #[test]
-fn a_run_on_a_small_directory_sees_no_later_change_of_it() {
+fn run_on_a_small_directory_sees_no_later_change_of_it() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "v1\n");
         world.write("source/gone", "v1\n");
@@ -162,7 +162,7 @@ for line in sys.stdin:
 ";
 
 #[test]
-fn file_that_a_program_of_the_host_has_mapped_to_write_to_it_conflicts() {
+fn file_mapped_writable_by_a_host_program_conflicts() {
     let world = World::new(BELLJAR);
     fill_for_overlay(&world);
     let file = world.write("source/mapped", "before\n");
@@ -192,7 +192,7 @@ fn file_that_a_program_of_the_host_has_mapped_to_write_to_it_conflicts() {
 }
 
 #[test]
-fn file_that_a_person_deleted_does_not_come_back_from_an_overlay() {
+fn file_deleted_by_the_user_does_not_come_back_from_an_overlay() {
     World::as_everyone(BELLJAR, |world| {
         fill_for_overlay(world);
         for name in ["source/secret", "source/folder/file"] {

@@ -4,17 +4,17 @@ use super::{folders, ids, list, only};
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::terminal::at_a_terminal;
-use belljar_testkit::world::{Ran, User, World};
+use belljar_testkit::world::{ProgramOutput, User, World};
 use serde_json::{Value, json};
 
 const EXEC: [&str; 3] = ["exec", "--workspace-copy", "source"];
 
-fn exec(world: &World, options: &[&str], script: &str) -> Ran {
+fn exec(world: &World, options: &[&str], script: &str) -> ProgramOutput {
     world.run(&[&EXEC, options, &["--", "sh", "-c", script]].concat())
 }
 
 #[test]
-fn changes_of_a_command_are_kept_shown_applied_and_then_kept_no_longer() {
+fn changes_of_a_command_are_kept_shown_applied_and_then_removed() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
         let ran = exec(world, &[], "echo after > file; echo new > other").succeeded();
@@ -53,7 +53,7 @@ fn changes_of_a_command_are_kept_shown_applied_and_then_kept_no_longer() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_run_that_changes_nothing_or_is_to_be_discarded() {
+fn unchanged_or_discarded_run_keeps_nothing() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
         exec(world, &[], "cat file").succeeded();
@@ -73,7 +73,7 @@ fn nothing_is_kept_of_a_run_that_changes_nothing_or_is_to_be_discarded() {
 }
 
 #[test]
-fn a_run_that_fails_or_lacks_trust_loses_nothing() {
+fn failed_or_untrusted_run_loses_no_changes() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
         let ran = exec(world, &["--apply"], "echo after > file; exit 3");
@@ -92,7 +92,7 @@ fn a_run_that_fails_or_lacks_trust_loses_nothing() {
 }
 
 #[test]
-fn a_job_says_in_its_result_what_became_of_its_changes() {
+fn job_result_states_what_happened_to_its_changes() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
         world.write("job.json", job(&json!([shell("echo after > file")])).to_string());
@@ -120,7 +120,7 @@ fn answered(world: &World, script: &str, typed: &str) -> String {
 }
 
 #[test]
-fn a_person_at_a_terminal_is_asked_what_becomes_of_the_changes() {
+fn user_at_a_terminal_is_asked_what_to_do_with_the_changes() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     for typed in ["k\n", ""] {
@@ -136,7 +136,7 @@ fn a_person_at_a_terminal_is_asked_what_becomes_of_the_changes() {
 }
 
 #[test]
-fn files_that_are_not_shown_take_a_yes_of_their_own() {
+fn files_that_are_not_shown_need_a_separate_approval() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     let script = "echo after >file; head -c 100 /dev/zero >binary";
@@ -171,7 +171,7 @@ fn files_that_are_not_shown_take_a_yes_of_their_own() {
 }
 
 #[test]
-fn changes_whose_source_is_gone_are_told_of_and_can_be_taken_from_their_folder() {
+fn changes_with_a_missing_source_are_listed_and_readable_in_their_folder() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     exec(&world, &[], "echo after > file").succeeded();
@@ -190,7 +190,7 @@ fn changes_whose_source_is_gone_are_told_of_and_can_be_taken_from_their_folder()
 }
 
 #[test]
-fn a_file_that_a_link_of_a_trusted_name_leads_to_takes_a_yes() {
+fn file_behind_a_symlink_with_a_trusted_name_needs_approval() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/rules.txt", "all:\n");
         world.write("source/other.txt", "before\n");
@@ -239,7 +239,7 @@ fn pipes_and_sockets_are_neither_shown_nor_applied() {
 }
 
 #[test]
-fn directories_that_a_run_makes_or_removes_are_listed_and_take_a_yes_in_a_repository() {
+fn created_and_removed_directories_are_listed_and_need_approval_in_a_repository() {
     World::as_everyone(BELLJAR, |world| {
         for path in ["source/.git/HEAD", "source/empty/file"] {
             world.write(path, "ref: refs/heads/main\n");
@@ -270,7 +270,7 @@ fn directories_that_a_run_makes_or_removes_are_listed_and_take_a_yes_in_a_reposi
 }
 
 #[test]
-fn file_that_the_person_cannot_read_ends_no_review() {
+fn unreadable_file_does_not_abort_the_review() {
     World::as_everyone(BELLJAR, |world| {
         let secret = world.write("source/secret", "before\n");
         std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
@@ -288,7 +288,7 @@ fn file_that_the_person_cannot_read_ends_no_review() {
 }
 
 #[test]
-fn path_of_changes_is_taken_without_its_dot_and_another_is_refused() {
+fn changes_path_is_accepted_without_its_dot_and_unknown_paths_are_refused() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     exec(&world, &[], "echo after >file; mkdir d; echo new >d/b").succeeded();

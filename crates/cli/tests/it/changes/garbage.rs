@@ -14,7 +14,7 @@ fn keep(world: &World, script: &str) -> String {
 }
 
 #[test]
-fn the_largest_are_removed_when_all_are_too_large_and_that_is_told() {
+fn largest_changes_are_evicted_first_and_the_eviction_is_reported() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
         let filled = |name: &str| format!("head -c 3000000 /dev/urandom > {name}");
@@ -39,7 +39,7 @@ fn the_largest_are_removed_when_all_are_too_large_and_that_is_told() {
 }
 
 #[test]
-fn a_large_change_set_evicts_no_smaller_one() {
+fn large_change_set_evicts_no_smaller_one() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     world.run(&["changes", "retention", "--max-size", "5m"]).succeeded();
@@ -52,7 +52,7 @@ fn a_large_change_set_evicts_no_smaller_one() {
 }
 
 #[test]
-fn a_sparse_file_evicts_no_other_changes() {
+fn sparse_file_evicts_no_other_changes() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     let first = keep(&world, "echo after > file");
@@ -62,7 +62,7 @@ fn a_sparse_file_evicts_no_other_changes() {
 }
 
 #[test]
-fn changes_are_removed_at_their_age_and_not_before() {
+fn changes_are_removed_at_their_maximum_age_and_not_before() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
         let (id, kept_at) = (keep(world, "echo after > file"), Instant::now());
@@ -92,7 +92,7 @@ fn changes_are_removed_at_their_age_and_not_before() {
 }
 
 #[test]
-fn changes_whose_record_is_damaged_are_named_and_stay() {
+fn changes_with_a_damaged_record_are_reported_and_stay() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     let id = keep(&world, "echo after > file");
@@ -110,7 +110,7 @@ fn changes_whose_record_is_damaged_are_named_and_stay() {
 }
 
 #[test]
-fn limits_that_remove_nothing_take_no_yes() {
+fn retention_limits_that_remove_nothing_need_no_confirmation() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     let first = keep(&world, "head -c 3000000 /dev/urandom > one");
@@ -125,7 +125,7 @@ fn limits_that_remove_nothing_take_no_yes() {
 }
 
 #[test]
-fn changes_that_were_kept_while_the_clock_was_wrong_are_not_removed_by_age() {
+fn changes_kept_while_the_clock_was_wrong_are_not_removed_by_age() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     let id = keep(&world, "echo after > file");

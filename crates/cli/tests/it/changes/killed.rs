@@ -2,7 +2,7 @@
 
 use super::{folders, list, only};
 use crate::BELLJAR;
-use crate::session::{Sessions, create, exec, keeper_of};
+use crate::session::{SessionCleanup, create, exec, keeper_of};
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
@@ -12,7 +12,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 #[test]
-fn the_changes_of_a_run_whose_belljar_was_killed_are_kept() {
+fn changes_of_a_run_whose_belljar_was_killed_are_kept() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
         let script = "echo after > file; echo written; sleep 600";
@@ -52,9 +52,9 @@ fn the_changes_of_a_run_whose_belljar_was_killed_are_kept() {
 }
 
 #[test]
-fn the_changes_of_a_session_whose_keeper_was_killed_are_kept() {
+fn changes_of_a_session_whose_keeper_was_killed_are_kept() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         for (options, signal) in [
             (&[][..], Signal::KILL),
             (&[][..], Signal::TERM),

@@ -2,7 +2,7 @@
 
 use super::{folders, only};
 use crate::BELLJAR;
-use crate::session::{Sessions, create, exec, list, parent_of_sleep};
+use crate::session::{SessionCleanup, create, exec, list, parent_of_sleep};
 use belljar_testkit::terminal::at_a_terminal;
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
@@ -18,10 +18,10 @@ fn ended(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn a_session_with_uncommitted_changes_goes_on_unless_they_are_kept_or_discarded() {
+fn session_with_uncommitted_changes_ends_only_with_keep_or_discard() {
     for copies in COPIES {
         World::as_everyone(BELLJAR, |world| {
-            let _sessions = Sessions(world);
+            let _sessions = SessionCleanup(world);
             world.write("source/file", "before\n");
             let of = |name: &str| {
                 create(world, &[copies, &["--workspace-copy", "source", "--name", name]].concat())
@@ -57,10 +57,10 @@ fn a_session_with_uncommitted_changes_goes_on_unless_they_are_kept_or_discarded(
 }
 
 #[test]
-fn a_session_that_ends_by_time_keeps_its_changes() {
+fn session_that_times_out_keeps_its_changes() {
     for limit in [["--idle", "1s"], ["--timeout", "2s"]] {
         World::as_everyone(BELLJAR, |world| {
-            let _sessions = Sessions(world);
+            let _sessions = SessionCleanup(world);
             world.write("source/file", "before\n");
             let id = create(world, &[&["--workspace-copy", "source"], &limit[..]].concat());
             exec(world, &id, "echo after > file").succeeded();
@@ -77,7 +77,7 @@ fn a_session_that_ends_by_time_keeps_its_changes() {
 #[test]
 fn session_whose_sandbox_is_killed_ends_and_is_listed_with_its_changes() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         world.write("source/file", "before\n");
         let of = |name: &str| create(world, &["--workspace-copy", "source", "--name", name]);
         let (killed, other) = (of("killed"), of("other"));
@@ -103,9 +103,9 @@ fn session_whose_sandbox_is_killed_ends_and_is_listed_with_its_changes() {
 }
 
 #[test]
-fn what_a_session_committed_before_it_ended_is_no_conflict_afterwards() {
+fn changes_committed_before_the_session_ended_do_not_conflict_later() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         world.write("source/file", "before\n");
         let id = create(world, &["--workspace-copy", "source"]);
         exec(world, &id, "echo first > file").succeeded();
@@ -134,9 +134,9 @@ fn what_a_session_committed_before_it_ended_is_no_conflict_afterwards() {
 }
 
 #[test]
-fn commit_of_an_ended_session_is_reviewed_as_that_of_a_living_one() {
+fn commit_of_an_ended_session_is_reviewed_like_that_of_a_running_one() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     for ends in [false, true] {
         world.write("source/file", "before\n");
         create(&world, &["--workspace-copy", "source", "--name", "s"]);
@@ -177,9 +177,9 @@ fn commit_of_an_ended_session_is_reviewed_as_that_of_a_living_one() {
 }
 
 #[test]
-fn name_of_two_ended_sessions_names_neither() {
+fn name_shared_by_two_ended_sessions_selects_neither() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("source/file", "before\n");
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -200,9 +200,9 @@ fn name_of_two_ended_sessions_names_neither() {
 }
 
 #[test]
-fn a_session_is_not_called_by_what_looks_like_an_id() {
+fn session_name_that_looks_like_an_id_is_refused() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("source/file", "before\n");
     let kept = ["exec", "--workspace-copy", "source", "--keep", "--", "sh", "-c", "echo wanted > wanted"];
     world.run(&kept).succeeded();
@@ -218,9 +218,9 @@ fn a_session_is_not_called_by_what_looks_like_an_id() {
 }
 
 #[test]
-fn file_that_a_session_committed_and_a_person_deleted_does_not_come_back() {
+fn file_committed_by_a_session_and_deleted_by_the_user_does_not_come_back() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         for name in ["source/file", "source/other", "source/removed"] {
             world.write(name, "before\n");
         }

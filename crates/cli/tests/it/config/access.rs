@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 /// A member of a level with a fixed set of values: the values, the dependent property of the sandbox, and that property's
 /// values.
-type Choice = (&'static str, &'static [&'static str], &'static str, &'static [&'static str]);
+type LevelMemberCase = (&'static str, &'static [&'static str], &'static str, &'static [&'static str]);
 
-const CHOICES: &[Choice] = &[
+const CHOICES: &[LevelMemberCase] = &[
     (
         "file_system",
         &["workspace_only", "project_directory", "full"],
@@ -40,7 +40,7 @@ fn plain(value: &Value) -> String {
 }
 
 #[test]
-fn each_level_is_what_its_section_says() {
+fn each_level_has_the_permissions_of_its_section() {
     let world = World::new(BELLJAR);
     for level in ["sandboxed", "restricted", "standard", "elevated", "custom"] {
         let with = |members: &str| {
@@ -87,7 +87,7 @@ const WRITE: (&str, &str) = ("write_file", r#"{"path": "a", "content": "x"}"#);
 const SHELL: (&str, &str) = ("shell_command", r#"{"command": "true"}"#);
 
 #[test]
-fn calls_of_an_agent_end_as_what_is_said_of_it_and_of_the_house_says() {
+fn agent_calls_follow_the_agents_rules_and_the_global_autonomy() {
     let world = World::new(BELLJAR);
     let ended = |agent: &str, house: &str, (tool, arguments): (&str, &str)| {
         let agents = format!("tool_access: {{agents: [{{name: ada, {agent}}}]}}");
@@ -134,7 +134,7 @@ fn calls_of_an_agent_end_as_what_is_said_of_it_and_of_the_house_says() {
 }
 
 #[test]
-fn what_holds_for_an_agent_instead_of_its_level_is_what_its_section_says() {
+fn agent_sub_constraints_override_those_of_its_level() {
     let world = World::new(BELLJAR);
     let with = |members: &str| {
         let agent = format!("{{name: ada, level: standard, sub_constraints: {{{members}}}}}");

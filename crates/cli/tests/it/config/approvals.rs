@@ -23,7 +23,7 @@ database.commit()
 ";
 
 #[test]
-fn denied_approvals_are_kept_for_the_days_of_retention_and_then_removed() {
+fn denied_approvals_are_removed_after_the_retention_days() {
     let world = World::new(BELLJAR);
     let with = |retention: &str| format!("tool_access: {{agents: [{ASKER}]}}\napprovals: {{{retention}}}\n");
     let write = |path: &str| json!({ "path": path, "content": "x" });
@@ -46,7 +46,7 @@ fn denied_approvals_are_kept_for_the_days_of_retention_and_then_removed() {
 }
 
 #[test]
-fn approval_is_asked_for_an_action_type_of_the_configuration_with_its_risk_and_the_reason_of_that() {
+fn approval_is_required_for_configured_action_types_with_their_risk_and_reason() {
     let world = World::new(BELLJAR);
     let asked = |action_types: &str| {
         let configuration = format!("tool_access: {{agents: [{ASKER}]{action_types}}}\n");

@@ -1,21 +1,21 @@
 //! The effects of members of `sandboxing.docker`, seen from inside of containers.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, list};
+use crate::session::{SessionCleanup, list};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
 /// A world whose commands and tools run in containers of an engine.
-struct InContainers<'w> {
+struct ContainerWorld<'w> {
     world: &'w World,
     socket: String,
 }
 
 // === impl InContainers ===
 
-impl InContainers<'_> {
+impl ContainerWorld<'_> {
     /// Writes these members to `sandboxing.docker`, in addition to the image.
     fn configure(&self, members: &str) {
         let docker = format!("{{image: '{IMAGE}', {members}}}");
@@ -23,12 +23,12 @@ impl InContainers<'_> {
         self.world.write(".config/belljar/config.yaml", config);
     }
 
-    fn exec(&self, options: &[&str], script: &str) -> Ran {
+    fn exec(&self, options: &[&str], script: &str) -> ProgramOutput {
         let socket = ["exec", "--docker-socket", &self.socket, "--isolation"];
         self.world.run(&[&socket[..], options, &["--", "sh", "-c", script]].concat())
     }
 
-    fn tool(&self, name: &str, arguments: &Value) -> Ran {
+    fn tool(&self, name: &str, arguments: &Value) -> ProgramOutput {
         let arguments = arguments.to_string();
         let socket = ["--docker-socket", self.socket.as_str(), "--egress", "policy.yaml", "--json"];
         self.world.run(&[&["tools", "call", name, &arguments], &socket[..]].concat())
@@ -40,7 +40,7 @@ impl InContainers<'_> {
 }
 
 /// Runs a test if there is an engine.
-fn with_engine(test: &str, run: impl FnOnce(&InContainers<'_>)) {
+fn with_engine(test: &str, run: impl FnOnce(&ContainerWorld<'_>)) {
     let engine = match Docker::start() {
         Ok(engine) => engine,
         Err(reason) => return skip(test, &reason),
@@ -48,13 +48,13 @@ fn with_engine(test: &str, run: impl FnOnce(&InContainers<'_>)) {
     let world = World::new(BELLJAR);
     world.write("source/file", "x");
     world.write("policy.yaml", "rules: [{host: pkgs.example}]\n");
-    let _sessions = Sessions(&world);
-    run(&InContainers { world: &world, socket: engine.socket().display().to_string() });
+    let _sessions = SessionCleanup(&world);
+    run(&ContainerWorld { world: &world, socket: engine.socket().display().to_string() });
 }
 
 #[test]
-fn disk_of_containers_is_limited_as_their_section_says() {
-    with_engine("disk_of_containers_is_limited_as_their_section_says", |containers| {
+fn disk_of_containers_is_limited_as_configured() {
+    with_engine("disk_of_containers_is_limited_as_configured", |containers| {
         let fills = |limit: &str, then: &str| {
             containers.configure(&format!("disk_limit: {limit}"));
             let fill = format!("dd if=/dev/zero of=more bs=1M count=256 && sync && {then}");
@@ -69,36 +69,33 @@ fn disk_of_containers_is_limited_as_their_section_says() {
 }
 
 #[test]
-fn calls_in_containers_have_the_time_the_network_and_the_runtime_of_their_section() {
-    with_engine(
-        "calls_in_containers_have_the_time_the_network_and_the_runtime_of_their_section",
-        |containers| {
-            containers.configure("timeout_seconds: 1");
-            assert_eq!(containers.shell("sleep 600")["timed_out"], true);
-            // A container has no network unless it is a bridge, and then only its session's proxy.
-            let has_proxy = || containers.shell("echo ${HTTP_PROXY:+yes}")["stdout"] == "yes\n";
-            containers.configure("network: none");
-            assert!(!has_proxy());
-            containers.configure("network: bridge");
-            assert!(has_proxy());
-            containers.configure("network_overrides: {terminal: bridge}");
-            assert!(has_proxy());
-            containers.configure("network: bridge, network_overrides: {terminal: none}");
-            assert!(!has_proxy());
-            // No engine has a runtime of this name.
-            containers.configure("runtime_overrides: {code_execution: no-such-runtime}");
-            let code = json!({ "language": "python", "code": "print(1)" });
-            let refused = containers.tool("code_runner", &code);
-            assert!(refused.code != 0 && refused.stdout.contains("no-such-runtime"), "{refused:?}");
-            assert_eq!(containers.shell("echo here")["stdout"], "here\n");
-        },
-    );
+fn calls_in_containers_have_the_configured_timeout_network_and_runtime() {
+    with_engine("calls_in_containers_have_the_configured_timeout_network_and_runtime", |containers| {
+        containers.configure("timeout_seconds: 1");
+        assert_eq!(containers.shell("sleep 600")["timed_out"], true);
+        // A container has no network unless it is a bridge, and then only its session's proxy.
+        let has_proxy = || containers.shell("echo ${HTTP_PROXY:+yes}")["stdout"] == "yes\n";
+        containers.configure("network: none");
+        assert!(!has_proxy());
+        containers.configure("network: bridge");
+        assert!(has_proxy());
+        containers.configure("network_overrides: {terminal: bridge}");
+        assert!(has_proxy());
+        containers.configure("network: bridge, network_overrides: {terminal: none}");
+        assert!(!has_proxy());
+        // No engine has a runtime of this name.
+        containers.configure("runtime_overrides: {code_execution: no-such-runtime}");
+        let code = json!({ "language": "python", "code": "print(1)" });
+        let refused = containers.tool("code_runner", &code);
+        assert!(refused.code != 0 && refused.stdout.contains("no-such-runtime"), "{refused:?}");
+        assert_eq!(containers.shell("echo here")["stdout"], "here\n");
+    });
 }
 
 #[test]
-fn reports_on_containers_have_the_ids_by_which_the_engine_knows_them() {
-    with_engine("reports_on_containers_have_the_ids_by_which_the_engine_knows_them", |containers| {
-        let id = |ran: Ran| {
+fn reports_on_containers_have_the_engines_container_ids() {
+    with_engine("reports_on_containers_have_the_engines_container_ids", |containers| {
+        let id = |ran: ProgramOutput| {
             let ran = ran.succeeded();
             let report = &ran.stderr[ran.stderr.find('{').unwrap()..];
             let report: Value =
@@ -116,8 +113,8 @@ fn reports_on_containers_have_the_ids_by_which_the_engine_knows_them() {
 }
 
 #[test]
-fn programs_in_containers_find_the_ids_of_their_agent_and_session() {
-    with_engine("programs_in_containers_find_the_ids_of_their_agent_and_session", |containers| {
+fn programs_in_containers_get_the_ids_of_their_agent_and_session() {
+    with_engine("programs_in_containers_get_the_ids_of_their_agent_and_session", |containers| {
         containers.configure("pids_limit: 64");
         let sandboxing = containers.world.read(".config/belljar/config.yaml");
         let agents = "tool_access: {agents: [{name: coder, level: elevated, autonomy: full}]}\n";
@@ -132,7 +129,7 @@ fn programs_in_containers_find_the_ids_of_their_agent_and_session() {
             let socket = ["--docker-socket", containers.socket.as_str()];
             let mut command = containers.world.command(&[&call[..], &socket, options].concat());
             command.env("SYNTHORG_AGENT_ID", "of-the-host").env("SYNTHORG_TASK_ID", "of-the-host");
-            let told = Ran::from(command.output().unwrap()).succeeded().json();
+            let told = ProgramOutput::from(command.output().unwrap()).succeeded().json();
             let sessions = list(containers.world);
             let session = sessions.into_iter().find(|session| !known.contains(&session["id"])).unwrap();
             assert_eq!(session["backend"], "docker", "{session}");

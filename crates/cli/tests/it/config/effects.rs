@@ -1,12 +1,12 @@
 //! The effects of members of `sandboxing`, seen from inside of sandboxes and in refusals.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, list};
+use crate::session::{SessionCleanup, list};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::node::{Node, command, script};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -16,7 +16,7 @@ fn configure(world: &World, sandboxing: &str) {
 }
 
 /// Returns the isolation report in a command's standard error.
-fn isolation(ran: &Ran) -> Value {
+fn isolation(ran: &ProgramOutput) -> Value {
     let report = &ran.stderr[ran.stderr.find('{').unwrap()..];
     serde_json::Deserializer::from_str(report).into_iter().next().unwrap().unwrap()
 }
@@ -26,14 +26,14 @@ fn shell(world: &World, script: &str, environment: &[(&str, &str)]) -> String {
     let arguments = json!({ "command": script }).to_string();
     let mut call = world.command(&["tools", "call", "shell_command", &arguments, "--json"]);
     call.envs(environment.iter().copied());
-    let told = Ran::from(call.output().unwrap()).succeeded().json();
+    let told = ProgramOutput::from(call.output().unwrap()).succeeded().json();
     told["data"]["stdout"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
 }
 
 #[test]
-fn subprocess_passes_on_the_variables_of_its_lists_and_searches_its_safe_prefixes() {
+fn subprocess_passes_listed_variables_and_searches_its_safe_prefixes() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let tool = world.write("opt/bin/house-tool", "#!/bin/sh\necho found\n");
         std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let prefix = world.path().join("opt/bin").display().to_string();
@@ -63,9 +63,9 @@ fn subprocess_passes_on_the_variables_of_its_lists_and_searches_its_safe_prefixe
 }
 
 #[test]
-fn commands_run_in_the_backend_that_the_configuration_writes_for_them() {
+fn commands_run_in_the_backend_that_the_configuration_sets_for_them() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let backend = |options: &[&str]| {
             let ran = world.run(&[&["exec", "--isolation"], options, &["--", "true"]].concat()).succeeded();
             let report = isolation(&ran);
@@ -101,7 +101,7 @@ fn commands_run_in_the_backend_that_the_configuration_writes_for_them() {
 }
 
 #[test]
-fn required_layers_of_all_backends_are_required_by_nodes_and_by_each_backend() {
+fn required_layers_of_all_backends_are_required_by_nodes_and_each_backend() {
     let world = World::new(BELLJAR);
     let config = world.write("node.yaml", "sandboxing: {required: [cpu_limit]}\n").display().to_string();
     let node = Node::start(&world, &["--config", &config]);
@@ -130,10 +130,10 @@ fn required_layers_of_all_backends_are_required_by_nodes_and_by_each_backend() {
 }
 
 #[test]
-fn limits_of_containers_are_those_of_their_section() {
+fn container_limits_follow_their_section() {
     let engine = match Docker::start() {
         Ok(engine) => engine,
-        Err(reason) => return skip("limits_of_containers_are_those_of_their_section", &reason),
+        Err(reason) => return skip("container_limits_follow_their_section", &reason),
     };
     let world = World::new(BELLJAR);
     configure(
@@ -164,13 +164,13 @@ fn limits_of_containers_are_those_of_their_section() {
 }
 
 #[test]
-fn programs_in_sandboxes_find_the_ids_of_their_agent_session_task_and_request() {
+fn programs_in_sandboxes_get_the_ids_of_agent_session_task_and_request() {
     let world = World::new(BELLJAR);
     world.write(
         ".config/belljar/config.yaml",
         "sandboxing: {default_backend: native, overrides: {file_system: subprocess}}\ntool_access: {agents: [{name: coder, level: elevated, autonomy: full}]}\n",
     );
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     let ids = "echo $SYNTHORG_AGENT_ID,$SYNTHORG_SESSION_ID,${SYNTHORG_TASK_ID-unset},$BELLJAR_AGENT_ID";
     let arguments = json!({ "command": ids }).to_string();
     let call = ["tools", "call", "shell_command", &arguments, "--json", "--agent", "coder", "--keep"];
@@ -193,7 +193,7 @@ fn programs_in_sandboxes_find_the_ids_of_their_agent_session_task_and_request() 
 }
 
 #[test]
-fn servers_of_tools_that_one_machine_does_not_ask_are_reported() {
+fn configured_mcp_servers_that_the_cli_ignores_are_reported() {
     let world = World::new(BELLJAR);
     let says = |config: &str| {
         world.write(".config/belljar/config.yaml", config);
@@ -240,7 +240,7 @@ fn shipped_of(shipping: &str, command: &str) -> Option<Value> {
 }
 
 #[test]
-fn programs_of_tools_are_reported_as_the_shipping_of_logs_says() {
+fn execution_reports_contain_what_the_log_shipping_section_allows() {
     let usual = shipped("").unwrap();
     assert_eq!((&usual["event"], &usual["backend"]), (&json!("execution"), &json!("native")), "{usual}");
     assert!(usual["stdout_bytes"].as_u64().unwrap() > 40 && usual.get("raw").is_none(), "{usual}");
@@ -257,7 +257,7 @@ fn programs_of_tools_are_reported_as_the_shipping_of_logs_says() {
 }
 
 #[test]
-fn output_that_is_not_searched_for_secrets_in_time_is_left_out_of_the_log() {
+fn output_not_scanned_for_secrets_in_time_is_left_out_of_the_log() {
     // Two streams of the maximum size, with a secret in every eleven bytes, take three times as long as the shortest timeout.
     let many = "yes é=code=é | head -c 65536; yes é=code=é | head -c 65536 >&2";
     let raw = |timeout: &str| {
@@ -311,9 +311,9 @@ fn native_sandboxes_have_the_limits_of_their_section() {
 }
 
 #[test]
-fn subprocess_sees_files_and_searches_directories_as_its_section_says() {
+fn subprocess_sees_files_and_searches_directories_as_configured() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let tool = world.write("opt/bin/house-tool", "#!/bin/sh\necho found\n");
         std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let outside = world.write("outside.txt", "outside\n").display().to_string();
@@ -329,9 +329,9 @@ fn subprocess_sees_files_and_searches_directories_as_its_section_says() {
 }
 
 #[test]
-fn native_sandbox_of_several_goes_when_nothing_has_used_it() {
+fn idle_native_sandbox_of_a_group_ends_and_its_files_stay() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     configure(
         &world,
         "{default_backend: native, overrides: {file_system: subprocess}, native: {lifecycle: {max_idle_seconds: 1}}}",
@@ -350,7 +350,7 @@ fn native_sandbox_of_several_goes_when_nothing_has_used_it() {
 }
 
 #[test]
-fn node_takes_as_much_as_its_section_says() {
+fn node_limits_concurrency_queue_and_request_size_as_configured() {
     let world = World::new(BELLJAR);
     let config =
         world.write("node.yaml", "node: {max_concurrency: 1, max_waiting: 1, max_request_bytes: 4096}\n");
@@ -366,9 +366,9 @@ fn node_takes_as_much_as_its_section_says() {
 }
 
 #[test]
-fn calls_have_as_long_as_the_section_of_their_backend_says() {
+fn calls_have_the_timeout_of_their_backends_section() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         let is_ended = |subprocess: &str| {
             configure(
                 world,

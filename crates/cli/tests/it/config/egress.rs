@@ -3,17 +3,17 @@
 use crate::BELLJAR;
 use crate::egress::Server;
 use crate::recording_server::RecordingServer;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 
 /// Prefix of every request here: clients would otherwise bypass the proxy for `localhost`.
 const BY_PROXY: &str = "unset NO_PROXY no_proxy; ";
 
 /// Runs a shell script with that policy.
-fn exec(world: &World, policy: &str, script: &str) -> Ran {
+fn exec(world: &World, policy: &str, script: &str) -> ProgramOutput {
     world.write("policy.yaml", policy);
     let script = format!("{BY_PROXY}{script}");
     let mut command = world.command(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", &script]);
-    Ran::from(
+    ProgramOutput::from(
         command
             .envs([("HOUSE_KEY", KEY), ("HOUSE_KEY_ID", KEY_ID), ("HOUSE_TOKEN", TOKEN)])
             .output()
@@ -45,7 +45,7 @@ for name in names:
 "#;
 
 #[test]
-fn tunnel_carries_what_tls_and_sni_of_its_rule_allow() {
+fn tunnel_carries_only_tls_and_sni_that_its_rule_allows() {
     let (world, plain, tls) = (World::new(BELLJAR), Server::start(), RecordingServer::start());
     let port = plain.address.port();
     let by_tunnel = format!("curl -sS --proxytunnel http://localhost:{port}/");
@@ -61,7 +61,7 @@ fn tunnel_carries_what_tls_and_sni_of_its_rule_allow() {
 }
 
 #[test]
-fn tunnel_is_intercepted_where_its_rule_says_inspect_and_only_hosts_of_known_authorities_are_reached() {
+fn inspect_rule_intercepts_tls_and_reaches_only_hosts_with_known_authorities() {
     let (world, server) = (World::new(BELLJAR), RecordingServer::start());
     let authorities = format!("authorities: {}\n", server.authority().display());
     let script = format!("curl -skSv -o /dev/null -w '%{{http_code}}' {}/ 2>&1", server.url());
@@ -76,7 +76,7 @@ fn tunnel_is_intercepted_where_its_rule_says_inspect_and_only_hosts_of_known_aut
 }
 
 #[test]
-fn names_below_a_wildcard_are_limited_as_its_rule_says() {
+fn hostnames_below_a_wildcard_are_limited_by_its_rule() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let (ok, many, much) = ("hello", "too_many_names", "name_says_too_much");
     let (names, short) = (["a", "b", "c", "a"], ["short", "longer"]);
@@ -111,7 +111,7 @@ fn names_below_a_wildcard_are_limited_as_its_rule_says() {
 const KEY: &str = "ghp_a-key-of-the-house-0123456789";
 
 #[test]
-fn placeholder_is_filled_in_where_its_credential_may_stand_and_nowhere_else() {
+fn placeholder_is_replaced_only_where_its_credential_is_allowed() {
     let (world, server) = (World::new(BELLJAR), RecordingServer::start());
     let place = "belljar:cred:house";
     let asked = [
@@ -152,7 +152,7 @@ const KEY_ID: &str = "AKIAHOUSE01234567890";
 const TOKEN: &str = "a-token-of-a-session-0123456789";
 
 #[test]
-fn request_signed_by_a_placeholder_is_signed_by_its_key_for_its_services_and_regions() {
+fn request_signed_with_a_placeholder_is_re_signed_for_allowed_services_and_regions() {
     let (world, server) = (World::new(BELLJAR), RecordingServer::start());
     let file = |name: &str, content: &str| {
         format!("file: '{}'", world.write(&format!("keys/{name}"), content).display())

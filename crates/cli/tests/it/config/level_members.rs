@@ -2,9 +2,9 @@
 
 use crate::BELLJAR;
 use crate::egress::Server;
-use crate::mcp::Talk;
-use crate::session::{Sessions, list};
-use belljar_testkit::world::{Ran, World};
+use crate::mcp::McpConversation;
+use crate::session::{SessionCleanup, list};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
 /// Returns configurations with these members in each place where they may be, for the agent `ada`.
@@ -21,21 +21,26 @@ fn in_both_places(sandboxing: &str, members: &str) -> [String; 2] {
 
 const NATIVE: &str = "default_backend: native";
 
-fn call(world: &World, configuration: &str, (tool, arguments): (&str, &Value), options: &[&str]) -> Ran {
+fn call(
+    world: &World,
+    configuration: &str,
+    (tool, arguments): (&str, &Value),
+    options: &[&str],
+) -> ProgramOutput {
     world.write(".config/belljar/config.yaml", configuration);
     let arguments = arguments.to_string();
     world.run(&[&["tools", "call", tool, &arguments, "--agent", "ada", "--json"], options].concat())
 }
 
 /// Returns the result of a call: `ok`, or the code of its failure.
-fn ended(ran: &Ran) -> String {
+fn ended(ran: &ProgramOutput) -> String {
     let told = ran.json();
     let ended = if told["status"] == "ok" { &told["status"] } else { &told["domain_code"] };
     ended.as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
 }
 
 #[test]
-fn tools_start_the_programs_that_terminal_and_commands_allow() {
+fn tools_start_only_programs_that_terminal_and_commands_allow() {
     let world = World::new(BELLJAR);
     let command = json!({ "command": "ls / >/dev/null && id -u >/dev/null" });
     for (members, status, exit_code) in [
@@ -53,9 +58,9 @@ fn tools_start_the_programs_that_terminal_and_commands_allow() {
 }
 
 #[test]
-fn tools_work_on_the_files_that_file_system_allows() {
+fn tools_access_only_files_that_file_system_allows() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("project/notes.txt", "of the project\n");
     world.write("lent/notes.txt", "of the host\n");
     let lent = format!("{}:/opt/lent", world.path().join("lent").display());
@@ -81,13 +86,14 @@ fn tools_work_on_the_files_that_file_system_allows() {
 }
 
 #[test]
-fn tools_reach_the_hosts_that_network_and_its_allowlist_allow() {
+fn tools_reach_only_hosts_that_network_and_its_allowlist_allow() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     // The upstream proxy answers for every name, so none is looked up.
     let policy = format!("rules: []\nproxy: {{url: 'http://{}', names: there}}\n", server.address);
     let policy = world.write("policy.yaml", policy).display().to_string();
     let fetched = |options: &[&str], hosts: &[&str]| {
-        let mut talk = Talk::begin(&world, &[&["--tools", "builtin", "--agent", "ada"], options].concat());
+        let mut talk =
+            McpConversation::begin(&world, &[&["--tools", "builtin", "--agent", "ada"], options].concat());
         let fetch = |host: &&str| {
             let told = talk.call("web_fetch", &json!({ "url": format!("http://{host}/") }));
             let ended = if told["status"] == "ok" { &told["status"] } else { &told["domain_code"] };
@@ -118,7 +124,7 @@ fn tools_reach_the_hosts_that_network_and_its_allowlist_allow() {
 }
 
 #[test]
-fn tools_run_code_in_the_sandboxes_that_code_execution_allows() {
+fn tools_run_code_only_in_sandboxes_that_code_execution_allows() {
     let world = World::new(BELLJAR);
     for (value, is_moved) in [("containerized", true), ("process", false)] {
         let members = format!("terminal: full, code_execution: {value}");
@@ -132,7 +138,7 @@ fn tools_run_code_in_the_sandboxes_that_code_execution_allows() {
 }
 
 #[test]
-fn tools_wait_for_an_approval_where_requires_approval_has_their_action() {
+fn tools_wait_for_approval_of_actions_in_requires_approval() {
     let world = World::new(BELLJAR);
     let write = json!({ "path": "a.txt", "content": "x" });
     for (members, status) in [

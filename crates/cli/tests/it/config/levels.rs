@@ -2,10 +2,10 @@
 //! of its level, and all of them enforce an allowlist of programs.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, list};
+use crate::session::{SessionCleanup, list};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
 /// The configuration of `spec/3 §Default Layered Sandbox Configuration`, verbatim.
@@ -14,14 +14,14 @@ const SPECIFIED: &str = include_str!("../../../../sandbox/tests/config/layered.y
 const ALL_SUBPROCESS: &str = "sandboxing: {overrides: {terminal: subprocess, code_execution: subprocess}}\n";
 
 /// An agent's tools on a project, with one configuration.
-struct House<'w> {
+struct ConfiguredProject<'w> {
     world: &'w World,
     /// Options of every call.
     options: Vec<String>,
 }
 
-impl House<'_> {
-    fn call(&self, level: &str, tool: &str, arguments: &Value) -> Ran {
+impl ConfiguredProject<'_> {
+    fn call(&self, level: &str, tool: &str, arguments: &Value) -> ProgramOutput {
         let arguments = arguments.to_string();
         let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
         let call = ["tools", "call", tool, &arguments, "--json", "--level", level];
@@ -60,7 +60,7 @@ impl House<'_> {
         self.world.run(&["session", "create", "--level", "custom"]).succeeded();
         let sessions = list(self.world);
         assert_eq!(sessions[0]["backend"], "native", "{sessions:?}");
-        drop(Sessions(self.world));
+        drop(SessionCleanup(self.world));
     }
 
     /// The control: without an allowlist, all programs of the configured backend are available.
@@ -72,10 +72,10 @@ impl House<'_> {
     }
 }
 
-fn house<'w>(world: &'w World, configuration: &str, options: &[String]) -> House<'w> {
+fn house<'w>(world: &'w World, configuration: &str, options: &[String]) -> ConfiguredProject<'w> {
     world.write("project/notes.txt", "one\n");
     world.write(".config/belljar/config.yaml", configuration);
-    House { world, options: options.to_vec() }
+    ConfiguredProject { world, options: options.to_vec() }
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn native_sandboxes_work_at_each_level() {
 }
 
 #[test]
-fn subprocess_sandboxes_work_at_each_level_and_what_they_can_not_hold_works_natively() {
+fn subprocess_sandboxes_work_at_each_level_and_fall_back_to_native() {
     let world = World::new(BELLJAR);
     let house = house(&world, ALL_SUBPROCESS, &[]);
     house.works_below_elevated(true);
@@ -109,10 +109,10 @@ fn specified_configuration_and_its_defaults_work_below_elevated_without_an_engin
 }
 
 #[test]
-fn specified_configuration_and_containers_work_at_each_level() {
+fn specified_configuration_works_with_containers_at_each_level() {
     let engine = match Docker::start() {
         Ok(engine) => engine,
-        Err(reason) => return skip("specified_configuration_and_containers_work_at_each_level", &reason),
+        Err(reason) => return skip("specified_configuration_works_with_containers_at_each_level", &reason),
     };
     let world = World::new(BELLJAR);
     let options = ["--docker-socket".to_owned(), engine.socket().display().to_string()];
@@ -136,7 +136,7 @@ trust:
 ";
 
 #[test]
-fn agent_that_trust_has_demoted_still_calls_tools_of_its_level_by_the_specified_configuration() {
+fn agent_demoted_by_trust_still_calls_tools_of_its_lower_level() {
     let world = World::new(BELLJAR);
     world.write(".config/belljar/config.yaml", format!("{SPECIFIED}{EARNING}"));
     let event = json!({ "type": "agent_hired" }).to_string();
@@ -180,7 +180,7 @@ tool_access:
 
 /// Calls that agent's tools, all of which are in that backend.
 fn works_at_a_custom_level(world: &World, backend: &str, sandboxing: &str, options: &[&str]) {
-    let _sessions = Sessions(world);
+    let _sessions = SessionCleanup(world);
     world.write("project/notes.txt", "one\n");
     world.write(".config/belljar/config.yaml", format!("{sandboxing}{CUSTOM}"));
     let call = |tool: &str, arguments: Value, more: &[&str]| {

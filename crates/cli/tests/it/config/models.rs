@@ -22,7 +22,7 @@ except urllib.error.HTTPError as error: print(json.load(error)["error"]["code"])
 "#;
 
 #[test]
-fn provider_is_called_by_tls_only_where_an_authority_of_its_section_vouches_for_it() {
+fn provider_is_called_by_tls_only_if_a_configured_ca_signed_its_certificate() {
     let world = World::new(BELLJAR);
     let [server, other] = [RecordingServer::start(), RecordingServer::start()];
     let answered = |tls: Option<&RecordingServer>| {
@@ -62,7 +62,7 @@ print(calls, why)
 "#;
 
 #[test]
-fn calls_wait_for_their_audit_records_at_the_pace_of_the_budget_and_end_at_its_quota() {
+fn model_calls_wait_for_the_audit_rate_limit_and_end_at_the_audit_quota() {
     // Each record of a call's bodies is about 200,000 bytes long: every control character is written as six bytes.
     let large = format!("{{\"choices\": [], \"more\": \"{}\"}}", "\u{7f}".repeat(16 << 10));
     let server =

@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 #[test]
-fn results_are_kept_as_long_as_the_section_for_retention_says() {
+fn results_are_kept_as_long_as_the_retention_section_says() {
     let world = World::new(BELLJAR);
     // Returns true if an ended job, with an acknowledged result or not, still exists after a restart.
     let is_kept = |retention: &str, is_acknowledged: bool| {
@@ -54,7 +54,7 @@ fn results_are_kept_as_long_as_the_section_for_retention_says() {
 }
 
 #[test]
-fn node_bills_the_calls_of_its_jobs_to_the_account_of_its_section() {
+fn node_bills_calls_of_its_jobs_to_the_configured_account() {
     for (node, account) in [(json!({}), "local"), (json!({ "billing_account": "account-7" }), "account-7")] {
         let world = World::new(BELLJAR);
         let server = ModelServer::start(Script::always(Answer::text("hello")));
@@ -94,7 +94,7 @@ fn slow_collector() -> String {
 }
 
 #[test]
-fn collector_of_traces_has_as_long_as_its_section_says() {
+fn trace_collector_timeout_is_configurable() {
     let url = slow_collector();
     let traced = |more: &str, becomes: &dyn Fn(&Node<'_>) -> bool| {
         let world = World::new(BELLJAR);

@@ -41,7 +41,7 @@ fn with(member: &str, value: &str) -> String {
 }
 
 #[test]
-fn value_that_nothing_would_hold_is_refused_by_the_check_and_by_commands() {
+fn value_that_cannot_be_enforced_is_refused_by_config_check_and_commands() {
     let world = World::new(BELLJAR);
     for (member, value) in CASES {
         world.write("belljar.yaml", with(member, value));

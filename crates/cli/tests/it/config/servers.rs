@@ -16,14 +16,14 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::Receiver;
 
 /// A server of another user, with its configuration.
-struct OfOther {
+struct OtherUserServer {
     url: String,
     heard: Receiver<String>,
 }
 
 // === impl OfOther ===
 
-impl OfOther {
+impl OtherUserServer {
     /// Starts a server; `None` without root.
     fn start() -> Option<Self> {
         let (address, heard) = listen("127.0.0.1:0")?;
@@ -62,10 +62,9 @@ fn without_and_with_user() -> [String; 2] {
 }
 
 #[test]
-fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configuration_names_that_user() {
-    let name =
-        "credentials_are_shown_to_the_server_of_another_user_only_where_the_configuration_names_that_user";
-    let Some(server) = OfOther::start() else {
+fn credentials_are_sent_to_another_users_server_only_if_configured() {
+    let name = "credentials_are_sent_to_another_users_server_only_if_configured";
+    let Some(server) = OtherUserServer::start() else {
         return skip(name, "a server of another user needs root");
     };
     let (world, key) = world_with_key();
@@ -122,10 +121,9 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
 }
 
 #[test]
-fn messages_and_requests_go_to_the_server_of_another_user_only_where_the_configuration_names_that_user() {
-    let name =
-        "messages_and_requests_go_to_the_server_of_another_user_only_where_the_configuration_names_that_user";
-    let Some(server) = OfOther::start() else {
+fn messages_and_requests_go_to_another_users_server_only_if_configured() {
+    let name = "messages_and_requests_go_to_another_users_server_only_if_configured";
+    let Some(server) = OtherUserServer::start() else {
         return skip(name, "a server of another user needs root");
     };
     let (world, key) = world_with_key();
@@ -195,7 +193,7 @@ while True:
 "#;
 
 #[test]
-fn database_is_told_the_role_once_it_has_shown_by_tls_who_it_is_unless_the_configuration_asks_for_none() {
+fn database_login_is_sent_only_after_tls_verification_unless_disabled() {
     let world = World::new(BELLJAR);
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let authority = world.write("certificate/authority.pem", cert.pem()).display().to_string();
@@ -227,7 +225,7 @@ fn database_is_told_the_role_once_it_has_shown_by_tls_who_it_is_unless_the_confi
 }
 
 #[test]
-fn channels_and_databases_are_what_their_sections_say() {
+fn channels_and_databases_follow_their_configuration_sections() {
     let (world, key) = world_with_key();
     let house = Orchestrator::start();
     let agents = "tool_access: {agents: [{name: ada, level: elevated, autonomy: full}]}";

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use belljar_testkit::orchestrator::Orchestrator;
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Lines};
@@ -27,7 +27,7 @@ fn call(world: &World, tools: &str, tool: &str, arguments: &Value) -> Value {
     world.write(".config/belljar/config.yaml", format!("{agents}\ntools: {{{tools}}}\n"));
     let arguments = arguments.to_string();
     let mut call = world.command(&["tools", "call", tool, &arguments, "--agent", "ada", "--json"]);
-    let ran = Ran::from(call.env("HOUSE_SECRET", SECRET).output().unwrap());
+    let ran = ProgramOutput::from(call.env("HOUSE_SECRET", SECRET).output().unwrap());
     if ran.stderr.contains("there is no tool") { json!({ "status": "absent" }) } else { ran.json() }
 }
 
@@ -36,7 +36,7 @@ fn message(channel: &str) -> Value {
 }
 
 #[test]
-fn webhook_is_signed_by_the_secret_that_its_section_names_in_any_form() {
+fn webhook_is_signed_with_the_configured_secret_in_any_format() {
     let (world, house) = (World::new(BELLJAR), Orchestrator::start());
     for from in forms(&world) {
         let channel = format!("name: team, url: '{}', secret: {{{from}}}", house.url("/team"));
@@ -54,7 +54,7 @@ fn webhook_is_signed_by_the_secret_that_its_section_names_in_any_form() {
 }
 
 /// A Python program that serves a protocol and prints what it receives, line by line.
-struct Printing {
+struct PrintingServer {
     server: Child,
     port: String,
     lines: Lines<BufReader<ChildStdout>>,
@@ -62,7 +62,7 @@ struct Printing {
 
 // === impl Printing ===
 
-impl Printing {
+impl PrintingServer {
     /// Starts a program that prints its port first.
     fn start(program: &str, arguments: &[&str]) -> Self {
         let mut server = Command::new("python3");
@@ -79,7 +79,7 @@ impl Printing {
     }
 }
 
-impl Drop for Printing {
+impl Drop for PrintingServer {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
@@ -123,14 +123,14 @@ while True:
 "#;
 
 #[test]
-fn mail_goes_from_and_to_the_addresses_of_its_channel_by_tls_and_login_of_its_section() {
+fn mail_uses_the_addresses_tls_and_login_of_its_channel() {
     let world = World::new(BELLJAR);
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let authority = world.write("mail/authority.pem", cert.pem()).display().to_string();
     world.write("mail/key.pem", signing_key.serialize_pem());
     let folder = world.path().join("mail").display().to_string();
     let [mut asked, mut implicit] =
-        ["starttls", "implicit"].map(|manner| Printing::start(MAIL, &[&folder, manner]));
+        ["starttls", "implicit"].map(|manner| PrintingServer::start(MAIL, &[&folder, manner]));
     let [asked_port, implicit_port] = [&asked, &implicit].map(|server| server.port.clone());
     let send = |port: &str, more: &str, tool: &str| {
         let channel = format!(
@@ -157,7 +157,7 @@ fn mail_goes_from_and_to_the_addresses_of_its_channel_by_tls_and_login_of_its_se
     assert_eq!(sent["status"], "ok", "{sent}");
     assert!(!implicit.told().contains(&"STARTTLS".to_owned()));
     // The controls: the wrong kind of TLS, a server without a known CA, and the tool for the other audience.
-    let unsent = |more: &str, asked: &mut Printing| {
+    let unsent = |more: &str, asked: &mut PrintingServer| {
         let told = send(&asked_port, more, tool);
         assert_eq!(told["status"], "error", "{more}: {told}");
         let heard = asked.told();
@@ -208,8 +208,8 @@ while True:
 "#;
 
 #[test]
-fn server_of_a_database_is_told_the_role_the_database_and_the_password_of_its_section() {
-    let (world, mut server) = (World::new(BELLJAR), Printing::start(DATABASE, &[]));
+fn database_server_gets_the_role_database_and_password_of_its_section() {
+    let (world, mut server) = (World::new(BELLJAR), PrintingServer::start(DATABASE, &[]));
     let query = json!({ "database": "house", "query": "SELECT 1" });
     for from in forms(&world) {
         let database = format!(
@@ -223,8 +223,8 @@ fn server_of_a_database_is_told_the_role_the_database_and_the_password_of_its_se
 }
 
 #[test]
-fn database_of_a_server_is_read_and_changed_only_where_its_section_says_so() {
-    const NAME: &str = "database_of_a_server_is_read_and_changed_only_where_its_section_says_so";
+fn database_is_read_and_changed_only_where_its_section_allows() {
+    const NAME: &str = "database_is_read_and_changed_only_where_its_section_allows";
     let made = Postgres::start().and_then(|server| server.database().map(|url| (server, url)));
     let (server, url) = match made {
         Ok(made) => made,

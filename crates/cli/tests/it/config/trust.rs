@@ -48,7 +48,7 @@ fn is_proposed(shown: &Value) -> bool {
 }
 
 #[test]
-fn each_step_takes_what_its_milestone_says() {
+fn each_trust_milestone_requires_its_configured_criteria() {
     for (step, from, to) in [
         ("sandboxed_to_restricted", "sandboxed", "restricted"),
         ("restricted_to_standard", "restricted", "standard"),
@@ -99,7 +99,7 @@ fn each_step_takes_what_its_milestone_says() {
 }
 
 #[test]
-fn score_is_made_by_its_weights_and_leads_as_far_as_thresholds_say() {
+fn trust_score_uses_its_weights_and_promotes_at_its_thresholds() {
     let weighted = |weights: [f64; 4], thresholds: &str, more: &str| {
         let [difficulty, completion, errors, feedback] = weights;
         let weights = format!(
@@ -134,7 +134,7 @@ fn score_is_made_by_its_weights_and_leads_as_far_as_thresholds_say() {
 }
 
 #[test]
-fn each_category_begins_and_is_led_as_its_entries_say() {
+fn each_category_starts_and_is_promoted_as_configured() {
     let with = |initial: &str, tasks: u32| {
         let criteria = format!(
             "promotion_criteria: {{file_system: {{{initial}: {{tasks_completed: {tasks}, quality_score_min: 5}}}}}}"
@@ -152,7 +152,7 @@ fn each_category_begins_and_is_led_as_its_entries_say() {
 }
 
 #[test]
-fn levels_are_lost_as_the_section_for_verification_says() {
+fn levels_are_lost_as_the_verification_section_says() {
     let step = "milestones: {standard_to_elevated: {quality_score_min: 7, requires_human_approval: true}}";
     let with = |verification: &str, events: &[Event]| {
         let trust = format!(

@@ -5,13 +5,13 @@ use belljar_testkit::skip::skip;
 use std::process::Command;
 
 #[test]
-fn its_file_is_well_formed_and_publishes_no_database() {
+fn compose_file_is_well_formed_and_publishes_no_database() {
     // The file's own directory, so that relative paths in it resolve.
     let mut command = Command::new("docker-compose");
     command.arg("config").current_dir(file(""));
     let Some((is_well_formed, said)) = said(&mut command) else {
         return skip(
-            "deploy::compose::its_file_is_well_formed_and_publishes_no_database",
+            "deploy::compose::compose_file_is_well_formed_and_publishes_no_database",
             "docker-compose is not installed",
         );
     };

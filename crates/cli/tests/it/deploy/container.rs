@@ -12,8 +12,7 @@ use std::path::Path;
 
 const BUILT: &str = "belljar/node-of-tests";
 const NODE: &str = "belljar-node-of-tests";
-const NAME: &str =
-    "deploy::container::a_job_runs_in_a_container_of_the_image_that_may_no_more_than_is_documented";
+const NAME: &str = "deploy::container::job_runs_in_a_container_with_only_the_documented_privileges";
 const TASK: &str = "5a1d9a0e-8f5c-4f5e-9d51-0c4c2b1f7e11";
 const JOB: &str = "9f2c7d34-1f0a-4f3b-8a77-3f1f7f1f0b01";
 const TOKEN: &str = "the-token-of-tests-0123456789";
@@ -30,12 +29,12 @@ const ASK: &str = r#"exec 3<>/dev/tcp/127.0.0.1/12090
     cat <&3"#;
 
 /// The image, which is removed when this is dropped.
-struct Image<'e> {
+struct BuiltImage<'e> {
     engine: &'e Docker,
     secrets: &'e Path,
 }
 
-impl<'e> Image<'e> {
+impl<'e> BuiltImage<'e> {
     fn build(engine: &'e Docker, folder: &'e Path) -> Self {
         std::fs::copy(BELLJAR, folder.join("belljar")).unwrap();
         std::fs::write(folder.join("token"), TOKEN).unwrap();
@@ -77,7 +76,7 @@ impl<'e> Image<'e> {
     }
 }
 
-impl Drop for Image<'_> {
+impl Drop for BuiltImage<'_> {
     fn drop(&mut self) {
         let _ = self.engine.command(&["rm", "--force", "--volumes", NODE]);
         let _ = self.engine.command(&["rmi", "--force", BUILT]);
@@ -85,13 +84,13 @@ impl Drop for Image<'_> {
 }
 
 #[test]
-fn a_job_runs_in_a_container_of_the_image_that_may_no_more_than_is_documented() {
+fn job_runs_in_a_container_with_only_the_documented_privileges() {
     let engine = match Docker::start() {
         Ok(engine) => engine,
         Err(reason) => return skip(NAME, &reason),
     };
     let world = World::new(BELLJAR);
-    let image = Image::build(&engine, world.path());
+    let image = BuiltImage::build(&engine, world.path());
     let calls = format!("--security-opt=seccomp={}", file("seccomp.json").display());
     let command = json!({ "command": ["sh", "-c", "echo hello; id -u"] });
 
@@ -114,7 +113,7 @@ fn a_job_runs_in_a_container_of_the_image_that_may_no_more_than_is_documented() 
 }
 
 #[test]
-fn compose_lets_it_do_the_same() {
+fn compose_runs_a_job_with_the_same_privileges() {
     let compose = text("compose.yaml");
     for setting in [
         "cap_drop: [ALL]",

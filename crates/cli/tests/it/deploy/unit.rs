@@ -43,10 +43,10 @@ fn exposure(unit: &str) -> String {
 }
 
 #[test]
-fn its_exposure_is_the_one_that_is_stated() {
+fn unit_exposure_score_is_the_documented_one() {
     let Some((_, version)) = analyzed(&["--version"]) else {
         return skip(
-            "deploy::unit::its_exposure_is_the_one_that_is_stated",
+            "deploy::unit::unit_exposure_score_is_the_documented_one",
             "systemd-analyze is not installed",
         );
     };
@@ -54,7 +54,7 @@ fn its_exposure_is_the_one_that_is_stated() {
     let version = version.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     if !DOCUMENT.contains(&version) {
         let reason = format!("the score is stated for another systemd than {version}");
-        return skip("deploy::unit::its_exposure_is_the_one_that_is_stated", &reason);
+        return skip("deploy::unit::unit_exposure_score_is_the_documented_one", &reason);
     }
     let score = exposure(&text(UNIT));
     assert!(DOCUMENT.contains(&format!("an exposure of **{score}**")), "the unit's exposure is {score}");
@@ -63,13 +63,16 @@ fn its_exposure_is_the_one_that_is_stated() {
 }
 
 #[test]
-fn systemd_finds_no_mistake_in_it() {
+fn systemd_finds_no_mistake_in_the_unit() {
     let world = World::new(BELLJAR);
     let installed = as_ordinary_user().replace("/usr/local/bin/belljar", BELLJAR);
     world.write(UNIT, &installed);
     let path = world.path().join(UNIT);
     let Some(found) = analyzed(&["verify", "--man=no", &path.display().to_string()]) else {
-        return skip("deploy::unit::systemd_finds_no_mistake_in_it", "systemd-analyze is not installed");
+        return skip(
+            "deploy::unit::systemd_finds_no_mistake_in_the_unit",
+            "systemd-analyze is not installed",
+        );
     };
     assert_eq!(found, (true, String::new()));
     // The control: a mistake is found.
@@ -79,10 +82,10 @@ fn systemd_finds_no_mistake_in_it() {
 }
 
 #[test]
-fn the_list_of_calls_for_containers_is_the_units() {
+fn container_seccomp_profile_allows_the_units_system_calls() {
     if analyzed(&["--version"]).is_none() {
         return skip(
-            "deploy::unit::the_list_of_calls_for_containers_is_the_units",
+            "deploy::unit::container_seccomp_profile_allows_the_units_system_calls",
             "systemd-analyze is not installed",
         );
     }

@@ -2,16 +2,16 @@
 
 use super::git_server::GitServer;
 use super::policy;
-use super::registries::{Registry, node, toolchain};
+use super::registries::{PackageRegistry, node, toolchain};
 use crate::BELLJAR;
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A client's task: its mounts, and its commands.
-struct Work {
-    registry: Registry,
+struct ClientTask {
+    registry: PackageRegistry,
     lent: Vec<String>,
     script: String,
     /// Its output when it is done.
@@ -23,8 +23,8 @@ const ELSEWHERE: &str = "https://elsewhere.example/";
 
 // === impl Work ===
 
-impl Work {
-    fn run(&self, world: &World, rules: &str) -> Ran {
+impl ClientTask {
+    fn run(&self, world: &World, rules: &str) -> ProgramOutput {
         policy(world, rules);
         let variables = self.registry.variables.iter().flat_map(|variable| ["-e", variable.as_str()]);
         let lent = self.lent.iter().flat_map(|lent| ["--ro", lent.as_str()]);
@@ -42,7 +42,7 @@ fn passages(world: &World) -> Vec<Value> {
 
 /// Checks that the task works with the registry's rules, and that without them it fails and reaches no server.
 #[track_caller]
-fn works_by_its_registry_alone(test: &str, work: Result<Work, String>) {
+fn works_by_its_registry_alone(test: &str, work: Result<ClientTask, String>) {
     let work = match work {
         Ok(work) => work,
         Err(why) => return skip(test, &why),
@@ -75,7 +75,7 @@ fn works_by_its_registry_alone(test: &str, work: Result<Work, String>) {
 }
 
 #[test]
-fn pip_installs_from_the_registry_that_is_named_and_requests_and_urllib_read_it() {
+fn pip_requests_and_urllib_reach_the_registry_of_the_policy() {
     let script = format!(
         "python3 -m pip install --quiet --no-cache-dir --retries 0 --target /workspace/lib requests\n\
          export PYTHONPATH=/workspace/lib\n\
@@ -91,13 +91,17 @@ fn pip_installs_from_the_registry_that_is_named_and_requests_and_urllib_read_it(
          print('pip is done')\n\
          END\n"
     );
-    let work =
-        Registry::of_python().map(|registry| Work { registry, lent: vec![], script, done: "pip is done" });
+    let work = PackageRegistry::of_python().map(|registry| ClientTask {
+        registry,
+        lent: vec![],
+        script,
+        done: "pip is done",
+    });
     works_by_its_registry_alone("pip through the web proxy", work);
 }
 
 #[test]
-fn npm_installs_from_the_registry_that_is_named_and_node_reads_it() {
+fn npm_and_node_reach_the_registry_of_the_policy() {
     let script = format!(
         "export PATH=/opt/node/bin:$PATH\n\
          node /opt/node/lib/node_modules/npm/bin/npm-cli.js install --no-audit --no-fund --fetch-retries=0 left-pad\n\
@@ -114,19 +118,20 @@ fn npm_installs_from_the_registry_that_is_named_and_node_reads_it() {
          END\n"
     );
     let lent = vec![format!("{}:/opt/node", node().display())];
-    let work = Registry::of_node().map(|registry| Work { registry, lent, script, done: "npm is done" });
+    let work =
+        PackageRegistry::of_node().map(|registry| ClientTask { registry, lent, script, done: "npm is done" });
     works_by_its_registry_alone("npm through the web proxy", work);
 }
 
 #[test]
-fn cargo_fetches_from_the_registry_that_is_named() {
+fn cargo_fetches_from_the_registry_of_the_policy() {
     let script = "export PATH=/opt/toolchain/bin:$PATH CARGO_NET_RETRY=0\n\
          cargo init --quiet --vcs none --name a .\n\
          test -z \"$SOURCES\" || { mkdir .cargo && printf %s \"$SOURCES\" > .cargo/config.toml; }\n\
          echo 'itoa = \"1\"' >> Cargo.toml\n\
          cargo fetch && ls ~/.cargo/registry/cache/*/itoa-1*.crate && echo cargo is done\n";
     let lent = vec![format!("{}:/opt/toolchain", toolchain().display())];
-    let work = Registry::of_rust().map(|registry| Work {
+    let work = PackageRegistry::of_rust().map(|registry| ClientTask {
         registry,
         lent,
         script: script.to_owned(),
@@ -136,19 +141,20 @@ fn cargo_fetches_from_the_registry_that_is_named() {
 }
 
 #[test]
-fn curl_reads_the_host_that_is_named_and_is_told_of_others_that_they_are_denied() {
+fn curl_reads_the_allowed_host_and_gets_denials_for_others() {
     let script = format!(
         "test $(curl -sS -o /dev/null -w '%{{http_code}}' \"$PIP_INDEX_URL/six/\") = 200\n\
          test $(curl -s -o /dev/null -w '%{{http_connect}}' {ELSEWHERE}) = 403\n\
          curl -s http://elsewhere.example/ | grep -o 'urn:belljar:egress:[a-z_]*'\n"
     );
     let done = "urn:belljar:egress:not_allowed";
-    let work = Registry::of_python().map(|registry| Work { registry, lent: vec![], script, done });
+    let work =
+        PackageRegistry::of_python().map(|registry| ClientTask { registry, lent: vec![], script, done });
     works_by_its_registry_alone("curl through the web proxy", work);
 }
 
 #[test]
-fn git_clones_over_https_from_the_server_that_is_named() {
+fn git_clones_over_https_from_the_server_of_the_policy() {
     let (world, server, other) = (World::new(BELLJAR), GitServer::start(), GitServer::start());
     // The client must not bypass the proxy for local addresses.
     let script = "unset NO_PROXY no_proxy; git clone --quiet \"$WHERE\" /workspace/cloned && cat /workspace/cloned/file";

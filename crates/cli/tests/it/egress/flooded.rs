@@ -84,7 +84,7 @@ print(requests, is_slow)
 "#;
 
 #[test]
-fn requests_wait_for_their_audit_records_at_the_pace_of_the_policy_once_a_burst_is_used_up() {
+fn requests_wait_for_the_audit_rate_limit_after_the_burst() {
     let server = Server::start();
     let port = server.address.port().to_string();
     let asked = |pace: &str| {

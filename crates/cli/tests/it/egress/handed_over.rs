@@ -3,7 +3,7 @@
 
 use super::{Server, policy};
 use crate::BELLJAR;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 
 /// Passes the writing end of a pipe to the peer of a socket, and prints whether any process has kept it.
 const HAND_OVER: &str = r#"
@@ -32,7 +32,7 @@ print(os.read(r, 1).decode())
 "#;
 
 #[test]
-fn a_descriptor_that_is_handed_to_the_proxy_is_taken_by_nobody() {
+fn proxy_accepts_no_file_descriptor_from_a_sandbox() {
     let world = World::new(BELLJAR);
     policy(&world, "[{host: allowed.example}]");
     let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "python3", "-c", HAND_OVER]);
@@ -52,7 +52,7 @@ print(bind(('127.0.0.1', 3128)), bind(('127.0.0.1', 3128), *REUSE), bind(('0.0.0
 "#;
 
 #[test]
-fn nobody_inside_listens_where_the_proxy_does() {
+fn sandbox_cannot_listen_on_the_proxys_address() {
     let world = World::new(BELLJAR);
     policy(&world, "[{host: allowed.example}]");
     let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "python3", "-c", TAKE_PLACE]);
@@ -63,7 +63,7 @@ fn nobody_inside_listens_where_the_proxy_does() {
 }
 
 #[test]
-fn no_setting_inside_leads_further_than_the_policy() {
+fn no_client_setting_reaches_further_than_the_policy() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let port = server.address.port();
     policy(&world, "[{host: allowed.example}]");
@@ -116,7 +116,7 @@ for _ in range(400):
 
 /// PX9: the audit file can't grow beyond this many bytes, as on a full disk.
 #[test]
-fn when_the_audit_is_full_nobody_is_let_out_any_more() {
+fn requests_are_denied_while_the_audit_log_is_full() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let port = server.address.port();
     policy(&world, &format!("[{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}]"));
@@ -125,7 +125,7 @@ fn when_the_audit_is_full_nobody_is_let_out_any_more() {
             "trap '' XFSZ; ulimit -f {bytes}; exec {BELLJAR} exec --egress policy.yaml -e THERE=http://localhost:{port}/ -- python3 -c \"$ASK\""
         );
         let mut command = world.command_of("/bin/sh".as_ref(), &["-c", &script]);
-        Ran::from(command.env("ASK", ASK_ON).output().unwrap())
+        ProgramOutput::from(command.env("ASK", ASK_ON).output().unwrap())
     };
     let full = ask("128");
     let through = full.stdout.matches("200\n").count();

@@ -14,7 +14,7 @@ fn ask(server: &Server) -> String {
 }
 
 #[test]
-fn what_a_command_wants_is_proposed_without_letting_it_out_and_the_proposal_lets_it() {
+fn egress_learn_proposes_a_policy_without_sending_requests_and_the_policy_works() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let ask = ask(&server);
     let learned = world
@@ -51,7 +51,7 @@ fn what_a_command_wants_is_proposed_without_letting_it_out_and_the_proposal_lets
 }
 
 #[test]
-fn the_last_run_counts_or_the_one_that_is_named_and_a_policy_lets_a_command_go_on() {
+fn egress_learn_uses_the_last_or_named_run_and_continues_with_a_policy() {
     let (world, server) = (World::new(BELLJAR), Server::start());
     let port = server.address.port();
     policy(&world, &format!("[{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}]"));
@@ -76,7 +76,7 @@ fn the_last_run_counts_or_the_one_that_is_named_and_a_policy_lets_a_command_go_o
 }
 
 #[test]
-fn nothing_is_proposed_for_nothing_and_no_policy_is_written_over() {
+fn egress_learn_proposes_nothing_for_no_requests_and_overwrites_no_policy() {
     let world = World::new(BELLJAR);
     let learn = |arguments: &[&str]| {
         let ran = world.run(&[&["egress", "learn"], arguments].concat());

@@ -1,18 +1,18 @@
 //! Real clients with TLS interception, and the credentials that the proxy injects for them.
 
 use super::git_server::GitServer;
-use super::registries::{Registry, node};
+use super::registries::{PackageRegistry, node};
 use super::{policy, policy_text};
 use crate::BELLJAR;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 
 #[test]
-fn real_clients_trust_who_looks_into_their_connections_and_are_held_to_methods() {
-    let registry = match Registry::of_python() {
+fn clients_trust_the_interception_ca_and_are_limited_to_allowed_methods() {
+    let registry = match PackageRegistry::of_python() {
         Ok(registry) => registry,
         Err(why) => return skip("clients with TLS interception", &why),
     };
@@ -35,7 +35,7 @@ fn real_clients_trust_who_looks_into_their_connections_and_are_held_to_methods()
 }
 
 #[test]
-fn git_is_let_in_by_what_is_filled_in_for_it_and_never_sees_it() {
+fn git_credential_is_injected_by_the_proxy_and_never_visible_inside() {
     const SECRET: &str = "a-secret/of+the=house";
     let world = World::new(BELLJAR);
     let token = world.write("token", SECRET).display().to_string();
@@ -69,7 +69,7 @@ fn let_in_by(world: &World, secret: &str, from: &str) {
     let clone = |server: &GitServer| {
         let place = format!("WHERE={}", server.url().trim_start_matches("https://"));
         let arguments = ["exec", "--egress", "policy.yaml", "-e", &place, "--", "sh", "-c", script];
-        Ran::from(world.command(&arguments).env("HOUSE_TOKEN", secret).output().unwrap())
+        ProgramOutput::from(world.command(&arguments).env("HOUSE_TOKEN", secret).output().unwrap())
     };
     let ran = clone(&server);
     assert!(ran.stdout.contains("cloned\n") && ran.stdout.ends_with("nowhere\n"), "{from}: {ran:?}");
@@ -85,14 +85,14 @@ fn let_in_by(world: &World, secret: &str, from: &str) {
 }
 
 #[test]
-fn a_fork_is_looked_into_by_an_authority_of_its_own() {
-    let registry = match Registry::of_python() {
+fn session_fork_has_its_own_interception_ca() {
+    let registry = match PackageRegistry::of_python() {
         Ok(registry) => registry,
         Err(why) => return skip("a fork with TLS interception", &why),
     };
     let world = World::new(BELLJAR);
     policy(&world, &registry.rules().replace("networks:", "methods: [GET, HEAD], networks:"));
-    let _sessions = crate::session::Sessions(&world);
+    let _sessions = crate::session::SessionCleanup(&world);
     let variables = registry.variables.iter().flat_map(|variable| ["-e", variable.as_str()]);
     let create: Vec<&str> =
         ["--name", "first", "--egress", "policy.yaml"].into_iter().chain(variables).collect();
@@ -123,9 +123,9 @@ const LENT_CURL: &str = "curl() { /opt/usr/lib64/ld-linux-x86-64.so.2 \
     --library-path /opt/usr/lib/x86_64-linux-gnu /opt/usr/bin/curl -sS -o /dev/null -w '%{http_code}\\n' \"$@\"; }; ";
 
 #[test]
-fn clients_in_a_container_trust_whom_its_image_does_or_whom_the_host_does_or_who_looks_into_it() {
-    let test = "clients_in_a_container_trust_whom_its_image_does_or_whom_the_host_does_or_who_looks_into_it";
-    let (engine, registry) = match (Docker::start(), Registry::of_python()) {
+fn container_clients_trust_the_image_host_and_interception_cas() {
+    let test = "container_clients_trust_the_image_host_and_interception_cas";
+    let (engine, registry) = match (Docker::start(), PackageRegistry::of_python()) {
         (Ok(engine), Ok(registry)) => (engine, registry),
         (Err(why), _) | (_, Err(why)) => return skip(test, &why),
     };

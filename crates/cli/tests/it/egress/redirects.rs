@@ -8,14 +8,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 /// A server that redirects `/to/URL` to that URL, responds `arrived` to other requests, and keeps the requests.
-struct Redirecting {
+struct RedirectServer {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 // === impl Redirecting ===
 
-impl Redirecting {
+impl RedirectServer {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -67,8 +67,8 @@ fn follow(world: &World, url: &str) -> (String, i32) {
 }
 
 #[test]
-fn whoever_is_sent_elsewhere_is_let_there_by_a_rule_or_not_at_all() {
-    let (world, server, other) = (World::new(BELLJAR), Redirecting::start(), Redirecting::start());
+fn redirect_is_followed_only_if_a_rule_allows_its_target() {
+    let (world, server, other) = (World::new(BELLJAR), RedirectServer::start(), RedirectServer::start());
     let (port, others) = (server.port(), other.port());
     allow(&world, &[port]);
     for elsewhere in [

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// A registry, and the configuration of its client inside.
-pub(super) struct Registry {
+pub(super) struct PackageRegistry {
     /// Hosts that it needs, with their ports.
     pub(super) hosts: BTreeSet<(String, u16)>,
     /// Environment variables that point the client to it.
@@ -28,7 +28,7 @@ pub(super) fn node() -> PathBuf {
 
 // === impl Registry ===
 
-impl Registry {
+impl PackageRegistry {
     /// Returns pip's registry.
     pub(super) fn of_python() -> Result<Self, String> {
         let set = std::env::var("PIP_INDEX_URL").ok().or_else(|| {

@@ -5,14 +5,14 @@ use crate::BELLJAR;
 use belljar_testkit::skip::skip;
 use belljar_testkit::spellings::{FOREIGN, SPELLINGS};
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A port of this machine that counts its connections, at every loopback address.
-struct Counted {
+struct ConnectionCounter {
     port: u16,
     asked: Arc<AtomicUsize>,
 }
@@ -58,7 +58,7 @@ for host in json.load(open(file)):
 
 // === impl Counted ===
 
-impl Counted {
+impl ConnectionCounter {
     fn listen() -> Self {
         let by_4 = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = by_4.local_addr().unwrap().port();
@@ -80,13 +80,13 @@ impl Counted {
     }
 }
 
-fn told(ran: &Ran) -> Vec<(String, [String; 2], [String; 2])> {
+fn told(ran: &ProgramOutput) -> Vec<(String, [String; 2], [String; 2])> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{ran:?}"))).collect()
 }
 
 #[test]
-fn no_spelling_of_an_address_gets_out_of_a_sandbox_by_either_form() {
-    let (world, server) = (World::new(BELLJAR), Counted::listen());
+fn no_spelling_of_an_address_bypasses_the_policy_in_either_request_form() {
+    let (world, server) = (World::new(BELLJAR), ConnectionCounter::listen());
     let all: Vec<&str> = SPELLINGS.iter().chain(FOREIGN).copied().collect();
     assert!(all.len() >= 120, "{}", all.len());
     world.write("hosts.json", serde_json::to_string(&all).unwrap());
@@ -110,7 +110,7 @@ fn no_spelling_of_an_address_gets_out_of_a_sandbox_by_either_form() {
     // Each request was recorded, and none was begun.
     let shown = |kind: &str| world.run(&["audit", "show", "--json", "--kind", kind]).succeeded().stdout;
     assert_eq!((shown("egress").lines().count(), shown("egress_begun").lines().count()), (2 * all.len(), 0));
-    let forbids_nothing = match Permissive::start(&world) {
+    let forbids_nothing = match PermissiveProxy::start(&world) {
         Ok(proxy) => proxy,
         Err(why) => return skip("spellings of addresses by a proxy that forbids nothing", &why),
     };
@@ -119,20 +119,20 @@ fn no_spelling_of_an_address_gets_out_of_a_sandbox_by_either_form() {
     let file = world.write("known.json", serde_json::to_string(&OF_THIS_MACHINE).unwrap());
     let port_of_it = forbids_nothing.port.to_string();
     let python = ["-c", ASK, &port_of_it, &port, file.to_str().unwrap()];
-    let by_it = Ran::from(world.command_of("/usr/bin/python3".as_ref(), &python).output().unwrap());
+    let by_it = ProgramOutput::from(world.command_of("/usr/bin/python3".as_ref(), &python).output().unwrap());
     let led_there = told(&by_it).iter().filter(|(_, tunnel, _)| tunnel[0] == "200").count();
     assert!(led_there >= 10 && server.asked() >= 10, "{led_there}, {}: {by_it:?}", server.asked());
 }
 
 /// tinyproxy, which connects to whatever address its library finds for a host.
-struct Permissive {
+struct PermissiveProxy {
     port: u16,
     process: Child,
 }
 
 // === impl Permissive ===
 
-impl Permissive {
+impl PermissiveProxy {
     fn start(world: &World) -> Result<Self, String> {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let settings =
@@ -147,7 +147,7 @@ impl Permissive {
     }
 }
 
-impl Drop for Permissive {
+impl Drop for PermissiveProxy {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -1,27 +1,27 @@
 //! The run of an agent in a sandbox ends as a branch at a real server, and no credential of the server was inside.
 
-use super::rig::{PASSWORD, Rig};
+use super::rig::{GitFixture, PASSWORD};
 use crate::BELLJAR;
-use crate::agents::small::{Small, records};
+use crate::agents::small::{SmallAgentWorld, records};
 use belljar_testkit::git::{git, refs, updates};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 
 /// Searches everything that an agent can read for the password and the server.
 const LOOKS: &str = "grep -rIs -e 'pw-[9]sVn4Tq7' -e 'origin[.]git' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr; \
     env | grep -e 'pw-[9]s' -e 'GI[T]_'; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -e 'pw-[9]s' -e 'origin[.]git'; \
     git remote -v; git log --format=%s; echo work >work.txt; echo more >>README.md; git add -A; git commit -qm agents; echo end";
 
-fn run(rig: &Rig, options: &[&str]) -> Ran {
+fn run(rig: &GitFixture, options: &[&str]) -> ProgramOutput {
     let all = ["agent", "small", "--model", "small", "--config", "config.yaml", "--clone", &rig.url];
     let allowed = ["--allow-network", "127.0.0.0/8"];
     rig.world.run(&[&all[..], &allowed, options, &["--", "hi"]].concat())
 }
 
 #[test]
-fn a_run_ends_as_a_branch_with_who_has_made_it_and_no_credential_was_inside() {
-    let test = "a_run_ends_as_a_branch_with_who_has_made_it_and_no_credential_was_inside";
-    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
-    let _small = Small::shell(&rig.world, LOOKS);
+fn agent_run_is_pushed_as_an_attributed_branch_without_credentials_inside() {
+    let test = "agent_run_is_pushed_as_an_attributed_branch_without_credentials_inside";
+    let Some(rig) = GitFixture::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
+    let _small = SmallAgentWorld::shell(&rig.world, LOOKS);
     let result = run(&rig, &["--push", "--json"]).succeeded().json();
     assert_eq!(result["stdout"], "first\nend\n", "{result:#}");
     assert_eq!(
@@ -47,10 +47,10 @@ fn a_run_ends_as_a_branch_with_who_has_made_it_and_no_credential_was_inside() {
 }
 
 #[test]
-fn what_takes_a_yes_is_kept_until_somebody_pushes_it() {
-    let test = "what_takes_a_yes_is_kept_until_somebody_pushes_it";
-    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
-    let _small = Small::shell(&rig.world, "echo x >.envrc; echo end");
+fn changes_that_need_approval_are_kept_until_a_user_pushes_them() {
+    let test = "changes_that_need_approval_are_kept_until_a_user_pushes_them";
+    let Some(rig) = GitFixture::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
+    let _small = SmallAgentWorld::shell(&rig.world, "echo x >.envrc; echo end");
     let ran = run(&rig, &["--push", "--json"]);
     let result = ran.json();
     assert_eq!((ran.code, result["push"]["reason"].as_str()), (3, Some("handoff_not_trusted")), "{result:#}");
@@ -65,10 +65,10 @@ fn what_takes_a_yes_is_kept_until_somebody_pushes_it() {
 }
 
 #[test]
-fn a_branch_that_can_not_be_pushed_to_is_said_before_anything_runs() {
-    let test = "a_branch_that_can_not_be_pushed_to_is_said_before_anything_runs";
-    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
-    let small = Small::shell(&rig.world, "echo ran");
+fn unpushable_branch_is_reported_before_anything_runs() {
+    let test = "unpushable_branch_is_reported_before_anything_runs";
+    let Some(rig) = GitFixture::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
+    let small = SmallAgentWorld::shell(&rig.world, "echo ran");
     let ran = run(&rig, &["--push", "--branch", "main"]);
     assert_eq!(ran.code, 3, "{ran:?}");
     let with_password = format!("https://user:{PASSWORD}@127.0.0.1/a");

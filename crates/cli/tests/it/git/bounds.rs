@@ -1,12 +1,12 @@
 //! Limits of what clones and pushes use and leave on the host, whatever a server sends and an agent requests.
 
-use super::rig::Rig;
+use super::rig::GitFixture;
 use super::tools::{call, done, folder, refused, rig};
 use crate::BELLJAR;
-use crate::session::{Sessions, create, exec};
+use crate::session::{SessionCleanup, create, exec};
 use belljar_testkit::git::{git, refs};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,12 +31,12 @@ fn sizes(below: &Path) -> BTreeMap<PathBuf, u64> {
 }
 
 #[test]
-fn a_push_leaves_no_objects_in_the_hosts_clone_whether_it_is_refused_or_made() {
-    let Some(rig) = rig("a_push_leaves_no_objects_in_the_hosts_clone_whether_it_is_refused_or_made") else {
+fn push_leaves_no_objects_in_the_hosts_clone_whether_refused_or_made() {
+    let Some(rig) = rig("push_leaves_no_objects_in_the_hosts_clone_whether_refused_or_made") else {
         return;
     };
     let session = create(&rig.world, &[]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     done(&rig, &session, "git_clone", &json!({ "url": rig.url, "directory": "app" }));
     let clones = folder(&rig, &session).join("clones");
     let push = |branch: &str| json!({ "directory": "app", "branch": branch, "message": "Fix it" });
@@ -69,12 +69,12 @@ fn a_push_leaves_no_objects_in_the_hosts_clone_whether_it_is_refused_or_made() {
 }
 
 #[test]
-fn a_session_keeps_so_many_clones_however_many_of_them_the_agent_removes() {
-    let Some(rig) = rig("a_session_keeps_so_many_clones_however_many_of_them_the_agent_removes") else {
+fn session_clone_limit_holds_even_if_the_agent_removes_clones() {
+    let Some(rig) = rig("session_clone_limit_holds_even_if_the_agent_removes_clones") else {
         return;
     };
     let session = create(&rig.world, &[]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     let clone = |directory: &str| json!({ "url": rig.url, "directory": directory });
     let kept = || std::fs::read_dir(folder(&rig, &session).join("clones")).unwrap().count();
     for at in 0..16 {
@@ -98,7 +98,7 @@ fn a_session_keeps_so_many_clones_however_many_of_them_the_agent_removes() {
 }
 
 /// Makes a branch of nested directories, each with 16 names for the same one: 16^8 paths, in a few objects.
-fn make_endless(rig: &Rig) {
+fn make_endless(rig: &GitFixture) {
     let object = |arguments: &[&str]| git(&rig.bare, arguments).trim().to_owned();
     let mut inner = format!("100644 blob {}", object(&["rev-parse", "main:README.md"]));
     for _ in 0..8 {
@@ -115,8 +115,8 @@ fn make_endless(rig: &Rig) {
 }
 
 #[test]
-fn repository_that_takes_gigabytes_of_memory_is_given_up() {
-    let Some(rig) = Rig::start("repository_that_takes_gigabytes_of_memory_is_given_up") else { return };
+fn repository_that_exceeds_the_memory_limit_is_aborted() {
+    let Some(rig) = GitFixture::start("repository_that_exceeds_the_memory_limit_is_aborted") else { return };
     make_endless(&rig);
     let ran = rig.clone_from(&format!("{}#endless", rig.url));
     assert!(
@@ -128,8 +128,8 @@ fn repository_that_takes_gigabytes_of_memory_is_given_up() {
 }
 
 #[test]
-fn clone_ends_before_it_has_filled_the_disk() {
-    const NAME: &str = "clone_ends_before_it_has_filled_the_disk";
+fn clone_is_aborted_before_it_fills_the_disk() {
+    const NAME: &str = "clone_is_aborted_before_it_fills_the_disk";
     if !rustix::process::geteuid().is_root() {
         return skip("a small file system", "mounting one needs root");
     }
@@ -137,13 +137,13 @@ fn clone_ends_before_it_has_filled_the_disk() {
     let large = "a".repeat(32 << 20);
     let names: Vec<String> = (0..8).map(|at| format!("large{at}")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), large.as_str())).collect();
-    let Some(rig) = Rig::with(NAME, World::new(BELLJAR), &files) else { return };
+    let Some(rig) = GitFixture::with(NAME, World::new(BELLJAR), &files) else { return };
     let clone = |size: &str| {
         std::fs::create_dir_all(rig.world.path().join("small")).unwrap();
         let clone = format!("{BELLJAR} git clone {} small/work --allow-network 127.0.0.0/8", rig.url);
         let script = format!("mount -t tmpfs -o size={size} none small && {clone}");
         let mut command = rig.world.command_of("unshare".as_ref(), &["--mount", "sh", "-ec", &script]);
-        Ran::from(command.output().unwrap())
+        ProgramOutput::from(command.output().unwrap())
     };
     let ran = clone("200m");
     assert!(
@@ -155,7 +155,7 @@ fn clone_ends_before_it_has_filled_the_disk() {
 }
 
 #[test]
-fn push_changes_no_file_that_nobody_has_touched_whatever_the_attributes_say() {
+fn push_changes_no_untouched_file_despite_git_attributes() {
     let files = [
         (".gitattributes", "*.bat text eol=crlf\n*.ps1 text working-tree-encoding=UTF-16LE\nver.c ident\n"),
         ("run.bat", "echo a\necho b\n"),
@@ -163,8 +163,8 @@ fn push_changes_no_file_that_nobody_has_touched_whatever_the_attributes_say() {
         ("ver.c", "/* $Id$ */\n"),
         ("plain.txt", "a\n"),
     ];
-    let name = "push_changes_no_file_that_nobody_has_touched_whatever_the_attributes_say";
-    let Some(rig) = Rig::with(name, World::new(BELLJAR), &files) else { return };
+    let name = "push_changes_no_untouched_file_despite_git_attributes";
+    let Some(rig) = GitFixture::with(name, World::new(BELLJAR), &files) else { return };
     rig.clone().succeeded();
     assert!(rig.push(&["--branch", "belljar/none"]).stdout == "Nothing to push.\n");
     assert_eq!(git(&rig.work("."), &["status", "--porcelain"]), "");

@@ -1,19 +1,18 @@
 //! Files that gain trust at their destination require an approval: for a push, and for changes to a person's directory.
 
-use super::rig::Rig;
+use super::rig::GitFixture;
 use crate::BELLJAR;
 use crate::session_workspace::commit_trusting;
 use belljar_testkit::git::refs;
 use belljar_testkit::terminal::at_a_terminal;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
 #[test]
-fn a_push_lists_what_gains_trust_and_goes_out_when_somebody_has_said_yes() {
-    let Some(rig) = Rig::start("a_push_lists_what_gains_trust_and_goes_out_when_somebody_has_said_yes")
-    else {
+fn push_lists_paths_that_gain_trust_and_proceeds_after_approval() {
+    let Some(rig) = GitFixture::start("push_lists_paths_that_gain_trust_and_proceeds_after_approval") else {
         return;
     };
     rig.clone().succeeded();
@@ -40,7 +39,7 @@ fn a_push_lists_what_gains_trust_and_goes_out_when_somebody_has_said_yes() {
 }
 
 #[test]
-fn a_command_writes_nothing_into_a_persons_directory_that_takes_a_yes() {
+fn command_writes_no_unapproved_paths_into_the_users_directory() {
     World::as_everyone(BELLJAR, |world| {
         world.write("project/a.txt", "a\n");
         let script =
@@ -64,9 +63,9 @@ fn a_command_writes_nothing_into_a_persons_directory_that_takes_a_yes() {
 }
 
 #[test]
-fn a_push_asks_about_compiled_code_as_an_apply_does() {
-    const NAME: &str = "a_push_asks_about_compiled_code_as_an_apply_does";
-    let Some(rig) = Rig::start(NAME) else { return };
+fn push_requires_approval_of_compiled_code_like_apply() {
+    const NAME: &str = "push_requires_approval_of_compiled_code_like_apply";
+    let Some(rig) = GitFixture::start(NAME) else { return };
     rig.clone().succeeded();
     rig.leaves("lib/data", "\x7fELF evil");
     rig.leaves("lib/text", "ELF\n");
@@ -89,10 +88,10 @@ fn a_push_asks_about_compiled_code_as_an_apply_does() {
 }
 
 #[test]
-fn what_make_makes_of_a_new_file_counts_when_it_is_pushed_or_applied() {
-    const NAME: &str = "what_make_makes_of_a_new_file_counts_when_it_is_pushed_or_applied";
+fn source_of_an_implicit_make_rule_needs_approval_for_push_and_apply() {
+    const NAME: &str = "source_of_an_implicit_make_rule_needs_approval_for_push_and_apply";
     let files = [("config.mk", "N = 1\n"), ("run-tests", "#!/bin/sh\n")];
-    let Some(rig) = Rig::with(NAME, World::new(BELLJAR), &files) else { return };
+    let Some(rig) = GitFixture::with(NAME, World::new(BELLJAR), &files) else { return };
     rig.clone().succeeded();
     for name in ["config.mk.sh", "Run-Tests.sh", "deploy.sh"] {
         rig.leaves(name, "evil\n");
@@ -118,7 +117,7 @@ fn what_make_makes_of_a_new_file_counts_when_it_is_pushed_or_applied() {
 }
 
 #[test]
-fn a_repository_takes_a_yes_wherever_it_is_and_whatever_its_name_is() {
+fn git_repository_needs_approval_at_any_path_and_name() {
     let world = World::new(BELLJAR);
     world.write("project/a.txt", "a\n");
     let ran = world.path().join("ran");
@@ -145,7 +144,7 @@ fn a_repository_takes_a_yes_wherever_it_is_and_whatever_its_name_is() {
 }
 
 #[test]
-fn a_link_that_leads_out_and_back_counts_for_what_it_leads_to() {
+fn symlink_that_leads_out_and_back_needs_the_approval_of_its_target() {
     let world = World::new(BELLJAR);
     world.write("project/rules.txt", "all:\n");
     world.write("project/other.txt", "a\n");
@@ -161,7 +160,7 @@ fn a_link_that_leads_out_and_back_counts_for_what_it_leads_to() {
 }
 
 #[test]
-fn a_session_commits_what_takes_a_yes_only_with_one() {
+fn session_commits_paths_that_need_approval_only_with_approval() {
     let world = World::new(BELLJAR);
     world.write("project/a.txt", "a\n");
     world.run(&["session", "create", "--name", "s", "--workspace-copy", "project"]).succeeded();
@@ -184,15 +183,17 @@ fn a_session_commits_what_takes_a_yes_only_with_one() {
 }
 
 /// Pushes at a terminal of its own (by `script`), with this input.
-fn push_at_a_terminal(rig: &Rig, branch: &str, typed: &str) -> Ran {
+fn push_at_a_terminal(rig: &GitFixture, branch: &str, typed: &str) -> ProgramOutput {
     let push = format!("git push work --allow-network 127.0.0.0/8 --branch {branch}");
     let inner = format!("{BELLJAR} {push}");
     at_a_terminal(&rig.world, &inner, typed)
 }
 
 #[test]
-fn a_person_at_the_terminal_is_asked_and_their_word_counts() {
-    let Some(rig) = Rig::start("a_person_at_the_terminal_is_asked_and_their_word_counts") else { return };
+fn user_at_the_terminal_is_asked_and_the_answer_is_followed() {
+    let Some(rig) = GitFixture::start("user_at_the_terminal_is_asked_and_the_answer_is_followed") else {
+        return;
+    };
     rig.clone().succeeded();
     rig.leaves(".envrc", "x\n");
     rig.leaves("e\u{301}/Makefile", "x\n");
@@ -213,7 +214,7 @@ fn a_person_at_the_terminal_is_asked_and_their_word_counts() {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"y\ny\n").unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
+    let ran = ProgramOutput::from(child.wait_with_output().unwrap());
     assert!(ran.code == 3 && !ran.stderr.contains(ASKED), "{ran:?}");
     let ran = push_at_a_terminal(&rig, "belljar/one 2>told", "y\n");
     assert!(ran.code == 3 && !rig.world.read("told").contains(ASKED), "{ran:?}");
@@ -228,7 +229,7 @@ fn a_person_at_the_terminal_is_asked_and_their_word_counts() {
 }
 
 #[test]
-fn changes_are_written_into_a_persons_directory_when_the_person_says_yes() {
+fn changes_are_written_to_the_users_directory_after_approval() {
     let world = World::new(BELLJAR);
     world.write("project/a.txt", "a\n");
     let run = |typed: &str| {

@@ -1,13 +1,13 @@
 //! GT1: traps that an agent leaves for the host's git. None of them runs, and no content is pushed without an approval. Each
 //! has its control: a git that works in that directory runs it, or the push succeeds without it.
 
-use super::rig::Rig;
+use super::rig::GitFixture;
 use belljar_testkit::git::git;
 use std::path::Path;
 use std::process::Command;
 
 /// A trap, and a command of git in that directory that triggers it.
-struct Case {
+struct GitTrap {
     name: &'static str,
     /// A script of the agent in the clone; `$RAN` is the path of a file that exists if the trap was triggered.
     leaves: &'static str,
@@ -15,12 +15,12 @@ struct Case {
     control: &'static str,
 }
 
-const fn case(name: &'static str, leaves: &'static str, control: &'static str) -> Case {
-    Case { name, leaves, control }
+const fn case(name: &'static str, leaves: &'static str, control: &'static str) -> GitTrap {
+    GitTrap { name, leaves, control }
 }
 
 /// Programs that git runs by its settings, its hooks, and by content of the tree.
-const RUN: &[Case] = &[
+const RUN: &[GitTrap] = &[
     case(
         "hook pre-commit",
         "h=.git/hooks; mkdir -p $h; printf '#!/bin/sh\\ntouch $RAN\\n' >$h/pre-commit; chmod +x $h/pre-commit",
@@ -206,7 +206,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("a link with a line end", "ln -s \"$(printf 'a\\nb')\" link"),
 ];
 
-fn sh(rig: &Rig, script: &str) {
+fn sh(rig: &GitFixture, script: &str) {
     let ran = rig.world.path().join("ran").display().to_string();
     let mut command: Command = rig.world.command_of(Path::new("sh"), &["-c", script]);
     command.current_dir(rig.work(".")).env("RAN", &ran).env("URL", &rig.url);
@@ -222,17 +222,17 @@ fn sh(rig: &Rig, script: &str) {
     let _ = args.output().unwrap();
 }
 
-fn fresh(rig: &Rig) {
+fn fresh(rig: &GitFixture) {
     let _ = std::fs::remove_dir_all(rig.work("."));
     let _ = std::fs::remove_file(rig.world.path().join("ran"));
     rig.clone().succeeded();
 }
 
 #[test]
-fn nothing_that_an_agent_leaves_is_run_by_the_hosts_git() {
-    let Some(rig) = Rig::start("nothing_that_an_agent_leaves_is_run_by_the_hosts_git") else { return };
+fn host_git_runs_nothing_that_an_agent_leaves() {
+    let Some(rig) = GitFixture::start("host_git_runs_nothing_that_an_agent_leaves") else { return };
     let mut idle = Vec::new();
-    for (at, Case { name, leaves, control }) in RUN.iter().enumerate() {
+    for (at, GitTrap { name, leaves, control }) in RUN.iter().enumerate() {
         fresh(&rig);
         sh(&rig, leaves);
         rig.leaves("work.txt", "work\n");
@@ -253,8 +253,9 @@ fn nothing_that_an_agent_leaves_is_run_by_the_hosts_git() {
 }
 
 #[test]
-fn what_would_be_another_repository_for_somebody_is_never_pushed() {
-    let Some(rig) = Rig::start("what_would_be_another_repository_for_somebody_is_never_pushed") else {
+fn path_that_another_platform_treats_as_a_repository_is_never_pushed() {
+    let Some(rig) = GitFixture::start("path_that_another_platform_treats_as_a_repository_is_never_pushed")
+    else {
         return;
     };
     for (name, leaves) in REFUSED {
@@ -277,8 +278,8 @@ fn what_would_be_another_repository_for_somebody_is_never_pushed() {
 }
 
 #[test]
-fn repositories_in_the_tree_are_left_out_and_said_so() {
-    let Some(rig) = Rig::start("repositories_in_the_tree_are_left_out_and_said_so") else { return };
+fn nested_repositories_are_left_out_and_reported() {
+    let Some(rig) = GitFixture::start("nested_repositories_are_left_out_and_reported") else { return };
     rig.clone().succeeded();
     sh(&rig, "git init -q sub; echo x >sub/file; mkfifo pipe; printf 'gitdir: /x\\n' >src/.git");
     let told = rig.push(&["--branch", "belljar/one", "--json"]).succeeded().json();
@@ -290,9 +291,9 @@ fn repositories_in_the_tree_are_left_out_and_said_so() {
 }
 
 #[test]
-fn replacements_grafts_and_commits_of_the_agent_change_nothing_of_what_is_pushed() {
-    let test = "replacements_grafts_and_commits_of_the_agent_change_nothing_of_what_is_pushed";
-    let Some(rig) = Rig::start(test) else { return };
+fn replacements_grafts_and_agent_commits_do_not_change_what_is_pushed() {
+    let test = "replacements_grafts_and_agent_commits_do_not_change_what_is_pushed";
+    let Some(rig) = GitFixture::start(test) else { return };
     rig.clone().succeeded();
     sh(
         &rig,

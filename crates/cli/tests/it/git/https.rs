@@ -1,13 +1,14 @@
 //! Over TLS, with a password: work is pushed as one commit on a new branch, and the password appears nowhere.
 
-use super::rig::{PASSWORD, Rig, holding};
+use super::rig::{GitFixture, PASSWORD, holding};
 use belljar_testkit::git::{git, refs, updates};
 use serde_json::Value;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 #[test]
-fn work_becomes_one_commit_on_a_new_branch_and_the_same_again_does_nothing() {
-    let Some(rig) = Rig::start("work_becomes_one_commit_on_a_new_branch_and_the_same_again_does_nothing")
+fn changes_become_one_commit_on_a_new_branch_and_a_repeated_push_does_nothing() {
+    let Some(rig) =
+        GitFixture::start("changes_become_one_commit_on_a_new_branch_and_a_repeated_push_does_nothing")
     else {
         return;
     };
@@ -65,8 +66,8 @@ fn work_becomes_one_commit_on_a_new_branch_and_the_same_again_does_nothing() {
 }
 
 #[test]
-fn the_password_is_in_no_file_no_output_and_no_argument() {
-    let Some(rig) = Rig::start("the_password_is_in_no_file_no_output_and_no_argument") else { return };
+fn password_is_in_no_file_output_or_argument() {
+    let Some(rig) = GitFixture::start("password_is_in_no_file_output_or_argument") else { return };
     let cloned = rig.clone().succeeded();
     rig.leaves("b.txt", "b\n");
     let pushed = rig.push(&["--branch", "belljar/one"]).succeeded();
@@ -86,9 +87,8 @@ fn the_password_is_in_no_file_no_output_and_no_argument() {
 }
 
 #[test]
-fn git_is_asked_for_a_password_by_the_program_that_the_person_has_for_that() {
-    let Some(rig) = Rig::start("git_is_asked_for_a_password_by_the_program_that_the_person_has_for_that")
-    else {
+fn password_comes_from_the_users_credential_helper() {
+    let Some(rig) = GitFixture::start("password_comes_from_the_users_credential_helper") else {
         return;
     };
     let authority = rig.server.authority().display().to_string();
@@ -106,9 +106,8 @@ fn git_is_asked_for_a_password_by_the_program_that_the_person_has_for_that() {
 }
 
 #[test]
-fn a_server_that_nobody_vouches_for_or_that_sends_elsewhere_gets_nothing() {
-    let Some(rig) = Rig::start("a_server_that_nobody_vouches_for_or_that_sends_elsewhere_gets_nothing")
-    else {
+fn untrusted_or_redirecting_server_gets_no_data() {
+    let Some(rig) = GitFixture::start("untrusted_or_redirecting_server_gets_no_data") else {
         return;
     };
     let elsewhere = format!("https://127.0.0.1:{}/elsewhere/origin.git", rig.server.port());
@@ -128,8 +127,8 @@ fn a_server_that_nobody_vouches_for_or_that_sends_elsewhere_gets_nothing() {
 }
 
 #[test]
-fn both_ways_are_recorded_before_anything_goes_out() {
-    let Some(rig) = Rig::start("both_ways_are_recorded_before_anything_goes_out") else { return };
+fn fetch_and_push_are_recorded_before_anything_is_sent() {
+    let Some(rig) = GitFixture::start("fetch_and_push_are_recorded_before_anything_is_sent") else { return };
     rig.clone().succeeded();
     rig.leaves("b.txt", "b\n");
     rig.push(&["--branch", "belljar/one"]).succeeded();
@@ -154,8 +153,8 @@ fn both_ways_are_recorded_before_anything_goes_out() {
 }
 
 #[test]
-fn the_hosts_own_clone_goes_when_the_directory_has_gone() {
-    let Some(rig) = Rig::start("the_hosts_own_clone_goes_when_the_directory_has_gone") else { return };
+fn host_clone_is_removed_with_its_directory() {
+    let Some(rig) = GitFixture::start("host_clone_is_removed_with_its_directory") else { return };
     let own = || std::fs::read_dir(rig.world.path().join("state/git")).unwrap().count();
     rig.clone().succeeded();
     rig.world.run(&["git", "clone", &rig.url, "other", "--allow-network", "127.0.0.0/8"]).succeeded();

@@ -1,13 +1,13 @@
 //! Ignored files of a repository aren't pushed: by the cloned ignore rules, whatever a sandbox has changed in them.
 
-use super::rig::Rig;
+use super::rig::GitFixture;
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::Value;
 
 const RULES: &str = "target/\n*.log\n!keep.log\n/local\n";
 
-fn begin(test: &str) -> Option<Rig> {
+fn begin(test: &str) -> Option<GitFixture> {
     let files = [
         (".gitignore", RULES),
         ("README.md", "hello\n"),
@@ -15,7 +15,7 @@ fn begin(test: &str) -> Option<Rig> {
         // It is tracked although a rule ignores it.
         ("sub/old.log", "old\n"),
     ];
-    let rig = Rig::with(test, World::new(BELLJAR), &files)?;
+    let rig = GitFixture::with(test, World::new(BELLJAR), &files)?;
     rig.clone().succeeded();
     for path in ["target/debug/app", "target/x", "a.log", "keep.log", "local", "sub/local", "sub/generated/b"]
     {
@@ -32,8 +32,8 @@ fn listed(told: &Value, member: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_ignored_stays_where_it_is_and_is_told() {
-    let Some(rig) = begin("what_is_ignored_stays_where_it_is_and_is_told") else { return };
+fn ignored_files_stay_in_place_and_are_reported() {
+    let Some(rig) = begin("ignored_files_stay_in_place_and_are_reported") else { return };
     let told = rig.push(&["--branch", "belljar/one", "--json"]).succeeded().json();
     assert_eq!(listed(&told, "ignored"), ["a.log", "local", "sub/generated/", "target/"], "{told:#}");
     let tree = rig.tree("belljar/one");
@@ -58,8 +58,8 @@ fn what_is_ignored_stays_where_it_is_and_is_told() {
 }
 
 #[test]
-fn rules_that_a_sandbox_has_written_count_for_nothing_and_are_told() {
-    let Some(rig) = begin("rules_that_a_sandbox_has_written_count_for_nothing_and_are_told") else { return };
+fn ignore_rules_written_by_a_sandbox_are_disregarded_and_reported() {
+    let Some(rig) = begin("ignore_rules_written_by_a_sandbox_are_disregarded_and_reported") else { return };
     // It would ignore one file and include others, by every mechanism of git.
     rig.leaves(".gitignore", "evil.sh\n!target/\n!*.log\n");
     rig.leaves("evil.sh", "#!/bin/sh\n");
@@ -81,9 +81,10 @@ fn rules_that_a_sandbox_has_written_count_for_nothing_and_are_told() {
 }
 
 #[test]
-fn where_nothing_but_what_is_ignored_differs_there_is_nothing_to_push() {
-    let test = "where_nothing_but_what_is_ignored_differs_there_is_nothing_to_push";
-    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[(".gitignore", RULES), ("a", "a\n")]) else {
+fn changes_only_in_ignored_files_leave_nothing_to_push() {
+    let test = "changes_only_in_ignored_files_leave_nothing_to_push";
+    let Some(rig) = GitFixture::with(test, World::new(BELLJAR), &[(".gitignore", RULES), ("a", "a\n")])
+    else {
         return;
     };
     rig.clone().succeeded();
@@ -99,8 +100,8 @@ fn where_nothing_but_what_is_ignored_differs_there_is_nothing_to_push() {
 }
 
 #[test]
-fn a_name_that_git_could_take_for_a_pattern_is_a_name() {
-    let Some(rig) = begin("a_name_that_git_could_take_for_a_pattern_is_a_name") else { return };
+fn file_name_that_looks_like_a_git_pattern_is_taken_literally() {
+    let Some(rig) = begin("file_name_that_looks_like_a_git_pattern_is_taken_literally") else { return };
     for path in [":!x", ":(top)local", ":/local", "^x", ":!x.log"] {
         rig.leaves(path, "made\n");
     }

@@ -1,11 +1,11 @@
 //! Belljar resolves a name once; git and ssh connect to the checked address, and resolve nothing (DNS rebinding).
 
-use super::rig::Rig;
+use super::rig::GitFixture;
 use crate::BELLJAR;
 use belljar_testkit::git::{Repositories, SshServer, updates};
 use belljar_testkit::names::{Answers, Kind, NameServer};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const HOST: &str = "git.house.test";
 
 /// A listener at another address and the same port that counts its connections.
-struct Trap {
+struct DecoyListener {
     address: Ipv4Addr,
     come: Arc<AtomicUsize>,
 }
 
 // === impl Trap ===
 
-impl Trap {
+impl DecoyListener {
     fn set(port: u16) -> Self {
         let address = Ipv4Addr::new(127, 77, 1, 2);
         let listener = TcpListener::bind((address, port)).unwrap();
@@ -56,11 +56,11 @@ fn serve(test: &str, answers: Answers) -> Option<NameServer> {
 }
 
 /// Runs a program with that name server as the system's.
-fn asking(world: &World, names: &NameServer, program: &Path, arguments: &[&str]) -> Ran {
+fn asking(world: &World, names: &NameServer, program: &Path, arguments: &[&str]) -> ProgramOutput {
     world.write("resolv.conf", format!("nameserver {}\noptions attempts:1 timeout:2\n", names.address()));
     let script = "mount --bind resolv.conf /etc/resolv.conf && exec \"$@\"";
     let mut command = world.command_of(Path::new("unshare"), &["--mount", "sh", "-c", script, "sh"]);
-    Ran::from(command.arg(program).args(arguments).output().unwrap())
+    ProgramOutput::from(command.arg(program).args(arguments).output().unwrap())
 }
 
 fn questions(names: &NameServer) -> (usize, usize) {
@@ -70,10 +70,10 @@ fn questions(names: &NameServer) -> (usize, usize) {
 }
 
 #[test]
-fn git_connects_by_https_to_what_was_looked_at_and_a_second_answer_decides_nothing() {
-    let test = "git_connects_by_https_to_what_was_looked_at_and_a_second_answer_decides_nothing";
-    let Some(rig) = Rig::start(test) else { return };
-    let trap = Trap::set(rig.server.port());
+fn git_https_connects_to_the_checked_address_despite_dns_rebinding() {
+    let test = "git_https_connects_to_the_checked_address_despite_dns_rebinding";
+    let Some(rig) = GitFixture::start(test) else { return };
+    let trap = DecoyListener::set(rig.server.port());
     let flips = || vec![one(Ipv4Addr::LOCALHOST), one(trap.address)];
     let Some(names) = serve(test, flips()) else { return };
     let url = format!("https://{HOST}:{}/origin.git", rig.server.port());
@@ -97,15 +97,15 @@ fn git_connects_by_https_to_what_was_looked_at_and_a_second_answer_decides_nothi
 }
 
 #[test]
-fn ssh_connects_to_what_was_looked_at_and_a_second_answer_decides_nothing() {
-    let test = "ssh_connects_to_what_was_looked_at_and_a_second_answer_decides_nothing";
+fn ssh_connects_to_the_checked_address_despite_dns_rebinding() {
+    let test = "ssh_connects_to_the_checked_address_despite_dns_rebinding";
     let world = World::new(BELLJAR);
     let bare = Repositories::in_world(&world).make("origin.git", &[("a.txt", "a\n")]);
     let server = match SshServer::start(&world, Ipv4Addr::LOCALHOST) {
         Ok(server) => server,
         Err(why) => return skip(test, &why),
     };
-    let trap = Trap::set(server.port());
+    let trap = DecoyListener::set(server.port());
     let flips = || vec![one(Ipv4Addr::LOCALHOST), one(trap.address)];
     let Some(names) = serve(test, flips()) else { return };
     let url = format!("ssh://{HOST}:{}{}", server.port(), bare.display());
@@ -126,8 +126,8 @@ fn ssh_connects_to_what_was_looked_at_and_a_second_answer_decides_nothing() {
 }
 
 #[test]
-fn ssh_tries_one_address_after_the_other_until_somebody_is_there() {
-    let test = "ssh_tries_one_address_after_the_other_until_somebody_is_there";
+fn ssh_tries_each_address_until_one_connects() {
+    let test = "ssh_tries_each_address_until_one_connects";
     let world = World::new(BELLJAR);
     let bare = Repositories::in_world(&world).make("origin.git", &[("a.txt", "a\n")]);
     let (before, there, after) =
@@ -180,9 +180,9 @@ fn ssh_tries_one_address_after_the_other_until_somebody_is_there() {
 }
 
 #[test]
-fn a_name_that_leads_to_anything_that_is_not_allowed_leads_nowhere() {
-    let test = "a_name_that_leads_to_anything_that_is_not_allowed_leads_nowhere";
-    let Some(rig) = Rig::start(test) else { return };
+fn hostname_that_resolves_to_a_forbidden_address_is_refused() {
+    let test = "hostname_that_resolves_to_a_forbidden_address_is_refused";
+    let Some(rig) = GitFixture::start(test) else { return };
     let url = format!("https://{HOST}:{}/origin.git", rig.server.port());
     let at = |texts: &[&str]| vec![texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpAddr>>()];
     let before = rig.server.requests().len();

@@ -1,8 +1,8 @@
 //! Settings of the user that git and ssh obey must not be writable by a sandbox or another user.
 
-use super::rig::Rig;
-use crate::session::{Sessions, create};
-use belljar_testkit::world::Ran;
+use super::rig::GitFixture;
+use crate::session::{SessionCleanup, create};
+use belljar_testkit::world::ProgramOutput;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 const PLACES: [&str; 2] = ["project", "own"];
 
 /// A setting or variable that makes git or ssh run or trust something.
-struct Way {
+struct HostileGitSetting {
     /// Lines of the user's git settings, of the ssh settings, and a variable. `@` stands for the directory, and `+` for its
     /// name below the home directory.
     git: &'static str,
@@ -21,49 +21,60 @@ struct Way {
     scheme: &'static str,
 }
 
-const NONE: Way = Way { git: "", ssh: "", further: "", variable: ("NONE", ""), scheme: "https" };
+const NONE: HostileGitSetting =
+    HostileGitSetting { git: "", ssh: "", further: "", variable: ("NONE", ""), scheme: "https" };
 
 /// A line of ssh settings that runs a program.
 const RUNS: &str = "Match exec @/helper\n";
 
-const WAYS: [Way; 24] = [
-    Way { git: "[include]\n\tpath = @/gitconfig\n", ..NONE },
-    Way { git: "[credential]\n\thelper = @/helper\n", ..NONE },
-    Way { git: "[credential]\n\thelper = \"!f() { @/helper; }; f\"\n", ..NONE },
-    Way { git: "[core]\n\taskPass = @/helper\n", ..NONE },
-    Way { git: "[http]\n\tsslCAInfo = @/ca.pem\n", ..NONE },
-    Way { variable: ("GIT_CONFIG_GLOBAL", "@/gitconfig"), ..NONE },
-    Way { variable: ("XDG_CONFIG_HOME", "@/xdg"), ..NONE },
-    Way { variable: ("GIT_ASKPASS", "@/helper"), ..NONE },
-    Way { variable: ("SSH_ASKPASS", "@/helper"), ..NONE },
-    Way { variable: ("GIT_SSL_CAINFO", "@/ca.pem"), ..NONE },
-    Way { git: "[core]\n\tsshCommand = @/helper\n", scheme: "ssh", ..NONE },
-    Way { variable: ("GIT_SSH", "@/helper"), scheme: "ssh", ..NONE },
-    Way { variable: ("GIT_SSH_COMMAND", "env A=b @/helper"), scheme: "ssh", ..NONE },
-    Way { ssh: RUNS, scheme: "ssh", ..NONE },
-    Way { ssh: "Include conf.d/*\n", further: RUNS, scheme: "ssh", ..NONE },
-    Way { ssh: "Host a\n\tinclude=\"~/.ssh/conf.d/work\"\n", further: RUNS, scheme: "ssh", ..NONE },
-    Way { ssh: "Include %d/.ssh/conf.d/w?rk\n", further: RUNS, scheme: "ssh", ..NONE },
-    Way { git: "[core]\n\tsshCommand = ssh -F ~/.ssh/conf.d/work\n", further: RUNS, scheme: "ssh", ..NONE },
-    Way { ssh: "Match exec \"sh %d/+/helper\"\n", scheme: "ssh", ..NONE },
-    Way { ssh: "Match exec \"sh ${HOME}/+/helper\"\n", scheme: "ssh", ..NONE },
-    Way { ssh: "Match exec \"sh ~/./+/helper\"\n", scheme: "ssh", ..NONE },
-    Way { git: "[credential]\n\thelper = \"!sh ${HOME}/+/helper\"\n", ..NONE },
-    Way { git: "[http]\n\tsslCAInfo = ~/+/ca.pem\n", ..NONE },
-    Way { git: "[credential]\n\thelper = \"!sh \\\"${HOME}\\\"/+/helper\"\n", ..NONE },
+const WAYS: [HostileGitSetting; 24] = [
+    HostileGitSetting { git: "[include]\n\tpath = @/gitconfig\n", ..NONE },
+    HostileGitSetting { git: "[credential]\n\thelper = @/helper\n", ..NONE },
+    HostileGitSetting { git: "[credential]\n\thelper = \"!f() { @/helper; }; f\"\n", ..NONE },
+    HostileGitSetting { git: "[core]\n\taskPass = @/helper\n", ..NONE },
+    HostileGitSetting { git: "[http]\n\tsslCAInfo = @/ca.pem\n", ..NONE },
+    HostileGitSetting { variable: ("GIT_CONFIG_GLOBAL", "@/gitconfig"), ..NONE },
+    HostileGitSetting { variable: ("XDG_CONFIG_HOME", "@/xdg"), ..NONE },
+    HostileGitSetting { variable: ("GIT_ASKPASS", "@/helper"), ..NONE },
+    HostileGitSetting { variable: ("SSH_ASKPASS", "@/helper"), ..NONE },
+    HostileGitSetting { variable: ("GIT_SSL_CAINFO", "@/ca.pem"), ..NONE },
+    HostileGitSetting { git: "[core]\n\tsshCommand = @/helper\n", scheme: "ssh", ..NONE },
+    HostileGitSetting { variable: ("GIT_SSH", "@/helper"), scheme: "ssh", ..NONE },
+    HostileGitSetting { variable: ("GIT_SSH_COMMAND", "env A=b @/helper"), scheme: "ssh", ..NONE },
+    HostileGitSetting { ssh: RUNS, scheme: "ssh", ..NONE },
+    HostileGitSetting { ssh: "Include conf.d/*\n", further: RUNS, scheme: "ssh", ..NONE },
+    HostileGitSetting {
+        ssh: "Host a\n\tinclude=\"~/.ssh/conf.d/work\"\n",
+        further: RUNS,
+        scheme: "ssh",
+        ..NONE
+    },
+    HostileGitSetting { ssh: "Include %d/.ssh/conf.d/w?rk\n", further: RUNS, scheme: "ssh", ..NONE },
+    HostileGitSetting {
+        git: "[core]\n\tsshCommand = ssh -F ~/.ssh/conf.d/work\n",
+        further: RUNS,
+        scheme: "ssh",
+        ..NONE
+    },
+    HostileGitSetting { ssh: "Match exec \"sh %d/+/helper\"\n", scheme: "ssh", ..NONE },
+    HostileGitSetting { ssh: "Match exec \"sh ${HOME}/+/helper\"\n", scheme: "ssh", ..NONE },
+    HostileGitSetting { ssh: "Match exec \"sh ~/./+/helper\"\n", scheme: "ssh", ..NONE },
+    HostileGitSetting { git: "[credential]\n\thelper = \"!sh ${HOME}/+/helper\"\n", ..NONE },
+    HostileGitSetting { git: "[http]\n\tsslCAInfo = ~/+/ca.pem\n", ..NONE },
+    HostileGitSetting { git: "[credential]\n\thelper = \"!sh \\\"${HOME}\\\"/+/helper\"\n", ..NONE },
 ];
 
 /// A server, a sandbox that writes one of the directories, and both directories with the same content.
-struct Obeyed {
-    rig: Rig,
+struct GitSettingsWorld {
+    rig: GitFixture,
     settings: String,
 }
 
 // === impl Obeyed ===
 
-impl Obeyed {
+impl GitSettingsWorld {
     fn start(test: &str) -> Option<Self> {
-        let rig = Rig::start(test)?;
+        let rig = GitFixture::start(test)?;
         let settings = std::fs::read_to_string(rig.world.path().join(".gitconfig")).unwrap();
         for place in PLACES {
             let mark = rig.world.path().join("mark").display().to_string();
@@ -92,7 +103,7 @@ impl Obeyed {
     }
 
     /// Clones with a setting that points into a directory.
-    fn clone(&self, way: &Way, place: &str) -> Ran {
+    fn clone(&self, way: &HostileGitSetting, place: &str) -> ProgramOutput {
         let to = |text: &str| text.replace('@', &self.path(place).display().to_string()).replace('+', place);
         self.rig.world.write(".gitconfig", format!("{}{}", self.settings, to(way.git)));
         self.rig.world.write(".ssh/config", to(way.ssh));
@@ -106,7 +117,7 @@ impl Obeyed {
         let mut command =
             self.rig.world.command(&["git", "clone", url, "work", "--allow-network", "127.0.0.0/8"]);
         let (name, value) = way.variable;
-        Ran::from(command.env(name, to(value)).output().unwrap())
+        ProgramOutput::from(command.env(name, to(value)).output().unwrap())
     }
 
     fn has_run(&self) -> bool {
@@ -115,9 +126,12 @@ impl Obeyed {
 }
 
 #[test]
-fn git_and_ssh_obey_nothing_that_a_live_sandbox_writes() {
-    let Some(obeyed) = Obeyed::start("git_and_ssh_obey_nothing_that_a_live_sandbox_writes") else { return };
-    let _sessions = Sessions(&obeyed.rig.world);
+fn git_and_ssh_use_no_settings_that_a_live_sandbox_can_write() {
+    let Some(obeyed) = GitSettingsWorld::start("git_and_ssh_use_no_settings_that_a_live_sandbox_can_write")
+    else {
+        return;
+    };
+    let _sessions = SessionCleanup(&obeyed.rig.world);
     create(&obeyed.rig.world, &["--workspace", "project"]);
     for (number, way) in WAYS.iter().enumerate() {
         let refused = obeyed.clone(way, "project");
@@ -146,8 +160,8 @@ fn git_and_ssh_obey_nothing_that_a_live_sandbox_writes() {
 #[test]
 fn git_is_not_run_from_a_directory_that_a_sandbox_or_another_user_writes() {
     let test = "git_is_not_run_from_a_directory_that_a_sandbox_or_another_user_writes";
-    let Some(obeyed) = Obeyed::start(test) else { return };
-    let _sessions = Sessions(&obeyed.rig.world);
+    let Some(obeyed) = GitSettingsWorld::start(test) else { return };
+    let _sessions = SessionCleanup(&obeyed.rig.world);
     create(&obeyed.rig.world, &["--workspace", "project"]);
     let mode = |place: &str, mode| {
         std::fs::set_permissions(obeyed.path(place), PermissionsExt::from_mode(mode)).unwrap();
@@ -163,7 +177,7 @@ fn git_is_not_run_from_a_directory_that_a_sandbox_or_another_user_writes() {
             "127.0.0.0/8",
         ]);
         let search_path = format!("{}:{}", obeyed.path(place).display(), std::env::var("PATH").unwrap());
-        Ran::from(command.env("PATH", search_path).output().unwrap()).succeeded().code
+        ProgramOutput::from(command.env("PATH", search_path).output().unwrap()).succeeded().code
     };
     clone("project/bin");
     assert!(!obeyed.has_run(), "a setting in a workspace was used");
@@ -177,8 +191,9 @@ fn git_is_not_run_from_a_directory_that_a_sandbox_or_another_user_writes() {
 }
 
 #[test]
-fn settings_of_git_that_another_user_can_write_are_not_obeyed() {
-    let Some(obeyed) = Obeyed::start("settings_of_git_that_another_user_can_write_are_not_obeyed") else {
+fn git_settings_that_another_user_can_write_are_not_used() {
+    let Some(obeyed) = GitSettingsWorld::start("git_settings_that_another_user_can_write_are_not_used")
+    else {
         return;
     };
     let mode = |mode| {

@@ -1,17 +1,17 @@
 //! A pull request for a push: at a forge that counts requests, over TLS, with a token that only the host has.
 
-use super::rig::{Rig, holding};
+use super::rig::{GitFixture, holding};
 use crate::BELLJAR;
-use crate::agents::small::Small;
+use crate::agents::small::SmallAgentWorld;
 use belljar_testkit::forge::Reply;
 use belljar_testkit::git::updates;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::Value;
 
 const TOKEN: &str = "tk-4hQm8Zr1VbX6sL";
 
 /// Writes the configuration of a forge of that kind at the rig's server.
-fn configure(rig: &Rig, kind: &str, more: &str) {
+fn configure(rig: &GitFixture, kind: &str, more: &str) {
     let (prefix, placement) = match kind {
         "gitlab" => ("/api/v4", "header private-token"),
         "gitea" => ("/api/v1", "bearer"),
@@ -33,23 +33,23 @@ fn configure(rig: &Rig, kind: &str, more: &str) {
 }
 
 /// Returns a rig with a team's project, and a clone of it with some changes.
-fn begin(test: &str, kind: &str) -> Option<Rig> {
-    let rig = Rig::beside_a_forge(test, World::new(BELLJAR), TOKEN)?;
+fn begin(test: &str, kind: &str) -> Option<GitFixture> {
+    let rig = GitFixture::beside_a_forge(test, World::new(BELLJAR), TOKEN)?;
     configure(&rig, kind, ", methods: [GET, POST]");
     rig.clone().succeeded();
     rig.leaves("b.txt", "b\n");
     Some(rig)
 }
 
-fn push(rig: &Rig, options: &[&str]) -> Ran {
+fn push(rig: &GitFixture, options: &[&str]) -> ProgramOutput {
     let all = ["--config", "forge.yaml", "--branch", "belljar/one", "--json", "--pr"];
     rig.push(&[&all, options].concat())
 }
 
 #[test]
-fn each_kind_of_forge_gets_one_pull_request_however_often_it_is_asked() {
+fn repeated_push_opens_one_pull_request_on_each_forge() {
     for kind in ["github", "gitea", "gitlab"] {
-        let test = "each_kind_of_forge_gets_one_pull_request_however_often_it_is_asked";
+        let test = "repeated_push_opens_one_pull_request_on_each_forge";
         let Some(rig) = begin(test, kind) else { return };
         for other in 0..5 {
             rig.forge().has("team/origin", &format!("other-{other}"), "main");
@@ -87,7 +87,7 @@ fn each_kind_of_forge_gets_one_pull_request_however_often_it_is_asked() {
 }
 
 /// Removes the records of pull requests.
-fn forget(rig: &Rig) {
+fn forget(rig: &GitFixture) {
     for folder in std::fs::read_dir(rig.world.path().join("state/git")).unwrap() {
         for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
             let path = file.unwrap().path();
@@ -102,9 +102,9 @@ fn forget(rig: &Rig) {
 }
 
 #[test]
-fn whoever_asks_says_what_it_says_and_what_it_is_for() {
+fn pull_request_has_the_given_title_body_base_and_draft_state() {
     for kind in ["github", "gitea", "gitlab"] {
-        let test = "whoever_asks_says_what_it_says_and_what_it_is_for";
+        let test = "pull_request_has_the_given_title_body_base_and_draft_state";
         let Some(rig) = begin(test, kind) else { return };
         belljar_testkit::git::git(&rig.bare, &["branch", "next"]);
         let words = ["--pr-title", "A title", "--pr-body", "A\nbody", "--pr-base", "next", "--pr-draft"];
@@ -119,8 +119,8 @@ fn whoever_asks_says_what_it_says_and_what_it_is_for() {
 }
 
 #[test]
-fn nothing_is_pushed_where_there_can_be_no_pull_request() {
-    let Some(rig) = begin("nothing_is_pushed_where_there_can_be_no_pull_request", "github") else { return };
+fn nothing_is_pushed_if_no_pull_request_can_be_opened() {
+    let Some(rig) = begin("nothing_is_pushed_if_no_pull_request_can_be_opened", "github") else { return };
     let before = rig.server.requests().len();
     // No forge configured, a connection that permits other calls only, and an invalid base branch.
     rig.world.write("none.yaml", "git:\n  networks: [127.0.0.0/8]\n");
@@ -140,8 +140,8 @@ fn nothing_is_pushed_where_there_can_be_no_pull_request() {
 }
 
 #[test]
-fn a_forge_that_says_no_leaves_the_branch_and_the_same_again_opens_it() {
-    let test = "a_forge_that_says_no_leaves_the_branch_and_the_same_again_opens_it";
+fn refused_pull_request_keeps_the_branch_and_a_retry_opens_it() {
+    let test = "refused_pull_request_keeps_the_branch_and_a_retry_opens_it";
     let Some(rig) = begin(test, "gitea") else { return };
     rig.world.write("token", "another-token");
     let ran = push(&rig, &[]);
@@ -167,8 +167,8 @@ fn a_forge_that_says_no_leaves_the_branch_and_the_same_again_opens_it() {
 }
 
 #[test]
-fn an_answer_that_is_lost_makes_no_second_one() {
-    let Some(rig) = begin("an_answer_that_is_lost_makes_no_second_one", "github") else { return };
+fn lost_response_opens_no_second_pull_request() {
+    let Some(rig) = begin("lost_response_opens_no_second_pull_request", "github") else { return };
     rig.forge().reply([Reply::OpensAndHangsUp]);
     let told = push(&rig, &[]).succeeded().json();
     assert_eq!(told["pull_request"]["url"], "https://forge.test/team/origin/pulls/1");
@@ -176,12 +176,12 @@ fn an_answer_that_is_lost_makes_no_second_one() {
 }
 
 #[test]
-fn an_agents_run_ends_as_a_pull_request_and_its_token_was_never_inside() {
-    let test = "an_agents_run_ends_as_a_pull_request_and_its_token_was_never_inside";
-    let Some(rig) = Rig::beside_a_forge(test, World::new(BELLJAR), TOKEN) else { return };
+fn agent_run_opens_a_pull_request_without_its_token_inside() {
+    let test = "agent_run_opens_a_pull_request_without_its_token_inside";
+    let Some(rig) = GitFixture::beside_a_forge(test, World::new(BELLJAR), TOKEN) else { return };
     let looks = "grep -rIs 'tk-[4]hQm8' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr; \
         env | grep 'tk-[4]h'; echo work >work.txt; echo end";
-    let small = Small::shell(&rig.world, looks);
+    let small = SmallAgentWorld::shell(&rig.world, looks);
     configure(&rig, "gitea", ", methods: [GET, POST]");
     let (config, forge) = (rig.world.read("config.yaml"), rig.world.read("forge.yaml"));
     let (config, forge) = (config.trim().strip_suffix('}').unwrap(), forge.strip_prefix('{').unwrap());

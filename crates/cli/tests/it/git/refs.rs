@@ -1,13 +1,13 @@
 //! GT2: the refs that a push may change, and the messages about it. Each refusal has its control: the ordinary push that
 //! succeeds.
 
-use super::rig::{PASSWORD, Rig};
+use super::rig::{GitFixture, PASSWORD};
 use belljar_testkit::git::{git, refs, updates};
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn a_push_makes_one_new_branch_and_touches_no_other_ref() {
-    let Some(rig) = Rig::start("a_push_makes_one_new_branch_and_touches_no_other_ref") else { return };
+fn push_makes_one_new_branch_and_touches_no_other_ref() {
+    let Some(rig) = GitFixture::start("push_makes_one_new_branch_and_touches_no_other_ref") else { return };
     git(&rig.bare, &["branch", "taken"]);
     git(&rig.bare, &["tag", "v1"]);
     git(&rig.bare, &["branch", "trunk-of-this-one"]);
@@ -49,8 +49,9 @@ fn a_push_makes_one_new_branch_and_touches_no_other_ref() {
 }
 
 #[test]
-fn the_servers_default_branch_is_none_to_push_to_whatever_it_is_called() {
-    let Some(rig) = Rig::start("the_servers_default_branch_is_none_to_push_to_whatever_it_is_called") else {
+fn servers_default_branch_is_refused_as_push_target_whatever_its_name() {
+    let Some(rig) = GitFixture::start("servers_default_branch_is_refused_as_push_target_whatever_its_name")
+    else {
         return;
     };
     rig.clone().succeeded();
@@ -64,8 +65,8 @@ fn the_servers_default_branch_is_none_to_push_to_whatever_it_is_called() {
 }
 
 #[test]
-fn a_branch_that_somebody_else_has_made_meanwhile_stays_as_it_is() {
-    let Some(rig) = Rig::start("a_branch_that_somebody_else_has_made_meanwhile_stays_as_it_is") else {
+fn branch_that_another_user_created_meanwhile_is_not_overwritten() {
+    let Some(rig) = GitFixture::start("branch_that_another_user_created_meanwhile_is_not_overwritten") else {
         return;
     };
     rig.clone().succeeded();
@@ -87,8 +88,11 @@ fn a_branch_that_somebody_else_has_made_meanwhile_stays_as_it_is() {
 }
 
 #[test]
-fn what_a_server_says_is_not_repeated_and_why_it_refuses_is() {
-    let Some(rig) = Rig::start("what_a_server_says_is_not_repeated_and_why_it_refuses_is") else { return };
+fn server_message_is_not_printed_but_the_reason_of_its_refusal_is() {
+    let Some(rig) = GitFixture::start("server_message_is_not_printed_but_the_reason_of_its_refusal_is")
+    else {
+        return;
+    };
     rig.clone().succeeded();
     rig.leaves("b.txt", "b\n");
     let hook = rig.bare.join("hooks/pre-receive");
@@ -107,9 +111,9 @@ fn what_a_server_says_is_not_repeated_and_why_it_refuses_is() {
 }
 
 #[test]
-fn a_push_goes_to_the_repository_that_was_named_and_to_no_address_with_a_password() {
-    let test = "a_push_goes_to_the_repository_that_was_named_and_to_no_address_with_a_password";
-    let Some(rig) = Rig::start(test) else { return };
+fn push_goes_to_the_named_repository_and_to_no_url_with_a_password() {
+    let test = "push_goes_to_the_named_repository_and_to_no_url_with_a_password";
+    let Some(rig) = GitFixture::start(test) else { return };
     let other = rig.repositories.make("other.git", &[("x", "x\n")]);
     rig.clone().succeeded();
     rig.leaves("b.txt", "b\n");

@@ -4,7 +4,7 @@ use crate::BELLJAR;
 use belljar_testkit::forge::Forge;
 use belljar_testkit::git::{HttpsServer, Repositories, git};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const PASSWORD: &str = "pw-9sVn4Tq7YcE2hK";
 
 /// The world with the clone, the server, and the access to it.
-pub(crate) struct Rig {
+pub(crate) struct GitFixture {
     pub(crate) world: World,
     pub(crate) server: HttpsServer,
     pub(crate) repositories: Repositories,
@@ -23,7 +23,7 @@ pub(crate) struct Rig {
 
 // === impl Rig ===
 
-impl Rig {
+impl GitFixture {
     /// Starts a rig with a repository of a few files. Returns `None` and counts a skip if that isn't possible.
     pub(crate) fn start(test: &str) -> Option<Self> {
         Self::with(test, World::new(BELLJAR), &[("README.md", "hello\n"), ("src/a.txt", "a\n")])
@@ -76,20 +76,20 @@ impl Rig {
     }
 
     /// Clones into `work`.
-    pub(crate) fn clone(&self) -> Ran {
+    pub(crate) fn clone(&self) -> ProgramOutput {
         self.clone_from(&self.url)
     }
 
-    pub(crate) fn clone_from(&self, url: &str) -> Ran {
+    pub(crate) fn clone_from(&self, url: &str) -> ProgramOutput {
         self.world.run(&["git", "clone", url, "work", "--allow-network", "127.0.0.0/8"])
     }
 
     /// Pushes the clone's changes, with a proxy in the environment that must not be used.
-    pub(crate) fn push(&self, options: &[&str]) -> Ran {
+    pub(crate) fn push(&self, options: &[&str]) -> ProgramOutput {
         let all = [&["git", "push", "work", "--allow-network", "127.0.0.0/8"], options].concat();
         let mut command = self.world.command(&all);
         command.env("https_proxy", "http://127.0.0.1:1").env("ALL_PROXY", "http://127.0.0.1:1");
-        Ran::from(command.output().unwrap())
+        ProgramOutput::from(command.output().unwrap())
     }
 
     /// Returns a path in the clone.

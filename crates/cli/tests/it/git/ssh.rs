@@ -7,8 +7,8 @@ use belljar_testkit::world::World;
 use std::net::Ipv4Addr;
 
 #[test]
-fn work_gets_out_by_ssh_with_the_persons_key_and_to_no_host_whose_key_is_not_known() {
-    let test = "work_gets_out_by_ssh_with_the_persons_key_and_to_no_host_whose_key_is_not_known";
+fn ssh_push_uses_the_users_key_and_refuses_unknown_host_keys() {
+    let test = "ssh_push_uses_the_users_key_and_refuses_unknown_host_keys";
     let world = World::new(BELLJAR);
     let repositories = Repositories::in_world(&world);
     let bare = repositories.make("origin.git", &[("a.txt", "a\n")]);
@@ -20,7 +20,7 @@ fn work_gets_out_by_ssh_with_the_persons_key_and_to_no_host_whose_key_is_not_kno
     let allowed = ["--allow-network", "127.0.0.1"];
     let run = |arguments: &[&str], command: &str| {
         let mut started = world.command(&[arguments, &allowed].concat());
-        belljar_testkit::world::Ran::from(started.env("GIT_SSH_COMMAND", command).output().unwrap())
+        belljar_testkit::world::ProgramOutput::from(started.env("GIT_SSH_COMMAND", command).output().unwrap())
     };
     // The user's options can't weaken the check: ssh uses the first value of an option.
     let lax = " -o StrictHostKeyChecking=no -o ProxyCommand='touch ran' -o ForwardAgent=yes";

@@ -1,26 +1,26 @@
 //! `git_clone` and `git_push`: the host fetches into an agent's session and pushes from it, and none of the host's
 //! credentials get in.
 
-use super::rig::{PASSWORD, Rig, holding};
-use crate::session::{Sessions, create, exec};
+use super::rig::{GitFixture, PASSWORD, holding};
+use crate::session::{SessionCleanup, create, exec};
 use belljar_testkit::git::{git, refs, updates};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Returns a rig with a repository that the configuration permits to agents.
-pub(super) fn rig(test: &str) -> Option<Rig> {
-    let rig = Rig::start(test)?;
+pub(super) fn rig(test: &str) -> Option<GitFixture> {
+    let rig = GitFixture::start(test)?;
     configure(&rig, &rig.url);
     Some(rig)
 }
 
-fn configure(rig: &Rig, remotes: &str) {
+fn configure(rig: &GitFixture, remotes: &str) {
     let config = format!("git: {{networks: [127.0.0.0/8], remotes: ['{remotes}']}}\n");
     rig.world.write(".config/belljar/config.yaml", config);
 }
 
 pub(super) fn call(
-    rig: &Rig,
+    rig: &GitFixture,
     session: &str,
     (tool, arguments): (&str, &Value),
     options: &[&str],
@@ -31,13 +31,13 @@ pub(super) fn call(
     (ran.code, if ran.stdout.is_empty() { json!({ "message": ran.stderr }) } else { ran.json() })
 }
 
-pub(super) fn done(rig: &Rig, session: &str, tool: &str, arguments: &Value) -> Value {
+pub(super) fn done(rig: &GitFixture, session: &str, tool: &str, arguments: &Value) -> Value {
     let (code, told) = call(rig, session, (tool, arguments), &[]);
     assert_eq!(code, 0, "{tool} {arguments}: {told}");
     told["data"].clone()
 }
 
-pub(super) fn refused(rig: &Rig, session: &str, tool: &str, arguments: &Value) -> (String, String) {
+pub(super) fn refused(rig: &GitFixture, session: &str, tool: &str, arguments: &Value) -> (String, String) {
     let (code, told) = call(rig, session, (tool, arguments), &[]);
     assert_ne!(code, 0, "{tool} {arguments}: {told}");
     let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
@@ -45,17 +45,17 @@ pub(super) fn refused(rig: &Rig, session: &str, tool: &str, arguments: &Value) -
 }
 
 /// Returns the host's folder of a session.
-pub(super) fn folder(rig: &Rig, session: &str) -> PathBuf {
+pub(super) fn folder(rig: &GitFixture, session: &str) -> PathBuf {
     rig.world.path().join("state/runs").join(session)
 }
 
 #[test]
-fn what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing() {
-    let Some(rig) = rig("what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing") else {
+fn agents_clone_is_pushed_as_one_commit_and_a_repeated_push_does_nothing() {
+    let Some(rig) = rig("agents_clone_is_pushed_as_one_commit_and_a_repeated_push_does_nothing") else {
         return;
     };
     let session = create(&rig.world, &[]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     let clone = json!({ "url": rig.url, "directory": "lib/app" });
     let cloned = done(&rig, &session, "git_clone", &clone);
     let main = git(&rig.bare, &["rev-parse", "main"]).trim().to_owned();
@@ -109,10 +109,10 @@ fn what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing()
 }
 
 #[test]
-fn both_are_recorded_as_calls_and_as_what_git_does() {
-    let Some(rig) = rig("both_are_recorded_as_calls_and_as_what_git_does") else { return };
+fn clone_and_push_are_audited_as_tool_calls_and_git_operations() {
+    let Some(rig) = rig("clone_and_push_are_audited_as_tool_calls_and_git_operations") else { return };
     let session = create(&rig.world, &[]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     done(&rig, &session, "git_clone", &json!({ "url": rig.url }));
     done(&rig, &session, "write_file", &json!({ "path": "origin/b.txt", "content": "b\n" }));
     let push = json!({ "directory": "origin", "branch": "belljar/one", "message": "Fix it" });
@@ -128,8 +128,8 @@ fn both_are_recorded_as_calls_and_as_what_git_does() {
 }
 
 #[test]
-fn who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing() {
-    let Some(rig) = rig("who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing") else { return };
+fn local_git_level_cannot_clone_and_read_level_cannot_push() {
+    let Some(rig) = rig("local_git_level_cannot_clone_and_read_level_cannot_push") else { return };
     // The agent's own setting instead of its level's, and a changed level.
     let levels =
         "restricted: {network: open, git: local_only}, standard: {network: open, git: read_and_branch}";
@@ -142,7 +142,7 @@ fn who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing() {
     rig.world.write(".config/belljar/config.yaml", config);
     let clone = json!({ "url": rig.url });
     let push = json!({ "directory": "origin", "branch": "belljar/one", "message": "Fix it" });
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     for (agent, clones, pushes) in [
         ("local", false, false),
         ("stays", false, false),
@@ -167,15 +167,15 @@ fn who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing() {
 }
 
 #[test]
-fn a_push_waits_for_a_persons_yes_to_that_very_branch_and_is_made_once() {
-    let Some(rig) = rig("a_push_waits_for_a_persons_yes_to_that_very_branch_and_is_made_once") else {
+fn push_waits_for_approval_of_its_branch_and_is_made_once() {
+    let Some(rig) = rig("push_waits_for_approval_of_its_branch_and_is_made_once") else {
         return;
     };
     let access = "tool_access: {agents: [{name: asker, level: elevated, autonomy: full, human_approval: ['vcs:push']}]}\n";
     let config = rig.world.read(".config/belljar/config.yaml") + access;
     rig.world.write(".config/belljar/config.yaml", config);
     let session = create(&rig.world, &[]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     let whose = ["--agent", "asker"];
     assert_eq!(call(&rig, &session, ("git_clone", &json!({ "url": rig.url })), &whose).0, 0);
     done(&rig, &session, "write_file", &json!({ "path": "origin/b.txt", "content": "b\n" }));
@@ -198,8 +198,8 @@ fn a_push_waits_for_a_persons_yes_to_that_very_branch_and_is_made_once() {
 }
 
 #[test]
-fn an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_shown() {
-    const NAME: &str = "an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_shown";
+fn approved_push_sends_the_approved_files_to_the_shown_remote() {
+    const NAME: &str = "approved_push_sends_the_approved_files_to_the_shown_remote";
     let Some(rig) = rig(NAME) else { return };
     let other = rig.repositories.make("other.git", &[("a.txt", "a\n")]);
     configure(&rig, rig.url.trim_end_matches("origin.git"));
@@ -207,7 +207,7 @@ fn an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_s
     let config = rig.world.read(".config/belljar/config.yaml") + access;
     rig.world.write(".config/belljar/config.yaml", config);
     let session = create(&rig.world, &[]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     let push = json!({ "directory": "app", "branch": "belljar/one", "message": "Fix it" });
     let pushed = || call(&rig, &session, ("git_push", &push), &["--agent", "asker"]);
     let waits = || {
@@ -251,11 +251,11 @@ fn an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_s
 }
 
 #[test]
-fn git_goes_to_no_repository_that_the_configuration_does_not_name() {
-    let Some(rig) = rig("git_goes_to_no_repository_that_the_configuration_does_not_name") else { return };
+fn git_reaches_only_repositories_in_the_configuration() {
+    let Some(rig) = rig("git_reaches_only_repositories_in_the_configuration") else { return };
     rig.repositories.make("other.git", &[("a.txt", "a\n")]);
     let session = create(&rig.world, &[]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     let other = rig.url.replace("origin.git", "other.git");
     let (code, message) = refused(&rig, &session, "git_clone", &json!({ "url": other }));
     assert!(code == "permission_denied" && message.contains("git.remotes"), "{message}");
@@ -288,12 +288,12 @@ fn git_goes_to_no_repository_that_the_configuration_does_not_name() {
 }
 
 #[test]
-fn git_goes_to_a_private_address_of_a_host_that_the_configuration_names() {
-    let Some(rig) = rig("git_goes_to_a_private_address_of_a_host_that_the_configuration_names") else {
+fn git_reaches_a_private_address_of_a_configured_host() {
+    let Some(rig) = rig("git_reaches_a_private_address_of_a_configured_host") else {
         return;
     };
     let session = create(&rig.world, &[]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     let url = rig.url.replace("127.0.0.1", "localhost");
     let clone = |hosts: &str| {
         let config = format!("git: {{remotes: ['{url}'], hosts: [{hosts}]}}\n");
@@ -311,10 +311,10 @@ fn git_goes_to_a_private_address_of_a_host_that_the_configuration_names() {
 }
 
 #[test]
-fn what_an_agent_leaves_is_pushed_as_files_or_refused() {
-    let Some(rig) = rig("what_an_agent_leaves_is_pushed_as_files_or_refused") else { return };
+fn agents_files_are_pushed_as_plain_files_or_refused() {
+    let Some(rig) = rig("agents_files_are_pushed_as_plain_files_or_refused") else { return };
     let session = create(&rig.world, &[]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     done(&rig, &session, "git_clone", &json!({ "url": rig.url, "directory": "app" }));
     let push = |branch: &str| json!({ "directory": "app", "branch": branch, "message": "Fix it" });
     let leave =
@@ -353,8 +353,8 @@ fn what_an_agent_leaves_is_pushed_as_files_or_refused() {
 }
 
 #[test]
-fn a_clone_of_a_part_of_the_history_is_pushed_from_and_a_persons_clone_is_too() {
-    let Some(rig) = rig("a_clone_of_a_part_of_the_history_is_pushed_from_and_a_persons_clone_is_too") else {
+fn push_works_from_a_shallow_clone_and_from_a_users_clone() {
+    let Some(rig) = rig("push_works_from_a_shallow_clone_and_from_a_users_clone") else {
         return;
     };
     let tree = git(&rig.bare, &["rev-parse", "main^{tree}"]);
@@ -362,7 +362,7 @@ fn a_clone_of_a_part_of_the_history_is_pushed_from_and_a_persons_clone_is_too() 
     git(&rig.bare, &["update-ref", "refs/heads/main", second.trim()]);
     rig.clone().succeeded();
     let session = create(&rig.world, &["--workspace-copy", "work"]);
-    let _ended = Sessions(&rig.world);
+    let _ended = SessionCleanup(&rig.world);
     let clone = json!({ "url": rig.url, "directory": "part", "branch": "main", "depth": 1 });
     done(&rig, &session, "git_clone", &clone);
     let log = done(&rig, &session, "git_log", &json!({ "directory": "part" }));

@@ -1,6 +1,6 @@
 //! Jobs that a client watches, reads, and cancels.
 
-use super::{Liar, Relay, ask, command, told};
+use super::{FakeNode, FaultyRelay, ask, command, told};
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, command as job_of, new_id, script};
 use belljar_testkit::wait;
@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
-fn who_watches_hears_each_event_once_also_over_connections_that_break() {
+fn watcher_gets_each_event_once_despite_broken_connections() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let id = node.submit(script("for i in 1 2 3 4 5 6; do echo $i; sleep 0.3; done; exit 4"));
     for event in [1, 2] {
-        let relay = Relay::cutting(node.address(), 3, event);
+        let relay = FaultyRelay::cutting(node.address(), 3, event);
         let watched = ask(&world, relay.address, &["watch", &id, "--json"]);
         assert_eq!(watched.code, 1, "{}", watched.stderr);
         assert!(watched.stderr.contains("the connection is gone"), "{}", watched.stderr);
@@ -40,11 +40,11 @@ fn who_watches_hears_each_event_once_also_over_connections_that_break() {
 }
 
 #[test]
-fn who_watches_hears_of_the_end_also_when_the_node_was_killed_and_started_again() {
+fn watcher_gets_the_end_of_a_job_after_the_node_was_killed_and_restarted() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &[]);
     let id = node.submit(script("echo begun; sleep 60"));
-    let relay = Relay::cutting(node.address(), 0, 0);
+    let relay = FaultyRelay::cutting(node.address(), 0, 0);
     let mut watching = command(&world, relay.address, &["watch", &id]);
     let mut watching = watching.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut heard = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -65,7 +65,7 @@ fn who_watches_hears_of_the_end_also_when_the_node_was_killed_and_started_again(
 }
 
 #[test]
-fn an_event_that_comes_again_is_told_once() {
+fn repeated_event_is_printed_once() {
     let world = World::new(crate::BELLJAR);
     let id = new_id();
     let (job, asked) = (told(&id, &json!([])), AtomicUsize::new(0));
@@ -78,7 +78,7 @@ fn an_event_that_comes_again_is_told_once() {
     let all = begun.clone() + &event(3, "failed");
     // A node that ignores the client's last event id starts from the beginning each time, and disconnects in the middle at
     // first.
-    let node = Liar::telling(&world, move |target| match target.ends_with("/events") {
+    let node = FakeNode::telling(&world, move |target| match target.ends_with("/events") {
         true if asked.fetch_add(1, Ordering::Relaxed) == 0 => (200, begun.clone().into_bytes()),
         true => (200, all.clone().into_bytes()),
         false => (200, job.clone()),
@@ -90,7 +90,7 @@ fn an_event_that_comes_again_is_told_once() {
 }
 
 #[test]
-fn what_a_job_writes_is_printed_as_it_was_written_and_followed_while_it_runs() {
+fn job_output_is_printed_unchanged_and_followed_while_it_runs() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let id = node.submit(script("printf 'one\\033[1m\\n'; echo two >&2; sleep 60"));
@@ -121,7 +121,7 @@ fn what_a_job_writes_is_printed_as_it_was_written_and_followed_while_it_runs() {
 }
 
 #[test]
-fn on_a_terminal_nothing_that_a_job_has_written_acts() {
+fn job_output_on_a_terminal_has_no_active_escape_sequences() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let job = job_of(&["printf", "a\\tb\\033[2Jc\\n"]);

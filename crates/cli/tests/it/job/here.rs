@@ -3,17 +3,17 @@
 use super::command;
 use belljar_testkit::node::{Node, new_id};
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::process::Stdio;
 
-fn job(world: &World, arguments: &[&str]) -> Ran {
+fn job(world: &World, arguments: &[&str]) -> ProgramOutput {
     world.run(&[&["job"], arguments].concat())
 }
 
 #[test]
-fn a_job_is_run_here_and_told_of_later() {
+fn job_runs_without_a_node_and_is_listed_later() {
     World::as_everyone(crate::BELLJAR, |world| {
         let script = "echo hello; echo kept > /job/artifacts/note; exit 3";
         let ran = job(world, &["submit", "--", "sh", "-c", script]);
@@ -38,7 +38,7 @@ fn a_job_is_run_here_and_told_of_later() {
 }
 
 #[test]
-fn a_state_that_a_node_has_is_left_to_it_with_a_way_to_ask_it() {
+fn state_in_use_by_a_node_is_refused_with_a_hint_to_ask_the_node() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     for arguments in [&["list"][..], &["submit", "--", "true"]] {
@@ -48,11 +48,11 @@ fn a_state_that_a_node_has_is_left_to_it_with_a_way_to_ask_it() {
     }
     // The control: a request to the node itself.
     let mut asked = command(&world, node.address(), &["list"]);
-    assert_eq!(Ran::from(asked.output().unwrap()).succeeded().stdout, "No jobs.\n");
+    assert_eq!(ProgramOutput::from(asked.output().unwrap()).succeeded().stdout, "No jobs.\n");
 }
 
 #[test]
-fn an_interrupt_cancels_the_job_that_runs_here() {
+fn interrupt_cancels_the_local_job() {
     let world = World::new(crate::BELLJAR);
     let mut submitting = world.command(&["job", "submit", "--", "sh", "-c", "echo begun; sleep 60"]);
     let child =
@@ -68,13 +68,13 @@ fn an_interrupt_cancels_the_job_that_runs_here() {
 }
 
 #[test]
-fn who_only_looks_begins_no_job_that_waits() {
+fn read_only_commands_start_no_waiting_job() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--max-concurrency", "1"]);
     let waiting = new_id();
     let submit = |id: &str, argv: &[&str]| {
         let arguments = [&["submit", "--job-id", id, "--"], argv].concat();
-        Ran::from(command(&world, node.address(), &arguments).output().unwrap()).succeeded();
+        ProgramOutput::from(command(&world, node.address(), &arguments).output().unwrap()).succeeded();
     };
     let running = new_id();
     submit(&running, &["sleep", "60"]);
@@ -97,7 +97,7 @@ fn who_only_looks_begins_no_job_that_waits() {
 }
 
 #[test]
-fn what_the_configuration_says_of_the_node_holds_here_too() {
+fn node_configuration_applies_to_local_jobs() {
     let world = World::new(crate::BELLJAR);
     world.write("belljar.yaml", "node:\n  timeouts: {default_seconds: 1, max_seconds: 1}\n");
     let sleep = |arguments: &[&str]| job(&world, &[arguments, &["submit", "--", "sleep", "2"]].concat()).code;

@@ -1,14 +1,14 @@
 //! Artifacts of a job are downloaded.
 
-use super::{Liar, ask, over, told};
+use super::{FakeNode, ask, over, told};
 use belljar_testkit::node::{Node, new_id};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::symlink;
 
 /// Downloads the artifacts that a node reports for a job, each with this content.
-fn fetch(world: &World, artifacts: &Value, content: &'static [u8], more: &[&str]) -> Ran {
+fn fetch(world: &World, artifacts: &Value, content: &'static [u8], more: &[&str]) -> ProgramOutput {
     fetch_into(world, "out", (artifacts, content), more)
 }
 
@@ -17,10 +17,10 @@ fn fetch_into(
     into: &str,
     (artifacts, content): (&Value, &'static [u8]),
     more: &[&str],
-) -> Ran {
+) -> ProgramOutput {
     let id = new_id();
     let job = told(&id, artifacts);
-    let node = Liar::telling(world, move |target| match target.contains("/artifacts/") {
+    let node = FakeNode::telling(world, move |target| match target.contains("/artifacts/") {
         true => (200, content.to_vec()),
         false => (200, job.clone()),
     });
@@ -40,7 +40,7 @@ fn entries(world: &World, folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_job_has_left_is_listed_and_comes_as_it_was() {
+fn artifacts_are_listed_and_downloaded_unchanged() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let make = "cd /job/artifacts; mkdir -p d/e; head -c 300000 /dev/zero | tr '\\0' x > d/e/large; echo kept > note";
@@ -66,7 +66,7 @@ fn what_a_job_has_left_is_listed_and_comes_as_it_was() {
 }
 
 #[test]
-fn nothing_is_written_outside_of_the_directory_whatever_a_file_is_called() {
+fn download_writes_nothing_outside_its_directory_whatever_the_file_name() {
     let world = World::new(crate::BELLJAR);
     for path in
         ["/job/artifacts/../stolen", "../stolen", "/etc/stolen", "/job/artifacts//stolen", "a/./b", "..", ""]
@@ -103,7 +103,7 @@ fn nothing_is_written_outside_of_the_directory_whatever_a_file_is_called() {
 }
 
 #[test]
-fn artifacts_that_go_to_one_place_are_named_and_all_others_are_fetched() {
+fn artifacts_with_the_same_destination_are_reported_and_others_downloaded() {
     let world = World::new(crate::BELLJAR);
     let paths = ["/job/artifacts/y", "/job/artifacts/workspace/x", "/workspace/x", "/workspace/x/z"];
     let all = Value::from(paths.map(|path| artifact(path, b"x")).to_vec());
@@ -122,7 +122,7 @@ fn artifacts_that_go_to_one_place_are_named_and_all_others_are_fetched() {
 }
 
 #[test]
-fn what_is_not_what_the_job_has_left_is_not_kept() {
+fn download_that_does_not_match_its_digest_is_not_kept() {
     let world = World::new(crate::BELLJAR);
     let ran = fetch(&world, &json!([artifact("a", b"good")]), b"evil", &[]);
     assert!(
@@ -141,7 +141,7 @@ fn what_is_not_what_the_job_has_left_is_not_kept() {
 }
 
 #[test]
-fn files_of_a_job_that_gain_trust_where_they_go_take_a_yes() {
+fn downloaded_files_that_gain_trust_need_approval() {
     let world = World::new(crate::BELLJAR);
     let config = b"[core]\n\tfsmonitor = touch mark\n";
     let one = |path: &str| json!([artifact(path, config)]);

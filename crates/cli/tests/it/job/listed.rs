@@ -1,6 +1,6 @@
 //! Jobs that are listed and shown.
 
-use super::{Liar, ask, ask_as_on_a_terminal, over, told};
+use super::{FakeNode, ask, ask_as_on_a_terminal, over, told};
 use belljar_testkit::node::{Node, new_id};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn ids(listed: &Value) -> Vec<String> {
 }
 
 #[test]
-fn jobs_are_listed_the_last_first_and_by_task_and_by_status() {
+fn jobs_are_listed_newest_first_and_filtered_by_task_and_status() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     assert_eq!(ask(&world, node.address(), &["list"]).succeeded().stdout, "No jobs.\n");
@@ -41,7 +41,7 @@ fn pages_are_followed_up_to_the_limit_and_not_beyond() {
     let all: Vec<String> = (0..7).map(|_| new_id()).collect();
     let jobs = all.clone();
     // Two jobs per page, whatever page size is requested.
-    let node = Liar::telling(&world, move |target| {
+    let node = FakeNode::telling(&world, move |target| {
         let at = target.split("page_token=p%26").nth(1).map_or(0, |token| token.parse().unwrap());
         let here = jobs.iter().skip(at).take(2);
         let here: Vec<Value> = here
@@ -75,7 +75,7 @@ fn pages_are_followed_up_to_the_limit_and_not_beyond() {
 }
 
 #[test]
-fn a_job_is_shown_with_what_came_of_it() {
+fn job_is_shown_with_its_result() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let id = over(&world, &node, &["sh", "-c", "echo hello; echo kept > /job/artifacts/note; exit 3"]);
@@ -93,12 +93,12 @@ fn a_job_is_shown_with_what_came_of_it() {
 }
 
 #[test]
-fn what_a_job_says_of_itself_never_acts_on_a_terminal() {
+fn job_text_is_escaped_on_a_terminal() {
     let world = World::new(crate::BELLJAR);
     let id = new_id();
     let artifacts = json!([{ "path": "/job/artifacts/a\u{1b}[2J\u{202e}b\n", "sha256": "0".repeat(64), "size_bytes": 1 }]);
     let job = told(&id, &artifacts);
-    let node = Liar::telling(&world, move |_| (200, job.clone()));
+    let node = FakeNode::telling(&world, move |_| (200, job.clone()));
     for verb in ["show", "artifacts"] {
         let ran = ask_as_on_a_terminal(&world, node.address, &[verb, &id]).succeeded();
         assert!(ran.stdout.contains("/job/artifacts/a\\u{1b}[2J\\u{202e}b"), "{:?}", ran.stdout);

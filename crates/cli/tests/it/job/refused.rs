@@ -1,16 +1,16 @@
 //! Refusals by the client and by the node, and their messages.
 
-use super::{Liar, ask, ask_as_on_a_terminal, command};
+use super::{FakeNode, ask, ask_as_on_a_terminal, command};
 use belljar_testkit::node::{Node, TOKEN, new_id, steps};
 use belljar_testkit::other_user;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
 
 #[test]
-fn token_is_not_shown_to_another_user_who_listens_where_a_node_was() {
+fn token_is_not_sent_to_another_user_who_listens_on_a_former_node_address() {
     if !rustix::process::geteuid().is_root() {
         return belljar_testkit::skip::skip(
-            "token_is_not_shown_to_another_user_who_listens_where_a_node_was",
+            "token_is_not_sent_to_another_user_who_listens_on_a_former_node_address",
             "root alone can act as another user",
         );
     }
@@ -41,7 +41,7 @@ fn token_is_not_shown_to_another_user_who_listens_where_a_node_was() {
 }
 
 #[test]
-fn every_mistake_in_what_is_submitted_is_told_with_its_place_and_nothing_is_submitted() {
+fn every_mistake_in_a_submission_is_reported_with_its_path_and_nothing_is_submitted() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let submit = |content: &str| {
@@ -81,7 +81,7 @@ fn every_mistake_in_what_is_submitted_is_told_with_its_place_and_nothing_is_subm
 }
 
 #[test]
-fn what_only_the_node_can_know_is_told_in_its_words() {
+fn errors_that_only_the_node_can_detect_are_reported_by_it() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     for (option, place) in
@@ -98,7 +98,7 @@ fn what_only_the_node_can_know_is_told_in_its_words() {
 }
 
 #[test]
-fn who_can_not_be_asked_is_told_with_a_way_out() {
+fn unreachable_node_or_bad_token_is_reported_with_a_hint() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let ran = ask(&world, "127.0.0.1:1".parse().unwrap(), &["list"]);
@@ -112,7 +112,7 @@ fn who_can_not_be_asked_is_told_with_a_way_out() {
     let with_token = |file: &str| {
         let mut asked = command(&world, node.address(), &["list", "--token-file", file]);
         asked.env("BELLJAR_NODE_TOKEN_FILE", "token");
-        Ran::from(asked.output().unwrap())
+        ProgramOutput::from(asked.output().unwrap())
     };
     let ran = with_token("other");
     assert!(ran.code == 125 && ran.stderr.contains("Hint: the node takes another token"), "{}", ran.stderr);
@@ -121,10 +121,10 @@ fn who_can_not_be_asked_is_told_with_a_way_out() {
     assert!(with_token("empty").stderr.contains("empty holds no token"));
     world.write("lines", "one-token-01234567\nx: y");
     assert!(with_token("lines").stderr.contains("lines holds no token"));
-    let other = Liar::telling(&world, |_| (404, b"<html>nothing here</html>".to_vec()));
+    let other = FakeNode::telling(&world, |_| (404, b"<html>nothing here</html>".to_vec()));
     let ran = ask(&world, other.address, &["list"]);
     assert!(ran.code == 125 && ran.stderr.contains("with status 404 is no node"), "{}", ran.stderr);
-    let other = Liar::telling(&world, |_| (200, b"[]".to_vec()));
+    let other = FakeNode::telling(&world, |_| (200, b"[]".to_vec()));
     let ran = ask(&world, other.address, &["list"]);
     assert!(ran.code == 125 && ran.stderr.contains("is not what was asked for"), "{}", ran.stderr);
     for url in ["https://127.0.0.1:1", "http://node.example", "127.0.0.1:12090"] {
@@ -136,11 +136,11 @@ fn who_can_not_be_asked_is_told_with_a_way_out() {
     // The control: the same settings by environment variables.
     let mut asked = world.command(&["job", "list"]);
     asked.env("BELLJAR_NODE", format!("http://{}", node.address())).env("BELLJAR_NODE_TOKEN_FILE", "token");
-    assert_eq!(Ran::from(asked.output().unwrap()).succeeded().stdout, "No jobs.\n");
+    assert_eq!(ProgramOutput::from(asked.output().unwrap()).succeeded().stdout, "No jobs.\n");
 }
 
 #[test]
-fn a_problem_whose_words_act_on_a_terminal_is_told_without_that() {
+fn problem_text_with_terminal_escapes_is_printed_escaped() {
     let world = World::new(crate::BELLJAR);
     let problem = json!({
         "type": "urn:cynodeai:error:validation", "title": "\u{1b}[2Jtitle", "status": 400, "detail": "\u{1b}]0;x\u{7}detail",
@@ -149,7 +149,7 @@ fn a_problem_whose_words_act_on_a_terminal_is_told_without_that() {
     let mut bare = problem.clone();
     bare.as_object_mut().unwrap().remove("problems");
     for (problem, word) in [(problem, "title"), (bare, "detail")] {
-        let node = Liar::telling(&world, move |_| (400, problem.to_string().into_bytes()));
+        let node = FakeNode::telling(&world, move |_| (400, problem.to_string().into_bytes()));
         let ran = ask_as_on_a_terminal(&world, node.address, &["list"]);
         assert_eq!(ran.code, 2);
         assert!(ran.stderr.contains(word), "{}", ran.stderr);

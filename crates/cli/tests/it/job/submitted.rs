@@ -9,7 +9,7 @@ use serde_json::json;
 use std::process::Stdio;
 
 #[test]
-fn a_command_is_accepted_and_its_id_is_all_that_is_printed() {
+fn submit_prints_only_the_id_of_the_accepted_job() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let ran =
@@ -27,7 +27,7 @@ fn a_command_is_accepted_and_its_id_is_all_that_is_printed() {
 }
 
 #[test]
-fn what_is_waited_for_is_told_as_it_happens_and_ends_as_the_job_does() {
+fn submit_wait_prints_progress_and_exits_with_the_jobs_result() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let wait = |arguments: &[&str]| ask(&world, node.address(), &[&["submit", "--wait"], arguments].concat());
@@ -51,7 +51,7 @@ fn what_is_waited_for_is_told_as_it_happens_and_ends_as_the_job_does() {
 }
 
 #[test]
-fn the_steps_of_a_job_are_told_as_they_end() {
+fn steps_of_a_job_are_printed_as_they_end() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let step = |id: &str, argv: &[&str]| json!({ "id": id, "type": "run_command", "args": { "argv": argv } });
@@ -64,7 +64,7 @@ fn the_steps_of_a_job_are_told_as_they_end() {
 }
 
 #[test]
-fn a_request_and_a_job_of_the_runners_are_submitted_from_a_file_or_from_standard_input() {
+fn request_or_runner_job_is_submitted_from_a_file_or_standard_input() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let request = script("echo \"$GREETING\"");
@@ -89,7 +89,7 @@ fn a_request_and_a_job_of_the_runners_are_submitted_from_a_file_or_from_standard
 }
 
 #[test]
-fn what_the_options_say_reaches_the_node() {
+fn submit_options_reach_the_node() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let (task, job) = (new_id(), new_id());
@@ -134,7 +134,7 @@ fn what_the_options_say_reaches_the_node() {
 }
 
 #[test]
-fn who_is_interrupted_while_waiting_for_a_nodes_job_is_told_that_it_goes_on() {
+fn interrupted_wait_reports_that_the_nodes_job_continues() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let job = new_id();

@@ -1,21 +1,21 @@
 //! Changes of a session that are written to the directory that it is a copy of.
 
-use super::Talk;
+use super::McpConversation;
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
 /// Returns the arguments that approve the session's current changes.
-fn approve(talk: &mut Talk, session: &str) -> Value {
+fn approve(talk: &mut McpConversation, session: &str) -> Value {
     let digest = talk.done("diff", &json!({ "session": session }))["digest"].clone();
     json!({ "session": session, "reviewed": digest, "confirm": true, "reason": "the test wants it" })
 }
 
 #[test]
-fn nothing_is_approved_unless_whoever_started_the_server_lets_it() {
+fn approve_tool_is_available_only_if_enabled_at_server_start() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
-        let mut talk = Talk::begin(world, &["--workspace", "source", "--keep"]);
+        let mut talk = McpConversation::begin(world, &["--workspace", "source", "--keep"]);
         let session = talk.open();
         talk.shell(&session, "echo after > file");
         let arguments = approve(&mut talk, &session);
@@ -34,10 +34,10 @@ fn nothing_is_approved_unless_whoever_started_the_server_lets_it() {
 }
 
 #[test]
-fn what_is_approved_takes_a_yes_and_a_reason_and_is_recorded() {
+fn approve_tool_needs_confirmation_and_reason_and_is_recorded() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
-        let mut talk = Talk::begin(world, &["--workspace", "source", "--allow-approve"]);
+        let mut talk = McpConversation::begin(world, &["--workspace", "source", "--allow-approve"]);
         let session = talk.open();
         talk.shell(&session, "echo after > file");
         let digest = &approve(&mut talk, &session)["reviewed"];
@@ -63,12 +63,12 @@ fn what_is_approved_takes_a_yes_and_a_reason_and_is_recorded() {
 }
 
 #[test]
-fn what_gains_trust_takes_a_yes_that_no_client_can_say() {
+fn changes_that_gain_trust_cannot_be_approved_by_an_mcp_client() {
     let world = World::new(BELLJAR);
     world.write("source/.git/config", "[core]\n");
     world.write("source/file", "before\n");
     let hook = "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; echo after > file";
-    let mut talk = Talk::begin(&world, &["--workspace", "source", "--allow-approve"]);
+    let mut talk = McpConversation::begin(&world, &["--workspace", "source", "--allow-approve"]);
     let session = talk.open();
     talk.shell(&session, hook);
     let arguments = approve(&mut talk, &session);
@@ -82,7 +82,7 @@ fn what_gains_trust_takes_a_yes_that_no_client_can_say() {
     assert_eq!(world.run(&["session", "commit", &session]).code, 3);
     drop(talk);
     let options = ["--workspace", "source", "--allow-approve", "--trust", ".git/"];
-    let mut talk = Talk::begin(&world, &options);
+    let mut talk = McpConversation::begin(&world, &options);
     let session = talk.open();
     talk.shell(&session, hook);
     let arguments = approve(&mut talk, &session);
@@ -95,7 +95,7 @@ fn what_gains_trust_takes_a_yes_that_no_client_can_say() {
 fn approval_without_the_digest_of_the_current_changes_writes_nothing() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
-        let mut talk = Talk::begin(world, &["--workspace", "source", "--allow-approve"]);
+        let mut talk = McpConversation::begin(world, &["--workspace", "source", "--allow-approve"]);
         let session = talk.open();
         talk.shell(&session, "echo shown > file");
         let shown = approve(&mut talk, &session);
@@ -119,10 +119,10 @@ fn approval_without_the_digest_of_the_current_changes_writes_nothing() {
 }
 
 #[test]
-fn what_somebody_else_has_changed_meanwhile_is_not_written_over() {
+fn file_changed_by_another_program_meanwhile_is_not_overwritten() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
-    let mut talk = Talk::begin(&world, &["--workspace", "source", "--allow-approve"]);
+    let mut talk = McpConversation::begin(&world, &["--workspace", "source", "--allow-approve"]);
     let session = talk.open();
     talk.shell(&session, "echo after > file");
     world.write("source/file", "of another program\n");

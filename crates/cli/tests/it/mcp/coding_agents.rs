@@ -6,7 +6,7 @@ use crate::session::list;
 use belljar_testkit::clients::agent::{AGENTS, Agent, McpServer, Task};
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -58,7 +58,7 @@ fn session_in(answer: &str) -> Option<String> {
     Some(after[from..].chars().take(36).collect())
 }
 
-fn run(world: &World, agent: &Agent, program: &Path, server: &ModelServer) -> Ran {
+fn run(world: &World, agent: &Agent, program: &Path, server: &ModelServer) -> ProgramOutput {
     let state = world.path().join("state").display().to_string();
     let command = [BELLJAR, "mcp", "--workspace", "project"];
     let belljar =
@@ -71,7 +71,7 @@ fn run(world: &World, agent: &Agent, program: &Path, server: &ModelServer) -> Ra
     }
     let arguments: Vec<_> = start.arguments.iter().map(String::as_str).collect();
     let mut command = world.command_of(program, &arguments);
-    Ran::from(command.envs(start.environment).output().unwrap())
+    ProgramOutput::from(command.envs(start.environment).output().unwrap())
 }
 
 fn works(name: &str, test: &str) {

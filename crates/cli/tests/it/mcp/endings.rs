@@ -1,20 +1,20 @@
 //! The start and the end of a server, and its leftovers.
 
-use super::Talk;
+use super::McpConversation;
 use crate::BELLJAR;
-use crate::session::{Sessions, list};
-use belljar_testkit::world::{Ran, World};
+use crate::session::{SessionCleanup, list};
+use belljar_testkit::world::{ProgramOutput, World};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::io::Write;
 use std::process::Stdio;
 
 #[test]
-fn sessions_that_were_left_open_end_with_the_server_unless_they_are_kept() {
+fn open_sessions_end_with_the_server_unless_they_are_kept() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         for (options, left) in [(&[][..], 0), (&["--keep"], 2)] {
-            let mut talk = Talk::begin(world, options);
+            let mut talk = McpConversation::begin(world, options);
             let ids = [talk.open(), talk.open()];
             assert_eq!(list(world).len(), 2, "{ids:?}");
             assert_eq!(talk.end(), Some(0));
@@ -24,10 +24,10 @@ fn sessions_that_were_left_open_end_with_the_server_unless_they_are_kept() {
 }
 
 #[test]
-fn a_server_that_is_told_to_ends_at_once_with_what_runs_in_it() {
+fn signalled_server_ends_at_once_with_its_running_commands() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let world = World::new(BELLJAR);
-        let mut talk = Talk::begin(&world, &[]);
+        let mut talk = McpConversation::begin(&world, &[]);
         let session = talk.open();
         let arguments = json!({ "session": session, "argv": ["sleep", "600"] });
         talk.begin_asking("tools/call", &json!({ "name": "exec", "arguments": arguments }));
@@ -39,15 +39,15 @@ fn a_server_that_is_told_to_ends_at_once_with_what_runs_in_it() {
 }
 
 #[test]
-fn one_whose_client_has_gone_without_a_word_or_talks_of_something_else_ends_too() {
+fn server_ends_after_client_disconnect_or_invalid_messages() {
     let world = World::new(BELLJAR);
-    assert_eq!(Talk::silent(&world, &[]).end(), Some(0));
+    assert_eq!(McpConversation::silent(&world, &[]).end(), Some(0));
     let run = |text: &str| {
         let mut command = world.command(&["mcp"]);
         let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = streams.spawn().unwrap();
         child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-        Ran::from(child.wait_with_output().unwrap())
+        ProgramOutput::from(child.wait_with_output().unwrap())
     };
     let ran = run("hello\n\n{}\n{\"jsonrpc\":\"2.0\"\n");
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -61,9 +61,9 @@ fn one_whose_client_has_gone_without_a_word_or_talks_of_something_else_ends_too(
 }
 
 #[test]
-fn what_was_asked_before_the_client_closed_its_end_is_answered() {
+fn requests_sent_before_the_client_closed_its_input_are_answered() {
     let world = World::new(BELLJAR);
-    let mut talk = Talk::begin(&world, &[]);
+    let mut talk = McpConversation::begin(&world, &[]);
     let call = json!({ "name": "run", "arguments": { "shell": "sleep 0.3; echo done" } });
     talk.begin_asking("tools/call", &call);
     talk.input = None;
@@ -73,9 +73,9 @@ fn what_was_asked_before_the_client_closed_its_end_is_answered() {
 }
 
 #[test]
-fn every_call_is_recorded_and_shown_and_variables_are_not() {
+fn every_call_is_recorded_and_shown_without_variables() {
     let world = World::new(BELLJAR);
-    let mut talk = Talk::begin(&world, &[]);
+    let mut talk = McpConversation::begin(&world, &[]);
     talk.done("run", &json!({ "shell": "echo \"$PIN\"", "env": { "PIN": "hunter2" } }));
     talk.refused("open", &json!({ "directory": "/etc" }));
     let answer = talk.ask("tools/call", &json!({ "name": "sandbox.exec", "arguments": {} }));
@@ -96,7 +96,7 @@ fn every_call_is_recorded_and_shown_and_variables_are_not() {
 }
 
 #[test]
-fn it_prints_how_clients_are_told_of_it() {
+fn print_config_prints_the_registration_of_each_client() {
     let world = World::new(BELLJAR);
     world.write("source/file", "");
     let print = |client: &str| {

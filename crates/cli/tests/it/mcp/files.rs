@@ -1,17 +1,17 @@
 //! Files of sessions.
 
-use super::Talk;
+use super::McpConversation;
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::json;
 
 #[test]
-fn files_are_read_in_parts_and_written_whole_or_by_a_part() {
+fn files_are_read_in_parts_and_written_whole_or_by_replacement() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/text", "ä first\nsecond\n");
-        let mut talk = Talk::begin(world, &["--workspace", "source"]);
+        let mut talk = McpConversation::begin(world, &["--workspace", "source"]);
         let session = talk.open();
-        let read = |talk: &mut Talk, more: serde_json::Value| {
+        let read = |talk: &mut McpConversation, more: serde_json::Value| {
             let mut arguments = json!({ "session": session, "path": "text" });
             more.as_object().unwrap().iter().for_each(|(name, value)| arguments[name] = value.clone());
             talk.done("read", &arguments)
@@ -51,10 +51,10 @@ fn files_are_read_in_parts_and_written_whole_or_by_a_part() {
 }
 
 #[test]
-fn what_is_written_keeps_its_permissions_and_leaves_nothing_beside_it() {
+fn written_file_keeps_its_permissions_and_leaves_no_temporary_file() {
     let world = World::new(BELLJAR);
     world.write("source/script", "#!/bin/sh\necho one\n");
-    let mut talk = Talk::begin(&world, &["--workspace", "source"]);
+    let mut talk = McpConversation::begin(&world, &["--workspace", "source"]);
     let session = talk.open();
     talk.shell(&session, "chmod 751 script; ln -s script link");
     let content = json!({ "session": session, "path": "link", "content": "#!/bin/sh\necho two\n" });
@@ -65,11 +65,11 @@ fn what_is_written_keeps_its_permissions_and_leaves_nothing_beside_it() {
 }
 
 #[test]
-fn a_path_leads_to_what_is_in_the_sandbox_and_not_to_the_hosts() {
+fn path_resolves_in_the_sandbox_and_not_on_the_host() {
     let world = World::new(BELLJAR);
     world.write("source/file", "inside\n");
     let secret = world.write("secret", "of the host's\n").display().to_string();
-    let mut talk = Talk::begin(&world, &["--workspace", "source"]);
+    let mut talk = McpConversation::begin(&world, &["--workspace", "source"]);
     let session = talk.open();
     talk.shell(&session, &format!("ln -s {secret} link; ln -s /proc/1/root root"));
     for path in [&secret, "link", "../secret", "root/etc/shadow", "/etc/shadow", "/proc/1/root/root"] {
@@ -93,10 +93,10 @@ fn a_path_leads_to_what_is_in_the_sandbox_and_not_to_the_hosts() {
 }
 
 #[test]
-fn directories_are_listed_in_parts_with_whatever_names_there_are() {
+fn directories_are_listed_in_parts_with_any_file_names() {
     let world = World::new(BELLJAR);
     world.write("source/file", "12345");
-    let mut talk = Talk::begin(&world, &["--workspace", "source"]);
+    let mut talk = McpConversation::begin(&world, &["--workspace", "source"]);
     let session = talk.open();
     talk.shell(&session, "mkdir dir .hidden; ln -s file link; touch \"$(printf 'a\\nb c')\"; mkfifo pipe");
     let listed = talk.done("list", &json!({ "session": session }));

@@ -1,8 +1,8 @@
 //! The server over HTTP: authentication, tokens, and permitted host names.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, list};
-use belljar_testkit::http::{Answered, Asked};
+use crate::session::{SessionCleanup, list};
+use belljar_testkit::http::{Asked, HttpResponse};
 use belljar_testkit::world::World;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ impl Server {
     }
 
     /// Calls `run` with these additional headers, at that path.
-    fn ask(&self, target: &str, headers: &[(&str, &str)]) -> Answered {
+    fn ask(&self, target: &str, headers: &[(&str, &str)]) -> HttpResponse {
         let mut asked = Asked::new("POST", target).header("Accept", "application/json, text/event-stream");
         for (name, value) in headers {
             asked = asked.header(name, value);
@@ -61,13 +61,13 @@ fn call(name: &str, arguments: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": name, "arguments": arguments } })
 }
 
-fn has_run(answered: &Answered) -> bool {
+fn has_run(answered: &HttpResponse) -> bool {
     answered.status == 200
         && answered.json()["result"]["structuredContent"]["data"]["stdout"] == json!("ran\n")
 }
 
 #[test]
-fn whoever_shows_the_token_once_and_where_it_belongs_is_let_in_and_nobody_else() {
+fn only_one_correct_bearer_token_header_is_accepted() {
     let world = World::new(BELLJAR);
     let server = Server::start(&world, &[]);
     let (right, token) = (server.bearer(), server.token.clone());
@@ -115,7 +115,7 @@ fn whoever_shows_the_token_once_and_where_it_belongs_is_let_in_and_nobody_else()
 }
 
 #[track_caller]
-fn refused(answered: &Answered, how: &str) {
+fn refused(answered: &HttpResponse, how: &str) {
     assert_eq!(answered.status, 401, "{how}");
     let challenge = answered.header("www-authenticate").unwrap_or_default();
     assert!(challenge.starts_with("Bearer realm="), "{how}: {challenge}");
@@ -123,7 +123,7 @@ fn refused(answered: &Answered, how: &str) {
 }
 
 #[test]
-fn pages_and_other_names_reach_nothing_even_with_the_token() {
+fn browser_origins_and_unknown_hosts_are_refused_even_with_the_token() {
     let world = World::new(BELLJAR);
     let server = Server::start(&world, &["--host", "sandboxes.example"]);
     let right = server.bearer();
@@ -148,7 +148,7 @@ fn pages_and_other_names_reach_nothing_even_with_the_token() {
 }
 
 #[test]
-fn the_token_is_in_a_file_that_nobody_else_may_read() {
+fn token_file_is_readable_only_by_its_owner() {
     World::as_everyone(BELLJAR, |world| {
         let server = Server::start(world, &[]);
         let token = server.token.clone();
@@ -180,7 +180,7 @@ fn the_token_is_in_a_file_that_nobody_else_may_read() {
 }
 
 #[test]
-fn an_address_that_others_reach_takes_a_word() {
+fn non_loopback_address_needs_an_explicit_option() {
     let world = World::new(BELLJAR);
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
         let ran = world.run(&["mcp", "--http", address, "--token-file", "token"]);
@@ -197,9 +197,9 @@ fn an_address_that_others_reach_takes_a_word() {
 }
 
 #[test]
-fn a_server_that_ends_gives_up_what_is_called_and_ends_its_sessions() {
+fn terminated_server_cancels_calls_and_ends_its_sessions() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     let mut server = Server::start(&world, &[]);
     let ask = |name: &str, arguments: Value| {
         Asked::new("POST", "/mcp")

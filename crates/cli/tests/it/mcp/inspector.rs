@@ -4,19 +4,19 @@ use super::http::Server;
 use crate::BELLJAR;
 use belljar_testkit::mcp::inspector;
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
 /// Returns its output for these arguments.
-fn inspected(world: &World, arguments: &[&str]) -> Result<Ran, String> {
+fn inspected(world: &World, arguments: &[&str]) -> Result<ProgramOutput, String> {
     let mut command = inspector()?;
     command.arg("--cli").args(arguments).current_dir(world.path());
     command.env("BELLJAR_STATE_DIR", world.path().join("state")).env("HOME", world.path());
-    Ok(Ran::from(command.output().unwrap()))
+    Ok(ProgramOutput::from(command.output().unwrap()))
 }
 
 #[test]
-fn the_inspector_lists_the_tools_finds_nothing_wrong_with_them_and_calls_one() {
+fn mcp_inspector_lists_valid_tools_and_calls_one() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     let server = Server::start(&world, &["--workspace", "source"]);

@@ -40,11 +40,11 @@ fn check(told: &Value, version: &str) {
 }
 
 #[test]
-fn the_sdk_for_python_works_by_standard_input_and_output() {
+fn python_sdk_works_over_stdio() {
     for (mode, version) in MODES {
         let mut client = match client(mode) {
             Ok(client) => client,
-            Err(why) => return skip("the_sdk_for_python_works_by_standard_input_and_output", &why),
+            Err(why) => return skip("python_sdk_works_over_stdio", &why),
         };
         let world = World::new(BELLJAR);
         world.write("source/file", "before\n");
@@ -58,11 +58,11 @@ fn the_sdk_for_python_works_by_standard_input_and_output() {
 }
 
 #[test]
-fn the_sdk_for_python_works_by_http() {
+fn python_sdk_works_over_http() {
     for (mode, version) in MODES {
         let mut client = match client(mode) {
             Ok(client) => client,
-            Err(why) => return skip("the_sdk_for_python_works_by_http", &why),
+            Err(why) => return skip("python_sdk_works_over_http", &why),
         };
         let world = World::new(BELLJAR);
         world.write("source/file", "before\n");

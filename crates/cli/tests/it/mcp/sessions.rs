@@ -1,15 +1,15 @@
 //! Commands in sessions and in sandboxes of their own.
 
-use super::Talk;
+use super::McpConversation;
 use crate::BELLJAR;
 use crate::session::{create, list};
 use belljar_testkit::world::World;
 use serde_json::json;
 
 #[test]
-fn the_tools_are_those_that_are_told_and_their_names_have_no_dots() {
+fn tool_list_is_the_documented_one_and_names_have_no_dots() {
     let world = World::new(BELLJAR);
-    let mut talk = Talk::begin(&world, &[]);
+    let mut talk = McpConversation::begin(&world, &[]);
     let listed = talk.ask("tools/list", &json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -26,10 +26,10 @@ fn the_tools_are_those_that_are_told_and_their_names_have_no_dots() {
 }
 
 #[test]
-fn a_session_lives_on_from_call_to_call_and_the_directory_stays_as_it_was() {
+fn session_persists_across_calls_and_the_directory_is_unchanged() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
-        let mut talk = Talk::begin(world, &["--workspace", "source", "-e", "GIVEN=value"]);
+        let mut talk = McpConversation::begin(world, &["--workspace", "source", "-e", "GIVEN=value"]);
         let session = talk.open();
         let ran = talk.done(
             "exec",
@@ -59,12 +59,12 @@ fn a_session_lives_on_from_call_to_call_and_the_directory_stays_as_it_was() {
 }
 
 #[test]
-fn commands_are_sealed_and_the_host_has_what_they_have_not() {
+fn commands_run_sealed_without_access_to_host_files() {
     let world = World::new(BELLJAR);
     world.write("source/file", "here\n");
     let secret = world.write("secret", "of the host's\n");
     let server = crate::egress::Server::start();
-    let mut talk = Talk::begin(&world, &["--workspace", "source"]);
+    let mut talk = McpConversation::begin(&world, &["--workspace", "source"]);
     let session = talk.open();
     let probe = format!(
         "cat file; cat {}; (echo GET / > /dev/tcp/127.0.0.1/{}) && echo reached",
@@ -81,9 +81,9 @@ fn commands_are_sealed_and_the_host_has_what_they_have_not() {
 }
 
 #[test]
-fn what_is_long_is_cut_in_the_middle_and_what_takes_long_is_killed() {
+fn long_output_is_truncated_in_the_middle_and_slow_commands_are_killed() {
     let world = World::new(BELLJAR);
-    let mut talk = Talk::begin(&world, &[]);
+    let mut talk = McpConversation::begin(&world, &[]);
     let session = talk.open();
     let long = json!({ "session": session, "argv": ["seq", "1", "1000000"], "output_bytes": 256 });
     let ran = talk.done("exec", &long);
@@ -107,14 +107,14 @@ fn what_is_long_is_cut_in_the_middle_and_what_takes_long_is_killed() {
 }
 
 #[test]
-fn a_call_that_is_cancelled_kills_its_command() {
+fn cancelled_call_kills_its_command() {
     let world = World::new(BELLJAR);
-    let mut talk = Talk::begin(&world, &[]);
+    let mut talk = McpConversation::begin(&world, &[]);
     let session = talk.open();
     let arguments = json!({ "session": session, "argv": ["sleep", "600"] });
     let id = talk.begin_asking("tools/call", &json!({ "name": "exec", "arguments": arguments }));
-    let mut other = Talk::begin(&world, &["--session", &session]);
-    let running = |talk: &mut Talk| talk.done("sessions", &json!({}))[0]["running"].clone();
+    let mut other = McpConversation::begin(&world, &["--session", &session]);
+    let running = |talk: &mut McpConversation| talk.done("sessions", &json!({}))[0]["running"].clone();
     belljar_testkit::wait::until(|| running(&mut other) == 1);
     talk.say(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),
@@ -123,10 +123,10 @@ fn a_call_that_is_cancelled_kills_its_command() {
 }
 
 #[test]
-fn one_command_has_a_sandbox_of_its_own_that_tells_what_it_changed() {
+fn run_uses_its_own_sandbox_and_reports_changes() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/part/file", "before\n");
-        let mut talk = Talk::begin(world, &["--workspace", "source"]);
+        let mut talk = McpConversation::begin(world, &["--workspace", "source"]);
         let ran = talk.done("run", &json!({ "shell": "echo after > file; pwd", "cwd": "part" }));
         assert_eq!((&ran["exit_code"], &ran["stdout"]), (&json!(0), &json!("/workspace/part\n")), "{ran}");
         assert_eq!(ran["changes"]["files"], json!([{ "path": "part/file", "change": "modified" }]));
@@ -137,14 +137,14 @@ fn one_command_has_a_sandbox_of_its_own_that_tells_what_it_changed() {
 }
 
 #[test]
-fn no_other_directories_are_copied_than_those_that_were_named() {
+fn only_named_directories_are_copied() {
     let world = World::new(BELLJAR);
     world.write("source/.git/hooks/file", "below\n");
     world.write("source/file", "inside\n");
     world.write("second/file", "second\n");
     world.write("other/file", "outside\n");
     std::os::unix::fs::symlink("../other", world.path().join("source/link")).unwrap();
-    let mut talk = Talk::begin(&world, &["--workspace", "source", "--workspace", "second"]);
+    let mut talk = McpConversation::begin(&world, &["--workspace", "source", "--workspace", "second"]);
     let [other, second] = ["other", "second"].map(|name| world.path().join(name).display().to_string());
     for directory in
         ["..", "../other", "source/link", "/", "/etc", &other, "source/.git", "source/.git/hooks", "none"]
@@ -165,16 +165,16 @@ fn no_other_directories_are_copied_than_those_that_were_named() {
         assert_eq!(ran["stdout"], content, "{directory}");
     }
     drop(talk);
-    let mut without = Talk::begin(&world, &[]);
+    let mut without = McpConversation::begin(&world, &[]);
     let (code, _) = without.refused("open", &json!({ "directory": "source" }));
     assert_eq!(code, "permission_denied");
     assert_eq!(without.done("run", &json!({ "argv": ["ls", "-A"] }))["stdout"], "");
 }
 
 #[test]
-fn there_is_room_for_some_sandboxes_and_closing_one_makes_room_for_another() {
+fn number_of_sandboxes_is_limited_and_closing_one_frees_a_slot() {
     let world = World::new(BELLJAR);
-    let mut talk = Talk::begin(&world, &[]);
+    let mut talk = McpConversation::begin(&world, &[]);
     let sessions: Vec<_> = (0..16).map(|_| talk.open()).collect();
     assert_eq!(talk.refused("open", &json!({})).0, "limit_exceeded");
     assert_eq!(talk.refused("run", &json!({ "argv": ["true"] })).0, "limit_exceeded");
@@ -187,12 +187,12 @@ fn there_is_room_for_some_sandboxes_and_closing_one_makes_room_for_another() {
 }
 
 #[test]
-fn sessions_of_others_are_none_unless_they_are_named() {
+fn sessions_of_other_callers_are_inaccessible_unless_named() {
     let world = World::new(BELLJAR);
-    let _sessions = crate::session::Sessions(&world);
+    let _sessions = crate::session::SessionCleanup(&world);
     world.write("source/file", "theirs\n");
     let id = create(&world, &["--workspace-copy", "source", "--name", "theirs"]);
-    let mut talk = Talk::begin(&world, &[]);
+    let mut talk = McpConversation::begin(&world, &[]);
     for name in [&id, "theirs", &id[..8], "", "*"] {
         for tool in ["exec", "close", "diff", "read"] {
             let mut arguments = json!({ "session": name });
@@ -206,7 +206,7 @@ fn sessions_of_others_are_none_unless_they_are_named() {
     }
     assert_eq!(talk.done("sessions", &json!({})), json!([]));
     drop(talk);
-    let mut talk = Talk::begin(&world, &["--session", "theirs"]);
+    let mut talk = McpConversation::begin(&world, &["--session", "theirs"]);
     assert_eq!(talk.shell(&id, "cat file"), "theirs\n");
     assert_eq!(talk.refused("close", &json!({ "session": id })).0, "permission_denied");
     assert_eq!(talk.end(), Some(0));
@@ -214,7 +214,7 @@ fn sessions_of_others_are_none_unless_they_are_named() {
 }
 
 #[test]
-fn the_web_is_what_whoever_started_the_server_has_allowed() {
+fn web_access_is_what_the_server_was_started_with() {
     let (world, server) = (World::new(BELLJAR), crate::egress::Server::start());
     let port = server.address.port();
     world.write("source/file", "");
@@ -222,10 +222,10 @@ fn the_web_is_what_whoever_started_the_server_has_allowed() {
     world.write("policy.yaml", &rules);
     world.write("source/policy.yaml", &rules);
     let fetch = format!("unset NO_PROXY no_proxy; curl -sSf http://localhost:{port}/");
-    let mut sealed = Talk::begin(&world, &[]);
+    let mut sealed = McpConversation::begin(&world, &[]);
     assert_ne!(sealed.done("run", &json!({ "shell": fetch }))["exit_code"], 0);
     assert_eq!(server.asked(), 0);
-    let mut talk = Talk::begin(&world, &["--egress", "policy.yaml", "--workspace", "source"]);
+    let mut talk = McpConversation::begin(&world, &["--egress", "policy.yaml", "--workspace", "source"]);
     let session = talk.done("open", &json!({}));
     assert_eq!(session["reaches_the_web"], true);
     assert_eq!(talk.shell(session["session"].as_str().unwrap(), &fetch), "hello\n");
@@ -237,10 +237,10 @@ fn the_web_is_what_whoever_started_the_server_has_allowed() {
 }
 
 #[test]
-fn what_was_changed_without_namespaces_is_told_and_undone_like_anything_else() {
+fn changes_without_namespaces_are_reported_and_discarded_as_usual() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
-    let mut talk = Talk::begin(&world, &["--backend", "subprocess", "--workspace", "source"]);
+    let mut talk = McpConversation::begin(&world, &["--backend", "subprocess", "--workspace", "source"]);
     let ran = talk.done("run", &json!({ "shell": "cat file; echo after > file" }));
     assert_eq!(ran["stdout"], "before\n");
     assert!(ran["changes"].to_string().contains("+after"), "{ran}");

@@ -16,7 +16,7 @@ fn detail(told: &Value) -> &str {
 }
 
 #[test]
-fn request_can_not_set_the_variables_of_the_nodes_own_endpoints() {
+fn request_cannot_set_the_variables_of_the_nodes_own_endpoints() {
     let world = World::new(crate::BELLJAR);
     world.write("config.yaml", "egress: {rules: []}\n");
     let node = Node::start(&world, &["--config", "config.yaml"]);
@@ -68,7 +68,7 @@ fn ids_in_upper_case_are_the_same_ids() {
 }
 
 #[test]
-fn program_that_is_not_there_is_named_and_the_sandbox_is_not_blamed() {
+fn missing_program_is_named_in_the_failure_without_blaming_the_sandbox() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let told = node.run(&command(&["nosuch"])).json();
@@ -79,7 +79,7 @@ fn program_that_is_not_there_is_named_and_the_sandbox_is_not_blamed() {
 }
 
 #[test]
-fn job_that_ran_too_long_is_told_how_long_it_was_allowed_to() {
+fn job_timeout_message_states_the_allowed_time() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let mut job = steps(&json!([{ "type": "run_command", "args": { "argv": ["sleep", "60"] } }]));

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 const RUN: &str = "/v1/worker/jobs:run";
 
 #[test]
-fn nobody_is_answered_without_the_token_but_by_the_health_checks() {
+fn every_endpoint_except_health_checks_requires_the_token() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     for (method, path) in
@@ -35,7 +35,7 @@ fn nobody_is_answered_without_the_token_but_by_the_health_checks() {
 }
 
 #[test]
-fn what_is_asked_for_wrongly_is_told_as_a_problem() {
+fn invalid_request_is_answered_with_a_problem() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let kind = |asked: &Asked| {
@@ -66,7 +66,7 @@ fn what_is_asked_for_wrongly_is_told_as_a_problem() {
 }
 
 #[test]
-fn every_mistake_of_a_request_is_told_with_its_place() {
+fn every_mistake_in_a_request_is_reported_with_its_path() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let mut job = command(&["true"]);
@@ -126,7 +126,7 @@ fn client_that_closes_its_sending_side_behind_its_request_is_answered() {
 }
 
 #[test]
-fn a_body_that_is_too_large_is_refused_before_it_is_read() {
+fn oversized_body_is_refused_before_it_is_read() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let head = format!(
@@ -158,7 +158,7 @@ fn a_body_that_is_too_large_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn a_second_daemon_on_the_same_state_is_refused_and_the_first_goes_on() {
+fn second_daemon_on_the_same_state_is_refused_and_the_first_continues() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let said = Node::refused(&world, &[]);
@@ -167,7 +167,7 @@ fn a_second_daemon_on_the_same_state_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
-fn nothing_that_the_node_keeps_can_be_read_by_others() {
+fn files_of_the_node_are_unreadable_for_other_users() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);

@@ -8,7 +8,7 @@ use crate::usage_totals::{cheap_models, program};
 use belljar_testkit::http::Asked;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::node::{Node, TOKEN, command, new_id, steps};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -26,7 +26,7 @@ pub(super) fn calling((whole, cut): (usize, usize)) -> Value {
 pub(super) fn listed(world: &World, run: &Value) -> Value {
     let mut list = world.command(&["usage", "list", "--json", "--run", run.as_str().unwrap()]);
     let state = world.path().join("state/node");
-    Ran::from(list.env("BELLJAR_STATE_DIR", state).output().unwrap()).succeeded().json()
+    ProgramOutput::from(list.env("BELLJAR_STATE_DIR", state).output().unwrap()).succeeded().json()
 }
 
 /// Returns the usage in the audit record of a run's end.
@@ -37,7 +37,7 @@ pub(super) fn ended(world: &World, kind: &str, (member, id): (&str, &Value)) -> 
 }
 
 #[test]
-fn job_session_and_planners_job_tell_the_sums_of_their_calls_and_null_for_what_is_unknown() {
+fn job_session_and_planner_job_report_usage_sums_and_null_if_unknown() {
     let (world, server) = (World::new(crate::BELLJAR), cheap_models());
     let node = Node::start(&world, &["--config", &configure(&world, &server)]);
     let exact = json!({
@@ -93,7 +93,7 @@ fn metadata(server: &ModelServer) -> Value {
 }
 
 #[test]
-fn calls_of_jobs_and_sessions_carry_the_user_and_the_trace_of_their_request() {
+fn calls_of_jobs_and_sessions_carry_the_user_and_trace_of_their_request() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let node = Node::start(&world, &["--config", &configure(&world, &server)]);
@@ -150,7 +150,7 @@ fn calls_of_jobs_and_sessions_carry_the_user_and_the_trace_of_their_request() {
 }
 
 #[test]
-fn credential_that_is_missing_at_the_start_ends_a_node_and_later_each_run_that_needs_it() {
+fn missing_credential_stops_a_node_at_start_and_later_each_run_that_needs_it() {
     let (world, server) = (World::new(crate::BELLJAR), cheap_models());
     let config = configure(&world, &server);
     let key = world.path().join("key");
@@ -177,7 +177,7 @@ fn credential_that_is_missing_at_the_start_ends_a_node_and_later_each_run_that_n
 }
 
 #[test]
-fn job_whose_provider_is_gone_tells_that_and_not_that_another_path_has_no_such_model() {
+fn job_whose_provider_is_down_reports_that_and_not_an_unknown_model() {
     let world = World::new(crate::BELLJAR);
     let config = configure(&world, &cheap_models());
     let node = Node::start(&world, &["--config", &config]);

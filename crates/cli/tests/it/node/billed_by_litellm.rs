@@ -167,7 +167,7 @@ fn agrees(litellm: &LiteLlm, listed: &Value, totals: &Value) {
 }
 
 #[test]
-fn usage_of_a_job_a_session_and_a_planners_job_is_what_litellm_itself_has_written_down() {
+fn usage_of_jobs_sessions_and_planner_jobs_matches_litellms_own_records() {
     with_litellm("usage_of_a_job_a_session_and_a_planners_job", |litellm, world| {
         let node = Node::start(world, &["--config", "config.yaml"]);
         let mut job = command(&["python3", "-c", CALLS]);
@@ -199,7 +199,7 @@ fn usage_of_a_job_a_session_and_a_planners_job_is_what_litellm_itself_has_writte
 }
 
 #[test]
-fn usage_of_a_command_and_of_an_agent_is_what_litellm_itself_has_written_down() {
+fn usage_of_exec_and_agent_matches_litellms_own_records() {
     with_litellm("usage_of_a_command_and_of_an_agent", |litellm, world| {
         let models = ["--model", "small", "--config", "config.yaml"];
         let listed = |run: &Value| {

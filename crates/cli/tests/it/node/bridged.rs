@@ -21,7 +21,7 @@ for _ in range(600):
 "#;
 
 #[test]
-fn an_agent_calls_tools_of_another_server_which_ends_with_the_node() {
+fn agent_calls_tools_of_an_mcp_server_that_ends_with_the_node() {
     let (node, packages) = match (clients::node(), mcp::packages_folder()) {
         (Ok(node), Ok(packages)) => (node, packages),
         (Err(why), _) | (_, Err(why)) => return skip("tools of another server", &why),
@@ -70,7 +70,7 @@ fn an_agent_calls_tools_of_another_server_which_ends_with_the_node() {
 }
 
 #[test]
-fn server_is_lent_no_directory_in_which_a_configuration_is_looked_for() {
+fn mcp_server_workspace_searched_for_configuration_is_refused() {
     let world = World::new(crate::BELLJAR);
     world.write("token", "0123456789abcdef0123456789abcdef");
     std::fs::set_permissions(world.path().join("token"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
@@ -118,7 +118,7 @@ for line in sys.stdin:
 "#;
 
 #[test]
-fn analyst_has_tools_of_another_server_only_where_it_says_that_they_only_read() {
+fn analyst_gets_mcp_tools_only_if_they_are_declared_read_only() {
     let world = World::new(crate::BELLJAR);
     let script = world.write("server/hinted.py", HINTED);
     let config = format!(
@@ -159,7 +159,7 @@ for line in sys.stdin:
 "#;
 
 #[test]
-fn log_of_a_node_has_little_of_what_a_server_says() {
+fn node_log_contains_little_of_what_an_mcp_server_prints() {
     let world = World::new(crate::BELLJAR);
     world.write("wordy.py", WORDY);
     let script = world.path().join("wordy.py");

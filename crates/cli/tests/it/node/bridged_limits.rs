@@ -69,7 +69,7 @@ fn content(told: &Value) -> String {
 }
 
 #[test]
-fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
+fn mcp_servers_are_held_to_their_configured_limits() {
     let world = World::new(crate::BELLJAR);
     let node = started(
         &world,

@@ -13,7 +13,7 @@ fn cancel(node: &Node<'_>, id: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_job_that_runs_is_ended_at_once_and_what_it_had_written_is_kept() {
+fn canceled_job_is_killed_at_once_and_its_output_is_kept() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     for job in [
@@ -36,7 +36,7 @@ fn a_job_that_runs_is_ended_at_once_and_what_it_had_written_is_kept() {
 }
 
 #[test]
-fn a_job_that_waits_never_begins_and_one_that_is_over_stays_as_it_is() {
+fn canceled_waiting_job_never_starts_and_a_finished_one_is_unchanged() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--max-concurrency", "1"]);
     let first = node.submit(script("sleep 60"));

@@ -6,9 +6,9 @@ use belljar_testkit::world::World;
 use serde_json::json;
 
 #[test]
-fn a_command_is_run_sealed_and_what_it_wrote_comes_back() {
+fn command_runs_sealed_and_its_output_is_returned() {
     on_each_database(
-        "node::carried_out::a_command_is_run_sealed_and_what_it_wrote_comes_back",
+        "node::carried_out::command_runs_sealed_and_its_output_is_returned",
         |world, arguments| {
             let node = Node::start(world, arguments);
             let job = script("echo out; echo err >&2; echo kept > /job/artifacts/file; exit 3");
@@ -33,7 +33,7 @@ fn a_command_is_run_sealed_and_what_it_wrote_comes_back() {
 }
 
 #[test]
-fn a_job_for_the_runner_comes_back_with_its_result() {
+fn runner_job_returns_its_result() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let job = steps(&json!([
@@ -55,7 +55,7 @@ fn a_job_for_the_runner_comes_back_with_its_result() {
 }
 
 #[test]
-fn a_program_that_can_not_be_run_is_the_jobs_failure_and_not_the_nodes() {
+fn unstartable_program_is_a_job_failure_and_not_a_node_failure() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     for (program, exit_code) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
@@ -71,7 +71,7 @@ fn a_program_that_can_not_be_run_is_the_jobs_failure_and_not_the_nodes() {
 }
 
 #[test]
-fn a_job_that_policy_refuses_has_not_begun() {
+fn job_refused_by_policy_does_not_start() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let mut job = steps(&json!([{ "type": "run_command", "args": { "argv": ["cat", "a"] } }]));
@@ -83,7 +83,7 @@ fn a_job_that_policy_refuses_has_not_begun() {
 }
 
 #[test]
-fn a_job_is_ended_when_its_time_is_over() {
+fn job_is_killed_at_its_timeout() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let mut job = script("echo begun; sleep 60");
@@ -103,7 +103,7 @@ fn a_job_is_ended_when_its_time_is_over() {
 }
 
 #[test]
-fn as_much_output_is_kept_as_the_contract_says() {
+fn output_is_kept_up_to_the_contracts_limit() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let told = node
@@ -117,7 +117,7 @@ fn as_much_output_is_kept_as_the_contract_says() {
 }
 
 #[test]
-fn which_job_it_is_is_said_by_the_node_and_the_rest_of_the_environment_by_the_request() {
+fn node_sets_the_job_ids_and_the_request_the_other_variables() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let mut job = command(&["env"]);
@@ -136,7 +136,7 @@ fn which_job_it_is_is_said_by_the_node_and_the_rest_of_the_environment_by_the_re
 }
 
 #[test]
-fn nothing_of_the_node_is_seen_from_inside_and_nothing_reached() {
+fn job_sees_and_reaches_nothing_of_the_node() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let port = node.address().port();
@@ -159,7 +159,7 @@ fn nothing_of_the_node_is_seen_from_inside_and_nothing_reached() {
 }
 
 #[test]
-fn an_ordinary_user_runs_a_node_too() {
+fn unprivileged_user_can_run_a_node() {
     World::as_everyone(crate::BELLJAR, |world| {
         let node = Node::start(world, &[]);
         assert_eq!(node.run(&script("echo well")).json()["stdout"], "well\n");

@@ -21,7 +21,7 @@ fn calls(calls: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn calls_of_a_connection_are_made_where_its_members_allow_them_and_as_often() {
+fn connection_calls_follow_its_allowed_methods_approval_and_rate_limit() {
     let (world, server, other) =
         (World::new(crate::BELLJAR), RecordingServer::start(), RecordingServer::start());
     let authorities = |server: &RecordingServer| format!(", authorities: {}", server.authority().display());

@@ -7,7 +7,7 @@ use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
 #[test]
-fn files_of_the_context_are_there_for_the_runner_and_reach_its_agent() {
+fn context_files_reach_the_runner_and_its_agent() {
     let world = World::new(crate::BELLJAR);
     let gives_up = || Answer::tool(ToolCall::new("finish", json!({ "summary": "no", "gave_up": true })));
     let server = ModelServer::start(Script::queue([gives_up(), gives_up()]));
@@ -67,7 +67,7 @@ fn files_of_the_context_are_there_for_the_runner_and_reach_its_agent() {
 }
 
 #[test]
-fn files_that_lead_elsewhere_or_have_no_reader_are_refused() {
+fn context_files_with_escaping_paths_or_without_a_reader_are_refused() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let refused = |job: &Value, expected: &str| {

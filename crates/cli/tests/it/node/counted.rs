@@ -29,7 +29,7 @@ fn families(node: &Node<'_>) -> Vec<String> {
 }
 
 #[test]
-fn everything_that_is_counted_moves_when_it_happens() {
+fn every_metric_changes_with_its_event() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let orchestrator = Orchestrator::start();

@@ -3,7 +3,7 @@
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN, command};
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -17,7 +17,7 @@ fn allow_descriptors() {
 }
 
 #[test]
-fn slow_clients_without_a_token_do_not_stop_health_checks() {
+fn slow_unauthenticated_clients_do_not_block_health_checks() {
     allow_descriptors();
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
@@ -60,14 +60,14 @@ fn slow_clients_without_a_token_do_not_stop_health_checks() {
 }
 
 #[test]
-fn node_with_too_few_descriptors_does_not_start_and_says_so() {
+fn node_with_too_few_file_descriptors_refuses_to_start() {
     let world = World::new(crate::BELLJAR);
     let token = world.write("token", TOKEN);
     std::fs::set_permissions(token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let node = format!("{} node --listen 127.0.0.1:0 --token-file token", crate::BELLJAR);
     let limited = |most: u32| {
         let script = format!("ulimit -n {most}; exec timeout --signal INT 60 {node}");
-        Ran::from(world.command_of("/bin/sh".as_ref(), &["-c", &script]).output().unwrap())
+        ProgramOutput::from(world.command_of("/bin/sh".as_ref(), &["-c", &script]).output().unwrap())
     };
     let refused = limited(64);
     assert!(refused.code == 125 && refused.stderr.contains("at least 1024 open files"), "{refused:?}");

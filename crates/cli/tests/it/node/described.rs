@@ -10,7 +10,7 @@ use belljar_testkit::world::World;
 const DOCUMENT: &str = "/v1/worker/openapi.json";
 
 #[test]
-fn what_is_answered_is_what_the_document_says_whatever_is_asked() {
+fn responses_conform_to_the_openapi_document_under_fuzzing() {
     let world = World::new(crate::BELLJAR);
     // High limits, because a 503 for a lack of capacity would be right and no finding.
     let config = world.write("config.yaml", "node: { sessions: { max: 10000 }, max_waiting: 100000 }\n");
@@ -22,7 +22,7 @@ fn what_is_answered_is_what_the_document_says_whatever_is_asked() {
             assert!(is_well && report.contains(&tested), "{report}");
         }
         Err(why) => {
-            skip("node::described::what_is_answered_is_what_the_document_says_whatever_is_asked", &why);
+            skip("node::described::responses_conform_to_the_openapi_document_under_fuzzing", &why);
         }
     }
     // The tool submitted jobs, and the node accepted some.
@@ -30,7 +30,7 @@ fn what_is_answered_is_what_the_document_says_whatever_is_asked() {
 }
 
 #[test]
-fn the_document_of_a_node_is_the_one_that_is_published() {
+fn served_openapi_document_is_the_published_one() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let published = include_str!("../../../../../docs/schema/worker-api.openapi.json");
@@ -40,7 +40,7 @@ fn the_document_of_a_node_is_the_one_that_is_published() {
 }
 
 #[test]
-fn a_method_that_means_nothing_is_answered_with_those_that_do() {
+fn unsupported_method_is_answered_with_the_allowed_methods() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let id = belljar_testkit::node::new_id();

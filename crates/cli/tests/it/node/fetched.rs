@@ -44,7 +44,7 @@ pub(super) fn printed(told: &Value, step: usize) -> Value {
 }
 
 #[test]
-fn an_agent_reads_pages_that_its_job_may_reach_and_each_is_recorded_as_the_jobs_own() {
+fn agent_fetches_allowed_pages_and_each_fetch_is_recorded_for_its_job() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let port = server.address.port();
     let config = configure(&world, &rule(port));
@@ -83,7 +83,7 @@ fn an_agent_reads_pages_that_its_job_may_reach_and_each_is_recorded_as_the_jobs_
 }
 
 #[test]
-fn a_job_that_may_not_reach_out_has_no_such_tool_and_a_step_that_was_denied_failed_for_want_of_the_web() {
+fn job_without_web_access_has_no_web_tools_and_a_denied_step_is_ext_net_required() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let port = server.address.port();
     let config = configure(&world, &rule(port));
@@ -105,7 +105,7 @@ fn a_job_that_may_not_reach_out_has_no_such_tool_and_a_step_that_was_denied_fail
 }
 
 #[test]
-fn an_agent_makes_requests_that_its_job_may_make_and_none_that_it_may_not() {
+fn agent_makes_only_requests_that_its_job_allows() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let port = server.address.port();
     let config = configure(&world, &rule(port));

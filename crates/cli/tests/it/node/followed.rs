@@ -9,9 +9,9 @@ use std::io::Write;
 use std::net::TcpStream;
 
 #[test]
-fn events_come_while_the_job_runs_and_go_on_after_the_last_that_was_seen() {
+fn events_are_streamed_while_the_job_runs_and_resume_after_the_last_seen() {
     on_each_database(
-        "node::followed::events_come_while_the_job_runs_and_go_on_after_the_last_that_was_seen",
+        "node::followed::events_are_streamed_while_the_job_runs_and_resume_after_the_last_seen",
         |world, arguments| {
             let node = Node::start(world, arguments);
             let id = node.submit(script("echo one; sleep 1; echo two; sleep 60"));
@@ -49,7 +49,7 @@ fn events_come_while_the_job_runs_and_go_on_after_the_last_that_was_seen() {
 }
 
 #[test]
-fn the_same_job_is_run_once_however_often_it_is_asked_for() {
+fn same_job_is_run_once_however_often_it_is_submitted() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let job = script("date +%s%N");
@@ -77,7 +77,7 @@ fn the_same_job_is_run_once_however_often_it_is_asked_for() {
 }
 
 #[test]
-fn a_client_that_hangs_up_while_it_waits_changes_nothing() {
+fn waiting_client_that_disconnects_changes_nothing() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let jobs: Vec<_> = (0..10).map(|_| script("sleep 0.5; echo done")).collect();
@@ -104,7 +104,7 @@ fn a_client_that_hangs_up_while_it_waits_changes_nothing() {
 }
 
 #[test]
-fn a_result_is_acknowledged_by_its_digest() {
+fn result_is_acknowledged_by_its_digest() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let job = command(&["true"]);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A server that accepts connections, and counts the open ones.
-struct Holder {
+struct OpenConnectionServer {
     port: u16,
     open: Arc<AtomicUsize>,
 }
@@ -40,7 +40,7 @@ print("closed", end, flush=True)
 
 // === impl Holder ===
 
-impl Holder {
+impl OpenConnectionServer {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, open) = (listener.local_addr().unwrap().port(), Arc::<AtomicUsize>::default());
@@ -89,8 +89,9 @@ fn changes(world: &World, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_policy_that_allows_less_closes_the_tunnels_that_it_does_not_allow_and_no_others() {
-    let (world, held, kept) = (World::new(crate::BELLJAR), Holder::start(), Holder::start());
+fn stricter_policy_closes_only_the_tunnels_it_no_longer_allows() {
+    let (world, held, kept) =
+        (World::new(crate::BELLJAR), OpenConnectionServer::start(), OpenConnectionServer::start());
     let config = configure(&world, &format!("{}, {}", rule(held.port), rule(kept.port)));
     let node = Node::start(&world, &["--config", &config]);
     let (job, other) = (held.tunnel(&node), kept.tunnel(&node));
@@ -107,7 +108,7 @@ fn a_policy_that_allows_less_closes_the_tunnels_that_it_does_not_allow_and_no_ot
 }
 
 #[test]
-fn a_policy_that_allows_more_counts_for_a_session_that_is_open_and_one_with_mistakes_does_not() {
+fn wider_policy_applies_to_open_sessions_and_an_invalid_one_does_not() {
     let (world, server) = (World::new(crate::BELLJAR), crate::egress::Server::start());
     let port = server.address.port();
     let config = configure(&world, "");
@@ -140,7 +141,7 @@ fn a_policy_that_allows_more_counts_for_a_session_that_is_open_and_one_with_mist
 }
 
 #[test]
-fn a_file_of_its_own_goes_before_the_configuration() {
+fn separate_policy_file_takes_precedence_over_the_configuration() {
     let (world, server) = (World::new(crate::BELLJAR), crate::egress::Server::start());
     let config = configure(&world, "");
     world.write("policy.yaml", format!("rules: [{}]", rule(server.address.port())));
@@ -154,8 +155,8 @@ fn a_file_of_its_own_goes_before_the_configuration() {
 }
 
 #[test]
-fn the_tunnels_of_a_job_end_when_it_is_canceled() {
-    let (world, held) = (World::new(crate::BELLJAR), Holder::start());
+fn tunnels_of_a_canceled_job_are_closed() {
+    let (world, held) = (World::new(crate::BELLJAR), OpenConnectionServer::start());
     let config = configure(&world, &rule(held.port));
     let node = Node::start(&world, &["--config", &config]);
     let (job, other) = (held.tunnel(&node), held.tunnel(&node));
@@ -169,8 +170,8 @@ fn the_tunnels_of_a_job_end_when_it_is_canceled() {
 }
 
 #[test]
-fn nothing_is_left_of_the_web_of_a_node_that_is_killed() {
-    let (world, held) = (World::new(crate::BELLJAR), Holder::start());
+fn killed_node_leaves_no_proxy_or_tunnel_behind() {
+    let (world, held) = (World::new(crate::BELLJAR), OpenConnectionServer::start());
     let config = configure(&world, &rule(held.port));
     let mut node = Node::start(&world, &["--config", &config]);
     let job = held.tunnel(&node);

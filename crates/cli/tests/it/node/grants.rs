@@ -16,7 +16,7 @@ fn terms() -> Value {
 }
 
 #[test]
-fn grant_of_a_node_is_issued_validated_by_its_secret_listed_and_revoked() {
+fn node_grant_is_issued_validated_by_its_secret_listed_and_revoked() {
     on_each_database("grant_of_a_node_is_issued", |world, arguments| {
         let node = Node::start(world, arguments);
         let issued = node.post(GRANTS, &terms());
@@ -73,7 +73,7 @@ fn grant_of_a_node_is_issued_validated_by_its_secret_listed_and_revoked() {
 }
 
 #[test]
-fn grants_are_issued_to_the_nodes_token_alone_and_every_mistake_is_told() {
+fn only_the_nodes_token_issues_grants_and_every_mistake_is_reported() {
     let world = belljar_testkit::world::World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let asked = |token: &str| {

@@ -159,24 +159,24 @@ fn attack(world: &World, attacks: &str) -> u64 {
 }
 
 #[test]
-fn run_that_attacks_its_hatches_delays_no_other_run_and_not_the_api() {
+fn run_that_attacks_its_hatches_delays_neither_other_runs_nor_the_api() {
     attack(&World::new(BELLJAR), ATTACKS);
 }
 
 #[test]
-fn run_that_sends_large_messages_delays_no_other_run_and_not_the_api() {
+fn run_that_sends_large_messages_delays_neither_other_runs_nor_the_api() {
     let peak_kib = attack(&World::new(BELLJAR), &format!("{CLIENT}{LARGE_MESSAGES}"));
     assert!(peak_kib <= MOST_MEMORY_KIB, "{peak_kib} KiB");
 }
 
 #[test]
-fn run_that_passes_descriptors_delays_no_other_run_and_not_the_api() {
+fn run_that_passes_descriptors_delays_neither_other_runs_nor_the_api() {
     match older_kernel() {
         Some(world) => {
             attack(&world, ATTACKS);
         }
         None => skip(
-            "node::held_up::run_that_passes_descriptors_delays_no_other_run_and_not_the_api",
+            "node::held_up::run_that_passes_descriptors_delays_neither_other_runs_nor_the_api",
             "needs root: the socket option is hidden from belljar",
         ),
     }

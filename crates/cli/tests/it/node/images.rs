@@ -20,7 +20,7 @@ const CALL: &str = r#"perl -MIO::Socket::INET -e '
     my @all = <$to>; print $all[0]'"#;
 
 /// A node with an engine, and with models.
-struct Hall<'w> {
+struct ImageNode<'w> {
     node: Node<'w>,
     engine: &'w Docker,
     world: &'w World,
@@ -28,7 +28,7 @@ struct Hall<'w> {
 
 // === impl Hall ===
 
-impl Hall<'_> {
+impl ImageNode<'_> {
     /// Runs a job in the image, and returns its record. Checks that no container and no folder is left.
     fn run(&self, mut job: Value) -> Value {
         job["sandbox"]["image"] = json!(IMAGE);
@@ -51,8 +51,8 @@ impl Hall<'_> {
 }
 
 #[test]
-fn jobs_and_sessions_run_programs_of_an_image_that_may_be_run() {
-    let name = "jobs_and_sessions_run_programs_of_an_image_that_may_be_run";
+fn jobs_and_sessions_run_programs_of_allowed_images() {
+    let name = "jobs_and_sessions_run_programs_of_allowed_images";
     let engine = match Docker::start() {
         Ok(engine) => engine,
         Err(reason) => return skip(name, &reason),
@@ -63,7 +63,7 @@ fn jobs_and_sessions_run_programs_of_an_image_that_may_be_run() {
     allow(&world, &json!({ "allowed_images": [IMAGE, "no-such/*"] }));
     let socket = engine.socket().display().to_string();
     let node = Node::start(&world, &["--config", &config, "--docker-socket", &socket]);
-    let mut hall = Hall { node, engine: &engine, world: &world };
+    let mut hall = ImageNode { node, engine: &engine, world: &world };
     a_command_is_told_kept_and_billed(&hall);
     the_runner_works_there_as_anywhere(&hall);
     programs_that_a_job_allows_are_not_left_to_a_container(&hall);
@@ -77,7 +77,7 @@ fn jobs_and_sessions_run_programs_of_an_image_that_may_be_run() {
 }
 
 /// Containers can't enforce an allowlist of programs: the job is refused with the reason.
-fn programs_that_a_job_allows_are_not_left_to_a_container(hall: &Hall<'_>) {
+fn programs_that_a_job_allows_are_not_left_to_a_container(hall: &ImageNode<'_>) {
     let mut job = steps(&json!([{ "type": "run_command", "args": { "argv": ["sh", "-c", "ls"] } }]));
     job["sandbox"]["job_spec"]["constraints"]["allowed_commands"] = json!(["sh"]);
     let told = hall.run(job);
@@ -86,8 +86,8 @@ fn programs_that_a_job_allows_are_not_left_to_a_container(hall: &Hall<'_>) {
 }
 
 #[test]
-fn in_a_container_a_job_whose_engine_is_killed_ends_once_and_the_next_one_runs() {
-    let name = "in_a_container_a_job_whose_engine_is_killed_ends_once_and_the_next_one_runs";
+fn container_job_whose_engine_is_killed_ends_once_and_the_next_one_runs() {
+    let name = "container_job_whose_engine_is_killed_ends_once_and_the_next_one_runs";
     let mut engine = match Docker::start_own() {
         Ok(engine) => engine,
         Err(reason) => return skip(name, &reason),
@@ -126,7 +126,7 @@ fn allow(world: &World, sandbox: &Value) {
     world.write("config.yaml", config.to_string());
 }
 
-fn a_command_is_told_kept_and_billed(hall: &Hall<'_>) {
+fn a_command_is_told_kept_and_billed(hall: &ImageNode<'_>) {
     let mut job = script(&format!(
         "cut -d. -f1 /etc/debian_version; id -u; pwd; {CALL}; echo more > /job/artifacts/left; echo $CYNODE_JOB_ID; \
          (exec 2>&-; touch /etc/no /usr/no || echo sealed); exit 3"
@@ -153,7 +153,7 @@ fn a_command_is_told_kept_and_billed(hall: &Hall<'_>) {
     );
 }
 
-fn the_runner_works_there_as_anywhere(hall: &Hall<'_>) {
+fn the_runner_works_there_as_anywhere(hall: &ImageNode<'_>) {
     let mut job = steps(&json!([
         { "type": "write_file", "args": { "path": "deep/a", "content": "text" } },
         { "type": "run_command", "args": { "argv": ["sh", "-c", "cat deep/a; cut -d. -f1 /etc/debian_version"] } },
@@ -167,7 +167,7 @@ fn the_runner_works_there_as_anywhere(hall: &Hall<'_>) {
     assert_eq!((&missing["status"], &missing["exit_code"]), (&json!("failed"), &json!(127)), "{missing:#}");
 }
 
-fn what_goes_too_far_is_ended(hall: &Hall<'_>) {
+fn what_goes_too_far_is_ended(hall: &ImageNode<'_>) {
     let fill = "dd if=/dev/zero of=big bs=1M count=400 2>/dev/null; sleep 60";
     // A deleted file that is still open takes disk space, too.
     let hidden = "exec 3> gone; rm gone; dd if=/dev/zero bs=1M count=400 >&3 2>/dev/null; sleep 60";
@@ -187,7 +187,7 @@ fn what_goes_too_far_is_ended(hall: &Hall<'_>) {
     assert_eq!(told["stdout"], "104857600\n", "{told:#}");
 }
 
-fn one_that_is_to_stop_stops(hall: &Hall<'_>) {
+fn one_that_is_to_stop_stops(hall: &ImageNode<'_>) {
     let mut polite = script(POLITE);
     polite["sandbox"]["image"] = json!(IMAGE);
     let id = begun(&hall.node, &polite);
@@ -202,7 +202,7 @@ fn one_that_is_to_stop_stops(hall: &Hall<'_>) {
     hall.is_empty(&told);
 }
 
-fn ids_of_a_job_are_in_its_container_and_that_of_the_container_is_in_its_result(hall: &Hall<'_>) {
+fn ids_of_a_job_are_in_its_container_and_that_of_the_container_is_in_its_result(hall: &ImageNode<'_>) {
     let mut job = script(&format!("echo $SYNTHORG_TASK_ID,$SYNTHORG_REQUEST_ID,$BELLJAR_TASK_ID; {POLITE}"));
     job["sandbox"]["image"] = json!(IMAGE);
     let id = begun(&hall.node, &job);
@@ -225,7 +225,7 @@ fn ids_of_a_job_are_in_its_container_and_that_of_the_container_is_in_its_result(
     );
 }
 
-fn what_may_not_be_run_is_refused_before_it_is_accepted(hall: &Hall<'_>) {
+fn what_may_not_be_run_is_refused_before_it_is_accepted(hall: &ImageNode<'_>) {
     for (image, status, why) in [
         ("debian:13", 403, "image docker.io/library/debian:13 is not allowed on this node"),
         ("Not/An/Image", 400, "$.sandbox.image"),
@@ -257,7 +257,7 @@ fn what_may_not_be_run_is_refused_before_it_is_accepted(hall: &Hall<'_>) {
     assert_eq!(hall.node.run(&native).json()["isolation"]["backend"], "native");
 }
 
-fn a_session_is_a_container_that_stays(hall: &Hall<'_>) {
+fn a_session_is_a_container_that_stays(hall: &ImageNode<'_>) {
     let request = json!({
         "version": 1, "task_id": new_id(), "session_id": new_id(), "image": IMAGE, "use_inference": true,
     });
@@ -276,7 +276,7 @@ fn a_session_is_a_container_that_stays(hall: &Hall<'_>) {
     hall.is_empty(&ended);
 }
 
-fn a_container_reaches_the_web_by_the_proxy_alone(hall: &Hall<'_>) {
+fn a_container_reaches_the_web_by_the_proxy_alone(hall: &ImageNode<'_>) {
     let ask = r#"perl -MIO::Socket::INET -e '
         my $to = IO::Socket::INET->new(PeerAddr => "127.0.0.1:3128") or print("none\n") && exit;
         print $to "GET http://other.example/ HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n";
@@ -291,7 +291,7 @@ fn a_container_reaches_the_web_by_the_proxy_alone(hall: &Hall<'_>) {
     assert_eq!((&without["stdout"], &without["failure_code"]), (&json!("none\n"), &json!("step_failed")));
 }
 
-fn what_a_killed_node_leaves_the_next_one_clears_away(hall: &mut Hall<'_>) {
+fn what_a_killed_node_leaves_the_next_one_clears_away(hall: &mut ImageNode<'_>) {
     let mut job = script("echo begun; sleep 600");
     job["sandbox"]["image"] = json!(IMAGE);
     let id = begun(&hall.node, &job);
@@ -304,7 +304,7 @@ fn what_a_killed_node_leaves_the_next_one_clears_away(hall: &mut Hall<'_>) {
 }
 
 #[test]
-fn an_image_is_named_by_its_digest_where_that_is_asked_for_and_none_runs_where_none_may() {
+fn image_must_be_named_by_digest_if_required_and_none_runs_if_not_allowed() {
     let world = World::new(crate::BELLJAR);
     world.write("config.yaml", "{}\n");
     let refused = |node: &Node<'_>, image: &str| {

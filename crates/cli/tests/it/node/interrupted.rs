@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 #[test]
-fn a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left() {
+fn job_of_a_killed_node_fails_and_leaves_nothing_behind() {
     on_each_database(
-        "node::interrupted::a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left",
+        "node::interrupted::job_of_a_killed_node_fails_and_leaves_nothing_behind",
         |world, arguments| {
             let mut node = Node::start(world, arguments);
             // A duration that no other test sleeps for.
@@ -37,7 +37,7 @@ fn a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left() {
 }
 
 #[test]
-fn jobs_that_waited_are_carried_out_by_the_next_and_one_that_may_be_repeated_is() {
+fn waiting_and_repeatable_jobs_are_run_by_the_next_node() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &["--max-concurrency", "1"]);
     let mut repeatable = script("sleep 1; echo $CYNODE_JOB_ID");
@@ -64,7 +64,7 @@ fn has_workspace_file(world: &World, name: &str) -> bool {
 }
 
 #[test]
-fn job_of_a_node_that_was_killed_half_way_goes_on_after_the_steps_that_were_done() {
+fn job_of_a_killed_node_resumes_after_its_finished_steps() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &[]);
     let run = |text: &str| json!({ "type": "run_command", "args": { "argv": ["sh", "-c", text] } });
@@ -112,7 +112,7 @@ fn interrupted_way() -> Script {
 }
 
 #[test]
-fn agent_of_a_node_that_was_killed_goes_on_from_its_todo_list() {
+fn agent_of_a_killed_node_resumes_from_its_todo_list() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(interrupted_way());
     let config = configure(&world, &server);
@@ -151,7 +151,7 @@ fn agent_of_a_node_that_was_killed_goes_on_from_its_todo_list() {
 }
 
 #[test]
-fn what_was_left_to_a_next_attempt_goes_when_there_is_none() {
+fn saved_state_of_a_job_is_removed_after_its_last_attempt() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &[]);
     let step = json!({ "type": "run_command", "args": { "argv": ["sh", "-c", "touch waited; sleep 600"] } });
@@ -167,7 +167,7 @@ fn what_was_left_to_a_next_attempt_goes_when_there_is_none() {
 }
 
 #[test]
-fn a_node_that_is_asked_to_stop_ends_its_jobs_and_says_so() {
+fn node_that_is_asked_to_stop_ends_its_jobs_and_reports_them() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &["--max-concurrency", "1"]);
     let running = node.submit(script("sleep 100"));
@@ -179,7 +179,7 @@ fn a_node_that_is_asked_to_stop_ends_its_jobs_and_says_so() {
 }
 
 #[test]
-fn a_node_whose_launcher_is_gone_ends_so_that_it_is_started_again_and_nothing_is_lost() {
+fn node_whose_launcher_died_exits_for_a_restart_and_loses_nothing() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &[]);
     let running = node.submit(script("sleep 100"));

@@ -34,16 +34,16 @@ fn comes_back(node: &Node<'_>) {
 }
 
 #[test]
-fn what_a_job_leaves_comes_back_from_the_nodes_own_folder() {
+fn artifacts_are_served_from_the_nodes_own_folder() {
     let world = World::new(crate::BELLJAR);
     comes_back(&Node::start(&world, &[]));
 }
 
 #[test]
-fn what_a_job_leaves_comes_back_from_a_bucket() {
+fn artifacts_are_served_from_a_bucket() {
     let s3 = match S3::start() {
         Ok(s3) => s3,
-        Err(why) => return skip("node::left::what_a_job_leaves_comes_back_from_a_bucket", &why),
+        Err(why) => return skip("node::left::artifacts_are_served_from_a_bucket", &why),
     };
     let world = World::new(crate::BELLJAR);
     let bucket = s3.bucket("node");
@@ -52,7 +52,7 @@ fn what_a_job_leaves_comes_back_from_a_bucket() {
 }
 
 #[test]
-fn what_a_job_says_of_its_files_is_not_believed() {
+fn artifact_metadata_reported_by_a_job_is_not_trusted() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     // A step writes a result, prevents the runner from replacing it by permissions, and replaces files in the artifact

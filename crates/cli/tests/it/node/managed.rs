@@ -1,7 +1,7 @@
 //! Requests that a node forwards to services beside it.
 
 use crate::models::recorded;
-use belljar_testkit::http::Answered;
+use belljar_testkit::http::HttpResponse;
 use belljar_testkit::node::Node;
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The action of a service on a connection after it has read a request.
-type Act = fn(&mut TcpStream, &str);
+type ConnectionAction = fn(&mut TcpStream, &str);
 
 /// A service, with the requests that it received.
 struct Service {
@@ -25,7 +25,7 @@ struct Service {
 // === impl Service ===
 
 impl Service {
-    fn start(act: Act) -> Self {
+    fn start(act: ConnectionAction) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (heard, connections) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<AtomicUsize>::default());
@@ -45,7 +45,7 @@ impl Service {
     }
 }
 
-fn serve(stream: TcpStream, act: Act, heard: &Mutex<Vec<String>>) {
+fn serve(stream: TcpStream, act: ConnectionAction, heard: &Mutex<Vec<String>>) {
     let mut writes = stream.try_clone().unwrap();
     let mut reads = BufReader::new(stream);
     loop {
@@ -89,7 +89,7 @@ fn configure(world: &World, services: &[(&str, SocketAddr)], more: &str) -> Stri
     path.display().to_string()
 }
 
-fn pass(node: &Node<'_>, id: &str, request: &Value) -> Answered {
+fn pass(node: &Node<'_>, id: &str, request: &Value) -> HttpResponse {
     node.post(&format!("/v1/worker/managed-services/{id}/proxy:http"), request)
 }
 
@@ -98,7 +98,7 @@ fn get() -> Value {
 }
 
 #[test]
-fn a_request_is_passed_on_with_what_may_be_and_so_is_the_answer() {
+fn allowed_parts_of_request_and_response_are_passed_through() {
     let world = World::new(crate::BELLJAR);
     let service = Service::start(answer);
     let node = Node::start(&world, &["--config", &configure(&world, &[("main", service.address)], "")]);
@@ -151,7 +151,7 @@ fn a_request_is_passed_on_with_what_may_be_and_so_is_the_answer() {
 }
 
 #[test]
-fn a_service_that_does_not_answer_well_is_told_as_that() {
+fn failing_service_is_reported_as_the_cause() {
     fn none(_: &mut TcpStream, _: &str) {
         std::thread::sleep(Duration::from_secs(60));
     }
@@ -174,7 +174,7 @@ fn a_service_that_does_not_answer_well_is_told_as_that() {
         while stream.write_all(&piece).is_ok() {}
     }
     let world = World::new(crate::BELLJAR);
-    let acts: [(&str, Act, &str); 5] = [
+    let acts: [(&str, ConnectionAction, &str); 5] = [
         ("none", none, "in time"),
         ("slow", slow, "in time"),
         ("gone", gone, "no connection"),
@@ -202,7 +202,7 @@ fn a_service_that_does_not_answer_well_is_told_as_that() {
 }
 
 #[test]
-fn what_leads_elsewhere_is_not_followed_and_what_is_no_request_goes_nowhere() {
+fn redirect_is_not_followed_and_malformed_request_is_not_sent() {
     fn elsewhere(stream: &mut TcpStream, _: &str) {
         let _ = stream
             .write_all(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n");
@@ -239,7 +239,7 @@ fn what_leads_elsewhere_is_not_followed_and_what_is_no_request_goes_nowhere() {
 }
 
 #[test]
-fn whoever_goes_takes_the_request_along() {
+fn client_disconnect_cancels_the_upstream_request() {
     fn waits(stream: &mut TcpStream, _: &str) {
         // Wait until the peer closes the connection.
         let _ = stream.read(&mut [0]);
@@ -265,7 +265,7 @@ fn whoever_goes_takes_the_request_along() {
 }
 
 #[test]
-fn a_configuration_that_is_wrong_about_services_is_refused_with_the_place() {
+fn invalid_service_configuration_is_refused_with_its_location() {
     let world = World::new(crate::BELLJAR);
     for (services, place) in [
         ("[{ id: a, type: b, url: \"ftp://h/\" }]", "node.managed_services[0].url"),

@@ -40,8 +40,8 @@ fn two_nodes_on_one_database_share_the_work_and_run_nothing_twice() {
 }
 
 #[test]
-fn job_that_is_stopped_at_another_node_has_its_time_to_end() {
-    const NAME: &str = "node::many::job_that_is_stopped_at_another_node_has_its_time_to_end";
+fn job_stopped_through_another_node_keeps_its_grace_period() {
+    const NAME: &str = "node::many::job_stopped_through_another_node_keeps_its_grace_period";
     let server = match Postgres::start() {
         Ok(server) => server,
         Err(why) => return skip(NAME, &why),

@@ -6,7 +6,7 @@ use belljar_testkit::http::Asked;
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::{Node, command, new_id, steps};
 use belljar_testkit::wait;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn calling_job(models: &[&str], allowed: &[&str]) -> Value {
 }
 
 #[test]
-fn a_job_calls_the_models_that_it_may_and_each_call_is_billed_and_recorded() {
+fn job_calls_its_allowed_models_and_each_call_is_billed_and_recorded() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, &server);
@@ -72,7 +72,7 @@ fn a_job_calls_the_models_that_it_may_and_each_call_is_billed_and_recorded() {
 }
 
 #[test]
-fn a_call_that_was_cut_off_with_its_node_is_recorded_as_begun_and_as_not_ended() {
+fn call_interrupted_with_its_node_is_recorded_as_begun_and_not_ended() {
     let world = World::new(crate::BELLJAR);
     let slow = Answer::text("hello").after(Duration::from_secs(60));
     let server = ModelServer::start(Script::queue([Answer::text("hello"), slow]));
@@ -90,7 +90,9 @@ fn a_call_that_was_cut_off_with_its_node_is_recorded_as_begun_and_as_not_ended()
     assert_eq!((&begun[1]["model"], &begun[1]["provider"]), (&json!("other"), &json!("house")), "{begun:?}");
     let list = |arguments: &[&str]| {
         let mut list = world.command(&["usage", "list"]);
-        Ran::from(list.args(arguments).env("BELLJAR_STATE_DIR", &state).output().unwrap()).succeeded().stdout
+        ProgramOutput::from(list.args(arguments).env("BELLJAR_STATE_DIR", &state).output().unwrap())
+            .succeeded()
+            .stdout
     };
     let totals: Value = serde_json::from_str(&list(&["--json"])).unwrap();
     assert_eq!((&totals["totals"]["calls"], &totals["totals"]["unended_calls"]), (&json!(1), &json!(1)));
@@ -98,7 +100,7 @@ fn a_call_that_was_cut_off_with_its_node_is_recorded_as_begun_and_as_not_ended()
 }
 
 #[test]
-fn a_job_that_did_not_ask_for_models_finds_none() {
+fn job_that_did_not_request_models_has_none() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, &server);
@@ -129,7 +131,7 @@ fn models_that_a_node_does_not_have_are_refused_before_the_job_is_accepted() {
 }
 
 #[test]
-fn a_session_calls_models_if_it_has_asked_for_them_and_is_billed_when_it_ends() {
+fn session_that_requested_models_calls_them_and_is_billed_at_its_end() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, &server);
@@ -157,7 +159,7 @@ fn a_session_calls_models_if_it_has_asked_for_them_and_is_billed_when_it_ends() 
 }
 
 #[test]
-fn a_session_that_asks_a_node_without_models_for_them_is_refused() {
+fn session_that_requests_models_of_a_node_without_any_is_refused() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let request = json!({ "version": 1, "task_id": new_id(), "session_id": new_id(), "use_inference": true });
@@ -167,7 +169,7 @@ fn a_session_that_asks_a_node_without_models_for_them_is_refused() {
 }
 
 #[test]
-fn job_calls_models_of_the_source_that_it_names_or_is_refused() {
+fn job_calls_models_of_its_named_source_or_is_refused() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, &server);
@@ -218,7 +220,7 @@ fn job_of_an_agent() -> (Value, Script) {
 }
 
 #[test]
-fn an_agent_works_in_a_nodes_sandbox_with_the_models_of_its_job() {
+fn agent_works_in_a_nodes_sandbox_with_the_models_of_its_job() {
     let world = World::new(crate::BELLJAR);
     let (job, script) = job_of_an_agent();
     let server = ModelServer::start(script);

@@ -1,24 +1,24 @@
 //! The node's operator manages data of groups and of the system: with a token, by the Worker API, and by the command line.
 
-use super::planned::Planner;
+use super::planned::PlannerInProject;
 use crate::models::{configure, recorded};
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::{Node, new_id, steps};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
 /// Runs `belljar` with these arguments at a node.
-fn at(world: &World, node: &Node<'_>, arguments: &[&str]) -> Ran {
+fn at(world: &World, node: &Node<'_>, arguments: &[&str]) -> ProgramOutput {
     let url = format!("http://{}", node.address());
     world.run(&[arguments, &["--node", &url, "--token-file", "token"]].concat())
 }
 
 #[test]
-fn operator_writes_by_a_token_what_no_planner_writes() {
+fn operator_token_writes_preferences_that_planners_cannot_write() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let operator = Planner::with_token(&node, json!({ "kind": "operator", "user_id": "ada" }));
-    let planner = Planner::new(&node);
+    let operator = PlannerInProject::with_token(&node, json!({ "kind": "operator", "user_id": "ada" }));
+    let planner = PlannerInProject::new(&node);
     for (scope_type, scope_id) in [("system", None), ("group", Some("docs"))] {
         let mut wish = json!({ "scope_type": scope_type, "key": "language.preferred", "value": "de", "value_type": "string" });
         if let Some(id) = scope_id {
@@ -28,7 +28,7 @@ fn operator_writes_by_a_token_what_no_planner_writes() {
         assert_eq!(operator.done("db.preference.create", &wish)["updated_by"], "ada", "{scope_type}");
     }
     // An analyst reads them, and can't write any.
-    let analyst = Planner::with_token(&node, json!({ "kind": "project_analyst", "user_id": "ada" }));
+    let analyst = PlannerInProject::with_token(&node, json!({ "kind": "project_analyst", "user_id": "ada" }));
     let which = json!({ "scope_type": "system", "key": "language.preferred" });
     assert_eq!(analyst.done("db.preference.get", &which)["value"], "de");
     let refused = analyst.call("db.preference.delete", &which);
@@ -49,7 +49,7 @@ fn operator_writes_by_a_token_what_no_planner_writes() {
 }
 
 #[test]
-fn preferences_of_a_group_and_of_the_system_are_kept_by_the_command_line_and_reach_jobs() {
+fn preferences_of_a_group_and_of_the_system_are_set_by_cli_and_reach_jobs() {
     let world = World::new(crate::BELLJAR);
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
     let server = ModelServer::start(Script::queue([
@@ -105,7 +105,7 @@ fn preferences_and_skills_are_kept_on_a_machine_without_a_node() {
 }
 
 #[test]
-fn node_calls_a_tool_for_a_client_with_its_token_and_gives_the_reason_where_it_does_not() {
+fn node_calls_a_tool_for_a_client_with_its_token_or_returns_the_reason() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let call = |tool: &str, arguments: Value| {

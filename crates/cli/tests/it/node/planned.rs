@@ -10,12 +10,12 @@ use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
 /// A planner in a project.
-pub(super) struct Planner<'n> {
+pub(super) struct PlannerInProject<'n> {
     node: &'n Node<'n>,
     token: String,
 }
 
-impl<'n> Planner<'n> {
+impl<'n> PlannerInProject<'n> {
     pub(super) fn new(node: &'n Node<'n>) -> Self {
         Self::with_token(node, json!({ "kind": "project_manager", "project_id": "mean" }))
     }
@@ -45,10 +45,10 @@ impl<'n> Planner<'n> {
 }
 
 #[test]
-fn one_that_plans_makes_a_sandbox_works_in_it_and_ends_it_with_a_reason() {
+fn planner_creates_a_sandbox_works_in_it_and_ends_it_with_a_reason() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     let of = json!({ "task_id": new_id(), "job_id": new_id() });
     let with = |more: Value| {
         let mut all = of.clone();
@@ -79,10 +79,10 @@ fn one_that_plans_makes_a_sandbox_works_in_it_and_ends_it_with_a_reason() {
 }
 
 #[test]
-fn one_that_plans_submits_a_job_follows_it_and_sees_it_among_its_tasks() {
+fn planner_submits_a_job_follows_it_and_sees_it_among_its_tasks() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     let job = command(&["echo", "said"]);
     let (task, id) = (&job["task_id"], &job["job_id"]);
     let wanted = json!({ "task_id": task, "job_id": id, "sandbox": job["sandbox"] });
@@ -106,10 +106,10 @@ fn one_that_plans_submits_a_job_follows_it_and_sees_it_among_its_tasks() {
 }
 
 #[test]
-fn all_lists_of_tools_have_one_shape_and_are_asked_for_in_parts() {
+fn all_tool_lists_have_one_shape_and_are_paged() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     let jobs = [(); 3].map(|()| command(&["true"]));
     for job in &jobs {
         let (task, id) = (&job["task_id"], &job["job_id"]);
@@ -154,13 +154,13 @@ fn all_lists_of_tools_have_one_shape_and_are_asked_for_in_parts() {
 }
 
 #[test]
-fn agent_bound_to_a_task_is_not_told_of_another_tasks_sessions() {
+fn agent_bound_to_a_task_cannot_see_sessions_of_another_task() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let (task, other_task, session) = (new_id(), new_id(), new_id());
-    let unbound = Planner::with_token(&node, json!({ "kind": "project_manager" }));
+    let unbound = PlannerInProject::with_token(&node, json!({ "kind": "project_manager" }));
     unbound.done("sandbox.create", &json!({ "task_id": other_task, "job_id": session }));
-    let of_task = |task: &str| Planner {
+    let of_task = |task: &str| PlannerInProject {
         node: &node,
         token: token(&node, json!({ "kind": "project_manager", "task_id": task })),
     };
@@ -193,7 +193,7 @@ fn agent_bound_to_a_task_is_not_told_of_another_tasks_sessions() {
 }
 
 #[test]
-fn what_somebody_prefers_and_knows_reaches_the_agent_of_their_job_and_nobody_elses() {
+fn users_preferences_and_knowledge_reach_only_agents_of_their_jobs() {
     let world = World::new(crate::BELLJAR);
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
     let way = || {
@@ -205,7 +205,7 @@ fn what_somebody_prefers_and_knows_reaches_the_agent_of_their_job_and_nobody_els
     };
     let server = ModelServer::start(Script::queue(way().into_iter().chain(way())));
     let node = Node::start(&world, &["--config", &configure(&world, &server)]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     let prefer = |scope: &str, id: &str, key: &str, value: &str| {
         let wish = json!({ "scope_type": scope, "scope_id": id, "key": key, "value": value, "value_type": "string" });
         planner.done("db.preference.create", &wish)
@@ -262,7 +262,7 @@ fn what_somebody_prefers_and_knows_reaches_the_agent_of_their_job_and_nobody_els
 }
 
 #[test]
-fn one_that_plans_adds_images_where_it_may_and_nowhere_else() {
+fn planner_adds_images_only_where_it_is_allowed() {
     let world = World::new(crate::BELLJAR);
     let images = |more: &str| {
         let allowed = "node: { sandbox: { allowed_images: [\"registry.example/base:1\"] } }\n";
@@ -276,14 +276,14 @@ fn one_that_plans_adds_images_where_it_may_and_nowhere_else() {
     };
     let config = images("");
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     assert_eq!(planner.refused("sandbox.allowed_images.add", &add), "permission_denied");
     let listed = planner.done("sandbox.allowed_images.list", &json!({}));
     assert_eq!(listed.as_array().unwrap().len(), 1, "reading stays allowed: {listed}");
     drop(node);
     let config = images("mcp: { planners_may_add_images: true, disabled_tools: [task.list] }\n");
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     assert_eq!(node.post("/v1/worker/jobs:run", &with_image()).status, 403);
     assert_eq!(planner.done("sandbox.allowed_images.add", &add)["added"], true);
     assert_eq!(planner.done("sandbox.allowed_images.add", &add)["added"], false);
@@ -300,12 +300,12 @@ fn one_that_plans_adds_images_where_it_may_and_nowhere_else() {
 }
 
 #[test]
-fn one_that_plans_reaches_the_web_by_the_nodes_policy_and_each_call_is_recorded_as_theirs() {
+fn planner_reaches_the_web_by_the_nodes_policy_and_its_calls_are_recorded() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let port = server.address.port();
     let config = super::web::configure(&world, &rule(port));
     let node = Node::start(&world, &["--config", &config]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     let task = new_id();
     let url = |url: &str| json!({ "task_id": task, "url": url });
     let there = format!("http://localhost:{port}/");

@@ -1,6 +1,6 @@
 //! Jobs that planners submit: their users and projects, and the context that their agents get from those.
 
-use super::planned::Planner;
+use super::planned::PlannerInProject;
 use crate::models::{configure, recorded};
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::{Node, new_id, script, steps};
@@ -35,11 +35,11 @@ fn told(server: &ModelServer) -> String {
 }
 
 #[test]
-fn job_of_a_planner_has_the_preferences_and_skills_of_its_project_and_user() {
+fn planner_job_has_the_preferences_and_skills_of_its_project_and_user() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::queue(way().into_iter().chain(way())));
     let node = Node::start(&world, &["--config", &configure(&world, &server)]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     for (scope, id, value) in [("project", "mean", "language-of-mean"), ("user", "ada", "style-of-ada")] {
         let key = if scope == "user" { "output.summary_style" } else { "language.preferred" };
         let wish = json!({ "scope_type": scope, "scope_id": id, "key": key, "value": value, "value_type": "string" });
@@ -74,7 +74,7 @@ fn job_of_a_planner_has_the_preferences_and_skills_of_its_project_and_user() {
     let refused = planner.call("job.submit", &other);
     assert_eq!(refused["error"]["data"]["reason"], "out_of_bounds", "{refused}");
     // Control: without a user and a project no context of theirs is included.
-    let unbound = Planner::with_token(&node, json!({ "kind": "project_manager" }));
+    let unbound = PlannerInProject::with_token(&node, json!({ "kind": "project_manager" }));
     let unbound_job = job(&json!({ "skill_ids": ["means"] }));
     unbound.done("job.submit", &unbound_job);
     node.wait_for(unbound_job["job_id"].as_str().unwrap(), "completed");
@@ -85,10 +85,10 @@ fn job_of_a_planner_has_the_preferences_and_skills_of_its_project_and_user() {
 }
 
 #[test]
-fn planner_that_is_bound_to_no_project_keeps_preferences_and_skills_for_each() {
+fn planner_without_a_project_keeps_preferences_and_skills_for_each_project() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let planner = Planner::with_token(&node, json!({ "kind": "project_manager" }));
+    let planner = PlannerInProject::with_token(&node, json!({ "kind": "project_manager" }));
     let wish = json!({
         "scope_type": "project", "scope_id": "p1", "key": "language.preferred", "value": "de", "value_type": "string"
     });
@@ -105,7 +105,7 @@ fn planner_that_is_bound_to_no_project_keeps_preferences_and_skills_for_each() {
         "second"
     );
     // A planner that is bound to another project can't read or write it, in any spelling of the project's id.
-    let bound = Planner::with_token(&node, json!({ "kind": "project_manager", "project_id": "P2" }));
+    let bound = PlannerInProject::with_token(&node, json!({ "kind": "project_manager", "project_id": "P2" }));
     assert_eq!(bound.refused("skills.get", &json!({ "skill_id": id })), "not_found");
     assert_eq!(bound.done("skills.list", &json!({ "scope": "project:p2" })), json!([]));
     let theirs = json!({ "name": "x", "content": "x", "scope": "project:p2" });
@@ -125,11 +125,11 @@ fn planner_that_is_bound_to_no_project_keeps_preferences_and_skills_for_each() {
 }
 
 #[test]
-fn planner_of_a_project_sees_no_job_and_no_sandbox_of_another() {
+fn planner_of_a_project_sees_no_job_or_sandbox_of_another() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let of = |project: &str| {
-        Planner::with_token(&node, json!({ "kind": "project_manager", "project_id": project }))
+        PlannerInProject::with_token(&node, json!({ "kind": "project_manager", "project_id": project }))
     };
     let task_id = json!(new_id());
     let (theirs, stranger) = (of("mean"), of("median"));
@@ -173,12 +173,12 @@ fn planner_of_a_project_sees_no_job_and_no_sandbox_of_another() {
         assert_eq!(stranger.done(list, &json!({})), json!([]), "{list}");
         assert!(!theirs.done(list, &json!({})).as_array().unwrap().is_empty(), "{list}");
     }
-    let unbound = Planner::with_token(&node, json!({ "kind": "project_manager" }));
+    let unbound = PlannerInProject::with_token(&node, json!({ "kind": "project_manager" }));
     assert_eq!(unbound.done("job.list", &json!({})).as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn prompt_has_the_title_of_the_persona_and_answers_name_skill_and_persona() {
+fn prompt_has_the_personas_title_and_responses_name_skill_and_persona() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::queue(way()));
     let node = Node::start(&world, &["--config", &configure(&world, &server)]);

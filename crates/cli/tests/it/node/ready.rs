@@ -1,6 +1,6 @@
 //! Readiness of a node: it is ready if it can make the sandboxes of jobs.
 
-use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::http::{Asked, HttpResponse};
 use belljar_testkit::node::{Node, script};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -8,12 +8,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
-fn readiness(node: &Node<'_>) -> Answered {
+fn readiness(node: &Node<'_>) -> HttpResponse {
     Asked::new("GET", "/readyz").send(node.address()).unwrap()
 }
 
 #[test]
-fn node_whose_state_sandboxes_can_not_reach_is_not_ready_and_its_log_says_why() {
+fn node_whose_state_is_unreachable_for_sandboxes_is_not_ready_and_logs_why() {
     let world = World::new(crate::BELLJAR);
     let closed = world.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
@@ -38,7 +38,7 @@ fn node_whose_state_sandboxes_can_not_reach_is_not_ready_and_its_log_says_why() 
 }
 
 #[test]
-fn node_whose_launcher_stands_still_is_not_ready_until_it_goes_on() {
+fn node_with_a_stopped_launcher_is_not_ready_until_it_continues() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     assert_eq!(readiness(&node).status, 200);

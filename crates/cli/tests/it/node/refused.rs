@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 #[test]
-fn more_jobs_than_may_wait_are_refused_with_a_time_to_come_again() {
+fn job_over_the_queue_limit_is_refused_with_a_retry_after() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--max-concurrency", "1", "--max-waiting", "2"]);
     let running = node.submit(script("sleep 60"));
@@ -31,7 +31,7 @@ fn more_jobs_than_may_wait_are_refused_with_a_time_to_come_again() {
 }
 
 #[test]
-fn what_the_node_can_not_do_is_said_before_it_is_accepted() {
+fn request_that_the_node_cannot_fulfil_is_refused_before_acceptance() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     for (member, value) in [("image", json!("alpine:latest")), ("use_inference", json!(true))] {
@@ -49,7 +49,7 @@ fn what_the_node_can_not_do_is_said_before_it_is_accepted() {
 }
 
 #[test]
-fn what_is_denied_is_in_the_audit_and_a_flood_of_it_is_counted() {
+fn denied_requests_are_audited_and_a_flood_of_them_is_only_counted() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let denied = || recorded(&world.path().join("state/node/audit"), "request_denied");
@@ -101,7 +101,7 @@ fn path_that_is_not_utf8_is_answered_with_a_problem() {
 }
 
 #[test]
-fn a_node_that_can_not_start_says_why() {
+fn node_that_cannot_start_reports_why() {
     let world = World::new(crate::BELLJAR);
     let run = |arguments: &[&str]| {
         let ran = world.run(arguments);
@@ -126,7 +126,7 @@ fn a_node_that_can_not_start_says_why() {
 }
 
 #[test]
-fn node_refuses_tokens_that_others_can_read_and_addresses_that_others_reach() {
+fn node_refuses_tokens_readable_by_others_and_non_loopback_addresses() {
     let world = World::new(crate::BELLJAR);
     let path = world.write("token", TOKEN);
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {

@@ -49,7 +49,7 @@ fn hangup_ends_neither_the_node_nor_its_jobs() {
 }
 
 #[test]
-fn hangup_has_a_node_take_another_token_and_other_models() {
+fn hangup_reloads_the_token_and_the_models() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, &server);
@@ -72,7 +72,7 @@ fn hangup_has_a_node_take_another_token_and_other_models() {
 }
 
 #[test]
-fn mistake_in_a_file_that_is_read_again_changes_nothing() {
+fn mistake_in_a_reloaded_file_changes_nothing() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, &server);
@@ -88,7 +88,7 @@ fn mistake_in_a_file_that_is_read_again_changes_nothing() {
 }
 
 #[test]
-fn hangup_has_a_node_connect_to_the_mcp_servers_that_are_configured_now() {
+fn hangup_connects_to_the_mcp_servers_that_are_configured_now() {
     let world = World::new(crate::BELLJAR);
     let script = |name: &str| world.path().join(format!("servers/{name}.py")).display().to_string();
     let config = |name: &str| {
@@ -131,7 +131,7 @@ fn hangup_has_a_node_connect_to_the_mcp_servers_that_are_configured_now() {
 }
 
 #[test]
-fn hangup_has_agents_held_to_the_rules_that_are_written_now() {
+fn hangup_applies_the_current_access_rules_to_agents() {
     let world = World::new(crate::BELLJAR);
     let config = |denied: &str| {
         let rules = format!("tool_access: {{agents: [{{name: reader, level: elevated{denied}}}]}}\n");

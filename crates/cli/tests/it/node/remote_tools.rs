@@ -2,7 +2,7 @@
 
 use super::on_each_database;
 use crate::models::recorded;
-use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::http::{Asked, HttpResponse};
 use belljar_testkit::node::{Node, TOKEN, new_id, steps};
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
@@ -17,7 +17,7 @@ const ISSUE: &str = "/v1/worker/mcp/tokens";
 const REVOKE: &str = "/v1/worker/mcp/tokens:revoke";
 
 /// A job that runs until it is ended.
-struct Waiting {
+struct LongRunningJob {
     task_id: String,
     job_id: String,
 }
@@ -48,11 +48,11 @@ fn asked_formerly(method: &str, params: &Value) -> Asked {
         .json(message.to_string())
 }
 
-fn sent(to: SocketAddr, token: &str, asked: Asked) -> Answered {
+fn sent(to: SocketAddr, token: &str, asked: Asked) -> HttpResponse {
     asked.header("Authorization", &format!("Bearer {token}")).send(to).unwrap()
 }
 
-pub(super) fn list(node: &Node<'_>, token: &str) -> Answered {
+pub(super) fn list(node: &Node<'_>, token: &str) -> HttpResponse {
     sent(node.address(), token, asked("tools/list", json!({})))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn call(to: SocketAddr, token: &str, name: &str, arguments: &Value) -
     answered.json()
 }
 
-fn note(of: &Waiting, key: &str) -> Value {
+fn note(of: &LongRunningJob, key: &str) -> Value {
     json!({ "task_id": of.task_id, "job_id": of.job_id, "key": key, "content": "c" })
 }
 
@@ -73,13 +73,13 @@ fn reason(answer: &Value) -> &str {
     answer["error"]["data"]["reason"].as_str().unwrap_or_default()
 }
 
-pub(super) fn names(answered: &Answered) -> Vec<String> {
+pub(super) fn names(answered: &HttpResponse) -> Vec<String> {
     let answer = answered.json();
     let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn issue(node: &Node<'_>, mut wanted: Value) -> Answered {
+fn issue(node: &Node<'_>, mut wanted: Value) -> HttpResponse {
     wanted["version"] = json!(1);
     node.post(ISSUE, &wanted)
 }
@@ -94,20 +94,20 @@ fn revoke(node: &Node<'_>, token: &str) -> Value {
     node.post(REVOKE, &json!({ "version": 1, "token": token })).json()
 }
 
-fn waiting(node: &Node<'_>) -> Waiting {
+fn waiting(node: &Node<'_>) -> LongRunningJob {
     let job = steps(&json!([{ "type": "run_command", "args": { "argv": ["sleep", "600"] } }]));
     let task_id = job["task_id"].as_str().unwrap().to_owned();
     let job_id = node.submit(job);
     node.wait_for(&job_id, "in_progress");
-    Waiting { task_id, job_id }
+    LongRunningJob { task_id, job_id }
 }
 
-fn end(node: &Node<'_>, job: &Waiting) {
+fn end(node: &Node<'_>, job: &LongRunningJob) {
     node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", job.job_id)));
     node.wait_for(&job.job_id, "canceled");
 }
 
-fn of(job: &Waiting) -> Value {
+fn of(job: &LongRunningJob) -> Value {
     json!({ "kind": "sandbox", "task_id": job.task_id, "job_id": job.job_id })
 }
 
@@ -117,9 +117,9 @@ fn denials(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn an_agent_elsewhere_has_the_tools_of_its_kind_for_its_own_job_and_in_both_families_of_revisions() {
+fn remote_agent_has_its_kinds_tools_for_its_own_job_in_both_protocol_families() {
     on_each_database(
-        "node::remote_tools::an_agent_elsewhere_has_the_tools_of_its_kind_for_its_own_job_and_in_both_families_of_revisions",
+        "node::remote_tools::remote_agent_has_its_kinds_tools_for_its_own_job_in_both_protocol_families",
         |world, arguments| {
             let node = Node::start(world, arguments);
             let (one, other) = (waiting(&node), waiting(&node));
@@ -138,7 +138,7 @@ fn an_agent_elsewhere_has_the_tools_of_its_kind_for_its_own_job_and_in_both_fami
             ] {
                 assert_eq!(reason(&call(to, &of_other, "memory.add", &arguments)), "out_of_bounds");
             }
-            let lists = |token: &str, of: &Waiting| {
+            let lists = |token: &str, of: &LongRunningJob| {
                 let ids = json!({ "task_id": of.task_id, "job_id": of.job_id });
                 envelope(&call(to, token, "memory.list", &ids))["pagination"]["total"].clone()
             };
@@ -167,7 +167,7 @@ fn an_agent_elsewhere_has_the_tools_of_its_kind_for_its_own_job_and_in_both_fami
 }
 
 #[test]
-fn a_request_shows_one_token_in_one_header_and_no_other_is_good() {
+fn request_needs_exactly_one_valid_token_in_one_header() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let (job, to) = (waiting(&node), node.address());
@@ -255,7 +255,7 @@ fn by_host(to: SocketAddr, token: &str, host: &str) -> u16 {
 }
 
 #[test]
-fn names_of_the_node_are_those_of_its_configuration_besides_its_own() {
+fn configured_host_names_are_accepted_besides_the_nodes_own() {
     let world = World::new(crate::BELLJAR);
     let config = world.write("config.yaml", "mcp: { hosts: [node.example, 'other.example:7'] }\n");
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
@@ -277,36 +277,33 @@ fn names_of_the_node_are_those_of_its_configuration_besides_its_own() {
 }
 
 #[test]
-fn a_token_is_dead_when_it_is_taken_back_or_its_time_is_over() {
-    on_each_database(
-        "node::remote_tools::a_token_is_dead_when_it_is_taken_back_or_its_time_is_over",
-        |world, arguments| {
-            let node = Node::start(world, arguments);
-            let job = waiting(&node);
-            let (one, other) = (token(&node, of(&job)), token(&node, of(&job)));
-            assert_eq!((list(&node, &one).status, list(&node, &other).status), (200, 200));
-            assert_eq!(revoke(&node, &one), json!({ "version": 1, "revoked": true }));
-            assert_eq!((list(&node, &one).status, list(&node, &other).status), (401, 200));
-            // A repeated revocation has no effect, nor has one of an unknown token.
-            assert_eq!(revoke(&node, &one)["revoked"], false);
-            assert_eq!(revoke(&node, "bjt_never")["revoked"], false);
-            let mut short = of(&job);
-            short["expires_in_seconds"] = json!(2);
-            let short = token(&node, short);
-            assert_eq!(list(&node, &short).status, 200);
-            wait::until(|| list(&node, &short).status == 401);
-            assert_eq!(list(&node, &other).status, 200);
-            for code in ["token_revoked", "token_expired"] {
-                wait::until(|| denials(world).iter().any(|found| found == code));
-            }
-        },
-    );
+fn revoked_or_expired_token_is_refused() {
+    on_each_database("node::remote_tools::revoked_or_expired_token_is_refused", |world, arguments| {
+        let node = Node::start(world, arguments);
+        let job = waiting(&node);
+        let (one, other) = (token(&node, of(&job)), token(&node, of(&job)));
+        assert_eq!((list(&node, &one).status, list(&node, &other).status), (200, 200));
+        assert_eq!(revoke(&node, &one), json!({ "version": 1, "revoked": true }));
+        assert_eq!((list(&node, &one).status, list(&node, &other).status), (401, 200));
+        // A repeated revocation has no effect, nor has one of an unknown token.
+        assert_eq!(revoke(&node, &one)["revoked"], false);
+        assert_eq!(revoke(&node, "bjt_never")["revoked"], false);
+        let mut short = of(&job);
+        short["expires_in_seconds"] = json!(2);
+        let short = token(&node, short);
+        assert_eq!(list(&node, &short).status, 200);
+        wait::until(|| list(&node, &short).status == 401);
+        assert_eq!(list(&node, &other).status, 200);
+        for code in ["token_revoked", "token_expired"] {
+            wait::until(|| denials(world).iter().any(|found| found == code));
+        }
+    });
 }
 
 #[test]
-fn the_first_request_after_a_jobs_end_is_refused_also_by_a_node_that_was_killed_meanwhile() {
+fn token_is_refused_after_its_jobs_end_also_by_a_restarted_node() {
     on_each_database(
-        "node::remote_tools::the_first_request_after_a_jobs_end_is_refused_also_by_a_node_that_was_killed_meanwhile",
+        "node::remote_tools::token_is_refused_after_its_jobs_end_also_by_a_restarted_node",
         |world, arguments| {
             let mut node = Node::start(world, arguments);
             let (one, other, left) = (waiting(&node), waiting(&node), waiting(&node));
@@ -332,7 +329,7 @@ fn the_first_request_after_a_jobs_end_is_refused_also_by_a_node_that_was_killed_
 }
 
 /// Makes a call that takes minutes, in a sandbox that was made for it.
-fn long_call(to: SocketAddr, token: &str, of: &Waiting, mark: &str) -> std::thread::JoinHandle<Value> {
+fn long_call(to: SocketAddr, token: &str, of: &LongRunningJob, mark: &str) -> std::thread::JoinHandle<Value> {
     let ids = json!({ "task_id": of.task_id, "job_id": of.job_id });
     let made = call(to, token, "sandbox.create", &ids);
     assert_eq!(envelope(&made)["status"], "ok", "{made}");
@@ -345,12 +342,12 @@ fn long_call(to: SocketAddr, token: &str, of: &Waiting, mark: &str) -> std::thre
 }
 
 #[test]
-fn what_is_under_way_by_a_token_ends_with_it_and_nothing_else_does() {
+fn revoking_a_token_ends_its_requests_and_no_others() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let to = node.address();
     let (one, other, bound) = (waiting(&node), waiting(&node), waiting(&node));
-    let of_task = |job: &Waiting| json!({ "kind": "project_manager", "task_id": job.task_id });
+    let of_task = |job: &LongRunningJob| json!({ "kind": "project_manager", "task_id": job.task_id });
     let [revoked, kept] = [&one, &other].map(|job| token(&node, of_task(job)));
     let mut of_job = of_task(&bound);
     of_job["job_id"] = json!(bound.job_id);
@@ -380,12 +377,13 @@ fn what_is_under_way_by_a_token_ends_with_it_and_nothing_else_does() {
 }
 
 #[test]
-fn an_agent_that_is_bound_to_a_task_is_told_of_no_other() {
+fn agent_bound_to_a_task_cannot_see_another_task() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let to = node.address();
     let (one, other) = (waiting(&node), waiting(&node));
-    let of_task = |job: &Waiting| token(&node, json!({ "kind": "project_manager", "task_id": job.task_id }));
+    let of_task =
+        |job: &LongRunningJob| token(&node, json!({ "kind": "project_manager", "task_id": job.task_id }));
     let [of_one, of_other, anybody] =
         [of_task(&one), of_task(&other), token(&node, json!({ "kind": "project_manager" }))];
     for (token, of) in [(&of_one, &one), (&of_other, &other)] {
@@ -410,7 +408,7 @@ fn an_agent_that_is_bound_to_a_task_is_told_of_no_other() {
 }
 
 #[test]
-fn a_token_of_a_job_is_had_by_the_command_line() {
+fn job_token_is_issued_by_the_command_line() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let job = waiting(&node);
@@ -429,8 +427,8 @@ fn a_token_of_a_job_is_had_by_the_command_line() {
 }
 
 #[test]
-fn what_one_node_takes_back_is_dead_at_the_other() {
-    let name = "node::remote_tools::what_one_node_takes_back_is_dead_at_the_other";
+fn token_revoked_at_one_node_is_refused_at_the_other() {
+    let name = "node::remote_tools::token_revoked_at_one_node_is_refused_at_the_other";
     let (_server, url) = match Postgres::start().and_then(|server| server.database().map(|url| (server, url)))
     {
         Ok(found) => found,
@@ -442,7 +440,7 @@ fn what_one_node_takes_back_is_dead_at_the_other() {
     let task_id = new_id();
     let manager = token(&one, json!({ "kind": "project_manager", "task_id": task_id }));
     assert_eq!((list(&one, &manager).status, list(&other, &manager).status), (200, 200));
-    let of = Waiting { task_id, job_id: new_id() };
+    let of = LongRunningJob { task_id, job_id: new_id() };
     let mark = new_id();
     let under_way = long_call(other.address(), &manager, &of, &mark);
     wait::until(|| super::processes_with(&mark) > 0);
@@ -454,9 +452,8 @@ fn what_one_node_takes_back_is_dead_at_the_other() {
 }
 
 #[test]
-fn what_is_under_way_ends_when_the_database_does_not_say_that_its_token_is_good() {
-    let name =
-        "node::remote_tools::what_is_under_way_ends_when_the_database_does_not_say_that_its_token_is_good";
+fn request_ends_when_the_database_does_not_confirm_its_token() {
+    let name = "node::remote_tools::request_ends_when_the_database_does_not_confirm_its_token";
     let found = Postgres::start_own().and_then(|server| server.database().map(|url| (server, url)));
     let (server, url) = match found {
         Ok(found) => found,
@@ -464,7 +461,7 @@ fn what_is_under_way_ends_when_the_database_does_not_say_that_its_token_is_good(
     };
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--database", &url]);
-    let of = Waiting { task_id: new_id(), job_id: new_id() };
+    let of = LongRunningJob { task_id: new_id(), job_id: new_id() };
     let manager = token(&node, json!({ "kind": "project_manager", "task_id": of.task_id }));
     let mark = new_id();
     let under_way = long_call(node.address(), &manager, &of, &mark);
@@ -480,7 +477,7 @@ fn what_is_under_way_ends_when_the_database_does_not_say_that_its_token_is_good(
 }
 
 #[test]
-fn one_token_has_eight_requests_under_way_and_keeps_nobody_else_waiting() {
+fn token_is_limited_to_eight_concurrent_requests_without_delaying_others() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let to = node.address();
@@ -498,9 +495,9 @@ fn one_token_has_eight_requests_under_way_and_keeps_nobody_else_waiting() {
 }
 
 #[test]
-fn a_token_is_issued_for_what_there_is_and_is_kept_nowhere() {
+fn token_is_issued_only_for_existing_objects_and_never_stored() {
     on_each_database(
-        "node::remote_tools::a_token_is_issued_for_what_there_is_and_is_kept_nowhere",
+        "node::remote_tools::token_is_issued_only_for_existing_objects_and_never_stored",
         |world, arguments| {
             let node = Node::start(world, arguments);
             let job = waiting(&node);

@@ -55,7 +55,7 @@ fn is_without_artifacts(job: &Value) -> bool {
 }
 
 #[test]
-fn an_agent_mends_a_project_shows_that_it_is_and_keeps_what_it_has_made() {
+fn agent_repairs_a_project_proves_it_and_its_artifacts_are_kept() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(way());
     let orchestrator = Orchestrator::start();

@@ -42,7 +42,7 @@ fn events_of_kind(node: &Node<'_>, job: &Value, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_job_that_asks_in_time_gets_more_of_it_and_one_that_does_not_is_ended() {
+fn job_that_requests_more_time_before_its_timeout_gets_it() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     for make in [short_job, short_command] {
@@ -58,7 +58,7 @@ fn a_job_that_asks_in_time_gets_more_of_it_and_one_that_does_not_is_ended() {
 }
 
 #[test]
-fn no_job_gets_more_than_the_node_gives_to_any() {
+fn no_job_gets_more_time_than_the_nodes_maximum() {
     let world = World::new(crate::BELLJAR);
     let limited = "node: { timeouts: { default_seconds: 2, max_seconds: 15 } }\n";
     let never = "node: { timeouts: { default_seconds: 2, may_extend: false } }\n";
@@ -79,7 +79,7 @@ fn no_job_gets_more_than_the_node_gives_to_any() {
 }
 
 #[test]
-fn what_is_asked_for_once_more_under_the_same_number_is_given_once() {
+fn repeated_time_request_with_the_same_number_is_granted_once() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let ask = r#"report '{"version":1,"status":"in_progress","seq":7,"extension_request_seconds":20}'"#;
@@ -93,7 +93,7 @@ fn what_is_asked_for_once_more_under_the_same_number_is_given_once() {
 }
 
 #[test]
-fn progress_is_told_to_those_who_watch() {
+fn progress_reports_reach_watchers() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let report =
@@ -107,7 +107,7 @@ fn progress_is_told_to_those_who_watch() {
 }
 
 #[test]
-fn a_hatch_hears_its_own_job_alone_and_nothing_but_reports() {
+fn report_hatch_accepts_only_reports_of_its_own_job() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let other = belljar_testkit::node::new_id();
@@ -128,7 +128,7 @@ fn a_hatch_hears_its_own_job_alone_and_nothing_but_reports() {
 }
 
 #[test]
-fn a_step_that_says_that_the_job_is_done_gains_nothing() {
+fn step_that_reports_the_job_as_done_gains_nothing() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let forged = r#"report "{\"version\":1,\"status\":\"completed\",\"seq\":1000000,\"result\":{\"protocol_version\":\"1.0\",\"job_id\":\"$CYNODE_JOB_ID\",\"status\":\"success\",\"steps\":[],\"artifacts\":[],\"failure_code\":null,\"failure_message\":null}}""#;
@@ -137,7 +137,7 @@ fn a_step_that_says_that_the_job_is_done_gains_nothing() {
 }
 
 #[test]
-fn the_runners_result_stands_although_a_step_has_closed_its_folder_and_reported_another() {
+fn runners_result_wins_over_a_result_forged_by_a_step() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let forged = r#"report "{\"version\":1,\"status\":\"failed\",\"seq\":18446744073709551615,\"result\":{\"protocol_version\":\"1.0\",\"job_id\":\"$CYNODE_JOB_ID\",\"status\":\"failure\",\"steps\":[],\"artifacts\":[],\"failure_code\":\"node_failure\",\"failure_message\":\"forged\"}}""#;
@@ -149,7 +149,7 @@ fn the_runners_result_stands_although_a_step_has_closed_its_folder_and_reported_
 }
 
 #[test]
-fn many_connections_that_say_nothing_keep_the_runner_from_nothing() {
+fn many_silent_connections_do_not_block_the_runner() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let mut job = short_job(

@@ -1,6 +1,6 @@
 //! `sandbox.*`: kept sandboxes are used by tools; the messages and audit records of refusals.
 
-use super::planned::Planner;
+use super::planned::PlannerInProject;
 use super::remote_tools::{envelope, list, token};
 use crate::models::recorded;
 use belljar_testkit::node::{Node, new_id};
@@ -14,10 +14,10 @@ fn with(of: &Value, more: &Value) -> Value {
 }
 
 #[test]
-fn what_commands_of_a_sandbox_print_is_found_under_the_id_that_made_it() {
+fn command_output_of_a_sandbox_is_found_under_the_id_that_made_it() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     let of = json!({ "task_id": new_id(), "job_id": new_id() });
     assert_eq!(planner.refused("sandbox.stream_logs", &of), "not_found");
     planner.done("sandbox.create", &of);
@@ -50,7 +50,7 @@ fn what_commands_of_a_sandbox_print_is_found_under_the_id_that_made_it() {
 fn program_is_named_by_command_or_by_the_first_of_argv() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     let of = json!({ "task_id": new_id(), "job_id": new_id() });
     planner.done("sandbox.create", &of);
     for program in
@@ -68,10 +68,10 @@ fn program_is_named_by_command_or_by_the_first_of_argv() {
 }
 
 #[test]
-fn refused_argument_is_told_in_words_and_never_by_a_regular_expression() {
+fn refused_argument_is_explained_in_words_and_not_by_a_regular_expression() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     let of = json!({ "task_id": new_id(), "job_id": new_id() });
     planner.done("sandbox.create", &of);
     let file = with(&of, &json!({ "path": "a.txt", "content_bytes_base64": "" }));
@@ -110,10 +110,10 @@ fn patterns(schema: &Value, silent: &mut Vec<Value>) {
 }
 
 #[test]
-fn call_that_its_tool_or_a_guard_refuses_is_recorded_as_denied() {
+fn call_refused_by_its_tool_or_a_guard_is_recorded_as_denied() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let planner = Planner::new(&node);
+    let planner = PlannerInProject::new(&node);
     let add = json!({ "image_ref": "registry.example/tools:2" });
     assert_eq!(planner.refused("sandbox.allowed_images.add", &add), "permission_denied");
     let of = json!({ "task_id": new_id(), "job_id": new_id() });
@@ -136,7 +136,7 @@ fn call_that_its_tool_or_a_guard_refuses_is_recorded_as_denied() {
 }
 
 #[test]
-fn tool_is_for_the_agents_of_the_scope_that_the_configuration_gives_it() {
+fn tool_is_available_only_to_agents_of_its_configured_scope() {
     let world = World::new(crate::BELLJAR);
     let config = world.write(
         "config.yaml",
@@ -147,7 +147,7 @@ fn tool_is_for_the_agents_of_the_scope_that_the_configuration_gives_it() {
     let names = super::remote_tools::names(&list(&node, &planner));
     let has = |name: &str| names.iter().any(|known| known == name);
     assert!(has("artifact.put") && !has("html_parser") && !has("skills.create"), "{names:?}");
-    let refused = Planner::new(&node).call("html_parser", &json!({ "html_content": "<p>a" }));
+    let refused = PlannerInProject::new(&node).call("html_parser", &json!({ "html_content": "<p>a" }));
     assert_eq!(refused["error"]["data"]["reason"], "other_scope", "{refused}");
     let script = r#"
 tell([tool["name"] for tool in ask("tools/list")["result"]["tools"]])

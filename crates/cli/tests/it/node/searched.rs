@@ -88,8 +88,8 @@ fn called(node: &Node<'_>, tool: &str, arguments: &Value) -> (Value, Value) {
 }
 
 #[test]
-fn an_agent_searches_by_a_real_searxng_and_what_is_hidden_in_results_is_gone() {
-    const NAME: &str = "an_agent_searches_by_a_real_searxng_and_what_is_hidden_in_results_is_gone";
+fn agent_searches_by_searxng_and_hidden_text_in_results_is_removed() {
+    const NAME: &str = "agent_searches_by_searxng_and_hidden_text_in_results_is_removed";
     let pages = Service::start();
     let searxng = match Searxng::start(pages.port) {
         Ok(searxng) => searxng,
@@ -113,7 +113,7 @@ fn an_agent_searches_by_a_real_searxng_and_what_is_hidden_in_results_is_gone() {
 }
 
 #[test]
-fn an_agent_searches_by_an_interface_as_braves_and_without_any_is_told_so() {
+fn agent_searches_by_a_brave_compatible_api_and_gets_an_error_without_any() {
     let (world, service) = (World::new(crate::BELLJAR), Service::start());
     let url = format!("name: searches, url: 'http://localhost:{}/v1'", service.port);
     let config = configure(&world, &[url], "  search: {kind: brave, connection: searches}\n");
@@ -137,7 +137,7 @@ fn an_agent_searches_by_an_interface_as_braves_and_without_any_is_told_so() {
 }
 
 #[test]
-fn operation_that_changes_something_is_made_once_a_person_has_approved_it() {
+fn mutating_operation_runs_once_after_a_user_approved_it() {
     let (world, service) = (World::new(crate::BELLJAR), Service::start());
     let operations = "operations: [{name: open, method: POST, path: '/projects/{project}/issues'}]";
     let url = format!(
@@ -186,7 +186,7 @@ tell(made())
 }
 
 #[test]
-fn an_agent_calls_operations_of_services_and_no_others() {
+fn agent_calls_only_allowed_operations_of_services() {
     let (world, service) = (World::new(crate::BELLJAR), Service::start());
     let operations = "operations: [{name: list, method: GET, path: '/projects/{project}/issues'}, \
                       {name: open, method: POST, path: '/projects/{project}/issues'}, {name: none, method: GET, path: /none}]";

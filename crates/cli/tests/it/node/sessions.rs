@@ -1,7 +1,7 @@
 //! Sandboxes that stay for many commands.
 
 use super::processes_with;
-use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::http::{Asked, HttpResponse};
 use belljar_testkit::node::{Node, TOKEN, new_id};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -23,7 +23,7 @@ pub(super) fn open(node: &Node<'_>, request: &Value) -> String {
     format!("{SESSIONS}/{}", request["session_id"].as_str().unwrap())
 }
 
-fn exec(node: &Node<'_>, session: &str, script: &str) -> Answered {
+fn exec(node: &Node<'_>, session: &str, script: &str) -> HttpResponse {
     node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": ["sh", "-c", script] }))
 }
 
@@ -36,7 +36,7 @@ fn leave_running(node: &Node<'_>, session: &str, marker: &str) {
 }
 
 #[test]
-fn what_a_command_leaves_the_next_one_finds_and_another_session_does_not() {
+fn files_persist_between_commands_of_a_session_and_not_across_sessions() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let mut wanted = request();
@@ -64,7 +64,7 @@ fn what_a_command_leaves_the_next_one_finds_and_another_session_does_not() {
 }
 
 #[test]
-fn a_session_that_is_ended_is_gone_with_everything_in_it() {
+fn ended_session_is_removed_with_everything_in_it() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let session = open(&node, &request());
@@ -82,7 +82,7 @@ fn a_session_that_is_ended_is_gone_with_everything_in_it() {
 }
 
 #[test]
-fn a_command_ends_with_its_time_and_with_whoever_waits_for_it() {
+fn command_is_killed_at_its_timeout_or_when_its_client_disconnects() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let session = open(&node, &request());
@@ -108,7 +108,7 @@ fn a_command_ends_with_its_time_and_with_whoever_waits_for_it() {
 }
 
 #[test]
-fn a_session_is_over_when_nothing_is_done_in_it_and_when_its_time_is() {
+fn session_ends_at_its_idle_timeout_and_at_its_maximum_duration() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let mut idle = request();
@@ -130,7 +130,7 @@ fn a_session_is_over_when_nothing_is_done_in_it_and_when_its_time_is() {
 }
 
 #[test]
-fn the_same_request_is_the_same_session_and_another_one_is_refused() {
+fn repeated_create_request_returns_the_same_session_and_a_different_one_is_refused() {
     let world = World::new(crate::BELLJAR);
     let config = world.write("config.yaml", "node: { sessions: { max: 2 } }\n");
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
@@ -165,7 +165,7 @@ fn the_same_request_is_the_same_session_and_another_one_is_refused() {
 }
 
 #[test]
-fn no_session_outlives_its_node_and_all_are_ended_by_those_who_stop_everything() {
+fn sessions_end_with_their_node_and_with_stop_all() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &[]);
     let marker = format!("session-{}", new_id());
@@ -189,7 +189,7 @@ fn no_session_outlives_its_node_and_all_are_ended_by_those_who_stop_everything()
 }
 
 #[test]
-fn a_session_that_asks_for_no_time_of_its_own_has_what_the_configuration_gives() {
+fn session_without_its_own_timeouts_has_the_configured_ones() {
     let world = World::new(crate::BELLJAR);
     let config = world.write("config.yaml", "node: { sessions: { max_lifetime_seconds: 2 } }\n");
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
@@ -201,7 +201,7 @@ fn a_session_that_asks_for_no_time_of_its_own_has_what_the_configuration_gives()
 }
 
 #[test]
-fn an_opener_who_vanishes_leaves_no_place_taken_for_good() {
+fn client_that_disconnects_while_creating_a_session_frees_its_slot() {
     let world = World::new(crate::BELLJAR);
     let config = world.write("config.yaml", "node: { sessions: { max: 1, idle_timeout_seconds: 1 } }\n");
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 const EACH: usize = 60;
 
 #[test]
-fn clients_that_say_little_read_nothing_or_vanish_hold_up_nobody_and_leave_nothing_open() {
+fn slow_or_vanished_clients_delay_no_other_and_leave_no_open_connection() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let noisy = node.submit(script(

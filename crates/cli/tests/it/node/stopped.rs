@@ -1,6 +1,6 @@
 //! Jobs that an orchestrator stops: a single one, or all.
 
-use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::http::{Asked, HttpResponse};
 use belljar_testkit::node::{Node, new_id, script, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(super) const POLITE: &str = "trap 'echo bye; exit 0' TERM; echo begun; while
 /// Ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM; echo begun; while :; do sleep 0.05; done";
 
-pub(super) fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> Answered {
+pub(super) fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> HttpResponse {
     let request = json!({
         "version": 1, "task_id": job["task_id"], "job_id": job["job_id"], "grace_seconds": grace_seconds,
     });
@@ -30,7 +30,7 @@ pub(super) fn begun(node: &Node<'_>, job: &Value) -> String {
 }
 
 #[test]
-fn a_job_is_asked_to_end_and_killed_only_if_it_does_not() {
+fn stopped_job_is_asked_to_end_and_killed_only_if_it_does_not() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let polite = script(POLITE);
@@ -52,7 +52,7 @@ fn a_job_is_asked_to_end_and_killed_only_if_it_does_not() {
 }
 
 #[test]
-fn a_job_for_the_runner_says_itself_what_it_had_done() {
+fn stopped_runner_job_reports_its_finished_steps() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let job = steps(&json!([
@@ -69,7 +69,7 @@ fn a_job_for_the_runner_says_itself_what_it_had_done() {
 }
 
 #[test]
-fn a_job_that_does_not_run_is_what_was_wanted() {
+fn stop_of_a_job_that_is_not_running_succeeds() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let unknown = script("true");
@@ -98,7 +98,7 @@ fn a_job_that_does_not_run_is_what_was_wanted() {
 }
 
 #[test]
-fn everything_is_stopped_at_once_and_the_node_takes_new_jobs() {
+fn stop_all_ends_all_jobs_and_the_node_accepts_new_ones() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--max-concurrency", "2"]);
     let running = [begun(&node, &script(POLITE)), begun(&node, &script(STUBBORN))];

@@ -15,7 +15,7 @@ fn get(node: &Node<'_>, path: &str) -> Value {
 }
 
 #[test]
-fn a_node_says_which_it_is_and_how_much_of_its_machine_is_used() {
+fn node_reports_its_identity_and_machine_usage() {
     let world = World::new(crate::BELLJAR);
     let config = world.write("config.yaml", "node: { id: node-7 }\n");
     let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
@@ -31,7 +31,7 @@ fn a_node_says_which_it_is_and_how_much_of_its_machine_is_used() {
 }
 
 #[test]
-fn sandboxes_are_told_of_by_their_task_and_job_while_they_run_and_afterwards() {
+fn sandboxes_are_reported_by_task_and_job_while_they_run_and_afterwards() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let job = script("echo out; echo err >&2; exit 3");
@@ -84,7 +84,7 @@ fn sandboxes_are_told_of_by_their_task_and_job_while_they_run_and_afterwards() {
 }
 
 #[test]
-fn what_a_node_did_is_told_by_the_next_one_and_what_ran_under_one_that_died_is_unknown() {
+fn restarted_node_reports_earlier_logs_and_unknown_state_of_interrupted_runs() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &[]);
     let id = node.submit(script("sleep 60"));
@@ -118,7 +118,7 @@ fn what_a_node_did_is_told_by_the_next_one_and_what_ran_under_one_that_died_is_u
 }
 
 #[test]
-fn what_is_asked_for_wrongly_is_told_with_what_would_be_right() {
+fn invalid_query_is_answered_with_valid_values() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     for (path, why) in [

@@ -52,7 +52,7 @@ fn until(node: &Node<'_>, session: &str, pty: &str, mut after: u64, wanted: &str
 }
 
 #[test]
-fn what_is_typed_is_done_and_what_is_printed_is_read_where_one_left_off() {
+fn terminal_runs_typed_input_and_output_is_read_from_an_offset() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let session = session(&node);
@@ -76,7 +76,7 @@ fn what_is_typed_is_done_and_what_is_printed_is_read_where_one_left_off() {
 }
 
 #[test]
-fn nobody_who_prints_without_end_takes_memory_for_it() {
+fn endless_terminal_output_uses_bounded_memory() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let session = session(&node);
@@ -95,7 +95,7 @@ fn nobody_who_prints_without_end_takes_memory_for_it() {
 }
 
 #[test]
-fn a_terminal_that_is_closed_takes_its_program_along() {
+fn closing_a_terminal_kills_its_program() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let session = session(&node);
@@ -113,7 +113,7 @@ fn a_terminal_that_is_closed_takes_its_program_along() {
 }
 
 #[test]
-fn what_is_asked_for_wrongly_is_told() {
+fn invalid_terminal_request_is_answered_with_a_problem() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let session = session(&node);
@@ -166,7 +166,7 @@ fn printed(socket: &mut WebSocket<TcpStream>, wanted: &str) -> String {
 }
 
 #[test]
-fn a_terminal_goes_on_over_a_websocket_that_breaks_and_tells_its_end() {
+fn terminal_survives_a_broken_websocket_and_reports_its_exit() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let session = session(&node);
@@ -192,7 +192,7 @@ fn a_terminal_goes_on_over_a_websocket_that_breaks_and_tells_its_end() {
 }
 
 #[test]
-fn nobody_attaches_without_the_token() {
+fn terminal_attach_requires_the_token() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let session = session(&node);

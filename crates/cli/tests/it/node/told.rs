@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use belljar_testkit::node::{Node, command, script};
-use belljar_testkit::orchestrator::{Orchestrator, Received, Reply};
+use belljar_testkit::orchestrator::{Orchestrator, ReceivedMessage, Reply};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn start<'w>(world: &'w World, arguments: &[String]) -> Node<'w> {
 }
 
 /// Returns the statuses of a job, in the order in which they were first received.
-fn story(received: &[Received], id: &str) -> Vec<String> {
+fn story(received: &[ReceivedMessage], id: &str) -> Vec<String> {
     let mut told = Vec::new();
     for message in received.iter().filter(|message| message.body["job"]["job_id"] == id) {
         let status = message.body["event"]["status"].as_str().unwrap().to_owned();
@@ -46,7 +46,7 @@ fn story(received: &[Received], id: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_state_is_told_signed_and_in_order_and_the_last_with_the_result() {
+fn callbacks_report_each_state_signed_in_order_and_the_last_with_the_result() {
     let world = World::new(crate::BELLJAR);
     let orchestrator = Orchestrator::start();
     let node = start(&world, &configured(&world, &orchestrator.url("/status")));
@@ -73,7 +73,7 @@ fn each_state_is_told_signed_and_in_order_and_the_last_with_the_result() {
 }
 
 #[test]
-fn what_is_not_taken_is_told_again_and_is_the_same_then() {
+fn rejected_callback_is_repeated_unchanged() {
     let world = World::new(crate::BELLJAR);
     let orchestrator = Orchestrator::start();
     orchestrator.refuse(2);
@@ -94,7 +94,7 @@ fn what_is_not_taken_is_told_again_and_is_the_same_then() {
 }
 
 #[test]
-fn whatever_an_orchestrator_answers_it_hears_of_each_state_in_order_and_always_the_same() {
+fn callbacks_are_sent_in_order_and_unchanged_whatever_the_orchestrator_answers() {
     let world = World::new(crate::BELLJAR);
     let orchestrator = Orchestrator::start();
     let late = Reply::Late(Duration::from_millis(700));
@@ -133,7 +133,7 @@ fn whatever_an_orchestrator_answers_it_hears_of_each_state_in_order_and_always_t
 }
 
 #[test]
-fn what_a_node_could_not_tell_is_told_by_the_next_one() {
+fn undelivered_callbacks_are_sent_by_the_next_node() {
     let world = World::new(crate::BELLJAR);
     let orchestrator = Orchestrator::start();
     orchestrator.refuse(usize::MAX);
@@ -149,7 +149,7 @@ fn what_a_node_could_not_tell_is_told_by_the_next_one() {
 }
 
 #[test]
-fn origin_that_never_answers_keeps_no_other_waiting() {
+fn unresponsive_callback_origin_delays_no_other() {
     const MOST_AT_ONCE: usize = 16;
     let world = World::new(crate::BELLJAR);
     let orchestrator = Orchestrator::start();
@@ -180,7 +180,7 @@ fn origin_that_never_answers_keeps_no_other_waiting() {
 }
 
 #[test]
-fn a_job_may_say_where_messages_go_only_where_the_configuration_allows_it() {
+fn job_may_set_its_callback_url_only_where_the_configuration_allows_it() {
     let world = World::new(crate::BELLJAR);
     let (orchestrator, other) = (Orchestrator::start(), Orchestrator::start());
     let node = start(&world, &configured(&world, &orchestrator.url("/status")));

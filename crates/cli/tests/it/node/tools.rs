@@ -60,7 +60,7 @@ pub(super) fn tool_calls(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn a_file_that_one_job_keeps_is_there_for_the_next_of_its_task_and_for_no_other() {
+fn stored_file_is_available_to_later_jobs_of_its_task_only() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let put = r#"
@@ -103,7 +103,7 @@ tell(call("artifact.get", task_id=TASK, path="../{bare}/notes/a.bin"))
 }
 
 #[test]
-fn what_an_agent_notes_is_its_jobs_alone_and_is_limited() {
+fn agents_notes_are_private_to_its_job_and_limited() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let note = r#"
@@ -133,7 +133,7 @@ tell(call("memory.retrieve", task_id=TASK, job_id=JOB, key="plan"))
 }
 
 #[test]
-fn an_agent_gets_the_tools_of_its_kind_in_no_spelling_any_other_and_every_try_is_recorded() {
+fn agent_gets_only_its_kinds_tools_in_any_spelling_and_every_try_is_recorded() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let tries = r#"
@@ -175,7 +175,7 @@ for name in others + nowhere:
 }
 
 #[test]
-fn a_job_that_may_reach_nothing_reads_a_page_that_it_has_and_its_content_is_not_recorded_whole() {
+fn job_without_network_reads_a_supplied_page_that_is_not_recorded_whole() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let read = r#"
@@ -191,7 +191,7 @@ tell(call("html_parser", html_content=page, extract_mode="links", base_url="http
 }
 
 #[test]
-fn what_is_no_single_message_calls_nothing() {
+fn malformed_or_batched_message_calls_no_tool() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let tries = r#"
@@ -221,7 +221,7 @@ tell(call("memory.list", task_id=TASK, job_id=JOB))
 }
 
 #[test]
-fn a_command_has_no_tools_and_a_job_has() {
+fn job_has_tools_and_a_plain_command_has_none() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let script = format!("{CLIENT}\ntell(ask('tools/list'))");

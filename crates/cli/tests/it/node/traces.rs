@@ -45,7 +45,7 @@ fn with_collector(world: &World, server: &ModelServer, url: &str) -> String {
 }
 
 #[test]
-fn a_job_is_a_trace_from_its_acceptance_to_its_record_with_its_steps_and_its_calls_of_models() {
+fn job_trace_spans_acceptance_to_record_with_steps_and_model_calls() {
     let world = World::new(crate::BELLJAR);
     let (server, collector) =
         (ModelServer::start(Script::always(Answer::text(CANARY))), Collector::start(&[]));
@@ -93,7 +93,7 @@ fn a_job_is_a_trace_from_its_acceptance_to_its_record_with_its_steps_and_its_cal
 }
 
 #[test]
-fn what_a_job_asks_the_web_for_is_in_its_trace_without_the_name_that_it_asked_for() {
+fn web_requests_of_a_job_are_traced_without_the_requested_hostname() {
     let world = World::new(crate::BELLJAR);
     let collector = Collector::start(&[]);
     let server = crate::egress::Server::start();
@@ -120,7 +120,7 @@ fn what_a_job_asks_the_web_for_is_in_its_trace_without_the_name_that_it_asked_fo
 }
 
 #[test]
-fn a_job_that_fails_says_by_what_and_one_that_was_killed_with_its_node_is_still_one_trace() {
+fn failed_job_has_an_error_span_and_a_killed_nodes_job_is_one_trace() {
     let world = World::new(crate::BELLJAR);
     let collector = Collector::start(&[]);
     let variables = [
@@ -150,7 +150,7 @@ fn a_job_that_fails_says_by_what_and_one_that_was_killed_with_its_node_is_still_
 }
 
 #[test]
-fn a_collector_that_is_busy_is_asked_again_and_one_that_is_away_hinders_no_job() {
+fn busy_trace_collector_is_retried_and_an_unreachable_one_delays_no_job() {
     let world = World::new(crate::BELLJAR);
     let busy = Collector::start(&["HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"]);
     let server = ModelServer::start(Script::always(Answer::text("hello")));
@@ -177,7 +177,7 @@ fn a_collector_that_is_busy_is_asked_again_and_one_that_is_away_hinders_no_job()
 }
 
 #[test]
-fn what_is_logged_of_a_job_names_it() {
+fn log_lines_about_a_job_name_its_id() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let job = script("exit 3");

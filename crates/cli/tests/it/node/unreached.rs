@@ -43,7 +43,7 @@ fn with_agent(scripts: &[&str]) -> Value {
 }
 
 #[test]
-fn agent_that_gives_up_what_it_was_denied_is_an_ext_net_required_and_another_one_is_not() {
+fn agent_that_gives_up_after_a_denial_is_ext_net_required_and_others_are_not() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let [denied, prints] =
         [fetching(1), "echo 'curl: (6) Could not resolve host: pkgs.example' >&2; exit 6".to_owned()];
@@ -87,7 +87,7 @@ fn refusing() -> (String, Receiver<String>) {
 }
 
 #[test]
-fn proxy_of_the_house_is_asked_for_a_whole_url_and_told_the_task_and_the_job() {
+fn upstream_proxy_gets_the_whole_url_with_task_and_job() {
     let (world, (url, heads)) = (World::new(crate::BELLJAR), refusing());
     let with = |identity: bool| {
         let proxy = format!("{{url: '{url}', names: there, identity: {identity}}}");
@@ -115,7 +115,7 @@ fn proxy_of_the_house_is_asked_for_a_whole_url_and_told_the_task_and_the_job() {
 }
 
 #[test]
-fn proxy_of_the_house_is_shown_its_credential_and_is_not_asked_for_what_is_excepted() {
+fn upstream_proxy_gets_its_credential_and_is_bypassed_for_exceptions() {
     let (world, (url, heads)) = (World::new(crate::BELLJAR), refusing());
     let file = world.write("credential", "house:a-word-for-the-proxy").display().to_string();
     let shown =
@@ -141,7 +141,7 @@ fn proxy_of_the_house_is_shown_its_credential_and_is_not_asked_for_what_is_excep
 }
 
 #[test]
-fn job_behind_a_proxy_that_refuses_or_is_down_is_an_ext_net_required_that_names_the_host() {
+fn job_behind_a_refusing_or_unreachable_proxy_is_ext_net_required_with_the_host() {
     let refused = "refused_by_upstream_proxy";
     for (url, reason) in
         [(refusing().0, refused), ("http://127.0.0.1:1".to_owned(), "upstream_proxy_unavailable")]

@@ -39,7 +39,7 @@ pub(super) fn job(scripts: &[&str], ext_net_allowed: bool) -> Value {
 }
 
 #[test]
-fn jobs_that_may_reach_what_the_policy_allows_and_each_passage_is_recorded() {
+fn jobs_with_web_access_reach_what_the_policy_allows_and_each_request_is_recorded() {
     let (world, server, other) = (World::new(crate::BELLJAR), Server::start(), Server::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);
@@ -68,7 +68,7 @@ const LOOK: &str = "env | grep -ci proxy; ls -d /web-sock 2>/dev/null | grep -c 
                     except ConnectionRefusedError: print(\"refused\")'";
 
 #[test]
-fn a_job_that_may_not_has_no_proxy_at_all() {
+fn job_without_web_access_has_no_proxy() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);
@@ -89,7 +89,7 @@ fn a_job_that_may_not_has_no_proxy_at_all() {
 }
 
 #[test]
-fn a_job_that_is_denied_what_it_needs_is_an_ext_net_required_that_says_which_rule_it_takes() {
+fn denied_job_is_ext_net_required_and_names_the_missing_rule() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);
@@ -111,7 +111,7 @@ fn a_job_that_is_denied_what_it_needs_is_an_ext_net_required_that_says_which_rul
 }
 
 #[test]
-fn what_did_not_cause_a_failure_is_not_taken_for_its_cause() {
+fn unrelated_denial_is_not_reported_as_the_failure_cause() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);
@@ -131,7 +131,7 @@ fn what_did_not_cause_a_failure_is_not_taken_for_its_cause() {
 }
 
 #[test]
-fn a_node_without_a_policy_lets_nobody_through_and_says_what_it_would_take() {
+fn node_without_a_policy_denies_all_requests_and_names_the_missing_setting() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let node = Node::start(&world, &[]);
     let told = node.run(&job(&[&fetching(server.address.port())], true)).json();
@@ -141,7 +141,7 @@ fn a_node_without_a_policy_lets_nobody_through_and_says_what_it_would_take() {
 }
 
 #[test]
-fn a_request_that_allows_and_forbids_the_web_is_refused() {
+fn request_that_both_allows_and_forbids_the_web_is_refused() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let mut wanted = job(&["true"], true);
@@ -155,7 +155,7 @@ fn a_request_that_allows_and_forbids_the_web_is_refused() {
 }
 
 #[test]
-fn a_session_reaches_the_web_if_it_has_asked_for_it() {
+fn session_reaches_the_web_only_if_it_requested_access() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);

@@ -3,7 +3,7 @@
 
 use super::{CALL, has_run, program, refused};
 use crate::BELLJAR;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -18,13 +18,13 @@ fn configuration(world: &World, name: &str, credential: &Value) {
 }
 
 /// Runs `before` in a sandbox that writes the project, and then calls the model.
-fn ask(world: &World, config: &str, before: &str, variables: &[(&str, String)]) -> Ran {
+fn ask(world: &World, config: &str, before: &str, variables: &[(&str, String)]) -> ProgramOutput {
     let script = format!("{before}\n{CALL}");
     let with =
         ["exec", "--model", "small", "--config", config, "--workspace", ".", "--", "sh", "-c", &script];
     let mut command = world.command(&with);
     command.current_dir(world.path().join("project")).envs(variables.iter().cloned());
-    Ran::from(command.output().unwrap())
+    ProgramOutput::from(command.output().unwrap())
 }
 
 pub(super) fn at(world: &World, name: &str) -> String {
@@ -41,7 +41,7 @@ fn planted(world: &World, name: &str) -> String {
 }
 
 #[test]
-fn what_a_sandbox_puts_where_a_credential_is_looked_for_is_not_run_on_the_host() {
+fn credential_command_that_a_sandbox_wrote_is_not_run_on_the_host() {
     let world = World::new(BELLJAR);
     world.write("project/file", "");
     program(&world, "own/print");
@@ -97,7 +97,7 @@ fn what_a_sandbox_puts_where_a_credential_is_looked_for_is_not_run_on_the_host()
 }
 
 #[test]
-fn no_file_is_read_as_a_credential_that_a_sandbox_put_there() {
+fn credential_file_that_a_sandbox_wrote_is_not_read() {
     let world = World::new(BELLJAR);
     world.write("project/file", "");
     world.write("own/key", "sk-0123456789abcdef");
@@ -116,7 +116,7 @@ fn no_file_is_read_as_a_credential_that_a_sandbox_put_there() {
 }
 
 #[test]
-fn what_a_policy_names_is_checked_as_what_a_configuration_names() {
+fn files_named_by_a_policy_are_checked_like_those_of_a_configuration() {
     let world = World::new(BELLJAR);
     program(&world, "project/print");
     program(&world, "own/print");
@@ -149,7 +149,7 @@ fn what_a_policy_names_is_checked_as_what_a_configuration_names() {
 }
 
 #[test]
-fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
+fn configuration_in_a_search_location_is_created_only_with_approval() {
     let world = World::new(BELLJAR);
     world.write("dotfiles/file", "");
     world.write("own/file", "");
@@ -157,9 +157,9 @@ fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
         let script = format!("mkdir -p $(dirname {path}); echo 'egress: {{rules: []}}' > {path}");
         let mut command =
             world.command(&["exec", "--workspace-copy", directory, "--apply", "--", "sh", "-c", &script]);
-        Ran::from(command.envs(variables.iter().cloned()).output().unwrap())
+        ProgramOutput::from(command.envs(variables.iter().cloned()).output().unwrap())
     };
-    let asked = |ran: &Ran| ran.code == 3 && ran.stderr.contains("Belljar obeys");
+    let asked = |ran: &ProgramOutput| ran.code == 3 && ran.stderr.contains("Belljar obeys");
     let of_user = [("XDG_CONFIG_HOME", at(&world, "dotfiles"))];
     let ran = apply("dotfiles", "belljar/config.yaml", &of_user);
     assert!(asked(&ran), "{ran:?}");
@@ -167,7 +167,7 @@ fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
     let link = "ln -s elsewhere belljar; mkdir elsewhere; echo 'egress: {rules: []}' > elsewhere/config.yaml";
     let mut command =
         world.command(&["exec", "--workspace-copy", "dotfiles", "--apply", "--", "sh", "-c", link]);
-    let ran = Ran::from(command.envs(of_user.iter().cloned()).output().unwrap());
+    let ran = ProgramOutput::from(command.envs(of_user.iter().cloned()).output().unwrap());
     assert!(asked(&ran), "{ran:?}");
     let named = [("BELLJAR_CONFIG", at(&world, "own/my.cfg"))];
     // A configuration that is named and missing is an error, so no sandbox runs that could create it.
@@ -188,7 +188,7 @@ fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
 }
 
 #[test]
-fn no_program_is_run_that_another_user_can_put_on_the_search_path() {
+fn program_that_another_user_can_put_on_the_search_path_is_not_run() {
     let world = World::new(BELLJAR);
     world.write("project/file", "");
     let path = world.write("own/script", "#!/bin/sh\nunlisted-helper\n");
@@ -210,7 +210,7 @@ fn no_program_is_run_that_another_user_can_put_on_the_search_path() {
 }
 
 #[test]
-fn a_provider_is_not_reached_by_a_socket_that_a_sandbox_serves() {
+fn provider_socket_served_by_a_sandbox_is_refused() {
     let world = World::new(BELLJAR);
     world.write("project/file", "");
     world.write("own/file", "");
@@ -253,13 +253,15 @@ fn a_provider_is_not_reached_by_a_socket_that_a_sandbox_serves() {
 }
 
 #[test]
-fn what_belljar_keeps_is_not_changed_by_an_apply_without_a_yes() {
+fn apply_changes_belljars_own_files_only_with_approval() {
     let world = World::new(BELLJAR);
     let apply = |path: &str| {
         let script = format!("mkdir -p $(dirname {path}); echo changed > {path}");
         let mut command =
             world.command(&["exec", "--workspace-copy", "home", "--apply", "--", "sh", "-c", &script]);
-        Ran::from(command.env("BELLJAR_STATE_DIR", world.path().join("home/state")).output().unwrap())
+        ProgramOutput::from(
+            command.env("BELLJAR_STATE_DIR", world.path().join("home/state")).output().unwrap(),
+        )
     };
     world.write("home/file", "");
     apply("first").succeeded();
@@ -273,7 +275,7 @@ fn what_belljar_keeps_is_not_changed_by_an_apply_without_a_yes() {
 }
 
 #[test]
-fn a_part_of_a_workspace_that_is_mounted_elsewhere_is_known() {
+fn part_of_a_workspace_mounted_elsewhere_is_detected() {
     let world = World::new(BELLJAR);
     if !rustix::process::geteuid().is_root() {
         belljar_testkit::skip::skip("obeyed by mount", "mounting needs root");
@@ -302,7 +304,7 @@ fn a_part_of_a_workspace_that_is_mounted_elsewhere_is_known() {
 }
 
 /// Runs a command that obeys a policy, in a mount namespace in which `source` is mounted on `place`.
-fn exec_mounted(world: &World, source: &str, place: &str) -> Ran {
+fn exec_mounted(world: &World, source: &str, place: &str) -> ProgramOutput {
     let (source, place) = (at(world, source), at(world, place));
     let run = world.command(&[
         "exec",
@@ -320,5 +322,5 @@ fn exec_mounted(world: &World, source: &str, place: &str) -> Ran {
         command.env(name, value.unwrap_or_default());
     }
     command.current_dir(run.get_current_dir().unwrap_or(Path::new("/")));
-    Ran::from(command.output().unwrap())
+    ProgramOutput::from(command.output().unwrap())
 }

@@ -2,10 +2,10 @@
 
 use super::{at_use, refused};
 use crate::BELLJAR;
-use crate::agents::small::{CALL, Small};
-use crate::session::{Sessions, create, exec};
+use crate::agents::small::{CALL, SmallAgentWorld};
+use crate::session::{SessionCleanup, create, exec};
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 const SANDBOXS: &str = "so a sandbox may have made the link";
@@ -21,16 +21,16 @@ const WAYS: [&[&str]; 7] = [
     &["session", "create", "--workspace-copy", "@"],
 ];
 
-fn runs(world: &World, path: &str) -> Vec<Ran> {
+fn runs(world: &World, path: &str) -> Vec<ProgramOutput> {
     let with = |way: &&[&str]| -> Vec<String> { way.iter().map(|word| word.replace('@', path)).collect() };
     let run = |words: Vec<String>| world.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
     WAYS.iter().map(with).map(run).collect()
 }
 
 #[test]
-fn link_that_a_sandbox_made_decides_nothing_also_after_it_has_ended() {
+fn symlink_made_by_a_sandbox_is_not_followed_even_after_the_sandbox_ended() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         world.write("project/inner/key", "inner");
         world.write("secret/key", "key of the host");
         let secret = at_use::at(world, "secret");
@@ -65,9 +65,9 @@ fn link_that_a_sandbox_made_decides_nothing_also_after_it_has_ended() {
 }
 
 #[test]
-fn link_of_a_live_session_or_of_a_repository_decides_nothing() {
+fn symlink_of_a_live_session_or_a_repository_is_not_followed() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     world.write("project/file", "");
     world.write("secret/key", "key of the host");
     let id = create(&world, &["--workspace", "project"]);
@@ -91,17 +91,17 @@ fn link_of_a_live_session_or_of_a_repository_decides_nothing() {
 }
 
 /// Runs an agent that is found by its name in this directory.
-fn agent_in(small: &Small<'_>, directory: &str) -> Ran {
+fn agent_in(small: &SmallAgentWorld<'_>, directory: &str) -> ProgramOutput {
     let mut command = small.command(&["--discard"]);
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", at_use::at(small.world, directory));
-    Ran::from(command.env("PATH", path).output().unwrap())
+    ProgramOutput::from(command.env("PATH", path).output().unwrap())
 }
 
 #[test]
-fn program_of_an_agent_is_taken_from_no_directory_that_a_sandbox_writes() {
+fn agent_program_is_loaded_from_no_directory_that_a_sandbox_writes() {
     let world = World::new(BELLJAR);
-    let _sessions = Sessions(&world);
-    let small = Small::agent(&world, &["unlisted-agent"]);
+    let _sessions = SessionCleanup(&world);
+    let small = SmallAgentWorld::agent(&world, &["unlisted-agent"]);
     let script = |path: &str, text: &str| {
         let path = world.write(path, format!("#!/usr/bin/env python3\n{text}"));
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
@@ -153,9 +153,9 @@ const SERVE: &str = "import socket\n\
       taken.close()\n";
 
 #[test]
-fn engine_that_a_sandbox_serves_is_sent_nothing() {
+fn engine_socket_served_by_a_sandbox_is_sent_nothing() {
     World::as_everyone(BELLJAR, |world| {
-        let _sessions = Sessions(world);
+        let _sessions = SessionCleanup(world);
         world.write("project/file", "");
         world.write("own/file", "");
         let id = create(world, &["--workspace", "project"]);

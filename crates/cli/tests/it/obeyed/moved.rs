@@ -3,9 +3,9 @@
 
 use super::refused;
 use crate::BELLJAR;
-use crate::session::{Sessions, create, exec};
+use crate::session::{SessionCleanup, create, exec};
 use belljar_testkit::wait::until;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -45,18 +45,18 @@ time.sleep(1000)
 "#;
 
 /// A session on `project`, in which a program may have `moved` open.
-struct Ground<'a> {
+struct MovedFileSession<'a> {
     world: &'a World,
     session: String,
-    _sessions: Sessions<'a>,
+    _sessions: SessionCleanup<'a>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> MovedFileSession<'a> {
     fn new(world: &'a World) -> Self {
         world.write("project/hold.py", HOLD);
         world.write("own/none", "");
         let session = create(world, &["--workspace", "project"]);
-        Self { world, session, _sessions: Sessions(world) }
+        Self { world, session, _sessions: SessionCleanup(world) }
     }
 
     /// Starts a program that has `moved` open.
@@ -75,7 +75,7 @@ impl<'a> Ground<'a> {
         fs::rename(self.world.path().join(from), self.world.path().join(to)).unwrap();
     }
 
-    fn obey(&self, policy: &str) -> Ran {
+    fn obey(&self, policy: &str) -> ProgramOutput {
         self.world.run(&["exec", "--egress", policy, "--", "true"])
     }
 }
@@ -83,7 +83,7 @@ impl<'a> Ground<'a> {
 #[test]
 fn file_that_a_sandbox_has_open_is_refused_wherever_it_is_moved() {
     World::as_everyone(BELLJAR, |world| {
-        let ground = Ground::new(world);
+        let ground = MovedFileSession::new(world);
         for how in ["write", "read", "path", "map", "flight", "thread"] {
             world.write("project/moved", "rules: []");
             ground.hold(how);
@@ -104,7 +104,7 @@ fn file_that_a_sandbox_has_open_is_refused_wherever_it_is_moved() {
 #[test]
 fn directory_that_a_sandbox_has_open_is_refused_wherever_it_is_moved() {
     World::as_everyone(BELLJAR, |world| {
-        let ground = Ground::new(world);
+        let ground = MovedFileSession::new(world);
         for how in ["cwd", "directory"] {
             world.write("project/moved/policy.yaml", "rules: []");
             world.write("beside/none", "");
@@ -124,9 +124,9 @@ fn directory_that_a_sandbox_has_open_is_refused_wherever_it_is_moved() {
 }
 
 #[test]
-fn linked_file_is_refused_while_a_sandbox_reaches_it_by_any_name() {
+fn hard_linked_file_is_refused_while_a_sandbox_reaches_it_by_any_name() {
     World::as_everyone(BELLJAR, |world| {
-        let ground = Ground::new(world);
+        let ground = MovedFileSession::new(world);
         world.write("project/inner/none", "");
         world.write("project/moved", "rules: []");
         let at = |name: &str| world.path().join(name);
@@ -157,7 +157,7 @@ fn linked_file_is_refused_while_a_sandbox_reaches_it_by_any_name() {
 }
 
 #[test]
-fn what_is_mounted_below_a_workspace_is_written_by_its_sandbox() {
+fn mount_below_a_workspace_is_treated_as_sandbox_writable() {
     let world = World::new(BELLJAR);
     if !rustix::process::geteuid().is_root() {
         belljar_testkit::skip::skip("obeyed by mount", "mounting needs root");
@@ -181,7 +181,7 @@ fn what_is_mounted_below_a_workspace_is_written_by_its_sandbox() {
     run(&read_only, &obey("beside/linked.yaml")).succeeded();
     // A policy that another process obeys: the directory isn't mounted.
     let session = create(&world, &["--egress", "source/policy.yaml"]);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     let lend = ["exec", "--workspace", "project", "--", "true"];
     refused(&run(&mount, &lend), "lies in the workspace");
     run("true", &lend).succeeded();
@@ -198,7 +198,7 @@ fn what_is_mounted_below_a_workspace_is_written_by_its_sandbox() {
 }
 
 #[test]
-fn part_of_a_renamed_workspace_that_is_mounted_elsewhere_is_known() {
+fn part_of_a_renamed_workspace_mounted_elsewhere_is_detected() {
     let world = World::new(BELLJAR);
     if !rustix::process::geteuid().is_root() {
         belljar_testkit::skip::skip("obeyed by mount", "mounting needs root");
@@ -208,7 +208,7 @@ fn part_of_a_renamed_workspace_that_is_mounted_elsewhere_is_known() {
     world.write("beside/policy.yaml", "rules: []");
     world.write("mounted/none", "");
     let _session = create(&world, &["--workspace", "project"]);
-    let _sessions = Sessions(&world);
+    let _sessions = SessionCleanup(&world);
     fs::rename(world.path().join("project"), world.path().join("renamed")).unwrap();
     let at = |name: &str| world.path().join(name).display().to_string();
     let obey = |source: &str| {
@@ -220,7 +220,7 @@ fn part_of_a_renamed_workspace_that_is_mounted_elsewhere_is_known() {
 }
 
 /// Runs the program in a mount namespace with a mount made before.
-fn in_mounts(world: &World, mount: &str, arguments: &[&str]) -> Ran {
+fn in_mounts(world: &World, mount: &str, arguments: &[&str]) -> ProgramOutput {
     let run = world.command(arguments);
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", &format!("{mount} && exec \"$0\" \"$@\"")]);
@@ -229,5 +229,5 @@ fn in_mounts(world: &World, mount: &str, arguments: &[&str]) -> Ran {
         command.env(name, value.unwrap_or_default());
     }
     command.current_dir(run.get_current_dir().unwrap_or(Path::new("/")));
-    Ran::from(command.output().unwrap())
+    ProgramOutput::from(command.output().unwrap())
 }

@@ -86,9 +86,9 @@ fn program_reaches_the_sockets_that_it_made_in_a_direct_workspace() {
 }
 
 #[test]
-fn socket_of_the_host_is_reached_by_no_name_of_a_sandboxs_own() {
+fn host_socket_is_unreachable_by_any_name_a_sandbox_creates() {
     World::as_everyone(BELLJAR, |world| {
-        if !knows_own_sockets(world, "socket_of_the_host_is_reached_by_no_name_of_a_sandboxs_own") {
+        if !knows_own_sockets(world, "host_socket_is_unreachable_by_any_name_a_sandbox_creates") {
             return;
         }
         let script = |rounds: &str| world.write("given/attacks.py", ATTACKS.replace("ROUNDS", rounds));
@@ -114,9 +114,9 @@ fn socket_of_the_host_is_reached_by_no_name_of_a_sandboxs_own() {
 }
 
 #[test]
-fn another_sandbox_does_not_reach_a_sandboxs_sockets() {
+fn sandbox_does_not_reach_the_sockets_of_another_sandbox() {
     let world = World::new(BELLJAR);
-    let _sessions = crate::session::Sessions(&world);
+    let _sessions = crate::session::SessionCleanup(&world);
     world.write("given/file", "");
     let [one, other] = [0, 1].map(|_| crate::session::create(&world, &["--workspace", "given"]));
     let listening = "import socket, time\nserver = socket.socket(socket.AF_UNIX); server.bind('there'); server.listen()\n\
@@ -131,7 +131,7 @@ fn another_sandbox_does_not_reach_a_sandboxs_sockets() {
     };
     assert_eq!(told(&other), "refused\n");
     // The control.
-    if knows_own_sockets(&world, "another_sandbox_does_not_reach_a_sandboxs_sockets, its control") {
+    if knows_own_sockets(&world, "sandbox_does_not_reach_the_sockets_of_another_sandbox, its control") {
         assert_eq!(told(&one), "through\n");
     }
     world.run(&["session", "end", "--discard", &one]).succeeded();

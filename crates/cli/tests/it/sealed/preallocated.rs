@@ -37,7 +37,7 @@ fn tools_that_preallocate_get_space_in_every_workspace() {
 }
 
 #[test]
-fn sandbox_that_reserves_more_disk_than_it_may_is_ended() {
+fn sandbox_that_preallocates_more_than_its_disk_limit_is_killed() {
     let world = World::new(BELLJAR);
     world.write("given/file", "");
     let reserve = |disk: &str, then: &str| {

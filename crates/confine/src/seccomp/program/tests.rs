@@ -99,7 +99,7 @@ fn random_calls(count: usize) -> impl Iterator<Item = Call> {
 }
 
 #[test]
-fn the_tree_answers_like_the_list_for_a_million_calls() {
+fn compiled_filter_agrees_with_the_rule_list_for_a_million_calls() {
     let rules = rules(Audience::Everyone);
     let program = Program::compile(&rules, UNLISTED);
     for call in random_calls(1_000_000) {
@@ -109,7 +109,7 @@ fn the_tree_answers_like_the_list_for_a_million_calls() {
 
 /// A kill is written to the log of the kernel, and the program decides how often.
 #[test]
-fn no_answer_of_a_filter_is_logged() {
+fn filter_actions_never_request_logging() {
     const QUIET: [u32; 3] = [RETURN_ALLOW, RETURN_ERRNO, RETURN_ASK];
     for (name, program) in crate::seccomp::programs() {
         let answers = program.0.iter().filter(|instruction| instruction.code == RETURN);
@@ -120,7 +120,7 @@ fn no_answer_of_a_filter_is_logged() {
 }
 
 #[test]
-fn what_was_compiled_beforehand_is_this_policy() {
+fn precompiled_filter_matches_the_current_policy() {
     let [(_, everyone), (_, runner), (_, guard), (_, metadata), (_, supervised)] = crate::seccomp::programs();
     assert_eq!(everyone.instructions(), crate::seccomp::policy(Audience::Everyone));
     assert_eq!(runner.instructions(), crate::seccomp::policy(Audience::Runner));
@@ -130,7 +130,7 @@ fn what_was_compiled_beforehand_is_this_policy() {
 }
 
 #[test]
-fn every_instruction_is_reached_by_some_call() {
+fn every_filter_instruction_is_reachable() {
     // An unreachable instruction would be a rule that does not hold.
     let program = Program::compile(&rules(Audience::Everyone), UNLISTED);
     let mut reached = vec![false; program.0.len()];
@@ -152,7 +152,7 @@ fn terminal_input_is_refused_with_high_bits_set_too() {
 }
 
 #[test]
-fn no_request_reserves_space_or_changes_flags_of_files() {
+fn ioctl_that_reserves_space_or_changes_file_flags_is_denied() {
     const REFUSED: [u64; 10] = [
         0x4030_5828,
         0x4030_5829,
@@ -189,7 +189,7 @@ fn requests_are_judged(audiences: &[Audience], refused: &[u64], allowed: &[u64])
 }
 
 #[test]
-fn requests_to_sockets_are_those_that_are_listed() {
+fn only_listed_socket_ioctls_are_allowed() {
     // SIOCGIFBR, SIOCSIFBR, SIOCBRADDBR, SIOCGIFVLAN, SIOCSIFVLAN, SIOCADDRT, SIOCSIFFLAGS, SIOCGSKNS, SIOCGARP, SIOCSHWTSTAMP,
     // SIOCUNIXFILE, SIOCDEVPRIVATE, and two that are nothing
     const REFUSED: [u64; 14] = [
@@ -202,7 +202,7 @@ fn requests_to_sockets_are_those_that_are_listed() {
 }
 
 #[test]
-fn options_are_those_that_are_listed_at_their_level_alone() {
+fn socket_options_are_allowed_only_at_their_listed_level() {
     let program = Program::compile(&rules(Audience::Everyone), UNLISTED);
     let setsockopt = u32::try_from(libc::SYS_setsockopt).unwrap();
     let answer = |level: i32, option: u64| {
@@ -230,7 +230,7 @@ fn options_are_those_that_are_listed_at_their_level_alone() {
 }
 
 #[test]
-fn the_guard_asks_for_sizes_of_buffers_lingering_and_attributes() {
+fn guard_filter_notifies_for_buffer_sizes_linger_and_xattrs() {
     let guard = Program::compile(guard::RULES, Verdict::Allow);
     let setsockopt = u32::try_from(libc::SYS_setsockopt).unwrap();
     let answer =
@@ -246,7 +246,7 @@ fn the_guard_asks_for_sizes_of_buffers_lingering_and_attributes() {
 }
 
 #[test]
-fn the_guard_asks_for_every_connect_and_takes_back_what_pid_1_was_given() {
+fn guard_filter_notifies_for_connect_and_denies_calls_reserved_for_pid_1() {
     let policy = Program::compile(&rules_under_guard(Audience::Everyone), UNLISTED);
     let guard = Program::compile(guard::RULES, Verdict::Allow);
     let number = |call: libc::c_long| u32::try_from(call).unwrap();

@@ -1,7 +1,7 @@
 //! Readable paths, where some directories may not be read: a Landlock rule allows and can't be narrowed, so everything
 //! around those directories is listed piece by piece.
 
-use crate::walls::{About, Fault};
+use crate::walls::{ErrorContext, WallError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Returns everything in the root besides these directories, which are named without links. Each path is opened and may be
 /// read completely.
-pub(super) fn all_but(closed: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, Fault> {
+pub(super) fn all_but(closed: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, WallError> {
     let mut pending = vec![PathBuf::from("/")];
     let mut readable = Vec::new();
     while let Some(place) = pending.pop() {
@@ -28,7 +28,7 @@ pub(super) fn all_but(closed: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, Fau
 }
 
 /// Returns `None` if the path is gone by now.
-fn open(place: &Path) -> Result<Option<OwnedFd>, Fault> {
+fn open(place: &Path) -> Result<Option<OwnedFd>, WallError> {
     match openat(CWD, place, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
         Ok(opened) => Ok(Some(opened)),
         Err(Errno::NOENT) => Ok(None),
@@ -37,7 +37,7 @@ fn open(place: &Path) -> Result<Option<OwnedFd>, Fault> {
 }
 
 /// Returns the entries of a directory. Links are left out.
-fn entries(directory: &Path) -> Result<Vec<PathBuf>, Fault> {
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, WallError> {
     let subject = directory.display().to_string();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = openat(CWD, directory, flags, Mode::empty()).about(&subject)?;
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_readable_but_what_is_closed_and_what_leads_there() {
+    fn everything_is_readable_except_closed_paths_and_their_parents() {
         let readable = |closed: &[&str]| -> Vec<PathBuf> {
             let closed: Vec<PathBuf> = closed.iter().map(PathBuf::from).collect();
             all_but(&closed).unwrap().into_iter().map(|(path, _)| path).collect()

@@ -7,7 +7,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread};
 
 /// Offsets and lengths, in bytes, of the fields in the 64-bit and in the 32-bit format.
-struct Layout {
+struct ElfLayout {
     word: usize,
     table: usize,
     entry_size: usize,
@@ -17,7 +17,7 @@ struct Layout {
     smallest_entry: usize,
 }
 
-const WIDE: Layout = Layout {
+const WIDE: ElfLayout = ElfLayout {
     word: 8,
     table: 32,
     entry_size: 54,
@@ -26,7 +26,7 @@ const WIDE: Layout = Layout {
     file_size: 32,
     smallest_entry: 56,
 };
-const NARROW: Layout = Layout {
+const NARROW: ElfLayout = ElfLayout {
     word: 4,
     table: 28,
     entry_size: 42,
@@ -69,7 +69,7 @@ pub(super) fn interpreter(file: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
 }
 
 /// Returns the layout of a file of this machine's byte order, if it is an ELF file at all.
-fn layout(header: &[u8]) -> Option<Layout> {
+fn layout(header: &[u8]) -> Option<ElfLayout> {
     match header.get(..6)? {
         [0x7f, b'E', b'L', b'F', 2, 1] => Some(WIDE),
         [0x7f, b'E', b'L', b'F', 1, 1] => Some(NARROW),
@@ -78,7 +78,7 @@ fn layout(header: &[u8]) -> Option<Layout> {
 }
 
 /// Returns the offset and length of the loader's path, if this segment holds it.
-fn place_of_path(entry: &[u8], layout: &Layout) -> Option<(u64, usize)> {
+fn place_of_path(entry: &[u8], layout: &ElfLayout) -> Option<(u64, usize)> {
     if number(entry, 0, 4)? != LOADER {
         return None;
     }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_names_its_loader_and_what_is_broken_names_none() {
+    fn elf_program_names_its_loader_and_broken_elf_names_none() {
         let sh = std::fs::read(std::fs::canonicalize("/bin/sh").unwrap()).unwrap();
         let loader = of(&sh).unwrap();
         assert!(String::from_utf8(loader).unwrap().starts_with("/lib"));

@@ -1,6 +1,6 @@
 //! Acceptance criteria: a text, and a command that checks it if there is one.
 
-use crate::decode::{At, Decode, Fields};
+use crate::decode::{Decode, DecodeContext, Fields};
 use crate::job::step::run_command::RunCommand;
 use crate::json::Node;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -18,7 +18,7 @@ pub struct Criterion {
 // === Decode ===
 
 impl Decode for Criterion {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node {
             Node::String(text) => Some(Self { text: text.clone(), check: None }),
             Node::Object(_) => {

@@ -1,6 +1,6 @@
 //! `apply_unified_diff`: a patch to files of the workspace, whole or not at all.
 
-use crate::decode::{At, Decode, Fields};
+use crate::decode::{Decode, DecodeContext, Fields};
 use crate::json::Node;
 use schemars::JsonSchema;
 
@@ -13,7 +13,7 @@ pub struct ApplyUnifiedDiff {
 }
 
 impl Decode for ApplyUnifiedDiff {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let diff = fields.required("diff");
         fields.finish()?;

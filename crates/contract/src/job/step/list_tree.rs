@@ -1,7 +1,7 @@
 //! `list_tree`: the entries of a directory, as data.
 
-use crate::decode::{At, Decode, Fields};
-use crate::job::constraints::Positive;
+use crate::decode::{Decode, DecodeContext, Fields};
+use crate::job::constraints::PositiveInteger;
 use crate::json::Node;
 use crate::path::StepPath;
 use schemars::JsonSchema;
@@ -38,12 +38,12 @@ pub struct ListTree {
 }
 
 impl Decode for ListTree {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let path = fields.optional("path");
-        let max_depth = fields.optional("max_depth").map(|depth| depth.map(|Positive(depth)| depth));
+        let max_depth = fields.optional("max_depth").map(|depth| depth.map(|PositiveInteger(depth)| depth));
         let glob = fields.optional("glob");
-        let max_entries = fields.optional("max_entries").map(|cap| cap.map(|Positive(cap)| cap));
+        let max_entries = fields.optional("max_entries").map(|cap| cap.map(|PositiveInteger(cap)| cap));
         let sizes = fields.or("sizes", false);
         fields.finish()?;
         Some(Self {

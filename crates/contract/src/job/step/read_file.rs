@@ -1,7 +1,7 @@
 //! `read_file`: the content of one file, or some lines of it.
 
-use crate::decode::{At, Decode, Fields};
-use crate::job::constraints::Positive;
+use crate::decode::{Decode, DecodeContext, Fields};
+use crate::job::constraints::PositiveInteger;
 use crate::job::step::FilePath;
 use crate::json::Node;
 use crate::path::StepPath;
@@ -42,10 +42,11 @@ pub struct ReadFile {
 }
 
 impl Decode for ReadFile {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let path = fields.required("path").map(|FilePath(path)| path);
-        let mut positive = |name| fields.optional(name).map(|number| number.map(|Positive(number)| number));
+        let mut positive =
+            |name| fields.optional(name).map(|number| number.map(|PositiveInteger(number)| number));
         let max_bytes = positive("max_bytes");
         let start_line = positive("start_line");
         let end_line = positive("end_line");

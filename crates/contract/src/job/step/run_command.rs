@@ -9,8 +9,8 @@
 //!
 //! `env` and `timeout_seconds` are the same in both.
 
-use crate::decode::{At, Decode, Fields};
-use crate::job::constraints::Positive;
+use crate::decode::{Decode, DecodeContext, Fields};
+use crate::job::constraints::PositiveInteger;
 use crate::json::Node;
 use crate::path::StepPath;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -40,7 +40,7 @@ const DIALECTS: [&[&str]; 2] = [&["argv", "cwd"], &["command", "args", "working_
 // === Decode ===
 
 impl Decode for RunCommand {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         fields.accept(DIALECTS.concat());
         let [first, second] =
@@ -56,7 +56,7 @@ impl Decode for RunCommand {
         let env = fields.or("env", Environment(BTreeMap::new())).map(|Environment(env)| env);
         let timeout = fields
             .optional("timeout_seconds")
-            .map(|seconds| seconds.map(|Positive(seconds)| Duration::from_secs(seconds.into())));
+            .map(|seconds| seconds.map(|PositiveInteger(seconds)| Duration::from_secs(seconds.into())));
         fields.finish()?;
         Some(Self { argv: argv?, cwd: cwd?, env: env?, timeout: timeout? })
     }
@@ -87,7 +87,7 @@ struct Argument(String);
 pub(crate) struct Environment(pub(crate) BTreeMap<String, String>);
 
 impl Decode for Argv {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let Node::Array(elements) = node else { return at.mistyped(node, "an array of strings") };
         let Some(program) = elements.first() else {
             return at.mistyped(node, "at least the program");
@@ -106,7 +106,7 @@ impl Decode for Argv {
 }
 
 impl Decode for Program {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str() {
             Some(text) if !text.is_empty() && !text.contains('\0') => Some(Self(text.to_owned())),
             _ => at.mistyped(node, "the name or path of a program, without NUL"),
@@ -115,7 +115,7 @@ impl Decode for Program {
 }
 
 impl Decode for Argument {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str() {
             Some(text) if !text.contains('\0') => Some(Self(text.to_owned())),
             _ => at.mistyped(node, "a string without NUL"),
@@ -124,7 +124,7 @@ impl Decode for Argument {
 }
 
 impl Decode for Environment {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let variables = BTreeMap::decode(node, at);
         let Node::Object(members) = node else { return None };
         let mut sound = true;

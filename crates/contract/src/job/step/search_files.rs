@@ -1,7 +1,7 @@
 //! `search_files`: the lines that match a regular expression.
 
-use crate::decode::{At, Decode, Fields, whole_number};
-use crate::job::constraints::Positive;
+use crate::decode::{Decode, DecodeContext, Fields, whole_number};
+use crate::job::constraints::PositiveInteger;
 use crate::json::Node;
 use crate::path::StepPath;
 use schemars::JsonSchema;
@@ -34,13 +34,13 @@ pub struct SearchFiles {
 const MOST_CONTEXT_LINES: u64 = 100;
 
 impl Decode for SearchFiles {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let pattern = fields.required("pattern");
         let path = fields.optional("path");
         let include = fields.optional("include");
         let context_lines = fields.or("context_lines", ContextLines(0)).map(|ContextLines(lines)| lines);
-        let max_matches = fields.optional("max_matches").map(|cap| cap.map(|Positive(cap)| cap));
+        let max_matches = fields.optional("max_matches").map(|cap| cap.map(|PositiveInteger(cap)| cap));
         fields.finish()?;
         Some(Self {
             pattern: pattern?,
@@ -55,7 +55,7 @@ impl Decode for SearchFiles {
 struct ContextLines(u32);
 
 impl Decode for ContextLines {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let lines = whole_number(node, at, 0..=MOST_CONTEXT_LINES)?;
         u32::try_from(lines).ok().map(Self)
     }

@@ -1,6 +1,6 @@
 //! `write_file`: the whole content of one file, atomically.
 
-use crate::decode::{At, Decode, Fields};
+use crate::decode::{Decode, DecodeContext, Fields};
 use crate::job::step::FilePath;
 use crate::json::Node;
 use crate::path::StepPath;
@@ -69,7 +69,7 @@ impl FileMode {
 // === Decode ===
 
 impl Decode for WriteFile {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let path = fields.required("path").map(|FilePath(path)| path);
         let encoding = fields.or("encoding", ContentEncoding::Utf8);
@@ -93,7 +93,7 @@ impl Decode for WriteFile {
 }
 
 impl Decode for ContentEncoding {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         match node.as_str() {
             Some("utf-8") => Some(Self::Utf8),
             Some("base64") => Some(Self::Base64),
@@ -103,7 +103,7 @@ impl Decode for ContentEncoding {
 }
 
 impl Decode for FileMode {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         let octal = |text: &str| {
             let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
             let octal = digits.len() == 3 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
@@ -119,7 +119,7 @@ impl Decode for FileMode {
 struct Base64(Vec<u8>);
 
 impl Decode for Base64 {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+    fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, "base64 (RFC 4648 §4, with padding)", |text| STANDARD.decode(text)).map(Self)
     }
 }

@@ -1,7 +1,7 @@
 //! `tool_access` and `autonomy`.
 
-use super::Takes::{ByName, List, One, Section, Sections};
-use super::Unsaid::{Means, Members, Required, Stands};
+use super::AcceptedValues::{ByName, List, One, Section, Sections};
+use super::MemberDefault::{Means, Members, Required, Stands};
 use super::{BOOLEAN, Member};
 
 const LEVEL: &str = "one of: custom, elevated, restricted, sandboxed, standard";

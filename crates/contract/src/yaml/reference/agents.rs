@@ -1,7 +1,7 @@
 //! `agents`.
 
-use super::Takes::{ByName, List, One};
-use super::Unsaid::{Means, Required, Stands};
+use super::AcceptedValues::{ByName, List, One};
+use super::MemberDefault::{Means, Required, Stands};
 use super::{BOOLEAN, Member};
 
 pub(super) const AGENT: &[Member] = &[

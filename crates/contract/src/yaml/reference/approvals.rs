@@ -1,8 +1,8 @@
 //! `approvals`.
 
+use super::AcceptedValues::One;
 use super::Member;
-use super::Takes::One;
-use super::Unsaid::Stands;
+use super::MemberDefault::Stands;
 
 pub(super) const APPROVALS: &[Member] = &[
     Member {

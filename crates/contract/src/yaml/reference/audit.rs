@@ -1,7 +1,7 @@
 //! `audit`.
 
-use super::Takes::{One, Sections};
-use super::Unsaid::{Means, Required, Stands};
+use super::AcceptedValues::{One, Sections};
+use super::MemberDefault::{Means, Required, Stands};
 use super::{BOOLEAN, Member};
 
 pub(super) const AUDIT: &[Member] = &[Member {

@@ -1,7 +1,7 @@
 //! `egress`.
 
-use super::Takes::{List, One, Section, Sections};
-use super::Unsaid::{Means, Required, Stands};
+use super::AcceptedValues::{List, One, Section, Sections};
+use super::MemberDefault::{Means, Required, Stands};
 use super::inference::{CREDENTIAL, PATH};
 use super::{BOOLEAN, Member, USER};
 

@@ -1,8 +1,8 @@
 //! `git`.
 
+use super::AcceptedValues::{List, One, Sections};
 use super::Member;
-use super::Takes::{List, One, Sections};
-use super::Unsaid::{Means, Required, Stands};
+use super::MemberDefault::{Means, Required, Stands};
 
 pub(super) const GIT: &[Member] = &[
     Member {

@@ -1,7 +1,7 @@
 //! `mcp`.
 
-use super::Takes::{ByName, List, One, Section, Sections};
-use super::Unsaid::{Means, Members, Required, Stands};
+use super::AcceptedValues::{ByName, List, One, Section, Sections};
+use super::MemberDefault::{Means, Members, Required, Stands};
 use super::{BOOLEAN, Member, USER};
 
 const PATH: &str = "an absolute path without `.` and `..` that is not the root";

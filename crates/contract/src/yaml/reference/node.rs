@@ -1,7 +1,7 @@
 //! `node`.
 
-use super::Takes::{List, One, Section, Sections};
-use super::Unsaid::{Means, Members, Required, Stands};
+use super::AcceptedValues::{List, One, Section, Sections};
+use super::MemberDefault::{Means, Members, Required, Stands};
 use super::{BOOLEAN, Member, USER};
 
 const NAME: &str = "1 to 64 letters, digits, `-` and `_`";

@@ -1,7 +1,7 @@
 //! `sandboxing` and `log`.
 
-use super::Takes::{ByCategory, Layers, List, One, Section};
-use super::Unsaid::{Means, Members, Stands};
+use super::AcceptedValues::{ByCategory, Layers, List, One, Section};
+use super::MemberDefault::{Means, Members, Stands};
 use super::{BOOLEAN, Member};
 
 const BACKEND: &str = "one of: docker, native, subprocess";

@@ -1,7 +1,7 @@
 //! `tools`.
 
-use super::Takes::{ByName, List, One, Section, Sections};
-use super::Unsaid::{Means, Members, Required, Stands};
+use super::AcceptedValues::{ByName, List, One, Section, Sections};
+use super::MemberDefault::{Means, Members, Required, Stands};
 use super::inference::CREDENTIAL;
 use super::{BOOLEAN, Member, USER};
 

@@ -1,7 +1,7 @@
 //! `trust`.
 
-use super::Takes::{ByCategory, One, Section};
-use super::Unsaid::{Means, Required, Stands};
+use super::AcceptedValues::{ByCategory, One, Section};
+use super::MemberDefault::{Means, Required, Stands};
 use super::{BOOLEAN, Member};
 
 const SCORE: &str = "a number from 0 to 1, or `score` and perhaps `requires_human_approval`";

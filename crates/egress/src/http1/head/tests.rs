@@ -7,7 +7,7 @@ fn request(text: &str) -> Result<RequestHead, Malformed> {
 }
 
 #[test]
-fn a_plain_request_is_what_it_says() {
+fn plain_request_head_is_parsed() {
     let head = request(
         "POST /v1/messages?beta=true HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: 12\r\nX-A:  b c \r\n\r\n",
     )
@@ -24,7 +24,7 @@ fn a_plain_request_is_what_it_says() {
 
 /// Heads that are known to be read differently by two servers.
 #[test]
-fn what_could_be_read_in_two_ways_is_refused() {
+fn ambiguous_request_head_is_refused() {
     use Malformed::*;
     let with = |line: &str| format!("POST /v1/x HTTP/1.1\r\nHost: a\r\n{line}\r\n\r\n");
     for (line, why) in [
@@ -84,7 +84,7 @@ fn what_could_be_read_in_two_ways_is_refused() {
 }
 
 #[test]
-fn more_headers_than_may_be_are_refused() {
+fn request_with_too_many_headers_is_refused() {
     let many = |count: usize| {
         let lines: String = (1..count).map(|at| format!("X-{at}: y\r\n")).collect();
         request(&format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n"))
@@ -94,14 +94,14 @@ fn more_headers_than_may_be_are_refused() {
 }
 
 #[test]
-fn a_head_ends_with_its_empty_line_however_that_is_written() {
+fn head_ends_at_the_first_empty_line_with_or_without_cr() {
     assert_eq!(end(b"GET / HTTP/1.1\r\nHost: a\r\n"), None);
     assert_eq!(end(b"a\r\n\r\nbody"), Some(5));
     assert_eq!(end(b"a\n\nb\r\n\r\n"), Some(3));
 }
 
 #[test]
-fn an_answer_says_how_long_it_is_or_ends_with_its_connection() {
+fn response_without_length_ends_with_its_connection() {
     let answer = |text: &str| ResponseHead::parse(text.as_bytes());
     let head = answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
     assert_eq!((head.status, head.body, head.keeps_alive), (200, BodyLength::Chunked, true));
@@ -117,7 +117,7 @@ fn an_answer_says_how_long_it_is_or_ends_with_its_connection() {
 }
 
 #[test]
-fn status_has_three_digits_of_which_the_first_is_no_zero() {
+fn response_status_must_be_three_digits_without_leading_zero() {
     let status = |text: &str| {
         let head = format!("HTTP/1.1 {text} x\r\nContent-Length: 0\r\n\r\n");
         ResponseHead::parse(head.as_bytes()).map(|head| head.status)

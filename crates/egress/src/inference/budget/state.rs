@@ -29,14 +29,14 @@ pub(super) struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
     /// The call has begun.
-    Begun(Grant),
+    Begun(ReservedAmounts),
     /// The rest of the budget doesn't cover the call now, but may once another call has ended.
     Wait,
 }
 
 /// Amounts that are reserved for a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Grant {
+pub(super) struct ReservedAmounts {
     pub(super) tokens: u64,
     /// Millionths of a dollar.
     pub(super) cost: u64,
@@ -100,7 +100,7 @@ impl State {
             meter.map_or(0, |meter| demand.takes(output, meter.rate))
         };
         let sets_output = demand.has_output() && meters.iter().any(|meter| meter.rate.output > 0);
-        let grant = Grant {
+        let grant = ReservedAmounts {
             tokens: taken("tokens"),
             cost: if is_unpriced { self.dearest } else { taken("cost").div_ceil(NANOS_OF_MICRO) },
             output: sets_output.then_some(output),
@@ -157,7 +157,7 @@ impl State {
         tokens.into_iter().chain(cost).collect()
     }
 
-    fn hold(&mut self, grant: Grant) {
+    fn hold(&mut self, grant: ReservedAmounts) {
         self.calls += 1;
         self.under_way += 1;
         self.unpriced += usize::from(grant.is_unpriced);
@@ -183,7 +183,7 @@ impl State {
     }
 
     /// Gives back what was reserved for a call that has ended.
-    pub(super) fn release(&mut self, grant: Grant) {
+    pub(super) fn release(&mut self, grant: ReservedAmounts) {
         self.under_way = self.under_way.saturating_sub(1);
         self.unpriced = self.unpriced.saturating_sub(usize::from(grant.is_unpriced));
         self.reserved_tokens = self.reserved_tokens.saturating_sub(grant.tokens);

@@ -58,12 +58,12 @@ fn call(budget: &Budget, known: (Option<u64>, Option<&str>), is_whole: bool) -> 
     let mut reservation = begin(budget, r#"{"max_tokens":10}"#)?;
     reservation.is_sent = true;
     let (reported, seen) = usage(known.0, known.1);
-    reservation.spend(reported.as_ref(), &seen, Extent { is_whole, is_error: false, bytes: 100 });
+    reservation.spend(reported.as_ref(), &seen, CallProgress { is_whole, is_error: false, bytes: 100 });
     Ok(())
 }
 
 #[test]
-fn used_up_budget_is_refused_by_its_name() {
+fn refusal_names_the_exhausted_budget() {
     let budget = Budget::new(BudgetLimits { at_once: Some(1), ..limits(100) });
     let first = begin(&budget, "{}").unwrap();
     assert_eq!(begin(&budget, "{}").unwrap_err(), Refusal::TooManyCalls { most: 1 });
@@ -78,7 +78,7 @@ fn used_up_budget_is_refused_by_its_name() {
 }
 
 #[test]
-fn calls_at_once_never_reserve_more_than_is_left() {
+fn concurrent_calls_never_reserve_more_than_is_left() {
     let budget = Budget::new(limits(1_000));
     let body = r#"{"max_tokens":283}"#;
     let mut under_way: Vec<_> = (0..3).map(|_| begin(&budget, body).unwrap()).collect();
@@ -95,7 +95,7 @@ fn calls_at_once_never_reserve_more_than_is_left() {
 }
 
 #[test]
-fn call_that_fits_nowhere_is_refused_and_one_that_asks_for_more_is_lowered() {
+fn call_beyond_the_budget_is_refused_and_a_too_large_output_limit_is_lowered() {
     let budget = Budget::new(limits(1_000));
     let many = r#"{"max_tokens":50000,"n":128}"#;
     let refused = begin(&budget, many).unwrap_err();
@@ -108,7 +108,7 @@ fn call_that_fits_nowhere_is_refused_and_one_that_asks_for_more_is_lowered() {
 }
 
 #[test]
-fn hanging_up_before_the_usage_is_reported_pays_all_that_was_reserved() {
+fn call_aborted_before_its_usage_report_is_charged_the_whole_reservation() {
     let tokens = Budget::new(limits(150));
     call(&tokens, (None, None), false).unwrap();
     call(&tokens, (Some(1), None), false).unwrap();
@@ -128,13 +128,13 @@ fn hanging_up_before_the_usage_is_reported_pays_all_that_was_reserved() {
 }
 
 #[test]
-fn call_that_is_cut_off_pays_what_has_come_where_that_is_more_than_was_reserved() {
+fn call_is_charged_received_tokens_if_they_exceed_the_reservation() {
     for is_whole in [false, true] {
         let budget = Budget::new(limits(1_000));
         let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
         reservation.is_sent = true;
         let seen = Usage { received_tokens: 700, ..Usage::default() };
-        reservation.spend(None, &seen, Extent { is_whole, is_error: false, bytes: 90_000 });
+        reservation.spend(None, &seen, CallProgress { is_whole, is_error: false, bytes: 90_000 });
         assert_eq!(budget.spent().tokens, 700, "the provider doesn't hold the limit");
     }
     // Control: a provider that obeys the limit; fewer tokens have come.
@@ -142,12 +142,12 @@ fn call_that_is_cut_off_pays_what_has_come_where_that_is_more_than_was_reserved(
     let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
     reservation.is_sent = true;
     let seen = Usage { received_tokens: 7, ..Usage::default() };
-    reservation.spend(None, &seen, Extent { is_whole: false, is_error: false, bytes: 1_000 });
+    reservation.spend(None, &seen, CallProgress { is_whole: false, is_error: false, bytes: 1_000 });
     assert_eq!(budget.spent().tokens, 27);
 }
 
 #[test]
-fn report_that_is_not_final_never_pays_less_than_what_has_come() {
+fn early_usage_report_never_charges_less_than_the_received_tokens() {
     let early =
         Usage { input_tokens: Some(5), output_tokens: Some(1), received_tokens: 700, ..Usage::default() };
     let without_output = Usage { output_tokens: None, is_ended: true, is_final: true, ..early.clone() };
@@ -156,7 +156,7 @@ fn report_that_is_not_final_never_pays_less_than_what_has_come() {
         let budget = Budget::new(limits(1_000));
         let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
         reservation.is_sent = true;
-        reservation.spend(None, seen, Extent { is_whole: true, is_error: false, bytes: 90_000 });
+        reservation.spend(None, seen, CallProgress { is_whole: true, is_error: false, bytes: 90_000 });
         assert_eq!(budget.spent().tokens, tokens, "{seen:?}");
         let price = Price { input: 1_000, output: 10_000 };
         let budget = of_cost(1.0);
@@ -179,18 +179,18 @@ fn report_that_is_not_final_never_pays_less_than_what_has_come() {
     let seen = Usage { is_ended: true, is_final: true, ..early };
     let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
     reservation.is_sent = true;
-    reservation.spend(None, &seen, Extent { is_whole: true, is_error: false, bytes: 90_000 });
+    reservation.spend(None, &seen, CallProgress { is_whole: true, is_error: false, bytes: 90_000 });
     assert_eq!(budget.spent().tokens, 6);
 }
 
 #[test]
-fn provider_that_reports_no_usage_is_paid_by_bytes_and_one_that_refuses_is_not() {
+fn call_without_usage_report_is_charged_by_bytes_and_an_error_is_free() {
     let budget = Budget::new(limits(1_000));
     call(&budget, (None, None), true).unwrap();
     assert_eq!(budget.spent().tokens, 27, "no more than was reserved");
     let mut refused = begin(&budget, "{}").unwrap();
     refused.is_sent = true;
-    refused.spend(None, &Usage::default(), Extent { is_whole: true, is_error: true, bytes: 500 });
+    refused.spend(None, &Usage::default(), CallProgress { is_whole: true, is_error: true, bytes: 500 });
     drop(begin(&budget, "{}").unwrap());
     assert_eq!(budget.spent().tokens, 27);
 }
@@ -202,15 +202,15 @@ fn begin_at<'b>(budget: &'b Budget, body: &str, price: Price) -> Result<Reservat
     Ok(call)
 }
 
-const WHOLE: Extent = Extent { is_whole: true, is_error: false, bytes: 100 };
-const CUT: Extent = Extent { is_whole: false, ..WHOLE };
+const WHOLE: CallProgress = CallProgress { is_whole: true, is_error: false, bytes: 100 };
+const CUT: CallProgress = CallProgress { is_whole: false, ..WHOLE };
 
 fn of_cost(dollars: f64) -> Budget {
     Budget::new(BudgetLimits { cost: Some(dollars), ..BudgetLimits::default() })
 }
 
 #[test]
-fn calls_without_a_stated_price_are_made_one_at_a_time_whatever_others_have_cost() {
+fn calls_without_a_stated_price_are_serialized_under_a_cost_limit() {
     // The cost of the next call can't be concluded from a cheap one, nor from one without a reported cost.
     for known in [None, Some("0.0001")] {
         let budget = of_cost(1.0);
@@ -232,7 +232,7 @@ fn calls_without_a_stated_price_are_made_one_at_a_time_whatever_others_have_cost
 }
 
 #[test]
-fn call_whose_cost_is_never_reported_is_counted_whether_it_ends_or_is_cut() {
+fn number_of_calls_without_reported_cost_is_limited() {
     for is_whole in [true, false] {
         let budget = of_cost(1.0);
         call(&budget, (Some(5), Some("0.000001")), true).unwrap();
@@ -251,7 +251,7 @@ fn call_whose_cost_is_never_reported_is_counted_whether_it_ends_or_is_cut() {
 }
 
 #[test]
-fn call_of_a_stated_price_reserves_and_pays_what_it_costs_at_most() {
+fn call_with_a_stated_price_reserves_its_maximum_cost() {
     // One dollar for a million input tokens, ten for a million output tokens.
     let price = Price { input: 1_000, output: 10_000 };
     let budget = of_cost(0.01);
@@ -290,7 +290,7 @@ fn call_of_a_stated_price_reserves_and_pays_what_it_costs_at_most() {
 }
 
 #[test]
-fn model_that_costs_nothing_needs_no_bound_and_says_nothing_of_the_others() {
+fn free_model_reserves_nothing_and_does_not_price_other_models() {
     let budget = of_cost(1.0);
     let free: Vec<_> = (0..20).map(|_| begin_at(&budget, "{}", Price::FREE).unwrap()).collect();
     assert!(free.iter().all(|call| call.output().is_none() && call.grant.cost == 0));
@@ -302,7 +302,7 @@ fn model_that_costs_nothing_needs_no_bound_and_says_nothing_of_the_others() {
 }
 
 #[test]
-fn no_number_that_is_reported_begins_anew_from_nothing() {
+fn huge_reported_usage_does_not_overflow_the_counters() {
     let budget = Budget::new(limits(100));
     call(&budget, (Some(9), None), true).unwrap();
     call(&budget, (Some(u64::MAX), Some("99999999999999999999")), true).unwrap();

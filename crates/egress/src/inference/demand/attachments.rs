@@ -35,7 +35,7 @@ pub(super) fn allowance(body: &[u8], file_tokens: u64) -> Result<u64, Refusal> {
     if FINDER.as_ref().is_some_and(|finder| !finder.is_match(body)) {
         return Ok(0);
     }
-    let mut count = Count::default();
+    let mut count = AttachmentCount::default();
     let mut reader = serde_json::Deserializer::from_slice(body);
     let walked = Walk { place: Place::Request, count: &mut count }.deserialize(&mut reader);
     walked.and_then(|_| reader.end()).map_err(|error| not_json(&error.to_string()))?;
@@ -45,7 +45,7 @@ pub(super) fn allowance(body: &[u8], file_tokens: u64) -> Result<u64, Refusal> {
 
 /// Attachments of a request.
 #[derive(Default)]
-struct Count {
+struct AttachmentCount {
     images: u64,
     has_files: bool,
 }
@@ -75,7 +75,7 @@ enum Place {
 /// Walk through a value that counts its attachments.
 struct Walk<'c> {
     place: Place,
-    count: &'c mut Count,
+    count: &'c mut AttachmentCount,
 }
 
 // === impl Place ===
@@ -124,7 +124,7 @@ fn is_image(kind: &str) -> bool {
 
 // === impl Count ===
 
-impl Count {
+impl AttachmentCount {
     fn add_images(&mut self, count: u64) {
         self.images = self.images.saturating_add(count);
     }
@@ -150,7 +150,7 @@ impl Together {
     }
 
     /// Counts the content. Content that is declared as an image and as something else doesn't count as an image.
-    fn count(self, count: &mut Count) {
+    fn count(self, count: &mut AttachmentCount) {
         if self.is_base64 {
             count.add(self.says_image && !self.says_other);
         } else if self.has_data_url && self.says_other {

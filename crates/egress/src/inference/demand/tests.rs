@@ -27,7 +27,7 @@ fn limited(kind: ProviderKind, path: &str, body: &Value, granted: u64) -> Value 
 }
 
 #[test]
-fn all_that_multiplies_a_call_is_counted() {
+fn demand_counts_output_limits_and_number_of_choices() {
     use ProviderKind::*;
     for (kind, path, body, output, choices) in [
         (OpenAi, CHAT, json!({"max_tokens": 100}), Some(100), 1),
@@ -80,7 +80,7 @@ fn all_that_multiplies_a_call_is_counted() {
 }
 
 #[test]
-fn images_and_files_are_counted_as_many_tokens() {
+fn images_and_files_count_a_fixed_number_of_tokens() {
     let url = |kind: &str| json!({"image_url": {"url": format!("data:{kind};base64,AA")}});
     let source = |kind: &str| json!({"source": {"type": "base64", "media_type": kind, "data": "AA"}});
     let content = |content: Value| json!({"messages": [{"content": content}]});
@@ -105,7 +105,7 @@ fn images_and_files_are_counted_as_many_tokens() {
 }
 
 #[test]
-fn file_is_no_image_whatever_else_says_so() {
+fn file_counts_as_file_despite_a_contradicting_image_type() {
     for body in [
         r#"{"messages":[{"content":[{"image_url":{"url":"data:image/png;base64,AA","format":"video/mp4"}}]}]}"#,
         r#"{"messages":[{"content":[{"image_url":{"format":"video/mp4","url":"data:image/png;base64,AA"}}]}]}"#,
@@ -120,7 +120,7 @@ fn file_is_no_image_whatever_else_says_so() {
 }
 
 #[test]
-fn attachment_is_counted_however_it_is_spelled() {
+fn attachment_is_counted_in_every_spelling() {
     for (path, body) in [
         (CHAT, r#"{"messages":[{"content":[{"url":"\u0064ata:image/png;base64,AA"}]}]}"#),
         (CHAT, r#"{"messages":[{"content":[{"url":"data\u003aimage/png;base64,AA"}]}]}"#),
@@ -149,7 +149,7 @@ fn attachment_is_counted_however_it_is_spelled() {
 }
 
 #[test]
-fn edit_for_which_the_provider_calls_again_is_refused_where_tokens_are_limited() {
+fn context_edit_that_calls_the_model_again_is_refused_under_a_token_limit() {
     let with = |management: Value| json!({"max_tokens": 9, "context_management": management});
     let edit = |kind: &str| json!({"edits": [{"type": "clear_thinking_20251015"}, {"type": kind}]});
     let messages = |body: &Value| read(ProviderKind::Anthropic, "/v1/messages", body);
@@ -174,7 +174,7 @@ fn edit_for_which_the_provider_calls_again_is_refused_where_tokens_are_limited()
 }
 
 #[test]
-fn what_cannot_be_estimated_is_refused_and_never_counted_as_nothing() {
+fn demand_that_cannot_be_estimated_is_refused() {
     let think = |thinking: &str| format!(r#"{{"max_tokens":9000,"thinking":{thinking}}}"#);
     let images = |images: &str| format!(r#"{{"messages":[{{{images}}}]}}"#);
     for (path, body) in [
@@ -207,7 +207,7 @@ fn what_cannot_be_estimated_is_refused_and_never_counted_as_nothing() {
 }
 
 #[test]
-fn template_that_multiplies_a_prompt_is_refused_where_tokens_are_limited() {
+fn ollama_prompt_template_is_refused_under_a_token_limit() {
     let template = json!({"prompt": "x", "template": "{{printf \"%0100000d\" 1}}"});
     let refused = read(ProviderKind::Ollama, "/api/generate", &template).unwrap_err();
     assert_eq!((refused.code(), refused.status()), ("member_not_allowed", 400));
@@ -217,7 +217,7 @@ fn template_that_multiplies_a_prompt_is_refused_where_tokens_are_limited() {
 }
 
 #[test]
-fn output_limit_is_set_where_none_is_or_a_larger_one_by_the_name_that_the_provider_reads() {
+fn output_limit_is_set_or_lowered_in_the_member_that_the_provider_reads() {
     use ProviderKind::*;
     for (kind, path, body, expected) in [
         (OpenAi, CHAT, json!({"n": 1}), json!({"n": 1, "max_completion_tokens": 50})),
@@ -278,7 +278,7 @@ fn output_limit_is_set_where_none_is_or_a_larger_one_by_the_name_that_the_provid
 }
 
 #[test]
-fn thinking_is_lowered_with_the_output_limit_and_stays_below_it() {
+fn thinking_limit_is_lowered_below_the_output_limit() {
     let body = json!({"max_tokens": 9_000, "thinking": {"type": "enabled", "budget_tokens": 8_000}});
     let changed = limited(ProviderKind::Anthropic, "/v1/messages", &body, 5_000);
     let (limit, thinking) = (&changed["max_tokens"], &changed["thinking"]["budget_tokens"]);

@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 /// Progress of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Completion {
-    report: Report,
+    report: ReportState,
     /// True if the last line with content is one that ends a stream.
     is_ended: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Report {
+enum ReportState {
     #[default]
     None,
     /// No output came after the report.
@@ -33,7 +33,7 @@ enum LineKind {
 }
 
 #[derive(Deserialize)]
-struct Typed<'t> {
+struct EventType<'t> {
     #[serde(borrow)]
     r#type: Option<&'t RawValue>,
 }
@@ -50,18 +50,18 @@ const ENDS: &str = "\"message_stop\"";
 impl Completion {
     /// Notes a line that reports usage, and whether it ends the stream.
     pub(super) fn reported(&mut self, is_end: bool) {
-        (self.report, self.is_ended) = (Report::Last, is_end);
+        (self.report, self.is_ended) = (ReportState::Last, is_end);
     }
 
     /// Takes the next lines without a usage report. The last one decides about the end. The others are parsed only while they
     /// could outdate a report.
     pub(super) fn lines(&mut self, lines: &[u8]) {
-        if self.report == Report::Last {
+        if self.report == ReportState::Last {
             let mut rest = Some(lines);
             while let Some(here) = rest {
                 let end = memchr::memchr(b'\n', here);
                 if kind(&here[..end.unwrap_or(here.len())]) == Some(LineKind::Event) {
-                    self.report = Report::Outdated;
+                    self.report = ReportState::Outdated;
                     break;
                 }
                 rest = end.map(|end| &here[end + 1..]);
@@ -85,7 +85,7 @@ impl Completion {
 
     /// Returns true if the stream is complete, and nothing that counts came after the last report.
     pub(super) fn is_final(&self) -> bool {
-        self.is_ended && self.report == Report::Last
+        self.is_ended && self.report == ReportState::Last
     }
 }
 
@@ -112,16 +112,16 @@ fn kind(line: &[u8]) -> Option<LineKind> {
 
 fn is_message_stop(data: &[u8]) -> bool {
     memchr::memmem::find(data, ENDS.as_bytes()).is_some()
-        && serde_json::from_slice::<Typed<'_>>(data)
+        && serde_json::from_slice::<EventType<'_>>(data)
             .is_ok_and(|typed| typed.r#type.is_some_and(|kind| kind.get() == ENDS))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Observer, Shape, Usage};
-    use belljar_contract::inference::Surface;
+    use super::super::{AnswerFormat, Observer, Usage};
+    use belljar_contract::inference::ApiDialect;
 
-    fn ends_of(surface: Surface, shape: Shape, text: &str) -> Option<(bool, bool)> {
+    fn ends_of(surface: ApiDialect, shape: AnswerFormat, text: &str) -> Option<(bool, bool)> {
         let mut all = None;
         for piece in [1, 7, 60, text.len()] {
             let mut observer = Observer::new(surface, shape);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn report_is_final_only_at_the_end_of_a_stream_however_it_is_cut() {
+    fn usage_report_is_final_only_at_the_end_of_a_stream() {
         let pad = "a".repeat(60);
         let begun = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}}\n\n";
         let said = format!("data: {{\"type\":\"content_block_delta\",\"delta\":{{\"text\":\"{pad}\"}}}}\n\n");
@@ -155,12 +155,16 @@ mod tests {
             ([&said, stop].concat(), (true, false)),
             ([begun, error].concat(), (false, false)),
         ] {
-            assert_eq!(ends_of(Surface::Anthropic, Shape::Lines, &stream), Some(expected), "{stream}");
+            assert_eq!(
+                ends_of(ApiDialect::Anthropic, AnswerFormat::Lines, &stream),
+                Some(expected),
+                "{stream}"
+            );
         }
     }
 
     #[test]
-    fn each_interface_ends_its_streams_in_its_own_way() {
+    fn end_of_stream_is_detected_for_each_api_format() {
         let pad = "a".repeat(60);
         let said = format!(
             "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{pad}\"}}}}],\"usage\":{{\"completion_tokens\":1}}}}\n\n"
@@ -188,7 +192,7 @@ mod tests {
             // Whole document in answer to a request for a stream.
             (format!("{{\"choices\":[],\"usage\":{counts}}}"), (true, true)),
         ] {
-            assert_eq!(ends_of(Surface::Openai, Shape::Lines, &stream), Some(expected), "{stream}");
+            assert_eq!(ends_of(ApiDialect::Openai, AnswerFormat::Lines, &stream), Some(expected), "{stream}");
         }
         let line = "{\"message\":{\"content\":\"a\"},\"done\":false,\"eval_count\":1}\n";
         let last = "{\"done\":true,\"prompt_eval_count\":5,\"eval_count\":7}\n";
@@ -198,12 +202,12 @@ mod tests {
             ([line, error].concat(), (false, false)),
             (line.to_owned(), (false, false)),
         ] {
-            assert_eq!(ends_of(Surface::Ollama, Shape::Lines, &stream), Some(expected), "{stream}");
+            assert_eq!(ends_of(ApiDialect::Ollama, AnswerFormat::Lines, &stream), Some(expected), "{stream}");
         }
     }
 
     #[test]
-    fn document_that_is_not_complete_reports_nothing_final() {
+    fn incomplete_document_has_no_final_usage() {
         let usage = "\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":7}";
         for text in ["a".to_owned(), "a".repeat(400 << 10)] {
             for (document, expected) in [
@@ -212,7 +216,7 @@ mod tests {
                 (format!("{{{usage},\"x\":\"{text}"), (false, false)),
                 (format!("data: {{{usage},\"x\":\"{text}\"}}\n\ndata: {{}}\n\n"), (false, false)),
             ] {
-                let mut observer = Observer::new(Surface::Openai, Shape::Whole);
+                let mut observer = Observer::new(ApiDialect::Openai, AnswerFormat::Whole);
                 document.as_bytes().chunks(9_999).for_each(|piece| observer.see(piece));
                 let Usage { is_ended, is_final, .. } = observer.finish();
                 assert_eq!((is_ended, is_final), expected, "{}", document.len());

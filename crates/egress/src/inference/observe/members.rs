@@ -7,8 +7,8 @@
 #[derive(Debug)]
 pub(super) struct Members {
     names: &'static [&'static str],
-    inner: Inner,
-    /// True if the current member of the document may hold members of [`Inner::names`].
+    inner: NestedMembers,
+    /// True if the current member of the document may hold members of [`NestedMembers::names`].
     is_holder: bool,
     depth: usize,
     /// Set within a text; true if its last byte was a `\`.
@@ -26,7 +26,7 @@ pub(super) struct Members {
 
 /// Members of objects that are members of the document.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Inner {
+pub(super) struct NestedMembers {
     /// Names of the objects.
     pub(super) holders: &'static [&'static str],
     /// Names of their members.
@@ -47,7 +47,7 @@ const LONGEST_VALUE: usize = 64 << 10;
 // === impl Members ===
 
 impl Members {
-    pub(super) fn new(names: &'static [&'static str], inner: Inner) -> Self {
+    pub(super) fn new(names: &'static [&'static str], inner: NestedMembers) -> Self {
         Self {
             names,
             inner,
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn found(document: &str, piece: usize) -> Option<String> {
-        let inner = Inner { holders: &["response"], names: &["usage"] };
+        let inner = NestedMembers { holders: &["response"], names: &["usage"] };
         let mut members = Members::new(&["usage"], inner);
         document.as_bytes().chunks(piece).for_each(|piece| members.see(piece));
         let value = members.get("usage")?.strip_prefix(b":")?;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn member_is_found_by_its_place_however_the_document_is_cut() {
+    fn member_is_found_at_its_path_for_any_read_sizes() {
         for (document, expected) in [
             (r#"{"usage":{"a":[1,"}"]},"response":{"usage":2}}"#, Some("2")),
             (r#"{"usage":1,"x":{"usage":2},"y":0}"#, Some("1")),

@@ -3,12 +3,12 @@
 //! The result is an estimate, not a bound: in a stream with one event for each token, the event is many times larger than the
 //! token.
 
-use super::Shape;
+use super::AnswerFormat;
 
 /// Size of an answer so far.
 #[derive(Debug)]
-pub(super) struct Received {
-    shape: Shape,
+pub(super) struct ReceivedSize {
+    shape: AnswerFormat,
     /// Tokens of the complete lines; bytes of a document.
     complete: u64,
     /// Bytes of the incomplete line.
@@ -24,13 +24,13 @@ const AROUND_TEXT: u64 = 300;
 
 // === impl Received ===
 
-impl Received {
-    pub(super) fn new(shape: Shape) -> Self {
+impl ReceivedSize {
+    pub(super) fn new(shape: AnswerFormat) -> Self {
         Self { shape, complete: 0, line_bytes: 0 }
     }
 
     pub(super) fn see(&mut self, bytes: &[u8]) {
-        if self.shape == Shape::Whole {
+        if self.shape == AnswerFormat::Whole {
             self.complete = self.complete.saturating_add(bytes.len() as u64);
             return;
         }
@@ -46,8 +46,8 @@ impl Received {
 
     pub(super) fn tokens(&self) -> u64 {
         match self.shape {
-            Shape::Whole => self.complete / BYTES_OF_TOKEN,
-            Shape::Lines => self.complete.saturating_add(of_line(self.line_bytes)),
+            AnswerFormat::Whole => self.complete / BYTES_OF_TOKEN,
+            AnswerFormat::Lines => self.complete.saturating_add(of_line(self.line_bytes)),
         }
     }
 }
@@ -61,16 +61,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_count_as_a_token_each_and_long_ones_by_their_text_however_they_are_cut() {
+    fn each_event_counts_as_one_token_and_long_events_by_text_length() {
         let event = format!("event: content_block_delta\ndata: {{\"text\":\"a\",{}}}\n\n", " ".repeat(60));
         let long = format!("data: {}\n", "a".repeat(4_300));
         let all = [event.repeat(10), long].concat();
         for piece in [1, 7, all.len()] {
-            let mut lines = Received::new(Shape::Lines);
+            let mut lines = ReceivedSize::new(AnswerFormat::Lines);
             all.as_bytes().chunks(piece).for_each(|piece| lines.see(piece));
             assert_eq!(lines.tokens(), 10 + 1 + 4_006 / 4, "{piece}");
         }
-        let mut whole = Received::new(Shape::Whole);
+        let mut whole = ReceivedSize::new(AnswerFormat::Whole);
         whole.see(&[b'a'; 400]);
         assert_eq!(whole.tokens(), 100);
     }

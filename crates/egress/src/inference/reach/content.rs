@@ -71,7 +71,7 @@ pub(super) fn check_embedded(name: &str, text: &str) -> Result<(), Refusal> {
 }
 
 fn walk(name: &str, text: &str, texts_are_fetched: bool) -> Result<(), Refusal> {
-    let mut walk = Walk { path: vec![Step::Member(Cow::Borrowed(name))], found: None, texts_are_fetched };
+    let mut walk = Walk { path: vec![PathStep::Member(Cow::Borrowed(name))], found: None, texts_are_fetched };
     let mut reader = serde_json::Deserializer::from_str(text);
     let walked = (&mut walk).deserialize(&mut reader).and_then(|_| reader.end());
     match (walk.found, walked) {
@@ -83,13 +83,13 @@ fn walk(name: &str, text: &str, texts_are_fetched: bool) -> Result<(), Refusal> 
 
 /// Walk through a JSON document.
 struct Walk<'t> {
-    path: Vec<Step<'t>>,
+    path: Vec<PathStep<'t>>,
     found: Option<Refusal>,
     texts_are_fetched: bool,
 }
 
 /// One step down.
-enum Step<'t> {
+enum PathStep<'t> {
     Member(Cow<'t, str>),
     Element(usize),
 }
@@ -158,9 +158,9 @@ impl<'t> Walk<'t> {
         for (at, step) in self.path.iter().enumerate() {
             // Writing to a `String` can't fail.
             let _ = match step {
-                Step::Member(name) if at == 0 => write!(member, "{name}"),
-                Step::Member(name) => write!(member, ".{name}"),
-                Step::Element(at) => write!(member, "[{at}]"),
+                PathStep::Member(name) if at == 0 => write!(member, "{name}"),
+                PathStep::Member(name) => write!(member, ".{name}"),
+                PathStep::Element(at) => write!(member, "[{at}]"),
             };
         }
         member
@@ -176,7 +176,7 @@ impl<'t> Walk<'t> {
 
     /// Returns true at an item of a conversation of OpenAI's Responses API.
     fn is_item(&self) -> bool {
-        matches!(self.path.as_slice(), [Step::Member(name), Step::Element(_)] if name == "input")
+        matches!(self.path.as_slice(), [PathStep::Member(name), PathStep::Element(_)] if name == "input")
     }
 
     /// Checks a member whose name was read.
@@ -195,7 +195,7 @@ impl<'t> Walk<'t> {
         }
         if is(tools::TOOLS) {
             together.has_content = true;
-            self.path.push(Step::Member(name));
+            self.path.push(PathStep::Member(name));
             self.tools(map.next_value::<&'t RawValue>()?)?;
             self.path.pop();
             return Ok(());
@@ -204,7 +204,7 @@ impl<'t> Walk<'t> {
         let [is_audio, is_input_audio] = ["audio", "input_audio"].map(is);
         let (names_address, names_stored) = (ends_with(&name, "_url"), is_stored(&name));
         let is_file_data = is("file_data");
-        self.path.push(Step::Member(name));
+        self.path.push(PathStep::Member(name));
         let looks = map.next_value_seed(&mut *self)?;
         if (names_address && (looks.is_address || looks.has_address))
             || (is_file_data && looks.has_scheme)
@@ -291,7 +291,7 @@ impl<'t> Visitor<'t> for &mut Walk<'t> {
 
     fn visit_seq<A: SeqAccess<'t>>(self, mut elements: A) -> Result<Looks, A::Error> {
         for at in 0.. {
-            self.path.push(Step::Element(at));
+            self.path.push(PathStep::Element(at));
             let looked_at = elements.next_element_seed(&mut *self)?;
             self.path.pop();
             if looked_at.is_none() {
@@ -308,11 +308,11 @@ impl<'t> Visitor<'t> for &mut Walk<'t> {
         }
         // Anthropic's sources: {"type": "url", "url": ...}, in either order.
         if together.says_url && together.has_address {
-            self.path.push(Step::Member(Cow::Borrowed("url")));
+            self.path.push(PathStep::Member(Cow::Borrowed("url")));
             return Err(self.refuse(REACHES_OUT));
         }
         if self.is_item() && together.is_reference() {
-            self.path.push(Step::Member(Cow::Borrowed("id")));
+            self.path.push(PathStep::Member(Cow::Borrowed("id")));
             return Err(self.refuse(STORED));
         }
         let Together { has_address, has_address_for_data, has_id, .. } = together;

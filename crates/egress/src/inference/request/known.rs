@@ -5,7 +5,7 @@
 
 use crate::inference::members::Members;
 use crate::inference::route::{Call, Operation};
-use belljar_contract::inference::Surface;
+use belljar_contract::inference::ApiDialect;
 
 /// Sampling parameters, which nearly all APIs share.
 const SAMPLING: &[&str] = &[
@@ -103,7 +103,7 @@ pub(super) fn may_have(call: Call, name: &str) -> bool {
         (Operation::Completion, _) if call.is_chat() => &[SAMPLING, TOOLS, CHAT, COMPLETION, CHAT_LIMITS],
         (Operation::Completion, _) => &[SAMPLING, TOOLS, CHAT, COMPLETION, COMPLETION_LIMITS],
         (Operation::Responses, _) => &[SAMPLING, TOOLS, RESPONSES],
-        (Operation::Embedding, Surface::Ollama) => &[EMBEDDING, &["keep_alive", "options"]],
+        (Operation::Embedding, ApiDialect::Ollama) => &[EMBEDDING, &["keep_alive", "options"]],
         (Operation::Embedding, _) => &[EMBEDDING],
         (Operation::Messages | Operation::CountTokens, _) => &[MESSAGES],
         (Operation::Generation, _) => &[GENERATION, &["tools"]],

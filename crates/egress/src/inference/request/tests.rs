@@ -36,7 +36,7 @@ fn prepared(kind: ProviderKind, path: &str, body: &Value) -> Result<(Value, bool
 }
 
 #[test]
-fn identity_and_model_are_the_hosts_in_every_shape() {
+fn host_sets_user_and_model_in_every_api_format() {
     use ProviderKind::*;
     let body = json!({"model": "small", "user": "me", "metadata": {"a": 1}, "tools": []});
     for (kind, path, expected) in [
@@ -61,7 +61,7 @@ fn identity_and_model_are_the_hosts_in_every_shape() {
 }
 
 #[test]
-fn a_stream_is_asked_what_it_costs_and_keeps_its_other_options() {
+fn stream_request_includes_usage_and_keeps_its_other_options() {
     let path = "/v1/chat/completions";
     let stream = json!({"model": "small", "stream": true, "stream_options": {"include_obfuscation": false}});
     let (sent, streams) = prepared(ProviderKind::LiteLlm, path, &stream).unwrap();
@@ -84,7 +84,7 @@ fn a_stream_is_asked_what_it_costs_and_keeps_its_other_options() {
 }
 
 #[test]
-fn what_is_not_known_here_is_the_hosts_to_decide() {
+fn unknown_members_are_refused_and_known_ones_accepted() {
     let path = "/v1/chat/completions";
     let with = |name: &str| json!({"model": "small", name: "x"});
     for name in [
@@ -121,7 +121,7 @@ fn what_is_not_known_here_is_the_hosts_to_decide() {
 }
 
 #[test]
-fn each_interface_has_the_output_limits_that_are_counted_there_and_no_others() {
+fn each_api_format_accepts_only_the_output_limits_that_are_counted() {
     const ALL: [&str; 7] = [
         "max_tokens",
         "max_completion_tokens",
@@ -147,7 +147,7 @@ fn each_interface_has_the_output_limits_that_are_counted_there_and_no_others() {
 }
 
 #[test]
-fn member_within_that_looks_like_a_limit_and_is_not_counted_is_refused() {
+fn nested_output_limit_that_is_not_counted_is_refused() {
     let path = "/v1/chat/completions";
     for (member, within) in [
         ("reasoning", "max_output_tokens"),
@@ -176,7 +176,7 @@ fn member_within_that_looks_like_a_limit_and_is_not_counted_is_refused() {
 }
 
 #[test]
-fn what_a_call_takes_of_ollamas_machine_is_bounded() {
+fn ollama_options_that_use_host_resources_are_bounded() {
     let with = |name: &str, value: Value| json!({"model": "small", "prompt": "a", "options": {name: value}});
     let sent = |body: &Value| prepared(ProviderKind::Ollama, "/api/generate", body);
     for size in [json!(0), json!(-1), json!(262_145), json!(1e9), json!("8192"), json!([1])] {

@@ -1,9 +1,9 @@
 //! Replaces placeholders in headers and queries.
 
 use super::AUTHORIZATION;
-use crate::credential::{Credential, Injected};
-use crate::web::config::{Credentials, Held};
-use crate::web::placeholder::{Piece, first, is_in, pieces};
+use crate::credential::{Credential, InjectedSecret};
+use crate::web::config::{Credentials, HeldCredential};
+use crate::web::placeholder::{TextPiece, first, is_in, pieces};
 use crate::web::refusal::Refusal;
 use crate::web::sigv4;
 use base64::Engine as _;
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 pub(super) struct Filler<'f> {
     pub(super) allowed: &'f Allowed<Destination>,
     pub(super) credentials: &'f Credentials,
-    pub(super) used: Vec<(String, Arc<Injected>)>,
+    pub(super) used: Vec<(String, Arc<InjectedSecret>)>,
     /// Number of placeholders so far.
     pub(super) count: usize,
 }
@@ -34,7 +34,7 @@ const LONGEST_USER: usize = 64;
 
 impl<'f> Filler<'f> {
     /// Returns the credential of that name, if a rule allows it where the request goes.
-    pub(super) fn held(&self, name: &str) -> Result<&'f Held, Refusal> {
+    pub(super) fn held(&self, name: &str) -> Result<&'f HeldCredential, Refusal> {
         let is_bound = self.allowed.credentials().iter().any(|bound| bound == name);
         let held = self.credentials.get(name).filter(|_| is_bound);
         held.map(|held| &**held).ok_or_else(|| unfilled(name))
@@ -44,7 +44,7 @@ impl<'f> Filler<'f> {
         &mut self,
         name: &str,
         credential: &Arc<Credential>,
-    ) -> Result<Arc<Injected>, Refusal> {
+    ) -> Result<Arc<InjectedSecret>, Refusal> {
         let injected = credential.get_beside().await.map_err(|_| Refusal::NoCredential)?;
         if !self.used.iter().any(|(_, known)| Arc::ptr_eq(known, &injected)) {
             self.used.push((name.to_owned(), Arc::clone(&injected)));
@@ -56,19 +56,21 @@ impl<'f> Filler<'f> {
     async fn filled(
         &mut self,
         text: &[u8],
-        may_stand: impl Fn(&Held) -> bool,
+        may_stand: impl Fn(&HeldCredential) -> bool,
         write: impl Fn(&[u8], &mut Vec<u8>),
     ) -> Result<Zeroizing<Vec<u8>>, Refusal> {
         let mut out = Zeroizing::new(Vec::with_capacity(text.len() + 256));
         for piece in pieces(text) {
             match piece {
-                Piece::Text(text) => out.extend_from_slice(text),
-                Piece::Placeholder(name) => {
+                TextPiece::Text(text) => out.extend_from_slice(text),
+                TextPiece::Placeholder(name) => {
                     self.count += 1;
                     if self.count > MOST_PLACEHOLDERS {
                         return Err(unfilled(name));
                     }
-                    let Held::Text { credential, .. } = self.held(name)? else { return Err(unfilled(name)) };
+                    let HeldCredential::Text { credential, .. } = self.held(name)? else {
+                        return Err(unfilled(name));
+                    };
                     if !self.held(name).is_ok_and(&may_stand) {
                         return Err(unfilled(name));
                     }
@@ -81,9 +83,9 @@ impl<'f> Filler<'f> {
     }
 
     pub(super) async fn header(&mut self, name: &[u8], value: &[u8]) -> Result<Zeroizing<Vec<u8>>, Refusal> {
-        let may_stand = |held: &Held| match held {
-            Held::Text { headers, .. } => headers.iter().any(|own| own.as_bytes() == name),
-            Held::Aws { .. } => false,
+        let may_stand = |held: &HeldCredential| match held {
+            HeldCredential::Text { headers, .. } => headers.iter().any(|own| own.as_bytes() == name),
+            HeldCredential::Aws { .. } => false,
         };
         let plain = |secret: &[u8], out: &mut Vec<u8>| out.extend_from_slice(secret);
         if !stands_alone(value, name == AUTHORIZATION) {
@@ -108,9 +110,9 @@ impl<'f> Filler<'f> {
         let mut out = Zeroizing::new(String::with_capacity(query.len() + 256));
         for (at, pair) in query.split('&').enumerate() {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let may_stand = |held: &Held| match held {
-                Held::Text { query, .. } => query.iter().any(|own| own == name),
-                Held::Aws { .. } => false,
+            let may_stand = |held: &HeldCredential| match held {
+                HeldCredential::Text { query, .. } => query.iter().any(|own| own == name),
+                HeldCredential::Aws { .. } => false,
             };
             if let Some(placeholder) = first(name.as_bytes()) {
                 return Err(Refusal::Unfilled { placeholder });
@@ -141,14 +143,14 @@ impl<'f> Filler<'f> {
 /// could move the secret to where a host cuts off what it repeats.
 fn stands_alone(value: &[u8], may_have_scheme: bool) -> bool {
     match pieces(value)[..] {
-        [Piece::Placeholder(_)] => true,
-        [Piece::Text(before), Piece::Placeholder(_)] => {
+        [TextPiece::Placeholder(_)] => true,
+        [TextPiece::Text(before), TextPiece::Placeholder(_)] => {
             let scheme = before.strip_suffix(b" ").unwrap_or_default();
             may_have_scheme
                 && (1..=LONGEST_SCHEME).contains(&scheme.len())
                 && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
         }
-        ref pieces => !pieces.iter().any(|piece| matches!(piece, Piece::Placeholder(_))),
+        ref pieces => !pieces.iter().any(|piece| matches!(piece, TextPiece::Placeholder(_))),
     }
 }
 
@@ -156,11 +158,11 @@ fn stands_alone(value: &[u8], may_have_scheme: bool) -> bool {
 /// bytes.
 fn basic_stands_alone(said: &[u8]) -> bool {
     match pieces(said)[..] {
-        [Piece::Text(before), Piece::Placeholder(_)] => {
+        [TextPiece::Text(before), TextPiece::Placeholder(_)] => {
             before.strip_suffix(b":").is_some_and(|user| user.len() <= LONGEST_USER)
         }
-        [Piece::Placeholder(_), Piece::Text(after)] => after.starts_with(b":"),
-        [Piece::Placeholder(_), Piece::Text(b":"), Piece::Placeholder(_)] => true,
+        [TextPiece::Placeholder(_), TextPiece::Text(after)] => after.starts_with(b":"),
+        [TextPiece::Placeholder(_), TextPiece::Text(b":"), TextPiece::Placeholder(_)] => true,
         _ => false,
     }
 }

@@ -1,16 +1,16 @@
 //! Signs requests anew that were signed with a placeholder key.
 
 use super::filler::{Filler, unfilled};
-use super::{AUTHORIZATION, Filling, TOKEN};
-use crate::client::{Client, Stop};
+use super::{AUTHORIZATION, CredentialInjection, TOKEN};
+use crate::client::{Client, ClientStop};
 use crate::http1::{BodyLength, RequestHead};
-use crate::web::config::Held;
+use crate::web::config::HeldCredential;
 use crate::web::forward;
-use crate::web::gate::Gate;
+use crate::web::gate::WebProxy;
 use crate::web::other_resource::names_source;
-use crate::web::placeholder::{Piece, pieces};
+use crate::web::placeholder::{TextPiece, pieces};
 use crate::web::refusal::Refusal;
-use crate::web::sigv4::{self, Claim};
+use crate::web::sigv4::{self, SignatureClaim};
 use tokio::io::{AsyncRead, AsyncWrite};
 use zeroize::Zeroizing;
 
@@ -25,18 +25,18 @@ impl Filler<'_> {
     /// Signs a request anew that was signed with a placeholder key.
     pub(super) async fn sign<'g, S>(
         &mut self,
-        (client, gate): (&mut Client<S>, &'g Gate),
+        (client, gate): (&mut Client<S>, &'g WebProxy),
         head: &RequestHead,
-        claim: &Claim<'_>,
-        filling: &mut Filling<'g>,
+        claim: &SignatureClaim<'_>,
+        filling: &mut CredentialInjection<'g>,
     ) -> Result<(), Refusal>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let [Piece::Placeholder(name)] = pieces(claim.key_id.as_bytes())[..] else {
+        let [TextPiece::Placeholder(name)] = pieces(claim.key_id.as_bytes())[..] else {
             return Err(Refusal::Unsigned { why: "its key id is not exactly one placeholder" });
         };
-        let Held::Aws { access_key_id, secret_access_key, session_token, services, regions } =
+        let HeldCredential::Aws { access_key_id, secret_access_key, session_token, services, regions } =
             self.held(name)?
         else {
             return Err(unfilled(name));
@@ -105,10 +105,10 @@ fn length(head: &RequestHead, body: Option<&Vec<u8>>) -> Option<Vec<u8>> {
 // === impl Refusal ===
 
 impl Refusal {
-    fn of_stop(stop: &Stop) -> Self {
+    fn of_stop(stop: &ClientStop) -> Self {
         match stop {
-            Stop::Gone => Self::TooSlow,
-            Stop::Faulty(fault) => (*fault).into(),
+            ClientStop::Gone => Self::TooSlow,
+            ClientStop::Faulty(fault) => (*fault).into(),
         }
     }
 }

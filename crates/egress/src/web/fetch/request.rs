@@ -1,7 +1,7 @@
 //! Request of an agent. The host writes its head, and nothing that the agent supplies can end a header line.
 
 use super::super::credential_injection::first_of;
-use super::super::gate::Gate;
+use super::super::gate::WebProxy;
 use super::super::passed_on::may_pass;
 use super::super::proxied_request::Taken;
 use super::{FetchError, Said, Wanted, repeated};
@@ -65,7 +65,7 @@ const ITS_OWN: [&str; 1] = ["accept-encoding"];
 const MOST_HEADERS: usize = REQUEST_HEADERS - 10;
 
 /// Sends a request once.
-pub(super) async fn answered(gate: &Gate, request: &Request) -> Result<Answered, FetchError> {
+pub(super) async fn answered(gate: &WebProxy, request: &Request) -> Result<Answered, FetchError> {
     // The semaphore is never closed.
     let _place = gate.fetching.acquire().await;
     let address = |why| FetchError::Address { url: repeated(&request.url), why };
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_that_could_say_something_else_is_not_sent() {
+    fn unsafe_request_headers_are_rejected() {
         let none = "its name is not a valid header name";
         let own = "agents can't set it";
         let control = "its value contains a control character";

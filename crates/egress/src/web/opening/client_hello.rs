@@ -37,7 +37,7 @@ pub(super) struct Reader {
 }
 
 /// TLS record, as far as its bytes have arrived.
-pub(in crate::web) enum Record<'b> {
+pub(in crate::web) enum TlsRecord<'b> {
     Incomplete,
     /// Handshake record, with its length including the header.
     Handshake {
@@ -52,7 +52,7 @@ pub(in crate::web) enum Record<'b> {
 }
 
 /// Unread rest of a byte string.
-struct Rest<'b>(&'b [u8]);
+struct UnreadBytes<'b>(&'b [u8]);
 
 // === impl Reader ===
 
@@ -61,12 +61,12 @@ impl Reader {
     pub(super) fn read(&mut self, all: &[u8]) -> Opening {
         loop {
             match hello_record(all.get(self.at..).unwrap_or_default()) {
-                Record::Incomplete => return Opening::Incomplete,
-                Record::Handshake { payload, bytes } => {
+                TlsRecord::Incomplete => return Opening::Incomplete,
+                TlsRecord::Handshake { payload, bytes } => {
                     self.at += bytes;
                     self.message.extend_from_slice(payload);
                 }
-                Record::Other { .. } | Record::Malformed => return Opening::Malformed,
+                TlsRecord::Other { .. } | TlsRecord::Malformed => return Opening::Malformed,
             }
             match self.judge() {
                 Opening::Incomplete => {}
@@ -98,50 +98,50 @@ impl Reader {
 }
 
 /// Returns the first record of what either side sends after a ClientHello.
-pub(in crate::web) fn first_record(bytes: &[u8]) -> Record<'_> {
+pub(in crate::web) fn first_record(bytes: &[u8]) -> TlsRecord<'_> {
     const OTHERS: [u8; 3] = [20, 21, 23];
     const LONGEST_ENCRYPTED: usize = LONGEST_RECORD + 2_048;
     let (kind, head) = match bytes {
-        [] => return Record::Incomplete,
+        [] => return TlsRecord::Incomplete,
         [kind, rest @ ..] if *kind == HANDSHAKE || OTHERS.contains(kind) => (*kind, rest),
-        _ => return Record::Malformed,
+        _ => return TlsRecord::Malformed,
     };
     if head.first().is_some_and(|major| *major != MAJOR) {
-        return Record::Malformed;
+        return TlsRecord::Malformed;
     }
-    let [_, _, high, low, rest @ ..] = head else { return Record::Incomplete };
+    let [_, _, high, low, rest @ ..] = head else { return TlsRecord::Incomplete };
     let length = usize::from(u16::from_be_bytes([*high, *low]));
     if length > LONGEST_ENCRYPTED {
-        return Record::Malformed;
+        return TlsRecord::Malformed;
     }
     let bytes = RECORD_HEAD + length;
     match rest.get(..length) {
-        None => Record::Incomplete,
-        Some(payload) if kind == HANDSHAKE => Record::Handshake { payload, bytes },
-        Some(_) => Record::Other { bytes },
+        None => TlsRecord::Incomplete,
+        Some(payload) if kind == HANDSHAKE => TlsRecord::Handshake { payload, bytes },
+        Some(_) => TlsRecord::Other { bytes },
     }
 }
 
 /// Returns the first record of these bytes, if it is of the kind that a ClientHello stands in.
-fn hello_record(bytes: &[u8]) -> Record<'_> {
+fn hello_record(bytes: &[u8]) -> TlsRecord<'_> {
     let is_sound = |at: usize, byte: u8| match at {
         0 => byte == HANDSHAKE,
         1 => byte == MAJOR,
         _ => MINORS.contains(&byte),
     };
     if !bytes.iter().take(3).enumerate().all(|(at, byte)| is_sound(at, *byte)) {
-        return Record::Malformed;
+        return TlsRecord::Malformed;
     }
-    let [_, _, _, high, low, ..] = bytes else { return Record::Incomplete };
+    let [_, _, _, high, low, ..] = bytes else { return TlsRecord::Incomplete };
     match usize::from(u16::from_be_bytes([*high, *low])) {
         1..=LONGEST_RECORD => first_record(bytes),
-        _ => Record::Malformed,
+        _ => TlsRecord::Malformed,
     }
 }
 
 /// Returns the server name of a ClientHello: `Some(None)` if it has none, `None` if it is not well-formed.
 fn hello(body: &[u8]) -> Option<Option<String>> {
-    let mut rest = Rest(body);
+    let mut rest = UnreadBytes(body);
     let (major, minor) = (rest.byte()?, rest.byte()?);
     if major != MAJOR || !MINORS.contains(&minor) {
         return None;
@@ -165,11 +165,11 @@ fn hello(body: &[u8]) -> Option<Option<String>> {
     if !rest.is_empty() {
         return None;
     }
-    server_name(Rest(extensions))
+    server_name(UnreadBytes(extensions))
 }
 
 /// Returns the server name in a list of extensions. Each extension may occur once.
-fn server_name(mut extensions: Rest<'_>) -> Option<Option<String>> {
+fn server_name(mut extensions: UnreadBytes<'_>) -> Option<Option<String>> {
     let (mut seen, mut name) = (Vec::new(), None);
     while !extensions.is_empty() {
         let kind = u16::from_be_bytes([extensions.byte()?, extensions.byte()?]);
@@ -189,8 +189,8 @@ fn server_name(mut extensions: Rest<'_>) -> Option<Option<String>> {
 
 /// Returns the single host name of a server name list, in lower case.
 fn only_name(content: &[u8]) -> Option<String> {
-    let mut rest = Rest(content);
-    let mut list = Rest(rest.counted(2)?);
+    let mut rest = UnreadBytes(content);
+    let mut list = UnreadBytes(rest.counted(2)?);
     let kind = list.byte()?;
     let name = list.counted(2)?;
     if kind != HOST_NAME || !list.is_empty() || !rest.is_empty() {
@@ -205,7 +205,7 @@ fn only_name(content: &[u8]) -> Option<String> {
 
 // === impl Rest ===
 
-impl<'b> Rest<'b> {
+impl<'b> UnreadBytes<'b> {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -22,7 +22,7 @@ fn opening(bytes: &[u8]) -> Opening {
 }
 
 #[test]
-fn server_name_is_found_however_the_client_hello_is_cut() {
+fn server_name_is_found_in_a_client_hello_split_anywhere() {
     let whole = hello("API.example.com");
     let found = Opening::Tls { server_name: Some("api.example.com".to_owned()), bytes: whole.len() };
     assert_eq!(opening(&whole), found);
@@ -90,7 +90,7 @@ fn bytes_that_a_tls_server_may_accept_first_are_malformed() {
 }
 
 #[test]
-fn other_protocols_are_told_at_once() {
+fn other_protocols_are_recognized_from_their_first_bytes() {
     for plain in [
         &b"SSH-2.0-x"[..],
         b"GET / HTTP/1.1\r\n",
@@ -116,7 +116,7 @@ fn other_protocols_are_told_at_once() {
 }
 
 #[test]
-fn request_to_go_on_with_tls_is_an_opening_of_its_own() {
+fn starttls_request_of_database_clients_is_recognized() {
     let request = [0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f];
     for end in 1..request.len() {
         assert_eq!(opening(&request[..end]), Opening::Incomplete);
@@ -132,7 +132,7 @@ fn request_to_go_on_with_tls_is_an_opening_of_its_own() {
 }
 
 #[test]
-fn client_that_stops_within_a_record_has_sent_no_client_hello() {
+fn truncated_tls_record_is_malformed() {
     let whole = hello("up.test");
     assert_eq!(OpeningReader::at_end(&whole[..1]), Opening::Malformed);
     assert_eq!(OpeningReader::at_end(&whole[..50]), Opening::Malformed);

@@ -1,7 +1,7 @@
 //! Checks that a proposal allows what was tried and nothing else, and has no superfluous rule.
 
 use super::*;
-use crate::web::explain::{Question, Verdict};
+use crate::web::explain::{ExplainQuery, Verdict};
 use belljar_contract::id::RunId;
 use belljar_contract::inference::ReasonCode;
 use belljar_contract::yaml::{Log, parse};
@@ -26,17 +26,17 @@ const REFUSED: [&str; 5] = ["169.254.169.254", "[fd00:ec2::254]", "224.0.0.1", "
 const PORTS: [u16; 4] = [80, 443, 8080, 65_535];
 const METHODS: [&str; 5] = ["CONNECT", "GET", "HEAD", "POST", "M-SEARCH"];
 
-fn record(method: &str, (host, port): (&str, u16), code: Option<&'static str>) -> PassageRecord {
+fn record(method: &str, (host, port): (&str, u16), code: Option<&'static str>) -> ProxiedRequestRecord {
     let path = (method != TUNNEL).then(|| Excerpt::of("/x"));
     let asked = Asked { method: Excerpt::of(method), host: Excerpt::of(host), port, path };
     let outcome = match code {
-        None => PassageOutcome::Completed,
+        None => ProxiedRequestOutcome::Completed,
         Some(code @ ("unreachable" | "no_such_host")) => {
-            PassageOutcome::Failed { code: ReasonCode::of(code) }
+            ProxiedRequestOutcome::Failed { code: ReasonCode::of(code) }
         }
-        Some(code) => PassageOutcome::Denied { reason: ReasonCode::of(code) },
+        Some(code) => ProxiedRequestOutcome::Denied { reason: ReasonCode::of(code) },
     };
-    PassageRecord {
+    ProxiedRequestRecord {
         passage_id: PassageId::from_uuid(Uuid::now_v7()),
         run_id: RunId::from_uuid(Uuid::now_v7()),
         started_at: Timestamp::UNIX_EPOCH,
@@ -75,7 +75,7 @@ fn allows(policy: &EgressPolicy, method: &str, (host, port): (&str, u16)) -> boo
         TUNNEL => (format!("{host}:{port}"), None),
         method => (format!("http://{host}:{port}/x"), Some(method)),
     };
-    let told = Question::parse(&text, method).unwrap().by_rules(policy);
+    let told = ExplainQuery::parse(&text, method).unwrap().by_rules(policy);
     told.verdict == Verdict::Allowed && !(method.is_none() && told.inspected)
 }
 
@@ -89,7 +89,7 @@ fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
 
 proptest! {
     #[test]
-    fn exactly_what_was_tried_is_allowed_and_no_rule_is_one_too_many(attempts in attempts()) {
+    fn proposed_policy_allows_exactly_the_attempted_requests(attempts in attempts()) {
         let proposal = proposed(&attempts);
         let policy = read(&proposal.to_string());
         prop_assert_eq!(&policy, proposal.policy());
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_attempts_makes_no_difference(mut attempts in attempts()) {
+    fn proposal_does_not_depend_on_the_order_of_attempts(mut attempts in attempts()) {
         let told = proposed(&attempts).to_string();
         attempts.reverse();
         prop_assert_eq!(proposed(&attempts).to_string(), told);
@@ -122,7 +122,7 @@ proptest! {
 }
 
 #[test]
-fn ports_are_merged_and_what_no_rule_may_allow_is_told_with_its_reason() {
+fn proposal_merges_ports_and_lists_unallowable_hosts_with_reasons() {
     let proposal = proposed(&[
         ("CONNECT", ("pkgs.example", 443), None),
         ("CONNECT", ("pkgs.example", 8443), Some("no_rule_for_port")),
@@ -151,7 +151,7 @@ fn ports_are_merged_and_what_no_rule_may_allow_is_told_with_its_reason() {
 }
 
 #[test]
-fn a_name_that_was_let_into_the_house_is_proposed_with_where_it_led() {
+fn proposal_grants_the_private_network_that_a_hostname_resolved_to() {
     let mut tried = Tried::default();
     let mut dialed = record("CONNECT", ("git.house", 443), None);
     dialed.address = Some("10.0.0.9".parse().unwrap());
@@ -168,8 +168,8 @@ fn a_name_that_was_let_into_the_house_is_proposed_with_where_it_led() {
 }
 
 #[test]
-fn one_that_was_cut_off_counts_and_one_that_was_refused_after_it_had_begun_does_not() {
-    let begun = |record: &PassageRecord| PassageBegun {
+fn proposal_counts_cut_off_attempts_and_ignores_refused_ones() {
+    let begun = |record: &ProxiedRequestRecord| ProxiedRequestStartRecord {
         passage_id: record.passage_id.clone(),
         run_id: record.run_id.clone(),
         started_at: record.started_at,
@@ -190,7 +190,7 @@ fn one_that_was_cut_off_counts_and_one_that_was_refused_after_it_had_begun_does_
 }
 
 #[test]
-fn however_much_is_tried_no_more_is_proposed_than_anybody_reads() {
+fn proposal_size_is_bounded_for_any_number_of_attempts() {
     let mut tried = Tried::default();
     for number in 0..1_000 {
         tried.end(&record("CONNECT", (&format!("h{number}.example"), 443), Some("no_rules")));
@@ -206,7 +206,7 @@ fn however_much_is_tried_no_more_is_proposed_than_anybody_reads() {
 }
 
 #[test]
-fn method_that_would_be_something_else_in_yaml_is_a_text() {
+fn proposal_quotes_methods_that_yaml_would_interpret() {
     for method in ["-", "--", "---", "NULL", "TRUE", "NO", "N", "X-Y"] {
         let proposal = proposed(&[(method, ("a.example", 80), Some("no_rules"))]);
         assert!(proposal.rules.first().is_none_or(|rule| rule.methods == [method]), "{proposal}");

@@ -1,6 +1,6 @@
 //! Renders a proposal as a policy file. What it leaves out becomes comments.
 
-use super::{NotProposed, Proposal, ProposedRule};
+use super::{Proposal, ProposedRule, UnproposedHost};
 use belljar_policy::egress::method_in_yaml;
 use std::fmt::{self, Display};
 
@@ -17,7 +17,7 @@ impl Display for Proposal {
         if !not_proposed.is_empty() {
             writeln!(f, "# Attempted, but not proposed:")?;
         }
-        for NotProposed { host, port, reason, detail } in not_proposed {
+        for UnproposedHost { host, port, reason, detail } in not_proposed {
             writeln!(f, "#   {host}:{port}: {detail} ({reason})")?;
         }
         if *unreadable > 0 {

@@ -1,16 +1,16 @@
 //! Request that the host sends for a run. It is decided about, recorded, dialed and counted like one through the run's sockets.
 
-use super::super::decision::Way;
+use super::super::decision::RequestRoute;
 use super::super::fetch::MOST_PAGE_BYTES;
 use super::super::forward::{Outgoing, request};
 use super::super::refusal::Refusal;
 use super::super::run::WebRun;
-use super::{Opened, Passage, failed};
+use super::{DestinationConnection, ProxiedRequest, failed};
 use crate::client::Client;
 use crate::http1::{RequestHead, ResponseHead};
 use crate::upstream::{AnswerError, Connection};
 use crate::within::within;
-use belljar_contract::egress::PassageOutcome;
+use belljar_contract::egress::ProxiedRequestOutcome;
 use std::cell::Cell;
 use std::io::ErrorKind;
 use tokio::io::AsyncWriteExt;
@@ -51,17 +51,17 @@ const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 
 // === impl Passage ===
 
-impl Passage<'_> {
+impl ProxiedRequest<'_> {
     /// Sends the request and reads the answer.
     pub(in crate::web) async fn fetch(
         mut self,
         asking: Asking<'_>,
-        way: Way<'_>,
+        way: RequestRoute<'_>,
     ) -> Result<Fetched, Refusal> {
         let head = asking.head;
         let patience = self.gate.run.limits.times;
         let mut nobody = Client::new(tokio::io::empty(), patience);
-        let Opened { mut connection, filling, destination, proxy } =
+        let DestinationConnection { mut connection, filling, destination, proxy } =
             match self.open(&mut nobody, head, way).await {
                 Ok(opened) => opened,
                 Err(refusal) => {
@@ -76,7 +76,7 @@ impl Passage<'_> {
         let answered = self.held_to_policy(asking, &outgoing, &mut connection).await;
         match &answered {
             Ok(fetched) => {
-                (self.status, self.outcome) = (Some(fetched.status), PassageOutcome::Completed);
+                (self.status, self.outcome) = (Some(fetched.status), ProxiedRequestOutcome::Completed);
             }
             Err(refusal) => {
                 self.note_kept_out(refusal);

@@ -2,7 +2,7 @@
 
 use super::super::refusal::Refusal;
 use super::super::run::Denial;
-use super::Passage;
+use super::ProxiedRequest;
 use crate::http1::ResponseHead;
 use crate::upstream::Introduction;
 use belljar_policy::egress::Destination;
@@ -12,7 +12,7 @@ const NOT_PASSED_ON: [u16; 4] = [403, 502, 503, 504];
 
 // === impl Passage ===
 
-impl Passage<'_> {
+impl ProxiedRequest<'_> {
     /// Notes that the run did not reach its destination, if the refusal means that.
     pub(super) fn note_kept_out(&self, refusal: &Refusal) {
         if !refusal.keeps_out() {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answer_of_the_proxy_itself_is_told_from_one_that_it_passes_on() {
+    fn own_answers_of_an_upstream_proxy_are_recognized() {
         for (head, expected) in [
             ("403 No\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\nVia: 1.1 squid", true),
             ("503 No\r\nX-Squid-Error: ERR_DNS_FAIL 0\r\nVia: 1.1 squid", true),

@@ -2,8 +2,8 @@
 //! ClientHello, and some servers accept it.
 
 use super::End;
-use super::{Shared, Start};
-use crate::web::opening::{self, Opening, Record};
+use super::{OpeningCheck, TunnelState};
+use crate::web::opening::{self, Opening, TlsRecord};
 use bytes::BytesMut;
 use std::cell::{Cell, RefCell};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -12,14 +12,14 @@ use tokio::sync::Notify;
 /// State of a tunnel's handshake, shared by both directions.
 #[derive(Default)]
 pub(super) struct Handshake {
-    stage: Cell<Stage>,
-    answer: RefCell<AnswerReader>,
+    stage: Cell<HandshakeStage>,
+    answer: RefCell<ServerAnswerReader>,
     is_answered: Notify,
 }
 
 /// Stage of the handshake.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum HandshakeStage {
     /// The client has not begun.
     #[default]
     Opening,
@@ -46,7 +46,7 @@ enum Answer {
 
 /// Parses a server's answer up to the random value of its ServerHello.
 #[derive(Default)]
-struct AnswerReader {
+struct ServerAnswerReader {
     bytes: Vec<u8>,
     message: Vec<u8>,
     /// True if the answer to a request to continue with TLS may still come first.
@@ -77,30 +77,30 @@ impl Handshake {
 
     /// Notes that a ClientHello is about to be sent. The server's bytes from now on answer it.
     pub(super) fn hello_sent(&self) {
-        self.stage.set(Stage::HelloSent);
+        self.stage.set(HandshakeStage::HelloSent);
     }
 
     /// Stops parsing.
     pub(super) fn end(&self) {
-        self.stage.set(Stage::Over);
+        self.stage.set(HandshakeStage::Over);
         self.is_answered.notify_one();
     }
 
     /// Returns true if the server's bytes are parsed now or may be later.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.stage.get(), Stage::Opening | Stage::HelloSent)
+        matches!(self.stage.get(), HandshakeStage::Opening | HandshakeStage::HelloSent)
     }
 
     /// Parses bytes from the server.
     pub(super) fn hear(&self, bytes: &[u8]) {
-        if self.stage.get() != Stage::HelloSent {
+        if self.stage.get() != HandshakeStage::HelloSent {
             return;
         }
         let Some(answer) = self.answer.borrow_mut().read(bytes) else { return };
         self.stage.set(match answer {
-            Answer::Hello => Stage::Over,
-            Answer::Retry => Stage::Retry,
-            Answer::Other => Stage::Broken,
+            Answer::Hello => HandshakeStage::Over,
+            Answer::Retry => HandshakeStage::Retry,
+            Answer::Other => HandshakeStage::Broken,
         });
         self.is_answered.notify_one();
     }
@@ -111,12 +111,12 @@ impl Handshake {
     /// [`End::BrokenTls`] for bytes that don't answer a ClientHello: the answer is still to come, and nothing may pass unparsed
     /// until then.
     pub(super) async fn asks_again(&self) -> Result<bool, End> {
-        while self.stage.get() == Stage::HelloSent {
+        while self.stage.get() == HandshakeStage::HelloSent {
             self.is_answered.notified().await;
         }
         match self.stage.get() {
-            Stage::Broken => Err(End::BrokenTls),
-            stage => Ok(stage == Stage::Retry),
+            HandshakeStage::Broken => Err(End::BrokenTls),
+            stage => Ok(stage == HandshakeStage::Retry),
         }
     }
 }
@@ -126,27 +126,27 @@ impl Handshake {
 pub(super) async fn second_hello<R: AsyncRead + Unpin>(
     from: &mut R,
     buffer: &mut BytesMut,
-    (start, shared): (&Start<'_>, &Shared<'_>),
+    (start, shared): (&OpeningCheck<'_>, &TunnelState<'_>),
     mut pass: impl AsyncFnMut(BytesMut) -> Result<(), End>,
 ) -> Result<(), End> {
     let mut passed = 0;
     while buffer.first() != Some(&opening::HANDSHAKE) {
         match opening::first_record(buffer) {
-            Record::Other { bytes } => {
+            TlsRecord::Other { bytes } => {
                 passed += bytes;
                 if passed > MOST_BETWEEN {
                     return Err(End::BrokenTls);
                 }
                 pass(buffer.split_to(bytes)).await?;
             }
-            Record::Incomplete => {
+            TlsRecord::Incomplete => {
                 let read = from.read_buf(buffer).await.map_err(|_| End::Broken)?;
                 shared.moves();
                 if read == 0 {
                     return if buffer.is_empty() { Ok(()) } else { Err(End::BrokenTls) };
                 }
             }
-            Record::Handshake { .. } | Record::Malformed => return Err(End::BrokenTls),
+            TlsRecord::Handshake { .. } | TlsRecord::Malformed => return Err(End::BrokenTls),
         }
     }
     match opening::read(from, buffer, || shared.moves()).await.map_err(|_| End::Broken)? {
@@ -157,7 +157,7 @@ pub(super) async fn second_hello<R: AsyncRead + Unpin>(
 
 // === impl AnswerReader ===
 
-impl AnswerReader {
+impl ServerAnswerReader {
     /// Returns the server's answer, or `None` until it is known.
     fn read(&mut self, bytes: &[u8]) -> Option<Answer> {
         let accepts_upgrade =
@@ -165,10 +165,10 @@ impl AnswerReader {
         self.bytes.extend_from_slice(bytes.get(usize::from(accepts_upgrade)..).unwrap_or_default());
         loop {
             let read = match opening::first_record(&self.bytes) {
-                Record::Incomplete => return None,
-                Record::Malformed => return Some(Answer::Other),
-                Record::Other { bytes } => bytes,
-                Record::Handshake { payload, bytes } => {
+                TlsRecord::Incomplete => return None,
+                TlsRecord::Malformed => return Some(Answer::Other),
+                TlsRecord::Other { bytes } => bytes,
+                TlsRecord::Handshake { payload, bytes } => {
                     self.message.extend_from_slice(payload);
                     bytes
                 }
@@ -199,12 +199,12 @@ mod tests {
     }
 
     fn answer(bytes: &[u8], piece: usize) -> Option<Answer> {
-        let mut reader = AnswerReader::default();
+        let mut reader = ServerAnswerReader::default();
         bytes.chunks(piece).find_map(|piece| reader.read(piece))
     }
 
     #[test]
-    fn hello_retry_request_is_told_from_other_answers_however_it_is_cut() {
+    fn hello_retry_request_is_recognized_for_any_split() {
         for piece in [1, 7, 1_000] {
             for record in [1, 5, 42] {
                 assert_eq!(

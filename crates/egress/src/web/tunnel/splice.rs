@@ -13,7 +13,7 @@ use tokio::io::Interest;
 
 /// Reason why splicing has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moved {
+pub(super) enum SpliceEnd {
     /// The sender has closed its side.
     All,
     /// Too few bytes come for splicing to be worthwhile.
@@ -47,25 +47,25 @@ pub(super) async fn run<R: Socket, W: Socket>(
     from: &R,
     to: &W,
     mut note: impl FnMut(usize) -> Result<(), End>,
-) -> Result<Moved, End> {
+) -> Result<SpliceEnd, End> {
     let pipe = match Pipe::new() {
         Ok(Some(pipe)) => pipe,
-        Ok(None) => return Ok(Moved::Ebb),
-        Err(_) => return Ok(Moved::NotHere),
+        Ok(None) => return Ok(SpliceEnd::Ebb),
+        Err(_) => return Ok(SpliceEnd::NotHere),
     };
     loop {
         let count = match within(LULL, pipe.fill(from)).await {
-            Ok(Ok(0)) => return Ok(Moved::All),
+            Ok(Ok(0)) => return Ok(SpliceEnd::All),
             Ok(Ok(count)) => count,
-            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => return Ok(Moved::NotHere),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(Moved::NotHere),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => return Ok(SpliceEnd::NotHere),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(SpliceEnd::NotHere),
             Ok(Err(_)) => return Err(End::Broken),
-            Err(_) => return Ok(Moved::Ebb),
+            Err(_) => return Ok(SpliceEnd::Ebb),
         };
         note(count)?;
         pipe.empty(to, count).await.map_err(|_| End::Broken)?;
         if count < ROOM {
-            return Ok(Moved::Ebb);
+            return Ok(SpliceEnd::Ebb);
         }
     }
 }
@@ -145,7 +145,7 @@ mod tests {
                 })
                 .await
                 {
-                    Ok(Moved::Ebb) => {}
+                    Ok(SpliceEnd::Ebb) => {}
                     ended => break ended,
                 }
             };
@@ -153,19 +153,19 @@ mod tests {
             moved
         };
         let ((), moved, _) = tokio::join!(speak, lane, hearer.read_to_end(&mut heard));
-        assert_eq!(moved.map_err(End::code), Ok(Moved::All));
+        assert_eq!(moved.map_err(End::code), Ok(SpliceEnd::All));
         assert!(heard == said && noted == said.len(), "{} heard, {noted} noted", heard.len());
     }
 
     #[tokio::test]
-    async fn everything_moves_between_sockets_of_either_kind() {
+    async fn splice_forwards_all_bytes_between_tcp_and_unix_sockets() {
         moves(tcp_pair().await, tcp_pair().await).await;
         moves(UnixStream::pair().unwrap(), tcp_pair().await).await;
         moves(tcp_pair().await, UnixStream::pair().unwrap()).await;
     }
 
     #[tokio::test]
-    async fn what_may_not_be_noted_does_not_go_on() {
+    async fn spliced_bytes_that_exceed_the_limit_are_not_forwarded() {
         let (mut speaker, from) = tcp_pair().await;
         let (to, mut hearer) = tcp_pair().await;
         speaker.write_all(&[b'x'; 40_000]).await.unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_pipes_and_no_more() {
+    fn number_of_splice_pipes_is_limited() {
         let taken: Vec<_> = (0..=PLACES).map_while(|_| Pipe::new().unwrap()).collect();
         assert!(taken.len() <= PLACES);
         assert!(Place::take().is_none() || taken.len() < PLACES);
@@ -184,9 +184,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_silent_holds_no_pipe() {
+    async fn idle_sender_releases_its_splice_pipe() {
         let (_speaker, from) = tcp_pair().await;
         let (to, _hearer) = tcp_pair().await;
-        assert_eq!(run(&from, &to, |_| Ok(())).await, Ok(Moved::Ebb));
+        assert_eq!(run(&from, &to, |_| Ok(())).await, Ok(SpliceEnd::Ebb));
     }
 }

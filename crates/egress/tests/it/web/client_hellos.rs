@@ -1,7 +1,7 @@
 //! PX6: first bytes of a tunnel, made by hand: a ClientHello for the tunnel's host, another protocol where the rules allow one;
 //! otherwise none of them is sent.
 
-use super::house::{House, outcome};
+use super::house::{ProxyRig, outcome};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 
@@ -72,7 +72,7 @@ fn sent(begins: &[u8]) -> (bool, String, Option<String>) {
 
 /// Returns the result of a tunnel with this opening by these rules.
 fn sent_by(rules: &str, begins: &[u8]) -> (bool, String, Option<String>) {
-    let house = House::with(rules);
+    let house = ProxyRig::with(rules);
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
     let _ = tunnel.write_all(begins);
     let _ = tunnel.shutdown(Shutdown::Write);
@@ -88,7 +88,7 @@ fn sent_by(rules: &str, begins: &[u8]) -> (bool, String, Option<String>) {
 const ONE_RECORD: usize = 16 << 10;
 
 #[test]
-fn a_greeting_for_the_host_that_was_asked_for_gets_through_however_it_is_cut() {
+fn client_hello_for_the_requested_host_is_forwarded() {
     for (what, begins) in [
         ("as it is", greeting(&[name("up.test")], ONE_RECORD)),
         ("in capitals", greeting(&[name("UP.Test")], ONE_RECORD)),
@@ -100,7 +100,7 @@ fn a_greeting_for_the_host_that_was_asked_for_gets_through_however_it_is_cut() {
 }
 
 #[test]
-fn a_greeting_for_another_host_ends_the_tunnel_before_any_of_it_goes_on() {
+fn client_hello_for_another_host_ends_the_tunnel_unforwarded() {
     for other in ["other.test", "a.up.test", "up.test.evil.test", "evilup.test", "test"] {
         for begins in [
             greeting(&[name(other)], ONE_RECORD),
@@ -114,7 +114,7 @@ fn a_greeting_for_another_host_ends_the_tunnel_before_any_of_it_goes_on() {
 }
 
 #[test]
-fn what_begins_as_tls_and_could_be_read_in_two_ways_goes_nowhere() {
+fn ambiguous_client_hello_is_not_forwarded() {
     let long = "a".repeat(64 << 10);
     for (what, begins) in [
         ("two names", greeting(&[names(&[(0, "up.test"), (0, "other.test")])], ONE_RECORD)),
@@ -142,7 +142,7 @@ fn what_begins_as_tls_and_could_be_read_in_two_ways_goes_nowhere() {
 }
 
 #[test]
-fn client_hello_without_a_server_name_passes_only_where_the_rule_says_so() {
+fn client_hello_without_sni_passes_only_if_the_rule_allows_it() {
     for (what, begins) in [
         ("TLS without a name", greeting(&[], ONE_RECORD)),
         ("an encrypted hello without an outer name", greeting(&[encrypted()], ONE_RECORD)),
@@ -156,7 +156,7 @@ fn client_hello_without_a_server_name_passes_only_where_the_rule_says_so() {
 }
 
 #[test]
-fn another_protocol_passes_unless_the_rule_wants_tls() {
+fn other_protocols_pass_unless_the_rule_requires_tls() {
     for (what, begins) in [
         ("a name of SSH", b"ssh-2.0-client\r\n".to_vec()),
         ("a preface of mail", b"ehlo other.test\r\n".to_vec()),
@@ -173,7 +173,7 @@ fn another_protocol_passes_unless_the_rule_wants_tls() {
 /// Each of these stands before, or instead of, a ClientHello for the tunnel's own host. No server is asked what it would read
 /// in it.
 #[test]
-fn openings_that_a_tls_server_may_accept_go_nowhere_unless_they_are_one_whole_client_hello() {
+fn tls_like_openings_other_than_one_client_hello_are_not_forwarded() {
     let whole = greeting(&[name("up.test")], ONE_RECORD);
     let other = greeting(&[name("other.test")], ONE_RECORD);
     let before = |prefix: &[u8]| [prefix, whole.as_slice()].concat();
@@ -244,10 +244,10 @@ fn openings_that_a_tls_server_may_accept_go_nowhere_unless_they_are_one_whole_cl
 }
 
 #[test]
-fn database_client_that_asks_to_go_on_with_tls_is_held_to_the_name_as_well() {
+fn client_hello_after_a_database_starttls_request_is_checked() {
     let request = [0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f];
     for (host, expected) in [("up.test", "completed"), ("other.test", "failed: tls_name_mismatch")] {
-        let house = House::with(ALLOWED);
+        let house = ProxyRig::with(ALLOWED);
         let mut tunnel = house.tunnel("up.test:PORT").unwrap();
         tunnel.write_all(&request).unwrap();
         let mut echoed = [0; 8];

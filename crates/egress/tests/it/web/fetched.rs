@@ -1,7 +1,7 @@
 //! Tests of pages that the host fetches for a run, by the same policy, dialer and records as requests through its sockets.
 
-use super::house::{House, UP, leads, outcome};
-use super::upstream::Then;
+use super::house::{ProxyRig, UP, leads, outcome};
+use super::upstream::AfterAnswer;
 use crate::names::nameserver::Entry;
 use crate::tls::authority::{Authority, NOW};
 use belljar_egress::web::fetch::{FetchError, MOST_PAGE_BYTES, MOST_REDIRECTS};
@@ -16,13 +16,13 @@ const SECURE: &str = "rules:
 authorities: CA
 ";
 
-fn secure() -> (House, Authority) {
+fn secure() -> (ProxyRig, Authority) {
     let authority = Authority::new("house");
-    (House::looking_into(SECURE, authority.server(UP, NOW), &authority), authority)
+    (ProxyRig::looking_into(SECURE, authority.server(UP, NOW), &authority), authority)
 }
 
 /// Returns the code of the reason why there is no page.
-fn code(house: &House, url: &str) -> &'static str {
+fn code(house: &ProxyRig, url: &str) -> &'static str {
     match house.fetch(url).unwrap_err() {
         FetchError::Denied { code, .. } | FetchError::Failed { code, .. } => code,
         FetchError::TooLarge { .. } => "too_large",
@@ -36,7 +36,7 @@ fn code(house: &House, url: &str) -> &'static str {
 }
 
 #[test]
-fn a_page_is_fetched_and_recorded_as_a_passage_of_the_run() {
+fn page_is_fetched_and_recorded_for_the_run() {
     let (house, _authority) = secure();
     let page = house.fetch("https://up.test:PORT/open?a=b#part").unwrap();
     assert_eq!((page.status, page.body.as_slice()), (200, &b"hello"[..]));
@@ -56,7 +56,7 @@ fn a_page_is_fetched_and_recorded_as_a_passage_of_the_run() {
 }
 
 #[test]
-fn what_the_policy_does_not_allow_is_denied_as_it_is_at_the_sockets() {
+fn fetch_is_denied_by_the_policy_like_a_sandbox_request() {
     let (house, _authority) = secure();
     for (url, expected, needed) in [
         ("https://other.test:PORT/open", "not_allowed", true),
@@ -85,8 +85,8 @@ fn what_the_policy_does_not_allow_is_denied_as_it_is_at_the_sockets() {
 }
 
 #[test]
-fn each_place_that_a_page_leads_to_is_decided_about_anew() {
-    let house = House::with(RULES);
+fn each_redirect_of_a_fetch_is_checked_against_the_policy() {
+    let house = ProxyRig::with(RULES);
     for (to, expected, dialed) in [
         ("/", "", 2),
         ("//up.test:PORT/x", "", 2),
@@ -118,8 +118,8 @@ fn each_place_that_a_page_leads_to_is_decided_about_anew() {
 }
 
 #[test]
-fn a_name_that_leads_into_the_house_now_or_on_the_second_question_is_not_dialed() {
-    let open = House::with("- {host: up.test, ports: [PORT]}\n");
+fn fetch_does_not_dial_private_addresses_even_after_dns_rebinding() {
+    let open = ProxyRig::with("- {host: up.test, ports: [PORT]}\n");
     for entry in [
         leads(&["127.0.0.1"]),
         leads(&["93.184.216.34", "127.0.0.1"]),
@@ -131,7 +131,7 @@ fn a_name_that_leads_into_the_house_now_or_on_the_second_question_is_not_dialed(
     }
     assert_eq!(open.upstream.connections(), 0);
     // A name that may be reached now, and leads elsewhere when a page redirects to it.
-    let house = House::with(RULES);
+    let house = ProxyRig::with(RULES);
     assert!(house.fetch("http://up.test:PORT/").is_ok());
     house.names.set(vec![(UP, leads(&["169.254.169.254"]))]);
     assert_eq!(code(&house, "http://up.test:PORT/"), "address_not_allowed");
@@ -139,46 +139,46 @@ fn a_name_that_leads_into_the_house_now_or_on_the_second_question_is_not_dialed(
 }
 
 #[test]
-fn whoever_has_not_shown_to_be_the_host_is_asked_nothing() {
+fn fetch_sends_nothing_to_a_host_with_an_invalid_certificate() {
     let (house, other) = (Authority::new("house"), Authority::new("other"));
-    let front = House::looking_into(SECURE, other.server(UP, NOW), &house);
+    let front = ProxyRig::looking_into(SECURE, other.server(UP, NOW), &house);
     assert_eq!(code(&front, "https://up.test:PORT/open"), "upstream_untrusted");
-    let front = House::looking_into(SECURE, house.server("other.test", NOW), &house);
+    let front = ProxyRig::looking_into(SECURE, house.server("other.test", NOW), &house);
     assert_eq!(code(&front, "https://up.test:PORT/open"), "upstream_untrusted");
     assert_eq!(front.upstream.heads(), [""; 0]);
 }
 
 #[test]
-fn bodies_without_end_are_given_up_and_all_of_their_bytes_are_counted() {
-    let house = House::with(RULES);
+fn fetch_of_an_endless_body_is_aborted_and_its_bytes_are_counted() {
+    let house = ProxyRig::with(RULES);
     assert_eq!(code(&house, "http://up.test:PORT/flood"), "too_large");
     let record = house.ledger.latest(1);
     assert_eq!(outcome(&record), "failed: answer_too_large");
     assert!(record.received_bytes > MOST_PAGE_BYTES as u64, "{record:?}");
     assert!(record.received_bytes < MOST_PAGE_BYTES as u64 + (1 << 20), "{record:?}");
     // A page whose stated length is too large isn't begun.
-    house.upstream.tell("HTTP/1.1 200 OK\r\nContent-Length: 5242881\r\n\r\n", Then::Wait);
+    house.upstream.tell("HTTP/1.1 200 OK\r\nContent-Length: 5242881\r\n\r\n", AfterAnswer::Wait);
     assert_eq!(code(&house, "http://up.test:PORT/"), "too_large");
     let exact =
         [&b"HTTP/1.1 200 OK\r\nContent-Length: 5242880\r\n\r\n"[..], &vec![b'a'; MOST_PAGE_BYTES]].concat();
-    house.upstream.tell(exact, Then::Wait);
+    house.upstream.tell(exact, AfterAnswer::Wait);
     assert_eq!(house.fetch("http://up.test:PORT/").unwrap().body.len(), MOST_PAGE_BYTES);
 }
 
 #[test]
-fn a_page_that_comes_otherwise_than_it_was_asked_to_is_none() {
-    let house = House::with(RULES);
+fn fetch_of_a_malformed_or_compressed_answer_fails() {
+    let house = ProxyRig::with(RULES);
     // A small body that would decompress to a large one is never decompressed.
     assert_eq!(code(&house, "http://up.test:PORT/coded"), "answer_malformed");
     for (told, then, expected) in [
-        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", Then::Close, "answer_malformed"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", AfterAnswer::Close, "answer_malformed"),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
-            Then::Wait,
+            AfterAnswer::Wait,
             "answer_malformed",
         ),
-        ("HTTP/1.1 101 Yes\r\n\r\n", Then::Wait, "answer_malformed"),
-        ("<html>", Then::Close, "answer_malformed"),
+        ("HTTP/1.1 101 Yes\r\n\r\n", AfterAnswer::Wait, "answer_malformed"),
+        ("<html>", AfterAnswer::Close, "answer_malformed"),
     ] {
         house.upstream.tell(told, then);
         assert_eq!(code(&house, "http://up.test:PORT/"), expected, "{told}");
@@ -186,18 +186,18 @@ fn a_page_that_comes_otherwise_than_it_was_asked_to_is_none() {
 }
 
 #[test]
-fn what_stands_still_is_given_up() {
+fn stalled_fetch_times_out() {
     let mut limits = WebLimits::default();
     limits.times.idle = Duration::from_millis(200);
-    let house = House::limited(RULES, limits);
+    let house = ProxyRig::limited(RULES, limits);
     assert_eq!(code(&house, "http://up.test:PORT/silent"), "answer_timeout");
-    house.upstream.tell("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", Then::Wait);
+    house.upstream.tell("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", AfterAnswer::Wait);
     assert_eq!(code(&house, "http://up.test:PORT/"), "answer_timeout");
 }
 
 #[test]
-fn what_drips_is_given_up_when_the_run_ends_or_the_policy_changes_and_is_recorded() {
-    let mut house = House::with(RULES);
+fn slow_fetch_is_aborted_and_recorded_at_run_end_or_policy_change() {
+    let mut house = ProxyRig::with(RULES);
     std::thread::scope(|scope| {
         let dripping = scope.spawn(|| code(&house, "http://up.test:PORT/drip"));
         belljar_testkit::wait::until(|| !house.upstream.heads().is_empty());
@@ -220,20 +220,20 @@ fn what_drips_is_given_up_when_the_run_ends_or_the_policy_changes_and_is_recorde
 }
 
 #[test]
-fn a_run_has_only_so_many_bytes_and_nothing_goes_out_that_can_not_be_recorded() {
+fn fetch_obeys_the_byte_limit_and_requires_recording() {
     let limits = WebLimits { bytes: 400, ..WebLimits::default() };
-    let house = House::limited(RULES, limits);
+    let house = ProxyRig::limited(RULES, limits);
     assert!(house.fetch("http://up.test:PORT/").is_ok());
     assert!((0..5).any(|_| house.fetch("http://up.test:PORT/").is_err()));
     assert_eq!(code(&house, "http://up.test:PORT/"), "bytes_used_up");
-    let house = House::with(RULES);
+    let house = ProxyRig::with(RULES);
     house.ledger.is_broken.store(true, Ordering::SeqCst);
     assert_eq!(code(&house, "http://up.test:PORT/"), "recording_unavailable");
     assert_eq!(house.upstream.connections(), 0);
 }
 
 #[test]
-fn no_credential_goes_out_with_a_page_and_none_comes_back_in_one() {
+fn fetch_never_sends_or_returns_a_credential() {
     let authority = Authority::new("house");
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("key"), "a-secret-of-the-house").unwrap();
@@ -242,7 +242,7 @@ fn no_credential_goes_out_with_a_page_and_none_comes_back_in_one() {
          - {{name: house, from: {{file: {}}}, query: [key]}}\nauthorities: CA\n",
         folder.path().join("key").display()
     );
-    let house = House::looking_into(&section, authority.server(UP, NOW), &authority);
+    let house = ProxyRig::looking_into(&section, authority.server(UP, NOW), &authority);
     assert_eq!(code(&house, "https://up.test:PORT/?key=belljar:cred:house"), "address");
     assert_eq!(house.upstream.connections(), 0);
     assert!(house.fetch("https://up.test:PORT/").is_ok());
@@ -250,6 +250,6 @@ fn no_credential_goes_out_with_a_page_and_none_comes_back_in_one() {
     let back = "it is a-secret-of-the-house";
     house
         .upstream
-        .tell(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{back}", back.len()), Then::Wait);
+        .tell(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{back}", back.len()), AfterAnswer::Wait);
     assert_eq!(code(&house, "https://up.test:PORT/"), "credential_repeated");
 }

@@ -1,7 +1,7 @@
 //! Tests of credentials that are injected, and never come back.
 
-use super::house::{House, Told, UP, config, outcome};
-use super::upstream::Then;
+use super::house::{ProxyRig, UP, WebAnswer, config, outcome};
+use super::upstream::AfterAnswer;
 use crate::tls::authority::{Authority, NOW};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ const KEY_ID: &str = "AKIDEXAMPLE";
 const KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
 struct Rig {
-    house: House,
+    house: ProxyRig,
     _authority: Authority,
     folder: TempDir,
 }
@@ -27,11 +27,11 @@ impl Rig {
             std::fs::write(folder.path().join(name), secret).unwrap();
         }
         let authority = Authority::new("house");
-        let house = House::looking_into(&section(folder.path()), authority.server(UP, NOW), &authority);
+        let house = ProxyRig::looking_into(&section(folder.path()), authority.server(UP, NOW), &authority);
         Self { house, _authority: authority, folder }
     }
 
-    fn get(&self, path: &str, headers: &str) -> Told {
+    fn get(&self, path: &str, headers: &str) -> WebAnswer {
         self.house.get_inside(path, headers)
     }
 
@@ -85,7 +85,7 @@ fn basic(text: &str) -> String {
 }
 
 #[test]
-fn what_is_bound_to_a_place_is_filled_in_there_in_each_of_its_forms() {
+fn credential_is_injected_into_headers_basic_auth_and_query() {
     let rig = Rig::new();
     let bearer = format!("authorization: Bearer {SECRET}\r\n");
     rig.assert_filled("/v1/x", "Authorization: Bearer belljar:cred:house\r\n", &bearer);
@@ -108,7 +108,7 @@ fn what_is_bound_to_a_place_is_filled_in_there_in_each_of_its_forms() {
 }
 
 #[test]
-fn what_can_not_be_filled_in_does_not_go_out() {
+fn request_with_an_unusable_placeholder_is_not_sent() {
     let rig = Rig::new();
     let basic = |text: &str| format!("Authorization: Basic {}\r\n", basic(text));
     for (path, headers) in [
@@ -161,7 +161,7 @@ fn what_can_not_be_filled_in_does_not_go_out() {
 }
 
 #[test]
-fn a_secret_that_is_not_there_fails_the_request_and_comes_with_the_next() {
+fn missing_secret_fails_the_request_and_is_read_again_for_the_next() {
     let rig = Rig::new();
     let file = rig.folder.path().join("token");
     std::fs::remove_file(&file).unwrap();
@@ -171,7 +171,7 @@ fn a_secret_that_is_not_there_fails_the_request_and_comes_with_the_next() {
 }
 
 #[test]
-fn what_was_filled_in_never_comes_back() {
+fn injected_credential_never_comes_back_in_an_answer() {
     let (rig, mut refused) = (Rig::new(), 0);
     for path in ["/back", "/back/chunked", "/back/header", "/coded"] {
         for headers in [
@@ -204,7 +204,7 @@ fn what_was_filled_in_never_comes_back() {
 }
 
 #[test]
-fn what_was_filled_in_comes_back_by_no_other_rule_either() {
+fn injected_credential_does_not_come_back_through_another_rule() {
     let rig = Rig::new();
     let port = rig.house.upstream.address.port();
     let elsewhere = format!("rules:\n- {{host: 127.0.0.1, ports: [{port}], networks: [127.0.0.0/8]}}\n");
@@ -212,7 +212,7 @@ fn what_was_filled_in_comes_back_by_no_other_rule_either() {
     let section = section.replace("PORT", &rig.house.port());
     rig.house.policy.replace(config(&section.replace("CA", &rig._authority.file().display().to_string())));
     let stored = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{SECRET}", SECRET.len());
-    rig.house.upstream.tell(stored, Then::Wait);
+    rig.house.upstream.tell(stored, AfterAnswer::Wait);
     let get_elsewhere = || {
         let asked = format!(
             "GET http://127.0.0.1:{port}/log HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
@@ -236,7 +236,7 @@ fn what_was_filled_in_comes_back_by_no_other_rule_either() {
 }
 
 #[test]
-fn an_answer_that_is_cut_in_the_middle_of_what_was_filled_in_is_cut_before_it() {
+fn answer_that_ends_within_an_injected_credential_is_cut_before_it() {
     let rig = Rig::new();
     let bearer = "Authorization: Bearer belljar:cred:house\r\n";
     for way in ["length", "chunks", "close", "header"] {
@@ -261,7 +261,7 @@ fn an_answer_that_is_cut_in_the_middle_of_what_was_filled_in_is_cut_before_it() 
 }
 
 #[test]
-fn chunks_that_are_looked_at_arrive_whole() {
+fn scanned_chunked_answer_arrives_complete() {
     let rig = Rig::new();
     let section = "Authorization: Bearer belljar:cred:house\r\n";
     let told = rig.get("/v1", section);
@@ -271,7 +271,7 @@ fn chunks_that_are_looked_at_arrive_whole() {
 }
 
 #[test]
-fn what_a_placeholder_has_signed_is_signed_anew() {
+fn sigv4_signature_with_a_placeholder_key_is_replaced() {
     let rig = Rig::new();
     let signed = |name: &str, more: &str| {
         format!(

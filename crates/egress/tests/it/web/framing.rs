@@ -5,7 +5,7 @@ mod answers;
 mod passed;
 mod refused;
 
-use super::house::{House, UP};
+use super::house::{ProxyRig, UP};
 use crate::tls::authority::{Authority, NOW};
 use std::collections::HashSet;
 
@@ -133,8 +133,8 @@ const PASSED_ON: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_could_be_read_in_two_ways_is_read_in_none() {
-    let house = House::with(ALLOWED);
+fn ambiguous_proxy_request_is_refused() {
+    let house = ProxyRig::with(ALLOWED);
     let more = refused::requests();
     for request in REFUSED.iter().copied().chain(more.iter().map(String::as_str)) {
         let told = house.send(request.as_bytes());
@@ -147,11 +147,11 @@ fn what_could_be_read_in_two_ways_is_read_in_none() {
 
 /// Ambiguous requests in intercepted connections, as far as applicable, and other protocols.
 #[test]
-fn nor_is_it_where_connections_are_looked_into() {
+fn ambiguous_request_in_an_intercepted_connection_is_refused() {
     let authority = Authority::new("house");
     let rules =
         "rules:\n- {host: up.test, ports: [PORT], networks: [127.0.0.0/8], inspect: true}\nauthorities: CA\n";
-    let house = House::looking_into(rules, authority.server(UP, NOW), &authority);
+    let house = ProxyRig::looking_into(rules, authority.server(UP, NOW), &authority);
     let behind = "Host: up.test:PORT\r\n\r\n";
     let headers = refused::HEADERS.iter().map(|header| {
         format!("POST / HTTP/1.1\r\nHost: up.test:PORT\r\n{header}\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET / HTTP/1.1\r\n{behind}")
@@ -187,7 +187,7 @@ fn nor_is_it_where_connections_are_looked_into() {
 
 /// Each case once; requests inside of tunnels are counted separately.
 #[test]
-fn there_are_as_many_cases_as_are_told() {
+fn framing_cases_are_distinct_and_as_many_as_documented() {
     let requests = REFUSED.iter().map(|request| (*request).to_owned()).chain(refused::requests());
     let requests = requests.chain(BROKEN_BODIES.iter().map(|body| (*body).to_owned()));
     let requests = requests.chain(PASSED_ON.iter().map(|(request, _)| (*request).to_owned()));
@@ -203,9 +203,9 @@ fn there_are_as_many_cases_as_are_told() {
 }
 
 #[test]
-fn a_body_that_is_broken_never_becomes_a_request() {
+fn malformed_body_is_never_interpreted_as_a_request() {
     for body in BROKEN_BODIES {
-        let house = House::with(ALLOWED);
+        let house = ProxyRig::with(ALLOWED);
         let head =
             "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\n\r\n";
         // A server that reads the body differently would take what follows for a request.
@@ -219,9 +219,9 @@ fn a_body_that_is_broken_never_becomes_a_request() {
 }
 
 #[test]
-fn what_is_fine_is_passed_on_once_and_in_one_form() {
+fn valid_request_is_forwarded_once_in_canonical_form() {
     for (request, expected) in PASSED_ON {
-        let house = House::with(ALLOWED);
+        let house = ProxyRig::with(ALLOWED);
         let told = house.send(request.as_bytes());
         assert_eq!(told.status, 200, "{request:?}: {told:?}");
         let heads = house.upstream.heads();
@@ -235,8 +235,8 @@ fn what_is_fine_is_passed_on_once_and_in_one_form() {
 }
 
 #[test]
-fn a_second_request_on_the_same_connection_is_judged_by_itself() {
-    let house = House::with(ALLOWED);
+fn each_request_of_a_connection_is_judged_separately() {
+    let house = ProxyRig::with(ALLOWED);
     let told = house.send(
         b"GET http://up.test:PORT/1 HTTP/1.1\r\nHost: up.test:PORT\r\n\r\nGET http://other.test/2 HTTP/1.1\r\nHost: other.test\r\n\r\n\
           GET http://up.test:PORT/3 HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
@@ -249,8 +249,8 @@ fn a_second_request_on_the_same_connection_is_judged_by_itself() {
 }
 
 #[test]
-fn what_is_between_two_ends_or_of_who_asks_goes_no_further() {
-    let house = House::with(ALLOWED);
+fn hop_by_hop_and_client_identity_headers_are_removed() {
+    let house = ProxyRig::with(ALLOWED);
     house.send(
         b"GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nProxy-Authorization: Basic x\r\nProxy-Connection: keep-alive\r\n\
           Connection: close, X-Private, authorization\r\nX-Private: y\r\nAuthorization: Bearer z\r\nKeep-Alive: 1\r\nTE: trailers\r\n\
@@ -262,8 +262,8 @@ fn what_is_between_two_ends_or_of_who_asks_goes_no_further() {
 }
 
 #[test]
-fn heads_are_so_long_and_have_so_many_lines_and_no_more() {
-    let house = House::with(ALLOWED);
+fn request_head_size_and_header_count_are_limited() {
+    let house = ProxyRig::with(ALLOWED);
     let head = |more: &str| format!("GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n{more}\r\n");
     let long = house.send(head(&format!("X: {}\r\n", "y".repeat(64 << 10))).as_bytes());
     assert_eq!((long.status, long.code()), (431, "request_head_too_large"));

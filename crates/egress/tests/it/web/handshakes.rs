@@ -1,8 +1,8 @@
 //! Tests of TLS handshakes between a client and the interception authority, and of how failures are recorded.
 
-use super::house::{House, UP, outcome};
+use super::house::{ProxyRig, UP, outcome};
 use crate::tls::authority::{Authority, NOW};
-use belljar_contract::egress::PassageRecord;
+use belljar_contract::egress::ProxiedRequestRecord;
 use belljar_egress::web::limits::WebLimits;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,14 +13,14 @@ const RULES: &str = "rules:
 authorities: CA
 ";
 
-fn house(limits: WebLimits) -> (House, Authority) {
+fn house(limits: WebLimits) -> (ProxyRig, Authority) {
     let authority = Authority::new("house");
     let vouched = authority.server(UP, NOW);
-    (House::looking_into_limited(RULES, (vouched, &authority), limits), authority)
+    (ProxyRig::looking_into_limited(RULES, (vouched, &authority), limits), authority)
 }
 
 /// ClientHello of TLS 1.2, whose handshake continues in plain text.
-fn greeting(house: &House) -> Vec<u8> {
+fn greeting(house: &ProxyRig) -> Vec<u8> {
     let mut session = house.session(UP, &[&rustls::version::TLS12], &[]);
     let mut bytes = Vec::new();
     session.write_tls(&mut bytes).unwrap();
@@ -28,7 +28,7 @@ fn greeting(house: &House) -> Vec<u8> {
 }
 
 /// Sends these bytes in a tunnel, and returns the record.
-fn said(house: &House, bytes: &[u8]) -> PassageRecord {
+fn said(house: &ProxyRig, bytes: &[u8]) -> ProxiedRequestRecord {
     let before = house.ledger.ended().len();
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
     tunnel.write_all(bytes).unwrap();
@@ -38,7 +38,7 @@ fn said(house: &House, bytes: &[u8]) -> PassageRecord {
 }
 
 #[test]
-fn who_does_not_trust_is_told_apart_from_who_can_not_speak_and_from_who_has_gone() {
+fn untrusting_incompatible_and_disconnected_tls_clients_are_distinguished() {
     let (house, _authority) = house(WebLimits::default());
     let greeting = greeting(&house);
     let alert = |description: u8| [&greeting[..], &[21, 3, 3, 0, 2, 2, description]].concat();
@@ -63,7 +63,7 @@ fn who_does_not_trust_is_told_apart_from_who_can_not_speak_and_from_who_has_gone
 }
 
 #[test]
-fn whoever_speaks_another_protocol_alone_has_not_come_to_terms() {
+fn intercepted_handshake_fails_for_clients_that_only_speak_http2() {
     let (house, _authority) = house(WebLimits::default());
     for (protocols, expected) in [(&["h2"][..], false), (&["h2", "http/1.1"], true), (&[], true)] {
         let stream = house.tunnel("up.test:PORT").unwrap();
@@ -78,7 +78,7 @@ fn whoever_speaks_another_protocol_alone_has_not_come_to_terms() {
 }
 
 /// Requests that many tunnels without waiting for any.
-fn asked(house: &House, count: usize) -> Vec<TcpStream> {
+fn asked(house: &ProxyRig, count: usize) -> Vec<TcpStream> {
     let head = house.filled(b"CONNECT up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n");
     let ask = |_| {
         let mut stream = house.connect();
@@ -96,11 +96,11 @@ fn is_established(stream: &mut TcpStream) -> bool {
 
 /// Each tunnel is recorded, so the rate limit applies: later ones wait, and are then allowed all the same.
 #[test]
-fn tunnels_that_are_looked_into_are_paced_as_others_are() {
+fn intercepted_tunnels_are_rate_limited_like_others() {
     let paced = WebLimits { passages: (3, 1), ..WebLimits::default() };
     let (looked_into, authority) = house(paced);
     for house in
-        [looked_into, House::limited("- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n", paced)]
+        [looked_into, ProxyRig::limited("- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n", paced)]
     {
         let mut streams = asked(&house, 24);
         // From the fourth on, one per second: the last waits for the others. A denied request doesn't wait for their rate

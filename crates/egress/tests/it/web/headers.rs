@@ -1,6 +1,6 @@
 //! PX7: headers that are meant for intermediaries, that hide something, or that are too large.
 
-use super::house::House;
+use super::house::ProxyRig;
 
 const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
@@ -46,9 +46,9 @@ fn request(header: &str) -> String {
 }
 
 #[test]
-fn what_is_for_those_in_between_goes_no_further() {
+fn hop_by_hop_headers_are_not_forwarded() {
     for header in TAKEN_OUT {
-        let house = House::with(ALLOWED);
+        let house = ProxyRig::with(ALLOWED);
         let told = house.send(request(&format!("{header}\r\nAccept: stays")).as_bytes());
         assert_eq!(told.status, 200, "{header}: {told:?}");
         let host = format!("host: up.test:{}", house.upstream.address.port());
@@ -65,8 +65,8 @@ fn what_is_for_those_in_between_goes_no_further() {
 
 /// Headers that frame a request or name its host are not removed because `Connection` lists them.
 #[test]
-fn what_frames_a_request_can_not_be_listed_away() {
-    let house = House::with(ALLOWED);
+fn framing_headers_listed_in_connection_are_not_removed() {
+    let house = ProxyRig::with(ALLOWED);
     for listed in ["Host", "Content-Length", "Transfer-Encoding"] {
         let hidden = "GET /hidden HTTP/1.1\r\nHost: up.test\r\n\r\n";
         let told = house.send(
@@ -84,8 +84,8 @@ fn what_frames_a_request_can_not_be_listed_away() {
 }
 
 #[test]
-fn what_could_hide_a_header_or_a_request_is_refused() {
-    let house = House::with(ALLOWED);
+fn header_that_could_hide_another_header_or_request_is_refused() {
+    let house = ProxyRig::with(ALLOWED);
     for header in REFUSED {
         let told = house.send(request(header).as_bytes());
         let is_first_alone = told.status == 200 && told.text.contains("403");
@@ -96,8 +96,8 @@ fn what_could_hide_a_header_or_a_request_is_refused() {
 }
 
 #[test]
-fn whoever_sends_too_much_before_anything_is_decided_is_told_so_by_both_forms() {
-    let house = House::with(ALLOWED);
+fn oversized_request_head_is_refused_for_connect_and_plain_requests() {
+    let house = ProxyRig::with(ALLOWED);
     let connect =
         |header: &str| format!("CONNECT up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n{header}\r\n");
     for of in [&request as &dyn Fn(&str) -> String, &connect] {
@@ -121,8 +121,8 @@ fn whoever_sends_too_much_before_anything_is_decided_is_told_so_by_both_forms() 
 
 /// A request for a tunnel contains little more than its destination, so its limit is half that of others.
 #[test]
-fn heads_are_taken_up_to_a_border_and_not_a_byte_beyond() {
-    let house = House::with(ALLOWED);
+fn request_head_is_accepted_up_to_its_exact_size_limit() {
+    let house = ProxyRig::with(ALLOWED);
     let port = house.port();
     let connect = format!("CONNECT up.test:{port} HTTP/1.1\r\nHost: up.test:{port}\r\nX: ");
     let get =

@@ -4,12 +4,12 @@ use super::upstream::Upstream;
 use crate::names::nameserver::{Entry, NameServer};
 use crate::tls::authority::Authority;
 use crate::tls::front::Front;
-use belljar_contract::egress::{PassageBegun, PassageOutcome, PassageRecord};
+use belljar_contract::egress::{ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord};
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::yaml::{Log, parse};
 use belljar_egress::identity::RunOwner;
-use belljar_egress::inference::ledger::Written;
-use belljar_egress::proxy::{Listener, Proxy, Serving};
+use belljar_egress::inference::ledger::WriteConfirmation;
+use belljar_egress::proxy::{Listener, Proxy, ServedRun};
 use belljar_egress::upstream::names::NameSource;
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::fetch::{Answered, FetchError, Fetcher, Page, Request, fetcher};
@@ -37,14 +37,14 @@ pub(crate) const TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
 pub(crate) const JOB: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f";
 
 /// Everything between a client and an upstream.
-pub(crate) struct House {
+pub(crate) struct ProxyRig {
     pub(crate) upstream: Upstream,
     pub(crate) names: NameServer,
     pub(crate) run: Arc<WebRun>,
     pub(crate) policy: Arc<LivePolicy>,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) ledger: Arc<PassageLedger>,
     address: SocketAddr,
-    serving: Option<Serving>,
+    serving: Option<ServedRun>,
     fetcher: Fetcher,
     proxy: Proxy,
     /// With interception: the TLS server in front of the upstream, and the authority that the run trusts.
@@ -56,9 +56,9 @@ pub(crate) struct House {
 
 /// Ledger that can be read and broken.
 #[derive(Default)]
-pub(crate) struct Ledger {
-    begun: Mutex<Vec<PassageBegun>>,
-    ended: Mutex<Vec<PassageRecord>>,
+pub(crate) struct PassageLedger {
+    begun: Mutex<Vec<ProxiedRequestStartRecord>>,
+    ended: Mutex<Vec<ProxiedRequestRecord>>,
     pub(crate) is_broken: AtomicBool,
     /// If set, the ledger has no space and reports that.
     pub(crate) is_full: AtomicBool,
@@ -66,14 +66,14 @@ pub(crate) struct Ledger {
 
 /// Answer as the client got it.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct WebAnswer {
     pub(crate) status: u16,
     pub(crate) text: String,
 }
 
 // === impl House ===
 
-impl House {
+impl ProxyRig {
     /// Makes a setup with these rules, in which the upstream's name leads to it.
     pub(crate) fn with(rules: &str) -> Self {
         Self::limited(rules, WebLimits::default())
@@ -87,7 +87,7 @@ impl House {
         let source = NameSource::at(folder.path().join("hosts"), vec![names.address()]);
         let proxy = Proxy::start_with(source).unwrap();
         let policy = Arc::new(LivePolicy::new(policy(rules, upstream.address.port())));
-        let ledger = Arc::<Ledger>::default();
+        let ledger = Arc::<PassageLedger>::default();
         let run_id = RunId::from_uuid(uuid::Uuid::now_v7());
         let written = Arc::clone(&ledger) as Arc<dyn WebLedger>;
         let owner = RunOwner {
@@ -151,7 +151,7 @@ impl House {
     }
 
     /// Sends a request to a server by TLS through a tunnel, trusting the run's authorities. Returns the answer until it closes.
-    pub(crate) fn ask_inside(&self, authority: &str, name: &str, bytes: &[u8]) -> Result<Told, String> {
+    pub(crate) fn ask_inside(&self, authority: &str, name: &str, bytes: &[u8]) -> Result<WebAnswer, String> {
         let stream = self.tunnel(authority).map_err(|told| told.text)?;
         let mut stream = rustls::StreamOwned::new(self.session(name, rustls::ALL_VERSIONS, &[]), stream);
         stream.write_all(&self.filled(bytes)).map_err(|error| error.to_string())?;
@@ -181,7 +181,7 @@ impl House {
     }
 
     /// Gets a path of the upstream in an intercepted connection, with these additional headers.
-    pub(crate) fn get_inside(&self, path: &str, headers: &str) -> Told {
+    pub(crate) fn get_inside(&self, path: &str, headers: &str) -> WebAnswer {
         let asked =
             format!("GET {path} HTTP/1.1\r\nHost: up.test:PORT\r\n{headers}Connection: close\r\n\r\n");
         self.ask_inside("up.test:PORT", UP, asked.as_bytes()).unwrap()
@@ -200,7 +200,7 @@ impl House {
     }
 
     /// Sends these bytes, and returns the answer until the connection is closed or nothing more comes.
-    pub(crate) fn send(&self, bytes: &[u8]) -> Told {
+    pub(crate) fn send(&self, bytes: &[u8]) -> WebAnswer {
         let mut stream = self.connect();
         // A refusal may come before everything is sent.
         let _ = stream.write_all(&self.filled(bytes));
@@ -211,7 +211,7 @@ impl House {
     }
 
     /// Requests a tunnel, and returns the stream if it is allowed.
-    pub(crate) fn tunnel(&self, authority: &str) -> Result<TcpStream, Told> {
+    pub(crate) fn tunnel(&self, authority: &str) -> Result<TcpStream, WebAnswer> {
         let mut stream = self.connect();
         let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
         stream.write_all(&self.filled(head.as_bytes())).unwrap();
@@ -233,7 +233,7 @@ impl House {
     }
 
     /// Sends a request over plain HTTP.
-    pub(crate) fn get(&self, url: &str) -> Told {
+    pub(crate) fn get(&self, url: &str) -> WebAnswer {
         let host = url.split('/').nth(2).unwrap_or_default();
         self.send(format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())
     }
@@ -258,7 +258,7 @@ impl House {
     }
 
     /// Ends the run, and returns its records.
-    pub(crate) fn end(&mut self) -> Vec<PassageRecord> {
+    pub(crate) fn end(&mut self) -> Vec<ProxiedRequestRecord> {
         self.serving.take().unwrap().end();
         self.ledger.ended()
     }
@@ -324,15 +324,15 @@ fn policy(rules: &str, port: u16) -> EgressPolicy {
     policy.unwrap()
 }
 
-fn told(bytes: &[u8]) -> Told {
+fn told(bytes: &[u8]) -> WebAnswer {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    Told { status, text }
+    WebAnswer { status, text }
 }
 
 // === impl Told ===
 
-impl Told {
+impl WebAnswer {
     /// Returns the code of a refusal.
     pub(crate) fn code(&self) -> &str {
         let code = self.text.split("urn:belljar:egress:").nth(1).unwrap_or_default();
@@ -342,17 +342,17 @@ impl Told {
 
 // === impl Ledger ===
 
-impl Ledger {
-    pub(crate) fn begun(&self) -> Vec<PassageBegun> {
+impl PassageLedger {
+    pub(crate) fn begun(&self) -> Vec<ProxiedRequestStartRecord> {
         self.begun.lock().unwrap().clone()
     }
 
-    pub(crate) fn ended(&self) -> Vec<PassageRecord> {
+    pub(crate) fn ended(&self) -> Vec<ProxiedRequestRecord> {
         self.ended.lock().unwrap().clone()
     }
 
     /// Returns the latest record, once there are that many.
-    pub(crate) fn latest(&self, count: usize) -> PassageRecord {
+    pub(crate) fn latest(&self, count: usize) -> ProxiedRequestRecord {
         let given_up = Instant::now() + Duration::from_secs(20);
         loop {
             let ended = self.ended();
@@ -366,22 +366,22 @@ impl Ledger {
 }
 
 /// Returns `completed`, or the code.
-pub(crate) fn outcome(record: &PassageRecord) -> String {
+pub(crate) fn outcome(record: &ProxiedRequestRecord) -> String {
     match &record.outcome {
-        PassageOutcome::Completed => "completed".to_owned(),
-        PassageOutcome::Denied { reason } => format!("denied: {}", reason.as_str()),
-        PassageOutcome::Failed { code } => format!("failed: {}", code.as_str()),
+        ProxiedRequestOutcome::Completed => "completed".to_owned(),
+        ProxiedRequestOutcome::Denied { reason } => format!("denied: {}", reason.as_str()),
+        ProxiedRequestOutcome::Failed { code } => format!("failed: {}", code.as_str()),
     }
 }
 
-impl WebLedger for Ledger {
-    fn begin(&self, record: PassageBegun) -> Written {
+impl WebLedger for PassageLedger {
+    fn begin(&self, record: ProxiedRequestStartRecord) -> WriteConfirmation {
         self.begun.lock().unwrap().push(record);
         let is_written = !self.is_broken.load(Ordering::SeqCst);
         Box::pin(async move { is_written })
     }
 
-    fn record(&self, record: PassageRecord) {
+    fn record(&self, record: ProxiedRequestRecord) {
         self.ended.lock().unwrap().push(record);
     }
 

@@ -1,6 +1,6 @@
 //! Tests of TLS interception.
 
-use super::house::{House, UP, config, outcome};
+use super::house::{ProxyRig, UP, config, outcome};
 use crate::tls::authority::{Authority, NOW};
 
 const RULES: &str = "rules:
@@ -8,13 +8,13 @@ const RULES: &str = "rules:
 authorities: CA
 ";
 
-fn house(section: &str) -> (House, Authority) {
+fn house(section: &str) -> (ProxyRig, Authority) {
     let authority = Authority::new("house");
-    (House::looking_into(section, authority.server(UP, NOW), &authority), authority)
+    (ProxyRig::looking_into(section, authority.server(UP, NOW), &authority), authority)
 }
 
 #[test]
-fn each_request_inside_is_decided_and_recorded_by_itself() {
+fn each_intercepted_request_is_judged_and_recorded() {
     let (mut house, _authority) = house(RULES);
     let asked = b"GET /open HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n\
         GET /closed HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n\
@@ -52,7 +52,7 @@ fn each_request_inside_is_decided_and_recorded_by_itself() {
 }
 
 #[test]
-fn what_is_asked_inside_is_for_the_host_of_the_tunnel_and_for_nothing_else() {
+fn intercepted_request_must_be_for_the_tunnel_host() {
     let (house, _authority) = house(RULES);
     for (asked, code) in [
         (&b"GET /open HTTP/1.1\r\nHost: other.test:PORT\r\n\r\n"[..], "host_mismatch"),
@@ -79,7 +79,7 @@ fn what_is_asked_inside_is_for_the_host_of_the_tunnel_and_for_nothing_else() {
 }
 
 #[test]
-fn tls_for_another_name_is_not_answered() {
+fn intercepted_handshake_for_another_sni_is_not_answered() {
     let (house, _authority) = house(RULES);
     let asked = b"GET /open HTTP/1.1\r\nHost: up.test:PORT\r\nConnection: close\r\n\r\n";
     let told = house.ask_inside("up.test:PORT", "other.test", asked);
@@ -90,14 +90,14 @@ fn tls_for_another_name_is_not_answered() {
 }
 
 #[test]
-fn an_upstream_that_can_not_show_who_it_is_is_told_nothing() {
+fn intercepted_request_is_not_sent_to_an_untrusted_upstream() {
     let (house, other) = (Authority::new("house"), Authority::new("house"));
     for (what, vouched) in [
         ("another authority", other.server(UP, NOW)),
         ("another name", house.server("down.test", NOW)),
         ("expired", house.server(UP, (2020, 2021))),
     ] {
-        let house = House::looking_into(RULES, vouched, &house);
+        let house = ProxyRig::looking_into(RULES, vouched, &house);
         let told = house.get_inside("/open", "");
         assert_eq!((told.status, told.code()), (502, "upstream_untrusted"), "{what}: {}", told.text);
         assert_eq!(house.upstream.heads(), [""; 0], "{what}");
@@ -105,7 +105,7 @@ fn an_upstream_that_can_not_show_who_it_is_is_told_nothing() {
 }
 
 #[test]
-fn what_is_no_tls_is_looked_into_as_it_is() {
+fn plain_http_in_an_inspected_tunnel_is_judged() {
     use std::io::{Read, Write};
     // Some clients use tunnels for plain HTTP, too. This upstream only speaks TLS and gets plain text.
     let (house, _authority) = house(RULES);
@@ -122,7 +122,7 @@ fn what_is_no_tls_is_looked_into_as_it_is() {
 }
 
 #[test]
-fn a_policy_that_is_tightened_ends_what_it_does_not_allow_any_more() {
+fn tightened_policy_applies_to_intercepted_requests() {
     let (house, authority) = house(RULES);
     assert_eq!(house.get_inside("/open", "").status, 200);
     let tighter = RULES
@@ -135,15 +135,15 @@ fn a_policy_that_is_tightened_ends_what_it_does_not_allow_any_more() {
 }
 
 #[test]
-fn without_an_authority_of_the_run_nothing_is_looked_into_and_nothing_passes() {
-    let house = House::with("- {host: up.test, ports: [PORT], methods: [GET], networks: [127.0.0.0/8]}\n");
+fn tunnel_that_needs_inspection_is_denied_without_an_interception_ca() {
+    let house = ProxyRig::with("- {host: up.test, ports: [PORT], methods: [GET], networks: [127.0.0.0/8]}\n");
     let told = house.tunnel("up.test:PORT").unwrap_err();
     assert_eq!((told.status, told.code()), (403, "inspection_needed"));
     assert_eq!(house.upstream.connections(), 0);
 }
 
 #[test]
-fn what_only_reads_has_no_content_where_methods_or_paths_count() {
+fn read_request_with_a_body_is_refused_under_method_or_path_rules() {
     let rules = "rules:
 - {host: up.test, ports: [PORT], methods: [GET, HEAD, TRACE, POST], paths: [/open], networks: [127.0.0.0/8]}
 - {host: up.test, ports: [PORT], paths: [/any], networks: [127.0.0.0/8]}

@@ -1,6 +1,6 @@
 //! NT2: names below a wildcard rule. Their name server gets only a limited number of questions.
 
-use super::house::{House, Told, leads, outcome};
+use super::house::{ProxyRig, WebAnswer, leads, outcome};
 use crate::tls::authority::{Authority, NOW};
 
 const BELOW: &str =
@@ -9,18 +9,18 @@ const BELOW: &str =
 /// Number of questions for a name: both address types.
 const QUESTIONS: usize = 2;
 
-fn house(rules: &str) -> House {
-    let house = House::with(rules);
+fn house(rules: &str) -> ProxyRig {
+    let house = ProxyRig::with(rules);
     house.names.set(vec![("*.zone.test", leads(&["127.0.0.1"])), ("up.test", leads(&["127.0.0.1"]))]);
     house
 }
 
-fn get(house: &House, name: &str) -> Told {
+fn get(house: &ProxyRig, name: &str) -> WebAnswer {
     house.get(&format!("http://{name}:PORT/"))
 }
 
 #[test]
-fn a_file_that_is_cut_into_names_gets_nowhere_and_nobody_hears_of_it() {
+fn data_encoded_in_subdomains_is_denied_without_a_name_lookup() {
     let house = house(BELOW);
     let file = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
     for name in [
@@ -46,7 +46,7 @@ fn a_file_that_is_cut_into_names_gets_nowhere_and_nobody_hears_of_it() {
 }
 
 #[test]
-fn of_many_names_so_many_are_looked_up_and_those_again_as_often_as_anybody_likes() {
+fn number_of_different_wildcard_names_is_limited_and_repeats_are_free() {
     let house =
         house(&format!("{BELOW}- {{host: named.zone.test, ports: [PORT], networks: [127.0.0.0/8]}}\n"));
     let codes: Vec<u16> = (0..40).map(|number| get(&house, &format!("n{number}.zone.test")).status).collect();
@@ -76,7 +76,7 @@ fn of_many_names_so_many_are_looked_up_and_those_again_as_often_as_anybody_likes
 }
 
 #[test]
-fn a_policy_that_is_read_anew_gives_nothing_back_and_may_allow_more() {
+fn policy_reload_keeps_the_name_count_and_may_raise_its_limit() {
     let house = house(BELOW);
     let count = |from: u32, to: u32| {
         (from..to).filter(|number| get(&house, &format!("n{number}.zone.test")).status == 200).count()
@@ -90,7 +90,7 @@ fn a_policy_that_is_read_anew_gives_nothing_back_and_may_allow_more() {
 
 /// A package manager requests some hundred names, which the defaults allow.
 #[test]
-fn hundreds_of_names_are_let_in_as_it_stands() {
+fn default_name_limit_permits_hundreds_of_names() {
     let house = house("- {host: \"**.zone.test\", ports: [PORT], networks: [127.0.0.0/8]}\n");
     let regions = ["eu-west-1", "us-east-2", "ap-south-1"];
     for number in 0..500 {
@@ -101,13 +101,13 @@ fn hundreds_of_names_are_let_in_as_it_stands() {
 }
 
 #[test]
-fn a_tunnel_that_is_looked_into_counts_its_name_once() {
+fn intercepted_tunnel_counts_its_name_once() {
     let authority = Authority::new("house");
     let section = "rules:
 - {host: \"*.zone.test\", ports: [PORT], methods: [GET], networks: [127.0.0.0/8], names: {at_once: 1, an_hour: 1}}
 authorities: CA
 ";
-    let house = House::looking_into(section, authority.server("one.zone.test", NOW), &authority);
+    let house = ProxyRig::looking_into(section, authority.server("one.zone.test", NOW), &authority);
     house.names.set(vec![("*.zone.test", leads(&["127.0.0.1"]))]);
     let ask = |name: &str| {
         let asked = format!("GET / HTTP/1.1\r\nHost: {name}:PORT\r\nConnection: close\r\n\r\n");

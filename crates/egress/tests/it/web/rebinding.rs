@@ -1,6 +1,6 @@
 //! Tests of DNS rebinding: names that lead elsewhere now, later, sometimes, or nowhere.
 
-use super::house::{House, UP, leads, outcome};
+use super::house::{ProxyRig, UP, leads, outcome};
 use crate::names::nameserver::Entry;
 use hickory_resolver::proto::op::ResponseCode;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ fn all(addresses: &[&str]) -> Vec<IpAddr> {
 }
 
 #[test]
-fn a_name_that_leads_to_any_bad_address_is_refused_and_nothing_is_dialed() {
+fn hostname_with_any_forbidden_address_is_refused_and_not_dialed() {
     let open = "93.184.216.34";
     let many: Vec<String> = (0..65).map(|last| format!("93.184.216.{last}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -40,7 +40,7 @@ fn a_name_that_leads_to_any_bad_address_is_refused_and_nothing_is_dialed() {
     ];
     assert!(cases.len() >= 16);
     for (number, (entry, reason)) in cases.into_iter().enumerate() {
-        let house = House::with(OPEN);
+        let house = ProxyRig::with(OPEN);
         house.names.set(vec![(UP, entry.clone())]);
         let denied = house.tunnel("up.test:PORT").unwrap_err();
         assert_eq!((denied.status, denied.code()), (403, "address_not_allowed"), "{number}: {entry:?}");
@@ -51,8 +51,8 @@ fn a_name_that_leads_to_any_bad_address_is_refused_and_nothing_is_dialed() {
 }
 
 #[test]
-fn what_is_dialed_is_what_was_looked_at_and_nobody_is_asked_twice() {
-    let house = House::with(GRANTED);
+fn checked_address_is_dialed_without_a_second_lookup() {
+    let house = ProxyRig::with(GRANTED);
     assert!(house.tunnel("up.test:PORT").is_ok());
     // One question for each address type.
     assert_eq!(house.names.asked(), 2);
@@ -66,8 +66,8 @@ fn what_is_dialed_is_what_was_looked_at_and_nobody_is_asked_twice() {
 
 /// The first question leads to the upstream, all later ones to another server of this machine.
 #[test]
-fn a_name_that_leads_elsewhere_from_the_second_question_on_is_dialed_where_the_first_led() {
-    let house = House::with(GRANTED);
+fn dns_rebinding_does_not_change_the_dialed_address() {
+    let house = ProxyRig::with(GRANTED);
     let port = house.upstream.address.port();
     let trap = std::net::TcpListener::bind(("127.0.0.2", port)).unwrap();
     trap.set_nonblocking(true).unwrap();
@@ -81,7 +81,7 @@ fn a_name_that_leads_elsewhere_from_the_second_question_on_is_dialed_where_the_f
 }
 
 #[test]
-fn answers_that_nobody_can_understand_lead_nowhere() {
+fn malformed_dns_answers_are_refused() {
     let cut: fn(Vec<u8>) -> Vec<u8> = |answer| answer[..answer.len() - 3].to_vec();
     // The first name in the answer is a compression pointer to itself.
     let looping: fn(Vec<u8>) -> Vec<u8> = |mut answer| {
@@ -113,7 +113,7 @@ fn answers_that_nobody_can_understand_lead_nowhere() {
         ("a truncated answer", Entry::Garbled(truncated)),
     ];
     for (what, entry) in cases {
-        let house = House::with(OPEN);
+        let house = ProxyRig::with(OPEN);
         house.names.set(vec![(UP, entry)]);
         let told = house.tunnel("up.test:PORT").unwrap_err();
         assert!(["no_such_host", "name_timeout"].contains(&told.code()), "{what}: {told:?}");
@@ -122,8 +122,8 @@ fn answers_that_nobody_can_understand_lead_nowhere() {
 }
 
 #[test]
-fn a_name_that_leads_nowhere_is_told_as_that() {
-    let house = House::with(GRANTED);
+fn unknown_hostname_is_reported_as_no_such_host() {
+    let house = ProxyRig::with(GRANTED);
     house.names.set(vec![]);
     let told = house.tunnel("up.test:PORT").unwrap_err();
     assert_eq!((told.status, told.code()), (502, "no_such_host"));
@@ -131,8 +131,8 @@ fn a_name_that_leads_nowhere_is_told_as_that() {
 }
 
 #[test]
-fn a_name_server_that_is_silent_or_slow_keeps_nobody_for_long() {
-    let house = House::with(GRANTED);
+fn silent_name_server_times_out() {
+    let house = ProxyRig::with(GRANTED);
     house.names.set(vec![(UP, Entry::IsSilent)]);
     let begun = Instant::now();
     let told = house.tunnel("up.test:PORT").unwrap_err();

@@ -1,12 +1,12 @@
 //! Tests that each request has one record, and each allowed one another record before it begins.
 
-use super::house::{House, outcome};
+use super::house::{ProxyRig, outcome};
 
 const ALLOWED: &str = "- host: first.example\n- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
 #[test]
-fn what_was_asked_and_what_became_of_it_is_recorded_and_never_what_was_said() {
-    let house = House::with(ALLOWED);
+fn request_and_outcome_are_recorded_without_query_headers_and_body() {
+    let house = ProxyRig::with(ALLOWED);
     let told = house.send(
         b"POST http://up.test:PORT/where?token=hidden HTTP/1.1\r\nHost: up.test:PORT\r\nAuthorization: Bearer hidden\r\n\
           Connection: close\r\nContent-Length: 0\r\n\r\n",
@@ -25,8 +25,8 @@ fn what_was_asked_and_what_became_of_it_is_recorded_and_never_what_was_said() {
 }
 
 #[test]
-fn denials_and_what_can_not_be_read_are_recorded_too_and_connections_that_ask_nothing_are_not() {
-    let house = House::with(ALLOWED);
+fn denied_and_malformed_requests_are_recorded_and_empty_connections_are_not() {
+    let house = ProxyRig::with(ALLOWED);
     drop(house.connect());
     house.tunnel("other.test:443").unwrap_err();
     house.send(b"nonsense\r\n\r\n");
@@ -42,8 +42,8 @@ fn denials_and_what_can_not_be_read_are_recorded_too_and_connections_that_ask_no
 }
 
 #[test]
-fn all_that_comes_is_counted_and_heads_without_end_are_none() {
-    let house = House::with("- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n");
+fn interim_answers_are_counted_and_endless_heads_are_refused() {
+    let house = ProxyRig::with("- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n");
     let early = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".len() as u64;
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".len() as u64;
     assert_eq!(house.get("http://up.test:PORT/early").status, 200);

@@ -1,8 +1,8 @@
 //! Tests of requests that the host sends for an agent, by the same policy, dialer and records as requests through the run's
 //! sockets.
 
-use super::house::{House, UP, outcome};
-use super::upstream::Then;
+use super::house::{ProxyRig, UP, outcome};
+use super::upstream::AfterAnswer;
 use crate::tls::authority::{Authority, NOW};
 use belljar_egress::web::fetch::{FetchError, Method, Request};
 use std::time::Duration;
@@ -32,9 +32,9 @@ fn with_headers(headers: &[(&str, &str)]) -> Request {
 }
 
 #[test]
-fn a_request_goes_out_as_it_was_said_and_is_recorded_as_a_passage_of_the_run() {
+fn tool_request_is_sent_unchanged_and_recorded_for_the_run() {
     let authority = Authority::new("house");
-    let house = House::looking_into(SECURE, authority.server(UP, NOW), &authority);
+    let house = ProxyRig::looking_into(SECURE, authority.server(UP, NOW), &authority);
     let asked = Request {
         headers: vec![
             ("X-Token".to_owned(), " t ".to_owned()),
@@ -64,9 +64,9 @@ fn a_request_goes_out_as_it_was_said_and_is_recorded_as_a_passage_of_the_run() {
 }
 
 #[test]
-fn a_request_that_the_policy_does_not_allow_by_host_method_or_path_is_not_made() {
+fn tool_request_outside_the_policy_is_denied() {
     let authority = Authority::new("house");
-    let house = House::looking_into(SECURE, authority.server(UP, NOW), &authority);
+    let house = ProxyRig::looking_into(SECURE, authority.server(UP, NOW), &authority);
     for (method, url, expected) in [
         (Method::Get, "https://other.test:PORT/open", "not_allowed"),
         (Method::Post, "https://up.test:PORT/open", "not_allowed"),
@@ -97,8 +97,8 @@ fn a_request_that_the_policy_does_not_allow_by_host_method_or_path_is_not_made()
 }
 
 #[test]
-fn where_an_answer_leads_is_told_and_not_gone_to() {
-    let house = House::with(RULES);
+fn tool_request_returns_a_redirect_without_following_it() {
+    let house = ProxyRig::with(RULES);
     let answered =
         house.request(request(Method::Post, "http://up.test:PORT/to?http://other.test/x")).unwrap();
     assert!((300..400).contains(&answered.status), "{answered:?}");
@@ -108,29 +108,30 @@ fn where_an_answer_leads_is_told_and_not_gone_to() {
 }
 
 #[test]
-fn as_much_of_an_answer_is_taken_as_was_wanted() {
-    let house = House::with(RULES);
+fn tool_request_truncates_the_body_at_the_requested_size() {
+    let house = ProxyRig::with(RULES);
     let told = |method, most_bytes| {
         let answered =
             house.request(Request { most_bytes, ..request(method, "http://up.test:PORT/x") }).unwrap();
         (String::from_utf8(answered.body).unwrap(), answered.is_truncated)
     };
-    house.upstream.tell("HTTP/1.1 500 No\r\nContent-Length: 10\r\n\r\n0123456789", Then::Wait);
+    house.upstream.tell("HTTP/1.1 500 No\r\nContent-Length: 10\r\n\r\n0123456789", AfterAnswer::Wait);
     assert_eq!(told(Method::Get, 4), ("0123".to_owned(), true));
     assert_eq!(told(Method::Get, 10), ("0123456789".to_owned(), false));
-    house
-        .upstream
-        .tell("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n0\r\n\r\n", Then::Wait);
+    house.upstream.tell(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n0\r\n\r\n",
+        AfterAnswer::Wait,
+    );
     assert_eq!(told(Method::Get, 5), ("01234".to_owned(), true));
     assert_eq!(told(Method::Delete, 6), ("012345".to_owned(), false));
     // The head states a length, and no body follows.
-    house.upstream.tell("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", Then::Wait);
+    house.upstream.tell("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", AfterAnswer::Wait);
     assert_eq!(told(Method::Head, 4), (String::new(), false));
 }
 
 #[test]
-fn what_could_be_said_twice_or_is_a_placeholder_is_not_said_at_all() {
-    let house = House::with(RULES);
+fn tool_request_with_framing_headers_or_placeholders_is_refused() {
+    let house = ProxyRig::with(RULES);
     for headers in [
         [("host", "other.test")],
         [("Content-Length", "3")],

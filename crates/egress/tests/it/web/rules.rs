@@ -1,12 +1,12 @@
 //! Tests that only requests which a rule allows get through, in either form.
 
-use super::house::{House, UP, leads};
+use super::house::{ProxyRig, UP, leads};
 
 const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
 #[test]
-fn what_a_rule_allows_gets_through_by_both_forms() {
-    let house = House::with(ALLOWED);
+fn allowed_host_is_reached_by_plain_request_and_tunnel() {
+    let house = ProxyRig::with(ALLOWED);
     let told = house.get("http://up.test:PORT/x?y");
     assert_eq!(told.status, 200, "{told:?}");
     assert!(told.text.ends_with("hello") && told.text.contains("x-seen: yes"), "{told:?}");
@@ -18,8 +18,8 @@ fn what_a_rule_allows_gets_through_by_both_forms() {
 }
 
 #[test]
-fn what_no_rule_allows_is_denied_and_nobody_is_asked_for_its_address() {
-    let house = House::with(ALLOWED);
+fn host_without_a_rule_is_denied_without_a_name_lookup() {
+    let house = ProxyRig::with(ALLOWED);
     for (host, port) in [
         ("other.test", "PORT"),
         (UP, "22"),
@@ -39,16 +39,16 @@ fn what_no_rule_allows_is_denied_and_nobody_is_asked_for_its_address() {
 }
 
 #[test]
-fn no_rules_allow_nothing() {
-    let house = House::with("  []\n");
+fn empty_rules_deny_everything() {
+    let house = ProxyRig::with("  []\n");
     assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "not_allowed");
     assert_eq!(house.get("http://up.test:PORT/").code(), "not_allowed");
     assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
 }
 
 #[test]
-fn whoever_is_denied_learns_what_rule_it_takes_and_nothing_else() {
-    let house = House::with("- host: secret-partner.example\n- {host: up.test, ports: [1]}\n");
+fn denied_client_learns_only_the_needed_rule() {
+    let house = ProxyRig::with("- host: secret-partner.example\n- {host: up.test, ports: [1]}\n");
     let denied = house.tunnel("up.test:PORT").unwrap_err();
     assert!(denied.text.starts_with("HTTP/1.1 403 up.test:"), "{denied:?}");
     assert!(denied.text.contains(r#"{host: \"up.test\", ports: ["#), "{denied:?}");
@@ -65,8 +65,8 @@ fn whoever_is_denied_learns_what_rule_it_takes_and_nothing_else() {
 }
 
 #[test]
-fn methods_and_paths_count_over_plain_http_and_need_a_look_inside_of_tunnels() {
-    let house = House::with(
+fn method_and_path_rules_apply_to_plain_http_and_require_inspection_of_tunnels() {
+    let house = ProxyRig::with(
         "- {host: up.test, ports: [PORT], networks: [127.0.0.1], methods: [GET], paths: [/v1/]}\n",
     );
     assert_eq!(house.get("http://up.test:PORT/v1/a").status, 200);
@@ -84,8 +84,8 @@ fn methods_and_paths_count_over_plain_http_and_need_a_look_inside_of_tunnels() {
 }
 
 #[test]
-fn resource_that_a_header_names_is_held_to_the_paths_of_the_request() {
-    let house = House::with("- {host: up.test, ports: [PORT], networks: [127.0.0.1], paths: [/pub/]}\n");
+fn resource_in_a_header_is_checked_against_the_request_paths() {
+    let house = ProxyRig::with("- {host: up.test, ports: [PORT], networks: [127.0.0.1], paths: [/pub/]}\n");
     let send = |method: &str, header: &str| {
         let head =
             format!("{method} http://up.test:PORT/pub/a HTTP/1.1\r\nHost: up.test:PORT\r\n{header}\r\n");
@@ -113,8 +113,8 @@ fn resource_that_a_header_names_is_held_to_the_paths_of_the_request() {
 }
 
 #[test]
-fn a_redirect_is_the_clients_next_request_and_judged_anew() {
-    let house = House::with(ALLOWED);
+fn redirect_target_is_judged_as_a_new_request() {
+    let house = ProxyRig::with(ALLOWED);
     assert_eq!(house.get("http://up.test:PORT/").status, 200);
     // Targets of the redirect.
     for next in ["http://127.0.0.1:PORT/", "http://169.254.169.254/latest/meta-data/", "http://other.test/"] {

@@ -2,7 +2,7 @@
 //! tunnel for another name.
 
 use super::client_hellos::{counted, extension, name};
-use super::house::{House, outcome};
+use super::house::{ProxyRig, outcome};
 use belljar_testkit::skip::skip;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Server that prints the server name of each ClientHello that it accepts.
-struct Server {
+struct HelloPrintingServer {
     child: Child,
     port: u16,
     names: Arc<Mutex<Vec<String>>>,
@@ -50,7 +50,7 @@ while True:
 
 // === impl Server ===
 
-impl Server {
+impl HelloPrintingServer {
     /// Starts a server, if the machine has the programs for it.
     fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
@@ -99,13 +99,13 @@ impl Server {
     }
 
     /// Makes a proxy that allows tunnels to the server.
-    fn house(&self) -> House {
+    fn house(&self) -> ProxyRig {
         let port = self.port;
-        House::with(&format!("- {{host: up.test, ports: [{port}], networks: [127.0.0.0/8]}}\n"))
+        ProxyRig::with(&format!("- {{host: up.test, ports: [{port}], networks: [127.0.0.0/8]}}\n"))
     }
 }
 
-impl Drop for Server {
+impl Drop for HelloPrintingServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -158,8 +158,10 @@ const CHANGE_CIPHER_SPEC: [u8; 6] = [20, 3, 3, 0, 1, 1];
 const TEST: &str = "web::second_hellos";
 
 #[test]
-fn second_client_hello_for_another_host_ends_the_tunnel_and_openssl_would_take_it() {
-    let Some(server) = Server::start() else { return skip(TEST, "there is no python3 or no openssl") };
+fn second_client_hello_for_another_host_that_openssl_accepts_ends_the_tunnel() {
+    let Some(server) = HelloPrintingServer::start() else {
+        return skip(TEST, "there is no python3 or no openssl");
+    };
     for (what, second) in [
         ("at once", hello("other.test", true)),
         ("behind a ChangeCipherSpec", [&CHANGE_CIPHER_SPEC[..], &hello("other.test", true)].concat()),
@@ -185,8 +187,10 @@ fn second_client_hello_for_another_host_ends_the_tunnel_and_openssl_would_take_i
 }
 
 #[test]
-fn second_client_hello_that_comes_before_the_server_has_answered_is_judged_as_well() {
-    let Some(server) = Server::start() else { return skip(TEST, "there is no python3 or no openssl") };
+fn second_client_hello_before_the_server_answers_is_judged() {
+    let Some(server) = HelloPrintingServer::start() else {
+        return skip(TEST, "there is no python3 or no openssl");
+    };
     let house = server.house();
     let tunnel = house.tunnel(&format!("up.test:{}", server.port)).unwrap();
     said(tunnel, &[[hello("up.test", false), hello("other.test", true)].concat()]);
@@ -195,8 +199,10 @@ fn second_client_hello_that_comes_before_the_server_has_answered_is_judged_as_we
 }
 
 #[test]
-fn greeting_that_comes_late_is_no_answer_to_a_client_hello() {
-    let Some(server) = Server::start() else { return skip(TEST, "there is no python3 or no openssl") };
+fn late_server_greeting_is_not_taken_for_an_answer_to_a_client_hello() {
+    let Some(server) = HelloPrintingServer::start() else {
+        return skip(TEST, "there is no python3 or no openssl");
+    };
     // Request of a MySQL client to continue with TLS, after the greeting. This server greets only then.
     let request = [&[0x20, 0, 0, 1, 0, 0x08, 0, 0][..], &[0; 28]].concat();
     let parts = [[&request[..], &hello("up.test", false)].concat(), hello("other.test", true)];
@@ -211,8 +217,10 @@ fn greeting_that_comes_late_is_no_answer_to_a_client_hello() {
 }
 
 #[test]
-fn opening_that_openssl_takes_with_another_name_does_not_reach_it() {
-    let Some(server) = Server::start() else { return skip(TEST, "there is no python3 or no openssl") };
+fn nonstandard_client_hello_that_openssl_accepts_is_not_forwarded() {
+    let Some(server) = HelloPrintingServer::start() else {
+        return skip(TEST, "there is no python3 or no openssl");
+    };
     let other = hello("other.test", true);
     let version = |minor: u8| [&[22, 3, minor][..], &other[3..]].concat();
     for (what, begins) in [
@@ -237,7 +245,7 @@ fn opening_that_openssl_takes_with_another_name_does_not_reach_it() {
 }
 
 /// Returns the output of a client that uses TLS through the proxy.
-fn client(house: &House, server: &Server, program: &[&str]) -> String {
+fn client(house: &ProxyRig, server: &HelloPrintingServer, program: &[&str]) -> String {
     let proxy = format!("http://{}", house.address());
     let address = house.address().to_string();
     let certificate = server.certificate();
@@ -287,8 +295,10 @@ while True:
 "#;
 
 #[test]
-fn real_clients_come_through_however_their_hellos_are_cut() {
-    let Some(server) = Server::start() else { return skip(TEST, "there is no python3 or no openssl") };
+fn real_tls_clients_pass_with_any_client_hello_split() {
+    let Some(server) = HelloPrintingServer::start() else {
+        return skip(TEST, "there is no python3 or no openssl");
+    };
     let house = server.house();
     for version in ["TLSv1_2", "TLSv1_3"] {
         let limit = format!("context.maximum_version = context.minimum_version = ssl.TLSVersion.{version}");

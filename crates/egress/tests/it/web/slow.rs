@@ -1,7 +1,7 @@
 //! PX8: tests of limits for slow or greedy clients and servers, and that others don't wait for them.
 
-use super::house::{House, outcome};
-use super::upstream::Then;
+use super::house::{ProxyRig, outcome};
+use super::upstream::AfterAnswer;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::web::limits::WebLimits;
 use std::io::{ErrorKind, Read, Write};
@@ -19,12 +19,12 @@ const DRIP: Duration = Duration::from_millis(50);
 const PLENTY: Times =
     Times { head: LONG, keep_alive: LONG, body: LONG, connect: LONG, idle: LONG, call: LONG };
 
-fn house(times: Times) -> House {
-    House::limited(ALLOWED, WebLimits { times, ..WebLimits::default() })
+fn house(times: Times) -> ProxyRig {
+    ProxyRig::limited(ALLOWED, WebLimits { times, ..WebLimits::default() })
 }
 
 /// Sends bytes one by one after these until the other end closes, and returns the answer.
-fn drip(house: &House, first: &str) -> String {
+fn drip(house: &ProxyRig, first: &str) -> String {
     let mut stream = house.connect();
     let port = house.upstream.address.port().to_string();
     stream.write_all(first.replace("PORT", &port).as_bytes()).unwrap();
@@ -83,7 +83,7 @@ fn a_body_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
 
 /// The client reads nothing of a large answer.
 #[test]
-fn whoever_reads_nothing_holds_up_a_tunnel_for_so_long_and_no_longer() {
+fn tunnel_client_that_does_not_read_times_out() {
     let house = house(Times { idle: SHORT, ..PLENTY });
     let tunnel = house.tunnel("up.test:PORT").unwrap();
     tunnel.set_nonblocking(true).unwrap();
@@ -104,7 +104,7 @@ fn whoever_reads_nothing_holds_up_a_tunnel_for_so_long_and_no_longer() {
 }
 
 #[test]
-fn one_direction_may_be_over_before_the_other_is() {
+fn half_closed_tunnel_forwards_the_other_direction() {
     let house = house(PLENTY);
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
     tunnel.write_all(b"the last that is said").unwrap();
@@ -116,7 +116,7 @@ fn one_direction_may_be_over_before_the_other_is() {
 }
 
 #[test]
-fn a_thousand_idle_tunnels_of_one_run_keep_nobody_of_another_waiting() {
+fn thousand_idle_tunnels_of_one_run_do_not_delay_another_run() {
     let (house, other) = (house(PLENTY), house(PLENTY));
     let mut tunnels: Vec<TcpStream> = (0..1_000).map(|_| house.tunnel("up.test:PORT").unwrap()).collect();
     belljar_testkit::wait::until(|| house.upstream.connections() == 1_000);
@@ -156,7 +156,7 @@ fn heard_to_the_end(stream: &mut TcpStream) -> (u64, String) {
     (count, String::from_utf8_lossy(&begin).into_owned())
 }
 
-fn ask(house: &House, path: &str) -> TcpStream {
+fn ask(house: &ProxyRig, path: &str) -> TcpStream {
     let mut stream = house.connect();
     let asked = format!("GET http://up.test:PORT{path} HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n");
     stream.write_all(&house.filled(asked.as_bytes())).unwrap();
@@ -165,9 +165,9 @@ fn ask(house: &House, path: &str) -> TcpStream {
 
 /// Endless chunks at full speed: the receive limit of the run ends them.
 #[test]
-fn an_answer_without_an_end_ends_with_what_a_run_may_receive() {
+fn endless_answer_ends_at_the_receive_limit_of_the_run() {
     const MOST: u64 = 8 << 20;
-    let house = House::limited(ALLOWED, WebLimits { times: PLENTY, bytes: MOST, ..WebLimits::default() });
+    let house = ProxyRig::limited(ALLOWED, WebLimits { times: PLENTY, bytes: MOST, ..WebLimits::default() });
     let (other, mut stream) = (self::house(PLENTY), ask(&house, "/flood"));
     // Others are served while it is under way, and after it.
     let mut begin = [0; 12];
@@ -185,9 +185,9 @@ fn an_answer_without_an_end_ends_with_what_a_run_may_receive() {
 
 /// An endless body: the send limit of the run ends it.
 #[test]
-fn a_body_without_an_end_ends_with_what_a_run_may_send() {
+fn endless_body_ends_at_the_send_limit_of_the_run() {
     const MOST: u64 = 8 << 20;
-    let house = House::limited(ALLOWED, WebLimits { times: PLENTY, bytes: MOST, ..WebLimits::default() });
+    let house = ProxyRig::limited(ALLOWED, WebLimits { times: PLENTY, bytes: MOST, ..WebLimits::default() });
     let other = self::house(PLENTY);
     let mut stream = house.connect();
     let head =
@@ -213,7 +213,7 @@ fn a_body_without_an_end_ends_with_what_a_run_may_send() {
 
 /// Chunk extensions could be endless without a byte of a body.
 #[test]
-fn extensions_of_chunks_are_not_waited_out() {
+fn endless_chunk_extensions_are_refused() {
     let house = house(PLENTY);
     let flood = format!("5;{}", "x".repeat(1 << 20));
     let head =
@@ -223,7 +223,7 @@ fn extensions_of_chunks_are_not_waited_out() {
     assert!(house.upstream.said().concat().len() < 1024);
     // Chunk extensions in an answer.
     let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{flood}");
-    house.upstream.tell(answer, Then::Wait);
+    house.upstream.tell(answer, AfterAnswer::Wait);
     let (count, begin) = heard_to_the_end(&mut ask(&house, "/"));
     assert!(count < 1024 && begin.starts_with("HTTP/1.1 200 "), "{count}");
     assert_eq!(outcome(&house.ledger.latest(2)), "failed: answer_malformed");
@@ -231,7 +231,7 @@ fn extensions_of_chunks_are_not_waited_out() {
 
 /// Bytes now and then may come up to a total limit, silence may last up to a shorter one; others are served meanwhile.
 #[test]
-fn an_answer_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
+fn slow_upstream_answer_times_out() {
     let other = house(PLENTY);
     for (times, path, expected) in [
         (Times { call: SHORT, ..PLENTY }, "/drip", "failed: too_long"),
@@ -255,7 +255,7 @@ fn an_answer_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
 
 /// Total and idle limits of tunnels.
 #[test]
-fn a_tunnel_in_which_a_byte_comes_now_and_then_or_none_is_not_open_for_ever() {
+fn slow_or_idle_tunnel_ends_at_its_time_limit() {
     for (times, drips, expected) in [
         (Times { call: SHORT, ..PLENTY }, true, "failed: too_long"),
         (Times { call: SHORT, ..PLENTY }, false, "failed: too_long"),
@@ -279,13 +279,13 @@ fn a_tunnel_in_which_a_byte_comes_now_and_then_or_none_is_not_open_for_ever() {
 
 /// The proxy decompresses nothing: a body that would be a thousand times larger is forwarded as it is.
 #[test]
-fn what_is_packed_stays_packed() {
+fn compressed_answer_is_forwarded_without_decompression() {
     let packed = "head -c 67108864 /dev/zero | gzip -1";
     let bomb = Command::new("sh").args(["-c", packed]).output().unwrap().stdout;
     assert!((1 << 10..1 << 20).contains(&bomb.len()), "{}", bomb.len());
     let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", bomb.len());
     let house = house(PLENTY);
-    house.upstream.tell([head.as_bytes(), &bomb].concat(), Then::Wait);
+    house.upstream.tell([head.as_bytes(), &bomb].concat(), AfterAnswer::Wait);
     let mut stream = ask(&house, "/");
     let mut heard = Vec::new();
     while !heard.ends_with(&bomb) {

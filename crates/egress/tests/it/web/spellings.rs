@@ -1,12 +1,12 @@
 //! Tests of all spellings of addresses and hosts that some library understands: both forms of a request have the same result,
 //! and none reaches the upstream.
 
-use super::house::House;
+use super::house::ProxyRig;
 use belljar_testkit::spellings::{FOREIGN, SPELLINGS};
 
 #[test]
-fn no_spelling_of_an_address_gets_anywhere() {
-    let house = House::with("- {host: allowed.test, ports: [PORT]}\n");
+fn unusual_spellings_of_addresses_are_refused() {
+    let house = ProxyRig::with("- {host: allowed.test, ports: [PORT]}\n");
     let mut count = 0;
     for host in SPELLINGS.iter().chain(FOREIGN) {
         let tunnel =
@@ -27,8 +27,8 @@ fn no_spelling_of_an_address_gets_anywhere() {
 
 /// Control with all networks granted: a text that is no canonical address is still refused.
 #[test]
-fn what_is_no_host_is_none_whatever_rules_say() {
-    let house = House::with(
+fn noncanonical_addresses_are_refused_even_if_all_networks_are_granted() {
+    let house = ProxyRig::with(
         "- {host: \"**.allowed.test\", ports: [PORT], networks: [0.0.0.0/0, \"::/0\"]}\n\
          - {host: 127.0.0.1, ports: [PORT], networks: [127.0.0.0/8]}\n",
     );
@@ -57,7 +57,7 @@ fn what_is_no_host_is_none_whatever_rules_say() {
 
 /// NT3: no rule can allow metadata services of clouds or link-local addresses.
 #[test]
-fn metadata_is_out_of_reach_though_a_policy_lists_it_with_every_network() {
+fn metadata_services_are_unreachable_even_if_a_rule_lists_them() {
     let listed = [
         "169.254.169.254",
         "169.254.170.2",
@@ -73,7 +73,7 @@ fn metadata_is_out_of_reach_though_a_policy_lists_it_with_every_network() {
     ];
     let rule =
         |host: &str| format!("- {{host: \"{host}\", ports: [PORT], networks: [0.0.0.0/0, \"::/0\"]}}\n");
-    let house = House::with(&listed.into_iter().chain(["127.0.0.1"]).map(rule).collect::<String>());
+    let house = ProxyRig::with(&listed.into_iter().chain(["127.0.0.1"]).map(rule).collect::<String>());
     for host in listed {
         let denied = house.tunnel(&format!("{host}:PORT")).unwrap_err();
         assert_eq!((denied.status, denied.code()), (403, "address_not_allowed"), "{host}");
@@ -90,8 +90,8 @@ fn metadata_is_out_of_reach_though_a_policy_lists_it_with_every_network() {
 
 /// NT2: no name is resolved before a rule allows it, however many there are.
 #[test]
-fn names_that_no_rule_allows_carry_nothing_to_a_name_server() {
-    let house = House::with("- {host: \"*.up.test\", ports: [PORT]}\n");
+fn names_without_a_rule_are_never_sent_to_a_name_server() {
+    let house = ProxyRig::with("- {host: \"*.up.test\", ports: [PORT]}\n");
     for number in 0..200_u32 {
         let secret = format!("{:08x}", number.wrapping_mul(2_654_435_761));
         for host in [

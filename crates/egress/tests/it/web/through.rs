@@ -1,6 +1,6 @@
 //! Tests of upstream proxies: another proxy of this kind, like an orchestrator's, and one that refuses.
 
-use super::house::{House, JOB, TASK, config, outcome};
+use super::house::{JOB, ProxyRig, TASK, config, outcome};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::io::{Read, Write};
@@ -27,19 +27,19 @@ fn saying(answer: &'static str) -> (String, Receiver<String>) {
     (url, told)
 }
 
-fn through(house: &House, url: &str, more: &str) {
+fn through(house: &ProxyRig, url: &str, more: &str) {
     let rules = OPEN.replace("PORT", &house.port());
     house.policy.replace(config(&format!("rules:\n{rules}proxy: {{url: '{url}'{more}}}\n")));
 }
 
 #[test]
-fn what_the_other_allows_passes_by_name_or_by_the_address_that_was_looked_at() {
+fn upstream_proxy_gets_a_name_or_the_checked_address() {
     for names in ["here", "there"] {
         // The second proxy has the upstream, and a name server of its own.
-        let behind = House::with(
+        let behind = ProxyRig::with(
             "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n- {host: 127.0.0.1, ports: [PORT], networks: [127.0.0.0/8]}\n",
         );
-        let mut front = House::with(OPEN);
+        let mut front = ProxyRig::with(OPEN);
         front.take_port_of(&behind);
         through(&front, &format!("http://{}", behind.address()), &format!(", names: {names}"));
         assert_eq!(front.get("http://up.test:PORT/x").status, 200, "{names}");
@@ -62,7 +62,7 @@ fn what_the_other_allows_passes_by_name_or_by_the_address_that_was_looked_at() {
 }
 
 #[test]
-fn what_the_other_refuses_is_told_and_so_is_one_that_is_not_there() {
+fn refusing_or_unavailable_upstream_proxy_is_reported() {
     for (answer, code) in [
         ("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", "refused_by_upstream_proxy"),
         ("HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n", "refused_by_upstream_proxy"),
@@ -70,7 +70,7 @@ fn what_the_other_refuses_is_told_and_so_is_one_that_is_not_there() {
         ("what is this\r\n\r\n", "upstream_proxy_unavailable"),
         ("", "upstream_proxy_unavailable"),
     ] {
-        let house = House::with(OPEN);
+        let house = ProxyRig::with(OPEN);
         let (url, asked) = saying(answer);
         through(&house, &url, "");
         let told = house.tunnel("up.test:PORT").unwrap_err();
@@ -81,7 +81,7 @@ fn what_the_other_refuses_is_told_and_so_is_one_that_is_not_there() {
         assert_eq!(kept_out(&house), [("up.test".to_owned(), code)]);
         assert_eq!(house.upstream.connections(), 0);
     }
-    let house = House::with(OPEN);
+    let house = ProxyRig::with(OPEN);
     through(&house, "http://127.0.0.1:1", "");
     assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "upstream_proxy_unavailable");
     assert_eq!(kept_out(&house), [("up.test".to_owned(), "upstream_proxy_unavailable")]);
@@ -92,7 +92,7 @@ fn what_the_other_refuses_is_told_and_so_is_one_that_is_not_there() {
 }
 
 /// Returns the destinations that the run did not reach.
-fn kept_out(house: &House) -> Vec<(String, &'static str)> {
+fn kept_out(house: &ProxyRig) -> Vec<(String, &'static str)> {
     let listed = house.run.denials().listed.into_iter();
     listed.map(|denial| (denial.destination.host.to_string(), denial.reason)).collect()
 }
@@ -100,8 +100,8 @@ fn kept_out(house: &House) -> Vec<(String, &'static str)> {
 const ANSWERED: &str = "HTTP/1.1 200 OK\r\nVia: 1.1 other\r\nContent-Length: 2\r\n\r\nhi";
 
 #[test]
-fn request_of_plain_http_goes_to_the_other_with_its_whole_url() {
-    let house = House::with(OPEN);
+fn plain_http_request_is_sent_to_the_upstream_proxy_with_its_whole_url() {
+    let house = ProxyRig::with(OPEN);
     let (url, asked) = saying(ANSWERED);
     through(&house, &url, ", names: there");
     assert_eq!(house.get("http://up.test:PORT/a?b=c").status, 200);
@@ -126,8 +126,8 @@ fn request_of_plain_http_goes_to_the_other_with_its_whole_url() {
 }
 
 #[test]
-fn the_other_is_told_the_task_and_the_job_where_it_is_to_be_and_a_run_says_neither() {
-    let house = House::with(OPEN);
+fn task_and_job_are_sent_to_the_upstream_proxy_if_configured_and_not_forgeable() {
+    let house = ProxyRig::with(OPEN);
     let (url, asked) = saying(ANSWERED);
     let introduced = format!("X-CyNode-Task-Id: {TASK}\r\nX-CyNode-Job-Id: {JOB}\r\n");
     let forged = b"GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nX-Cynode-Task-ID: forged\r\nConnection: close\r\n\r\n";
@@ -145,7 +145,7 @@ fn the_other_is_told_the_task_and_the_job_where_it_is_to_be_and_a_run_says_neith
 }
 
 #[test]
-fn url_that_the_other_refuses_is_noted_for_the_run_and_what_a_server_refuses_is_not() {
+fn refusal_by_the_upstream_proxy_is_a_denial_and_by_a_server_is_not() {
     for (answer, status, noted) in [
         ("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", 403, Some("refused_by_upstream_proxy")),
         (
@@ -162,7 +162,7 @@ fn url_that_the_other_refuses_is_noted_for_the_run_and_what_a_server_refuses_is_
         ("HTTP/1.1 403 No\r\nVia: 1.1 other\r\nContent-Length: 0\r\n\r\n", 403, None),
         (ANSWERED, 200, None),
     ] {
-        let house = House::with(OPEN);
+        let house = ProxyRig::with(OPEN);
         let (url, _asked) = saying(answer);
         through(&house, &url, ", names: there");
         let told = house.get("http://up.test:PORT/x");
@@ -173,10 +173,10 @@ fn url_that_the_other_refuses_is_noted_for_the_run_and_what_a_server_refuses_is_
 }
 
 #[test]
-fn the_other_is_told_who_asks_and_nobody_inside_is() {
+fn upstream_proxy_credential_is_sent_to_the_proxy_and_hidden_from_the_sandbox() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("known"), "node:its-password\n").unwrap();
-    let house = House::with(OPEN);
+    let house = ProxyRig::with(OPEN);
     let (url, asked) = saying("HTTP/1.1 200 OK\r\n\r\nfirst words");
     let file = folder.path().join("known").display().to_string();
     through(&house, &url, &format!(", credential: {{file: {file}}}"));
@@ -191,14 +191,14 @@ fn the_other_is_told_who_asks_and_nobody_inside_is() {
 }
 
 #[test]
-fn credential_of_the_other_does_not_come_back_by_an_answer() {
+fn upstream_proxy_credential_does_not_come_back_in_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("known"), "node:its-password\n").unwrap();
     let file = folder.path().join("known").display().to_string();
     // base64 of the credential, as a server would repeat it if it got the header.
     let repeats = "HTTP/1.1 200 OK\r\nVia: 1.1 other\r\nContent-Length: 39\r\n\r\nyou sent Basic bm9kZTppdHMtcGFzc3dvcmQ=";
     for (answer, repeated) in [(repeats, true), (ANSWERED, false)] {
-        let house = House::with(OPEN);
+        let house = ProxyRig::with(OPEN);
         let (url, asked) = saying(answer);
         through(&house, &url, &format!(", names: there, credential: {{file: {file}}}"));
         let told = house.get("http://up.test:PORT/x");
@@ -210,8 +210,8 @@ fn credential_of_the_other_does_not_come_back_by_an_answer() {
 }
 
 #[test]
-fn who_is_excepted_is_reached_without_it() {
-    let house = House::with(OPEN);
+fn excepted_host_is_reached_without_the_upstream_proxy() {
+    let house = ProxyRig::with(OPEN);
     through(&house, "http://127.0.0.1:1", ", except: [up.test]");
     assert_eq!(house.get("http://up.test:PORT/x").status, 200);
     assert_eq!(house.upstream.connections(), 1);

@@ -1,6 +1,6 @@
 //! Tests of tunnels and their ends.
 
-use super::house::{House, outcome};
+use super::house::{ProxyRig, outcome};
 use belljar_egress::http1::limits::Times;
 use belljar_egress::web::limits::WebLimits;
 use rustls::pki_types::ServerName;
@@ -34,8 +34,8 @@ fn quick() -> WebLimits {
 }
 
 #[test]
-fn bytes_pass_both_ways_as_they_are_and_are_counted() {
-    let house = House::with(ALLOWED);
+fn tunnel_forwards_bytes_unchanged_in_both_directions_and_counts_them() {
+    let house = ProxyRig::with(ALLOWED);
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
     let sent: Vec<u8> = (0..300_000_u32).map(|number| b'a' + (number % 23) as u8).collect();
     let (mut writer, bytes) = (tunnel.try_clone().unwrap(), sent.clone());
@@ -56,8 +56,8 @@ fn bytes_pass_both_ways_as_they_are_and_are_counted() {
 }
 
 #[test]
-fn nothing_is_lost_where_much_and_little_take_turns_and_one_side_is_silent_for_a_while() {
-    let house = House::with(ALLOWED);
+fn tunnel_loses_no_bytes_with_alternating_burst_sizes() {
+    let house = ProxyRig::with(ALLOWED);
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
     let bursts = [400_000, 3, 70_000, 0, 1, 16_384, 200_000, 16_383, 5];
     let (mut writer, mut sent) = (tunnel.try_clone().unwrap(), Vec::new());
@@ -81,11 +81,11 @@ fn nothing_is_lost_where_much_and_little_take_turns_and_one_side_is_silent_for_a
 }
 
 #[test]
-fn tls_for_another_host_than_the_one_that_was_asked_for_goes_nowhere() {
+fn tunnel_ends_if_sni_names_another_host() {
     for (name, expected) in
         [("up.test", "completed"), ("UP.test", "completed"), ("other.test", "failed: tls_name_mismatch")]
     {
-        let house = House::with(ALLOWED);
+        let house = ProxyRig::with(ALLOWED);
         let mut tunnel = house.tunnel("up.test:PORT").unwrap();
         let greeting = hello(name);
         // However it is split.
@@ -107,8 +107,8 @@ fn tls_for_another_host_than_the_one_that_was_asked_for_goes_nowhere() {
 }
 
 #[test]
-fn a_tunnel_in_which_nothing_moves_ends_and_so_does_one_that_never_ends() {
-    let house = House::limited(ALLOWED, quick());
+fn tunnel_ends_at_its_idle_and_total_time_limits() {
+    let house = ProxyRig::limited(ALLOWED, quick());
     let mut still = house.tunnel("up.test:PORT").unwrap();
     assert_eq!(still.read(&mut [0]).unwrap_or(0), 0);
     assert_eq!(outcome(&house.ledger.latest(1)), "failed: idle");
@@ -120,8 +120,8 @@ fn a_tunnel_in_which_nothing_moves_ends_and_so_does_one_that_never_ends() {
 }
 
 #[test]
-fn a_run_sends_and_receives_so_many_bytes_and_no_more() {
-    let house = House::limited(ALLOWED, WebLimits { bytes: 100_000, ..WebLimits::default() });
+fn tunnel_ends_at_the_byte_limit_of_the_run() {
+    let house = ProxyRig::limited(ALLOWED, WebLimits { bytes: 100_000, ..WebLimits::default() });
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
     let mut sent = 0;
     while sent < 10_000_000 && tunnel.write_all(&[b'x'; 10_000]).is_ok() {
@@ -135,9 +135,9 @@ fn a_run_sends_and_receives_so_many_bytes_and_no_more() {
 }
 
 #[test]
-fn a_policy_that_is_tightened_ends_the_tunnels_that_it_does_not_allow_and_no_others() {
+fn tightened_policy_ends_only_the_tunnels_that_it_no_longer_allows() {
     let house =
-        House::with(&format!("{ALLOWED}- {{host: 127.0.0.1, ports: [PORT], networks: [127.0.0.1]}}\n"));
+        ProxyRig::with(&format!("{ALLOWED}- {{host: 127.0.0.1, ports: [PORT], networks: [127.0.0.1]}}\n"));
     let (mut ends, mut stays) =
         (house.tunnel("up.test:PORT").unwrap(), house.tunnel("127.0.0.1:PORT").unwrap());
     assert_eq!(
@@ -157,14 +157,14 @@ fn a_policy_that_is_tightened_ends_the_tunnels_that_it_does_not_allow_and_no_oth
 }
 
 #[test]
-fn tunnel_that_could_not_begin_by_the_new_rules_ends_with_the_old_ones() {
+fn tunnel_whose_opening_violates_the_new_rules_ends() {
     let rule = |more: &str| format!("- {{host: up.test, ports: [PORT], networks: [127.0.0.0/8]{more}}}\n");
     let plain = b"plain".to_vec();
     let unnamed = hello("127.0.0.1");
     for (first, before, after) in
         [(&plain, ", tls: optional", ", tls: required"), (&unnamed, ", sni: optional", ", sni: required")]
     {
-        let house = House::with(&rule(before));
+        let house = ProxyRig::with(&rule(before));
         let (mut ends, mut silent) =
             (house.tunnel("up.test:PORT").unwrap(), house.tunnel("up.test:PORT").unwrap());
         ends.write_all(first).unwrap();
@@ -184,7 +184,7 @@ fn tunnel_that_could_not_begin_by_the_new_rules_ends_with_the_old_ones() {
         (hello("up.test"), ", sni: optional", ", sni: required"),
         (plain, ", sni: required", ", tls: optional"),
     ] {
-        let house = House::with(&rule(before));
+        let house = ProxyRig::with(&rule(before));
         let mut stays = house.tunnel("up.test:PORT").unwrap();
         stays.write_all(&first).unwrap();
         stays.read_exact(&mut vec![0; first.len()]).unwrap();
@@ -198,8 +198,8 @@ fn tunnel_that_could_not_begin_by_the_new_rules_ends_with_the_old_ones() {
 }
 
 #[test]
-fn a_run_that_ends_ends_its_tunnels_and_they_are_recorded() {
-    let mut house = House::with(ALLOWED);
+fn end_of_the_run_ends_and_records_its_tunnels() {
+    let mut house = ProxyRig::with(ALLOWED);
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
     tunnel.write_all(b"counted").unwrap();
     tunnel.read_exact(&mut [0; 7]).unwrap();
@@ -210,8 +210,8 @@ fn a_run_that_ends_ends_its_tunnels_and_they_are_recorded() {
 }
 
 #[test]
-fn what_can_not_be_recorded_does_not_begin() {
-    let house = House::with(ALLOWED);
+fn request_that_cannot_be_recorded_is_refused() {
+    let house = ProxyRig::with(ALLOWED);
     house.ledger.is_broken.store(true, Ordering::SeqCst);
     let told = house.tunnel("up.test:PORT").unwrap_err();
     assert_eq!((told.status, told.code()), (503, "recording_unavailable"));
@@ -223,8 +223,8 @@ fn what_can_not_be_recorded_does_not_begin() {
 
 /// PX9: open tunnels were recorded when they began.
 #[test]
-fn a_ledger_that_fills_up_under_open_tunnels_lets_nobody_else_through() {
-    let house = House::with(ALLOWED);
+fn full_ledger_refuses_new_requests_and_keeps_open_tunnels() {
+    let house = ProxyRig::with(ALLOWED);
     let mut open = house.tunnel("up.test:PORT").unwrap();
     house.ledger.is_full.store(true, Ordering::SeqCst);
     let before = house.names.asked();
@@ -246,8 +246,8 @@ fn a_ledger_that_fills_up_under_open_tunnels_lets_nobody_else_through() {
 
 /// PX9: tunnels by one policy and by the next, with requests in between, while policies are replaced quickly.
 #[test]
-fn policies_that_follow_each_other_fast_leave_only_what_the_last_one_allows() {
-    let house = House::with(ALLOWED);
+fn rapid_policy_changes_leave_only_tunnels_of_the_last_policy() {
+    let house = ProxyRig::with(ALLOWED);
     let other = "- {host: 127.0.0.1, ports: [PORT], networks: [127.0.0.1]}\n";
     let mut tunnels = Vec::new();
     for round in 0..20 {

@@ -14,7 +14,7 @@ pub(crate) struct Upstream {
 
 /// Action after the scripted answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum AfterAnswer {
     /// Waits for more.
     Wait,
     /// Closes.
@@ -31,7 +31,7 @@ struct Seen {
     /// All bytes that each client sent, once it is gone.
     said: Mutex<Vec<String>>,
     /// Answer to every request.
-    told: Mutex<Option<(Vec<u8>, Then)>>,
+    told: Mutex<Option<(Vec<u8>, AfterAnswer)>>,
 }
 
 // === impl Upstream ===
@@ -75,7 +75,7 @@ impl Upstream {
     }
 
     /// Sets the answer to every request from now on.
-    pub(crate) fn tell(&self, bytes: impl Into<Vec<u8>>, then: Then) {
+    pub(crate) fn tell(&self, bytes: impl Into<Vec<u8>>, then: AfterAnswer) {
         *self.seen.told.lock().unwrap() = Some((bytes.into(), then));
     }
 
@@ -117,7 +117,7 @@ fn hear(stream: &mut TcpStream, seen: &Seen, said: &mut Vec<u8>) {
             if stream.write_all(&reply).is_err() || !goes_on(stream, &head) {
                 return;
             }
-            if then == Then::Close {
+            if then == AfterAnswer::Close {
                 let _ = stream.shutdown(Shutdown::Write);
                 // Reads whatever is still to come.
                 let _ = stream.read_to_end(said);
@@ -145,7 +145,7 @@ fn goes_on(stream: &mut TcpStream, head: &str) -> bool {
 }
 
 /// Returns the answer to a request, by its path.
-fn reply(head: &str) -> (Vec<u8>, Then) {
+fn reply(head: &str) -> (Vec<u8>, AfterAnswer) {
     let path = head.split(' ').nth(1).unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
     let ok = |rest: &str| format!("HTTP/1.1 200 OK\r\n{rest}");
@@ -186,21 +186,22 @@ fn reply(head: &str) -> (Vec<u8>, Then) {
         }
         _ => ok("Content-Length: 5\r\nX-Seen: yes\r\n\r\nhello"),
     };
-    (said.into_bytes(), Then::Wait)
+    (said.into_bytes(), AfterAnswer::Wait)
 }
 
-fn cut(head: &str, path: &str) -> (Vec<u8>, Then) {
+fn cut(head: &str, path: &str) -> (Vec<u8>, AfterAnswer) {
     let shown = head.lines().find_map(|line| line.strip_prefix("authorization: Bearer ")).unwrap_or_default();
     let (length, way) = path.trim_start_matches("/back/cut/").split_once('/').unwrap();
     let shown = &shown[..length.parse::<usize>().unwrap().min(shown.len())];
     let body = format!("you sent {shown}");
     let (rest, then) = match way {
-        "length" => (format!("Content-Length: {}\r\n\r\n{body}", body.len()), Then::Wait),
-        "chunks" => {
-            (format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len()), Then::Wait)
-        }
-        "header" => (format!("X-Error: {body}\r\nContent-Length: 0\r\n\r\n"), Then::Wait),
-        _ => (format!("\r\n{body}"), Then::Close),
+        "length" => (format!("Content-Length: {}\r\n\r\n{body}", body.len()), AfterAnswer::Wait),
+        "chunks" => (
+            format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len()),
+            AfterAnswer::Wait,
+        ),
+        "header" => (format!("X-Error: {body}\r\nContent-Length: 0\r\n\r\n"), AfterAnswer::Wait),
+        _ => (format!("\r\n{body}"), AfterAnswer::Close),
     };
     (format!("HTTP/1.1 401 No\r\n{rest}").into_bytes(), then)
 }

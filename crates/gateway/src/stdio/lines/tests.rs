@@ -1,7 +1,7 @@
 //! Tests of a client that sends without reading, and of unreadable messages.
 
 use crate::Gateway;
-use crate::caller_slot::Seat;
+use crate::caller_slot::CallerSlot;
 use crate::stdio::serve;
 use belljar_contract::tool::AgentKind;
 use belljar_store::audit::{AuditLog, folder_in};
@@ -31,7 +31,7 @@ impl Client {
         let state = tempfile::tempdir().unwrap();
         let audit = Arc::new(AuditLog::open(&folder_in(state.path())).unwrap());
         let gateway = Arc::new(Gateway::new(Arc::new(Registry::new([]).unwrap()), audit));
-        let seat = Seat::new(Caller::of(AgentKind::Operator), CancellationToken::new());
+        let seat = CallerSlot::new(Caller::of(AgentKind::Operator), CancellationToken::new());
         let (input, theirs) = tokio::io::duplex(4 << 10);
         let (answers, output) = tokio::io::duplex(4 << 10);
         let server = crate::mcp::Server { gateway, seat: Some(seat) };
@@ -63,7 +63,7 @@ fn call(id: usize) -> String {
 }
 
 #[tokio::test]
-async fn client_that_sends_and_does_not_read_is_read_no_further() {
+async fn client_that_does_not_read_answers_gets_backpressure() {
     for id in [None, Some(7)] {
         let mut client = Client::begun().await;
         let mut sent = 0;
@@ -85,7 +85,7 @@ async fn client_that_sends_and_does_not_read_is_read_no_further() {
 }
 
 #[tokio::test]
-async fn calls_that_are_given_up_make_room_for_others() {
+async fn cancelled_calls_free_capacity_for_others() {
     let mut client = Client::begun().await;
     for id in 1..=200 {
         client.say(&call(id)).await;
@@ -98,7 +98,7 @@ async fn calls_that_are_given_up_make_room_for_others() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_in_one_way_is_answered_with_an_error() {
+async fn ambiguous_or_malformed_message_is_answered_with_an_error() {
     let mut client = Client::begun().await;
     for (line, code) in [
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\ud800"}}"#, -32_700),
@@ -123,8 +123,8 @@ async fn what_cannot_be_read_in_one_way_is_answered_with_an_error() {
 }
 
 #[test]
-fn requests_are_read_no_further_when_they_are_long_together() {
-    let mut load = super::Load::default();
+fn total_size_of_unanswered_requests_is_limited() {
+    let mut load = super::MessageLoad::default();
     load.running.insert(RequestId::Number(1), super::MOST_RUNNING_BYTES - 1);
     assert!(!load.is_full(), "the control: there is room for another one");
     load.running.insert(RequestId::Number(2), 1);

@@ -1,12 +1,12 @@
 //! Tests that an approval is requested only if the call can be shown completely.
 
-use super::{Answers, House, RULES, code, message, rules};
+use super::{AccessRig, RULES, TestApprover, code, message, rules};
 use crate::rig::Rig;
 use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_gateway::access::{HouseAccess, ScopeSource};
-use belljar_policy::constraint::WorksIn;
+use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::secret::KnownSecrets;
 use belljar_tools::answer::Failure;
 use belljar_tools::canonical;
@@ -19,14 +19,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// A gateway that knows one secret, with recorded requests.
-fn knowing() -> House {
-    let works_in = BTreeMap::from([(Category::CodeExecution, WorksIn::Container)]);
+fn knowing() -> AccessRig {
+    let works_in = BTreeMap::from([(Category::CodeExecution, ExecutionLocation::Container)]);
     let access = Arc::new(HouseAccess::new(rules(RULES), works_in));
-    let approver = Arc::new(Answers::default());
+    let approver = Arc::new(TestApprover::default());
     let (judging, asking) = (Arc::clone(&access), Arc::clone(&approver));
     let rig =
         Rig::with(|gateway| gateway.knowing(Arc::new(OneSecret)).judging_by(judging).asking(asking).unwrap());
-    House { rig, access, approver }
+    AccessRig { rig, access, approver }
 }
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl KnownSecrets for OneSecret {
 }
 
 #[tokio::test]
-async fn a_person_is_asked_about_all_of_the_arguments_and_nothing_in_them_is_hidden() {
+async fn approval_request_shows_all_arguments_unredacted() {
     let house = knowing();
     let blanks = " ".repeat(300);
     for line in
@@ -64,7 +64,7 @@ async fn a_person_is_asked_about_all_of_the_arguments_and_nothing_in_them_is_hid
 }
 
 #[tokio::test]
-async fn a_call_that_can_not_be_shown_whole_is_refused_and_not_asked_about() {
+async fn unreviewable_call_is_refused_without_an_approval_request() {
     let house = knowing();
     let nested = (0..100).fold(json!(1), |inner, _| json!([inner]));
     for (given, why) in [
@@ -93,9 +93,9 @@ async fn a_call_that_can_not_be_shown_whole_is_refused_and_not_asked_about() {
 
 /// A scope that can change.
 #[derive(Debug, Default)]
-struct Places(Mutex<Option<Value>>);
+struct ChangingScope(Mutex<Option<Value>>);
 
-impl ScopeSource for Places {
+impl ScopeSource for ChangingScope {
     fn scope<'a>(&'a self, _: &'a Definition) -> BoxFuture<'a, Result<CallScope, Failure>> {
         let place = self.0.lock().unwrap().clone();
         let place = place.ok_or_else(|| Failure::new(DomainCode::Unavailable, "the place is gone"));
@@ -105,15 +105,15 @@ impl ScopeSource for Places {
 }
 
 #[tokio::test]
-async fn an_approval_is_asked_for_and_used_with_what_the_call_acts_on_by_then() {
-    let (places, approver) = (Arc::new(Places::default()), Arc::new(Answers::default()));
+async fn approval_is_bound_to_the_scope_of_the_call() {
+    let (places, approver) = (Arc::new(ChangingScope::default()), Arc::new(TestApprover::default()));
     let access = Arc::new(HouseAccess::new(rules(RULES), BTreeMap::new()));
     let (judging, asking, scopes) = (Arc::clone(&access), Arc::clone(&approver), Arc::clone(&places));
     let rig = Rig::with(|gateway| {
         let gateway = gateway.knowing(Arc::new(OneSecret)).scoped_by(scopes);
         gateway.judging_by(judging).asking(asking).unwrap()
     });
-    let house = House { rig, access, approver };
+    let house = AccessRig { rig, access, approver };
     let told = async || code(&house.call("asks", "tell", json!({ "text": "x" })).await);
     let at = |place: Value| *places.0.lock().unwrap() = Some(place);
     // A scope that can't be determined fails the call, and one that can't be shown can't be approved.

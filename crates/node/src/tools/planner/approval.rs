@@ -31,13 +31,13 @@ struct List {
 }
 
 /// Shows an approval, with its complete arguments.
-struct Show {
+struct ShowApprovalTool {
     definition: Definition,
     desk: Arc<Desk>,
 }
 
 /// Decides an approval.
-struct Decide {
+struct DecideApprovalTool {
     definition: Definition,
     ruling: Ruling,
     desk: Arc<Desk>,
@@ -52,12 +52,12 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolN
     let takes = object(&["approval_id"], &json!({ "approval_id": id("The approval.") }));
     const SHOWS: &str = "Shows what a person is asked about a call, with the arguments whole.";
     let show = verbatim(define("show_approval", SHOWS, takes)?);
-    let show = Arc::new(Show { definition: show, desk: Arc::clone(desk) });
+    let show = Arc::new(ShowApprovalTool { definition: show, desk: Arc::clone(desk) });
     let decide = |name, summary, (ruling, action)| {
         let definition = define(name, summary, what_an_answer_takes())?;
         let definition = changing(definition, Effect::Destructive, action);
         let definition = Definition { is_guarded: true, ..verbatim(definition) };
-        Ok::<Arc<dyn Tool>, _>(Arc::new(Decide { definition, ruling, desk: Arc::clone(desk) }))
+        Ok::<Arc<dyn Tool>, _>(Arc::new(DecideApprovalTool { definition, ruling, desk: Arc::clone(desk) }))
     };
     Ok(vec![
         list,
@@ -122,7 +122,7 @@ impl Tool for List {
     }
 }
 
-impl Tool for Show {
+impl Tool for ShowApprovalTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -136,7 +136,7 @@ impl Tool for Show {
     }
 }
 
-impl Tool for Decide {
+impl Tool for DecideApprovalTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -148,7 +148,7 @@ impl Tool for Decide {
 
 // === impl Decide ===
 
-impl Decide {
+impl DecideApprovalTool {
     async fn decide(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let (api, found) = found(&self.desk, caller, &arguments).await?;
         if found.subject.subject_type != AgentKind::Sandbox {

@@ -37,12 +37,12 @@ pub(super) struct Asked {
 }
 
 /// Makes the request of a call.
-pub(super) type Ask = fn(&Arguments) -> Asked;
+pub(super) type RequestBuilder = fn(&Arguments) -> Asked;
 
 /// A tool that is one endpoint.
 pub(super) struct Endpoint {
     definition: Definition,
-    ask: Ask,
+    ask: RequestBuilder,
     desk: Arc<Desk>,
 }
 
@@ -154,7 +154,7 @@ fn problem(status: StatusCode, said: &Value) -> Failure {
 
 impl Endpoint {
     /// Returns the tool. If it is guarded, its schema gets the guards' arguments, which are not part of the request.
-    pub(super) fn tool(mut definition: Definition, ask: Ask, desk: &Arc<Desk>) -> Arc<dyn Tool> {
+    pub(super) fn tool(mut definition: Definition, ask: RequestBuilder, desk: &Arc<Desk>) -> Arc<dyn Tool> {
         if definition.is_guarded {
             guard(&mut definition.input);
         }

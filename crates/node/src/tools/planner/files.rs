@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Copies a file into a session.
-struct Put {
+struct PutFileTool {
     definition: Definition,
     desk: Arc<Desk>,
 }
@@ -61,7 +61,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     let put = changing(put, Effect::Destructive, Leaf::CodeWrite);
     let get = define("sandbox.get_file", "Gets a file out of a sandbox.", get)?;
     Ok([
-        Arc::new(Put { definition: put, desk: Arc::clone(desk) }),
+        Arc::new(PutFileTool { definition: put, desk: Arc::clone(desk) }),
         Arc::new(Get { definition: get, desk: Arc::clone(desk) }),
     ])
 }
@@ -82,7 +82,7 @@ async fn shell(desk: &Desk, arguments: &Arguments, script: &str, more: &[&str]) 
     }
 }
 
-impl Tool for Put {
+impl Tool for PutFileTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }

@@ -27,7 +27,7 @@ struct List {
     desk: Arc<Desk>,
 }
 
-struct Add {
+struct AddImageTool {
     definition: Definition,
     desk: Arc<Desk>,
 }
@@ -49,7 +49,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     let add = changing(add, Effect::Idempotent, Leaf::ToolCreate);
     Ok([
         Arc::new(List { definition: list, desk: Arc::clone(desk) }),
-        Arc::new(Add { definition: add, desk: Arc::clone(desk) }),
+        Arc::new(AddImageTool { definition: add, desk: Arc::clone(desk) }),
     ])
 }
 
@@ -82,7 +82,7 @@ impl Tool for List {
     }
 }
 
-impl Tool for Add {
+impl Tool for AddImageTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }

@@ -1,6 +1,6 @@
 //! `job.*`: jobs of this node, as in the Worker API.
 
-use super::desk::{Ask, Asked, Desk, text};
+use super::desk::{Asked, Desk, RequestBuilder, text};
 use super::{changing, define, id, object};
 use axum::http::Method;
 use belljar_contract::action::Leaf;
@@ -24,7 +24,7 @@ pub(super) const SUBMIT: &str = "job.submit";
 /// Maximum number of events per answer.
 const EVENTS_AT_ONCE: u32 = 200;
 
-pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
+pub(super) fn endpoints() -> Result<Vec<(Definition, RequestBuilder)>, InvalidToolNameError> {
     let submit = define(SUBMIT, "Submits a job; it is carried out in a sandbox.", what_submit_takes())?;
     let submit = Definition {
         cost: CostTier::Expensive,
@@ -97,7 +97,7 @@ fn ask_cancel(arguments: &Arguments) -> Asked {
 }
 
 /// Returns events and output of a job, after a given event.
-struct Events {
+struct JobEventsTool {
     definition: Definition,
     desk: Arc<Desk>,
 }
@@ -113,10 +113,10 @@ pub(super) fn events(desk: &Arc<Desk>) -> Result<Arc<dyn Tool>, InvalidToolNameE
     );
     let summary = "Tells what a job or a sandbox that stays has printed, and what else has happened to it, event by event.";
     let definition = define("sandbox.stream_logs", summary, takes)?;
-    Ok(Arc::new(Events { definition, desk: Arc::clone(desk) }))
+    Ok(Arc::new(JobEventsTool { definition, desk: Arc::clone(desk) }))
 }
 
-impl Tool for Events {
+impl Tool for JobEventsTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -148,7 +148,7 @@ struct EventPage {
 
 // === impl Events ===
 
-impl Events {
+impl JobEventsTool {
     /// Returns the events of the job with that id, if there is one.
     async fn of_job(&self, arguments: &Arguments, after: u64) -> Result<Option<EventPage>, Failure> {
         let Ok(job_id) = JobId::parse(text(arguments, "job_id")) else { return Ok(None) };

@@ -1,6 +1,6 @@
 //! `sandbox.*`: sandboxes that stay, each under the id of a job. They are sessions of the Worker API.
 
-use super::desk::{Ask, Asked, body, text};
+use super::desk::{Asked, RequestBuilder, body, text};
 use super::job::named;
 use super::{changing, define, id, list_of, object};
 use axum::http::Method;
@@ -21,7 +21,7 @@ pub(super) const EXEC: &str = "sandbox.exec";
 /// Maximum duration of a command.
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
-pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
+pub(super) fn endpoints() -> Result<Vec<(Definition, RequestBuilder)>, InvalidToolNameError> {
     let cost = CostTier::Moderate;
     let create = define(CREATE, "Makes a sealed sandbox that stays.", what_create_takes())?;
     let create = changing(create, Effect::Idempotent, Leaf::CodeWrite);

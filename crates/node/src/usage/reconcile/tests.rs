@@ -38,7 +38,7 @@ fn kinds(compared: &Reconciliation) -> Vec<String> {
 }
 
 #[test]
-fn what_is_in_the_books_as_it_was_reported_agrees_in_whatever_order_and_digits() {
+fn matching_spend_logs_agree_in_any_order_and_precision() {
     let compared = compare(&[call(1), call(2)], &[row(2), row(1)]);
     assert!(compared.agrees(), "{compared:?}");
     assert_eq!((compared.calls, compared.agreeing, compared.rows), (2, 2, 2));
@@ -52,7 +52,7 @@ fn what_is_in_the_books_as_it_was_reported_agrees_in_whatever_order_and_digits()
 }
 
 #[test]
-fn each_kind_of_difference_is_told_once_and_alone() {
+fn each_kind_of_difference_is_reported_once() {
     let stranger = RunId::parse(OTHER_RUN).ok();
     let unanswered = CallRecord { upstream_status: None, outcome: failed(), usage: None, ..call(1) };
     let denied = CallRecord {
@@ -88,7 +88,7 @@ fn each_kind_of_difference_is_told_once_and_alone() {
 }
 
 #[test]
-fn what_is_no_difference_is_told_as_none() {
+fn failed_retried_and_unpaid_calls_are_no_difference() {
     // A provider that rejects a call may write a row or none.
     let refused = CallRecord { upstream_status: Some(429), usage: None, ..call(1) };
     let in_vain = SpendRow {
@@ -121,7 +121,7 @@ fn what_is_no_difference_is_told_as_none() {
 }
 
 #[test]
-fn a_row_is_awaited_for_as_long_as_the_caller_says() {
+fn missing_spend_row_is_awaited_until_the_given_time() {
     let ended_at = call(1).ended_at();
     let compared = |settled_until| reconcile(&[call(1)].iter().collect(), &[], settled_until);
     let early = compared(ended_at - std::time::Duration::from_millis(1));
@@ -131,7 +131,7 @@ fn a_row_is_awaited_for_as_long_as_the_caller_says() {
 }
 
 #[test]
-fn the_same_record_twice_is_one_call_and_denied_ones_are_none() {
+fn duplicate_records_count_once_and_denied_calls_never() {
     let denied =
         CallRecord { outcome: CallOutcome::Denied { reason: ReasonCode::parse("no").unwrap() }, ..call(2) };
     let calls: Calls = [call(1), call(1), denied].iter().collect();
@@ -141,7 +141,7 @@ fn the_same_record_twice_is_one_call_and_denied_ones_are_none() {
 }
 
 #[test]
-fn what_is_found_looks_like_this() {
+fn reconciliation_has_the_documented_json_form() {
     let changed = SpendRow { cost_usd: Cost::parse("0.5").unwrap(), ..row(2) };
     let compared = compare(&[call(1), call(2), call(3)], &[row(1), changed, row(4)]);
     insta::assert_snapshot!(serde_json::to_string_pretty(&compared).unwrap());
@@ -150,7 +150,7 @@ fn what_is_found_looks_like_this() {
 proptest! {
     /// Matching spend logs, altered in known ways: every difference is found, and no other.
     #[test]
-    fn whatever_is_spoiled_is_found_and_nothing_else(spoils in proptest::collection::vec(0_u8..7, 0..40), reversed: bool) {
+    fn every_altered_spend_row_is_found_and_no_other(spoils in proptest::collection::vec(0_u8..7, 0..40), reversed: bool) {
         let (mut calls, mut rows, mut expected) = (Vec::new(), Vec::new(), Vec::new());
         for (number, spoil) in (0_u16..).zip(&spoils) {
             let row = row(number);

@@ -94,18 +94,18 @@ mod tests {
     use std::rc::Rc;
 
     /// A file whose checks the test triggers.
-    struct Followed {
+    struct FollowedFile {
         folder: tempfile::TempDir,
-        follower: Follower<Tell>,
+        follower: Follower<ChangeCallback>,
         told: Rc<RefCell<Vec<Change>>>,
     }
 
-    type Tell = Box<dyn FnMut(&Change)>;
+    type ChangeCallback = Box<dyn FnMut(&Change)>;
 
     const ONE: &str = "rules: [{host: a.example}]";
     const TWO: &str = "rules: [{host: a.example}, {host: b.example}]";
 
-    impl Followed {
+    impl FollowedFile {
         fn begin() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("policy.yaml");
@@ -114,7 +114,7 @@ mod tests {
             let (file, handled) = opened.followed.unwrap();
             let told = Rc::<RefCell<Vec<Change>>>::default();
             let hears = Rc::clone(&told);
-            let tell: Tell = Box::new(move |change| hears.borrow_mut().push(change.clone()));
+            let tell: ChangeCallback = Box::new(move |change| hears.borrow_mut().push(change.clone()));
             Self {
                 folder,
                 follower: Follower { file, live: opened.live, handled, unsettled: None, tell },
@@ -139,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_at_two_looks_counts_and_what_is_being_written_does_not() {
-        let mut followed = Followed::begin();
+    fn policy_file_is_loaded_after_two_equal_polls() {
+        let mut followed = FollowedFile::begin();
         assert_eq!(followed.after(3), (1, 1, 0));
         // Each part of this file would be a valid policy, too.
         followed.write("rules: []");
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn what_has_mistakes_or_is_gone_is_told_once_and_the_former_policy_counts() {
-        let mut followed = Followed::begin();
+    fn invalid_or_missing_policy_file_is_reported_once_and_ignored() {
+        let mut followed = FollowedFile::begin();
         followed.write("rules: [{hots: a.example}]");
         assert_eq!(followed.after(4), (1, 1, 1));
         fs::remove_file(followed.path()).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_once_is_read_once() {
+    fn policy_from_a_pipe_is_read_once_and_not_followed() {
         let (read, write) = rustix::pipe::pipe().unwrap();
         rustix::io::write(&write, ONE.as_bytes()).unwrap();
         drop(write);

@@ -9,8 +9,8 @@ fn constraints(level: AccessLevel) -> Constraints {
     Levels::default().of(level).constraints.clone()
 }
 
-fn compiled(said: &ConstraintOverrides) -> Compiled {
-    Compiled::of(&constraints(AccessLevel::Elevated).with(said))
+fn compiled(said: &ConstraintOverrides) -> SandboxAccess {
+    SandboxAccess::of(&constraints(AccessLevel::Elevated).with(said))
 }
 
 fn house() -> EgressPolicy {
@@ -26,27 +26,27 @@ const PUSH: Asked<'_> = Asked::Request { method: "POST", path: "/a.git/git-recei
 const FETCH: Asked<'_> = Asked::Request { method: "POST", path: "/a.git/git-upload-pack" };
 
 #[test]
-fn files_are_nobodys_or_the_projects_and_only_the_highest_is_lent_anything() {
+fn workspace_is_empty_or_the_project_and_only_the_widest_scope_gets_mounts() {
     let of = |scope| {
         let compiled =
             compiled(&ConstraintOverrides { file_system: Some(scope), ..ConstraintOverrides::default() });
         (compiled.workspace, compiled.is_lent_to)
     };
-    assert_eq!(of(FileSystemScope::WorkspaceOnly), (WorkspaceTerms::Empty, false));
-    assert_eq!(of(FileSystemScope::ProjectDirectory), (WorkspaceTerms::Project, false));
-    assert_eq!(of(FileSystemScope::Full), (WorkspaceTerms::Project, true));
+    assert_eq!(of(FileSystemScope::WorkspaceOnly), (WorkspaceAccess::Empty, false));
+    assert_eq!(of(FileSystemScope::ProjectDirectory), (WorkspaceAccess::Project, false));
+    assert_eq!(of(FileSystemScope::Full), (WorkspaceAccess::Project, true));
 }
 
 #[test]
-fn without_network_there_is_no_way_out_and_git_goes_nowhere() {
+fn network_mode_none_disables_egress_and_git() {
     let said = ConstraintOverrides { network: Some(NetworkMode::None), ..ConstraintOverrides::default() };
     let compiled = compiled(&said);
     assert_eq!(compiled.egress(&house()), None);
-    assert_eq!(compiled.git, GitTerms { fetches: false, pushes: false });
+    assert_eq!(compiled.git, GitOperations { fetches: false, pushes: false });
 }
 
 #[test]
-fn a_listed_network_has_what_is_listed_and_what_the_house_says() {
+fn allowlist_network_allows_listed_hosts_and_house_rules() {
     let place = NetworkPlace::parse("pkgs.example:443").unwrap();
     let said = ConstraintOverrides {
         network: Some(NetworkMode::AllowlistOnly),
@@ -64,8 +64,9 @@ fn a_listed_network_has_what_is_listed_and_what_the_house_says() {
 }
 
 #[test]
-fn an_open_network_has_every_public_host_and_no_other() {
-    let policy = Compiled::of(&constraints(AccessLevel::Standard)).egress(&EgressPolicy::default()).unwrap();
+fn open_network_allows_every_public_host_and_no_private_address() {
+    let policy =
+        SandboxAccess::of(&constraints(AccessLevel::Standard)).egress(&EgressPolicy::default()).unwrap();
     assert_eq!(reach(&policy, "anywhere.example", Asked::Tunnel), Ok(false));
     let destination = Destination { host: Host::parse("inside.example").unwrap(), port: 443 };
     let allowed = policy.decide(destination, Asked::Tunnel).unwrap();
@@ -76,18 +77,18 @@ fn an_open_network_has_every_public_host_and_no_other() {
 }
 
 #[test]
-fn where_the_houses_rules_are_for_all_an_open_network_is_no_wider_than_they_are() {
-    let standard = Compiled::of(&constraints(AccessLevel::Standard));
+fn open_network_is_no_wider_than_mandatory_house_rules() {
+    let standard = SandboxAccess::of(&constraints(AccessLevel::Standard));
     let within = standard.egress_within(&house()).unwrap();
     assert_eq!(reach(&within, "house.example", Asked::Tunnel), Ok(false));
     assert_eq!(reach(&within, "anywhere.example", Asked::Tunnel), Err(DenyReason::Host));
     assert!(reach(&standard.egress(&house()).unwrap(), "anywhere.example", Asked::Tunnel).is_ok());
     assert_eq!(standard.egress_within(&EgressPolicy::default()), Some(EgressPolicy::default()));
-    assert_eq!(Compiled::of(&constraints(AccessLevel::Sandboxed)).egress_within(&house()), None);
+    assert_eq!(SandboxAccess::of(&constraints(AccessLevel::Sandboxed)).egress_within(&house()), None);
 }
 
 #[test]
-fn who_may_only_read_by_git_pushes_nothing_through_the_web_either() {
+fn read_only_git_access_denies_pushes_through_the_web() {
     for (git, pushed) in [
         (GitAccess::LocalOnly, Err(DenyReason::Push)),
         (GitAccess::ReadAndBranch, Err(DenyReason::Push)),
@@ -111,24 +112,24 @@ fn who_may_only_read_by_git_pushes_nothing_through_the_web_either() {
 }
 
 #[test]
-fn programs_are_all_or_those_that_are_listed_or_what_tools_need() {
+fn terminal_access_selects_all_listed_or_tool_programs() {
     let of = |terminal| {
         compiled(&ConstraintOverrides { terminal: Some(terminal), ..ConstraintOverrides::default() }).programs
     };
-    assert_eq!(of(TerminalAccess::Full), ProgramTerms::All);
-    let ProgramTerms::Only { names } = of(TerminalAccess::RestrictedCommands) else { panic!("all of them") };
+    assert_eq!(of(TerminalAccess::Full), ProgramAccess::All);
+    let ProgramAccess::Only { names } = of(TerminalAccess::RestrictedCommands) else { panic!("all of them") };
     assert!(names.contains("ls") && names.contains("sh"));
     for name in ["curl", "wget", "ssh", "nc", "sudo", "su", "mount", "docker", "systemctl", "crontab", "dd"] {
         assert!(!names.contains(name), "{name}");
     }
-    let ProgramTerms::Only { names } = of(TerminalAccess::None) else { panic!("all of them") };
+    let ProgramAccess::Only { names } = of(TerminalAccess::None) else { panic!("all of them") };
     assert!(names.contains("python3") && !names.iter().any(|name| name.ends_with("sh")));
 }
 
 #[test]
-fn of_two_levels_the_lower_has_nothing_that_the_higher_does_not_have() {
+fn lower_access_level_has_nothing_beyond_the_higher_level() {
     let all = [AccessLevel::Sandboxed, AccessLevel::Restricted, AccessLevel::Standard, AccessLevel::Elevated]
-        .map(|level| Compiled::of(&constraints(level)));
+        .map(|level| SandboxAccess::of(&constraints(level)));
     for (index, lower) in all.iter().enumerate() {
         for higher in &all[index..] {
             assert!(lower.is_within(higher), "{lower:?} {higher:?}");
@@ -137,7 +138,7 @@ fn of_two_levels_the_lower_has_nothing_that_the_higher_does_not_have() {
             assert!(!higher.is_within(lower), "{higher:?} {lower:?}");
         }
     }
-    let listed = |places: &[&str], refuses_pushes| WebTerms::Listed {
+    let listed = |places: &[&str], refuses_pushes| WebAccess::Listed {
         places: places.iter().map(|place| NetworkPlace::parse(place).unwrap()).collect(),
         refuses_pushes,
     };
@@ -148,24 +149,27 @@ fn of_two_levels_the_lower_has_nothing_that_the_higher_does_not_have() {
 
 /// A session with more in any one dimension does not fit terms with less.
 #[test]
-fn more_in_one_dimension_alone_is_more() {
-    let least = Compiled::of(&constraints(AccessLevel::Sandboxed));
-    let least = Compiled { isolation: CodeIsolation::Containerized, ..least };
+fn access_wider_in_one_dimension_is_not_within_the_narrower() {
+    let least = SandboxAccess::of(&constraints(AccessLevel::Sandboxed));
+    let least = SandboxAccess { isolation: CodeIsolation::Containerized, ..least };
     let more = [
-        Compiled { workspace: WorkspaceTerms::Project, ..least.clone() },
-        Compiled { is_lent_to: true, ..least.clone() },
-        Compiled { web: WebTerms::Open { refuses_pushes: true }, ..least.clone() },
-        Compiled { programs: ProgramTerms::Only { names: ["another".to_owned()].into() }, ..least.clone() },
-        Compiled { programs: ProgramTerms::All, ..least.clone() },
-        Compiled { git: GitTerms { fetches: true, pushes: false }, ..least.clone() },
-        Compiled { git: GitTerms { fetches: false, pushes: true }, ..least.clone() },
-        Compiled { isolation: CodeIsolation::Process, ..least.clone() },
+        SandboxAccess { workspace: WorkspaceAccess::Project, ..least.clone() },
+        SandboxAccess { is_lent_to: true, ..least.clone() },
+        SandboxAccess { web: WebAccess::Open { refuses_pushes: true }, ..least.clone() },
+        SandboxAccess {
+            programs: ProgramAccess::Only { names: ["another".to_owned()].into() },
+            ..least.clone()
+        },
+        SandboxAccess { programs: ProgramAccess::All, ..least.clone() },
+        SandboxAccess { git: GitOperations { fetches: true, pushes: false }, ..least.clone() },
+        SandboxAccess { git: GitOperations { fetches: false, pushes: true }, ..least.clone() },
+        SandboxAccess { isolation: CodeIsolation::Process, ..least.clone() },
     ];
     for more in more {
         assert!(!more.is_within(&least), "{more:?}");
         assert!(more.is_within(&more), "{more:?}");
     }
     // Control: none of these is less than the minimum in any other dimension.
-    let project = Compiled { workspace: WorkspaceTerms::Project, is_lent_to: true, ..least.clone() };
+    let project = SandboxAccess { workspace: WorkspaceAccess::Project, is_lent_to: true, ..least.clone() };
     assert!(least.is_within(&project) && !project.is_within(&least));
 }

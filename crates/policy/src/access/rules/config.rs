@@ -15,7 +15,7 @@
 //! autonomy: {level: semi, human_approval: ['code:create']}
 //! ```
 
-use super::{AccessRules, AgentRules, HouseAutonomy};
+use super::{AccessRules, AgentRules, DefaultAutonomy};
 use crate::access::commands::is_command;
 use crate::access::{ConstraintOverrides, LevelRules, NetworkPlace};
 use crate::action::{ActionRegistry, CustomRow};
@@ -270,7 +270,7 @@ fn read_autonomy(node: &Node, log: &mut Log, rules: &mut AccessRules) {
     });
     let lists = read_lists(&mut members, &rules.actions);
     members.finish();
-    rules.autonomy = HouseAutonomy { level, departments, lists };
+    rules.autonomy = DefaultAutonomy { level, departments, lists };
 }
 
 fn note_lists(error: &AutonomyError, node: &Node, log: &mut Log) {

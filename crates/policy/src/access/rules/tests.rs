@@ -1,8 +1,8 @@
 //! Tests of access rules in a configuration.
 
 use super::*;
-use crate::access::compiled::{Compiled, GitTerms, ProgramTerms, WebTerms, WorkspaceTerms};
-use crate::constraint::WorksIn;
+use crate::access::compiled::{GitOperations, ProgramAccess, SandboxAccess, WebAccess, WorkspaceAccess};
+use crate::constraint::ExecutionLocation;
 use crate::permission::ToolFacts;
 use crate::verdict::Verdict;
 use belljar_contract::access::{FileSystemScope, GitAccess, NetworkMode, TerminalAccess};
@@ -35,14 +35,14 @@ fn verdict(
 ) -> Verdict {
     let (name, action) = (ToolName::parse(name).unwrap(), ActionType::from(action));
     let facts = ToolFacts { name: &name, category, action: &action, reaches_out: false };
-    rules.judging(standing).judge(&facts, WorksIn::Container).verdict
+    rules.judging(standing).judge(&facts, ExecutionLocation::Container).verdict
 }
 
 const READ: (Category, Leaf) = (Category::FileSystem, Leaf::CodeRead);
 
 /// The levels of the specification, word for word, equal the built-in ones.
 #[test]
-fn the_levels_of_the_document_are_those_that_stand_without_it() {
+fn documented_levels_equal_the_built_in_defaults() {
     let written = read(
         r#"
 tool_access:
@@ -84,7 +84,7 @@ tool_access:
 }
 
 #[test]
-fn what_is_said_of_an_agent_counts_for_it_alone() {
+fn agent_rules_apply_to_that_agent_only() {
     let rules = read(
         "
 tool_access:
@@ -139,7 +139,7 @@ autonomy: {level: full, human_approval: ['code:delete'], departments: {sales: lo
 }
 
 #[test]
-fn what_an_agent_has_earned_counts_but_where_all_is_said_of_it() {
+fn earned_level_applies_except_to_fully_customised_agents() {
     let rules = read("tool_access: {agents: [{name: a, level: restricted}, {name: c, level: custom, sub_constraints: {}}]}").unwrap();
     let earned = Earned {
         level: AccessLevel::Standard,
@@ -158,7 +158,7 @@ fn what_an_agent_has_earned_counts_but_where_all_is_said_of_it() {
 }
 
 #[test]
-fn each_category_with_a_level_of_its_own_has_the_constraints_of_that_level() {
+fn category_with_its_own_level_gets_the_constraints_of_that_level() {
     let rules = read("tool_access: {agents: [{name: a, sub_constraints: {git: full}}]}").unwrap();
     let earned = Earned {
         level: AccessLevel::Sandboxed,
@@ -183,21 +183,21 @@ fn each_category_with_a_level_of_its_own_has_the_constraints_of_that_level() {
     }
     // A sandbox gets each dimension from the category that it is about. Code reaches what code may; web tools reach what they
     // may.
-    let sandbox = Compiled::of_agent(&permissions);
-    assert_eq!(sandbox.workspace, WorkspaceTerms::Project);
-    assert!(matches!(&sandbox.programs, ProgramTerms::Only { names } if names.contains("cat")));
-    assert_eq!(sandbox.git, GitTerms { fetches: false, pushes: false }, "its network is none");
-    assert_eq!(sandbox.web, WebTerms::Listed { places: Vec::new(), refuses_pushes: true });
-    assert_eq!(Compiled::of_web_tools(&permissions).web, WebTerms::Open { refuses_pushes: true });
+    let sandbox = SandboxAccess::of_agent(&permissions);
+    assert_eq!(sandbox.workspace, WorkspaceAccess::Project);
+    assert!(matches!(&sandbox.programs, ProgramAccess::Only { names } if names.contains("cat")));
+    assert_eq!(sandbox.git, GitOperations { fetches: false, pushes: false }, "its network is none");
+    assert_eq!(sandbox.web, WebAccess::Listed { places: Vec::new(), refuses_pushes: true });
+    assert_eq!(SandboxAccess::of_web_tools(&permissions).web, WebAccess::Open { refuses_pushes: true });
     // Control: with one level for all categories, all terms are equal.
     let of_level = rules.of_level(AccessLevel::Standard).permissions;
-    assert_eq!(Compiled::of_agent(&of_level), Compiled::of(of_level.constraints()));
-    assert_eq!(Compiled::of_web_tools(&of_level), Compiled::of(of_level.constraints()));
+    assert_eq!(SandboxAccess::of_agent(&of_level), SandboxAccess::of(of_level.constraints()));
+    assert_eq!(SandboxAccess::of_web_tools(&of_level), SandboxAccess::of(of_level.constraints()));
 }
 
 /// The proposed rule is tried: with it the call is allowed.
 #[test]
-fn what_is_proposed_against_a_question_ends_it() {
+fn proposed_configuration_change_removes_the_approval_request() {
     let with = |agent: &str, house: &str| {
         format!(
             "{{tool_access: {{agents: [{{name: a, level: elevated{agent}}}]}}, autonomy: {{level: semi{house}}}}}"
@@ -208,7 +208,7 @@ fn what_is_proposed_against_a_question_ends_it() {
         let standing = rules.of_agent(&agent("a"), None);
         let (name, action) = (ToolName::parse("t").unwrap(), action.into());
         let facts = ToolFacts { name: &name, category: Category::Other, action: &action, reaches_out: false };
-        let judged = rules.judging(&standing).judge(&facts, WorksIn::Container);
+        let judged = rules.judging(&standing).judge(&facts, ExecutionLocation::Container);
         let proposal = judged.proposal.map(|least| least.in_configuration("a", &name)).unwrap_or_default();
         (judged.verdict, judged.rule.code(), proposal)
     };
@@ -251,7 +251,7 @@ fn what_is_proposed_against_a_question_ends_it() {
 }
 
 #[test]
-fn the_departments_level_counts_where_the_agent_has_none() {
+fn department_autonomy_applies_to_agents_without_their_own() {
     let rules = read(
         "{tool_access: {agents: [{name: a, department: sales}, {name: b, department: sales, autonomy: full}, {name: c, department: none},
           {name: d, autonomy: full, auto_approve: [deploy]}]},
@@ -269,7 +269,7 @@ fn the_departments_level_counts_where_the_agent_has_none() {
 }
 
 #[test]
-fn what_a_house_registers_is_known_in_its_lists() {
+fn registered_action_types_are_valid_in_access_rules() {
     let rules = read(
         "{tool_access: {action_types: [{name: 'acme:rotate', risk: critical, why: keys}], levels: {standard: {requires_approval: [acme]}},
           agents: [{name: a, auto_approve: ['acme:rotate']}]}}",
@@ -314,7 +314,7 @@ autonomy:
 }
 
 #[test]
-fn what_the_house_lets_agents_do_by_themselves_holds_unless_of_one_it_is_asked() {
+fn house_auto_approval_applies_unless_the_agent_requires_approval() {
     let write = (Category::FileSystem, Leaf::CodeWrite);
     let house = "autonomy: {level: supervised, auto_approve: ['code:write']}";
     let asked = "\ntool_access: {agents: [{name: ada, human_approval: ['code:write']}]}";

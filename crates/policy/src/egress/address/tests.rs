@@ -9,7 +9,7 @@ fn class(text: &str) -> AddressClass {
 
 /// First and last address of each block, and its neighbours.
 #[test]
-fn each_block_begins_and_ends_where_it_should() {
+fn address_blocks_have_the_right_bounds() {
     let edges = [
         ("0.0.0.0", "0.255.255.255", Unspecified, "", "1.0.0.0"),
         ("10.0.0.0", "10.255.255.255", Private, "9.255.255.255", "11.0.0.0"),
@@ -45,7 +45,7 @@ fn each_block_begins_and_ends_where_it_should() {
 }
 
 #[test]
-fn single_addresses_are_what_they_are_for() {
+fn special_addresses_have_their_class() {
     for (address, expected) in [
         ("255.255.255.255", Broadcast),
         ("100.100.100.200", Metadata),
@@ -71,7 +71,7 @@ fn single_addresses_are_what_they_are_for() {
 }
 
 #[test]
-fn an_address_of_version_4_in_one_of_version_6_is_no_way_around() {
+fn ipv4_embedded_in_ipv6_does_not_bypass_the_policy() {
     for (address, expected) in [
         ("::ffff:8.8.8.8", Global),
         ("::ffff:127.0.0.1", Loopback),
@@ -94,14 +94,14 @@ fn an_address_of_version_4_in_one_of_version_6_is_no_way_around() {
 }
 
 #[test]
-fn what_was_not_given_out_is_reserved() {
+fn unallocated_addresses_are_reserved() {
     for address in ["100::1", "1::", "4000::", "5f00::1", "8000::", "f000::", "0:0:0:1::", "64:ff9c::"] {
         assert_eq!(class(address), Reserved, "{address}");
     }
 }
 
 #[test]
-fn every_block_has_a_reason_and_begins_with_its_first_address() {
+fn address_block_has_a_reason_and_starts_at_its_first_address() {
     for block in BLOCKS {
         assert!(block.why.len() > 8, "{block:?}");
         assert!(block.class != Global, "{block:?}");
@@ -113,14 +113,14 @@ fn every_block_has_a_reason_and_begins_with_its_first_address() {
 
 proptest! {
     #[test]
-    fn both_forms_of_an_address_of_version_4_are_of_one_kind(bits: u32) {
+    fn ipv4_and_ipv4_mapped_address_have_the_same_class(bits: u32) {
         let address = Ipv4Addr::from_bits(bits);
         prop_assert_eq!(AddressClass::of(address.into()), AddressClass::of(address.to_ipv6_mapped().into()));
     }
 
     /// Where the standard library knows a class, it agrees.
     #[test]
-    fn what_the_standard_library_knows_of_an_address_is_no_other(bits: u32) {
+    fn ipv4_classes_agree_with_the_standard_library(bits: u32) {
         let address = Ipv4Addr::from_bits(bits);
         let is_odd = address.is_private() || address.is_loopback() || address.is_link_local() || address.is_multicast()
             || address.is_broadcast() || address.is_documentation() || address.is_unspecified();
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_standard_library_knows_of_the_newer_kind_is_no_other(bits: u128) {
+    fn ipv6_classes_agree_with_the_standard_library(bits: u128) {
         // Most addresses are in no block, so the first bits are chosen from where blocks are.
         for top in [0, 1 << 125, 0x2001 << 112, 0xfc << 120, 0xfe8 << 116, 0xff << 120, 0xffff << 32] {
             let address = Ipv6Addr::from_bits(top | (bits >> 9));

@@ -8,7 +8,7 @@ fn parsed(text: &str) -> Result<String, InvalidHost> {
 }
 
 #[test]
-fn each_host_has_one_form() {
+fn each_host_has_one_canonical_form() {
     for (text, form) in [
         ("example.com", "example.com"),
         ("EXAMPLE.Com", "example.com"),
@@ -33,7 +33,7 @@ fn each_host_has_one_form() {
 
 /// A text that some library takes for an address is no host.
 #[test]
-fn what_could_be_another_host_is_none() {
+fn ambiguous_host_text_is_refused() {
     let almost = [
         "127.1",
         "127.0.1",
@@ -113,7 +113,7 @@ fn what_could_be_another_host_is_none() {
 }
 
 #[test]
-fn a_part_of_a_name_has_at_most_63_characters_and_a_name_253() {
+fn dns_label_is_limited_to_63_and_name_to_253_characters() {
     let part = "a".repeat(64);
     assert_eq!(parsed(&format!("{part}.example")), Err(InvalidHost::TooLong));
     assert_eq!(parsed(&["a"; 128].join(".")), Err(InvalidHost::TooLong));
@@ -127,7 +127,7 @@ fn a_part_of_a_name_has_at_most_63_characters_and_a_name_253() {
 proptest! {
     /// The canonical form of each parsed host is parsed as the same host.
     #[test]
-    fn a_form_is_its_own(text in "[\\[\\]a-zA-Z0-9.:_%-]{0,40}") {
+    fn canonical_host_parses_to_itself(text in "[\\[\\]a-zA-Z0-9.:_%-]{0,40}") {
         if let Ok(host) = Host::parse(&text) {
             prop_assert_eq!(Host::parse(&host.to_string()), Ok(host.clone()));
             prop_assert_eq!(Host::parse(&text.to_ascii_uppercase()), Ok(host));
@@ -136,7 +136,7 @@ proptest! {
 
     /// A text that the standard library parses as an address is the same address here, or no host.
     #[test]
-    fn what_the_standard_library_reads_as_an_address_is_that_or_nothing(text in "[0-9a-fx.:]{1,20}") {
+    fn host_parser_agrees_with_standard_library_addresses_or_refuses(text in "[0-9a-fx.:]{1,20}") {
         if let Ok(address) = text.parse::<IpAddr>() {
             match Host::parse(&text) {
                 Ok(Host::Address(read)) => prop_assert_eq!(read, address),

@@ -7,7 +7,7 @@ fn matches(pattern: &str, host: &str) -> bool {
 }
 
 #[test]
-fn a_pattern_is_for_the_hosts_that_it_says_and_no_others() {
+fn host_pattern_matches_only_its_hosts() {
     for (pattern, host, is_there) in [
         ("example.com", "example.com", true),
         ("Example.COM.", "example.com", true),
@@ -35,7 +35,7 @@ fn a_pattern_is_for_the_hosts_that_it_says_and_no_others() {
 }
 
 #[test]
-fn a_pattern_that_means_something_else_or_everybody_is_refused() {
+fn ambiguous_or_match_all_host_pattern_is_refused() {
     for (pattern, why) in [
         ("*", InvalidPattern::Star),
         ("**", InvalidPattern::Star),

@@ -14,7 +14,7 @@ fn vetted(host: &str, port: u16, found: &[&str]) -> Result<Vec<String>, &'static
 }
 
 #[test]
-fn one_bad_address_refuses_the_name() {
+fn one_forbidden_address_refuses_the_whole_name() {
     let open = "93.184.216.34";
     assert_eq!(
         vetted("pkgs.example", 443, &[open, "2606:4700::1"]).unwrap(),
@@ -39,7 +39,7 @@ fn one_bad_address_refuses_the_name() {
 }
 
 #[test]
-fn a_rule_may_name_a_network_of_the_house_and_nothing_worse() {
+fn rule_may_allow_a_private_network_but_no_forbidden_class() {
     assert_eq!(vetted("git.house", 3000, &["10.0.0.1"]).unwrap(), ["10.0.0.1:3000"]);
     assert_eq!(vetted("git.house", 3000, &["10.0.0.9"]).unwrap(), ["10.0.0.9:3000"], "its own, and granted");
     assert_eq!(

@@ -21,7 +21,7 @@ remotes: ["https://git.house.example/team/", "https://hub.example/a/b.git"]
 "#;
 
 #[test]
-fn what_is_written_counts_and_without_it_there_is_none_of_it() {
+fn git_configuration_is_read_and_defaults_to_nothing() {
     let (rules, mistakes) = read(ALL);
     assert_eq!(mistakes, "");
     let hosts: Vec<String> = rules.hosts.iter().map(ToString::to_string).collect();

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn every_address_has_one_form_and_that_one_is_read_as_the_same() {
+fn remote_url_has_one_canonical_form() {
     for (text, form) in [
         ("https://Example.COM./a.git", "https://example.com/a.git"),
         ("https://example.com:443/a", "https://example.com/a"),
@@ -26,7 +26,7 @@ fn every_address_has_one_form_and_that_one_is_read_as_the_same() {
 }
 
 #[test]
-fn what_git_would_make_something_else_of_is_refused() {
+fn remote_that_git_reads_differently_is_refused() {
     let refused = [
         "",
         "/srv/a",
@@ -90,7 +90,7 @@ fn what_git_would_make_something_else_of_is_refused() {
 }
 
 #[test]
-fn an_address_has_at_most_2048_characters_and_all_of_them_are_seen() {
+fn remote_url_is_limited_to_2048_visible_characters() {
     let of_length = |length: usize| format!("https://h.example/{:a<1$}", "", length - 18);
     assert_eq!(of_length(2048).len(), 2048);
     assert!(Remote::parse(&of_length(2048), false).is_ok());
@@ -104,7 +104,7 @@ fn an_address_has_at_most_2048_characters_and_all_of_them_are_seen() {
 
 proptest! {
     #[test]
-    fn whatever_is_read_is_its_own_form(text in "(https|ssh|http)://[a-zA-Z0-9@:./\\[\\]-]{1,40}") {
+    fn parsed_remote_displays_in_canonical_form(text in "(https|ssh|http)://[a-zA-Z0-9@:./\\[\\]-]{1,40}") {
         if let Ok(remote) = Remote::parse(&text, true) {
             let form = remote.to_string();
             prop_assert_eq!(Remote::parse(&form, true), Ok(remote));

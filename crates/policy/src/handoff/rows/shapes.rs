@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_hold_for_what_they_say_and_not_for_what_is_called_alike() {
+    fn name_shapes_match_their_names_and_not_similar_ones() {
         type Shape = fn(&[&str], bool) -> bool;
         let shapes: [(Shape, &str, &str); 9] = [
             (

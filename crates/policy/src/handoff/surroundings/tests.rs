@@ -22,7 +22,7 @@ fn kinds(context: &TreeContext, path: &str, after: Option<Entry>) -> Vec<&'stati
 }
 
 #[test]
-fn a_link_on_the_way_is_one_of_the_names_too() {
+fn link_on_the_path_counts_as_a_name() {
     let links = [("way", "sub"), ("Makefile", "way/rules.txt"), ("plain", "sub")];
     let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
     assert_eq!(kinds(&context(&links, &[]), "way", link("sub")), ["build"]);
@@ -33,7 +33,7 @@ fn a_link_on_the_way_is_one_of_the_names_too() {
 }
 
 #[test]
-fn a_link_that_leads_out_through_another_needs_a_yes() {
+fn link_that_leaves_the_tree_through_another_requires_approval() {
     let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
     let links =
         [("exist", "/etc"), ("l", "exist/passwd"), ("into", "way/hooks"), ("way", ".git"), ("m", "docs/x")];
@@ -48,7 +48,7 @@ fn a_link_that_leads_out_through_another_needs_a_yes() {
 }
 
 #[test]
-fn whatever_is_in_a_directory_that_may_be_a_repository_needs_a_yes() {
+fn everything_in_a_possible_repository_requires_approval() {
     let bare = ["fixtures/a.git/HEAD", "fixtures/a.git/objects", "fixtures/a.git/refs"];
     for path in ["fixtures/a.git/config", "fixtures/a.git/hooks/update", "Fixtures/a.git/Config"] {
         assert_eq!(kinds(&context(&[], &bare), path, file()), ["git"], "{path}");
@@ -69,7 +69,7 @@ fn whatever_is_in_a_directory_that_may_be_a_repository_needs_a_yes() {
 }
 
 #[test]
-fn names_of_directories_above_the_tree_count() {
+fn names_of_parent_directories_of_the_tree_count() {
     for (place, path) in [
         ("/home/me/app/.github/workflows", "ci.yml"),
         ("/home/me/app/.github", "workflows/ci.yml"),
@@ -93,7 +93,7 @@ fn names_of_directories_above_the_tree_count() {
 }
 
 #[test]
-fn what_the_settings_of_a_repository_name_takes_a_yes_with_all_below_it() {
+fn paths_named_by_git_settings_require_approval_with_all_below() {
     let mut context = TreeContext::default();
     ["scripts/hooks", "conf/git.inc"].iter().for_each(|path| context.add_named(path));
     for path in ["scripts/hooks/pre-commit", "conf/git.inc", "Conf/GIT.inc"] {
@@ -105,7 +105,7 @@ fn what_the_settings_of_a_repository_name_takes_a_yes_with_all_below_it() {
 }
 
 #[test]
-fn a_link_on_the_way_to_what_settings_name_and_what_it_leads_to_take_a_yes() {
+fn links_to_setting_paths_and_their_targets_require_approval() {
     let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
     let mut context = context(&[("scripts", "other")], &[]);
     assert_eq!(kinds(&context, "other/hooks/pre-commit", file()), [""; 0], "the control");
@@ -117,7 +117,7 @@ fn a_link_on_the_way_to_what_settings_name_and_what_it_leads_to_take_a_yes() {
 }
 
 #[test]
-fn one_directory_with_two_paths_has_the_trust_of_both() {
+fn directory_with_two_paths_needs_the_approvals_of_both() {
     let mut context = TreeContext::default();
     context.add_same(".vscode", "editor");
     assert_eq!(kinds(&context, "editor/tasks.json", file()), ["editor"]);
@@ -125,7 +125,7 @@ fn one_directory_with_two_paths_has_the_trust_of_both() {
 }
 
 #[test]
-fn a_package_of_a_workspace_is_no_installed_one_by_the_links_to_it() {
+fn linked_workspace_package_does_not_count_as_installed() {
     let links = [("node_modules/a", "../packages/a"), (".venv", "env")];
     assert_eq!(kinds(&context(&links, &[]), "packages/a/index.js", file()), [""; 0]);
     // Controls: installed packages, and a link in place of a directory of its own.
@@ -135,7 +135,7 @@ fn a_package_of_a_workspace_is_no_installed_one_by_the_links_to_it() {
 }
 
 #[test]
-fn a_path_to_which_too_many_links_lead_takes_a_yes() {
+fn path_with_too_many_links_requires_approval() {
     let names: Vec<String> = (0..300).map(|number| format!("link{number}")).collect();
     let links: Vec<_> = names.iter().map(|name| (name.as_str(), "file")).collect();
     assert_eq!(kinds(&context(&links, &[]), "file", file()), ["link"]);
@@ -144,7 +144,7 @@ fn a_path_to_which_too_many_links_lead_takes_a_yes() {
 }
 
 #[test]
-fn a_link_to_a_program_or_to_a_directory_with_one_is_a_program_of_its_own() {
+fn link_to_a_program_or_its_directory_counts_as_a_program() {
     let links = [("bin/make", "../scripts/x"), ("tools", "scripts"), ("notes", "doc/x"), ("texts", "doc")];
     let mut context = context(&links, &[]);
     context.add_program("scripts/x");
@@ -159,7 +159,7 @@ fn a_link_to_a_program_or_to_a_directory_with_one_is_a_program_of_its_own() {
 }
 
 #[test]
-fn a_hidden_link_that_leads_to_a_path_counts_and_links_to_packages_do_not() {
+fn hidden_links_count_and_package_links_do_not() {
     let links =
         [(".newtoolrc", "conf/my.conf"), (".oh-my-zsh", "conf/dir"), ("node_modules/.bin/a", "../../a/x.js")];
     for path in ["conf/my.conf", "conf/dir/x.zsh"] {
@@ -172,7 +172,7 @@ fn a_hidden_link_that_leads_to_a_path_counts_and_links_to_packages_do_not() {
 }
 
 #[test]
-fn a_tree_below_a_hidden_directory_takes_a_yes_unless_people_work_there() {
+fn tree_below_a_hidden_directory_requires_approval() {
     let at = |place: &str, path: &str| {
         let mut context = TreeContext::default();
         context.set_place(place, false);

@@ -4,7 +4,7 @@ use super::milestone::{MILESTONE, standard};
 use super::*;
 
 /// Creates an agent that waits for an approval.
-fn waiting() -> (World, ProposedPromotion) {
+fn waiting() -> (TrustHistory, ProposedPromotion) {
     let mut world = standard();
     world.days(14);
     let proposal = proposed(&world.looks()).unwrap();
@@ -14,9 +14,9 @@ fn waiting() -> (World, ProposedPromotion) {
 const NOT_PROPOSED: [Outcome; 1] = [Outcome::Ignored(Ignored::NotProposed)];
 
 #[test]
-fn what_a_person_approves_of_happens_once() {
+fn approved_promotion_happens_once() {
     let (mut world, proposal) = waiting();
-    let outcomes = world.does(World::approval(&proposal));
+    let outcomes = world.does(TrustHistory::approval(&proposal));
     assert_eq!(
         reasons(&outcomes),
         [(TrustLevel::Standard, TrustLevel::Elevated, ChangeReason::HumanApproval)]
@@ -25,15 +25,15 @@ fn what_a_person_approves_of_happens_once() {
     assert_eq!((change.approval_id, change.at), (Some(Uuid::from_u128(77)), world.now));
     assert_eq!((world.state().pending, world.state().last_promoted_at), (vec![], Some(world.now)));
     assert_eq!(world.trust.level_for(Category::Deployment), AccessLevel::Elevated);
-    assert_eq!(world.does(World::approval(&proposal)), NOT_PROPOSED);
+    assert_eq!(world.does(TrustHistory::approval(&proposal)), NOT_PROPOSED);
     assert_eq!(world.replayed().trust, world.trust);
 }
 
 #[test]
-fn an_answer_to_anything_else_is_none() {
+fn answer_that_does_not_match_the_proposal_is_ignored() {
     let (world, proposal) = waiting();
     let TrustEventKind::PromotionApproved { approval_id, proposal_id, transition, category } =
-        World::approval(&proposal)
+        TrustHistory::approval(&proposal)
     else {
         unreachable!()
     };
@@ -59,16 +59,16 @@ fn an_answer_to_anything_else_is_none() {
 }
 
 #[test]
-fn an_answer_that_comes_when_it_is_not_justified_any_more_does_nothing() {
+fn approval_of_a_withdrawn_proposal_does_nothing() {
     let (mut world, proposal) = waiting();
     let withdrawn = Outcome::Withdrawn { proposal_id: proposal.proposal_id };
     assert_eq!(world.does(failed(None)), [withdrawn]);
-    assert_eq!(world.does(World::approval(&proposal)), NOT_PROPOSED);
+    assert_eq!(world.does(TrustHistory::approval(&proposal)), NOT_PROPOSED);
     assert_eq!((world.level(), world.state().pending), (TrustLevel::Standard, vec![]));
 }
 
 #[test]
-fn an_answer_to_a_proposal_is_none_to_the_next_one() {
+fn answer_to_a_proposal_does_not_apply_to_the_next_one() {
     let (mut world, first) = waiting();
     world.does(failed(None));
     world.looks();
@@ -76,24 +76,24 @@ fn an_answer_to_a_proposal_is_none_to_the_next_one() {
     let second = proposed(&world.looks()).unwrap();
     assert_eq!((second.transition, second.category), (first.transition, first.category));
     assert_ne!(second.proposal_id, first.proposal_id);
-    assert_eq!(world.does(World::approval(&first)), NOT_PROPOSED);
+    assert_eq!(world.does(TrustHistory::approval(&first)), NOT_PROPOSED);
     assert_eq!(world.level(), TrustLevel::Standard);
-    world.does(World::approval(&second));
+    world.does(TrustHistory::approval(&second));
     assert_eq!(world.level(), TrustLevel::Elevated);
 }
 
 #[test]
-fn an_answer_does_not_come_before_what_is_due() {
+fn due_demotion_is_applied_before_an_answer() {
     let (mut world, proposal) = waiting();
     world.days(30);
-    let outcomes = world.does(World::approval(&proposal));
+    let outcomes = world.does(TrustHistory::approval(&proposal));
     assert_eq!(reasons(&outcomes), [(TrustLevel::Standard, TrustLevel::Restricted, ChangeReason::IdleDecay)]);
     assert_eq!(outcomes[2..], NOT_PROPOSED);
     assert_eq!(world.level(), TrustLevel::Restricted);
 }
 
 #[test]
-fn a_no_is_not_asked_about_again_until_all_is_earned_anew() {
+fn denied_promotion_is_proposed_again_only_once_re_earned() {
     let (mut world, proposal) = waiting();
     let denied = TrustEventKind::PromotionDenied {
         approval_id: Uuid::from_u128(1),
@@ -101,7 +101,7 @@ fn a_no_is_not_asked_about_again_until_all_is_earned_anew() {
     };
     assert_eq!(world.does(denied), [Outcome::Withdrawn { proposal_id: proposal.proposal_id }]);
     assert_eq!((world.looks_on(), world.level()), (vec![], TrustLevel::Standard));
-    assert_eq!(world.does(World::approval(&proposal)), NOT_PROPOSED);
+    assert_eq!(world.does(TrustHistory::approval(&proposal)), NOT_PROPOSED);
     world.days(7);
     world.does_times(4, &done(None));
     world.days(7);
@@ -111,8 +111,8 @@ fn a_no_is_not_asked_about_again_until_all_is_earned_anew() {
 }
 
 #[test]
-fn a_no_makes_nobody_forget_failures() {
-    let mut world = World::new(&MILESTONE.replace("    clean_history_days: 14\n", ""));
+fn denied_promotion_keeps_recorded_failures() {
+    let mut world = TrustHistory::new(&MILESTONE.replace("    clean_history_days: 14\n", ""));
     world.does_times(20, &done(None));
     world.days(7);
     let proposal = proposed(&world.looks_on()).unwrap();
@@ -126,8 +126,8 @@ fn a_no_makes_nobody_forget_failures() {
 }
 
 #[test]
-fn a_person_raises_nobody_to_elevated_without_an_approval() {
-    let mut world = World::new("strategy: milestone\nmilestones: {sandboxed_to_restricted: {}}");
+fn manual_level_cannot_reach_elevated_without_approval() {
+    let mut world = TrustHistory::new("strategy: milestone\nmilestones: {sandboxed_to_restricted: {}}");
     let outcomes = world.does(set(TrustLevel::Elevated, None));
     assert_eq!(reasons(&outcomes), [(TrustLevel::Sandboxed, TrustLevel::Standard, ChangeReason::Manual)]);
     let [Outcome::Changed(change), Outcome::NeedsApproval(proposal)] = outcomes.as_slice() else {
@@ -140,17 +140,17 @@ fn a_person_raises_nobody_to_elevated_without_an_approval() {
     assert_eq!(proposal.reason, ChangeReason::Manual);
     assert_eq!(world.looks_on(), [], "the proposal stays until it is answered");
     let mut other = world.clone();
-    other.does(World::approval(proposal));
+    other.does(TrustHistory::approval(proposal));
     assert_eq!(other.level(), TrustLevel::Elevated);
     // A user's later decision replaces the earlier proposal.
     let outcomes = world.does(set(TrustLevel::Standard, None));
     assert_eq!(outcomes, [Outcome::Withdrawn { proposal_id: proposal.proposal_id }]);
-    assert_eq!(world.does(World::approval(proposal)), NOT_PROPOSED);
+    assert_eq!(world.does(TrustHistory::approval(proposal)), NOT_PROPOSED);
     assert_eq!(world.level(), TrustLevel::Standard);
 }
 
 #[test]
-fn what_a_person_lowers_is_not_earned_by_what_was_before() {
+fn manual_demotion_is_not_undone_by_earlier_work() {
     let mut world = standard();
     let outcomes = world.does(set(TrustLevel::Sandboxed, None));
     assert_eq!(reasons(&outcomes), [(TrustLevel::Standard, TrustLevel::Sandboxed, ChangeReason::Manual)]);
@@ -161,9 +161,9 @@ fn what_a_person_lowers_is_not_earned_by_what_was_before() {
 }
 
 #[test]
-fn what_is_worked_out_again_has_the_same_ids_and_what_is_another_has_others() {
+fn recomputed_changes_keep_ids_and_distinct_changes_differ() {
     let (mut world, proposal) = waiting();
-    world.does(World::approval(&proposal));
+    world.does(TrustHistory::approval(&proposal));
     world.does(set(TrustLevel::Sandboxed, None));
     world.does(set(TrustLevel::Standard, None));
     world.does_at_once(set(TrustLevel::Sandboxed, None));
@@ -176,7 +176,7 @@ fn what_is_worked_out_again_has_the_same_ids_and_what_is_another_has_others() {
 }
 
 #[test]
-fn what_is_shown_of_an_agent_and_of_a_change_has_one_form() {
+fn trust_state_and_change_serialise_as_documented() {
     let (mut world, proposal) = waiting();
     let shown = serde_json::to_value(world.state()).unwrap();
     insta::assert_snapshot!(format!("{shown:#}"), @r#"
@@ -213,7 +213,7 @@ fn what_is_shown_of_an_agent_and_of_a_change_has_one_form() {
     }
     "#);
     assert_eq!(serde_json::from_value::<TrustState>(shown).unwrap(), world.state());
-    let change = changes(&world.does(World::approval(&proposal))).remove(0);
+    let change = changes(&world.does(TrustHistory::approval(&proposal))).remove(0);
     let shown = serde_json::to_value(&change).unwrap();
     insta::assert_snapshot!(format!("{shown:#}"), @r#"
     {

@@ -6,7 +6,7 @@ use super::weighted::WEIGHTED;
 use super::*;
 
 #[test]
-fn the_examples_of_the_specification_load() {
+fn specification_examples_load() {
     for (yaml, strategy) in [
         ("strategy: \"disabled\"\ninitial_level: \"standard\"", Strategy::Disabled),
         (WEIGHTED, Strategy::Weighted),
@@ -19,7 +19,7 @@ fn the_examples_of_the_specification_load() {
 }
 
 #[test]
-fn what_is_unsaid_is_what_is_usual() {
+fn unset_trust_options_have_documented_defaults() {
     let thresholds = "promotion_thresholds: {sandboxed_to_restricted: 0.4}";
     assert_eq!(
         config(&format!("strategy: weighted\n{thresholds}")),
@@ -49,7 +49,7 @@ fn what_is_unsaid_is_what_is_usual() {
 }
 
 #[test]
-fn nothing_leads_to_elevated_that_does_not_say_that_a_person_is_asked() {
+fn gate_to_elevated_must_require_human_approval() {
     let weighted = |step: &str| {
         mistakes(&format!("strategy: weighted\npromotion_thresholds:\n  standard_to_elevated: {step}\n"))
     };
@@ -82,7 +82,7 @@ fn nothing_leads_to_elevated_that_does_not_say_that_a_person_is_asked() {
 }
 
 #[test]
-fn nobody_begins_where_an_approval_leads() {
+fn initial_level_cannot_require_an_approval() {
     insta::assert_snapshot!(mistakes("strategy: milestone\ninitial_level: elevated\nmilestones: {sandboxed_to_restricted: {}}"), @r#"2:16: initial_level: found "elevated"; expected one of: restricted, sandboxed, standard"#);
     insta::assert_snapshot!(mistakes("strategy: per_category\ninitial_levels: {web: elevated}\npromotion_criteria: {}"), @r#"2:23: initial_levels.web: found "elevated"; expected one of: restricted, sandboxed, standard"#);
     insta::assert_snapshot!(mistakes("initial_level: custom"), @r#"1:16: initial_level: found "custom"; expected one of: elevated, restricted, sandboxed, standard"#);
@@ -90,7 +90,7 @@ fn nobody_begins_where_an_approval_leads() {
 }
 
 #[test]
-fn weights_and_thresholds_are_shares_that_fit_together() {
+fn weights_and_thresholds_are_consistent_shares() {
     let weighted = |rest: &str| mistakes(&format!("strategy: weighted\n{rest}\n"));
     insta::assert_snapshot!(weighted("weights: {human_feedback: 0.211}\npromotion_thresholds: {sandboxed_to_restricted: 0.4}"), @"2:10: weights: found weights that make 1.011; expected weights that make 1, give or take 0.01");
     insta::assert_snapshot!(weighted("weights: {human_feedback: 0.189}\npromotion_thresholds: {sandboxed_to_restricted: 1}"), @"2:10: weights: found weights that make 0.989; expected weights that make 1, give or take 0.01");
@@ -119,7 +119,7 @@ fn weights_and_thresholds_are_shares_that_fit_together() {
 }
 
 #[test]
-fn criteria_are_for_categories_that_have_a_level_and_have_no_milestones_members() {
+fn promotion_criteria_require_a_category_level_and_reject_milestone_keys() {
     insta::assert_snapshot!(mistakes("
 strategy: per_category
 initial_levels: {git: restricted, version_control: sandboxed, files: sandboxed, web: custom}
@@ -141,7 +141,7 @@ promotion_criteria:
 }
 
 #[test]
-fn milestones_are_within_bounds_and_say_one_thing() {
+fn milestones_are_bounded_and_unambiguous() {
     insta::assert_snapshot!(mistakes("
 strategy: milestone
 milestones:
@@ -166,7 +166,7 @@ re_verification: {enabled: yes, interval_days: 0, decay_on_idle_days: 3651, deca
 }
 
 #[test]
-fn what_belongs_to_another_strategy_is_refused_and_what_a_strategy_needs_is_asked_for() {
+fn options_of_other_strategies_are_refused_and_own_are_required() {
     let all = "
 initial_level: standard
 initial_levels: {web: standard}

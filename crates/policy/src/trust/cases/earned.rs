@@ -5,16 +5,16 @@ use super::*;
 use crate::autonomy::Setback;
 
 #[test]
-fn what_is_earned_is_the_level_each_category_has_and_what_has_set_it_back() {
-    let mut world = World::before_hiring("strategy: disabled\ninitial_level: standard");
-    let earned = |world: &World| world.replayed().earned(&world.config);
+fn earned_levels_include_category_levels_and_the_setback() {
+    let mut world = TrustHistory::before_hiring("strategy: disabled\ninitial_level: standard");
+    let earned = |world: &TrustHistory| world.replayed().earned(&world.config);
     assert_eq!((earned(&world), world.config.of_newcomer()), (None, None));
     world.does(hired());
     assert_eq!(earned(&world), None, "where nothing is earned, what the configuration says counts");
     world.does(set(TrustLevel::Restricted, None));
     assert_eq!(earned(&world).unwrap().level, AccessLevel::Restricted, "unless a person has spoken");
 
-    let mut world = World::new(MILESTONE);
+    let mut world = TrustHistory::new(MILESTONE);
     let newcomer = world.config.of_newcomer().unwrap();
     assert_eq!((earned(&world), newcomer.setback), (Some(newcomer.clone()), None));
     world.does(set(TrustLevel::Standard, None));
@@ -25,9 +25,9 @@ fn what_is_earned_is_the_level_each_category_has_and_what_has_set_it_back() {
 }
 
 #[test]
-fn what_comes_after_a_setback_by_itself_does_not_end_it() {
-    let setback = |world: &World| world.replayed().earned(&world.config).unwrap().setback;
-    let mut idle = World::new(MILESTONE);
+fn automatic_changes_do_not_end_a_setback() {
+    let setback = |world: &TrustHistory| world.replayed().earned(&world.config).unwrap().setback;
+    let mut idle = TrustHistory::new(MILESTONE);
     idle.does(set(TrustLevel::Standard, None));
     idle.does_times(2, &failed(None));
     assert_eq!(setback(&idle), Some(Setback::HighErrorRate));
@@ -36,7 +36,7 @@ fn what_comes_after_a_setback_by_itself_does_not_end_it() {
     assert_eq!(idle.replayed().changes.last().unwrap().reason, ChangeReason::IdleDecay);
     assert_eq!(setback(&idle), Some(Setback::HighErrorRate));
 
-    let mut earning = World::new(MILESTONE);
+    let mut earning = TrustHistory::new(MILESTONE);
     earning.does(TrustEventKind::SecurityIncident);
     earning.does_times(5, &done(None));
     assert_eq!(earning.replayed().changes.last().unwrap().reason, ChangeReason::MilestoneAchieved);
@@ -46,9 +46,9 @@ fn what_comes_after_a_setback_by_itself_does_not_end_it() {
 }
 
 #[test]
-fn who_failed_too_often_is_set_back_until_a_person_says_otherwise() {
-    let earned = |world: &World| world.replayed().earned(&world.config);
-    let mut world = World::new(MILESTONE);
+fn high_error_rate_setback_lasts_until_a_user_ends_it() {
+    let earned = |world: &TrustHistory| world.replayed().earned(&world.config);
+    let mut world = TrustHistory::new(MILESTONE);
     world.does(set(TrustLevel::Standard, None));
     world.does_times(2, &failed(None));
     let after = earned(&world).unwrap();

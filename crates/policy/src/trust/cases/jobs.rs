@@ -25,8 +25,8 @@ fn ignored(outcomes: &[Outcome]) -> Option<Ignored> {
 }
 
 #[test]
-fn many_jobs_at_once_lead_nowhere_and_different_ones_over_days_do() {
-    let mut world = World::new(FIVE);
+fn burst_of_jobs_earns_no_step_and_distinct_jobs_over_days_do() {
+    let mut world = TrustHistory::new(FIVE);
     for number in 0..100 {
         world.passes(SignedDuration::from_millis(16));
         let outcomes = world.does_at_once(job(number));
@@ -43,7 +43,7 @@ fn many_jobs_at_once_lead_nowhere_and_different_ones_over_days_do() {
 
 #[test]
 fn job_counts_once_for_its_content_and_once_for_its_task() {
-    let mut world = World::new(FIVE);
+    let mut world = TrustHistory::new(FIVE);
     for _ in 0..25 {
         world.passes(SignedDuration::from_hours(7));
         world.does_at_once(job_of(1, 1, true));
@@ -56,11 +56,11 @@ fn job_counts_once_for_its_content_and_once_for_its_task() {
 }
 
 #[test]
-fn job_that_no_command_has_checked_counts_only_where_the_configuration_says_so() {
+fn unchecked_job_counts_only_if_configured() {
     for (rules, level) in
         [("", TrustLevel::Sandboxed), ("jobs: {needs_check: false}", TrustLevel::Restricted)]
     {
-        let mut world = World::new(&format!("{FIVE}{rules}\n"));
+        let mut world = TrustHistory::new(&format!("{FIVE}{rules}\n"));
         for number in 0..5 {
             world.days(1);
             world.does(job_of(number, number, false));
@@ -71,9 +71,9 @@ fn job_that_no_command_has_checked_counts_only_where_the_configuration_says_so()
 }
 
 #[test]
-fn jobs_count_for_an_hour_and_a_day_as_often_as_is_said() {
+fn jobs_count_up_to_the_hourly_and_daily_limits() {
     let rules = "jobs: {an_hour: 2, a_day: 3, hours_at_level: 0}";
-    let mut world = World::new(&format!("{FIVE}{rules}\n"));
+    let mut world = TrustHistory::new(&format!("{FIVE}{rules}\n"));
     let mut counts = |after: i64, number: u128| {
         world.passes(SignedDuration::from_mins(after));
         ignored(&world.does_at_once(job(number))).is_none()
@@ -85,8 +85,8 @@ fn jobs_count_for_an_hour_and_a_day_as_often_as_is_said() {
 }
 
 #[test]
-fn level_is_held_for_a_day_before_jobs_lead_to_the_next_one_and_a_person_who_judges_needs_none() {
-    let mut world = World::new(&format!("{FIVE}jobs: {{an_hour: 100, a_day: 100}}\n"));
+fn jobs_promote_after_a_day_at_a_level_and_assessments_at_once() {
+    let mut world = TrustHistory::new(&format!("{FIVE}jobs: {{an_hour: 100, a_day: 100}}\n"));
     for number in 0..5 {
         world.does(job(number));
     }
@@ -97,7 +97,7 @@ fn level_is_held_for_a_day_before_jobs_lead_to_the_next_one_and_a_person_who_jud
     world.looks();
     assert_eq!(world.level(), TrustLevel::Restricted);
     // Control: judged tasks count as specified.
-    let mut judged = World::new(FIVE);
+    let mut judged = TrustHistory::new(FIVE);
     judged.does_times(5, &done(None));
     judged.looks();
     assert_eq!(judged.level(), TrustLevel::Restricted);
@@ -105,8 +105,9 @@ fn level_is_held_for_a_day_before_jobs_lead_to_the_next_one_and_a_person_who_jud
 
 #[test]
 fn jobs_that_counted_before_a_demotion_count_for_nothing_after_it() {
-    let mut world = World::new(&format!("{FIVE}jobs: {{an_hour: 100, a_day: 100, hours_at_level: 0}}\n"));
-    let all = |world: &mut World| (0..5).for_each(|number| drop(world.does(job(number))));
+    let mut world =
+        TrustHistory::new(&format!("{FIVE}jobs: {{an_hour: 100, a_day: 100, hours_at_level: 0}}\n"));
+    let all = |world: &mut TrustHistory| (0..5).for_each(|number| drop(world.does(job(number))));
     all(&mut world);
     world.looks();
     assert_eq!(world.level(), TrustLevel::Restricted);
@@ -117,12 +118,12 @@ fn jobs_that_counted_before_a_demotion_count_for_nothing_after_it() {
 }
 
 #[test]
-fn job_that_is_assessed_counts_as_hard_and_as_good_as_is_said_once_and_as_a_judged_task() {
+fn assessed_job_counts_once_with_its_difficulty_and_quality() {
     let yaml = "strategy: milestone
 milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.0}}
 ";
     let job_id = |number: u128| JobId::parse(&Uuid::from_u128(number).to_string()).unwrap();
-    let ended = |world: &mut World, number: u128| {
+    let ended = |world: &mut TrustHistory, number: u128| {
         world.passes(SignedDuration::from_mins(1));
         let event = TrustEvent { event_id: end_of_job(&job_id(number)), ..world.event(job(number)) };
         world.trust.apply(&world.config, &event).unwrap();
@@ -134,7 +135,7 @@ milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.
         quality: quality(how_well),
         by: UserId::parse("grace").unwrap(),
     };
-    let mut world = World::new(yaml);
+    let mut world = TrustHistory::new(yaml);
     (0..2).for_each(|number| ended(&mut world, number));
     world.days(2);
     assert_eq!(world.looks(), [], "without a quality rating");
@@ -143,7 +144,7 @@ milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.
     assert_eq!(ignored(&world.does(assessed(7, 10.0))), Some(Ignored::NotCounted));
     assert_eq!((world.looks(), world.level()), (vec![], TrustLevel::Sandboxed));
     // Judged jobs need no day at the level: 6.0 and 8.0 average to 7.0.
-    let mut soon = World::new(yaml);
+    let mut soon = TrustHistory::new(yaml);
     (0..2).for_each(|number| ended(&mut soon, number));
     for world in [&mut world, &mut soon] {
         world.does(assessed(1, 8.0));
@@ -158,7 +159,7 @@ milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.
 }
 
 #[test]
-fn rules_for_jobs_belong_to_strategies_by_which_something_is_earned() {
+fn job_rules_require_an_earning_strategy() {
     insta::assert_snapshot!(mistakes("strategy: disabled\njobs: {an_hour: 1}"), @"2:7: jobs: found `jobs` beside `strategy: disabled`; expected what belongs to that strategy");
     let wrong = mistakes(&format!("{FIVE}jobs: {{an_hour: 0}}"));
     assert!(wrong.contains("jobs.an_hour: found"), "{wrong}");

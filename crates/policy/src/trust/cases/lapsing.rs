@@ -7,14 +7,14 @@ use super::*;
 const DOWN: [(TrustLevel, TrustLevel); 2] =
     [(TrustLevel::Standard, TrustLevel::Restricted), (TrustLevel::Restricted, TrustLevel::Sandboxed)];
 
-fn idle_after(world: &mut World, span: SignedDuration) -> Vec<(TrustLevel, TrustLevel, ChangeReason)> {
+fn idle_after(world: &mut TrustHistory, span: SignedDuration) -> Vec<(TrustLevel, TrustLevel, ChangeReason)> {
     let active_at = world.state().last_active_at.unwrap();
     world.now = active_at.checked_add(span).unwrap();
     reasons(&world.does_at_once(TrustEventKind::Evaluated))
 }
 
 #[test]
-fn a_level_goes_for_each_span_of_idleness_whoever_looks_how_often() {
+fn each_idle_span_costs_a_level_regardless_of_evaluation_times() {
     let day = SignedDuration::from_hours(24);
     let idle = |(from, to)| (from, to, ChangeReason::IdleDecay);
     let mut world = standard();
@@ -30,13 +30,14 @@ fn a_level_goes_for_each_span_of_idleness_whoever_looks_how_often() {
     let mut once = standard();
     assert_eq!(idle_after(&mut once, day * 61), [idle(DOWN[0]), idle(DOWN[1])]);
     assert_eq!(once.level(), often.level());
-    let at = |world: &World| world.replayed().changes.iter().map(|change| change.at).collect::<Vec<_>>();
+    let at =
+        |world: &TrustHistory| world.replayed().changes.iter().map(|change| change.at).collect::<Vec<_>>();
     assert_eq!(at(&once), at(&often), "each at the end of its span");
     assert_eq!(world.replayed().changes.last().unwrap().details.idle_days, 60);
 }
 
 #[test]
-fn only_what_the_agent_does_itself_ends_its_idleness() {
+fn only_own_activity_ends_idleness() {
     let by = UserId::parse("grace").unwrap();
     for (kind, is_activity) in [
         (done(None), true),
@@ -58,7 +59,7 @@ fn only_what_the_agent_does_itself_ends_its_idleness() {
 }
 
 #[test]
-fn failing_more_often_than_is_let_pass_costs_a_level_at_once_and_begins_anew() {
+fn exceeded_error_rate_costs_a_level_at_once_and_resets_the_record() {
     let mut world = standard();
     // Three failures of twenty are tolerated.
     assert_eq!(world.does_times(3, &failed(None)), []);
@@ -74,14 +75,14 @@ fn failing_more_often_than_is_let_pass_costs_a_level_at_once_and_begins_anew() {
     world.days(7);
     assert_eq!(reasons(&world.looks_on()).len(), 1);
     // Control: without re-verification nothing is lost.
-    let mut world = World::new(&MILESTONE.replace("enabled: true", "enabled: false"));
+    let mut world = TrustHistory::new(&MILESTONE.replace("enabled: true", "enabled: false"));
     world.does(set(TrustLevel::Standard, None));
     assert_eq!(world.does_times(20, &failed(None)), []);
 }
 
 #[test]
-fn nobody_is_promoted_who_fails_as_often_as_costs_a_level() {
-    let mut world = World::new(MILESTONE);
+fn agent_with_a_demoting_error_rate_is_not_promoted() {
+    let mut world = TrustHistory::new(MILESTONE);
     world.does_times(4, &failed(None));
     assert_eq!(world.looks_on(), [], "the lowest has no level to lose");
     world.does_times(16, &done(None));
@@ -91,7 +92,7 @@ fn nobody_is_promoted_who_fails_as_often_as_costs_a_level() {
 }
 
 #[test]
-fn a_look_that_is_due_finds_what_was_done_since_the_last_one() {
+fn due_verification_judges_work_since_the_last_one() {
     let failed = ChangeReason::ReVerificationFailed;
     let with = |quality| TrustEventKind::TaskCompleted { category: None, difficulty: None, quality };
     // The step to `standard` requires 8.0.
@@ -100,7 +101,7 @@ fn a_look_that_is_due_finds_what_was_done_since_the_last_one() {
         (quality(7.999), vec![(TrustLevel::Standard, TrustLevel::Restricted, failed)]),
         (None, vec![(TrustLevel::Standard, TrustLevel::Restricted, failed)]),
     ] {
-        let mut world = World::new(MILESTONE);
+        let mut world = TrustHistory::new(MILESTONE);
         world.does(set(TrustLevel::Standard, None));
         for _ in 0..4 {
             world.days(20);
@@ -115,8 +116,8 @@ fn a_look_that_is_due_finds_what_was_done_since_the_last_one() {
 }
 
 #[test]
-fn what_was_done_before_a_look_counts_for_it_and_for_no_later_one() {
-    let mut world = World::new(MILESTONE);
+fn work_counts_for_the_next_verification_only() {
+    let mut world = TrustHistory::new(MILESTONE);
     world.does(set(TrustLevel::Restricted, None));
     let with =
         |number| TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: quality(number) };
@@ -141,7 +142,7 @@ fn what_was_done_before_a_look_counts_for_it_and_for_no_later_one() {
 }
 
 #[test]
-fn a_person_who_looks_puts_the_next_look_off() {
+fn manual_verification_postpones_the_next_one() {
     let unsaid = TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: None };
     let mut world = standard();
     for _ in 0..4 {
@@ -164,10 +165,10 @@ fn a_person_who_looks_puts_the_next_look_off() {
 }
 
 #[test]
-fn who_has_lost_a_level_is_still_looked_at_for_all_that_was_done_since_the_last_look() {
+fn verification_after_a_demotion_covers_work_since_the_last_one() {
     let rarely_idle = MILESTONE.replace("decay_on_idle_days: 30", "decay_on_idle_days: 365");
     for (tasks, expected) in [(20, TrustLevel::Restricted), (0, TrustLevel::Sandboxed)] {
-        let mut world = World::new(&rarely_idle);
+        let mut world = TrustHistory::new(&rarely_idle);
         world.does(set(TrustLevel::Standard, None));
         world.does_times(tasks, &done(None));
         world.does(set(TrustLevel::Restricted, None));
@@ -178,10 +179,10 @@ fn who_has_lost_a_level_is_still_looked_at_for_all_that_was_done_since_the_last_
 }
 
 #[test]
-fn with_a_score_the_usual_quality_is_asked_for() {
+fn weighted_strategy_verifies_the_default_quality() {
     let yaml = format!("{WEIGHTED}re_verification: {{enabled: true, decay_on_idle_days: 3650}}\n");
     for (how_well, expected) in [(7.0, TrustLevel::Restricted), (6.999, TrustLevel::Sandboxed)] {
-        let mut world = World::new(&yaml);
+        let mut world = TrustHistory::new(&yaml);
         world.does(set(TrustLevel::Restricted, None));
         let kind =
             TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: quality(how_well) };
@@ -193,7 +194,7 @@ fn with_a_score_the_usual_quality_is_asked_for() {
 }
 
 #[test]
-fn an_incident_leads_to_the_bottom_and_nothing_that_was_done_before_leads_up_again() {
+fn incident_drops_to_the_lowest_level_and_discards_earlier_work() {
     let mut world = standard();
     world.days(14);
     assert!(proposed(&world.looks()).is_some());
@@ -209,7 +210,7 @@ fn an_incident_leads_to_the_bottom_and_nothing_that_was_done_before_leads_up_aga
     world.looks_on();
     assert_eq!(world.level(), TrustLevel::Restricted);
     // An agent at the lowest level loses its record.
-    let mut world = World::new(MILESTONE);
+    let mut world = TrustHistory::new(MILESTONE);
     world.does_times(4, &done(None));
     assert_eq!(world.does(TrustEventKind::SecurityIncident), []);
     world.does(done(None));
@@ -217,7 +218,7 @@ fn an_incident_leads_to_the_bottom_and_nothing_that_was_done_before_leads_up_aga
 }
 
 #[test]
-fn what_is_lost_at_a_moment_is_not_won_back_at_it() {
+fn level_lost_at_a_moment_is_not_regained_at_it() {
     let yaml = "
 strategy: milestone
 milestones:
@@ -225,7 +226,7 @@ milestones:
   restricted_to_standard: {tasks_completed: 0, quality_score_min: 0}
 re_verification: {enabled: true}
 ";
-    let mut world = World::new(yaml);
+    let mut world = TrustHistory::new(yaml);
     world.looks_on();
     let mut outcomes = Vec::new();
     let hired_at = world.state().created_at.unwrap();
@@ -237,7 +238,7 @@ re_verification: {enabled: true}
 }
 
 #[test]
-fn however_long_nothing_happens_it_ends() {
+fn evaluation_over_unbounded_idle_time_terminates() {
     let mut world = standard();
     let hired_at = world.state().created_at.unwrap();
     assert_eq!(changes(&world.trust.evaluate(&world.config, Timestamp::MAX)).len(), 2);

@@ -27,8 +27,8 @@ re_verification:
 ";
 
 /// Returns that agent at `standard`.
-pub(super) fn standard() -> World {
-    let mut world = World::new(MILESTONE);
+pub(super) fn standard() -> TrustHistory {
+    let mut world = TrustHistory::new(MILESTONE);
     world.does_times(20, &done(None));
     world.days(7);
     world.looks_on();
@@ -37,7 +37,7 @@ pub(super) fn standard() -> World {
 }
 
 #[test]
-fn a_milestone_takes_all_that_it_says() {
+fn milestone_requires_all_of_its_criteria() {
     let with = |quality| TrustEventKind::TaskCompleted { category: None, difficulty: None, quality };
     let to_restricted = (TrustLevel::Sandboxed, TrustLevel::Restricted, ChangeReason::MilestoneAchieved);
     for (times, how_well, expected) in [
@@ -48,15 +48,15 @@ fn a_milestone_takes_all_that_it_says() {
         (0, None, vec![]),
         (100, quality(10.0), vec![to_restricted]),
     ] {
-        let mut world = World::new(MILESTONE);
+        let mut world = TrustHistory::new(MILESTONE);
         world.does_times(times, &with(how_well));
         assert_eq!(reasons(&world.looks_on()), expected, "{times} {how_well:?}");
     }
 }
 
 #[test]
-fn a_milestone_takes_its_time() {
-    let mut world = World::new(MILESTONE);
+fn milestone_requires_its_minimum_time() {
+    let mut world = TrustHistory::new(MILESTONE);
     world.does_times(20, &done(None));
     world.looks_on();
     assert_eq!(world.level(), TrustLevel::Restricted);
@@ -73,8 +73,8 @@ fn a_milestone_takes_its_time() {
 }
 
 #[test]
-fn a_step_is_taken_at_the_time_from_which_its_gate_is_met_and_looks_change_nothing() {
-    let mut unwatched = World::new(MILESTONE);
+fn step_is_dated_when_its_gate_is_met_regardless_of_evaluations() {
+    let mut unwatched = TrustHistory::new(MILESTONE);
     unwatched.does_times(20, &done(None));
     let mut watched = unwatched.clone();
     for _ in 0..40 {
@@ -82,7 +82,7 @@ fn a_step_is_taken_at_the_time_from_which_its_gate_is_met_and_looks_change_nothi
         watched.looks();
     }
     unwatched.now = watched.now;
-    let [once, often] = [&unwatched, &watched].map(World::replayed);
+    let [once, often] = [&unwatched, &watched].map(TrustHistory::replayed);
     let (hired_at, week) = (unwatched.state().created_at.unwrap(), SignedDuration::from_hours(24 * 7));
     let steps: Vec<_> = once.changes.iter().map(|change| (change.new, change.at)).collect();
     let fifth = unwatched.events[5].at;
@@ -106,7 +106,7 @@ fn a_step_is_taken_at_the_time_from_which_its_gate_is_met_and_looks_change_nothi
 }
 
 #[test]
-fn a_clean_history_is_one_that_is_long_enough_and_without_failures() {
+fn clean_history_is_long_enough_and_free_of_failures() {
     let mut world = standard();
     assert_eq!(world.looks(), [], "seven days are not fourteen");
     world.does(failed(None));
@@ -124,21 +124,21 @@ fn a_clean_history_is_one_that_is_long_enough_and_without_failures() {
 }
 
 #[test]
-fn a_step_that_is_not_automatic_is_asked_for_and_one_without_a_gate_is_not_taken() {
+fn manual_step_is_proposed_and_step_without_gate_is_not_taken() {
     let yaml = "
 strategy: milestone
 milestones:
   sandboxed_to_restricted: {auto_promote: false, tasks_completed: 0, quality_score_min: 0}
 ";
-    let mut world = World::new(yaml);
+    let mut world = TrustHistory::new(yaml);
     let proposal = proposed(&world.looks()).unwrap();
     assert_eq!(world.level(), TrustLevel::Sandboxed);
-    world.does(World::approval(&proposal));
+    world.does(TrustHistory::approval(&proposal));
     assert_eq!((world.level(), world.looks_on()), (TrustLevel::Restricted, vec![]));
 }
 
 #[test]
-fn a_gate_that_takes_nothing_still_leads_one_step_up_at_each_moment() {
+fn empty_gate_promotes_one_step_per_moment() {
     let yaml = "
 strategy: milestone
 milestones:
@@ -146,7 +146,7 @@ milestones:
   restricted_to_standard: {tasks_completed: 0, quality_score_min: 0}
   standard_to_elevated: {tasks_completed: 0, quality_score_min: 0, requires_human_approval: true}
 ";
-    let mut world = World::new(yaml);
+    let mut world = TrustHistory::new(yaml);
     assert_eq!(world.does_at_once(TrustEventKind::Evaluated), [], "at the moment of hiring");
     for expected in [TrustLevel::Restricted, TrustLevel::Standard, TrustLevel::Standard] {
         world.passes(SignedDuration::from_millis(1));

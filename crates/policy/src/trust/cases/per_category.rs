@@ -39,14 +39,14 @@ re_verification: {enabled: true}
 const WEB: Option<Category> = Some(Category::Web);
 const DATABASE: Option<Category> = Some(Category::Database);
 
-fn level(world: &World, category: Category) -> AccessLevel {
+fn level(world: &TrustHistory, category: Category) -> AccessLevel {
     let level = world.trust.level_for(category);
     assert_eq!(level, world.state().level_for(category));
     level
 }
 
 #[test]
-fn a_step_takes_as_many_tasks_and_as_good_ones_as_its_category_says() {
+fn category_step_requires_its_number_and_quality_of_tasks() {
     let yaml = "
 strategy: per_category
 initial_levels: {web: sandboxed}
@@ -57,7 +57,7 @@ promotion_criteria: {web: {sandboxed_to_restricted: {tasks_completed: 3, quality
         (2, 9.0, AccessLevel::Sandboxed),
         (100, 8.999, AccessLevel::Sandboxed),
     ] {
-        let mut world = World::new(yaml);
+        let mut world = TrustHistory::new(yaml);
         let quality = quality(how_well);
         world.does_times(times, &TrustEventKind::TaskCompleted { category: WEB, difficulty: None, quality });
         world.looks();
@@ -66,20 +66,20 @@ promotion_criteria: {web: {sandboxed_to_restricted: {tasks_completed: 3, quality
 }
 
 #[test]
-fn each_category_begins_with_its_own_level_and_the_others_with_the_lowest() {
-    let world = World::new(PER_CATEGORY);
+fn category_starts_at_its_initial_level_or_the_lowest() {
+    let world = TrustHistory::new(PER_CATEGORY);
     assert_eq!(level(&world, Category::FileSystem), AccessLevel::Restricted);
     assert_eq!(level(&world, Category::VersionControl), AccessLevel::Restricted);
     assert_eq!(level(&world, Category::Terminal), AccessLevel::Sandboxed);
     assert_eq!(level(&world, Category::Web), AccessLevel::Sandboxed);
     assert_eq!((world.level(), world.state().category_levels.len()), (TrustLevel::Sandboxed, 6));
-    let world = World::new(TWO);
+    let world = TrustHistory::new(TWO);
     assert_eq!(level(&world, Category::Terminal), AccessLevel::Restricted);
 }
 
 #[test]
-fn what_was_done_in_a_category_counts_there_and_nowhere_else() {
-    let mut world = World::new(PER_CATEGORY);
+fn work_counts_only_in_its_own_category() {
+    let mut world = TrustHistory::new(PER_CATEGORY);
     world.does_times(9, &done(Some(Category::FileSystem)));
     world.does_times(50, &done(Some(Category::VersionControl)));
     world.does_times(50, &done(Some(Category::Web)));
@@ -100,7 +100,7 @@ fn what_was_done_in_a_category_counts_there_and_nowhere_else() {
 }
 
 #[test]
-fn quality_is_that_of_all_completed_tasks_and_unsaid_it_is_none() {
+fn unrated_tasks_count_as_zero_in_the_average_quality() {
     let with = |quality| TrustEventKind::TaskCompleted {
         category: Some(Category::FileSystem),
         difficulty: None,
@@ -114,7 +114,7 @@ fn quality_is_that_of_all_completed_tasks_and_unsaid_it_is_none() {
         (vec![(6, quality(10.0)), (4, None)], false),
         (vec![(100, None)], false),
     ] {
-        let mut world = World::new(PER_CATEGORY);
+        let mut world = TrustHistory::new(PER_CATEGORY);
         tasks.iter().for_each(|(times, quality)| drop(world.does_times(*times, &with(*quality))));
         world.looks_on();
         let expected = if is_promoted { AccessLevel::Standard } else { AccessLevel::Restricted };
@@ -123,8 +123,8 @@ fn quality_is_that_of_all_completed_tasks_and_unsaid_it_is_none() {
 }
 
 #[test]
-fn a_category_waits_for_a_person_where_that_is_configured() {
-    let mut world = World::new(PER_CATEGORY);
+fn category_step_waits_for_approval_if_configured() {
+    let mut world = TrustHistory::new(PER_CATEGORY);
     world.does_times(20, &done(Some(Category::Deployment)));
     let outcomes = world.looks_on();
     let proposal = proposed(&outcomes).unwrap();
@@ -133,13 +133,13 @@ fn a_category_waits_for_a_person_where_that_is_configured() {
         (Some(Category::Deployment), Transition::SandboxedToRestricted)
     );
     assert_eq!((outcomes.len(), level(&world, Category::Deployment)), (1, AccessLevel::Sandboxed));
-    world.does(World::approval(&proposal));
+    world.does(TrustHistory::approval(&proposal));
     assert_eq!(level(&world, Category::Deployment), AccessLevel::Restricted);
 }
 
 #[test]
-fn an_answer_for_one_category_is_none_for_another() {
-    let mut world = World::new(TWO);
+fn answer_for_one_category_does_not_apply_to_another() {
+    let mut world = TrustHistory::new(TWO);
     world.does_times(12, &done(WEB));
     world.does_times(12, &done(DATABASE));
     world.looks_on();
@@ -160,15 +160,15 @@ fn an_answer_for_one_category_is_none_for_another() {
         category: None,
     };
     assert_eq!(world.does(of_all), [Outcome::Ignored(Ignored::NotProposed)]);
-    world.does(World::approval(of_web));
+    world.does(TrustHistory::approval(of_web));
     assert_eq!(level(&world, Category::Web), AccessLevel::Elevated);
     assert_eq!(level(&world, Category::Database), AccessLevel::Standard);
     assert_eq!(level(&world, Category::Terminal), AccessLevel::Standard, "the lowest of both");
 }
 
 #[test]
-fn failing_too_often_costs_a_level_in_that_category_or_in_all_where_it_belongs_to_none() {
-    let mut world = World::new(TWO);
+fn failures_demote_their_category_or_all_if_uncategorised() {
+    let mut world = TrustHistory::new(TWO);
     assert_eq!(world.does(failed(WEB)), []);
     let outcomes = world.does(failed(WEB));
     assert_eq!(
@@ -178,7 +178,7 @@ fn failing_too_often_costs_a_level_in_that_category_or_in_all_where_it_belongs_t
     assert_eq!(changes(&outcomes)[0].details.error_rate, share(0.2));
     assert_eq!(level(&world, Category::Database), AccessLevel::Standard);
     for whose in [None, Some(Category::Terminal)] {
-        let mut world = World::new(TWO);
+        let mut world = TrustHistory::new(TWO);
         let outcomes = world.does_times(2, &failed(whose));
         assert_eq!(changes(&outcomes).len(), 2, "{whose:?}");
         assert_eq!(level(&world, Category::Database), AccessLevel::Restricted);
@@ -186,8 +186,8 @@ fn failing_too_often_costs_a_level_in_that_category_or_in_all_where_it_belongs_t
 }
 
 #[test]
-fn a_person_may_say_the_level_of_a_category_also_of_one_that_had_none() {
-    let mut world = World::new(TWO);
+fn user_may_set_the_level_of_any_category() {
+    let mut world = TrustHistory::new(TWO);
     world.does(set(TrustLevel::Sandboxed, DATABASE));
     assert_eq!(level(&world, Category::Database), AccessLevel::Sandboxed);
     assert_eq!(level(&world, Category::Web), AccessLevel::Restricted);
@@ -197,7 +197,7 @@ fn a_person_may_say_the_level_of_a_category_also_of_one_that_had_none() {
     let outcomes = world.does(set(TrustLevel::Restricted, None));
     assert_eq!((changes(&outcomes).len(), world.level()), (2, TrustLevel::Restricted));
     // With a single level there are no categories.
-    let mut world = World::new("strategy: disabled");
+    let mut world = TrustHistory::new("strategy: disabled");
     let outcomes = world.does(set(TrustLevel::Sandboxed, WEB));
     assert_eq!(outcomes, [Outcome::Ignored(Ignored::NoCategories)]);
 }

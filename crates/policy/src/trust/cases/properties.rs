@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Next event of a history.
 #[derive(Debug, Clone)]
-enum Next {
+enum NextEvent {
     Is(TrustEventKind),
     /// A user answers the proposal of that number, or an earlier one; true for an approval.
     Answered(usize, bool),
@@ -50,7 +50,7 @@ fn configs() -> impl Generated<Value = TrustConfig> {
 
 use proptest::strategy::Strategy as Generated;
 
-fn next() -> impl Generated<Value = Next> {
+fn next() -> impl Generated<Value = NextEvent> {
     let category = || proptest::sample::select(CATEGORIES.to_vec());
     let level = || proptest::sample::select(TrustLevel::ALL.to_vec());
     let completed = (category(), proptest::option::of(0..=10_000_u64), proptest::option::of(0..=10_000_u64));
@@ -70,28 +70,28 @@ fn next() -> impl Generated<Value = Next> {
         1 => Just(hired()),
     ];
     prop_oneof![
-        10 => kinds.prop_map(Next::Is),
-        4 => (0..3_usize, proptest::bool::weighted(0.8)).prop_map(|(which, yes)| Next::Answered(which, yes)),
+        10 => kinds.prop_map(NextEvent::Is),
+        4 => (0..3_usize, proptest::bool::weighted(0.8)).prop_map(|(which, yes)| NextEvent::Answered(which, yes)),
     ]
 }
 
 /// History of events, each with the hours before it.
-fn history() -> impl Generated<Value = Vec<(u16, Next)>> {
+fn history() -> impl Generated<Value = Vec<(u16, NextEvent)>> {
     let hours = prop_oneof![6 => 0..3_u16, 2 => 0..100_u16, 1 => 0..1_000_u16];
     proptest::collection::vec((hours, next()), 0..60)
 }
 
 /// Returns an agent with that history, and its outcomes.
-fn lived(config: TrustConfig, history: Vec<(u16, Next)>) -> (World, Vec<Outcome>) {
-    let mut world = World::before_hiring("{}");
+fn lived(config: TrustConfig, history: Vec<(u16, NextEvent)>) -> (TrustHistory, Vec<Outcome>) {
+    let mut world = TrustHistory::before_hiring("{}");
     world.config = config;
     world.does(hired());
     let (mut outcomes, mut proposals) = (Vec::new(), Vec::new());
     for (hours, next) in history {
         world.passes(SignedDuration::from_hours(hours.into()));
         let kind = match next {
-            Next::Is(kind) => kind,
-            Next::Answered(which, yes) => {
+            NextEvent::Is(kind) => kind,
+            NextEvent::Answered(which, yes) => {
                 let Some(proposal) = proposals.iter().rev().nth(which) else { continue };
                 answer(proposal, yes)
             }
@@ -108,7 +108,7 @@ fn lived(config: TrustConfig, history: Vec<(u16, Next)>) -> (World, Vec<Outcome>
 
 fn answer(proposal: &ProposedPromotion, yes: bool) -> TrustEventKind {
     match yes {
-        true => World::approval(proposal),
+        true => TrustHistory::approval(proposal),
         false => TrustEventKind::PromotionDenied {
             approval_id: Uuid::from_u128(78),
             proposal_id: proposal.proposal_id,
@@ -116,14 +116,14 @@ fn answer(proposal: &ProposedPromotion, yes: bool) -> TrustEventKind {
     }
 }
 
-fn levels(world: &World) -> Vec<TrustLevel> {
+fn levels(world: &TrustHistory) -> Vec<TrustLevel> {
     let state = world.state();
     state.category_levels.into_values().chain([state.global_level]).collect()
 }
 
 /// Control of the following tests: most kinds of outcomes occur in some history.
 #[test]
-fn histories_lead_everywhere() {
+fn generated_histories_reach_every_outcome() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..200 {
@@ -144,7 +144,7 @@ fn histories_lead_everywhere() {
 proptest! {
     /// The outcomes alone, which a user sees, explain every level.
     #[test]
-    fn nobody_is_elevated_but_by_an_approval_of_that_very_proposal(config in configs(), history in history()) {
+    fn elevated_requires_approval_of_that_very_proposal(config in configs(), history in history()) {
         let (world, outcomes) = lived(config, history);
         let mut pending: BTreeMap<Option<Category>, ProposedPromotion> = BTreeMap::new();
         let mut explained: BTreeMap<Option<Category>, TrustLevel> = BTreeMap::new();
@@ -166,7 +166,7 @@ proptest! {
                         let step = (proposal.transition.from(), proposal.transition.to());
                         prop_assert_eq!((change.old, change.new), step);
                         let event = world.events.iter().find(|event| Some(event.event_id) == change.event_id);
-                        let approval = World::approval(&proposal);
+                        let approval = TrustHistory::approval(&proposal);
                         prop_assert_eq!(&event.unwrap().kind, &approval);
                     } else if change.new > change.old {
                         prop_assert!(change.new <= TrustLevel::Standard);
@@ -187,9 +187,9 @@ proptest! {
 
     /// Without answers and decisions of users, no agent gets beyond the levels that gates lead to automatically.
     #[test]
-    fn nobody_passes_a_gate_that_nobody_opens(config in configs(), history in history()) {
+    fn gate_with_human_approval_is_never_passed_without_it(config in configs(), history in history()) {
         let alone = history.into_iter().filter(|(_, next)| {
-            !matches!(next, Next::Answered(..) | Next::Is(TrustEventKind::LevelSet { .. }))
+            !matches!(next, NextEvent::Answered(..) | NextEvent::Is(TrustEventKind::LevelSet { .. }))
         });
         let (world, outcomes) = lived(config, alone.collect());
         prop_assert!(levels(&world).into_iter().all(|level| level <= TrustLevel::Standard));
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_events_give_the_same_in_whatever_order_they_come(
+    fn replay_is_independent_of_event_order(
         config in configs(), history in history(), hours in 0..500_i64, seed in any::<u64>(),
     ) {
         let (mut world, outcomes) = lived(config, history);
@@ -219,7 +219,7 @@ proptest! {
 
     /// The trust at each moment of a replayed history equals what was known then.
     #[test]
-    fn a_history_that_is_gone_through_once_is_at_each_moment_what_it_was(
+    fn single_pass_history_equals_the_replay_at_each_moment(
         config in configs(), history in history(), between in proptest::collection::vec(0..200_i64, 1..8),
     ) {
         let (world, _) = lived(config, history);
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn who_looks_twice_at_a_moment_sees_the_same(config in configs(), history in history(), hours in 0..500_i64) {
+    fn repeated_evaluation_at_a_moment_changes_nothing(config in configs(), history in history(), hours in 0..500_i64) {
         let (mut world, _) = lived(config, history);
         world.passes(SignedDuration::from_hours(hours));
         world.trust.evaluate(&world.config, world.now);
@@ -248,7 +248,7 @@ proptest! {
 
     /// Time only lowers levels, and the number of evaluations makes no difference.
     #[test]
-    fn time_alone_lowers_and_does_not_lower_faster_for_being_watched(
+    fn time_only_lowers_trust_regardless_of_evaluations(
         config in configs(), history in history(), looks in proptest::collection::vec(0..300_i64, 0..20),
     ) {
         let (mut world, _) = lived(config, history);
@@ -271,7 +271,7 @@ proptest! {
 
     /// Of two agents with the same history, the one with one more failure has no higher level, if nothing else differs.
     #[test]
-    fn a_failure_gains_nobody_anything(config in configs(), history in history()) {
+    fn failure_never_raises_a_level(config in configs(), history in history()) {
         let (world, _) = lived(config, history);
         let (mut clean, mut worse) = (world.clone(), world);
         worse.does_at_once(failed(None));

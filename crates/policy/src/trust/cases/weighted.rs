@@ -23,12 +23,12 @@ fn feedback(score: f64) -> TrustEventKind {
     TrustEventKind::HumanFeedback { score: share(score) }
 }
 
-fn score(world: &World) -> f64 {
+fn score(world: &TrustHistory) -> f64 {
     world.state().score.unwrap().into()
 }
 
 #[test]
-fn the_score_is_made_of_what_is_recorded_and_nothing_else() {
+fn score_is_computed_from_recorded_events_only() {
     let task = |difficulty| TrustEventKind::TaskCompleted { category: None, difficulty, quality: None };
     let (hard, easy, unsaid) = (task(Some(share(1.0))), task(Some(share(0.2))), task(None));
     let no = failed(None);
@@ -51,20 +51,20 @@ fn the_score_is_made_of_what_is_recorded_and_nothing_else() {
         (vec![(30, &hard), (10, &no)], 0.3 + 0.1875 + 0.125),
         (vec![(3, &feedback(1.0))], 0.2),
     ] {
-        let mut world = World::new(WEIGHTED);
+        let mut world = TrustHistory::new(WEIGHTED);
         events.iter().for_each(|(times, kind)| drop(world.does_times(*times, kind)));
         assert!((score(&world) - expected).abs() < 1e-9, "{events:?}: {}", score(&world));
     }
 }
 
 #[test]
-fn completing_and_failing_of_late_are_two_measures() {
-    let mut world = World::new(WEIGHTED);
+fn completion_and_recent_failures_are_separate_measures() {
+    let mut world = TrustHistory::new(WEIGHTED);
     world.does_times(60, &failed(None));
     world.does_times(20, &done(None));
     let figures = world.trust.figures(&world.config, None, world.now).unwrap();
     assert_eq!((figures.completion_rate, figures.error_rate), (share(0.25), Share::ZERO));
-    let mut world = World::new(WEIGHTED);
+    let mut world = TrustHistory::new(WEIGHTED);
     world.does_times(60, &done(None));
     world.does_times(20, &failed(None));
     let figures = world.trust.figures(&world.config, None, world.now).unwrap();
@@ -73,13 +73,13 @@ fn completing_and_failing_of_late_are_two_measures() {
 }
 
 #[test]
-fn a_score_that_is_high_enough_leads_a_step_up_and_one_below_does_not() {
-    let mut world = World::new(WEIGHTED);
+fn score_at_the_threshold_promotes_and_one_below_does_not() {
+    let mut world = TrustHistory::new(WEIGHTED);
     // 5 of 10: 0.15 + 0.125 + 0.0625; a feedback of 0.3125 would just reach 0.4.
     world.does_times(5, &done(None));
     world.does(feedback(0.312));
     assert_eq!((world.looks(), score(&world)), (vec![], 0.3999));
-    let mut world = World::new(WEIGHTED);
+    let mut world = TrustHistory::new(WEIGHTED);
     world.does_times(5, &done(None));
     world.does(feedback(0.3125));
     let reached_at = world.now;
@@ -94,12 +94,12 @@ fn a_score_that_is_high_enough_leads_a_step_up_and_one_below_does_not() {
 }
 
 #[test]
-fn each_moment_leads_one_step_up_at_most_and_none_to_elevated() {
+fn score_promotes_one_step_per_moment_and_never_to_elevated() {
     let by_feedback = WEIGHTED.replace("task_difficulty: 0.3", "task_difficulty: 0").replace(
         "completion_rate: 0.25\n  error_rate: 0.25\n  human_feedback: 0.2",
         "completion_rate: 0\n  error_rate: 0\n  human_feedback: 1",
     );
-    let mut world = World::new(&by_feedback);
+    let mut world = TrustHistory::new(&by_feedback);
     world.does(feedback(1.0));
     assert_eq!((score(&world), world.level()), (1.0, TrustLevel::Restricted));
     assert_eq!(world.trust.evaluate(&world.config, world.now), [], "at the same moment");
@@ -113,19 +113,19 @@ fn each_moment_leads_one_step_up_at_most_and_none_to_elevated() {
 }
 
 #[test]
-fn a_lower_step_waits_for_a_person_too_where_that_is_configured() {
+fn lower_step_waits_for_approval_if_configured() {
     let yaml = "
 strategy: weighted
 promotion_thresholds:
   sandboxed_to_restricted: {score: 0.4, requires_human_approval: true}
   restricted_to_standard: {score: 0.6, requires_human_approval: false}
 ";
-    let mut world = World::new(yaml);
+    let mut world = TrustHistory::new(yaml);
     assert_eq!(world.level(), TrustLevel::Sandboxed, "it is the lowest where nothing is said");
     world.does_times(20, &done(None));
     let proposal = proposed(&world.looks()).unwrap();
     assert_eq!(world.level(), TrustLevel::Sandboxed);
-    let outcomes = world.does(World::approval(&proposal));
+    let outcomes = world.does(TrustHistory::approval(&proposal));
     assert_eq!(
         reasons(&outcomes),
         [(TrustLevel::Sandboxed, TrustLevel::Restricted, ChangeReason::HumanApproval)]
@@ -136,22 +136,22 @@ promotion_thresholds:
 }
 
 #[test]
-fn weights_that_make_a_little_more_than_one_make_no_score_above_it() {
+fn weights_summing_above_one_keep_the_score_at_most_one() {
     let yaml = WEIGHTED.replace("human_feedback: 0.2", "human_feedback: 0.21");
-    let mut world = World::new(&yaml);
+    let mut world = TrustHistory::new(&yaml);
     world.does_times(20, &done(None));
     world.does(feedback(1.0));
     assert_eq!(score(&world), 1.0);
     let yaml = WEIGHTED.replace("human_feedback: 0.2", "human_feedback: 0.19");
-    let mut world = World::new(&yaml);
+    let mut world = TrustHistory::new(&yaml);
     world.does_times(20, &done(None));
     world.does(feedback(1.0));
     assert_eq!(score(&world), 0.99);
 }
 
 #[test]
-fn a_high_score_lowers_nobody_and_a_low_one_neither() {
-    let mut world = World::new(WEIGHTED);
+fn score_never_demotes() {
+    let mut world = TrustHistory::new(WEIGHTED);
     world.does_times(20, &done(None));
     world.looks_on();
     assert_eq!(world.level(), TrustLevel::Standard);
@@ -162,7 +162,7 @@ fn a_high_score_lowers_nobody_and_a_low_one_neither() {
 }
 
 #[test]
-fn nobody_begins_higher_than_is_configured_and_nobody_elevated() {
+fn agent_starts_at_the_configured_level_and_never_elevated() {
     for (initial, hired_with, expected) in [
         ("sandboxed", Some(TrustLevel::Elevated), TrustLevel::Sandboxed),
         ("standard", Some(TrustLevel::Elevated), TrustLevel::Standard),
@@ -170,7 +170,7 @@ fn nobody_begins_higher_than_is_configured_and_nobody_elevated() {
         ("standard", None, TrustLevel::Standard),
     ] {
         let yaml = WEIGHTED.replace("initial_level: sandboxed", &format!("initial_level: {initial}"));
-        let mut world = World::before_hiring(&yaml);
+        let mut world = TrustHistory::before_hiring(&yaml);
         world.does(TrustEventKind::AgentHired { level: hired_with });
         assert_eq!(world.level(), expected, "{initial} {hired_with:?}");
     }

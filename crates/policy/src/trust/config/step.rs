@@ -1,6 +1,6 @@
 //! Gates of steps, such as `sandboxed_to_restricted`, in the three formats of the strategies.
 
-use super::super::gate::{Criteria, Gate, Needs};
+use super::super::gate::{Criteria, Gate, StepRequirements};
 use super::LONGEST;
 use belljar_contract::trust::{Quality, Share, Transition};
 use belljar_contract::yaml::{Log, Members, Node, Value, boolean, decimal, place, thousandths, whole};
@@ -28,9 +28,9 @@ const USUAL_MILESTONE: Criteria = Criteria { tasks_completed: 5, ..USUAL_CRITERI
 /// `promotion_thresholds`
 pub(super) fn thresholds(node: &Node, log: &mut Log) -> Option<Steps> {
     let steps = steps(node, log, threshold)?;
-    let scores: Vec<Needs> = steps.values().map(|gate| gate.needs).collect();
+    let scores: Vec<StepRequirements> = steps.values().map(|gate| gate.needs).collect();
     for (transition, pair) in steps.keys().skip(1).zip(scores.windows(2)) {
-        if let [Needs::Score(lower), Needs::Score(higher)] = pair
+        if let [StepRequirements::Score(lower), StepRequirements::Score(higher)] = pair
             && higher <= lower
         {
             let found = format!("{higher} for `{transition}`, and {lower} before it");
@@ -52,7 +52,7 @@ pub(super) fn criteria(node: &Node, log: &mut Log) -> Option<Steps> {
         let asks_person = approval(transition, &mut members).unwrap_or_default();
         members.finish();
         let criteria = Criteria { tasks_completed, quality_min, ..USUAL_CRITERIA };
-        Some(Gate { needs: Needs::Record(criteria), asks_person })
+        Some(Gate { needs: StepRequirements::Record(criteria), asks_person })
     })
 }
 
@@ -79,7 +79,7 @@ pub(super) fn milestones(node: &Node, log: &mut Log) -> Option<Steps> {
         members.finish();
         // A step that isn't automatic requires an approval.
         let asks_person = asks_person.unwrap_or(is_automatic == Some(false));
-        Some(Gate { needs: Needs::Record(criteria), asks_person })
+        Some(Gate { needs: StepRequirements::Record(criteria), asks_person })
     })
 }
 
@@ -132,7 +132,7 @@ fn threshold(transition: Transition, node: &Node, log: &mut Log) -> Option<Gate>
             return None;
         }
     };
-    Some(Gate { needs: Needs::Score(score), asks_person })
+    Some(Gate { needs: StepRequirements::Score(score), asks_person })
 }
 
 /// Returns whether the step requires an approval. The step to the highest level always does, and the configuration must state

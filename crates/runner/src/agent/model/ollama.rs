@@ -1,7 +1,7 @@
 //! Ollama's own API, for servers without an OpenAI-compatible one.
 
 use super::Unusable;
-use super::route::Reachable;
+use super::route::ListedModels;
 use crate::agent::conversation::{Call, Entry, Reply, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
 }
 
 /// Returns the listed models; `None` if the body is no list.
-pub(super) fn listed(body: &[u8]) -> Reachable {
+pub(super) fn listed(body: &[u8]) -> ListedModels {
     let listed = serde_json::from_slice::<Listed>(body).ok();
     listed.map(|listed| listed.models.into_iter().map(|model| model.name).collect())
 }

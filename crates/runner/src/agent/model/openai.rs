@@ -1,7 +1,7 @@
 //! OpenAI's chat completions API, which most providers support.
 
 use super::Unusable;
-use super::route::Reachable;
+use super::route::ListedModels;
 use crate::agent::conversation::{Call, Definition, Entry, Reply, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -172,7 +172,7 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
 }
 
 /// Returns the listed models; `None` if the body is no list.
-pub(super) fn listed(body: &[u8]) -> Reachable {
+pub(super) fn listed(body: &[u8]) -> ListedModels {
     let listed = serde_json::from_slice::<Listed>(body).ok();
     listed.map(|listed| listed.data.into_iter().map(|model| model.id).collect())
 }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_that_is_refused_is_said_otherwise_or_not_at_all() {
+    fn refused_token_limit_parameter_is_replaced_or_left_out() {
         let refused =
             |said: &str| Unusable::Refused { status: 400, code: String::new(), said: said.to_owned() };
         let newer = refused("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.");

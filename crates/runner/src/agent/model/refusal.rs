@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_answer_later_is_told_from_who_never_will() {
+    fn provider_refusals_are_classified_as_temporary_permanent_or_over_budget() {
         assert_eq!(next(429, r#"{"error": {"code": "too_many_calls"}}"#), Next::Later);
         assert_eq!(next(503, "busy"), Next::Later);
         assert_eq!(next(404, r#"{"error": {"code": "model_not_found"}}"#), Next::Never);

@@ -1,19 +1,19 @@
 //! Routes to models, as the environment names them: each with a dialect, and with the models that are available there.
 
-use super::{NoModel, ollama, openai};
+use super::{ModelError, ollama, openai};
 use crate::deadline::Deadline;
-use crate::http_client::{Answer, NoAnswer, Peer, Place, Question};
+use crate::http_client::{Answer, HttpClient, HttpRequest, NoAnswer, Place};
 use std::time::Duration;
 
 /// Names of models that a server lists; `None` if it doesn't list them.
-pub(super) type Reachable = Option<Vec<String>>;
+pub(super) type ListedModels = Option<Vec<String>>;
 
 /// A way to models.
 pub(super) struct Route {
     pub(super) dialect: Dialect,
-    pub(super) peer: Peer,
+    pub(super) peer: HttpClient,
     /// `None` until the server has answered.
-    reachable: Option<Reachable>,
+    reachable: Option<ListedModels>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ const VARIABLES: [(&str, Dialect); 3] = [
 const LISTING: Duration = Duration::from_secs(10);
 
 /// Returns all routes that the environment names.
-pub(super) fn of_environment() -> Result<Vec<Route>, NoModel> {
+pub(super) fn of_environment() -> Result<Vec<Route>, ModelError> {
     let (mut routes, mut refused): (Vec<Route>, Vec<String>) = (Vec::new(), Vec::new());
     for (name, dialect) in VARIABLES {
         let is_known = routes.iter().any(|route| route.dialect == dialect);
@@ -47,7 +47,7 @@ pub(super) fn of_environment() -> Result<Vec<Route>, NoModel> {
     if routes.is_empty() {
         let names = VARIABLES.map(|(name, _)| name).join(", ");
         refused.push(format!("no model endpoint is configured in the environment ({names})"));
-        return Err(NoModel::Unreachable { why: refused.join("; ") });
+        return Err(ModelError::Unreachable { why: refused.join("; ") });
     }
     Ok(routes)
 }
@@ -60,17 +60,17 @@ impl Route {
             (Dialect::OpenAi, "") => place.with_base("/v1"),
             _ => place,
         };
-        Self { dialect, peer: Peer::at(place), reachable: None }
+        Self { dialect, peer: HttpClient::at(place), reachable: None }
     }
 
     /// Returns the models that the server lists. It is asked until it has answered once.
-    pub(super) fn reachable(&mut self, deadline: &Deadline<'_>) -> Result<&Reachable, NoModel> {
+    pub(super) fn reachable(&mut self, deadline: &Deadline<'_>) -> Result<&ListedModels, ModelError> {
         if self.reachable.is_none() {
             let path = match self.dialect {
                 Dialect::OpenAi => openai::MODELS,
                 Dialect::Ollama => ollama::MODELS,
             };
-            let question = Question {
+            let question = HttpRequest {
                 method: "GET",
                 path,
                 headers: &[],

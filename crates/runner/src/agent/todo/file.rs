@@ -1,7 +1,7 @@
 //! The todo list's file, `todo.json` beside the job: replaced atomically, and on disk before the agent goes on.
 
 use super::TodoList;
-use crate::replaced::{self, Survives};
+use crate::replaced::{self, Durability};
 use belljar_contract::result::agent::TodoItem;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ impl TodoFile {
     pub(in crate::agent) fn keep(&self, list: &TodoList) -> io::Result<()> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let document = Document { version: VERSION, job_id: self.job_id.clone(), items: list.items.clone() };
-        replaced::put(directory, NAME, &serde_json::to_vec_pretty(&document)?, Survives::Machine)
+        replaced::put(directory, NAME, &serde_json::to_vec_pretty(&document)?, Durability::Machine)
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_found_again_by_the_same_job_alone() {
+    fn todo_file_is_read_back_only_by_the_same_job() {
         let folder = tempfile::tempdir().unwrap();
         let file = TodoFile::in_directory(Some(folder.path()), "a").unwrap();
         assert_eq!(file.earlier().unwrap(), None);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_has_put_there_is_not_taken_for_it() {
+    fn foreign_or_malformed_todo_file_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let (path, file) =
             (folder.path().join(NAME), TodoFile::in_directory(Some(folder.path()), "a").unwrap());

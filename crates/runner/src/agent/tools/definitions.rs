@@ -129,7 +129,7 @@ mod tests {
     use belljar_contract::job::step::Action;
 
     #[test]
-    fn what_a_model_is_told_of_a_step_is_what_the_step_takes() {
+    fn step_tool_definitions_match_the_arguments_of_the_steps() {
         for step_type in StepType::ALL {
             let Definition { schema, .. } = step(step_type);
             let value = |name: &str, of: &Value| match of["type"].as_str() {

@@ -10,14 +10,14 @@ use serde_json::json;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct ListToolsArguments {
     #[serde(default)]
     category: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Load {
+struct LoadToolArguments {
     tool_name: String,
 }
 
@@ -69,8 +69,10 @@ impl Bench<'_> {
     ) -> Option<Outcome> {
         let (remote, room) = (&mut self.remote, self.room);
         Some(match tool {
-            LIST => read(arguments, |List { category }| told(remote.list(category.as_deref()), room)),
-            LOAD => read(arguments, |Load { tool_name }| told(remote.load(&tool_name), room)),
+            LIST => read(arguments, |ListToolsArguments { category }| {
+                told(remote.list(category.as_deref()), room)
+            }),
+            LOAD => read(arguments, |LoadToolArguments { tool_name }| told(remote.load(&tool_name), room)),
             READ => read(arguments, |Read { tool_name, resource_id }| {
                 told(remote.read(&tool_name, &resource_id, deadline), room)
             }),

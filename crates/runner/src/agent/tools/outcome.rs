@@ -1,12 +1,12 @@
 //! Outcome of a step as text for a model; of a long one the beginning and the end.
 
 use crate::excerpt::within;
-use crate::step::Ended;
+use crate::step::StepOutcome;
 use belljar_contract::result::output::{CommandOutput, ContentEncoding, EntryKind, StepOutput};
 use std::fmt::Write;
 
 /// Returns the outcome in at most `room` bytes, plus the mark of what is left out.
-pub(super) fn told(ended: &Ended, room: usize) -> String {
+pub(super) fn told(ended: &StepOutcome, room: usize) -> String {
     let mut text = String::new();
     if let Some(failure) = &ended.failure {
         let _ = writeln!(text, "failed ({}): {}", failure.code, failure.message);

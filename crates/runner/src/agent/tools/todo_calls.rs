@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Add {
+struct AddTodoArguments {
     titles: Vec<String>,
     #[serde(default)]
     part_of: Option<u32>,
@@ -17,7 +17,7 @@ struct Add {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Update {
+struct UpdateTodoArguments {
     id: u32,
     status: TodoStatus,
     #[serde(default)]
@@ -26,7 +26,7 @@ struct Update {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reorder {
+struct ReorderTodoArguments {
     order: Vec<u32>,
 }
 
@@ -40,16 +40,18 @@ impl Bench<'_> {
     /// Changes the todo list; `None` if the call is for another tool.
     pub(super) fn change_todo(&mut self, tool: &str, arguments: &str) -> Option<Outcome> {
         Some(match tool {
-            ADD => read(arguments, |Add { titles, part_of, reason }| {
+            ADD => read(arguments, |AddTodoArguments { titles, part_of, reason }| {
                 self.change(|list| {
                     let added = list.add(&titles, part_of)?;
                     added.into_iter().try_for_each(|id| list.set(id, TodoStatus::Open, reason.clone()))
                 })
             }),
-            UPDATE => read(arguments, |Update { id, status, reason }| {
+            UPDATE => read(arguments, |UpdateTodoArguments { id, status, reason }| {
                 self.change(|list| list.set(id, status, reason))
             }),
-            REORDER => read(arguments, |Reorder { order }| self.change(|list| list.reorder(&order))),
+            REORDER => {
+                read(arguments, |ReorderTodoArguments { order }| self.change(|list| list.reorder(&order)))
+            }
             _ => return None,
         })
     }

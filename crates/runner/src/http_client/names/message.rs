@@ -129,7 +129,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn answer_has_its_addresses_and_what_is_cut_short_or_of_another_is_none() {
+    fn truncated_or_mismatched_dns_reply_is_rejected() {
         let asked = question(7, "a.example", Kind::V4).unwrap();
         let whole = answer(&asked, &[[192, 0, 2, 1], [192, 0, 2, 2]]);
         let expected: Vec<IpAddr> = vec!["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()];
@@ -144,7 +144,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn names_that_stand_for_others_are_passed_over() {
+    fn dns_cname_records_are_skipped() {
         let asked = question(7, "a.example", Kind::V4).unwrap();
         let mut answer = answer(&asked, &[]);
         answer[7] = 2;
@@ -155,7 +155,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn failures_and_long_answers_are_told_apart() {
+    fn dns_failures_and_truncated_replies_are_distinguished() {
         let asked = question(7, "a.example", Kind::V6).unwrap();
         let with = |at: usize, bits: u8| {
             let mut answer = answer(&asked, &[]);
@@ -168,7 +168,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn name_that_no_message_can_hold_is_not_asked_for() {
+    fn hostname_too_long_for_dns_is_not_queried() {
         for name in ["", "a..b", &"x".repeat(64), &"x.".repeat(140)] {
             assert_eq!(question(1, name, Kind::V4), None, "{name}");
         }

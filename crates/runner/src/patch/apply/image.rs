@@ -5,8 +5,8 @@
 
 use super::line_index::LineIndex;
 use super::matching::{Match, Mismatch, compare};
-use crate::patch::hunk::{Hunk, Hunks, Side};
-use crate::patch::work::{UsedUp, WorkBudget};
+use crate::patch::hunk::{DiffSide, Hunk, Hunks};
+use crate::patch::work::{WorkBudget, WorkBudgetExhausted};
 
 /// The file.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ struct Place {
 
 /// Place where a hunk fits.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fit {
+pub(super) struct HunkFit {
     place: Place,
     lines_len: usize,
     /// Zero-based.
@@ -72,7 +72,11 @@ impl<'t> Image<'t> {
     }
 
     /// The place where the hunk fits, if there is one.
-    pub(super) fn find(&self, hunk: &Hunk<'_>, budget: &mut WorkBudget) -> Result<Option<Fit>, UsedUp> {
+    pub(super) fn find(
+        &self,
+        hunk: &Hunk<'_>,
+        budget: &mut WorkBudget,
+    ) -> Result<Option<HunkFit>, WorkBudgetExhausted> {
         let count = hunk.line_counts().0;
         let Some(last_start) = self.lines.checked_sub(count) else { return Ok(None) };
         let (at_start, at_end) = (hunk.is_anchored_at_start(), hunk.is_anchored_at_end());
@@ -87,7 +91,12 @@ impl<'t> Image<'t> {
     }
 
     /// The nearest fit to the expected line; of two equally near ones the later.
-    fn search(&self, hunk: &Hunk<'_>, count: usize, budget: &mut WorkBudget) -> Result<Option<Fit>, UsedUp> {
+    fn search(
+        &self,
+        hunk: &Hunk<'_>,
+        count: usize,
+        budget: &mut WorkBudget,
+    ) -> Result<Option<HunkFit>, WorkBudgetExhausted> {
         let expected = hunk.expected().unwrap_or(self.lines).min(self.lines);
         let (mut forward, mut backward) = self.around(expected);
         loop {
@@ -110,11 +119,11 @@ impl<'t> Image<'t> {
     /// Replaces the old side of a hunk where it fits.
     pub(super) fn replace(
         &mut self,
-        fit: Fit,
+        fit: HunkFit,
         number: usize,
         hunk: &Hunk<'_>,
         budget: &mut WorkBudget,
-    ) -> Result<(), UsedUp> {
+    ) -> Result<(), WorkBudgetExhausted> {
         let (removed, added) = hunk.line_counts();
         // In the order of the file there's nothing below; out of order, each hunk pays for the edits it shifts.
         let below = &mut self.edits[fit.place.gap..];
@@ -145,7 +154,7 @@ impl<'t> Image<'t> {
         let mut copied = 0;
         for edit in &self.edits {
             bytes.extend_from_slice(&text[copied..edit.byte as usize]);
-            for line in hunks.get(edit.hunk as usize).lines().filter(|line| line.side != Side::Old) {
+            for line in hunks.get(edit.hunk as usize).lines().filter(|line| line.side != DiffSide::Old) {
                 bytes.extend_from_slice(line.text);
             }
             copied = edit.end_byte();
@@ -155,7 +164,7 @@ impl<'t> Image<'t> {
         bytes
     }
 
-    fn fit(&self, hunk: &Hunk<'_>, count: usize, place: Place) -> Result<Fit, Mismatch> {
+    fn fit(&self, hunk: &Hunk<'_>, count: usize, place: Place) -> Result<HunkFit, Mismatch> {
         let gap = self.gap(place.gap);
         if gap.end_line - place.old_line < count {
             return Err(Mismatch { steps: 1 });
@@ -166,7 +175,7 @@ impl<'t> Image<'t> {
         if hunk.is_anchored_at_end() && old_len != text.len() {
             return Err(Mismatch { steps: 1 });
         }
-        Ok(Fit { place, lines_len, current_line: self.current_line(place) })
+        Ok(HunkFit { place, lines_len, current_line: self.current_line(place) })
     }
 
     fn gap(&self, number: usize) -> Gap {

@@ -22,19 +22,19 @@ fn assert_no_match(before: &str, hunks: &str) {
 }
 
 #[test]
-fn a_hunk_in_its_place_is_applied_there() {
+fn hunk_at_its_stated_line_is_applied_there() {
     let applied = patched("a\nb\nc\nd\n", "@@ -1,3 +1,4 @@\n a\n-b\n+B\n+BB\n c\n").unwrap();
     assert_eq!(applied, ("a\nB\nBB\nc\nd\n".to_owned(), vec![1]));
 }
 
 #[test]
-fn of_equally_near_places_the_later_is_taken() {
+fn later_of_two_equally_near_positions_is_used() {
     let before = "x\na\nx\nx\nx\na\nx\n";
     assert_eq!(text(before, "@@ -3,3 +3,3 @@\n x\n-a\n+b\n x\n"), "x\na\nx\nx\nx\nb\nx\n");
 }
 
 #[test]
-fn the_nearest_place_is_taken_before_a_later_one() {
+fn nearest_matching_position_is_used() {
     let before = "x\na\nx\n-\n-\n-\nx\na\nx\n";
     assert_eq!(text(before, "@@ -3,3 +3,3 @@\n x\n-a\n+b\n x\n"), "x\nb\nx\n-\n-\n-\nx\na\nx\n");
 }
@@ -86,7 +86,7 @@ fn a_hunk_without_old_lines_goes_to_the_end_of_the_file() {
 }
 
 #[test]
-fn what_a_hunk_wrote_is_never_matched_again() {
+fn lines_written_by_a_hunk_are_never_matched_again() {
     let hunk = "@@ -2,3 +2,3 @@\n a\n-b\n+b\n c\n";
     assert_eq!(patched("-\na\nb\nc\na\nb\nc\n", &hunk.repeat(2)).unwrap().1, [2, 5]);
     assert_no_match("-\na\nb\nc\na\nb\nc\n", &hunk.repeat(3));
@@ -125,7 +125,7 @@ fn a_missing_newline_is_a_difference_at_the_end() {
 }
 
 #[test]
-fn an_inner_line_loses_its_newline_to_an_open_context_line() {
+fn context_line_without_a_newline_matches_an_inner_line() {
     let hunk = "@@ -1,2 +1,2 @@\n-a\n+b\n foo\n\\ No newline at end of file\n";
     assert_eq!(text("a\nfoo\nbar\n", hunk), "b\nfoobar\n");
     assert_eq!(text("a\nfoo \r\nbar\n", hunk), "b\nfoobar\n");

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_of_the_git_directory_is_seen() {
+    fn every_spelling_of_the_git_directory_is_recognized() {
         let spellings = [
             ".git",
             ".GIT",

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_those_of_c() {
+    fn quoted_name_escapes_are_those_of_c() {
         let (name, rest) = unquote(br#""a\a\b\f\n\r\t\v\\\"\303\244z" tail"#).unwrap();
         assert_eq!(name, b"a\x07\x08\x0c\n\r\t\x0b\\\"\xc3\xa4z");
         assert_eq!(rest, b" tail");

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_quoted_name_is_ignored() {
+    fn text_after_a_quoted_name_is_ignored() {
         assert_eq!(read("\"a/\\303\\244\"junk\n", 1, End::Tab, None).as_deref(), Some("ä"));
     }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_variation_gives_way_to_the_shorter_name() {
+    fn shorter_of_two_name_variations_is_used() {
         assert_eq!(read("b/x.orig\n", 1, End::Tab, Some("x")).as_deref(), Some("x"));
         assert_eq!(read("b/x\n", 1, End::Tab, Some("x.orig")).as_deref(), Some("x"));
         assert_eq!(read("b/y\n", 1, End::Tab, Some("x")).as_deref(), Some("y"));

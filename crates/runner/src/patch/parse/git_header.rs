@@ -58,7 +58,7 @@ struct Fields<'a> {
 }
 
 /// Fault of a header line.
-enum Flaw {
+enum HeaderLineError {
     Refused(Refusal),
     Malformed(&'static str),
 }
@@ -83,8 +83,8 @@ impl<'a> Parser<'a> {
                 break;
             };
             fields.read(*keyword, &line[word.len()..]).map_err(|flaw| match flaw {
-                Flaw::Refused(reason) => self.refused(reason),
-                Flaw::Malformed(accepted) => self.malformed(line, accepted),
+                HeaderLineError::Refused(reason) => self.refused(reason),
+                HeaderLineError::Malformed(accepted) => self.malformed(line, accepted),
             })?;
             is_bare = false;
             self.cursor.step_over(line);
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
 // === impl Fields ===
 
 impl<'a> Fields<'a> {
-    fn read(&mut self, keyword: Keyword, text: &'a [u8]) -> Result<(), Flaw> {
+    fn read(&mut self, keyword: Keyword, text: &'a [u8]) -> Result<(), HeaderLineError> {
         match keyword {
             Keyword::OldName => {
                 let is_absent = self.claim == Some(Claim::Create);
@@ -148,16 +148,18 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    fn set_claim(&mut self, claim: Claim) -> Result<(), Flaw> {
+    fn set_claim(&mut self, claim: Claim) -> Result<(), HeaderLineError> {
         if self.claim.is_some_and(|earlier| earlier != claim) {
-            return Err(Flaw::Malformed("only one of create, delete, rename and copy for one file"));
+            return Err(HeaderLineError::Malformed(
+                "only one of create, delete, rename and copy for one file",
+            ));
         }
         self.claim = Some(claim);
         Ok(())
     }
 
     /// Names of renames and copies come without the `a/` or `b/`.
-    fn bare_name(&self, text: &'a [u8]) -> Result<Option<RawName<'a>>, Flaw> {
+    fn bare_name(&self, text: &'a [u8]) -> Result<Option<RawName<'a>>, HeaderLineError> {
         Ok(field::name(text, self.strip.saturating_sub(1), End::Line, None)?)
     }
 
@@ -191,7 +193,7 @@ impl<'a> Fields<'a> {
 
 // === impl Flaw ===
 
-impl From<Refusal> for Flaw {
+impl From<Refusal> for HeaderLineError {
     fn from(reason: Refusal) -> Self {
         Self::Refused(reason)
     }
@@ -203,20 +205,20 @@ fn check_name<'a>(
     text: &'a [u8],
     strip: usize,
     is_absent: bool,
-) -> Result<(), Flaw> {
+) -> Result<(), HeaderLineError> {
     if is_absent {
         // Git asks for `/dev/null` only as long as no name is known, and refuses any otherwise.
         let agrees = known.is_none() && field::is_dev_null(text);
         return if agrees {
             Ok(())
         } else {
-            Err(Flaw::Malformed("`/dev/null` for the side that isn't there"))
+            Err(HeaderLineError::Malformed("`/dev/null` for the side that isn't there"))
         };
     }
     if field::is_dev_null(text) {
         // Git takes this for a file `dev/null` in the workspace.
         let defect = "needs a `new file mode` or `deleted file mode` line above it";
-        return Err(Flaw::Refused(Refusal::UnsafeName { name: Excerpt::of(text), defect }));
+        return Err(HeaderLineError::Refused(Refusal::UnsafeName { name: Excerpt::of(text), defect }));
     }
     let name = field::name(text, strip, End::Tab, None)?;
     if known.is_none() {
@@ -224,13 +226,13 @@ fn check_name<'a>(
         return Ok(());
     }
     if *known != name {
-        return Err(Flaw::Malformed("the name that the lines above gave"));
+        return Err(HeaderLineError::Malformed("the name that the lines above gave"));
     }
     Ok(())
 }
 
-fn mode(text: &[u8]) -> Result<FileMode, Flaw> {
-    const ACCEPTED: Flaw = Flaw::Malformed("an octal mode, 100644 or 100755");
+fn mode(text: &[u8]) -> Result<FileMode, HeaderLineError> {
+    const ACCEPTED: HeaderLineError = HeaderLineError::Malformed("an octal mode, 100644 or 100755");
     let text = text.trim_ascii_start();
     // A sign is read as C's `strtoul` does; what a negative mode would come to is no mode anyway.
     let (sign, digits) = text.split_at(usize::from(matches!(text.first(), Some(b'+' | b'-'))));
@@ -239,7 +241,7 @@ fn mode(text: &[u8]) -> Result<FileMode, Flaw> {
         return Err(ACCEPTED);
     }
     if sign == b"-" {
-        return Err(Flaw::Refused(Refusal::Mode { mode: u32::MAX }));
+        return Err(HeaderLineError::Refused(Refusal::Mode { mode: u32::MAX }));
     }
     // Saturating: a number that large is no file's mode, and git would read its lower bits.
     let bits = digits[..end].iter().fold(0u64, |bits, digit| {

@@ -14,12 +14,12 @@ pub(super) struct HunkHeader {
 }
 
 /// Common properties of the hunks of a section.
-pub(super) struct Totals {
+pub(super) struct HunkTotals {
     pub(super) has_old_lines: bool,
 }
 
 /// Size of a hunk.
-struct Extent {
+struct HunkExtent {
     bytes: usize,
     ends_in_change: bool,
     has_marker: bool,
@@ -47,8 +47,8 @@ impl HunkHeader {
 
 impl Parser<'_> {
     /// Reads all hunks up to the next line that isn't one.
-    pub(super) fn hunks(&mut self, claim: Claim) -> Result<Totals, ParseError> {
-        let mut totals = Totals { has_old_lines: false };
+    pub(super) fn hunks(&mut self, claim: Claim) -> Result<HunkTotals, ParseError> {
+        let mut totals = HunkTotals { has_old_lines: false };
         while self.cursor.rest().len() > 4 && self.cursor.rest().starts_with(b"@@ -") {
             if self.patch.hunks.len() == self.limits.hunks {
                 let (line, max) = (self.cursor.line_number(), self.limits.hunks);
@@ -95,10 +95,10 @@ impl Parser<'_> {
     }
 
     /// Steps over as many lines as the header counts, no more and no fewer.
-    fn hunk_extent(&mut self, header: HunkHeader) -> Result<Extent, ParseError> {
+    fn hunk_extent(&mut self, header: HunkHeader) -> Result<HunkExtent, ParseError> {
         let start = self.cursor.offset();
         let (mut old, mut new) = (header.old_lines, header.new_lines);
-        let mut extent = Extent { bytes: 0, ends_in_change: false, has_marker: false };
+        let mut extent = HunkExtent { bytes: 0, ends_in_change: false, has_marker: false };
         let mut has_change = false;
         while old > 0 || new > 0 {
             let line = self.cursor.peek_whole().unwrap_or_default();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_not_a_hunk_header() {
+    fn malformed_hunk_header_is_not_recognized() {
         for line in [
             "@@ -1 +1 @@",
             "@@ --1 +1 @@\n",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_position_goes_through_32_bits() {
+    fn out_of_range_hunk_position_is_truncated_to_32_bits() {
         let at = |new_start| HunkHeader { old_start: 1, old_lines: 1, new_start, new_lines: 1 }.expected();
         assert_eq!(at(0), 0);
         assert_eq!(at(7), 6);

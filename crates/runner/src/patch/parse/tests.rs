@@ -75,7 +75,7 @@ fn plain_names_agree_on_the_shorter() {
 }
 
 #[test]
-fn a_bare_name_settles_that_nothing_is_stripped_from_there_on() {
+fn bare_name_disables_prefix_stripping_for_later_sections() {
     let section = |name: &str| format!("--- {name}\n+++ {name}\n{HUNK}");
     assert_eq!(names(&section("x")), one(Claim::Edit, "both", "x x"));
     let read = names(&(section("a/x") + &section("y") + &section("a/z")));
@@ -86,7 +86,7 @@ fn a_bare_name_settles_that_nothing_is_stripped_from_there_on() {
 }
 
 #[test]
-fn a_bare_name_settles_nothing_above_dev_null() {
+fn bare_name_before_dev_null_keeps_prefix_stripping() {
     assert_eq!(malformed("--- x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n").0, 1);
 }
 
@@ -114,7 +114,7 @@ fn a_hunk_without_a_header_is_refused() {
 }
 
 #[test]
-fn a_header_that_says_nothing_is_refused() {
+fn git_header_without_a_change_is_refused() {
     assert_eq!(malformed("diff --git a/x b/x\nindex 1..2 100644\n").0, 3);
     assert_eq!(malformed("diff --git a/x b/x\nold mode 100644\nnew mode 100644\n").0, 4);
 }
@@ -161,7 +161,7 @@ fn created_and_deleted_files_have_one_side() {
 }
 
 #[test]
-fn policy_refusals_are_told_from_malformed_diffs() {
+fn policy_refusals_are_distinguished_from_malformed_diffs() {
     let header = "diff --git a/x b/x\n";
     for diff in [
         format!("{header}old mode 120000\nnew mode 100644\n"),
@@ -189,7 +189,7 @@ fn policy_refusals_are_told_from_malformed_diffs() {
 }
 
 #[test]
-fn errors_say_where_what_and_what_else() {
+fn parse_errors_name_line_cause_and_accepted_input() {
     let refused = parse(b"--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n*c\n").unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -200,7 +200,7 @@ fn errors_say_where_what_and_what_else() {
 }
 
 #[test]
-fn limits_end_in_an_error() {
+fn exceeded_patch_limits_are_errors() {
     let limits = Limits { diff_bytes: 200, files: 2, hunks: 3, ..Limits::default() };
     let what = |diff: &str| match parse_within(diff.as_bytes(), &limits) {
         Err(ParseError::TooLarge { what, .. }) => what,

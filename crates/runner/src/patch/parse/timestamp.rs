@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_resembles_a_time_stamp_is_part_of_the_name() {
+    fn text_resembling_a_time_stamp_is_part_of_the_name() {
         for name in [
             "x 19:41:17",
             "x 2010-07-05 19:41",
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_epoch_is_known_in_every_zone() {
+    fn epoch_time_stamp_is_recognized_in_every_time_zone() {
         for stamp in [
             "1970-01-01 00:00:00 +0000",
             "1970-01-01 00:00:00.000000000 +0000",

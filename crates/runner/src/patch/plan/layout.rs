@@ -10,7 +10,7 @@ use crate::patch::name::RelativeName;
 use crate::patch::parse::FileDiff;
 
 /// State of a directory once all removals are done.
-enum Emptied {
+enum DirectoryEmptiness {
     /// Something is left in it.
     No,
     /// There has never been anything in it.
@@ -77,21 +77,21 @@ impl<'p, T: Tree> Planner<'p, T> {
 
     /// Returns true if a file may take the place of `directory`.
     fn makes_room(&mut self, directory: &RelativeName) -> Result<bool, PlanError> {
-        Ok(!matches!(self.emptied(directory)?, Emptied::No))
+        Ok(!matches!(self.emptied(directory)?, DirectoryEmptiness::No))
     }
 
-    fn emptied(&mut self, directory: &RelativeName) -> Result<Emptied, PlanError> {
+    fn emptied(&mut self, directory: &RelativeName) -> Result<DirectoryEmptiness, PlanError> {
         let children = self.tree.children(directory).map_err(|source| unreadable(directory, source))?;
         let mut last: Option<Removal> = None;
         for child in children {
             // A patch can't have removed what it can't name.
-            let Some(child) = directory.join(&child) else { return Ok(Emptied::No) };
-            let Some(removal) = self.removal_of(&child)? else { return Ok(Emptied::No) };
+            let Some(child) = directory.join(&child) else { return Ok(DirectoryEmptiness::No) };
+            let Some(removal) = self.removal_of(&child)? else { return Ok(DirectoryEmptiness::No) };
             if last.is_none_or(|last| last.section < removal.section) {
                 last = Some(removal);
             }
         }
-        Ok(last.map_or(Emptied::Already, Emptied::By))
+        Ok(last.map_or(DirectoryEmptiness::Already, DirectoryEmptiness::By))
     }
 
     /// The last removal that made `path` disappear.
@@ -99,7 +99,7 @@ impl<'p, T: Tree> Planner<'p, T> {
         match self.tree.kind(path).map_err(|source| unreadable(path, source))? {
             Some(Kind::Directory) => match self.emptied(path)? {
                 // An empty directory only goes when something in it did, by way of a deletion or rename.
-                Emptied::By(removal) if removal.prunes => Ok(Some(removal)),
+                DirectoryEmptiness::By(removal) if removal.prunes => Ok(Some(removal)),
                 _ => Ok(None),
             },
             _ => Ok(self.final_removal(path)),

@@ -4,7 +4,7 @@ use std::mem;
 
 use super::section::Origin;
 use super::tree::Kind;
-use super::{After, Change, Content, Plan, PlanError, Planner, SeenAs, What};
+use super::{Change, Content, FileChangeKind, PathStatus, Plan, PlanError, Planner, ResultingFile};
 use crate::patch::apply::HunkPlace;
 use crate::patch::name::RelativeName;
 use crate::patch::parse::{Claim, FileDiff};
@@ -13,8 +13,8 @@ use crate::patch::parse::{Claim, FileDiff};
 #[derive(Debug)]
 pub(super) struct Outcome<'p> {
     pub(super) file: &'p FileDiff,
-    pub(super) what: What,
-    pub(super) after: After,
+    pub(super) what: FileChangeKind,
+    pub(super) after: ResultingFile,
     pub(super) places: Vec<HunkPlace>,
     /// Kind of entry in the tree at the result's path.
     pub(super) there: Option<Kind>,
@@ -45,7 +45,7 @@ impl<'p, T> Planner<'p, T> {
         self.note_removal(file, number, matches!(origin, Origin::Tree(_)));
         if let Some(new) = file.names.target() {
             let path = self.paths.entry(new).or_default();
-            path.seen_as = SeenAs::Result(number);
+            path.seen_as = PathStatus::Result(number);
             if file.claim != Claim::Delete
                 && let Some(superseded) = path.written.replace(number)
             {
@@ -57,7 +57,7 @@ impl<'p, T> Planner<'p, T> {
         if let Some(old) = file.names.source()
             && (file.names.target().is_none() || file.claim == Claim::Rename)
         {
-            self.paths.entry(old).or_default().seen_as = SeenAs::Removed;
+            self.paths.entry(old).or_default().seen_as = PathStatus::Removed;
         }
         self.results.push(outcome);
         Ok(())
@@ -115,7 +115,12 @@ impl<'p, T> Planner<'p, T> {
                     changes.push(Change { path: new.clone(), what, after: Some(after), hunks });
                 }
                 (_, Some(old)) if self.is_deleted_by(number, file, old) => {
-                    changes.push(Change { path: old.clone(), what: What::Deleted, after: None, hunks });
+                    changes.push(Change {
+                        path: old.clone(),
+                        what: FileChangeKind::Deleted,
+                        after: None,
+                        hunks,
+                    });
                 }
                 _ => {}
             }
@@ -127,18 +132,23 @@ impl<'p, T> Planner<'p, T> {
 // === impl Outcome ===
 
 impl<'p> Outcome<'p> {
-    pub(super) fn new(file: &'p FileDiff, after: After, places: Vec<HunkPlace>, there: Option<Kind>) -> Self {
+    pub(super) fn new(
+        file: &'p FileDiff,
+        after: ResultingFile,
+        places: Vec<HunkPlace>,
+        there: Option<Kind>,
+    ) -> Self {
         let is_replaced = matches!(there, Some(Kind::File(_)));
         let what = match (file.claim, file.names.source()) {
-            (Claim::Rename, Some(old)) => What::Renamed { from: old.clone() },
-            (Claim::Copy, Some(old)) => What::Copied { from: old.clone() },
+            (Claim::Rename, Some(old)) => FileChangeKind::Renamed { from: old.clone() },
+            (Claim::Copy, Some(old)) => FileChangeKind::Copied { from: old.clone() },
             (Claim::Edit | Claim::EditOrCreate, Some(old)) if !is_in_place(file) => {
-                What::Renamed { from: old.clone() }
+                FileChangeKind::Renamed { from: old.clone() }
             }
-            (Claim::Edit, _) if places.is_empty() => What::ModeChanged,
-            (Claim::Delete, _) => What::Deleted,
-            _ if is_replaced => What::Modified,
-            _ => What::Created,
+            (Claim::Edit, _) if places.is_empty() => FileChangeKind::ModeChanged,
+            (Claim::Delete, _) => FileChangeKind::Deleted,
+            _ if is_replaced => FileChangeKind::Modified,
+            _ => FileChangeKind::Created,
         };
         Self { file, what, after, places, there }
     }
@@ -149,8 +159,8 @@ impl<'p> Outcome<'p> {
         let later = mem::replace(&mut self.places, mem::take(&mut earlier.places));
         self.places.extend(later);
         self.what = match &earlier.what {
-            What::ModeChanged if changes_text => What::Modified,
-            What::Deleted => What::Modified,
+            FileChangeKind::ModeChanged if changes_text => FileChangeKind::Modified,
+            FileChangeKind::Deleted => FileChangeKind::Modified,
             what => what.clone(),
         };
     }

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use super::outcome::Outcome;
 use super::tree::{Entry, Kind, Tree};
-use super::{After, Content, PlanError, Planner, SeenAs, Unfit};
+use super::{Content, PathStatus, PlanError, Planner, ResultingFile, Unfit};
 use crate::patch::apply::{ApplyError, HunkPlace, apply};
 use crate::patch::mode::FileMode;
 use crate::patch::name::RelativeName;
 use crate::patch::parse::{Claim, FileDiff};
 use crate::patch::refusal::Refusal;
-use crate::patch::work::{UsedUp, steps_for_bytes};
+use crate::patch::work::{WorkBudgetExhausted, steps_for_bytes};
 
 /// The file that a section starts from.
 pub(super) struct Source {
@@ -37,7 +37,7 @@ impl<'p, T: Tree> Planner<'p, T> {
             if let Some(old) = file.names.source()
                 && (file.names.target().is_none() || file.claim == Claim::Rename)
             {
-                self.paths.entry(old).or_default().seen_as = SeenAs::ToBeRemoved;
+                self.paths.entry(old).or_default().seen_as = PathStatus::ToBeRemoved;
             }
         }
     }
@@ -51,7 +51,7 @@ impl<'p, T: Tree> Planner<'p, T> {
         if file.claim == Claim::Delete && content != Content::Bytes(Vec::new()) {
             return Err(unfit(file, file.names.first(), Unfit::Remains));
         }
-        self.record(Outcome::new(file, After { mode, content }, places, there), &source.origin)
+        self.record(Outcome::new(file, ResultingFile { mode, content }, places, there), &source.origin)
     }
 
     fn source(&mut self, file: &FileDiff) -> Result<Source, PlanError> {
@@ -60,15 +60,15 @@ impl<'p, T: Tree> Planner<'p, T> {
         };
         // Renames and copies don't depend on the order of sections.
         let seen_as = match file.claim {
-            Claim::Rename | Claim::Copy => SeenAs::Before,
+            Claim::Rename | Claim::Copy => PathStatus::Before,
             _ => self.seen_as(old),
         };
         match seen_as {
-            SeenAs::Removed => Err(unfit(file, old, Unfit::Gone)),
-            SeenAs::Result(number) => {
+            PathStatus::Removed => Err(unfit(file, old, Unfit::Gone)),
+            PathStatus::Result(number) => {
                 Ok(Source { mode: self.results[number].after.mode, origin: Origin::Result(number) })
             }
-            SeenAs::Before | SeenAs::ToBeRemoved => self.source_in_tree(file, old),
+            PathStatus::Before | PathStatus::ToBeRemoved => self.source_in_tree(file, old),
         }
     }
 
@@ -122,7 +122,7 @@ impl<'p, T: Tree> Planner<'p, T> {
             Claim::EditOrCreate => matches!(source.origin, Origin::Nothing),
             Claim::Edit | Claim::Delete => false,
         };
-        let has_room = matches!(self.seen_as(new), SeenAs::Removed | SeenAs::ToBeRemoved);
+        let has_room = matches!(self.seen_as(new), PathStatus::Removed | PathStatus::ToBeRemoved);
         // Whether a directory is in the way is settled when all removals are known.
         if must_be_free && !has_room && matches!(there, Some(Kind::File(_))) {
             return Err(unfit(file, new, Unfit::Exists));
@@ -152,7 +152,7 @@ impl<'p, T: Tree> Planner<'p, T> {
                 }
             },
         };
-        let too_much = |UsedUp| PlanError::TooMuchWork { line: file.line };
+        let too_much = |WorkBudgetExhausted| PlanError::TooMuchWork { line: file.line };
         self.budget.spend(steps_for_bytes(before.len())).map_err(too_much)?;
         match apply(&before, self.patch.hunks(file), &mut self.budget) {
             Ok(applied) => Ok((Content::Bytes(applied.bytes), applied.places)),
@@ -175,7 +175,7 @@ impl<'p, T: Tree> Planner<'p, T> {
     }
 
     fn spend(&mut self, file: &FileDiff, steps: usize) -> Result<(), PlanError> {
-        self.budget.spend(steps).map_err(|UsedUp| PlanError::TooMuchWork { line: file.line })
+        self.budget.spend(steps).map_err(|WorkBudgetExhausted| PlanError::TooMuchWork { line: file.line })
     }
 
     /// Hunks need the source's bytes, and a deletion needs to know that none are left.
@@ -183,8 +183,8 @@ impl<'p, T: Tree> Planner<'p, T> {
         !self.patch.hunks(file).is_empty() || file.claim == Claim::Delete
     }
 
-    fn seen_as(&self, path: &RelativeName) -> SeenAs {
-        self.paths.get(path).map_or(SeenAs::Before, |path| path.seen_as)
+    fn seen_as(&self, path: &RelativeName) -> PathStatus {
+        self.paths.get(path).map_or(PathStatus::Before, |path| path.seen_as)
     }
 }
 

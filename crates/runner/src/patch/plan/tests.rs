@@ -6,15 +6,15 @@ use super::*;
 use crate::patch::parse::parse;
 
 /// A tree in memory: names that end in `/` are directories, in `@` symlinks, in `|` FIFOs.
-struct Memory(BTreeMap<&'static str, &'static str>);
+struct MemoryTree(BTreeMap<&'static str, &'static str>);
 
-impl Memory {
+impl MemoryTree {
     fn of(entries: &[(&'static str, &'static str)]) -> Self {
         Self(entries.iter().copied().collect())
     }
 }
 
-impl Tree for Memory {
+impl Tree for MemoryTree {
     fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>> {
         let path = path.as_str();
         let (mode, bytes) = match (self.0.get(path), self.0.get(format!("{path}*").as_str())) {
@@ -52,7 +52,7 @@ impl Tree for Memory {
 }
 
 fn planned(tree: &[(&'static str, &'static str)], diff: &str) -> Result<Plan, PlanError> {
-    plan(&parse(diff.as_bytes()).unwrap(), &mut Memory::of(tree))
+    plan(&parse(diff.as_bytes()).unwrap(), &mut MemoryTree::of(tree))
 }
 
 /// Each change as one line: the path, what happens, the mode if executable, the content.
@@ -60,8 +60,8 @@ fn summary(tree: &[(&'static str, &'static str)], diff: &str) -> Vec<String> {
     let plan = planned(tree, diff).unwrap();
     let lines = plan.changes.iter().map(|change| {
         let what = match &change.what {
-            What::Renamed { from } => format!("renamed from {from}"),
-            What::Copied { from } => format!("copied from {from}"),
+            FileChangeKind::Renamed { from } => format!("renamed from {from}"),
+            FileChangeKind::Copied { from } => format!("copied from {from}"),
             what => format!("{what:?}").to_lowercase(),
         };
         let after = match &change.after {
@@ -115,7 +115,7 @@ fn relocate(verb: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn each_claim_comes_to_a_change() {
+fn each_patch_claim_results_in_a_change() {
     let tree = [("e", "1\n"), ("d", "1\n"), ("r", "1\n"), ("s", "1\n"), ("m", "1\n"), ("x*", "1\n")];
     let diff = [
         edit("e", "1", "2"),
@@ -149,7 +149,7 @@ fn a_rename_may_change_the_file() {
 }
 
 #[test]
-fn two_names_without_a_rename_are_one() {
+fn section_with_two_names_is_a_rename_without_rename_headers() {
     let diff = "diff --git a/x b/y\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-1\n+2\n";
     assert_eq!(summary(&[("x", "1\n"), ("y", "gone\n")], diff), ["y: renamed from x \"2\\n\"", "-x"]);
 }
@@ -164,7 +164,7 @@ fn files_can_be_swapped() {
 }
 
 #[test]
-fn renames_chain_by_what_was_there_before() {
+fn chained_renames_read_the_original_files() {
     let diff = relocate("rename", "x", "y") + &relocate("rename", "y", "z");
     let expected = ["y: renamed from x = x", "z: renamed from y = y", "-x"];
     assert_eq!(summary(&[("x", "1\n"), ("y", "2\n")], &diff), expected);
@@ -193,7 +193,7 @@ fn sections_about_one_file_add_up() {
 }
 
 #[test]
-fn what_an_earlier_section_removed_is_gone() {
+fn file_removed_by_an_earlier_section_is_missing() {
     assert_eq!(unfit(&[("x", "1\n")], &(delete("x", "1") + &edit("x", "1", "2"))), Unfit::Gone);
     assert_eq!(unfit(&[("x", "1\n")], &(relocate("rename", "x", "y") + &delete("x", "1"))), Unfit::Gone);
 }
@@ -215,7 +215,7 @@ fn an_edited_file_survives_its_deletion_as_with_git() {
 }
 
 #[test]
-fn missing_and_existing_files_do_not_fit() {
+fn edit_of_missing_and_creation_of_existing_file_are_refused() {
     assert_eq!(unfit(&[], &edit("x", "1", "2")), Unfit::Missing);
     assert_eq!(unfit(&[], &delete("x", "1")), Unfit::Missing);
     assert_eq!(unfit(&[("x", "1\n")], &create("x", "1")), Unfit::Exists);
@@ -294,12 +294,12 @@ fn new_content_is_bounded() {
     let limits = Limits { result_bytes: 10, ..Limits::default() };
     let diff = create("x", "12345") + &create("y", "12345");
     let patch = parse(diff.as_bytes()).unwrap();
-    let refused = plan_within(&patch, &mut Memory::of(&[]), &limits).unwrap_err();
+    let refused = plan_within(&patch, &mut MemoryTree::of(&[]), &limits).unwrap_err();
     assert!(matches!(refused, PlanError::TooLarge { max: 10, .. }), "{refused}");
 }
 
 #[test]
-fn unchanged_content_is_not_held() {
+fn unchanged_content_is_not_kept_in_memory() {
     let big: &'static str = "x\n".repeat(1 << 20).leak();
     let diff: String = (0..1000).map(|number| relocate("copy", "x", &format!("y{number}"))).collect();
     let plan = planned(&[("x", big)], &diff).unwrap();
@@ -307,7 +307,7 @@ fn unchanged_content_is_not_held() {
 }
 
 #[test]
-fn an_unreadable_file_is_an_error_of_its_own() {
+fn unreadable_file_is_reported_as_a_read_error() {
     struct Broken;
     impl Tree for Broken {
         fn read(&mut self, _: &RelativeName) -> io::Result<Option<Entry>> {

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_found_are_those_that_match_by_themselves() {
+    fn search_finds_exactly_the_lines_that_match_individually() {
         for pattern in ["a", "^a", "b$", "a\\s+b", "[^a]", "^$", "a b|b\\na", "(?s)a.*b", "\\bab\\b", "x*"] {
             let regex = regex(pattern);
             proptest!(|(text in "[ab \n]{0,60}")| {
@@ -156,12 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn a_carriage_return_belongs_to_the_end_of_its_line() {
+    fn carriage_return_belongs_to_the_line_ending() {
         assert_eq!(matching(&regex("b$"), "ab\r\nba\r\n"), [(1, "ab".to_owned())]);
     }
 
     #[test]
-    fn context_is_the_neighbouring_lines_and_no_more() {
+    fn search_context_is_limited_to_neighbouring_lines() {
         let text = b"one\r\ntwo\nthree\n\nfive\n";
         let three = 9..14;
         let before: Vec<&[u8]> = before(text, three.start).collect();

@@ -4,7 +4,7 @@
 use super::tell;
 use crate::deadline::Deadline;
 use crate::directory::{Directory, PathError};
-use crate::walk::{self, Met, Route, WalkError};
+use crate::walk::{self, Route, WalkEntry, WalkError};
 use crate::workbench::refused;
 use belljar_contract::path::WorkspacePath;
 use belljar_contract::result::output::EntryKind;
@@ -48,7 +48,7 @@ pub(super) fn take(
     }
 }
 
-fn one(top: &Directory, met: &Met<'_>, to: &mut impl Write) -> Result<(), Refused> {
+fn one(top: &Directory, met: &WalkEntry<'_>, to: &mut impl Write) -> Result<(), Refused> {
     let path = || Bytes(met.path.to_vec());
     let told = match (met.kind, met.target) {
         (EntryKind::Directory, _) => tell(to, &TreeLine::Directory { path: path() }),

@@ -46,7 +46,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_tree_comes_to_a_new_directory_or_an_empty_one_and_to_no_other() {
+fn tree_is_put_only_into_a_new_or_empty_directory() {
     let folder = tempfile::tempdir().unwrap();
     put(folder.path(), "lib/app", &whole()).unwrap();
     assert_eq!(std::fs::read(folder.path().join("lib/app/link")).unwrap(), b"a\nb");
@@ -61,7 +61,7 @@ fn a_tree_comes_to_a_new_directory_or_an_empty_one_and_to_no_other() {
 }
 
 #[test]
-fn of_half_a_tree_nothing_is_left() {
+fn truncated_tree_upload_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let stream = whole();
     for end in [0, 10, stream.len() / 2, stream.len() - 2] {
@@ -72,7 +72,7 @@ fn of_half_a_tree_nothing_is_left() {
 }
 
 #[test]
-fn no_tree_comes_through_a_link_or_to_what_is_gits_own() {
+fn tree_upload_through_a_symlink_or_into_a_git_directory_is_refused() {
     let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     symlink(outside.path(), folder.path().join("out")).unwrap();
     assert_eq!(put(folder.path(), "out/app", &whole()).unwrap_err().why, Refusal::Forbidden);
@@ -98,7 +98,7 @@ fn no_tree_comes_through_a_link_or_to_what_is_gits_own() {
 }
 
 #[test]
-fn a_tree_is_told_without_what_is_gits_own_and_nothing_in_it_is_followed() {
+fn tree_download_omits_git_directories_and_follows_no_symlinks() {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join("app").join(path);
     std::fs::create_dir_all(at(".git/hooks")).unwrap();

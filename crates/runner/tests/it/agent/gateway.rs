@@ -1,14 +1,14 @@
 //! An agent that uses the gateway's tools, with the official Python SDK as the gateway.
 
-use super::house::{House, call, done, finish, job, report, small_job, text_of};
-use crate::scene::{JOB_ID, Ran, TASK_ID};
+use super::house::{AgentFixture, call, done, finish, job, report, small_job, text_of};
+use crate::scene::{JOB_ID, RunOutcome, TASK_ID};
 use belljar_testkit::mcp_server::McpServer;
 use belljar_testkit::models::{Answer, Request, Script};
 use belljar_testkit::skip::skip;
 use serde_json::{Value, json};
 
 /// Runs a job with access to this gateway.
-fn run_at(url: &str, house: &House, job: &Value) -> Ran {
+fn run_at(url: &str, house: &AgentFixture, job: &Value) -> RunOutcome {
     let output = house.command(job).env("MCP_GATEWAY_URL", url).output().unwrap();
     house.scene.ran(&output)
 }
@@ -26,18 +26,18 @@ fn last_outcome(request: &Request) -> String {
     outcomes.next_back().unwrap()["content"].as_str().unwrap().to_owned()
 }
 
-fn warnings(ran: &Ran) -> Vec<String> {
+fn warnings(ran: &RunOutcome) -> Vec<String> {
     let events = ran.events();
     let warnings = events.iter().filter(|event| event["event"] == "warning");
     warnings.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn tools_of_a_real_server_are_called_and_what_fails_goes_back_to_the_model() {
+fn tools_of_a_real_server_are_called_and_errors_return_to_the_model() {
     let server = match McpServer::start(0) {
         Ok(server) => server,
         Err(why) => {
-            return skip("tools_of_a_real_server_are_called_and_what_fails_goes_back_to_the_model", &why);
+            return skip("tools_of_a_real_server_are_called_and_errors_return_to_the_model", &why);
         }
     };
     let calls = [
@@ -56,7 +56,7 @@ fn tools_of_a_real_server_are_called_and_what_fails_goes_back_to_the_model() {
     let answers = calls.iter().map(|(tool, arguments)| call(tool, arguments.clone()));
     let rest =
         [done(1), finish(), call("artifact_list", json!({})), call("artifact_put", json!({})), report()];
-    let house = House::with(answers.chain(rest).collect());
+    let house = AgentFixture::with(answers.chain(rest).collect());
     let ran = run_at(&server.url(), &house, &small_job());
     assert_eq!(ran.outcome(), "success", "{}", ran.result);
     let asked = house.asked();
@@ -95,12 +95,12 @@ fn tools_of_a_real_server_are_called_and_what_fails_goes_back_to_the_model() {
 }
 
 #[test]
-fn of_many_tools_those_that_are_loaded_can_be_called_and_no_others() {
+fn only_loaded_tools_of_a_large_gateway_can_be_called() {
     let server = match McpServer::start(60) {
         Ok(server) => server,
-        Err(why) => return skip("of_many_tools_those_that_are_loaded_can_be_called_and_no_others", &why),
+        Err(why) => return skip("only_loaded_tools_of_a_large_gateway_can_be_called", &why),
     };
-    let house = House::with(vec![
+    let house = AgentFixture::with(vec![
         call("bulk2_t008", json!({ "word": "too early" })),
         call("list_tools", json!({ "category": "group1" })),
         call("list_tools", json!({ "category": "nothing" })),
@@ -146,13 +146,13 @@ fn of_many_tools_those_that_are_loaded_can_be_called_and_no_others() {
 }
 
 #[test]
-fn a_window_that_fills_up_unloads_what_was_loaded_first() {
+fn full_context_window_unloads_the_tool_loaded_first() {
     let server = match McpServer::start(60) {
         Ok(server) => server,
-        Err(why) => return skip("a_window_that_fills_up_unloads_what_was_loaded_first", &why),
+        Err(why) => return skip("full_context_window_unloads_the_tool_loaded_first", &why),
     };
     let loads = |name: &str| call("load_tool", json!({ "tool_name": name }));
-    let house = House::with(vec![
+    let house = AgentFixture::with(vec![
         loads("text_huge"),
         loads("bulk0_t000"),
         call("text_huge", json!({ "size": 20_000 })),
@@ -180,12 +180,12 @@ fn a_window_that_fills_up_unloads_what_was_loaded_first() {
 }
 
 #[test]
-fn skills_that_are_only_named_are_fetched_before_the_first_turn() {
+fn skills_given_by_id_are_fetched_before_the_first_turn() {
     let server = match McpServer::start(0) {
         Ok(server) => server,
-        Err(why) => return skip("skills_that_are_only_named_are_fetched_before_the_first_turn", &why),
+        Err(why) => return skip("skills_given_by_id_are_fetched_before_the_first_turn", &why),
     };
-    let house = House::with(vec![done(1), finish(), report()]);
+    let house = AgentFixture::with(vec![done(1), finish(), report()]);
     let context = json!({ "requirements": ["a wall"], "skill_ids": ["lay", "fly", "given"], "skills": { "given": "By hand." } });
     let ran = run_at(&server.url(), &house, &job(context));
     assert_eq!(ran.outcome(), "success", "{}", ran.result);
@@ -203,7 +203,7 @@ fn skills_that_are_only_named_are_fetched_before_the_first_turn() {
 }
 
 #[test]
-fn without_a_gateway_the_agent_has_its_own_tools_and_the_log_says_so_once() {
+fn agent_without_a_gateway_has_its_own_tools_and_logs_one_warning() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let lying = belljar_testkit::models::ModelServer::start(Script::from_fn(|_| {
         Some(Answer::own(
@@ -222,7 +222,7 @@ fn without_a_gateway_the_agent_has_its_own_tools_and_the_log_says_so_once() {
         (format!("{}/mcp", lying.url()), "the id of another request"),
         ("ftp://models.example/mcp".to_owned(), "neither http, https nor http+unix"),
     ] {
-        let house = House::with(vec![call("artifact_put", json!({})), done(1), finish(), report()]);
+        let house = AgentFixture::with(vec![call("artifact_put", json!({})), done(1), finish(), report()]);
         let ran = run_at(&url, &house, &small_job());
         assert_eq!(ran.outcome(), "success", "{}", ran.result);
         let said: Vec<String> =
@@ -234,10 +234,10 @@ fn without_a_gateway_the_agent_has_its_own_tools_and_the_log_says_so_once() {
 }
 
 #[test]
-fn a_gateway_that_dies_in_the_middle_ends_no_job() {
+fn gateway_failure_during_a_job_does_not_end_it() {
     let server = match McpServer::start(0) {
         Ok(server) => server,
-        Err(why) => return skip("a_gateway_that_dies_in_the_middle_ends_no_job", &why),
+        Err(why) => return skip("gateway_failure_during_a_job_does_not_end_it", &why),
     };
     let (url, server) = (server.url(), std::sync::Mutex::new(Some(server)));
     let mut answers = vec![
@@ -248,7 +248,7 @@ fn a_gateway_that_dies_in_the_middle_ends_no_job() {
         report(),
     ];
     answers.reverse();
-    let house = House::of(Script::from_fn(move |request| {
+    let house = AgentFixture::of(Script::from_fn(move |request| {
         request.operation().generates().then(|| {
             if answers.len() == 4 {
                 drop(server.lock().unwrap().take());

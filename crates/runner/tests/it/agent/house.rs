@@ -1,12 +1,12 @@
 //! A scene with a model beside it.
 
-use crate::scene::{JOB_ID, Ran, Scene, TASK_ID};
-use belljar_testkit::models::{Answer, Conduct, ModelServer, Request, Script, ToolCall};
+use crate::scene::{JOB_ID, RunOutcome, Scene, TASK_ID};
+use belljar_testkit::models::{Answer, ModelServer, Request, Script, ServerBehaviour, ToolCall};
 use serde_json::{Value, json};
 use std::process::Command;
 
 /// A workspace, and a server of models.
-pub(crate) struct House {
+pub(crate) struct AgentFixture {
     pub(crate) scene: Scene,
     pub(crate) server: ModelServer,
 }
@@ -16,7 +16,7 @@ pub(crate) const MODEL: &str = "scripted";
 
 // === impl House ===
 
-impl House {
+impl AgentFixture {
     pub(crate) fn with(answers: Vec<Answer>) -> Self {
         Self::of(Script::queue(answers))
     }
@@ -27,7 +27,8 @@ impl House {
 
     pub(crate) fn listing(models: &[&str], script: Script) -> Self {
         let models = models.iter().map(|&model| model.to_owned()).collect();
-        let conduct = Conduct { closes_first: 0, reads_per_second: None, models, keeps_requests: true };
+        let conduct =
+            ServerBehaviour { closes_first: 0, reads_per_second: None, models, keeps_requests: true };
         Self { scene: Scene::new(), server: ModelServer::start_with(conduct, script) }
     }
 
@@ -39,7 +40,7 @@ impl House {
         command
     }
 
-    pub(crate) fn run(&self, job: &Value) -> Ran {
+    pub(crate) fn run(&self, job: &Value) -> RunOutcome {
         self.scene.ran(&self.command(job).output().unwrap())
     }
 

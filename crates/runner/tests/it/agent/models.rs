@@ -1,6 +1,6 @@
 //! Choice of the model: only those of the job, the first that is available, the next when it fails.
 
-use super::house::{House, call, done, finish, job, report, small_job};
+use super::house::{AgentFixture, call, done, finish, job, report, small_job};
 use belljar_testkit::http::Asked;
 use belljar_testkit::litellm::{self, LiteLlm};
 use belljar_testkit::models::{Answer, Script};
@@ -34,7 +34,7 @@ fn works(count: usize) -> Answer {
 
 #[test]
 fn a_model_that_the_job_does_not_name_is_never_asked() {
-    let house = House::listing(&["other"], each(|_, count| works(count)));
+    let house = AgentFixture::listing(&["other"], each(|_, count| works(count)));
     let ran = house.run(&allowing(&["first", "second"]));
     assert_eq!((ran.outcome(), ran.exit_code), ("inference_unavailable", Some(1)));
     let message = ran.result["failure_message"].as_str().unwrap();
@@ -43,8 +43,8 @@ fn a_model_that_the_job_does_not_name_is_never_asked() {
 }
 
 #[test]
-fn the_first_that_is_there_is_asked() {
-    let house = House::listing(&["other", "second"], each(|_, count| works(count)));
+fn first_available_allowed_model_is_used() {
+    let house = AgentFixture::listing(&["other", "second"], each(|_, count| works(count)));
     let ran = house.run(&allowing(&["first", "second"]));
     assert_eq!(ran.outcome(), "success", "{}", ran.result);
     assert_eq!(ran.result["agent"]["models"], json!(["second"]));
@@ -52,9 +52,9 @@ fn the_first_that_is_there_is_asked() {
 }
 
 #[test]
-fn the_next_is_asked_when_one_fails_or_talks_nonsense() {
+fn next_model_is_used_when_one_fails_or_answers_nonsense() {
     for broken in [Answer::error(500), Answer::hang_up(), Answer::own(200, &[], "{}"), Answer::error(404)] {
-        let house = House::listing(
+        let house = AgentFixture::listing(
             &["first", "second"],
             each(move |model, count| if model == "first" { broken.clone() } else { works(count) }),
         );
@@ -65,32 +65,34 @@ fn the_next_is_asked_when_one_fails_or_talks_nonsense() {
 }
 
 #[test]
-fn one_that_is_busy_is_asked_again() {
+fn rate_limited_model_is_retried() {
     let busy = |_: &str, count| match count {
         1 => Answer::rate_limited(1),
         count => works(count - 1),
     };
-    let house = House::listing(&["first"], each(busy));
+    let house = AgentFixture::listing(&["first"], each(busy));
     let ran = house.run(&allowing(&["first"]));
     assert_eq!((ran.outcome(), house.asked().len()), ("success", 4), "{}", ran.result);
 }
 
 #[test]
-fn when_nothing_may_be_spent_any_more_nobody_is_asked_again() {
+fn exhausted_budget_stops_all_model_calls() {
     for code in ["budget_exceeded", "audit_quota"] {
         let body = format!(r#"{{"error": {{"message": "all is spent", "code": "{code}"}}}}"#);
-        let house =
-            House::listing(&["first", "second"], each(move |_, _| Answer::own(429, &[], body.as_str())));
+        let house = AgentFixture::listing(
+            &["first", "second"],
+            each(move |_, _| Answer::own(429, &[], body.as_str())),
+        );
         let ran = house.run(&allowing(&["first", "second"]));
         assert_eq!((ran.outcome(), house.asked().len()), ("budget_exhausted", 1), "{code}: {}", ran.result);
     }
 }
 
 #[test]
-fn agent_kept_from_calling_by_its_runs_own_calls_has_used_up_its_budget() {
+fn concurrency_refusals_from_its_own_run_count_as_budget_exhausted() {
     let outcome_of = |code: &str| {
         let body = format!(r#"{{"error": {{"message": "not now", "code": "{code}"}}}}"#);
-        let house = House::listing(&["first"], each(move |_, _| Answer::own(429, &[], body.as_str())));
+        let house = AgentFixture::listing(&["first"], each(move |_, _| Answer::own(429, &[], body.as_str())));
         house.run(&allowing(&["first"])).outcome().to_owned()
     };
     std::thread::scope(|scope| {
@@ -102,8 +104,8 @@ fn agent_kept_from_calling_by_its_runs_own_calls_has_used_up_its_budget() {
 }
 
 #[test]
-fn without_a_way_to_models_the_job_says_so() {
-    let house = House::with(Vec::new());
+fn job_without_a_model_endpoint_names_the_missing_variable() {
+    let house = AgentFixture::with(Vec::new());
     let mut command = house.command(&small_job());
     command.env_remove("OPENAI_BASE_URL");
     let ran = house.scene.ran(&command.output().unwrap());
@@ -112,8 +114,8 @@ fn without_a_way_to_models_the_job_says_so() {
 }
 
 #[test]
-fn ollamas_own_words_are_spoken_too() {
-    let house = House::with(vec![call("list_tree", json!({})), done(1), finish(), report()]);
+fn agent_can_use_the_native_ollama_api() {
+    let house = AgentFixture::with(vec![call("list_tree", json!({})), done(1), finish(), report()]);
     let mut command = house.command(&small_job());
     command.env_remove("OPENAI_BASE_URL").env("OLLAMA_BASE_URL", house.server.url());
     let ran = house.scene.ran(&command.output().unwrap());
@@ -125,8 +127,8 @@ fn ollamas_own_words_are_spoken_too() {
 }
 
 #[test]
-fn without_models_or_without_an_aim_no_model_is_asked() {
-    let house = House::with(Vec::new());
+fn no_model_is_called_without_inference_or_without_a_goal() {
+    let house = AgentFixture::with(Vec::new());
     let mut without_models = small_job();
     without_models.as_object_mut().unwrap().remove("inference");
     let aimless = job(json!({ "additional_context": "nothing to do" }));
@@ -152,9 +154,9 @@ fn refused(request: &Value) -> bool {
 }
 
 #[test]
-fn whoever_is_strict_about_turns_arguments_and_empty_answers_is_spoken_to_as_they_like() {
+fn requests_satisfy_providers_strict_about_roles_arguments_and_empty_messages() {
     let mut count = 0;
-    let house = House::of(Script::from_fn(move |request| {
+    let house = AgentFixture::of(Script::from_fn(move |request| {
         if !request.operation().generates() {
             return None;
         }
@@ -174,10 +176,10 @@ fn whoever_is_strict_about_turns_arguments_and_empty_answers_is_spoken_to_as_the
 }
 
 #[test]
-fn an_account_that_is_empty_is_one_providers_and_a_window_that_is_small_one_models() {
+fn quota_or_context_limit_of_one_model_falls_back_to_the_next() {
     for code in ["insufficient_quota", "context_length_exceeded"] {
         let body = json!({ "error": { "message": "no", "code": code } }).to_string();
-        let house = House::listing(
+        let house = AgentFixture::listing(
             &["first", "second"],
             each(move |model, count| match model {
                 "first" => Answer::own(400, &[], body.clone()),
@@ -195,7 +197,7 @@ fn an_account_that_is_empty_is_one_providers_and_a_window_that_is_small_one_mode
 }
 
 #[test]
-fn how_long_an_answer_may_be_is_said_as_whoever_is_asked_wants_it() {
+fn token_limit_parameter_adapts_to_the_provider() {
     for (refused, said) in [
         (None, Some("max_tokens")),
         (
@@ -204,7 +206,7 @@ fn how_long_an_answer_may_be_is_said_as_whoever_is_asked_wants_it() {
         ),
         (Some("max_tokens is too large"), None),
     ] {
-        let house = House::of({
+        let house = AgentFixture::of({
             let mut count = 0;
             Script::from_fn(move |request| {
                 let is_refused = refused.is_some() && request.json().get("max_tokens").is_some();
@@ -233,7 +235,7 @@ fn how_long_an_answer_may_be_is_said_as_whoever_is_asked_wants_it() {
 }
 
 #[test]
-fn tokens_that_a_model_does_not_tell_are_unknown_and_not_none() {
+fn token_counts_are_null_when_a_model_reports_none() {
     let words = json!({ "role": "assistant", "content": "Let me think." });
     let silent =
         json!({ "choices": [{ "index": 0, "message": words, "finish_reason": "stop" }] }).to_string();
@@ -245,18 +247,18 @@ fn tokens_that_a_model_does_not_tell_are_unknown_and_not_none() {
 
 /// Returns the token counts in the result of a job with these answers.
 fn house_tokens(answers: Vec<Answer>) -> [Value; 2] {
-    let ran = House::with(answers).run(&small_job());
+    let ran = AgentFixture::with(answers).run(&small_job());
     assert_eq!(ran.outcome(), "success", "{}", ran.result);
     ["prompt_tokens", "completion_tokens"].map(|name| ran.result["agent"][name].clone())
 }
 
 #[test]
-fn litellm_takes_what_an_agent_asks() {
+fn litellm_accepts_the_agents_requests() {
     let litellm = match LiteLlm::start() {
         Ok(litellm) => litellm,
-        Err(why) => return skip("litellm_takes_what_an_agent_asks", &why),
+        Err(why) => return skip("litellm_accepts_the_agents_requests", &why),
     };
-    let house = House::with(vec![done(1), finish(), report()]);
+    let house = AgentFixture::with(vec![done(1), finish(), report()]);
     assert_eq!(house.run(&small_job()).outcome(), "success");
     for request in house.asked() {
         for name in ["max_tokens", "max_completion_tokens"] {

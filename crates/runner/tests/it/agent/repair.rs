@@ -1,6 +1,6 @@
 //! A bug in a small project is found and fixed, from start to end, and again after the runner was killed midway.
 
-use super::house::{House, call, done, finish, job};
+use super::house::{AgentFixture, call, done, finish, job};
 use belljar_testkit::models::{Answer, Script};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -47,14 +47,14 @@ fn way() -> Vec<Answer> {
     ]
 }
 
-fn furnish(house: &House) {
+fn furnish(house: &AgentFixture) {
     house.scene.write("mean.py", PROGRAM);
     house.scene.write("test_mean.py", TESTS);
 }
 
 #[test]
-fn an_agent_mends_what_is_broken_and_shows_that_it_is() {
-    let house = House::with(way());
+fn agent_repairs_a_program_and_verifies_the_repair() {
+    let house = AgentFixture::with(way());
     furnish(&house);
     let ran = house.run(&task());
     assert_eq!((ran.outcome(), ran.exit_code), ("success", Some(0)), "{}", ran.result);
@@ -85,10 +85,10 @@ fn an_agent_mends_what_is_broken_and_shows_that_it_is() {
 }
 
 #[test]
-fn one_that_is_killed_half_way_goes_on_from_its_todo_list() {
+fn killed_agent_resumes_from_its_todo_list() {
     let (left, asked) = (Arc::new(Mutex::new(way())), Arc::new(Mutex::new(0)));
     let (theirs, count) = (Arc::clone(&left), Arc::clone(&asked));
-    let house = House::of(Script::from_fn(move |request| {
+    let house = AgentFixture::of(Script::from_fn(move |request| {
         if !request.operation().generates() {
             return None;
         }
@@ -117,10 +117,10 @@ fn one_that_is_killed_half_way_goes_on_from_its_todo_list() {
 }
 
 #[test]
-fn one_that_is_killed_at_work_does_not_run_its_steps_again() {
+fn killed_agent_does_not_repeat_completed_steps() {
     let asked = Arc::new(Mutex::new(0));
     let count = Arc::clone(&asked);
-    let house = House::of(Script::from_fn(move |request| {
+    let house = AgentFixture::of(Script::from_fn(move |request| {
         if !request.operation().generates() {
             return None;
         }

@@ -1,6 +1,6 @@
 //! An agent requests an extension from its host once.
 
-use super::house::{House, call, done, finish, report, small_job, text_of};
+use super::house::{AgentFixture, call, done, finish, report, small_job, text_of};
 use belljar_testkit::models::{Answer, Script};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Reports that the host has received.
-type Heard = Arc<Mutex<Vec<Value>>>;
+type ReceivedReports = Arc<Mutex<Vec<Value>>>;
 
 /// A host that gives the job two seconds, and at any later time a moment more; with its answer to requests for an
 /// extension.
-fn host(socket: &Path, granted: bool) -> Heard {
+fn host(socket: &Path, granted: bool) -> ReceivedReports {
     let listener = UnixListener::bind(socket).unwrap();
-    let heard = Heard::default();
+    let heard = ReceivedReports::default();
     let theirs = Arc::clone(&heard);
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
@@ -57,7 +57,7 @@ fn next(stream: &mut UnixStream) -> Option<Value> {
 }
 
 /// Returns how the job ends, the texts that the model got, and the requests for time.
-fn slow_job(granted: bool) -> (crate::scene::Ran, Vec<String>, Vec<Value>) {
+fn slow_job(granted: bool) -> (crate::scene::RunOutcome, Vec<String>, Vec<Value>) {
     let mut answers = vec![
         call("list_tree", json!({})).after(Duration::from_millis(1_700)),
         call("list_tree", json!({})),
@@ -66,7 +66,7 @@ fn slow_job(granted: bool) -> (crate::scene::Ran, Vec<String>, Vec<Value>) {
         report(),
     ]
     .into_iter();
-    let house = House::of(Script::from_fn(move |request| {
+    let house = AgentFixture::of(Script::from_fn(move |request| {
         request.operation().generates().then(|| answers.next().unwrap_or_else(|| Answer::text("done")))
     }));
     let socket = house.scene.beside("status.sock");
@@ -79,7 +79,7 @@ fn slow_job(granted: bool) -> (crate::scene::Ran, Vec<String>, Vec<Value>) {
 }
 
 #[test]
-fn an_agent_that_has_something_left_to_do_asks_once_and_the_model_sees_what_is_left() {
+fn agent_with_open_items_requests_one_deadline_extension_and_sees_the_time_left() {
     let (ran, told, asked) = slow_job(true);
     assert_eq!(ran.outcome(), "success", "{}", ran.result);
     assert_eq!(asked, [json!(30)], "half of the job's time");
@@ -89,7 +89,7 @@ fn an_agent_that_has_something_left_to_do_asks_once_and_the_model_sees_what_is_l
 }
 
 #[test]
-fn one_that_is_refused_does_not_ask_again_and_goes_on_within_its_time() {
+fn agent_refused_an_extension_continues_within_its_time() {
     let (ran, told, asked) = slow_job(false);
     assert_eq!(asked, [json!(30)], "{}", ran.result);
     assert!(ran.log.contains("and refused: the node is busy"), "{}", ran.log);

@@ -1,6 +1,6 @@
 //! Requests to models: all of the context, in every request, in one order, and within their window.
 
-use super::house::{House, MODEL, call, done, finish, job, report, small_job, text_of};
+use super::house::{AgentFixture, MODEL, call, done, finish, job, report, small_job, text_of};
 use crate::scene::Scene;
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ fn places(text: &str) -> Vec<usize> {
 }
 
 #[test]
-fn every_request_carries_every_part_in_one_order() {
-    let house = House::with(vec![done(1), finish(), report()]);
+fn every_model_request_has_all_prompt_parts_in_fixed_order() {
+    let house = AgentFixture::with(vec![done(1), finish(), report()]);
     let mut job = job(json!({
         "baseline_context": "the base", "project_context": "the project", "task_context": "the task",
         "requirements": ["the requirement"], "acceptance_criteria": ["the criterion"],
@@ -84,8 +84,8 @@ fn furnish(scene: &Scene) {
 }
 
 #[test]
-fn what_the_job_leaves_out_comes_from_files_beside_it() {
-    let house = House::with(vec![call("finish", json!({ "summary": "no", "gave_up": true }))]);
+fn missing_context_is_read_from_files_beside_the_job() {
+    let house = AgentFixture::with(vec![call("finish", json!({ "summary": "no", "gave_up": true }))]);
     furnish(&house.scene);
     let ran = house.run(&job(json!({ "task_context": "/job/context/long.md" })));
     assert_eq!(ran.outcome(), "agent_gave_up", "{}", ran.result);
@@ -113,17 +113,17 @@ fn what_the_job_leaves_out_comes_from_files_beside_it() {
 }
 
 #[test]
-fn without_a_baseline_there_is_one_all_the_same() {
-    let house = House::with(vec![done(1), finish(), report()]);
+fn default_baseline_is_used_when_the_job_has_none() {
+    let house = AgentFixture::with(vec![done(1), finish(), report()]);
     assert_eq!(house.run(&small_job()).outcome(), "success");
     let text = text_of(&house.asked()[0]);
     assert!(text.starts_with("# Baseline\n\nYou are the agent of one job"), "{text}");
 }
 
 #[test]
-fn a_conversation_is_kept_within_the_window_and_the_context_never_cut() {
+fn conversation_is_shortened_to_the_window_but_the_context_is_never_cut() {
     let reads: Vec<_> = (0..20).map(|_| call("read_file", json!({ "path": "long.txt" }))).collect();
-    let house = House::with([reads, vec![done(1), finish(), report()]].concat());
+    let house = AgentFixture::with([reads, vec![done(1), finish(), report()]].concat());
     house.scene.write("long.txt", "0123456789abcde\n".repeat(400));
     let mut job = job(json!({ "requirements": ["read the file ".repeat(100)] }));
     job["inference"]["context_tokens"] = json!(8_000);

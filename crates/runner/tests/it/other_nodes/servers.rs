@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// TLS in front of a server of plain HTTP.
-pub(super) struct Front {
+pub(super) struct TlsFrontend {
     pub(super) address: SocketAddr,
     /// Certificate of its certificate authority.
     pub(super) authority: PathBuf,
@@ -17,7 +17,7 @@ pub(super) struct Front {
 }
 
 /// Serves TLS for that name, and forwards to a server, one connection after the other.
-pub(super) fn tls_front(server: SocketAddr, name: &str) -> Front {
+pub(super) fn tls_front(server: SocketAddr, name: &str) -> TlsFrontend {
     let mut of_authority = CertificateParams::new(Vec::<String>::new()).unwrap();
     of_authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority_key = KeyPair::generate().unwrap();
@@ -47,7 +47,7 @@ pub(super) fn tls_front(server: SocketAddr, name: &str) -> Front {
             }
         }
     });
-    Front { address, authority: path, _folder: folder }
+    TlsFrontend { address, authority: path, _folder: folder }
 }
 
 /// A proxy that forwards requests for one host in absolute form to a server, and refuses others.

@@ -176,7 +176,7 @@ impl Style {
 }
 
 /// A line of a comparison: ` `, `-` or `+`, and the text.
-type Step = (u8, Vec<u8>);
+type ComparisonLine = (u8, Vec<u8>);
 
 /// Hunks that turn `before` into `after`.
 fn hunks(before: &[u8], after: &[u8], context: usize) -> Vec<u8> {
@@ -200,8 +200,8 @@ fn hunks(before: &[u8], after: &[u8], context: usize) -> Vec<u8> {
     out
 }
 
-fn write_hunk(steps: &[Step], range: std::ops::Range<usize>, out: &mut Vec<u8>) {
-    let count = |steps: &[Step], other: u8| steps.iter().filter(|(side, _)| *side != other).count();
+fn write_hunk(steps: &[ComparisonLine], range: std::ops::Range<usize>, out: &mut Vec<u8>) {
+    let count = |steps: &[ComparisonLine], other: u8| steps.iter().filter(|(side, _)| *side != other).count();
     let side = |mark: char, other: u8| {
         let (above, lines) = (count(&steps[..range.start], other), count(&steps[range.clone()], other));
         let start = if lines == 0 { above } else { above + 1 };
@@ -218,7 +218,7 @@ fn write_hunk(steps: &[Step], range: std::ops::Range<usize>, out: &mut Vec<u8>) 
 }
 
 /// Compares by longest common subsequence; for short texts only.
-fn steps(before: &[Vec<u8>], after: &[Vec<u8>]) -> Vec<Step> {
+fn steps(before: &[Vec<u8>], after: &[Vec<u8>]) -> Vec<ComparisonLine> {
     let mut common = vec![vec![0; after.len() + 1]; before.len() + 1];
     for old in (0..before.len()).rev() {
         for new in (0..after.len()).rev() {

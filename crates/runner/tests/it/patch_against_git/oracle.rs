@@ -14,7 +14,7 @@ pub(super) struct Git {
 }
 
 /// Result of git for a patch.
-pub(super) struct Applied {
+pub(super) struct GitApplyResult {
     pub(super) is_accepted: bool,
     pub(super) message: String,
     pub(super) after: World,
@@ -28,11 +28,11 @@ impl Git {
     }
 
     /// Runs `git apply` on a copy of `world`.
-    pub(super) fn apply(&self, world: &World, diff: &[u8]) -> Applied {
+    pub(super) fn apply(&self, world: &World, diff: &[u8]) -> GitApplyResult {
         let tree = self.fresh("tree", world);
         let output = self.run(&["apply", "-"], &tree, diff);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        Applied { is_accepted: output.status.success(), message, after: read_world(&tree) }
+        GitApplyResult { is_accepted: output.status.success(), message, after: read_world(&tree) }
     }
 
     /// The diff between two worlds, made by git with the given flags.

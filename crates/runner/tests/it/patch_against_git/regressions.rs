@@ -14,12 +14,12 @@ enum Expected {
 use Expected::{Accepted, Refused, RefusedByPolicy};
 
 /// Names that end in `/` are empty directories, those that end in `*` executable files.
-type Tree = &'static [(&'static str, &'static str)];
+type FileList = &'static [(&'static str, &'static str)];
 
-const FOO: Tree = &[("x", "a\nfoo\nbar\n")];
-const AB: Tree = &[("x", "a\nb\n")];
+const FOO: FileList = &[("x", "a\nfoo\nbar\n")];
+const AB: FileList = &[("x", "a\nb\n")];
 
-const CASES: &[(&str, Expected, Tree, &str)] = &[
+const CASES: &[(&str, Expected, FileList, &str)] = &[
     // Headers.
     (
         "a hunk header cut off behind a section is corrupt, not absent",
@@ -214,7 +214,7 @@ const CASES: &[(&str, Expected, Tree, &str)] = &[
 ];
 
 #[test]
-fn known_cases_come_out_as_with_git() {
+fn known_patch_cases_have_the_same_result_as_git_apply() {
     let git = Git::new();
     for (name, expected, tree, diff) in CASES {
         let mut before = World::default();

@@ -22,7 +22,7 @@ fn body(
     limits: Limits,
 ) -> serde_json::Value {
     let run = RunId::parse("01a20073-e9f5-7598-b496-5102b8186da2").unwrap();
-    let body = Blueprint {
+    let body = ContainerBlueprint {
         settings,
         image_id: "sha256:0123",
         run: &run,
@@ -30,7 +30,7 @@ fn body(
         user: User { uid: 1000, gid: 1000 },
         workspace,
         job: None,
-        writable: Writable { workspace: true, job: false },
+        writable: WritableMounts { workspace: true, job: false },
         lent,
         limits,
         doors: None,
@@ -72,9 +72,10 @@ fn what_a_workspace_and_something_lent_change() {
 fn what_is_held_in_memory_together_is_no_more_than_may_be() {
     let limits = Limits { scratch_bytes: 1_000_003, ..Limits::default() };
     for is_in_memory in [true, false] {
-        let of_configuration = Shares::of(&DockerConfig::default().limits(), is_in_memory);
+        let of_configuration = TmpfsShares::of(&DockerConfig::default().limits(), is_in_memory);
         assert_eq!(of_configuration.temporary, 64 << 20, "what `tmpfs_size` says");
-        let Shares { temporary, home, shared_memory, workspace } = Shares::of(&limits, is_in_memory);
+        let TmpfsShares { temporary, home, shared_memory, workspace } =
+            TmpfsShares::of(&limits, is_in_memory);
         let together = temporary + home + shared_memory + workspace.unwrap_or(0);
         assert!(together <= limits.scratch_bytes && together > limits.scratch_bytes - 8, "{together}");
     }

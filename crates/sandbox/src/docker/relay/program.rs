@@ -1,7 +1,7 @@
 //! A program, as the relay holds it: its streams, and how far it has come.
 
 use super::{Over, Ready, send};
-use crate::docker::frame::{FromInside, LONGEST_BODY, Output, WINDOW};
+use crate::docker::frame::{LONGEST_BODY, Output, RelayMessage, WINDOW};
 use belljar_confine::execution::Execution;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Ending;
@@ -158,7 +158,7 @@ impl Program {
         if !is_drained && !self.is_killed {
             return Ok(());
         }
-        let told = FromInside::Ended(self.id, *ending);
+        let told = RelayMessage::Ended(self.id, *ending);
         self.life = Life::Told;
         send(&told, &[])
     }
@@ -189,10 +189,10 @@ impl Program {
         }
         let is_done = input.is_last && input.queue.is_empty();
         if written > 0 {
-            send(&FromInside::InputTook(self.id, written), &[])?;
+            send(&RelayMessage::InputTook(self.id, written), &[])?;
         }
         if is_shut {
-            send(&FromInside::InputShut(self.id), &[])?;
+            send(&RelayMessage::InputShut(self.id), &[])?;
         }
         if is_done && self.terminal.is_some() {
             // The user of the terminal is gone: hung up.
@@ -216,7 +216,7 @@ impl Program {
                 if let Life::Drains { left, .. } = &mut self.life {
                     left[at] = left[at].saturating_sub(count as u64);
                 }
-                send(&FromInside::Output(self.id, output), &bytes)?;
+                send(&RelayMessage::Output(self.id, output), &bytes)?;
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             // A terminal that no process has open any more.
@@ -230,7 +230,7 @@ impl Program {
             (self.input, self.terminal) = (None, None);
         }
         match self.outputs.get_mut(output as usize).and_then(Option::take) {
-            Some(_) => send(&FromInside::Output(self.id, output), &[]),
+            Some(_) => send(&RelayMessage::Output(self.id, output), &[]),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@
 //! written one consistent state. It is no wall: a hostile program may have found a way to go on.
 
 use super::super::fork;
-use super::super::protocol::{Answer, Ask, Asking, Refusal, document, receive, send};
+use super::super::protocol::{Answer, Asking, KeeperRequestMessage, Refusal, document, receive, send};
 use super::command::Running;
 use super::ground::Measure;
 use super::sandboxes::Standing;
@@ -16,8 +16,8 @@ use crate::workspace::apply::ApplyError;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use crate::workspace::frozen::FreezeError;
-use crate::workspace::held::Layers;
-use crate::workspace::opened::Opened;
+use crate::workspace::held::CopyLayers;
+use crate::workspace::opened::RelaxedPermissions;
 use crate::workspace::undo;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_files::directory::DirectoryError;
@@ -61,7 +61,7 @@ const LONGEST_HOLD: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
 const MOST_NAMED: usize = 20;
 
 /// Pause of everything in all sandboxes, for as long as it lives.
-pub(super) struct Still<'a>(Vec<&'a dyn Sandbox>);
+pub(super) struct PausedSandboxes<'a>(Vec<&'a dyn Sandbox>);
 
 // === impl Keeper ===
 
@@ -95,7 +95,7 @@ impl Keeper {
             let commands = lock(&self.activity).commands.clone();
             return Err(Refusal::Busy { processes, commands }.into());
         }
-        let _still = Still::bring_about(&standing)?;
+        let _still = PausedSandboxes::bring_about(&standing)?;
         let set = read(&measure, layers)?;
         let chosen = undo::chosen(&set, &paths);
         let is_changed = |path: &&PathBuf| chosen.iter().any(|(changed, _)| changed.starts_with(path));
@@ -124,9 +124,11 @@ impl Keeper {
                 return Err(Refusal::Shared { directory }.into());
             }
             ground.to_fork(&standing)?;
-            Ok(fork::Origin { session: self.session.clone(), wanted: self.wanted.clone() })
+            Ok(fork::ForkOrigin { session: self.session.clone(), wanted: self.wanted.clone() })
         });
-        let Ok(Some((Ask::Hold, _))) = receive::<Ask>(caller) else { return };
+        let Ok(Some((KeeperRequestMessage::Hold, _))) = receive::<KeeperRequestMessage>(caller) else {
+            return;
+        };
         let _running = Running::begin(&self.activity);
         if let Err(error) = self.hold(caller) {
             let _ = send(caller.as_fd(), &answer_of(error), &[]);
@@ -138,7 +140,7 @@ impl Keeper {
         let (standing, ground) = (self.standing()?, self.ground());
         let workspace = ground.to_fork(&standing)?;
         let begins_with = workspace.layers.as_ref().map_or(&workspace.shown, |layers| &layers.upper);
-        let _still = Still::bring_about(&standing)?;
+        let _still = PausedSandboxes::bring_about(&standing)?;
         let baseline = document(&measure.baseline).map_err(CheckpointError::Note)?;
         let descriptors = [begins_with.try_clone()?.into(), baseline];
         let reach = |errno: rustix::io::Errno| BackendError::Reach(errno.into());
@@ -146,7 +148,7 @@ impl Keeper {
         let mut called = [PollFd::new(caller, PollFlags::IN)];
         // A client that takes too long is told that the pause is over, and so has no fork.
         if matches!(poll(&mut called, Some(&LONGEST_HOLD)), Ok(1..))
-            && let Ok(Some((Ask::Release, _))) = receive::<Ask>(caller)
+            && let Ok(Some((KeeperRequestMessage::Release, _))) = receive::<KeeperRequestMessage>(caller)
         {
             let _ = send(caller.as_fd(), &Answer::Released, &[]);
         }
@@ -164,7 +166,7 @@ impl Keeper {
 
 // === impl Still ===
 
-impl<'a> Still<'a> {
+impl<'a> PausedSandboxes<'a> {
     pub(super) fn bring_about(standing: &'a Standing<'_>) -> Result<Self, BackendError> {
         let mut still = Self(Vec::new());
         for (sandbox, stats) in standing.each_with_stats() {
@@ -178,7 +180,7 @@ impl<'a> Still<'a> {
     }
 }
 
-impl Drop for Still<'_> {
+impl Drop for PausedSandboxes<'_> {
     fn drop(&mut self) {
         for sandbox in &self.0 {
             // One that can't be reached is over.
@@ -222,8 +224,8 @@ pub(super) fn named(findings: &[Finding]) -> Vec<Asking> {
 }
 
 /// The changes, with every permission as it was again.
-pub(super) fn read(measure: &Measure, layers: &Layers) -> Result<ChangeSet, ChangesError> {
-    let mut opened = Opened::in_tree(&layers.upper);
+pub(super) fn read(measure: &Measure, layers: &CopyLayers) -> Result<ChangeSet, ChangesError> {
+    let mut opened = RelaxedPermissions::in_tree(&layers.upper);
     measure.read(layers, &mut opened)
 }
 

@@ -1,8 +1,8 @@
 //! Commands in a session: each is started in one of its sandboxes, and watched until it is over or its client has hung up.
 
-use super::super::protocol::{Answer, Ask, Outcome, receive, send};
+use super::super::protocol::{Answer, KeeperRequestMessage, Outcome, receive, send};
 use super::sandboxes::Place;
-use super::{Activity, Keeper, lock};
+use super::{Keeper, SessionActivity, lock};
 use crate::backend::{BackendError, Execution, TerminalSize};
 use crate::spec::Program;
 use belljar_confine::plan::Stdio;
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// A command that counts as running while this lives.
 pub(super) struct Running<'a> {
-    activity: &'a Mutex<Activity>,
+    activity: &'a Mutex<SessionActivity>,
     command: Option<String>,
 }
 
@@ -117,14 +117,14 @@ fn watch(caller: &OwnedFd, execution: &mut dyn Execution) -> Result<(), BackendE
             return Ok(());
         }
         if is_called {
-            let asked = receive::<Ask>(caller);
-            if let Ok(Some((Ask::Resize { rows, columns }, _))) = asked {
+            let asked = receive::<KeeperRequestMessage>(caller);
+            if let Ok(Some((KeeperRequestMessage::Resize { rows, columns }, _))) = asked {
                 // A program without a terminal has no use for a size.
                 let _ = execution.resize(TerminalSize { rows, columns });
                 continue;
             }
             execution.kill()?;
-            if !matches!(asked, Ok(Some((Ask::Kill, _)))) {
+            if !matches!(asked, Ok(Some((KeeperRequestMessage::Kill, _)))) {
                 return Ok(());
             }
         }
@@ -134,12 +134,12 @@ fn watch(caller: &OwnedFd, execution: &mut dyn Execution) -> Result<(), BackendE
 // === impl Running ===
 
 impl<'a> Running<'a> {
-    pub(super) fn begin(activity: &'a Mutex<Activity>) -> Self {
+    pub(super) fn begin(activity: &'a Mutex<SessionActivity>) -> Self {
         lock(activity).running += 1;
         Self { activity, command: None }
     }
 
-    fn command(activity: &'a Mutex<Activity>, program: &Program) -> Self {
+    fn command(activity: &'a Mutex<SessionActivity>, program: &Program) -> Self {
         let words: Vec<_> = program.argv.iter().map(|word| word.to_string_lossy()).collect();
         let command: String = words.join(" ").chars().take(80).collect();
         let mut running = Self::begin(activity);

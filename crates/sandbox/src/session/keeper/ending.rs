@@ -90,7 +90,7 @@ impl Keeper {
         };
         let ground = self.ground();
         let Ok((_, layers)) = ground.copy(&standing) else { return Ok(()) };
-        let _still = match super::checkpoint::Still::bring_about(&standing) {
+        let _still = match super::checkpoint::PausedSandboxes::bring_about(&standing) {
             Err(BackendError::Gone) => None,
             still => Some(still?),
         };

@@ -9,10 +9,10 @@ use crate::spec::HostPath;
 use crate::state::RunFolder;
 use crate::workspace::baseline::Baseline;
 use crate::workspace::changes::{ChangeSet, ChangesError};
-use crate::workspace::growth::Grown;
-use crate::workspace::held::{HeldWorkspace, Layers};
+use crate::workspace::growth::WorkspaceGrowth;
+use crate::workspace::held::{CopyLayers, HeldWorkspace};
 use crate::workspace::imprint::Imprint;
-use crate::workspace::opened::Opened;
+use crate::workspace::opened::RelaxedPermissions;
 use crate::workspace::{COPY, copy};
 use belljar_confine::plan::Identity;
 use belljar_files::directory::{Directory, DirectoryError};
@@ -42,7 +42,7 @@ pub(in crate::session) struct Measure {
 #[derive(Debug)]
 struct Own {
     held: HeldWorkspace,
-    grown: Arc<Grown>,
+    grown: Arc<WorkspaceGrowth>,
     folder: RunFolder,
 }
 
@@ -82,7 +82,7 @@ impl Ground {
             WorkspaceChoice::Copy(source) => {
                 let source = Directory::open_meant(source)?;
                 let imprint = copy::tree(&source, &shown, owner)?;
-                (Some(Layers { source, upper: shown.try_clone()? }), Some(imprint))
+                (Some(CopyLayers { source, upper: shown.try_clone()? }), Some(imprint))
             }
             _ => (None, None),
         };
@@ -90,13 +90,13 @@ impl Ground {
             Some(imprint) => baseline.of_imprint(imprint),
             None => baseline,
         };
-        let grown = Arc::new(Grown::since_now(shown.try_clone()?));
+        let grown = Arc::new(WorkspaceGrowth::since_now(shown.try_clone()?));
         let held = HeldWorkspace { shown, layers, owner };
         Ok((Own { held, grown, folder }, Measure { baseline, imprint }))
     }
 
     /// Returns the growth of the workspace by what was written there.
-    pub(super) fn grown(&self) -> Option<Arc<Grown>> {
+    pub(super) fn grown(&self) -> Option<Arc<WorkspaceGrowth>> {
         self.own.as_ref().map(|own| Arc::clone(&own.grown))
     }
 
@@ -123,7 +123,7 @@ impl Ground {
     pub(super) fn copy<'g>(
         &'g self,
         standing: &'g Standing<'_>,
-    ) -> Result<(&'g HeldWorkspace, &'g Layers), Refusal> {
+    ) -> Result<(&'g HeldWorkspace, &'g CopyLayers), Refusal> {
         let path = match &self.choice {
             WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => path,
             WorkspaceChoice::Empty => return Err(Refusal::Empty),
@@ -161,7 +161,11 @@ impl Measure {
     }
 
     /// Reads the changes while work in the sandbox goes on.
-    pub(super) fn read(&self, layers: &Layers, opened: &mut Opened<'_>) -> Result<ChangeSet, ChangesError> {
+    pub(super) fn read(
+        &self,
+        layers: &CopyLayers,
+        opened: &mut RelaxedPermissions<'_>,
+    ) -> Result<ChangeSet, ChangesError> {
         match &self.imprint {
             Some(imprint) => ChangeSet::read_live_copy(&layers.source, &layers.upper, imprint, opened),
             None => ChangeSet::read_live(&layers.source, &layers.upper, opened),
@@ -171,7 +175,7 @@ impl Measure {
     /// Records everything that is equal in both now as unchanged, whatever becomes of the source.
     pub(super) fn renew<'p>(
         &mut self,
-        layers: &Layers,
+        layers: &CopyLayers,
         paths: impl IntoIterator<Item = &'p Path>,
     ) -> Result<(), DirectoryError> {
         match &mut self.imprint {

@@ -9,9 +9,11 @@
 //! wall, as a program may have found a way to go on. What is shown, hashed and written is the frozen copy alone, in a folder that no
 //! sandbox can reach.
 
-use super::super::protocol::{Answer, Ask, Committed, Refusal, Review, document, receive, send};
+use super::super::protocol::{
+    Answer, Committed, KeeperRequestMessage, Refusal, Review, document, receive, send,
+};
 use super::super::{COMMIT, interrupted};
-use super::checkpoint::{CheckpointError, Still, answer_of, named, read};
+use super::checkpoint::{CheckpointError, PausedSandboxes, answer_of, named, read};
 use super::command::Running;
 use super::ground::{Ground, Measure};
 use super::sandboxes::Standing;
@@ -20,11 +22,11 @@ use crate::workspace::apply::{self, ApplyError};
 use crate::workspace::changes::ChangeSet;
 use crate::workspace::diff;
 use crate::workspace::digest::ReviewDigest;
-use crate::workspace::drift::Drift;
+use crate::workspace::drift::SourceDrift;
 use crate::workspace::frozen::{Frozen, freeze};
 use crate::workspace::handoff;
-use crate::workspace::held::Layers;
-use crate::workspace::opened::Opened;
+use crate::workspace::held::CopyLayers;
+use crate::workspace::opened::RelaxedPermissions;
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{Finding, Trust};
 use rustix::fd::{AsFd, OwnedFd};
@@ -58,7 +60,7 @@ impl Keeper {
         let measure = lock(&self.measure);
         let (standing, ground) = (self.standing()?, self.ground());
         let (_, layers) = ground.copy(&standing)?;
-        let still = Still::bring_about(&standing)?;
+        let still = PausedSandboxes::bring_about(&standing)?;
         let review = self.freeze(&measure, layers)?;
         drop(still);
         review.told(layers, &measure)
@@ -74,7 +76,7 @@ impl Keeper {
         let mut measure = lock(&self.measure);
         let (standing, ground) = (self.standing()?, self.ground());
         let (_, layers) = ground.copy(&standing)?;
-        let still = Still::bring_about(&standing)?;
+        let still = PausedSandboxes::bring_about(&standing)?;
         let review = self.freeze(&measure, layers)?;
         drop(still);
         let digest = review.frozen.digest();
@@ -106,7 +108,10 @@ impl Keeper {
             }
         };
         // A caller that hangs up has not approved.
-        let Ok(Some((Ask::Write { trusted }, _))) = receive::<Ask>(caller) else { return };
+        let Ok(Some((KeeperRequestMessage::Write { trusted }, _))) = receive::<KeeperRequestMessage>(caller)
+        else {
+            return;
+        };
         self.tell(caller, || {
             let mut measure = lock(&self.measure);
             let (standing, ground) = (self.standing()?, self.ground());
@@ -121,7 +126,7 @@ impl Keeper {
         let measure = lock(&self.measure);
         let (standing, ground) = (self.standing()?, self.ground());
         let (_, layers) = ground.copy(&standing)?;
-        let still = Still::bring_about(&standing)?;
+        let still = PausedSandboxes::bring_about(&standing)?;
         let review = self.freeze(&measure, layers)?;
         drop(still);
         let told = review.told(layers, &measure)?;
@@ -129,9 +134,9 @@ impl Keeper {
     }
 
     /// Copies the changes to where no sandbox gets. The caller has everything stand still meanwhile.
-    fn freeze(&self, measure: &Measure, layers: &Layers) -> Result<FrozenReview, CheckpointError> {
+    fn freeze(&self, measure: &Measure, layers: &CopyLayers) -> Result<FrozenReview, CheckpointError> {
         let folder = ReviewFolder::make(&self.state.run_folder(&self.id)).map_err(CheckpointError::Note)?;
-        let mut opened = Opened::in_tree(&layers.upper);
+        let mut opened = RelaxedPermissions::in_tree(&layers.upper);
         let set = measure.read(layers, &mut opened)?;
         let tree = Directory::open_host(&folder.path)?;
         let frozen = freeze(set, (&layers.source, &layers.upper), tree)?;
@@ -150,7 +155,7 @@ impl Keeper {
         let set = frozen.set();
         let mut changes = diff::listed(set.iter());
         // Compared with the source before this commit itself changes it.
-        Drift::find(&layers.source, &measure.baseline)?.add_to(&mut changes);
+        SourceDrift::find(&layers.source, &measure.baseline)?.add_to(&mut changes);
         let committed = Committed { changes, digest: frozen.digest().to_string() };
         if set.is_empty() {
             return Ok(committed);
@@ -159,12 +164,12 @@ impl Keeper {
         if !findings.is_empty() {
             return Err(ApplyError::Handoff { findings }.into());
         }
-        let _still = Still::bring_about(standing)?;
+        let _still = PausedSandboxes::bring_about(standing)?;
         apply::check(set, &layers.source, &mut measure.baseline)?;
         // Should this process be killed on the way, what is written here is enough to finish.
         let note = self.state.run_folder(&self.id).join(COMMIT);
         let sandboxes = standing.iter().map(|sandbox| sandbox.id().clone()).collect();
-        let agreed = interrupted::Agreed::new(frozen, &review.folder.path, trust);
+        let agreed = interrupted::ApprovedState::new(frozen, &review.folder.path, trust);
         interrupted::note(&note, &self.session, (&ground.choice, sandboxes, agreed), measure)
             .map_err(CheckpointError::Note)?;
         let retained = self.state.retain(&self.id)?;
@@ -186,12 +191,12 @@ impl Keeper {
 }
 
 /// The paths that gain trust, by their names or because the host obeys them.
-fn findings(frozen: &Frozen, layers: &Layers) -> Result<Vec<Finding>, DirectoryError> {
+fn findings(frozen: &Frozen, layers: &CopyLayers) -> Result<Vec<Finding>, DirectoryError> {
     Ok(handoff::review(frozen.set(), frozen.tree(), &layers.source)?.findings)
 }
 
 /// Takes what is the same in both now as unchanged. What a program has changed since it was frozen is not among it.
-fn renew(measure: &mut Measure, layers: &Layers, set: &ChangeSet) -> Result<(), CheckpointError> {
+fn renew(measure: &mut Measure, layers: &CopyLayers, set: &ChangeSet) -> Result<(), CheckpointError> {
     if measure.imprint.is_none() {
         return Ok(());
     }
@@ -204,9 +209,9 @@ fn renew(measure: &mut Measure, layers: &Layers, set: &ChangeSet) -> Result<(), 
 // === impl FrozenReview ===
 
 impl FrozenReview {
-    fn told(&self, layers: &Layers, measure: &Measure) -> Result<Review, CheckpointError> {
+    fn told(&self, layers: &CopyLayers, measure: &Measure) -> Result<Review, CheckpointError> {
         let mut changes = self.frozen.rendered(&layers.source)?;
-        Drift::find(&layers.source, &measure.baseline)?.add_to(&mut changes);
+        SourceDrift::find(&layers.source, &measure.baseline)?.add_to(&mut changes);
         let findings = findings(&self.frozen, layers)?;
         let asking = named(&findings);
         let further = findings.len() - asking.len();

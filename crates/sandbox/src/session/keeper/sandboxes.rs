@@ -10,12 +10,12 @@
 
 use super::Serve;
 use crate::backend::{Backend, BackendError, Execution, Sandbox, Stats, Wanted};
-use crate::backends::chosen::{Chosen, Site};
+use crate::backends::chosen::{BackendChoice, Site};
 use crate::config::{LifecycleConfig, Strategy};
 use crate::limits::{Bytes, Limit};
 use crate::session::{Refusal, Session};
 use crate::spec::Program;
-use crate::workspace::growth::Grown;
+use crate::workspace::growth::WorkspaceGrowth;
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Compartment {
     /// Backend that makes it.
-    pub backend: Chosen,
+    pub backend: BackendChoice,
     /// Request for the sandbox. If there are several, all work on the session's workspace.
     pub wanted: Wanted,
     /// True if the session's workspace is read-only in it.
@@ -40,7 +40,7 @@ pub struct Compartment {
 /// All sandboxes of a session.
 pub(super) struct Sandboxes {
     makers: Option<Makers>,
-    slots: Vec<Slot>,
+    slots: Vec<GroupSlot>,
     /// Held for reading by a thread that destroys a sandbox, along with others, from before the sandbox leaves the list.
     ending: RwLock<()>,
     is_over: AtomicBool,
@@ -52,13 +52,13 @@ pub(super) struct Makers {
     pub(super) launcher: Arc<Launcher>,
     pub(super) serve: Serve,
     /// Growth of their workspace since then.
-    pub(super) grown: Option<Arc<Grown>>,
+    pub(super) grown: Option<Arc<WorkspaceGrowth>>,
     /// Session that they belong to.
     pub(super) session: Session,
 }
 
 /// A compartment, and its live sandboxes.
-struct Slot {
+struct GroupSlot {
     compartment: Option<Compartment>,
     backend: OnceLock<Box<dyn Backend>>,
     made: RwLock<Vec<Made>>,
@@ -69,14 +69,14 @@ pub(super) struct Made {
     // Before what is served to it.
     pub(super) sandbox: Box<dyn Sandbox>,
     _served: Option<Box<dyn Send + Sync>>,
-    in_use: Mutex<InUse>,
+    in_use: Mutex<SandboxUsage>,
     /// True if it is for one command, and is destroyed with it.
     is_for_one: bool,
 }
 
 /// Usage of a sandbox.
 #[derive(Debug, Clone, Copy)]
-struct InUse {
+struct SandboxUsage {
     commands: u64,
     since: Instant,
 }
@@ -104,13 +104,13 @@ impl Sandboxes {
     /// Makes the set with the sandbox of a session that ends with it.
     pub(super) fn made(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>) -> Self {
         let made = RwLock::new(vec![Made::new(sandbox, served, false)]);
-        let slot = Slot { compartment: None, backend: OnceLock::new(), made };
+        let slot = GroupSlot { compartment: None, backend: OnceLock::new(), made };
         Self { makers: None, slots: vec![slot], ending: RwLock::default(), is_over: AtomicBool::new(false) }
     }
 
     /// Makes the set of sandboxes that are made when something is first run in them, and again when they have ended.
     pub(super) fn to_make(makers: Makers, compartments: Vec<Compartment>) -> Self {
-        let slot = |compartment| Slot {
+        let slot = |compartment| GroupSlot {
             compartment: Some(compartment),
             backend: OnceLock::new(),
             made: RwLock::default(),
@@ -139,7 +139,7 @@ impl Sandboxes {
 
     /// Returns true if a sandbox whose session ends with it has ended by itself.
     pub(super) fn have_ended(&self) -> bool {
-        let has_ended = |slot: &Slot| {
+        let has_ended = |slot: &GroupSlot| {
             slot.made.try_read().is_ok_and(|made| made.iter().any(|made| made.sandbox.has_ended()))
         };
         !self.are_made_again() && self.slots.iter().any(has_ended)
@@ -181,7 +181,7 @@ impl Sandboxes {
         Ok(made.push_mut(new))
     }
 
-    fn make(&self, slot: &Slot, is_for_one: bool) -> Result<Made, BackendError> {
+    fn make(&self, slot: &GroupSlot, is_for_one: bool) -> Result<Made, BackendError> {
         let (Some(makers), Some(compartment)) = (&self.makers, &slot.compartment) else {
             return Err(BackendError::Gone);
         };
@@ -214,7 +214,7 @@ impl Sandboxes {
     /// Returns true if some sandboxes were unused for as long as they are kept. A thread that uses them holds the lock, and
     /// need not be waited for.
     pub(super) fn have_idle(&self) -> bool {
-        let has_idle = |slot: &Slot| {
+        let has_idle = |slot: &GroupSlot| {
             slot.made.try_read().is_ok_and(|made| made.iter().any(|made| made.is_idle(slot.kept_for())))
         };
         self.are_made_again() && self.slots.iter().any(has_idle)
@@ -270,7 +270,7 @@ impl fmt::Debug for Sandboxes {
 
 // === impl Slot ===
 
-impl Slot {
+impl GroupSlot {
     /// Time without use after which it is destroyed; `None` if it is kept for ever.
     fn kept_for(&self) -> Option<Duration> {
         self.compartment.as_ref()?.lifecycle.max_idle
@@ -286,7 +286,7 @@ impl Slot {
 
 impl Made {
     fn new(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>, is_for_one: bool) -> Self {
-        let in_use = Mutex::new(InUse { commands: 0, since: Instant::now() });
+        let in_use = Mutex::new(SandboxUsage { commands: 0, since: Instant::now() });
         Self { sandbox, _served: served, in_use, is_for_one }
     }
 
@@ -304,7 +304,7 @@ impl Made {
     }
 
     fn is_idle(&self, kept_for: Option<Duration>) -> bool {
-        let InUse { commands, since } = *lock(&self.in_use);
+        let SandboxUsage { commands, since } = *lock(&self.in_use);
         kept_for.is_some_and(|kept_for| commands == 0 && since.elapsed() >= kept_for)
     }
 
@@ -351,7 +351,7 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let is_for_one = self.look(|made| {
             let mut in_use = lock(&made.in_use);
-            *in_use = InUse { commands: in_use.commands.saturating_sub(1), since: Instant::now() };
+            *in_use = SandboxUsage { commands: in_use.commands.saturating_sub(1), since: Instant::now() };
             made.is_for_one
         });
         if is_for_one == Some(true) {

@@ -58,7 +58,7 @@ fn paths_have_only_so_many_levels_together() {
     let (source, layer) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let open = |place: &TempDir| Directory::open_host(place.path()).unwrap();
     let (source, upper) = (open(&source), open(&layer));
-    let mut closed = Modes::new();
+    let mut closed = ModesByPath::new();
     let mut reading = Reading { levels_left: 6, ..Reading::begin((&source, &upper), false, &mut closed) };
     let made = Changed { before: None, after: None, same_content: false };
     reading.insert("a/b/c".into(), made).unwrap();

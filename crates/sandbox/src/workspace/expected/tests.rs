@@ -46,22 +46,23 @@ fn made(directory: &Directory) -> Stat {
 fn file_that_was_saved_since_is_neither_replaced_nor_removed() {
     for save in saves() {
         let (place, directory, found) = target("old");
-        let expected = Expected::This(found);
+        let expected = ExpectedState::This(found);
         save(&place.path().join("file"));
         fs::write(place.path().join(TEMPORARY), "run").unwrap();
         let refused = expected.put((&directory, TEMPORARY), OsStr::new("file"), &made(&directory));
-        assert!(matches!(refused, Err(Obstacle::Changed)), "{refused:?}");
+        assert!(matches!(refused, Err(WriteObstacle::Changed)), "{refused:?}");
         let refused = expected.remove((&directory, TEMPORARY), OsStr::new("file"));
-        assert!(matches!(refused, Err(Obstacle::Changed)), "{refused:?}");
+        assert!(matches!(refused, Err(WriteObstacle::Changed)), "{refused:?}");
         assert_eq!(content(&place), files([("file", "saved by a person")]));
     }
     // The controls: what is as it was found is replaced and removed.
     let (place, directory, found) = target("old");
     fs::write(place.path().join(TEMPORARY), "run").unwrap();
-    let left =
-        Expected::This(found).put((&directory, TEMPORARY), OsStr::new("file"), &made(&directory)).unwrap();
+    let left = ExpectedState::This(found)
+        .put((&directory, TEMPORARY), OsStr::new("file"), &made(&directory))
+        .unwrap();
     assert_eq!(content(&place), files([("file", "run")]));
-    Expected::This(Found::of(&left)).remove((&directory, TEMPORARY), OsStr::new("file")).unwrap();
+    ExpectedState::This(Found::of(&left)).remove((&directory, TEMPORARY), OsStr::new("file")).unwrap();
     assert_eq!(content(&place), files([]));
 }
 
@@ -73,11 +74,11 @@ fn file_that_is_saved_after_the_last_look_gets_its_name_back() {
         let made = directory.stat(Path::new(TEMPORARY)).unwrap().unwrap();
         save(&place.path().join("file"));
         let swapped = found.swap_in((&directory, TEMPORARY), OsStr::new("file"), &made);
-        assert!(matches!(swapped, Err(Obstacle::Changed)), "{swapped:?}");
+        assert!(matches!(swapped, Err(WriteObstacle::Changed)), "{swapped:?}");
         assert_eq!(content(&place), files([("file", "saved by a person"), (TEMPORARY, "run")]));
         fs::remove_file(place.path().join(TEMPORARY)).unwrap();
         let taken = found.take_out((&directory, TEMPORARY), OsStr::new("file"));
-        assert!(matches!(taken, Err(Obstacle::Changed)), "{taken:?}");
+        assert!(matches!(taken, Err(WriteObstacle::Changed)), "{taken:?}");
         assert_eq!(content(&place), files([("file", "saved by a person")]));
     }
 }
@@ -86,12 +87,12 @@ fn file_that_is_saved_after_the_last_look_gets_its_name_back() {
 fn file_that_came_to_a_free_name_is_not_replaced() {
     let (place, directory, _) = target("saved by a person");
     fs::write(place.path().join(TEMPORARY), "run").unwrap();
-    let refused = Expected::Nothing.put((&directory, TEMPORARY), OsStr::new("file"), &made(&directory));
-    assert!(matches!(refused, Err(Obstacle::Changed)), "{refused:?}");
+    let refused = ExpectedState::Nothing.put((&directory, TEMPORARY), OsStr::new("file"), &made(&directory));
+    assert!(matches!(refused, Err(WriteObstacle::Changed)), "{refused:?}");
     assert_eq!(content(&place), files([("file", "saved by a person")]));
     // The control: a name that is free.
     fs::write(place.path().join(TEMPORARY), "run").unwrap();
-    Expected::Nothing.put((&directory, TEMPORARY), OsStr::new("new"), &made(&directory)).unwrap();
+    ExpectedState::Nothing.put((&directory, TEMPORARY), OsStr::new("new"), &made(&directory)).unwrap();
     assert_eq!(content(&place), files([("file", "saved by a person"), ("new", "run")]));
 }
 

@@ -6,7 +6,7 @@
 
 use super::Measured;
 use belljar_confine::listing::numbers_in;
-use belljar_confine::sealed::Handle;
+use belljar_confine::sealed::InitHandle;
 pub(super) use belljar_trusted::processes::descendants;
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -36,13 +36,13 @@ pub(super) struct Held {
 }
 
 /// Measures the files that have no name any more.
-pub(super) fn deleted(sandbox: &Handle) -> Measured {
+pub(super) fn deleted(sandbox: &InitHandle) -> Measured {
     Held::of(sandbox).measured()
 }
 
 /// Returns the bytes that its processes have written to disks since they began. Processes that are over are included if
 /// another has reaped them. It is a lower bound: a process whose parent ignores `SIGCHLD` is counted with none.
-pub(super) fn written(sandbox: &Handle) -> u64 {
+pub(super) fn written(sandbox: &InitHandle) -> u64 {
     let of_one = |pid: i32| {
         let told = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         let line = told.lines().find_map(|line| line.strip_prefix("write_bytes: "));
@@ -58,7 +58,7 @@ pub(super) fn written(sandbox: &Handle) -> u64 {
 
 impl Held {
     /// Looks at every process of a sandbox.
-    pub(super) fn of(sandbox: &Handle) -> Self {
+    pub(super) fn of(sandbox: &InitHandle) -> Self {
         let mut held = Self::default();
         for pid in descendants(sandbox.pid()) {
             held.look_at(pid);

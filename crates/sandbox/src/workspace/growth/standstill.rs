@@ -8,7 +8,7 @@
 use super::Measured;
 use super::processes::{self, Held};
 use belljar_confine::listing::numbers_in;
-use belljar_confine::sealed::Handle;
+use belljar_confine::sealed::InitHandle;
 use belljar_confine::thread_state::ThreadState;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -28,8 +28,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Stops a sandbox for the time of a look. One that doesn't stop, or can't be stopped from here, may hide anything.
-pub(super) fn inspect(sandbox: &Handle) -> Inspection {
-    let stopped = Stopped(sandbox);
+pub(super) fn inspect(sandbox: &InitHandle) -> Inspection {
+    let stopped = StoppedSandbox(sandbox);
     let is_still = stopped.bring_about();
     let found = Held::of(sandbox);
     drop(stopped);
@@ -38,11 +38,11 @@ pub(super) fn inspect(sandbox: &Handle) -> Inspection {
 }
 
 /// A stopped sandbox. Everything in it continues when this is dropped.
-struct Stopped<'a>(&'a Handle);
+struct StoppedSandbox<'a>(&'a InitHandle);
 
 // === impl Stopped ===
 
-impl Stopped<'_> {
+impl StoppedSandbox<'_> {
     fn bring_about(&self) -> bool {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
@@ -60,7 +60,7 @@ impl Stopped<'_> {
     }
 }
 
-impl Drop for Stopped<'_> {
+impl Drop for StoppedSandbox<'_> {
     fn drop(&mut self) {
         // A sandbox that can't receive this is over.
         let _ = self.0.stop_all(false);

@@ -45,7 +45,7 @@ pub(super) struct Ground<'a> {
 }
 
 /// Judges what the data of a repository brings.
-struct Judge<'a> {
+struct GitContentReview<'a> {
     ground: &'a Ground<'a>,
     format: ObjectFormat,
     before: Index,
@@ -70,7 +70,7 @@ pub(super) fn find(ground: &Ground<'_>) -> Result<Vec<Finding>, DirectoryError> 
     if changed.is_empty() {
         return Ok(Vec::new());
     }
-    let mut judge = Judge::new(ground);
+    let mut judge = GitContentReview::new(ground);
     let mut findings = Vec::new();
     let mut note = |path: &Path, reason: Option<String>| {
         let path = untrusted::name(path);
@@ -103,7 +103,7 @@ fn folded_parts(path: &Path) -> Vec<String> {
 
 // === impl Judge ===
 
-impl<'a> Judge<'a> {
+impl<'a> GitContentReview<'a> {
     fn new(ground: &'a Ground<'a>) -> Self {
         let format = format_of(ground.target);
         let before = read(ground.target.open_file(Path::new(".git/index")), LARGEST_INDEX_BYTES);

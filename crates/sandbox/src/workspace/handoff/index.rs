@@ -43,7 +43,7 @@ pub(super) struct IndexEntry {
 type Names = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;
 
 /// The bytes of an index that are still to be read.
-struct Reader<'a>(&'a [u8]);
+struct IndexReader<'a>(&'a [u8]);
 
 /// Offset of the mode in an entry, and of its object.
 const MODE_AT: usize = 24;
@@ -96,7 +96,7 @@ impl ObjectFormat {
 impl Index {
     /// Reads an index; `None` for one with anything that is not known here.
     pub(super) fn read(bytes: &[u8], format: ObjectFormat) -> Option<Self> {
-        let mut from = Reader(bytes.get(..bytes.len().checked_sub(format.length())?)?);
+        let mut from = IndexReader(bytes.get(..bytes.len().checked_sub(format.length())?)?);
         if from.take(4)? != b"DIRC" {
             return None;
         }
@@ -123,7 +123,7 @@ impl Index {
             let (name, length) = (from.take(4)?, from.number()?);
             let content = from.take(usize::try_from(length).ok()?)?;
             match name {
-                TREES => index.cached_trees = Reader(content).trees(format)?,
+                TREES => index.cached_trees = IndexReader(content).trees(format)?,
                 name if LOOKS.contains(&name) => index.saves_looks = true,
                 _ => return None,
             }
@@ -196,7 +196,7 @@ fn depth(path: &[u8]) -> usize {
 
 // === impl Reader ===
 
-impl<'a> Reader<'a> {
+impl<'a> IndexReader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;

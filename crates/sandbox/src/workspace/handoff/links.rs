@@ -6,14 +6,14 @@ use crate::workspace::changes::ChangeSet;
 use belljar_files::directory::{Directory, DirectoryError, Name};
 use belljar_policy::git::is_dot_git;
 use belljar_policy::handoff::{Landing, Resolved, TreeContext, TreeLinks};
-use belljar_trusted::in_use::Identity;
+use belljar_trusted::in_use::FileIdentity;
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::Links;
+use super::LinkTargets;
 
 /// Maximum number of names that are looked at.
 const MOST_NAMES: usize = 2_000_000;
@@ -23,10 +23,10 @@ const LEFT_OUT: &str = ".git/objects";
 
 /// State of a tree before a change.
 #[derive(Debug, Default)]
-struct Survey {
+struct TreeSurvey {
     links: TreeLinks,
     /// Directories by identity, because paths from outside may lead to them by other names.
-    directories: BTreeMap<Identity, PathBuf>,
+    directories: BTreeMap<FileIdentity, PathBuf>,
     context: TreeContext,
     repositories: Vec<PathBuf>,
 }
@@ -37,20 +37,20 @@ pub(super) struct Surroundings {
     pub(super) context: TreeContext,
     /// The directories below the tree that have a `.git`.
     pub(super) repositories: Vec<PathBuf>,
-    pub(super) ways: Ways,
+    pub(super) ways: HostPathLinks,
 }
 
 /// Ways by which paths of the host lead into a tree.
 #[derive(Debug, Default)]
-pub(super) struct Ways {
+pub(super) struct HostPathLinks {
     /// The links of the tree as they will be, and as they are if they are changed.
     links: Vec<TreeLinks>,
-    directories: BTreeMap<Identity, PathBuf>,
+    directories: BTreeMap<FileIdentity, PathBuf>,
 }
 
 /// Places that a path of the host leads to.
 #[derive(Debug, Default)]
-pub(super) struct WayIn {
+pub(super) struct ResolvedHostPath {
     /// The paths in the tree to which it leads, whether there is something or not; empty for the tree itself.
     pub(super) ends: BTreeSet<PathBuf>,
     /// The links of the tree on the way.
@@ -64,10 +64,10 @@ pub(super) struct WayIn {
 pub(super) fn find(
     tree: &Directory,
     set: &ChangeSet,
-    new_links: &Links,
+    new_links: &LinkTargets,
 ) -> Result<Option<Surroundings>, DirectoryError> {
-    let Some(survey) = Survey::of(tree)? else { return Ok(None) };
-    let Survey { mut links, directories, mut context, repositories } = survey;
+    let Some(survey) = TreeSurvey::of(tree)? else { return Ok(None) };
+    let TreeSurvey { mut links, directories, mut context, repositories } = survey;
     let mut host = Host::new(tree, &directories);
     let changes_links = set.iter().any(|(_, changed)| {
         let is_link = |state: super::State| state.kind == FileType::Symlink;
@@ -92,14 +92,14 @@ pub(super) fn find(
     }
     context.add_links(&links, &mut host);
     ways.push(links);
-    Ok(Some(Surroundings { context, repositories, ways: Ways { links: ways, directories } }))
+    Ok(Some(Surroundings { context, repositories, ways: HostPathLinks { links: ways, directories } }))
 }
 
 /// Adds the programs that new links lead to, and those below the links' targets, in their state after the change. A
 /// directory that can't be looked through counts as one.
 pub(super) fn note_programs(
     context: &mut TreeContext,
-    (set, new_links): (&ChangeSet, &Links),
+    (set, new_links): (&ChangeSet, &LinkTargets),
     tree: &Directory,
 ) -> Result<(), DirectoryError> {
     let end = |link: &PathBuf| context.end_of(&link.to_string_lossy()).map(PathBuf::from);
@@ -142,11 +142,11 @@ pub(super) fn note_programs(
 
 // === impl Ways ===
 
-impl Ways {
+impl HostPathLinks {
     /// Follows an absolute path as the kernel does: through links outside of the tree and in it, also where its last names aren't there.
-    pub(super) fn follow(&self, tree: &Directory, path: &Path) -> WayIn {
+    pub(super) fn follow(&self, tree: &Directory, path: &Path) -> ResolvedHostPath {
         let mut host = Host::new(tree, &self.directories);
-        let mut way = WayIn::default();
+        let mut way = ResolvedHostPath::default();
         for links in &self.links {
             let Resolved { passed, end, .. } = links.resolve_absolute(path.as_os_str().as_bytes(), &mut host);
             way.passed.extend(passed.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))));
@@ -162,7 +162,7 @@ impl Ways {
 
 // === impl Survey ===
 
-impl Survey {
+impl TreeSurvey {
     fn of(tree: &Directory) -> Result<Option<Self>, DirectoryError> {
         let mut survey = Self::default();
         let mut names_left = MOST_NAMES;
@@ -201,7 +201,7 @@ impl Survey {
 
     /// A directory that is there by two paths is mounted at one of them.
     fn note_directory(&mut self, directory: &Directory, path: &Path) -> Result<(), DirectoryError> {
-        let identity = Identity::of(&directory.stat_itself()?);
+        let identity = FileIdentity::of(&directory.stat_itself()?);
         match self.directories.get(&identity) {
             Some(known) => self.context.add_same(&known.to_string_lossy(), &path.to_string_lossy()),
             None => drop(self.directories.insert(identity, path.to_owned())),
@@ -249,7 +249,7 @@ mod tests {
                 path
             }).collect();
             let tree = Directory::open_host(&root).unwrap();
-            let survey = Survey::of(&tree).unwrap().unwrap();
+            let survey = TreeSurvey::of(&tree).unwrap().unwrap();
             for link in links {
                 let end = survey.links.resolve(link.as_bytes(), &mut Host::new(&tree, &survey.directories)).end;
                 // Where the kernel finds nothing, nothing is hidden.

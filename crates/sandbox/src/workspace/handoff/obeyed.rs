@@ -4,7 +4,7 @@ use crate::workspace::changes::{ChangeSet, Changed};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{Finding, HandoffKind};
 use belljar_policy::untrusted;
-use belljar_trusted::in_use::{self, Entry, Identity, Use};
+use belljar_trusted::in_use::{self, Entry, FileIdentity, UseKind};
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// [`DirectoryError`] for a path that can't be looked at.
 pub(super) fn find(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, DirectoryError> {
-    let mut obeyed = Obeyed { by_identity: BTreeMap::new(), target, directories: HashMap::new() };
+    let mut obeyed = TrustedHostFiles { by_identity: BTreeMap::new(), target, directories: HashMap::new() };
     for Entry { used, identity, .. } in in_use::obeyed() {
         obeyed.by_identity.entry(identity).or_default().push(used);
     }
@@ -31,20 +31,20 @@ pub(super) fn find(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, 
     Ok(findings)
 }
 
-struct Obeyed<'a> {
-    by_identity: BTreeMap<Identity, Vec<Use>>,
+struct TrustedHostFiles<'a> {
+    by_identity: BTreeMap<FileIdentity, Vec<UseKind>>,
     target: &'a Directory,
     /// Directories that were looked at already.
-    directories: HashMap<PathBuf, Option<Identity>>,
+    directories: HashMap<PathBuf, Option<FileIdentity>>,
 }
 
 // === impl Obeyed ===
 
-impl Obeyed<'_> {
+impl TrustedHostFiles<'_> {
     fn reason(&mut self, path: &Path, changed: &Changed) -> Result<Option<&'static str>, DirectoryError> {
         let stays_directory = changed.after.is_some_and(|after| after.kind == FileType::Directory);
-        let itself = self.target.stat(path)?.and_then(|stat| self.by_identity.get(&Identity::of(&stat)));
-        if itself.is_some_and(|uses| uses.contains(&Use::Obeyed) || !stays_directory) {
+        let itself = self.target.stat(path)?.and_then(|stat| self.by_identity.get(&FileIdentity::of(&stat)));
+        if itself.is_some_and(|uses| uses.contains(&UseKind::Obeyed) || !stays_directory) {
             return Ok(Some("Belljar obeys this very file on the host at the moment"));
         }
         for directory in path.ancestors().skip(1) {
@@ -52,25 +52,25 @@ impl Obeyed<'_> {
             let rest = path.strip_prefix(directory).unwrap_or(path);
             for used in self.by_identity.get(&identity).into_iter().flatten() {
                 match used {
-                    Use::ObeyedBelow => {
+                    UseKind::ObeyedBelow => {
                         return Ok(Some("a program that Belljar runs on the host is given this directory"));
                     }
                     // A directory on the way gives it nothing to obey yet; a link does.
-                    Use::Missing { below } if below.starts_with(rest) && changed.after.is_some() => {
+                    UseKind::Missing { below } if below.starts_with(rest) && changed.after.is_some() => {
                         if below == rest || !stays_directory {
                             return Ok(Some(
                                 "Belljar obeys the file of this name on the host if there is one",
                             ));
                         }
                     }
-                    Use::Missing { .. } | Use::Obeyed | Use::Writable => {}
+                    UseKind::Missing { .. } | UseKind::Obeyed | UseKind::Writable => {}
                 }
             }
         }
         Ok(None)
     }
 
-    fn identity(&mut self, directory: &Path) -> Result<Option<Identity>, DirectoryError> {
+    fn identity(&mut self, directory: &Path) -> Result<Option<FileIdentity>, DirectoryError> {
         if let Some(known) = self.directories.get(directory) {
             return Ok(*known);
         }
@@ -78,7 +78,7 @@ impl Obeyed<'_> {
             true => Some(self.target.stat_itself()?),
             false => self.target.stat(directory)?,
         };
-        let identity = stat.map(|stat| Identity::of(&stat));
+        let identity = stat.map(|stat| FileIdentity::of(&stat));
         self.directories.insert(directory.to_owned(), identity);
         Ok(identity)
     }

@@ -2,7 +2,7 @@
 
 use belljar_files::directory::Directory;
 use belljar_policy::handoff::{Exit, Landing, Names, Outside, prepend};
-use belljar_trusted::in_use::Identity;
+use belljar_trusted::in_use::FileIdentity;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat, readlinkat};
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(super) struct Host<'a> {
     tree: &'a Directory,
-    directories: &'a BTreeMap<Identity, PathBuf>,
+    directories: &'a BTreeMap<FileIdentity, PathBuf>,
 }
 
 /// Why a path ends outside.
@@ -28,7 +28,7 @@ enum End {
 // === impl Host ===
 
 impl<'a> Host<'a> {
-    pub(super) fn new(tree: &'a Directory, directories: &'a BTreeMap<Identity, PathBuf>) -> Self {
+    pub(super) fn new(tree: &'a Directory, directories: &'a BTreeMap<FileIdentity, PathBuf>) -> Self {
         Self { tree, directories }
     }
 
@@ -38,7 +38,7 @@ impl<'a> Host<'a> {
             Exit::Root => place(CWD, "/")?,
         };
         loop {
-            if let Some(path) = self.directories.get(&Identity::of(&fstat(&at)?)) {
+            if let Some(path) = self.directories.get(&FileIdentity::of(&fstat(&at)?)) {
                 return Ok(Landing::Within(path.as_os_str().as_bytes().to_owned()));
             }
             let Some(name) = names.pop_front() else { return Ok(Landing::Outside) };

@@ -5,7 +5,7 @@ mod environment;
 mod hooks;
 mod syntax;
 
-use super::links::{WayIn, Ways};
+use super::links::{HostPathLinks, ResolvedHostPath};
 use belljar_files::directory::Directory;
 use belljar_policy::handoff::{GitSetting, TreeContext};
 use belljar_trusted::accounts;
@@ -15,10 +15,10 @@ use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
 /// The settings of Git that count in a tree, followed from file to file.
-struct Settings<'a> {
+struct GitSettings<'a> {
     place: &'a Path,
     tree: &'a Directory,
-    ways: &'a Ways,
+    ways: &'a HostPathLinks,
     home: Option<PathBuf>,
     context: &'a mut TreeContext,
     /// Files still to be read.
@@ -48,19 +48,19 @@ const LONGEST_FILE: u64 = 1 << 20;
 /// `.git`. Returns the reason if that can't be determined.
 pub(super) fn note(
     (place, tree): (&Path, &Directory),
-    (repositories, ways): (&[PathBuf], &Ways),
+    (repositories, ways): (&[PathBuf], &HostPathLinks),
     context: &mut TreeContext,
 ) -> Option<String> {
     let variables: Variables<'_> = &|name| std::env::var_os(name);
     let home = variables("HOME").map(|home| place.join(home));
     let (pending, seen) = (Vec::new(), BTreeSet::new());
-    let settings = Settings { place, tree, ways, home, context, pending, seen, untold: None };
+    let settings = GitSettings { place, tree, ways, home, context, pending, seen, untold: None };
     settings.read(repositories, variables)
 }
 
 // === impl Settings ===
 
-impl Settings<'_> {
+impl GitSettings<'_> {
     /// Reads the settings of the repositories that the tree is in and of those in it, of the user, of the system and of the
     /// environment.
     fn read(mut self, repositories: &[PathBuf], variables: Variables<'_>) -> Option<String> {
@@ -147,7 +147,7 @@ impl Settings<'_> {
     }
 
     /// Notes a file that Git reads.
-    fn note_file(&mut self, path: &Path) -> WayIn {
+    fn note_file(&mut self, path: &Path) -> ResolvedHostPath {
         let way = self.follow_path(path);
         let is_closed = || path.metadata().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
         // What isn't open to the user isn't to Git, either.
@@ -160,7 +160,7 @@ impl Settings<'_> {
     }
 
     /// Notes where a path leads in the tree.
-    fn follow_path(&mut self, path: &Path) -> WayIn {
+    fn follow_path(&mut self, path: &Path) -> ResolvedHostPath {
         let way = self.ways.follow(self.tree, path);
         way.ends.iter().for_each(|within| self.note_within(within));
         way.passed.iter().for_each(|link| self.context.add_way_to_named(&link.to_string_lossy()));

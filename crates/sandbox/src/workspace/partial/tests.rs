@@ -34,7 +34,7 @@ impl Ground {
         &self,
         wishes: &Wishes,
         baseline: &mut Baseline,
-        then: impl FnOnce(Result<Prepared<'_>, ApplyError>, &mut Baseline) -> T,
+        then: impl FnOnce(Result<PreparedApplication<'_>, ApplyError>, &mut Baseline) -> T,
     ) -> T {
         let open = |place: &TempDir| Directory::open_host(place.path()).unwrap();
         let (base, target, layer) = (open(&self.base), open(&self.target), open(&self.layer));
@@ -44,7 +44,7 @@ impl Ground {
         then(application.prepare(wishes, baseline), baseline)
     }
 
-    fn apply(&self, wishes: &Wishes) -> Result<Applied, ApplyError> {
+    fn apply(&self, wishes: &Wishes) -> Result<ApplyOutcome, ApplyError> {
         self.prepare(wishes, &mut Baseline::now(), |prepared, baseline| prepared?.write(baseline))
     }
 
@@ -57,7 +57,7 @@ impl Ground {
     }
 }
 
-fn merging(merge: Merge) -> Wishes {
+fn merging(merge: MergeMode) -> Wishes {
     Wishes { merge, ..Wishes::default() }
 }
 
@@ -73,7 +73,7 @@ fn executable_bit_that_a_person_took_away_comes_back_only_with_a_yes() {
     };
     // The run has not set the bit, so a merge leaves it as the person has it.
     let ground = taken_away();
-    assert_eq!(ground.apply(&merging(Merge::Clean)).unwrap().merged, [Path::new("x")]);
+    assert_eq!(ground.apply(&merging(MergeMode::Clean)).unwrap().merged, [Path::new("x")]);
     assert_eq!(ground.mode("x"), 0o644);
     // The file is overwritten with what the run has, which is executable.
     let ground = taken_away();
@@ -89,7 +89,7 @@ fn executable_bit_that_a_person_took_away_comes_back_only_with_a_yes() {
     // The run has set the bit.
     let ground =
         Ground::make().with_file("x", [("a\nb\nc\n", 0o644), ("A\nb\nc\n", 0o755), ("a\nb\nC\n", 0o644)]);
-    let refused = ground.apply(&merging(Merge::Clean));
+    let refused = ground.apply(&merging(MergeMode::Clean));
     assert!(matches!(refused, Err(ApplyError::Handoff { .. })), "{refused:?}");
     // The control: a file that has been executable all the time takes no yes.
     let ground = Ground::make().with_file("x", [("a", 0o755), ("run", 0o755), ("person", 0o755)]);
@@ -102,7 +102,7 @@ fn file_that_an_interrupted_attempt_has_merged_is_not_merged_again() {
     for is_noted in [true, false] {
         let versions = [("a\n", 0o644), ("run\n", 0o644), ("person\n", 0o644)];
         let ground = Ground::make().with_file("x", versions).with_file("y", versions);
-        let (wishes, mut baseline) = (merging(Merge::Markers), Baseline::now());
+        let (wishes, mut baseline) = (merging(MergeMode::Markers), Baseline::now());
         ground.prepare(&wishes, &mut baseline, |prepared, _| drop(prepared.unwrap()));
         // It was killed between the two files.
         std::fs::rename(ground.scratch.path().join("x"), ground.target.path().join("x")).unwrap();

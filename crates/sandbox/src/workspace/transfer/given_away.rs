@@ -37,7 +37,8 @@ fn carry(from: &Directory, to: &Directory) -> Result<BTreeSet<PathBuf>, Transfer
     let (open, owner) = (Directory::open_own_file as _, Owner::AsBefore);
     let expected = Expectations::default();
     let (links, expected) = (None, Some(&expected));
-    Route { from, links, open, to, owner, temporary: TEMPORARY, expected }.carry(&changes(), |_, _| {})
+    TransferRoute { from, links, open, to, owner, temporary: TEMPORARY, expected }
+        .carry(&changes(), |_, _| {})
 }
 
 /// Exchanges what is root's with what has the temporary name, or with a new directory, whenever there is one.

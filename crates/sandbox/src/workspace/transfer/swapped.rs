@@ -78,7 +78,7 @@ fn nothing_is_written_outside_while_a_directory_and_a_link_are_swapped() {
             lay(&below("to"));
             let (open, owner) = (Directory::open_own_file as _, Owner::AsBefore);
             let (links, temporary, expected) = (None, ".temporary", None);
-            let route = Route { from: &from, links, open, to: &to, owner, temporary, expected };
+            let route = TransferRoute { from: &from, links, open, to: &to, owner, temporary, expected };
             match route.carry(&changes(), |_, _| {}) {
                 Ok(_) => whole += 1,
                 Err(_) => disturbed += 1,

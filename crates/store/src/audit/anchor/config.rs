@@ -10,7 +10,7 @@
 //!       required: true
 //! ```
 
-use super::{AnchorSettings, Target};
+use super::{AnchorSettings, AnchorTarget};
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, text, whole};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const PLACE: &str = "a place: `file:/PATH`, `syslog:/PATH` or `s3://BUCKET/PREFI
 
 impl AnchorSettings {
     /// An anchor with the usual intervals, which is not required.
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: AnchorTarget) -> Self {
         let every = Duration::from_secs(EVERY_SECONDS);
         Self { target, is_required: false, every_records: EVERY_RECORDS, every }
     }
@@ -43,7 +43,7 @@ impl AnchorSettings {
 
     fn read(node: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(node, log)?;
-        let target = members.required("to", |node, log| text(node, log, PLACE, Target::parse));
+        let target = members.required("to", |node, log| text(node, log, PLACE, AnchorTarget::parse));
         let is_required = members.or("required", false, boolean);
         let every_records =
             members.or("every_records", EVERY_RECORDS, |node, log| whole(node, log, 1..=1_000_000));
@@ -55,8 +55,8 @@ impl AnchorSettings {
 
 // === impl Target ===
 
-impl Target {
-    /// Reads what [`Target`] displays.
+impl AnchorTarget {
+    /// Reads what [`AnchorTarget`] displays.
     fn parse(text: &str) -> Option<Self> {
         let absolute = |path: &str| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
         match text.split_once(':')? {
@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn anchors_are_read_with_usual_intervals_unless_others_are_given() {
+    fn anchor_intervals_have_defaults() {
         assert_eq!(read("{}").unwrap(), []);
-        let file = Target::File("/mnt/audit.notes".into());
+        let file = AnchorTarget::File("/mnt/audit.notes".into());
         let usual = read("anchors: [{to: 'file:/mnt/audit.notes'}]").unwrap();
         assert_eq!(usual, [AnchorSettings::new(file.clone())]);
         let all =
@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn target_is_read_as_it_is_displayed() {
+    fn anchor_target_parses_its_displayed_form() {
         for text in ["file:/mnt/a:b", "syslog:/dev/log", "s3://bucket", "s3://bucket/prefix"] {
-            assert_eq!(Target::parse(text).unwrap().to_string(), text);
+            assert_eq!(AnchorTarget::parse(text).unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn anchor_without_a_place_that_can_be_one_is_refused() {
+    fn anchor_without_a_valid_target_is_rejected() {
         for wrong in [
             "anchors: [{}]",
             "anchors: [{required: true}]",

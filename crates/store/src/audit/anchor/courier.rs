@@ -1,7 +1,7 @@
 //! The thread of one anchor. It delays no writer: it delivers the latest head of the log, and skips those in between.
 
 use super::AnchorError;
-use super::delivery::Delivery;
+use super::delivery::AnchorDelivery;
 use crate::audit::chain::Position;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 /// The thread of one anchor.
 #[derive(Debug)]
-pub(super) struct Courier {
-    shared: Arc<Shared>,
+pub(super) struct AnchorThread {
+    shared: Arc<AnchorShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct AnchorShared {
+    state: Mutex<AnchorState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct AnchorState {
     /// End of the log.
     at: Position,
     /// Sequence number up to which the anchor has it.
@@ -30,7 +30,7 @@ struct State {
 }
 
 /// Schedule of deliveries.
-struct Pace {
+struct DeliverySchedule {
     last: Instant,
     /// Failed deliveries in a row.
     failures: u32,
@@ -43,11 +43,11 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 // === impl Courier ===
 
-impl Courier {
-    pub(super) fn start(delivery: Delivery, at: Position) -> io::Result<Self> {
+impl AnchorThread {
+    pub(super) fn start(delivery: AnchorDelivery, at: Position) -> io::Result<Self> {
         let delivered = delivery.delivered_to(at);
-        let state = State { at, delivered, is_closing: false, is_done: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let state = AnchorState { at, delivered, is_closing: false, is_done: false };
+        let shared = Arc::new(AnchorShared { state: Mutex::new(state), changed: Condvar::new() });
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("audit-anchor".to_owned());
         thread.spawn(move || theirs.deliver_until_closed(delivery))?;
@@ -74,10 +74,10 @@ impl Courier {
 
 // === impl Shared ===
 
-impl Shared {
-    fn deliver_until_closed(&self, mut delivery: Delivery) {
+impl AnchorShared {
+    fn deliver_until_closed(&self, mut delivery: AnchorDelivery) {
         let _end = Ending(self);
-        let mut pace = Pace { last: Instant::now(), failures: 0 };
+        let mut pace = DeliverySchedule { last: Instant::now(), failures: 0 };
         loop {
             let (work, is_closing) = self.next(&delivery, &pace);
             if let Some(at) = work {
@@ -86,7 +86,7 @@ impl Shared {
                 match outcome {
                     Ok(Ok(())) => {
                         self.lock().delivered = at.sequence;
-                        pace = Pace { last: Instant::now(), failures: 0 };
+                        pace = DeliverySchedule { last: Instant::now(), failures: 0 };
                     }
                     Ok(Err(_)) => pace.fail(),
                     Err(_) => {
@@ -103,7 +103,7 @@ impl Shared {
     }
 
     /// Waits until something is to be delivered; also returns whether it is the last thing.
-    fn next(&self, delivery: &Delivery, pace: &Pace) -> (Option<Position>, bool) {
+    fn next(&self, delivery: &AnchorDelivery, pace: &DeliverySchedule) -> (Option<Position>, bool) {
         let mut state = self.lock();
         loop {
             let pending = state.at.sequence.saturating_sub(state.delivered);
@@ -122,13 +122,13 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AnchorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Marks the thread as ended when it ends, for whatever reason, so that no caller waits for it.
-struct Ending<'a>(&'a Shared);
+struct Ending<'a>(&'a AnchorShared);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
@@ -139,12 +139,12 @@ impl Drop for Ending<'_> {
 
 // === impl Pace ===
 
-impl Pace {
+impl DeliverySchedule {
     fn fail(&mut self) {
         *self = Self { last: Instant::now(), failures: self.failures + 1 };
     }
 
-    fn due_in(&self, delivery: &Delivery, pending: u64) -> Duration {
+    fn due_in(&self, delivery: &AnchorDelivery, pending: u64) -> Duration {
         let settings = delivery.settings();
         let after = match self.failures {
             0 if pending >= settings.every_records => Duration::ZERO,

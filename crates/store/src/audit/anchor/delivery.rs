@@ -1,11 +1,11 @@
 //! Delivery of checkpoints to the anchors of one log: by the writer itself for a required anchor, by a thread of its
 //! own for each other one.
 
-use super::courier::Courier;
+use super::courier::AnchorThread;
 use super::file;
 use super::note::Signer;
 use super::status::StatusFile;
-use super::{AnchorError, AnchorSettings, Target, bucket::Bucket, syslog};
+use super::{AnchorError, AnchorSettings, AnchorTarget, bucket::Bucket, syslog};
 use crate::audit::AuditError;
 use crate::audit::chain::Position;
 use crate::audit::event::Event;
@@ -20,21 +20,21 @@ const RECOVERED: &str = "audit_anchor_recovered";
 /// All anchors of a log that is open.
 #[derive(Debug, Default)]
 pub(in crate::audit) struct Anchors {
-    required: Vec<Delivery>,
-    couriers: Vec<Courier>,
-    events: Events,
+    required: Vec<AnchorDelivery>,
+    couriers: Vec<AnchorThread>,
+    events: AnchorEvents,
 }
 
 /// Events of anchors that are to be recorded. The writer thread takes them.
-pub(super) type Events = Arc<Mutex<Vec<Event>>>;
+pub(super) type AnchorEvents = Arc<Mutex<Vec<Event>>>;
 
 /// Delivers to one anchor.
 #[derive(Debug)]
-pub(super) struct Delivery {
+pub(super) struct AnchorDelivery {
     settings: AnchorSettings,
     signer: Signer,
     status: StatusFile,
-    events: Events,
+    events: AnchorEvents,
     /// Opened at the first use.
     bucket: Option<Bucket>,
 }
@@ -52,10 +52,10 @@ impl Anchors {
         let mut anchors = Self::default();
         for settings in settings {
             let failed = |source| AuditError::anchor(settings.target.to_string(), source);
-            if let (Target::File(path), Some(state)) = (&settings.target, folder.parent()) {
+            if let (AnchorTarget::File(path), Some(state)) = (&settings.target, folder.parent()) {
                 file::must_be_elsewhere(path, state).map_err(failed)?;
             }
-            let delivery = Delivery {
+            let delivery = AnchorDelivery {
                 settings: settings.clone(),
                 signer: signer.clone(),
                 status: StatusFile::open(folder, settings),
@@ -65,7 +65,7 @@ impl Anchors {
             match settings.is_required {
                 true => anchors.required.push(delivery),
                 false => anchors.couriers.push(
-                    Courier::start(delivery, at)
+                    AnchorThread::start(delivery, at)
                         .map_err(|error| AuditError::io("start a thread for an anchor of", folder, error))?,
                 ),
             }
@@ -92,14 +92,14 @@ impl Anchors {
 
     /// Makes the pending deliveries, and waits for them a limited time.
     pub(in crate::audit) fn finish(&mut self) {
-        self.couriers.iter().for_each(Courier::close);
-        self.couriers.drain(..).for_each(Courier::wait);
+        self.couriers.iter().for_each(AnchorThread::close);
+        self.couriers.drain(..).for_each(AnchorThread::wait);
     }
 }
 
 // === impl Delivery ===
 
-impl Delivery {
+impl AnchorDelivery {
     pub(super) fn target(&self) -> String {
         self.settings.target.to_string()
     }
@@ -116,9 +116,9 @@ impl Delivery {
     pub(super) fn deliver(&mut self, at: Position) -> Result<(), AnchorError> {
         let (checkpoint, note) = self.signer.note(at);
         let sent = match &self.settings.target {
-            Target::File(path) => file::append(path, &note),
-            Target::Syslog(socket) => syslog::send(socket, &note),
-            Target::Bucket(url) => match &self.bucket {
+            AnchorTarget::File(path) => file::append(path, &note),
+            AnchorTarget::Syslog(socket) => syslog::send(socket, &note),
+            AnchorTarget::Bucket(url) => match &self.bucket {
                 Some(bucket) => bucket.put(&checkpoint, note),
                 None => {
                     Bucket::open(url).and_then(|opened| self.bucket.insert(opened).put(&checkpoint, note))

@@ -39,12 +39,12 @@ pub struct Vouched {
 #[derive(Debug, Default)]
 pub(in crate::audit) struct Comparison {
     /// The hashes that checkpoints state, by the record.
-    expected: BTreeMap<u64, Vec<Expected>>,
+    expected: BTreeMap<u64, Vec<ExpectedRecord>>,
     vouched: Vouched,
 }
 
 #[derive(Debug)]
-struct Expected {
+struct ExpectedRecord {
     hash: Hash,
     log: Hash,
     time: String,
@@ -108,7 +108,7 @@ impl Evidence {
             let name = self.anchors[*anchor].clone();
             anchors.insert(*anchor);
             comparison.vouched.checkpoints += 1;
-            let expected = Expected { hash, log, time: time.clone(), anchor: name };
+            let expected = ExpectedRecord { hash, log, time: time.clone(), anchor: name };
             comparison.expected.entry(sequence).or_default().push(expected);
         }
         comparison.vouched.anchors = anchors.iter().map(|anchor| self.anchors[*anchor].clone()).collect();
@@ -129,13 +129,13 @@ impl Comparison {
     pub(in crate::audit) fn see(&mut self, sequence: u64, hash: Hash, file: &str) -> Result<(), AuditError> {
         if sequence == 1 {
             let other = self.expected.values().flatten().find(|expected| expected.log != hash);
-            if let Some(Expected { anchor, .. }) = other {
+            if let Some(ExpectedRecord { anchor, .. }) = other {
                 let fault = Fault::Forked { vouched: 0, anchor: anchor.clone() };
                 return Err(AuditError::damaged(file, Some(1), fault));
             }
         }
         let Some(expected) = self.expected.get(&sequence) else { return Ok(()) };
-        for Expected { hash: anchored, anchor, .. } in expected {
+        for ExpectedRecord { hash: anchored, anchor, .. } in expected {
             if *anchored != hash {
                 let fault = Fault::Forked { vouched: self.vouched.sequence, anchor: anchor.clone() };
                 return Err(AuditError::damaged(file, Some(sequence), fault));

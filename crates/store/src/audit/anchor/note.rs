@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn note_is_read_back_and_any_changed_byte_is_refused() {
+    fn checkpoint_note_round_trips_and_rejects_any_changed_byte() {
         let (checkpoint, note) = signed();
         assert_eq!(note.lines().count(), LINES);
         assert_eq!(Checkpoint::parse(&note), Some(checkpoint));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn note_signed_by_another_key_than_it_names_is_refused() {
+    fn note_signed_by_a_key_it_does_not_name_is_rejected() {
         let ((_, note), (other, _)) = (signed(), signed());
         let named = note.lines().nth(4).unwrap().to_owned();
         assert_eq!(Checkpoint::parse(&note.replace(&named, &format!("key {}", other.key))), None);

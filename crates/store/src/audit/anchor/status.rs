@@ -97,8 +97,8 @@ impl StatusFile {
         let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let path = folder_beside(audit_folder).join(format!("{name}.json"));
         let is_on_same_file_system = match &settings.target {
-            super::Target::File(file) => is_on_same(file, audit_folder),
-            super::Target::Syslog(_) | super::Target::Bucket(_) => false,
+            super::AnchorTarget::File(file) => is_on_same(file, audit_folder),
+            super::AnchorTarget::Syslog(_) | super::AnchorTarget::Bucket(_) => false,
         };
         let earlier = read(&path).filter(|status| status.target == target);
         let (delivered, failing) = earlier.map_or((None, None), |status| (status.delivered, status.failing));

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 pub(super) struct Batch {
     /// `None` once it is closed.
     connection: Option<Connection>,
-    stage: Stage,
+    stage: BatchStage,
     waiting: Vec<oneshot::Sender<Committed>>,
 }
 
@@ -18,7 +18,7 @@ pub(super) type Committed = Result<(), Arc<Error>>;
 
 /// Stage of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum BatchStage {
     /// There is no transaction.
     Idle,
     /// A transaction is open, and no turn is in progress.
@@ -31,24 +31,24 @@ enum Stage {
 
 impl Batch {
     pub(super) fn new(connection: Connection) -> Self {
-        Self { connection: Some(connection), stage: Stage::Idle, waiting: Vec::new() }
+        Self { connection: Some(connection), stage: BatchStage::Idle, waiting: Vec::new() }
     }
 
     pub(super) fn begin_turn(&mut self) -> Result<(), Error> {
         self.undo_left_over();
-        if self.stage == Stage::Idle {
+        if self.stage == BatchStage::Idle {
             self.run("BEGIN IMMEDIATE")?;
-            self.stage = Stage::Open;
+            self.stage = BatchStage::Open;
         }
         self.run("SAVEPOINT turn")?;
-        self.stage = Stage::InTurn;
+        self.stage = BatchStage::InTurn;
         Ok(())
     }
 
     /// Leaves the turn's changes to the next commit, which notifies the waiting caller.
     pub(super) fn end_turn(&mut self, waiting: oneshot::Sender<Committed>) -> Result<(), Error> {
         self.run("RELEASE turn")?;
-        self.stage = Stage::Open;
+        self.stage = BatchStage::Open;
         self.waiting.push(waiting);
         Ok(())
     }
@@ -56,12 +56,12 @@ impl Batch {
     /// Commits the batch, and waits for the disk.
     pub(super) fn settle(&mut self) {
         self.undo_left_over();
-        if self.stage == Stage::Idle {
+        if self.stage == BatchStage::Idle {
             return;
         }
         match self.run("COMMIT") {
             Ok(()) => {
-                self.stage = Stage::Idle;
+                self.stage = BatchStage::Idle;
                 self.tell(&Ok(()));
             }
             Err(error) => self.abandon(error),
@@ -79,9 +79,9 @@ impl Batch {
 
     /// Undoes a turn that was dropped before its end. The other turns of the batch stay.
     fn undo_left_over(&mut self) {
-        if self.stage == Stage::InTurn {
+        if self.stage == BatchStage::InTurn {
             match self.run("ROLLBACK TO turn; RELEASE turn") {
-                Ok(()) => self.stage = Stage::Open,
+                Ok(()) => self.stage = BatchStage::Open,
                 // A full disk may have ended the whole transaction.
                 Err(error) => self.abandon(error),
             }
@@ -92,7 +92,7 @@ impl Batch {
     fn abandon(&mut self, why: Error) {
         // There may be no transaction any more.
         let _ = self.run("ROLLBACK");
-        self.stage = Stage::Idle;
+        self.stage = BatchStage::Idle;
         self.tell(&Err(Arc::new(why)));
     }
 

@@ -29,7 +29,7 @@ fn numbered(number: usize) -> CallKey {
 
 /// Child process that makes every approved call until it is killed. As a test, it gets no database and makes none.
 #[test]
-fn a_process_makes_the_calls_that_it_has_an_approval_for() {
+fn child_process_makes_approved_calls_until_killed() {
     let (Ok(database), Ok(folder)) = (std::env::var(DATABASE), std::env::var(FOLDER)) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
@@ -57,7 +57,7 @@ fn begin(location: &Location, folder: &Path) -> Child {
         Location::File(path) => format!("sqlite:{}", path.display()),
         Location::Server(url) => url.clone(),
     };
-    let this = "approvals::killed::a_process_makes_the_calls_that_it_has_an_approval_for";
+    let this = "approvals::killed::child_process_makes_approved_calls_until_killed";
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", this, "--test-threads=1"])
         .env(DATABASE, database)

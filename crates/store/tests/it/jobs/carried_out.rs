@@ -3,18 +3,18 @@
 use super::on_both_engines;
 use super::world::{World, assignment, now, started, starting};
 use belljar_contract::id::RunId;
-use belljar_contract::worker::event::{Happening, Stream};
+use belljar_contract::worker::event::{JobEventKind, Stream};
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Fence, Refused};
 use belljar_store::jobs::{ChangeError, Started, Told};
 use std::time::Duration;
 
-fn saying(happenings: Vec<(jiff::Timestamp, Happening)>) -> Told {
+fn saying(happenings: Vec<(jiff::Timestamp, JobEventKind)>) -> Told {
     Told { started: None, happenings }
 }
 
-fn said(text: &str) -> Happening {
-    Happening::Log { stream: Stream::Stdout, text: text.to_owned() }
+fn said(text: &str) -> JobEventKind {
+    JobEventKind::Log { stream: Stream::Stdout, text: text.to_owned() }
 }
 
 on_both_engines! {
@@ -38,7 +38,7 @@ on_both_engines! {
         let before = world.job(&wanted.job_id).await.deadline.unwrap();
         let later = before + jiff::Span::new().seconds(60);
         for (granted, deadline) in [(false, before), (true, later)] {
-            let asked = Happening::Extension { asked_seconds: 60, granted, deadline: later, reason: None };
+            let asked = JobEventKind::Extension { asked_seconds: 60, granted, deadline: later, reason: None };
             world.jobs.tell(&wanted.job_id, claimed.fence(), saying(vec![(now(), asked)])).await.unwrap();
             assert_eq!(world.job(&wanted.job_id).await.deadline, Some(deadline));
         }
@@ -51,7 +51,7 @@ on_both_engines! {
         world.jobs.tell(&wanted.job_id, claimed.fence(), saying(told)).await.unwrap();
         let texts = |events: Vec<belljar_contract::worker::event::JobEvent>| -> String {
             let texts = events.into_iter().map(|event| match event.happening {
-                Happening::Log { text, .. } => text,
+                JobEventKind::Log { text, .. } => text,
                 other => other.kind().to_owned() + " ",
             });
             texts.collect()

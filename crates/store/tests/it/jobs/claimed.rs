@@ -10,9 +10,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// An instance that can run one job.
-struct Only(JobId);
+struct OneJobInstance(JobId);
 
-impl Fits for Only {
+impl Fits for OneJobInstance {
     fn runs(&self, assignment: &Assignment) -> bool {
         assignment.job_id == self.0
     }
@@ -106,7 +106,7 @@ on_both_engines! {
         }
         let fit = assignment();
         world.accepted(&fit).await;
-        let only = |wanted: &Assignment| Arc::new(Only(wanted.job_id.clone())) as Arc<dyn Fits>;
+        let only = |wanted: &Assignment| Arc::new(OneJobInstance(wanted.job_id.clone())) as Arc<dyn Fits>;
         let claimed = world.jobs.claim_fitting(OWNER, only(&fit), now()).await.unwrap().unwrap();
         assert_eq!(claimed.assignment, fit);
         for _ in 0..2 {

@@ -6,7 +6,7 @@ use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{AgentId, JobId};
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_contract::worker::assignment::Assignment;
-use belljar_contract::worker::event::{Happening, Stream};
+use belljar_contract::worker::event::{JobEventKind, Stream};
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Ending, Fence, Refused};
 use belljar_store::jobs::{ChangeError, Ended, Left, Report, Told};
@@ -33,7 +33,7 @@ on_both_engines! {
     async fn what_was_not_told_before_is_told_with_the_end(world: World) {
         let wanted = assignment();
         let claimed = world.claimed(&wanted).await;
-        let said = Happening::Log { stream: Stream::Stderr, text: "a".to_owned() };
+        let said = JobEventKind::Log { stream: Stream::Stderr, text: "a".to_owned() };
         let untold = Told { started: Some(started()), happenings: vec![(now(), said)] };
         let report = Report { untold, ..report(Ending::Completed, outcome("a")) };
         world.jobs.end(&wanted.job_id, claimed.fence(), report.clone(), now()).await.unwrap();

@@ -3,7 +3,7 @@
 use super::on_both_engines;
 use super::world::{OWNER, World, assignment, now, outcome, report, submission};
 use belljar_contract::worker::assignment::Assignment;
-use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::event::JobEventKind;
 use belljar_policy::lifecycle::Ending;
 use belljar_store::jobs::{Callback, Heard, Submission};
 
@@ -22,7 +22,7 @@ on_both_engines! {
         world.jobs.end(&wanted.job_id, claimed.fence(), report, now()).await.unwrap();
         let states = world.jobs.states_after(&wanted.job_id, 0).await.unwrap();
         assert_eq!(states.len(), 2);
-        assert!(states.iter().all(|event| matches!(event.happening, Happening::Status { .. })));
+        assert!(states.iter().all(|event| matches!(event.happening, JobEventKind::Status { .. })));
         let heard = async |event, heard| {
             world.jobs.note_callback_heard(&wanted.job_id, OWNER, (event, heard), now()).await.unwrap()
         };

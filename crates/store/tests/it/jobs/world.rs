@@ -3,7 +3,7 @@
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
-use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::event::JobEventKind;
 use belljar_contract::worker::job::JobOutcome;
 use belljar_policy::lifecycle::Ending;
 use belljar_store::database::{Database, Location};
@@ -133,8 +133,8 @@ impl World {
         let events = self.jobs.events_after(job_id, 0, 1_000).await.unwrap();
         let ids: Vec<_> = events.iter().map(|event| event.id).collect();
         assert_eq!(ids, (1..=events.len() as u64).collect::<Vec<_>>());
-        let told = |happening: Happening| match happening {
-            Happening::Status { status, attempt, .. } => format!("{status} {attempt}"),
+        let told = |happening: JobEventKind| match happening {
+            JobEventKind::Status { status, attempt, .. } => format!("{status} {attempt}"),
             other => other.kind().to_owned(),
         };
         events.into_iter().map(|event| told(event.happening)).collect()

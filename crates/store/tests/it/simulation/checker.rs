@@ -1,18 +1,18 @@
 //! Invariants of jobs that hold under all faults.
 
 use belljar_contract::id::JobId;
-use belljar_contract::worker::event::{Happening, JobEvent};
+use belljar_contract::worker::event::{JobEvent, JobEventKind};
 use belljar_store::jobs::JobRecord;
 use std::collections::BTreeMap;
 
 /// Observations about jobs.
 #[derive(Default)]
 pub(super) struct Checker {
-    jobs: BTreeMap<String, Seen>,
+    jobs: BTreeMap<String, JobObservation>,
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Seen {
+struct JobObservation {
     /// State and outcome of the job at its end.
     end: Option<String>,
     attempt: u32,
@@ -66,7 +66,7 @@ impl Checker {
         let told: Vec<_> = states
             .iter()
             .map(|event| match &event.happening {
-                Happening::Status { status, attempt, .. } => (*status, *attempt),
+                JobEventKind::Status { status, attempt, .. } => (*status, *attempt),
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -93,7 +93,7 @@ impl Checker {
         self.jobs.iter().map(|(job_id, seen)| format!("{job_id} {seen:?}")).collect()
     }
 
-    fn of(&mut self, job_id: &JobId) -> &mut Seen {
+    fn of(&mut self, job_id: &JobId) -> &mut JobObservation {
         self.jobs.entry(job_id.key()).or_default()
     }
 }

@@ -15,12 +15,12 @@ use jiff::Timestamp;
 pub(super) struct Node {
     number: usize,
     instance: String,
-    state: State,
-    held: Vec<Held>,
+    state: NodeCondition,
+    held: Vec<HeldJob>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NodeCondition {
     Awake,
     /// The node is paused, and will go on as if no time had passed.
     Asleep,
@@ -29,7 +29,7 @@ enum State {
 }
 
 /// A job that it works on, as far as it knows.
-struct Held {
+struct HeldJob {
     job_id: JobId,
     fence: Fence,
     started: Option<Started>,
@@ -42,8 +42,12 @@ struct Held {
 
 impl Node {
     pub(super) async fn start(number: usize, jobs: &Jobs, chance: &mut Random, now: Timestamp) -> Self {
-        let node =
-            Self { number, instance: chance.uuid().to_string(), state: State::Awake, held: Vec::new() };
+        let node = Self {
+            number,
+            instance: chance.uuid().to_string(),
+            state: NodeCondition::Awake,
+            held: Vec::new(),
+        };
         node.register(jobs, now).await;
         node
     }
@@ -54,18 +58,18 @@ impl Node {
 
     /// Returns true if no heartbeat of that instance was seen for longer than a lease.
     pub(super) fn is_silent_as(&self, instance: &str) -> bool {
-        self.instance == instance && self.state != State::Awake
+        self.instance == instance && self.state != NodeCondition::Awake
     }
 
     /// Causes or ends a random fault.
     pub(super) async fn fault(&mut self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
         match (self.state, chance.below(3)) {
-            (State::Awake, 0) => self.state = State::Asleep,
-            (State::Awake, 1) => {
-                self.state = State::Dead;
+            (NodeCondition::Awake, 0) => self.state = NodeCondition::Asleep,
+            (NodeCondition::Awake, 1) => {
+                self.state = NodeCondition::Dead;
                 self.held.clear();
             }
-            (State::Awake, _) => {
+            (NodeCondition::Awake, _) => {
                 // It sends a heartbeat. If it was given up meanwhile, it has lost its jobs.
                 if !jobs.beat(&self.instance).await.unwrap() {
                     self.held.clear();
@@ -73,20 +77,20 @@ impl Node {
                 }
             }
             // It resumes, and doesn't know that it was paused.
-            (State::Asleep, _) => self.state = State::Awake,
-            (State::Dead, _) => self.revive(jobs, chance, now).await,
+            (NodeCondition::Asleep, _) => self.state = NodeCondition::Awake,
+            (NodeCondition::Dead, _) => self.revive(jobs, chance, now).await,
         }
     }
 
     /// Revives the node in any state: a dead node becomes another instance, which cleans up after the former one.
     pub(super) async fn revive(&mut self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
-        if self.state == State::Dead {
+        if self.state == NodeCondition::Dead {
             let former = std::mem::replace(&mut self.instance, chance.uuid().to_string());
             self.register(jobs, now).await;
-            self.state = State::Awake;
+            self.state = NodeCondition::Awake;
             self.give_up(jobs, &[former], now).await;
         }
-        self.state = State::Awake;
+        self.state = NodeCondition::Awake;
         if !jobs.beat(&self.instance).await.unwrap() {
             self.held.clear();
             self.register(jobs, now).await;
@@ -96,7 +100,7 @@ impl Node {
     /// Gives up silent instances, if it is awake to notice them.
     pub(super) async fn give_up(&mut self, jobs: &Jobs, silent: &[String], now: Timestamp) {
         for instance in silent.iter().filter(|instance| **instance != self.instance) {
-            if self.state != State::Awake {
+            if self.state != NodeCondition::Awake {
                 return;
             }
             for job in jobs.owned_by(instance).await.unwrap() {
@@ -105,7 +109,7 @@ impl Node {
             }
             jobs.forget(instance).await.unwrap();
         }
-        if self.state == State::Awake {
+        if self.state == NodeCondition::Awake {
             jobs.take_callbacks(&self.instance).await.unwrap();
         }
     }
@@ -118,7 +122,7 @@ impl Node {
         chance: &mut Random,
         now: Timestamp,
     ) {
-        if self.state != State::Awake {
+        if self.state != NodeCondition::Awake {
             return;
         }
         if self.held.is_empty() || (self.held.len() < 3 && chance.once_in(3)) {
@@ -147,7 +151,7 @@ impl Node {
     ) {
         // It gives up jobs that it owns without knowing.
         for job in jobs.owned_by(&self.instance).await.unwrap() {
-            let knows = |held: &Held| held.job_id == job.job_id && held.fence == job.life.fence;
+            let knows = |held: &HeldJob| held.job_id == job.job_id && held.fence == job.life.fence;
             if !self.held.iter().any(knows) {
                 let _ = jobs.leave(&job.job_id, job.life.fence, Left::Gone, now).await;
             }
@@ -168,7 +172,7 @@ impl Node {
         chance: &mut Random,
         now: Timestamp,
     ) {
-        if self.state != State::Awake {
+        if self.state != NodeCondition::Awake {
             return;
         }
         let callbacks = jobs.callbacks_of(&self.instance).await.unwrap();
@@ -206,7 +210,7 @@ impl Node {
     ) {
         let is_final = matches!(
             &event.happening,
-            belljar_contract::worker::event::Happening::Status { status, .. } if status.is_final()
+            belljar_contract::worker::event::JobEventKind::Status { status, .. } if status.is_final()
         );
         let heard = if is_final { Heard::Result } else { Heard::Event };
         jobs.note_callback_heard(job_id, &self.instance, (event.id, heard), now).await.unwrap();
@@ -225,7 +229,7 @@ impl Node {
             return;
         }
         let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
-        self.held.push(Held { job_id, fence, started: None, is_begun: false, came: None });
+        self.held.push(HeldJob { job_id, fence, started: None, is_begun: false, came: None });
     }
 
     /// Advances a job; returns true if it is done.

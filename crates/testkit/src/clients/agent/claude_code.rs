@@ -1,6 +1,6 @@
 //! Claude Code: Anthropic's messages. It begins with `HEAD /`, and asks with `?beta=true`.
 
-use super::{Agent, Edit, McpServer, Start, Task, texts};
+use super::{Agent, Edit, McpServer, StartCommand, Task, texts};
 use crate::models::{Dialect, ToolCall};
 use serde_json::{Value, json};
 
@@ -14,9 +14,9 @@ pub(super) const AGENT: Agent = Agent {
     call,
 };
 
-fn start(task: &Task<'_>) -> Start {
+fn start(task: &Task<'_>) -> StartCommand {
     let allowed = "Read,Edit,Write,Bash";
-    Start {
+    StartCommand {
         arguments: texts(["--print", "--model", task.model, "--allowedTools", allowed, "--", task.prompt]),
         environment: vec![
             ("ANTHROPIC_BASE_URL", task.base_url.to_owned()),
@@ -29,7 +29,7 @@ fn start(task: &Task<'_>) -> Start {
     }
 }
 
-fn register(start: &mut Start, server: &McpServer<'_>) {
+fn register(start: &mut StartCommand, server: &McpServer<'_>) {
     let environment: serde_json::Map<_, _> =
         server.environment.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let [program, arguments @ ..] = server.command else { return };

@@ -1,7 +1,7 @@
 //! Codex: OpenAI's responses. It ignores `OPENAI_BASE_URL`. With the built-in provider it first tries a WebSocket, so
 //! it gets a provider of its own.
 
-use super::{Agent, Edit, McpServer, Start, Task, texts};
+use super::{Agent, Edit, McpServer, StartCommand, Task, texts};
 use crate::models::{Dialect, ToolCall};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(super) const AGENT: Agent = Agent {
     call,
 };
 
-fn start(task: &Task<'_>) -> Start {
+fn start(task: &Task<'_>) -> StartCommand {
     let config = format!(
         "model = \"{}\"\nmodel_provider = \"belljar\"\ncheck_for_update_on_startup = false\n\n\
          [model_providers.belljar]\nname = \"belljar\"\nbase_url = \"{}/v1\"\nenv_key = \"OPENAI_API_KEY\"\n\
@@ -24,14 +24,14 @@ fn start(task: &Task<'_>) -> Start {
     );
     // Its own sandbox can't be nested within another one.
     let unsealed = "--dangerously-bypass-approvals-and-sandbox";
-    Start {
+    StartCommand {
         arguments: texts(["exec", "--skip-git-repo-check", unsealed, "--", task.prompt]),
         environment: vec![("OPENAI_API_KEY", task.key.to_owned())],
         home: vec![(".codex/config.toml", config)],
     }
 }
 
-fn register(start: &mut Start, server: &McpServer<'_>) {
+fn register(start: &mut StartCommand, server: &McpServer<'_>) {
     let [program, arguments @ ..] = server.command else { return };
     let environment = server.environment.iter().map(|(name, value)| format!("{name} = {value:?}"));
     let environment = environment.collect::<Vec<_>>().join(", ");

@@ -1,6 +1,6 @@
 //! opencode: OpenAI's chat. It also requests a title.
 
-use super::{Agent, Edit, McpServer, Start, Task, texts};
+use super::{Agent, Edit, McpServer, StartCommand, Task, texts};
 use crate::models::{Dialect, ToolCall};
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub(super) const AGENT: Agent = Agent {
     call,
 };
 
-fn start(task: &Task<'_>) -> Start {
+fn start(task: &Task<'_>) -> StartCommand {
     let config = json!({
         "$schema": "https://opencode.ai/config.json",
         "autoupdate": false,
@@ -32,7 +32,7 @@ fn start(task: &Task<'_>) -> Start {
         } },
     });
     let model = format!("belljar/{}", task.model);
-    Start {
+    StartCommand {
         arguments: texts(["run", "--model", &model, "--", task.prompt]),
         environment: vec![
             // Its list of all models is on another host.
@@ -45,7 +45,7 @@ fn start(task: &Task<'_>) -> Start {
     }
 }
 
-fn register(start: &mut Start, server: &McpServer<'_>) {
+fn register(start: &mut StartCommand, server: &McpServer<'_>) {
     let environment: Map<_, _> =
         server.environment.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let described =

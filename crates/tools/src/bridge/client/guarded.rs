@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Guarded<T> {
     inner: T,
     watched: Arc<Watched>,
-    unasked: Unasked,
+    unasked: UnsolicitedMessageLimit,
     probe: Probe,
     under_way: Arc<AtomicUsize>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Guarded<T> {
 /// State of a connection for observers.
 #[derive(Debug, Default)]
 pub(in crate::bridge) struct Watched {
-    why: OnceLock<Why>,
+    why: OnceLock<DisconnectReason>,
     over: CancellationToken,
     changed: Notify,
     /// Number of list entries that are not valid tools, since the last query.
@@ -32,7 +32,7 @@ pub(in crate::bridge) struct Watched {
 
 /// Reasons why a connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::bridge) enum Why {
+pub(in crate::bridge) enum DisconnectReason {
     /// The server has closed it.
     HungUp,
     /// The client has closed it.
@@ -60,7 +60,7 @@ struct Probe {
 
 /// Limit of unrequested messages.
 #[derive(Debug)]
-struct Unasked {
+struct UnsolicitedMessageLimit {
     left: u32,
     since: Instant,
 }
@@ -88,18 +88,18 @@ pub(super) enum SendError<E: std::error::Error + 'static> {
 
 impl Watched {
     /// Ends the connection. The first reason is kept.
-    pub(in crate::bridge) fn end(&self, why: Why) {
+    pub(in crate::bridge) fn end(&self, why: DisconnectReason) {
         let _ = self.why.set(why);
         self.over.cancel();
     }
 
-    pub(in crate::bridge) fn why(&self) -> Option<Why> {
+    pub(in crate::bridge) fn why(&self) -> Option<DisconnectReason> {
         self.why.get().copied()
     }
 
-    pub(in crate::bridge) async fn over(&self) -> Why {
+    pub(in crate::bridge) async fn over(&self) -> DisconnectReason {
         self.over.cancelled().await;
-        self.why().unwrap_or(Why::HungUp)
+        self.why().unwrap_or(DisconnectReason::HungUp)
     }
 
     pub(in crate::bridge) async fn changed(&self) {
@@ -120,7 +120,7 @@ impl Watched {
 impl<T> Guarded<T> {
     /// Returns a guarded transport; `patience` is the time limit of the detection request.
     pub(super) fn new(inner: T, watched: Arc<Watched>, patience: Duration) -> Self {
-        let unasked = Unasked { left: MOST_UNASKED, since: Instant::now() };
+        let unasked = UnsolicitedMessageLimit { left: MOST_UNASKED, since: Instant::now() };
         let probe = Probe { patience, waits: None, given_up: None };
         Self { inner, watched, unasked, probe, under_way: Arc::default() }
     }
@@ -139,7 +139,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
         let watched = Arc::clone(&self.watched);
         async move {
             let stuck = || {
-                watched.end(Why::Stuck);
+                watched.end(DisconnectReason::Stuck);
                 SendError::Stuck
             };
             let _place = place.ok_or_else(stuck)?;
@@ -164,7 +164,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
                 }
             };
             let Some(message) = message else {
-                self.watched.end(Why::HungUp);
+                self.watched.end(DisconnectReason::HungUp);
                 return None;
             };
             let mut refused = None;
@@ -197,7 +197,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
                 }
             };
             if !self.unasked.take() {
-                self.watched.end(Why::Flood);
+                self.watched.end(DisconnectReason::Flood);
                 return None;
             }
             if let Some(id) = refused {
@@ -213,7 +213,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.watched.end(Why::Closed);
+        self.watched.end(DisconnectReason::Closed);
         self.inner.close().await.map_err(SendError::Inner)
     }
 }
@@ -249,7 +249,7 @@ impl Probe {
 
 // === impl Unasked ===
 
-impl Unasked {
+impl UnsolicitedMessageLimit {
     /// Counts a message; returns false if the limit is exceeded.
     fn take(&mut self) -> bool {
         if self.since.elapsed() >= SPAN {
@@ -262,7 +262,7 @@ impl Unasked {
 
 // === impl Why ===
 
-impl Why {
+impl DisconnectReason {
     /// Returns the reason as a text for the caller.
     pub(in crate::bridge) const fn in_words(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 //! Each response is read completely, also event streams. No additional stream is opened, so messages outside of responses are not
 //! received.
 
-use super::guarded::{Watched, Why};
+use super::guarded::{DisconnectReason, Watched};
 use super::message;
 use belljar_egress::exchange::{ExchangeError, Exchanger, Incoming, Outgoing};
 use belljar_egress::remote::{Remote, RemoteError};
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// The HTTP client of a server.
 #[derive(Clone)]
-struct Asker {
+struct HttpClient {
     remote: Remote,
     exchanger: Arc<Exchanger>,
     watched: Arc<Watched>,
@@ -34,7 +34,7 @@ struct Asker {
 }
 
 type Headers = HashMap<HeaderName, HeaderValue>;
-type Failed = StreamableHttpError<RemoteError>;
+type HttpTransportError = StreamableHttpError<RemoteError>;
 
 const SESSION: &str = "mcp-session-id";
 const CONTENT_TYPE: &str = "content-type";
@@ -48,7 +48,7 @@ pub(in crate::bridge) fn over_http(
     most_bytes: usize,
     patience: Duration,
 ) -> impl Transport<RoleClient> + 'static {
-    let asker = Asker { remote, exchanger, watched, most_bytes, patience };
+    let asker = HttpClient { remote, exchanger, watched, most_bytes, patience };
     // The URL is unused: the HTTP client knows the address.
     let config = StreamableHttpClientTransportConfig::with_uri("");
     StreamableHttpClientTransport::with_client(asker, config)
@@ -56,13 +56,13 @@ pub(in crate::bridge) fn over_http(
 
 // === impl Asker ===
 
-impl Asker {
+impl HttpClient {
     async fn ask(
         &self,
         method: &'static str,
         body: Vec<u8>,
         (session, headers): (Option<Arc<str>>, Headers),
-    ) -> Result<Incoming, Failed> {
+    ) -> Result<Incoming, HttpTransportError> {
         let mut sent = vec![(Cow::Borrowed("accept"), format!("{JSON}, {EVENTS}"))];
         if !body.is_empty() {
             sent.push((Cow::Borrowed(CONTENT_TYPE), JSON.to_owned()));
@@ -82,9 +82,13 @@ impl Asker {
         let answered = self.remote.ask(&self.exchanger, outgoing, &[CONTENT_TYPE, SESSION]).await;
         answered.map_err(|error| {
             match &error {
-                RemoteError::Exchange(ExchangeError::TooLarge { .. }) => self.watched.end(Why::TooLarge),
-                RemoteError::Exchange(ExchangeError::Connection { .. }) => self.watched.end(Why::HungUp),
-                RemoteError::Repeats => self.watched.end(Why::Repeats),
+                RemoteError::Exchange(ExchangeError::TooLarge { .. }) => {
+                    self.watched.end(DisconnectReason::TooLarge);
+                }
+                RemoteError::Exchange(ExchangeError::Connection { .. }) => {
+                    self.watched.end(DisconnectReason::HungUp);
+                }
+                RemoteError::Repeats => self.watched.end(DisconnectReason::Repeats),
                 _ => {}
             }
             StreamableHttpError::Client(error)
@@ -92,7 +96,7 @@ impl Asker {
     }
 }
 
-impl StreamableHttpClient for Asker {
+impl StreamableHttpClient for HttpClient {
     type Error = RemoteError;
 
     async fn post_message(
@@ -102,7 +106,7 @@ impl StreamableHttpClient for Asker {
         session: Option<Arc<str>>,
         _: Option<String>,
         headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, HttpTransportError> {
         let body = serde_json::to_vec(&message)?;
         let had_session = session.is_some();
         let incoming = self.ask("POST", body, (session, headers)).await?;
@@ -142,7 +146,7 @@ impl StreamableHttpClient for Asker {
         session: Arc<str>,
         _: Option<String>,
         headers: Headers,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), HttpTransportError> {
         self.ask("DELETE", Vec::new(), (Some(session), headers)).await.map(drop)
     }
 
@@ -153,7 +157,7 @@ impl StreamableHttpClient for Asker {
         _: Option<String>,
         _: Option<String>,
         _: Headers,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpTransportError> {
         Err(StreamableHttpError::ServerDoesNotSupportSse)
     }
 }
@@ -163,13 +167,13 @@ fn is_session(text: &str) -> bool {
     (1..=1_024).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn read(body: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, Failed> {
+fn read(body: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, HttpTransportError> {
     message::read(body, watched)
         .map_err(|_| StreamableHttpError::UnexpectedServerResponse("not an MCP message".into()))
 }
 
 /// Parses the messages of a complete event stream.
-fn events(body: &[u8], watched: &Watched) -> Result<Vec<Result<Sse, SseError>>, Failed> {
+fn events(body: &[u8], watched: &Watched) -> Result<Vec<Result<Sse, SseError>>, HttpTransportError> {
     let text = String::from_utf8_lossy(body).replace("\r\n", "\n").replace('\r', "\n");
     let data_of = |event: &str| {
         let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -188,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_read_however_their_lines_end() {
+    fn event_stream_accepts_all_line_endings() {
         let message = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
         for end in ["\n", "\r\n", "\r"] {
             let text =

@@ -1,7 +1,7 @@
 //! MCP over two pipes, one message per line.
 
-use super::guarded::{Watched, Why};
-use super::message::{self, NoMessage};
+use super::guarded::{DisconnectReason, Watched};
+use super::message::{self, InvalidMessageError};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::future::Future;
@@ -27,7 +27,7 @@ pub(in crate::bridge) struct Lines<R, W> {
 }
 
 /// Result of parsing a line; `None` for a blank one.
-type Read = Result<Option<RxJsonRpcMessage<RoleClient>>, NoMessage>;
+type Read = Result<Option<RxJsonRpcMessage<RoleClient>>, InvalidMessageError>;
 
 /// Maximum length of a line that is parsed without a blocking thread, in bytes.
 const LARGEST_SHORT_BYTES: usize = 64 << 10;
@@ -80,7 +80,7 @@ impl<R, W> Lines<R, W> {
                 None => match self.line()? {
                     // A chunk may contain a too long line completely.
                     line if line.trim_ascii().len() > self.most_bytes => {
-                        self.watched.end(Why::TooLarge);
+                        self.watched.end(DisconnectReason::TooLarge);
                         return None;
                     }
                     line if line.len() > LARGEST_SHORT_BYTES => {
@@ -98,7 +98,7 @@ impl<R, W> Lines<R, W> {
                     tracing::debug!(%error, "an MCP server printed a line that is not a message");
                     self.nonsense_left = self.nonsense_left.saturating_sub(1);
                     if self.nonsense_left == 0 {
-                        self.watched.end(Why::Nonsense);
+                        self.watched.end(DisconnectReason::Nonsense);
                         return None;
                     }
                 }
@@ -145,7 +145,7 @@ where
                 return Some(message);
             }
             if self.inbox.len() > self.most_bytes {
-                self.watched.end(Why::TooLarge);
+                self.watched.end(DisconnectReason::TooLarge);
             }
             if self.watched.why().is_some() {
                 return None;

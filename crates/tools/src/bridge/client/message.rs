@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The bytes are not a message.
 #[derive(Debug, thiserror::Error)]
 #[error("not an MCP message")]
-pub(super) struct NoMessage(#[source] serde_json::Error);
+pub(super) struct InvalidMessageError(#[source] serde_json::Error);
 
 /// Members of a tool that are used; others may be large, and are dropped.
 const KEPT_OF_TOOL: [&str; 5] = ["name", "title", "description", "inputSchema", "annotations"];
@@ -29,7 +29,7 @@ struct Envelope {
 
 /// Parses a message of a limited number of values. Invalid tools are counted. An unreadable answer is converted to an error
 /// answer, as its caller would wait in vain otherwise.
-pub(super) fn read(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, NoMessage> {
+pub(super) fn read(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, InvalidMessageError> {
     read_whole(bytes, watched).or_else(|error| {
         let envelope = serde_json::from_slice::<Envelope>(bytes).ok();
         let answer = envelope.filter(|found| found.jsonrpc == "2.0" && found.method.is_none());
@@ -40,13 +40,13 @@ pub(super) fn read(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessa
     })
 }
 
-fn read_whole(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, NoMessage> {
+fn read_whole(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, InvalidMessageError> {
     let read = json::parse_within(bytes, &WITHIN);
-    let mut node = read.map_err(|problem| NoMessage(serde_json::Error::custom(problem.found)))?;
+    let mut node = read.map_err(|problem| InvalidMessageError(serde_json::Error::custom(problem.found)))?;
     let ambiguous_tools = without_ambiguous_tools(&mut node);
     if let Some(name) = node.repeated_member() {
         let found = format!("duplicate member {name:?}");
-        return Err(NoMessage(serde_json::Error::custom(found)));
+        return Err(InvalidMessageError(serde_json::Error::custom(found)));
     }
     let mut value = node.to_value();
     if let Some(result) = value.get_mut("result").and_then(Value::as_object_mut) {
@@ -59,7 +59,7 @@ fn read_whole(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, N
             blocks.iter_mut().for_each(understood);
         }
     }
-    ServerJsonRpcMessage::deserialize(value).map_err(NoMessage)
+    ServerJsonRpcMessage::deserialize(value).map_err(InvalidMessageError)
 }
 
 /// Removes tools with a duplicate member, and counts them, so that they don't invalidate the others.
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_tool_takes_no_other_with_it() {
+    fn invalid_tool_in_a_list_does_not_affect_others() {
         let listed = result_of(
             r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[
             {"name":"good","inputSchema":{"type":"object"},"icons":[{"src":"x"}]},
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_no_tools_are_counted() {
+    fn invalid_tool_entries_are_counted() {
         let listed = |entries: &[&str]| {
             let watched = Watched::default();
             let entries = entries.join(",");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_kind_that_is_not_known_leaves_a_mark() {
+    fn unknown_content_part_is_marked() {
         let called = result_of(
             r#"{"jsonrpc":"2.0","id":1,"result":{"content":[
             {"type":"hologram","data":"x"}, {"type":"text"}, {"type":"text","text":"known"}]}}"#,
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_none() {
+    fn invalid_messages_are_rejected() {
         for text in
             ["", "hello", "[]", "{}", "7", r#"{"jsonrpc":"1.0","id":1,"result":{}}"#, &"[".repeat(100_000)]
         {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn message_of_more_values_than_are_read_is_none() {
+    fn message_with_too_many_values_is_rejected() {
         let of = |count: usize| {
             let list = vec!["0"; count].join(",");
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],"structuredContent":[{list}]}}}}"#)
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_that_can_not_be_read_in_one_way_is_an_error_to_its_caller() {
+    fn ambiguous_answer_becomes_an_error_for_its_caller() {
         let answered =
             |text: &str| serde_json::to_value(read(text.as_bytes(), &Watched::default()).unwrap()).unwrap();
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));

@@ -17,7 +17,7 @@ fn parse(text: &str) -> Result<ServersConfig, Mistakes> {
 }
 
 #[test]
-fn what_is_not_said_is_careful() {
+fn server_config_defaults_are_restrictive() {
     let text = "servers:\n  - {name: files, transport: stdio, command: server}\n";
     let server = parse(text).unwrap().0.remove(0);
     let Way::Stdio(stdio) = &server.way else { panic!("{server:?}") };
@@ -29,7 +29,7 @@ fn what_is_not_said_is_careful() {
 }
 
 #[test]
-fn tools_can_be_chosen() {
+fn enabled_and_disabled_tools_filter_a_servers_tools() {
     let text = "servers:\n  - {name: a, transport: stdio, command: x, enabled_tools: [one, two], disabled_tools: [three]}\n";
     let server = parse(text).unwrap().0.remove(0);
     assert_eq!(["one", "two", "three", "four"].map(|tool| server.is_meant(tool)), [true, true, false, false]);
@@ -52,7 +52,7 @@ fn every_mistake_is_told_with_its_place() {
 }
 
 #[test]
-fn the_scope_of_a_call_names_the_server_and_no_credential() {
+fn call_scope_names_the_server_without_credentials() {
     let of = |text: &str| parse(&format!("servers:\n  - {{name: s, {text}}}\n")).unwrap().0.remove(0).scope();
     let stdio = |args: &str| {
         of(&format!("transport: stdio, command: server, args: [{args}], workspace: {{path: /srv/docs}}"))

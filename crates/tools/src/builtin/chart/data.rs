@@ -11,7 +11,7 @@ use std::collections::HashMap;
 /// Figures of a chart.
 #[derive(Debug, PartialEq)]
 pub(super) struct Data {
-    pub(super) x: Places,
+    pub(super) x: AxisPositions,
     pub(super) series: Vec<Line>,
     /// Number of points that can't be drawn.
     pub(super) left_out: usize,
@@ -19,7 +19,7 @@ pub(super) struct Data {
 
 /// Positions on the horizontal axis.
 #[derive(Debug, PartialEq)]
-pub(super) enum Places {
+pub(super) enum AxisPositions {
     Numbers,
     /// Seconds since 1970.
     Moments,
@@ -63,7 +63,7 @@ impl Data {
             return Err(Failure::argument(said));
         }
         let axis = x_axis.unwrap_or_else(|| inferred(series));
-        let mut data = Self { x: Places::Numbers, series: Vec::new(), left_out: 0 };
+        let mut data = Self { x: AxisPositions::Numbers, series: Vec::new(), left_out: 0 };
         let mut names = Names::default();
         for (number, one) in series.iter().enumerate() {
             let mut points = Vec::with_capacity(one.points.len());
@@ -84,9 +84,9 @@ impl Data {
             data.series.push(Line { name: name(one, number), points });
         }
         data.x = match axis {
-            XAxis::Category => Places::Names(names.all),
-            XAxis::Number => Places::Numbers,
-            XAxis::Time => Places::Moments,
+            XAxis::Category => AxisPositions::Names(names.all),
+            XAxis::Number => AxisPositions::Numbers,
+            XAxis::Time => AxisPositions::Moments,
         };
         // Bars and slices are placed by name, in any case.
         if matches!(kind, Kind::Bar | Kind::Pie) {
@@ -121,9 +121,9 @@ impl Data {
         }
         let (x, y) = (self.x_range(), self.y_range());
         let across = match &self.x {
-            Places::Numbers => format!("from {} to {}", number(x.least), number(x.most)),
-            Places::Moments => format!("from {} to {} UTC", moment(x.least), moment(x.most)),
-            Places::Names(names) => format!("at {} places", names.len()),
+            AxisPositions::Numbers => format!("from {} to {}", number(x.least), number(x.most)),
+            AxisPositions::Moments => format!("from {} to {} UTC", moment(x.least), moment(x.most)),
+            AxisPositions::Names(names) => format!("at {} places", names.len()),
         };
         format!("{begin}, {across}; the values go from {} to {}.", number(y.least), number(y.most))
     }
@@ -136,9 +136,9 @@ impl Data {
     /// Converts positions to names, from left to right.
     fn by_name(&mut self) {
         let said: fn(f64) -> String = match self.x {
-            Places::Names(_) => return,
-            Places::Numbers => number,
-            Places::Moments => moment,
+            AxisPositions::Names(_) => return,
+            AxisPositions::Numbers => number,
+            AxisPositions::Moments => moment,
         };
         let mut places: Vec<f64> =
             self.series.iter().flat_map(|line| line.points.iter().map(|(x, _)| *x)).collect();
@@ -149,7 +149,7 @@ impl Data {
             let (Ok(found) | Err(found)) = places.binary_search_by(|place| place.total_cmp(x));
             *x = found as f64;
         }
-        self.x = Places::Names(places.into_iter().map(said).collect());
+        self.x = AxisPositions::Names(places.into_iter().map(said).collect());
     }
 }
 

@@ -1,6 +1,6 @@
 //! The legend: colours that people with colour-blindness can distinguish, and dashes when the colours repeat.
 
-use super::svg::{Anchor, INK, Look, Svg};
+use super::svg::{Anchor, INK, ShapeStyle, Svg};
 
 /// Style of a series or a slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,7 +49,7 @@ pub(super) fn draw<'n>(
         let y = top + ROW * (number as f64 + 0.5);
         let Style { colour, dashes, opacity } = style(number);
         let moves = format!("M{:.1} {y:.1}h{SWATCH}", left + GAP);
-        svg.path(&moves, Look { opacity, ..Look::line(colour, 5.0, dashes) });
+        svg.path(&moves, ShapeStyle { opacity, ..ShapeStyle::line(colour, 5.0, dashes) });
         svg.text((text_at, y + 4.0), name, (Anchor::Start, text_width));
     }
     if shown < count {
@@ -59,5 +59,5 @@ pub(super) fn draw<'n>(
 }
 
 /// Styles of grid lines and axes.
-pub(super) const GRID: Look = Look::line("#dddddd", 1.0, "");
-pub(super) const AXIS: Look = Look::line(INK, 1.0, "");
+pub(super) const GRID: ShapeStyle = ShapeStyle::line("#dddddd", 1.0, "");
+pub(super) const AXIS: ShapeStyle = ShapeStyle::line(INK, 1.0, "");

@@ -1,9 +1,9 @@
 //! Pie charts.
 
 use super::Size;
-use super::data::{Data, Places};
+use super::data::{AxisPositions, Data};
 use super::legend::{self, Style};
-use super::svg::{Look, Svg};
+use super::svg::{ShapeStyle, Svg};
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 /// A slice.
@@ -36,7 +36,7 @@ pub(super) fn draw(svg: &mut Svg, size: Size, data: &Data) {
     for (number, slice) in slices.iter().enumerate() {
         let share = slice.value / largest / sum;
         let Style { colour, opacity, .. } = legend::style(number);
-        let look = Look { stroke: "#ffffff", stroke_width: 1.0, ..Look::filled(colour, opacity) };
+        let look = ShapeStyle { stroke: "#ffffff", stroke_width: 1.0, ..ShapeStyle::filled(colour, opacity) };
         svg.path(&arc(centre, radius, (from, share)), look);
         from += share * TAU;
         names.push(format!("{:.1} % {}", share * 100.0, slice.name));
@@ -48,8 +48,8 @@ pub(super) fn draw(svg: &mut Svg, size: Size, data: &Data) {
 /// Returns the points of one series, or the last points of several.
 fn slices(data: &Data) -> Vec<Slice> {
     let named = |x: f64| match &data.x {
-        Places::Names(names) => names.get(x as usize).cloned().unwrap_or_default(),
-        Places::Numbers | Places::Moments => String::new(),
+        AxisPositions::Names(names) => names.get(x as usize).cloned().unwrap_or_default(),
+        AxisPositions::Numbers | AxisPositions::Moments => String::new(),
     };
     match &data.series[..] {
         [line] => {

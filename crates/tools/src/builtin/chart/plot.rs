@@ -1,9 +1,9 @@
 //! Charts with two axes: lines, areas, bars and dots.
 
-use super::data::{Data, Line, Places};
+use super::data::{AxisPositions, Data, Line};
 use super::legend::{self, AXIS, GRID, Style};
 use super::scale::{Range, Scale, Tick};
-use super::svg::{Anchor, LETTERS, Look, Svg, width_of};
+use super::svg::{Anchor, LETTERS, ShapeStyle, Svg, width_of};
 use super::{Arguments, Kind, Size, time};
 use std::fmt::Write;
 
@@ -48,7 +48,7 @@ pub(super) fn draw(svg: &mut Svg, size: Size, data: &Data, (kind, arguments): (K
     if kind == Kind::Area {
         // All areas are drawn before the lines, which keep their colours so.
         for (number, line) in data.series.iter().enumerate() {
-            svg.path(&axes.areas(line), Look::filled(legend::style(number).colour, 0.2));
+            svg.path(&axes.areas(line), ShapeStyle::filled(legend::style(number).colour, 0.2));
         }
     }
     for (number, line) in data.series.iter().enumerate() {
@@ -65,7 +65,8 @@ pub(super) fn draw(svg: &mut Svg, size: Size, data: &Data, (kind, arguments): (K
 
 impl Axes {
     fn of(size: Size, data: &Data, (kind, arguments): (Kind, &Arguments)) -> Self {
-        let x_label = if arguments.x_label.is_some() || data.x == Places::Moments { LINE } else { 0.0 };
+        let x_label =
+            if arguments.x_label.is_some() || data.x == AxisPositions::Moments { LINE } else { 0.0 };
         let (top, bottom) = (TOP, size.height - MARGIN - LINE - x_label);
         let y_range = match kind {
             // Bars and areas need zero on the axis to be read correctly.
@@ -80,18 +81,18 @@ impl Axes {
         let legend = if data.series.len() > 1 { legend::width_in(size.width) } else { 0.0 };
         let right = (size.width - MARGIN - legend).max(left + 1.0);
         let x_range = match &data.x {
-            Places::Names(names) => Range { least: -0.5, most: names.len() as f64 - 0.5 },
-            Places::Moments => time::widened(data.x_range()),
-            Places::Numbers => data.x_range().widened(),
+            AxisPositions::Names(names) => Range { least: -0.5, most: names.len() as f64 - 0.5 },
+            AxisPositions::Moments => time::widened(data.x_range()),
+            AxisPositions::Numbers => data.x_range().widened(),
         };
         let x = Scale { range: x_range, from: left, to: right };
         let about = ((right - left) / APART_ACROSS).max(1.0) as usize;
         let x_ticks = match &data.x {
-            Places::Numbers => x.ticks(about),
-            Places::Moments => time::ticks(x.range, about),
-            Places::Names(names) => of_names(names, ((right - left) / APART_NAMES) as usize),
+            AxisPositions::Numbers => x.ticks(about),
+            AxisPositions::Moments => time::ticks(x.range, about),
+            AxisPositions::Names(names) => of_names(names, ((right - left) / APART_NAMES) as usize),
         };
-        let x_said = (data.x == Places::Moments)
+        let x_said = (data.x == AxisPositions::Moments)
             .then(|| format!("{} to {} UTC", time::moment(x_range.least), time::moment(x_range.most)));
         Self { frame: Frame { left, right, top, bottom }, x, y, x_ticks, y_ticks, x_said }
     }
@@ -124,13 +125,13 @@ impl Axes {
     fn series(&self, svg: &mut Svg, (number, count): (usize, usize), line: &Line, kind: Kind) {
         let Style { colour, dashes, opacity } = legend::style(number);
         match kind {
-            Kind::Bar => svg.path(&self.bars(line, (number, count)), Look::filled(colour, opacity)),
+            Kind::Bar => svg.path(&self.bars(line, (number, count)), ShapeStyle::filled(colour, opacity)),
             Kind::Scatter => {
-                let look = Look { opacity, ..Look::line(colour, 5.0, "") };
+                let look = ShapeStyle { opacity, ..ShapeStyle::line(colour, 5.0, "") };
                 svg.path(&self.dots(line), look);
             }
             Kind::Line | Kind::Area | Kind::Pie => {
-                svg.path(&self.lines(line), Look::line(colour, 2.0, dashes));
+                svg.path(&self.lines(line), ShapeStyle::line(colour, 2.0, dashes));
             }
         }
     }

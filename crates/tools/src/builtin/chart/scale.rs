@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_beside_an_axis_is_round() {
+    fn axis_tick_labels_are_round_numbers() {
         assert_eq!(texts(0.0, 10.0, 5), ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(texts(-0.13, 0.31, 5), ["-0.1", "0.0", "0.1", "0.2", "0.3"]);
         assert_eq!(texts(0.0, 3e9, 3), ["0", "1e9", "2e9", "3e9"]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_few_whatever_the_numbers() {
+    fn tick_count_is_bounded_for_extreme_ranges() {
         let extremes = [0.0, -1e300, 1e300, 1e-300, -1e-310, 5e-324, 1.0, 1.0 + 1e-13, -1.7e9, 1e15];
         for least in extremes {
             for most in extremes.into_iter().filter(|most| *most >= least) {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_written_with_what_counts() {
+    fn numbers_are_formatted_with_significant_digits_only() {
         let all = [0.0, -1.5, 1_234_567.0, 12_345_678.0, 0.1 + 0.2, 0.000_01, 1e300].map(number);
         assert_eq!(all, ["0", "-1.5", "1234567", "1.23457e7", "0.3", "1e-5", "1e300"]);
     }

@@ -22,7 +22,7 @@ pub(super) enum Anchor {
 
 /// Style of a shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Look {
+pub(super) struct ShapeStyle {
     pub(super) stroke: &'static str,
     pub(super) stroke_width: f64,
     pub(super) dashes: &'static str,
@@ -95,11 +95,11 @@ impl Svg {
     }
 
     /// Draws a path.
-    pub(super) fn path(&mut self, moves: &str, look: Look) {
+    pub(super) fn path(&mut self, moves: &str, look: ShapeStyle) {
         if moves.is_empty() {
             return;
         }
-        let Look { stroke, stroke_width, dashes, fill, opacity } = look;
+        let ShapeStyle { stroke, stroke_width, dashes, fill, opacity } = look;
         self.put(format_args!(
             "<path d=\"{moves}\" fill=\"{fill}\" stroke=\"{stroke}\" stroke-width=\"{stroke_width}\" stroke-linecap=\"round\" \
              stroke-linejoin=\"round\"",
@@ -121,7 +121,7 @@ impl Svg {
 
 // === impl Look ===
 
-impl Look {
+impl ShapeStyle {
     /// Returns the style of a line.
     pub(super) const fn line(stroke: &'static str, stroke_width: f64, dashes: &'static str) -> Self {
         Self { stroke, stroke_width, dashes, fill: NONE, opacity: 1.0 }

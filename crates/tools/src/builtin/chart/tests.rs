@@ -65,7 +65,7 @@ fn check_element(element: &quick_xml::events::BytesStart<'_>, svg: &str) {
 }
 
 #[test]
-fn a_line_is_drawn_with_its_axes_and_what_it_is_told_as() {
+fn line_chart_has_axes_labels_and_description() {
     let svg = drawn(&json!({
         "kind": "line", "title": "Load & <more>", "x_label": "n", "y_label": "load", "width": 300, "height": 200,
         "series": [{ "name": "a", "points": [[0, 1], [1, "2.5"], [2, "NaN"], [3, 4], [2.5, null]] }]
@@ -92,7 +92,7 @@ fn a_line_is_drawn_with_its_axes_and_what_it_is_told_as() {
 }
 
 #[test]
-fn bars_stand_side_by_side_at_the_names_of_their_places() {
+fn bar_chart_groups_bars_by_category() {
     let svg = drawn(&json!({
         "kind": "bar", "title": "T", "width": 300, "height": 200, "series": [
             { "name": "one", "points": [["x", 1], ["y", -2]] }, { "name": "two", "points": [["y", 3]] }
@@ -122,7 +122,7 @@ fn bars_stand_side_by_side_at_the_names_of_their_places() {
 }
 
 #[test]
-fn a_pie_has_a_slice_for_each_share() {
+fn pie_chart_has_a_slice_per_share() {
     let svg = drawn(&json!({
         "kind": "pie", "title": "T", "width": 300, "height": 200,
         "series": [{ "points": [["a", 3], ["b", 1], ["c", 0], ["d", -5]] }]
@@ -150,7 +150,7 @@ fn a_pie_has_a_slice_for_each_share() {
 }
 
 #[test]
-fn what_metrics_are_told_as_is_drawn_over_time() {
+fn metrics_query_result_is_drawn_over_time() {
     let series = json!([
         { "labels": { "__name__": "up", "job": "house", "instance": "a:1" }, "points": [[1_769_860_800, "1"], [1_769_862_600, "+Inf"]] },
         { "labels": { "__name__": "up", "job": "barn" }, "points": [[1_769_860_800, "0"], [1_769_864_400, "1"]] },
@@ -178,7 +178,7 @@ fn what_metrics_are_told_as_is_drawn_over_time() {
 }
 
 #[test]
-fn moments_and_names_are_known_without_being_said() {
+fn time_and_category_axes_are_detected() {
     let shown =
         |points: Value| drawn(&json!({ "kind": "scatter", "title": "T", "series": [{ "points": points }] }));
     assert!(shown(json!([["2026-01-31T12:00:00Z", 1], ["2026-02-01T12:00:00Z", 2]])).contains("12:00"));
@@ -188,7 +188,7 @@ fn moments_and_names_are_known_without_being_said() {
 }
 
 #[test]
-fn what_has_nothing_to_be_drawn_says_so() {
+fn chart_without_data_says_so() {
     for series in
         [json!([]), json!([{ "points": [] }]), json!([{ "points": [[1, "NaN"], [2, 1e301], [null, 1]] }])]
     {
@@ -202,7 +202,7 @@ fn what_has_nothing_to_be_drawn_says_so() {
 }
 
 #[test]
-fn what_can_not_be_drawn_is_told_with_its_place() {
+fn undrawable_points_are_reported_with_position() {
     let mistake = |kind: &str, axis: Value, points: Value| {
         let mut arguments = json!({ "kind": kind, "title": "T", "series": [{ "points": points }] });
         if axis.is_string() {
@@ -229,7 +229,7 @@ fn what_can_not_be_drawn_is_told_with_its_place() {
 }
 
 #[test]
-fn the_most_that_is_drawn_fits_into_an_answer() {
+fn largest_chart_fits_into_an_answer() {
     let series: Vec<_> = (0..200)
         .map(|number| {
             let points: Vec<_> = (0..100).map(|at| json!([at, (at * number) % 977])).collect();
@@ -276,7 +276,7 @@ fn given() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_is_given_is_a_drawing_or_a_mistake_with_its_place(arguments in given()) {
+    fn any_input_yields_a_chart_or_an_error_with_position(arguments in given()) {
         match called(&arguments) {
             Ok(told) => checked(told["svg"].as_str().unwrap()),
             Err(failure) => prop_assert!(failure.message.starts_with("/series"), "{}", failure),
@@ -285,7 +285,7 @@ proptest! {
 }
 
 #[test]
-fn the_schema_takes_what_metrics_are_told_as_and_no_more_than_can_be_drawn() {
+fn chart_schema_accepts_metrics_results_and_rejects_malformed_points() {
     let tool = tools().unwrap().remove(0);
     let schema = ArgumentSchema::new(&tool.definition().input).unwrap();
     let check = |series: Value| {

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_beside_an_axis_are_round_by_the_clock_and_by_the_calendar() {
+    fn time_axis_ticks_are_round_in_clock_and_calendar_units() {
         let texts = [
             texts("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.4Z", 4),
             texts("2026-01-31T12:00:07Z", "2026-01-31T12:00:40Z", 4),

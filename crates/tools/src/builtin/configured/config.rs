@@ -52,12 +52,16 @@ impl ToolsConfig {
 }
 
 /// A resource with a name.
-trait Named {
+trait NamedResource {
     fn name(&self) -> &str;
 }
 
 /// Reads a list of named resources; duplicates are logged.
-fn named<T: Named>(node: &Node, log: &mut Log, mut read: impl FnMut(&Node, &mut Log) -> Option<T>) -> Vec<T> {
+fn named<T: NamedResource>(
+    node: &Node,
+    log: &mut Log,
+    mut read: impl FnMut(&Node, &mut Log) -> Option<T>,
+) -> Vec<T> {
     let all = list(node, log, |node, log| Some((read(node, log)?, node.position, node.path.clone())));
     let all = all.unwrap_or_default();
     for (at, (one, position, path)) in all.iter().enumerate() {
@@ -69,11 +73,11 @@ fn named<T: Named>(node: &Node, log: &mut Log, mut read: impl FnMut(&Node, &mut 
 }
 
 /// Joins several lists; names that two of them have are logged.
-fn together<T: Named>(node: &Node, log: &mut Log, lists: impl IntoIterator<Item = Vec<T>>) -> Vec<T> {
+fn together<T: NamedResource>(node: &Node, log: &mut Log, lists: impl IntoIterator<Item = Vec<T>>) -> Vec<T> {
     let mut all = Vec::<T>::new();
     for list in lists {
         // Duplicates within a list were logged before.
-        let names: BTreeSet<&str> = list.iter().map(Named::name).collect();
+        let names: BTreeSet<&str> = list.iter().map(NamedResource::name).collect();
         for name in names.into_iter().filter(|name| all.iter().any(|other| other.name() == *name)) {
             log.note(node.position, &node.path, format!("{} of two kinds", quoted(name)), "each name once");
         }

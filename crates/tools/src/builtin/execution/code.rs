@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     timeout: Option<f64>,
 }
 
-pub(super) struct Code(pub(super) Arc<dyn Workbench>);
+pub(super) struct CodeTool(pub(super) Arc<dyn Workbench>);
 
 pub(super) fn description(languages: &Languages) -> String {
     let missing: Vec<_> =
@@ -60,7 +60,7 @@ pub(super) fn description(languages: &Languages) -> String {
     )
 }
 
-impl TypedTool for Code {
+impl TypedTool for CodeTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {

@@ -38,9 +38,9 @@ pub(super) struct Arguments {
     timeout: Option<f64>,
 }
 
-pub(super) struct Shell(pub(super) Arc<dyn Workbench>);
+pub(super) struct ShellTool(pub(super) Arc<dyn Workbench>);
 
-impl TypedTool for Shell {
+impl TypedTool for ShellTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_that_does_not_fit_has_whole_lines_and_says_that_there_is_more() {
+    fn truncated_listing_has_whole_lines_and_a_notice() {
         let entry = |number: usize| Entry {
             path: format!("{number}{}", "x".repeat(4_000)),
             kind: EntryKind::Directory,

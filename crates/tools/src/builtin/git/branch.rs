@@ -43,9 +43,9 @@ enum Action {
     Delete,
 }
 
-pub(super) struct Branch(pub(super) Git);
+pub(super) struct GitBranchTool(pub(super) Git);
 
-impl TypedTool for Branch {
+impl TypedTool for GitBranchTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {

@@ -36,9 +36,9 @@ pub(super) struct Arguments {
     depth: Option<u32>,
 }
 
-pub(super) struct Clone(pub(super) Arc<dyn GitHatch>);
+pub(super) struct GitCloneTool(pub(super) Arc<dyn GitHatch>);
 
-impl TypedTool for Clone {
+impl TypedTool for GitCloneTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clone_is_called_as_its_repository_is() {
+    fn clone_directory_is_named_after_its_repository() {
         for (url, name) in [
             ("https://git.example/team/app.git", "app"),
             ("https://git.example/team/app/", "app"),

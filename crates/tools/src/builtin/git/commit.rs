@@ -35,9 +35,9 @@ pub(super) struct Arguments {
     directory: Option<String>,
 }
 
-pub(super) struct Commit(pub(super) Git);
+pub(super) struct GitCommitTool(pub(super) Git);
 
-impl TypedTool for Commit {
+impl TypedTool for GitCommitTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {

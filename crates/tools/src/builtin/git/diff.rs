@@ -38,9 +38,9 @@ pub(super) struct Arguments {
     directory: Option<String>,
 }
 
-pub(super) struct Diff(pub(super) Git);
+pub(super) struct GitDiffTool(pub(super) Git);
 
-impl TypedTool for Diff {
+impl TypedTool for GitDiffTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_may_run_something_is_overruled_by_its_own_name() {
+    fn git_settings_that_run_programs_are_overridden() {
         let names: &[u8] = b"core.bare\0filter.a=b.c\nd.clean\0filter.X.required\0diff.x.textconv\0diff.x.command\0\
             merge.m.driver\0hook.mine.command\0mergetool.x.cmd\0remote.origin.url\0credential.https://a.b.helper\0\
             submodule.s.url\0protocol.ext.allow\0some.future.newHook\0difftool.z.cmd\0tar.x.command\0";

@@ -14,7 +14,7 @@ pub trait GitHatch: Send + Sync {
         &'a self,
         caller: &'a Caller,
         wanted: CloneRequest,
-    ) -> BoxFuture<'a, Result<Cloned, Failure>>;
+    ) -> BoxFuture<'a, Result<CloneResult, Failure>>;
 
     /// Pushes the files of such a clone: as one commit on top of the cloned one, to a new branch.
     fn push_out<'a>(
@@ -28,7 +28,7 @@ pub trait GitHatch: Send + Sync {
         &'a self,
         caller: &'a Caller,
         wanted: PushRequest,
-    ) -> BoxFuture<'a, Result<PlannedPush, Failure>>;
+    ) -> BoxFuture<'a, Result<PushPlan, Failure>>;
 }
 
 /// Maximum number of paths of a push that are listed.
@@ -49,7 +49,7 @@ pub struct CloneRequest {
 
 /// A completed clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cloned {
+pub struct CloneResult {
     /// The requested commit.
     pub commit: String,
     /// The branch that is checked out in the workspace.
@@ -70,12 +70,12 @@ pub struct PushRequest {
     /// The commit message.
     pub message: String,
     /// The approved plan: nothing else is pushed.
-    pub approved: Option<PlannedPush>,
+    pub approved: Option<PushPlan>,
 }
 
 /// Plan of a push. Pushes with equal plans write equal files to the same branch of the same server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedPush {
+pub struct PushPlan {
     /// URL of the server's repository, without credentials.
     pub remote: String,
     /// The reference.

@@ -38,9 +38,9 @@ pub(super) struct Arguments {
 /// Member of a scope with the plan of the push.
 const MEMBER: &str = "push";
 
-pub(super) struct Push(pub(super) Arc<dyn GitHatch>);
+pub(super) struct GitPushTool(pub(super) Arc<dyn GitHatch>);
 
-impl TypedTool for Push {
+impl TypedTool for GitPushTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
@@ -77,7 +77,7 @@ impl Arguments {
 
 // === impl Push ===
 
-impl Push {
+impl GitPushTool {
     async fn push(&self, caller: &Caller, wanted: PushRequest) -> Answer {
         let reference = wanted.branch.reference();
         let pushed = self.0.push_out(caller, wanted).await?;

@@ -5,7 +5,7 @@ use super::hardening::{environment, environment_for};
 use crate::answer::Failure;
 use crate::builtin::files::relative;
 use crate::caller::Caller;
-use crate::workbench::{Command, Ended, Ending, Workbench};
+use crate::workbench::{Command, Ending, FinishedProgram, Workbench};
 use belljar_contract::category::Category;
 use belljar_contract::path::{StepPath, WORKSPACE, WorkspacePath};
 use belljar_contract::tool::DomainCode;
@@ -101,7 +101,11 @@ impl Repository<'_> {
         }
     }
 
-    async fn ran(&self, arguments: &[&str], (input, most_bytes): (&[u8], usize)) -> Result<Ended, Failure> {
+    async fn ran(
+        &self,
+        arguments: &[&str],
+        (input, most_bytes): (&[u8], usize),
+    ) -> Result<FinishedProgram, Failure> {
         let argv = ["git", "--no-pager"].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
         let command = Command {
             env: self.env.clone(),
@@ -120,7 +124,7 @@ impl Repository<'_> {
     }
 
     /// Returns the failure for an unsuccessful subcommand.
-    fn complaint(&self, ended: &Ended) -> Failure {
+    fn complaint(&self, ended: &FinishedProgram) -> Failure {
         if ended.by == Ending::OutOfTime {
             let said = format!("git was killed after {} s (time limit)", WITHIN.as_secs());
             return Failure::new(DomainCode::LimitExceeded, said);
@@ -167,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_taken_for_a_flag() {
+    fn git_arguments_that_look_like_flags_are_rejected() {
         for text in ["-x", "--upload-pack=x", "", "a\nb", "a\0", "\u{85}"] {
             assert_eq!(word("ref", text).unwrap_err().code, DomainCode::InvalidArgument, "{text:?}");
             assert!(paths("paths", &[text.to_owned()]).is_err(), "{text:?}");

@@ -27,9 +27,9 @@ pub(super) struct Arguments {
     directory: Option<String>,
 }
 
-pub(super) struct Status(pub(super) Git);
+pub(super) struct GitStatusTool(pub(super) Git);
 
-impl TypedTool for Status {
+impl TypedTool for GitStatusTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {

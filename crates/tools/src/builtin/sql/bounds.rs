@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_said() {
+    fn sql_result_reports_the_limit_that_truncated_it() {
         let row = || Some(Map::from_iter([("a".to_owned(), json!(1))]));
         let rows = || Rows::new(vec!["a".to_owned()], Bounds::of(Some(2)));
         let mut whole = rows();

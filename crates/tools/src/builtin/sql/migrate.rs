@@ -33,7 +33,7 @@ struct Arguments {
     statements: Vec<String>,
 }
 
-struct Migrate(Databases);
+struct SqlMigrateTool(Databases);
 
 /// Description of valid names.
 const NAME_FORM: &str = "letters, digits, `.`, `_` and `-`";
@@ -48,10 +48,10 @@ pub(super) fn migrate(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToo
     let said = ("sql_migrate", "Applies a migration to a database.");
     let definition = databases.define_change(said, schema_of::<Arguments>(), Leaf::DbAdmin)?;
     let definition = Definition { description: DESCRIPTION.to_owned(), is_guarded: true, ..definition };
-    Ok(tool(definition, Migrate(databases.clone())))
+    Ok(tool(definition, SqlMigrateTool(databases.clone())))
 }
 
-impl TypedTool for Migrate {
+impl TypedTool for SqlMigrateTool {
     type Arguments = Arguments;
 
     async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {

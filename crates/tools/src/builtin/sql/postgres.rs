@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// A value without a type: the server infers it from the context.
-struct Untyped;
+struct UntypedValue;
 
 /// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -226,7 +226,7 @@ fn bound(
     let mut arguments = PgArguments::default();
     for parameter in parameters {
         let added = match parameter {
-            Parameter::Null(()) => arguments.add(Untyped),
+            Parameter::Null(()) => arguments.add(UntypedValue),
             Parameter::Boolean(value) => arguments.add(*value),
             Parameter::Integer(number) => arguments.add(*number),
             Parameter::Number(number) => arguments.add(*number),
@@ -274,7 +274,7 @@ fn failure(error: &sqlx::Error) -> Failure {
 impl Parameter {
     fn kind(&self) -> PgTypeInfo {
         match self {
-            Self::Null(()) => Untyped::type_info(),
+            Self::Null(()) => UntypedValue::type_info(),
             Self::Boolean(_) => <bool as Type<sqlx::Postgres>>::type_info(),
             Self::Integer(_) => <i64 as Type<sqlx::Postgres>>::type_info(),
             Self::Number(_) => <f64 as Type<sqlx::Postgres>>::type_info(),
@@ -285,13 +285,13 @@ impl Parameter {
 
 // === impl Untyped ===
 
-impl Type<sqlx::Postgres> for Untyped {
+impl Type<sqlx::Postgres> for UntypedValue {
     fn type_info() -> PgTypeInfo {
         PgTypeInfo::with_oid(sqlx::postgres::types::Oid(UNKNOWN_OID))
     }
 }
 
-impl sqlx::Encode<'_, sqlx::Postgres> for Untyped {
+impl sqlx::Encode<'_, sqlx::Postgres> for UntypedValue {
     fn encode_by_ref(
         &self,
         _: &mut sqlx::postgres::PgArgumentBuffer,

@@ -25,7 +25,7 @@ struct Arguments {
     table: Option<String>,
 }
 
-struct Inspect(Databases);
+struct SqlSchemaTool(Databases);
 
 const DESCRIPTION: &str = "Without `database`: lists the databases with their kind and whether each is \
     `writable`. With it: lists the columns of its tables and views, or of one `table`, one row \
@@ -42,10 +42,10 @@ pub(super) fn inspect(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToo
     let summary = "Lists databases, or the schema of one.";
     let definition = databases.define("schema_inspect", summary, schema_of::<Arguments>())?;
     let definition = Definition { description: DESCRIPTION.to_owned(), ..definition };
-    Ok(tool(definition, Inspect(databases.clone())))
+    Ok(tool(definition, SqlSchemaTool(databases.clone())))
 }
 
-impl TypedTool for Inspect {
+impl TypedTool for SqlSchemaTool {
     type Arguments = Arguments;
 
     async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
@@ -65,7 +65,7 @@ impl TypedTool for Inspect {
 
 // === impl Inspect ===
 
-impl Inspect {
+impl SqlSchemaTool {
     fn listed(&self) -> Value {
         let all = self.0.0.iter().map(|database| {
             json!({ "name": database.name, "kind": database.engine.kind(), "writable": database.is_writable })

@@ -31,7 +31,7 @@ pub(super) struct Migration {
 }
 
 /// Cancels a call when it is dropped.
-struct GivenUp(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
 /// Maximum size of a value, in bytes.
 const LARGEST_VALUE: i32 = 16 << 20;
@@ -112,7 +112,7 @@ async fn with<T: Send + 'static>(
     work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let (path, is_over) = (path.to_owned(), Arc::new(AtomicBool::new(false)));
-    let _given_up = GivenUp(Arc::clone(&is_over));
+    let _given_up = CancelOnDrop(Arc::clone(&is_over));
     let working = tokio::task::spawn_blocking(move || {
         let connection = opened(&path, access).map_err(|error| unreachable(&error))?;
         let until = Instant::now() + PATIENCE;
@@ -236,7 +236,7 @@ fn failure(error: &rusqlite::Error) -> Failure {
 
 // === impl GivenUp ===
 
-impl Drop for GivenUp {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_of_the_kind_that_its_first_word_says() {
+    fn sql_statement_kind_follows_from_its_first_keyword() {
         let is = |text: &'static str, kind| one(text, kind).ok();
         assert_eq!(is(" select 1 ; ;\n", Kind::Reads), Some("select 1"));
         assert!(is("-- a\n/* b */ WITH x AS (SELECT 1) SELECT 1", Kind::Reads).is_some());

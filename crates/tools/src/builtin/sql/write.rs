@@ -32,7 +32,7 @@ struct Arguments {
     params: Vec<Parameter>,
 }
 
-struct Execute(Databases);
+struct SqlWriteTool(Databases);
 
 const DESCRIPTION: &str = "Changes rows of a writable database with one statement, in its own \
     transaction. Returns `rows_affected`. Bind values with `params`; never insert them into the \
@@ -44,10 +44,10 @@ pub(super) fn execute(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToo
     let said = ("sql_execute", "Changes rows of a database with one statement.");
     let definition = databases.define_change(said, schema_of::<Arguments>(), Leaf::DbMutate)?;
     let definition = Definition { description: DESCRIPTION.to_owned(), ..definition };
-    Ok(tool(definition, Execute(databases.clone())))
+    Ok(tool(definition, SqlWriteTool(databases.clone())))
 }
 
-impl TypedTool for Execute {
+impl TypedTool for SqlWriteTool {
     type Arguments = Arguments;
 
     async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {

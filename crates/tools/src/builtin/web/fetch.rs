@@ -42,7 +42,7 @@ pub(super) struct Arguments {
     max_chars: Option<usize>,
 }
 
-pub(super) struct Fetch {
+pub(super) struct WebFetchTool {
     hatch: Arc<dyn WebHatch>,
     reader: Reader,
 }
@@ -52,7 +52,7 @@ const MOST_CHARS: usize = 200_000;
 
 // === impl Fetch ===
 
-impl Fetch {
+impl WebFetchTool {
     pub(super) fn new(hatch: Arc<dyn WebHatch>, reader: Reader) -> Self {
         Self { hatch, reader }
     }
@@ -72,7 +72,7 @@ impl Fetch {
     }
 }
 
-impl TypedTool for Fetch {
+impl TypedTool for WebFetchTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {

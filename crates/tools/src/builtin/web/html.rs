@@ -46,7 +46,7 @@ enum Mode {
     Metadata,
 }
 
-pub(super) struct Parser {
+pub(super) struct HtmlParserTool {
     reader: Reader,
 }
 
@@ -58,13 +58,13 @@ const MOST_CHARS: usize = 200_000;
 
 // === impl Parser ===
 
-impl Parser {
+impl HtmlParserTool {
     pub(super) fn new(reader: Reader) -> Self {
         Self { reader }
     }
 }
 
-impl TypedTool for Parser {
+impl TypedTool for HtmlParserTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {

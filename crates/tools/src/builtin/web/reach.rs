@@ -37,25 +37,25 @@ pub struct Reach {
 
 /// Web access of all runs that have it.
 #[derive(Clone, Default)]
-pub struct Reaches {
+pub struct WebAccessRegistry {
     all: Arc<Mutex<HashMap<RunId, Reach>>>,
 }
 
 /// Registration of a run's web access; dropping it ends the access.
 #[derive(Debug)]
-pub struct Opened {
-    reaches: Reaches,
+pub struct WebAccessRegistration {
+    reaches: WebAccessRegistry,
     run_id: RunId,
 }
 
 // === impl Reaches ===
 
-impl Reaches {
+impl WebAccessRegistry {
     /// Registers the web access of a run until the returned value is dropped.
-    pub fn open(&self, reach: Reach) -> Opened {
+    pub fn open(&self, reach: Reach) -> WebAccessRegistration {
         let run_id = reach.run_id.clone();
         self.locked().insert(run_id.clone(), reach);
-        Opened { reaches: self.clone(), run_id }
+        WebAccessRegistration { reaches: self.clone(), run_id }
     }
 
     /// Returns the web access of a caller's run.
@@ -79,13 +79,13 @@ impl Reaches {
     }
 }
 
-impl WebHatch for Reaches {
+impl WebHatch for WebAccessRegistry {
     fn reach<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Reach, Failure>> {
         std::future::ready(self.of(caller)).boxed()
     }
 }
 
-impl fmt::Debug for Reaches {
+impl fmt::Debug for WebAccessRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.locked().keys()).finish()
     }
@@ -93,7 +93,7 @@ impl fmt::Debug for Reaches {
 
 // === impl Opened ===
 
-impl Drop for Opened {
+impl Drop for WebAccessRegistration {
     fn drop(&mut self) {
         self.reaches.locked().remove(&self.run_id);
     }

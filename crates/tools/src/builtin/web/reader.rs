@@ -1,15 +1,15 @@
-//! Parses pages on blocking threads, a few at a time: parsing is processor-intensive, and runs take turns ([`Turns`]).
+//! Parses pages on blocking threads, a few at a time: parsing is processor-intensive, and runs take turns ([`TurnQueue`]).
 
 use crate::answer::Failure;
 use crate::caller::Caller;
 use crate::page::UnreadableError;
-use crate::turns::Turns;
+use crate::turns::TurnQueue;
 use belljar_contract::tool::DomainCode;
 
 /// Queue of pages to parse. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
-    turns: Turns,
+    turns: TurnQueue,
 }
 
 /// Maximum number of pages that are parsed concurrently, for all runs.
@@ -22,7 +22,7 @@ const MOST_OF_RUN: usize = 32;
 
 impl Reader {
     pub(super) fn new() -> Self {
-        Self { turns: Turns::new(READ_AT_ONCE, MOST_OF_RUN) }
+        Self { turns: TurnQueue::new(READ_AT_ONCE, MOST_OF_RUN) }
     }
 
     /// Parses a page for that caller.

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_told_without_its_cookies_and_with_where_it_leads() {
+    fn web_response_omits_cookies_and_reports_redirect() {
         let headers = [("location", "/x"), ("set-cookie", "SECRET"), ("vary", "a"), ("vary", "b")];
         let told = told(answered(&headers, b"text"));
         let expected = json!({
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_fits_whatever_is_in_it() {
+    fn web_response_fits_into_an_answer_for_any_content() {
         let long = "\"".repeat(LONGEST_HEADER * 2);
         let names: Vec<String> = (0..256).map(|number| format!("h{number}")).collect();
         let headers: Vec<_> = names.iter().map(|name| (name.as_str(), long.as_str())).collect();

@@ -13,7 +13,7 @@ use belljar_sandbox::state::State;
 use belljar_testkit::{clients, mcp};
 use belljar_tools::answer::{Answer, Success};
 use belljar_tools::bridge::config::{Folder, FolderMode, ServersConfig, StdioConfig};
-use belljar_tools::bridge::{Bridge, Finder, Found, Means};
+use belljar_tools::bridge::{Bridge, BridgeResources, Found, ProgramFinder};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::Definition;
 use belljar_tools::registry::Registry;
@@ -65,7 +65,7 @@ impl House {
         let config = root.map(|root| ServersConfig::read(&root, &mut log));
         log.finish().unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let registry = Arc::new(Registry::new([]).unwrap());
-        let means = Means {
+        let means = BridgeResources {
             backend: Arc::clone(&self.backend) as _,
             required: Required::default(),
             finder: finder(),
@@ -90,7 +90,7 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
 }
 
 /// Finds Node and its packages for `node`, and the system's own programs otherwise.
-fn finder() -> Finder {
+fn finder() -> ProgramFinder {
     Arc::new(|config: &StdioConfig| {
         let mut lent = Vec::new();
         let command = match config.command.as_str() {

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 pub(crate) const CASES: &[Case] = &[(
     "mcp_server_program_cannot_access_network_or_host_files",
-    a_servers_program_reaches_neither_the_network_nor_the_hosts_files,
+    mcp_server_program_cannot_access_network_or_host_files,
 )];
 
 /// Tries both and reports the results.
@@ -34,7 +34,7 @@ def listed(params):
 serve()
 "#;
 
-fn a_servers_program_reaches_neither_the_network_nor_the_hosts_files(house: &House) -> Result<(), String> {
+fn mcp_server_program_cannot_access_network_or_host_files(house: &House) -> Result<(), String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -20,26 +20,26 @@ pub(crate) const CASES: &[Case] = &[
     ("credential_is_sent_only_to_its_server_and_never_returned", credential),
     (
         "secret_is_not_sent_to_another_users_listener_on_the_servers_port",
-        secret_is_not_shown_to_another_user_who_listens_where_a_server_was,
+        secret_is_not_sent_to_another_users_listener_on_the_servers_port,
     ),
     ("http_redirects_are_not_followed_and_large_answers_rejected", hostile),
 ];
 
 /// A process that is killed on drop.
-struct Killed(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Killed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-fn reference(address: SocketAddr) -> Result<Killed, String> {
+fn reference(address: SocketAddr) -> Result<KillOnDrop, String> {
     let mut command = mcp::program("server-everything/dist/index.js")?;
     command.arg("streamableHttp").env("PORT", address.port().to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let server = Killed(command.spawn().map_err(|error| error.to_string())?);
+    let server = KillOnDrop(command.spawn().map_err(|error| error.to_string())?);
     until(|| TcpStream::connect(address).is_ok());
     Ok(server)
 }
@@ -104,7 +104,7 @@ fn anew(house: &House) -> Result<(), String> {
 }
 
 /// A scripted server, which records requests and answers each call by the tool's name.
-struct Scripted {
+struct ScriptedServer {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
 }
@@ -112,7 +112,7 @@ struct Scripted {
 /// Creates the whole HTTP answer to a call of `bad_TOOL`.
 type Answers = fn(tool: &str, head: &str, id: &Value) -> String;
 
-impl Scripted {
+impl ScriptedServer {
     fn start(answers: Answers) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -201,7 +201,7 @@ async fn code(rig: &Rig, tool: &str) -> (DomainCode, String) {
 const SECRET: &str = "sk-of-the-host-0123456789";
 
 fn credential(house: &House) -> Result<(), String> {
-    let server = Scripted::start(|tool, head, id| match tool {
+    let server = ScriptedServer::start(|tool, head, id| match tool {
         "repeat" => {
             let line = head.lines().find(|line| line.starts_with("authorization")).unwrap_or_default();
             text_answer(id, line)
@@ -238,7 +238,7 @@ fn credential(house: &House) -> Result<(), String> {
 /// Redirect target of one tool; it must not be contacted.
 static ELSEWHERE: Mutex<Option<SocketAddr>> = Mutex::new(None);
 
-fn secret_is_not_shown_to_another_user_who_listens_where_a_server_was(house: &House) -> Result<(), String> {
+fn secret_is_not_sent_to_another_users_listener_on_the_servers_port(house: &House) -> Result<(), String> {
     let (address, heard) = other_user::listen("127.0.0.1:0").ok_or("a server of another user takes root")?;
     let key = super::rig::folder();
     std::fs::write(key.path().join("key"), SECRET).unwrap();
@@ -270,7 +270,7 @@ fn hostile(house: &House) -> Result<(), String> {
     let elsewhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     elsewhere.set_nonblocking(true).unwrap();
     *ELSEWHERE.lock().unwrap() = Some(elsewhere.local_addr().unwrap());
-    let server = Scripted::start(|tool, _, id| match tool {
+    let server = ScriptedServer::start(|tool, _, id| match tool {
         "elsewhere" => {
             let to = ELSEWHERE.lock().unwrap().unwrap();
             format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{to}/\r\ncontent-length: 0\r\n\r\n")

@@ -3,7 +3,7 @@
 use belljar_contract::tool::DomainCode;
 use belljar_contract::workbench::{Answer, LONGEST_ANSWER_BYTES};
 use belljar_sandbox::backend::Execution;
-use belljar_sandbox::streams::Spoken;
+use belljar_sandbox::streams::PipedStreams;
 use belljar_tools::answer::Failure;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,19 +13,19 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// A call in progress. Dropping it ends it in the background.
 #[derive(Debug)]
-pub(super) struct Call {
-    held: Option<Held>,
-    spoken: Option<Spoken>,
+pub(super) struct SandboxCall {
+    held: Option<ExecutionGuard>,
+    spoken: Option<PipedStreams>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct ExecutionGuard {
     execution: Box<dyn Execution>,
 }
 
 /// State of a call at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
+enum CallEnding {
     /// Answered; the program ends by itself.
     Answered,
     /// Answered, but processes may be left.
@@ -50,9 +50,9 @@ const ENDED_BY_TERM: u8 = 128 + 15;
 
 // === impl Call ===
 
-impl Call {
-    pub(super) fn new(execution: Box<dyn Execution>, spoken: Spoken) -> Self {
-        Self { held: Some(Held { execution }), spoken: Some(spoken) }
+impl SandboxCall {
+    pub(super) fn new(execution: Box<dyn Execution>, spoken: PipedStreams) -> Self {
+        Self { held: Some(ExecutionGuard { execution }), spoken: Some(spoken) }
     }
 
     /// Sends the request, and waits for the answer and the end of all processes.
@@ -73,9 +73,9 @@ impl Call {
             }
         };
         let over = match &answer {
-            Ok(Answer::Ran(ran)) if ran.left_behind => Over::LeftBehind,
-            Ok(_) => Over::Answered,
-            Err(()) => Over::GivenUp,
+            Ok(Answer::Ran(ran)) if ran.left_behind => CallEnding::LeftBehind,
+            Ok(_) => CallEnding::Answered,
+            Err(()) => CallEnding::GivenUp,
         };
         let Some(held) = self.held.take() else { return Err(gone()) };
         tokio::task::spawn_blocking(move || held.end(over)).await.unwrap();
@@ -83,14 +83,14 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for SandboxCall {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
         // Ending takes time, so it is done on a separate thread, or here if no thread can be started.
         let held = Arc::new(Mutex::new(Some(held)));
-        let end = |held: &Mutex<Option<Held>>| {
+        let end = |held: &Mutex<Option<ExecutionGuard>>| {
             let held = held.lock().unwrap_or_else(PoisonError::into_inner).take();
-            held.map(|held| held.end(Over::GivenUp))
+            held.map(|held| held.end(CallEnding::GivenUp))
         };
         let theirs = Arc::clone(&held);
         let ender = std::thread::Builder::new().name("workbench-end".to_owned());
@@ -102,14 +102,14 @@ impl Drop for Call {
 
 // === impl Held ===
 
-impl Held {
+impl ExecutionGuard {
     /// Ends the execution. This blocks.
-    fn end(self, over: Over) {
+    fn end(self, over: CallEnding) {
         let Self { mut execution } = self;
-        if over == Over::GivenUp {
+        if over == CallEnding::GivenUp {
             let _ = execution.signal(TERM);
         }
-        let patience = if over == Over::LeftBehind { Duration::ZERO } else { PATIENCE };
+        let patience = if over == CallEnding::LeftBehind { Duration::ZERO } else { PATIENCE };
         let is_clean = matches!(
             execution.wait_until(Some(Instant::now() + patience)),
             Ok(Some(ending)) if matches!(ending.outcome.exit_code(), 0 | ENDED_BY_TERM)
@@ -121,7 +121,7 @@ impl Held {
     }
 }
 
-async fn exchange(spoken: Spoken, request: &[u8]) -> io::Result<Vec<u8>> {
+async fn exchange(spoken: PipedStreams, request: &[u8]) -> io::Result<Vec<u8>> {
     let mut input = Sender::from_owned_fd(spoken.input)?;
     let output = Receiver::from_owned_fd(spoken.output)?;
     let errors = Receiver::from_owned_fd(spoken.errors)?;

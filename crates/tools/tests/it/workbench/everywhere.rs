@@ -1,7 +1,7 @@
 //! Tests in other kinds of sandboxes: without their own root, and in containers.
 
 use super::Case;
-use super::rig::{Bench, Benches, Setting, direct, folder, run};
+use super::rig::{Benches, Setting, WorkbenchRig, direct, folder, run};
 use belljar_contract::tool::DomainCode;
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// Uses the tools in the same way in each kind of sandbox.
-async fn work(bench: &Bench) {
+async fn work(bench: &WorkbenchRig) {
     bench.done("write_file", json!({ "path": "d/f", "content": "one\n", "create_directories": true })).await;
     bench.done("edit_file", json!({ "path": "d/f", "old_text": "one", "new_text": "two" })).await;
     assert_eq!(bench.done("read_file", json!({ "path": "d/f" })).await["content"], "two\n");
@@ -33,7 +33,7 @@ async fn work(bench: &Bench) {
 }
 
 /// Starts a daemon, which must be dead after the call.
-async fn leave(bench: &Bench) {
+async fn leave(bench: &WorkbenchRig) {
     let daemon = "(setsid sh -c 'while :; do echo >>alive; sleep 0.05; done' >/dev/null 2>&1 &); sleep 0.3; wc -l <alive";
     let ran = bench.done("shell_command", json!({ "command": daemon })).await;
     assert_ne!(ran["stdout"].as_str().unwrap().trim(), "0", "{ran}");

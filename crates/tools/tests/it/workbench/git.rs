@@ -1,7 +1,7 @@
 //! Tests of git tools.
 
 use super::Case;
-use super::rig::{Bench, Benches, run};
+use super::rig::{Benches, WorkbenchRig, run};
 use belljar_contract::tool::DomainCode;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// Creates a repository with two commits.
-pub(super) async fn repository(bench: &Bench) {
+pub(super) async fn repository(bench: &WorkbenchRig) {
     bench
         .shell(
             "git init -q -b main && git config user.name a && git config user.email a@b.example
@@ -24,7 +24,7 @@ pub(super) async fn repository(bench: &Bench) {
         .await;
 }
 
-async fn output(bench: &Bench, name: &str, arguments: Value) -> String {
+async fn output(bench: &WorkbenchRig, name: &str, arguments: Value) -> String {
     let answer = bench.done(name, arguments).await;
     assert_eq!(answer["truncated"], false);
     answer["output"].as_str().unwrap().to_owned()

@@ -1,7 +1,7 @@
 //! Tests with malicious workspaces: links, pipes, and files that are swapped during use.
 
 use super::Case;
-use super::rig::{Bench, Benches, folder, run};
+use super::rig::{Benches, WorkbenchRig, folder, run};
 use belljar_contract::tool::DomainCode;
 use serde_json::{Value, json};
 
@@ -16,13 +16,13 @@ pub(crate) const CASES: &[Case] = &[
 /// Content of a file that exists only in the root of the sandbox, outside of the workspace.
 const SECRET: &str = "outside of the workspace";
 
-async fn leave_a_secret(bench: &Bench) {
+async fn leave_a_secret(bench: &WorkbenchRig) {
     bench
         .shell(&format!("mkdir -p /tmp/out/d; echo '{SECRET}' | tee /tmp/out/secret >/tmp/out/d/secret"))
         .await;
 }
 
-async fn secrets(bench: &Bench) -> String {
+async fn secrets(bench: &WorkbenchRig) -> String {
     bench.shell("find /tmp/out | sort; cat /tmp/out/secret /tmp/out/d/secret").await
 }
 

@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::git::repository;
-use super::rig::{Bench, Benches, run};
+use super::rig::{Benches, WorkbenchRig, run};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(crate) const CASES: &[Case] = &[
 const HOOKS: &str = "pre-commit prepare-commit-msg commit-msg post-commit post-checkout post-index-change reference-transaction";
 
 /// Creates programs that record in a file that they ran, and configures them in the repository wherever possible.
-async fn set_traps(bench: &Bench) {
+async fn set_traps(bench: &WorkbenchRig) {
     let script = format!(
         r#"set -e; mkdir -p /tmp/marks; T=/workspace/.git/traps; mkdir $T
         trap_of() {{ printf '#!/bin/sh\n: >/tmp/marks/%s\n%s\n' "$1" "$2" >$T/$1; chmod 755 $T/$1; }}
@@ -40,12 +40,12 @@ async fn set_traps(bench: &Bench) {
 }
 
 /// Names of the programs that ran since the last call.
-async fn marks(bench: &Bench) -> BTreeSet<String> {
+async fn marks(bench: &WorkbenchRig) -> BTreeSet<String> {
     let marks = bench.shell("ls /tmp/marks; rm -f /tmp/marks/*").await;
     marks.lines().map(str::to_owned).collect()
 }
 
-async fn touch(bench: &Bench) {
+async fn touch(bench: &WorkbenchRig) {
     bench.shell("echo y >>a; echo y >>d/b; echo y >>e.c; echo y >>e.d").await;
 }
 
@@ -90,7 +90,7 @@ fn programs(benches: &Benches) -> Result<(), String> {
 }
 
 /// Control: the same operations by plain git in the same sandbox run each of the programs.
-async fn controls(bench: &Bench) {
+async fn controls(bench: &WorkbenchRig) {
     touch(bench).await;
     let mut ran = BTreeSet::new();
     for plainly in [

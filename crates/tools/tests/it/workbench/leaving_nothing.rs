@@ -1,7 +1,7 @@
 //! Tests that no process of a call survives its end, while files and the sandbox are kept.
 
 use super::Case;
-use super::rig::{Bench, Benches, run};
+use super::rig::{Benches, WorkbenchRig, run};
 use serde_json::json;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ while True:
 "#;
 
 /// True if a process still writes to the file.
-async fn is_alive(bench: &Bench) -> bool {
+async fn is_alive(bench: &WorkbenchRig) -> bool {
     let sizes = bench.shell("stat -c %s alive; sleep 0.3; stat -c %s alive").await;
     let sizes: Vec<&str> = sizes.lines().collect();
     sizes[0] != sizes[1]

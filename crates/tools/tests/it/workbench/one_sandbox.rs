@@ -1,13 +1,13 @@
 //! A workbench in one sandbox, which replaces the session of a server's tools.
 
-use super::call::Call;
+use super::call::SandboxCall;
 use belljar_contract::category::Category;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::workbench::{Answer, Request, SUBCOMMAND};
 use belljar_sandbox::backend::{Backend, Sandbox, Wanted};
 use belljar_sandbox::run::RUNNER_INSIDE;
 use belljar_sandbox::spec::{HostPath, Lent, Program};
-use belljar_sandbox::streams::Spoken;
+use belljar_sandbox::streams::PipedStreams;
 use belljar_tools::answer::Failure;
 use belljar_tools::caller::Caller;
 use belljar_tools::workbench::{Workbench, failure, time_for};
@@ -58,8 +58,8 @@ impl Workbench for OneSandbox {
         async move {
             let (sandbox, program) = (Arc::clone(&self.sandbox), self.program.clone());
             let begin = move || {
-                let (theirs, ours) = Spoken::make().unwrap();
-                Call::new(sandbox.exec(&program, theirs).unwrap(), ours)
+                let (theirs, ours) = PipedStreams::make().unwrap();
+                SandboxCall::new(sandbox.exec(&program, theirs).unwrap(), ours)
             };
             let call = tokio::task::spawn_blocking(begin).await.unwrap();
             let document = serde_json::to_vec(&request).unwrap();

@@ -25,7 +25,7 @@ use belljar_tools::builtin::git::{self, Signature};
 use belljar_tools::builtin::{execution, files};
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::Registry;
-use belljar_tools::workbench::{Command, Ended, Workbench};
+use belljar_tools::workbench::{Command, FinishedProgram, Workbench};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -46,7 +46,7 @@ pub(crate) struct Benches {
 }
 
 /// Tools in sandboxes of one backend.
-pub(crate) struct Bench {
+pub(crate) struct WorkbenchRig {
     pub(crate) workbench: Arc<dyn Workbench>,
     pub(crate) caller: Caller,
     registry: Registry,
@@ -83,16 +83,16 @@ impl Benches {
     }
 
     /// A bench with native sandboxes kept for an agent, and an empty workspace.
-    pub(crate) fn native(&self) -> Bench {
+    pub(crate) fn native(&self) -> WorkbenchRig {
         self.bench(Setting::default()).unwrap()
     }
 
     /// A bench with native sandboxes working directly on a directory of the host.
-    pub(crate) fn native_in(&self, folder: &Path) -> Bench {
+    pub(crate) fn native_in(&self, folder: &Path) -> WorkbenchRig {
         self.bench(Setting { workspace: direct(folder), ..Setting::default() }).unwrap()
     }
 
-    pub(crate) fn bench(&self, setting: Setting) -> Result<Bench, String> {
+    pub(crate) fn bench(&self, setting: Setting) -> Result<WorkbenchRig, String> {
         let Setting { backend, workspace, limits, search_path } = setting;
         let mut sandboxing = Sandboxing::default();
         sandboxing.docker.image = IMAGE.to_owned();
@@ -113,7 +113,7 @@ impl Benches {
         let (task, job) = (TaskId::parse(ID).unwrap(), JobId::parse(ID).unwrap());
         let caller = Caller::in_sandbox(task, job, RunId::parse(ID).unwrap(), ToolGrants::default());
         let registry = Registry::new(tools).unwrap();
-        Ok(Bench { workbench, caller, registry })
+        Ok(WorkbenchRig { workbench, caller, registry })
     }
 
     fn engine(&self) -> Result<PathBuf, String> {
@@ -135,7 +135,7 @@ impl Default for Setting {
 
 // === impl Bench ===
 
-impl Bench {
+impl WorkbenchRig {
     /// Calls a tool with arguments that its schema accepts.
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> Answer {
         self.call_as(&self.caller, name, arguments).await
@@ -177,7 +177,7 @@ impl Bench {
         ended.stdout.text()
     }
 
-    pub(crate) async fn run(&self, argv: &[&str]) -> Ended {
+    pub(crate) async fn run(&self, argv: &[&str]) -> FinishedProgram {
         let argv = argv.iter().map(|argument| (*argument).to_owned()).collect();
         let command = Command { within: Duration::from_secs(60), ..Command::new(Category::Terminal, argv) };
         self.workbench.run(&self.caller, command).await.unwrap()

@@ -6,7 +6,7 @@ use crate::tally::{Tally, tell};
 use std::collections::BTreeSet;
 
 /// Cases that don't apply to containers.
-struct Exempt {
+struct ExemptCases {
     row: &'static str,
     /// Beginnings of the cases' names after the row; empty for every case of the row.
     cases: &'static [&'static str],
@@ -20,55 +20,55 @@ const ROWS: [&str; 36] = [
     "RS5", "RS6", "RS8", "twins", "init", "posture",
 ];
 
-const EXEMPT: [Exempt; 11] = [
-    Exempt {
+const EXEMPT: [ExemptCases; 11] = [
+    ExemptCases {
         row: "FS5",
         cases: &["utimensat: times of /dev/"],
         why: "an engine makes devices for each container, which have times of their own",
     },
-    Exempt {
+    ExemptCases {
         row: "FS2",
         cases: &["utimensat: times of /proc/"],
         why: "an engine covers files in /proc by the container's own /dev/null",
     },
-    Exempt {
+    ExemptCases {
         row: "FS7",
         cases: &[],
         why: "no job runs in a container yet: there are no papers and no runner in one",
     },
-    Exempt {
+    ExemptCases {
         row: "RS5",
         cases: &[],
         why: "what is cut and shown is the output of jobs, and no job runs in a container yet",
     },
-    Exempt {
+    ExemptCases {
         row: "RS3",
         cases: &["on disk"],
         why: "an engine limits no directory that it is lent; the report says so, and --disk is refused",
     },
-    Exempt {
+    ExemptCases {
         row: "RS4",
         cases: &["setrlimit: raise processes", "prlimit64: raise processes"],
         why: "an engine counts processes by control group; this limit is a user's, and other containers have the same user",
     },
-    Exempt {
+    ExemptCases {
         row: "LF1",
         cases: &["belljar killed while PID 1 stands still"],
         why: "containers are an engine's children; a container whose PID 1 was stopped by a user of the host is removed by the \
               next command",
     },
-    Exempt {
+    ExemptCases {
         row: "twins",
         cases: &["a mapping that is sealed"],
         why: "an engine may not know the newest calls by name, and refuses what it doesn't know",
     },
-    Exempt { row: "twins", cases: &["git"], why: "the image has none" },
-    Exempt {
+    ExemptCases { row: "twins", cases: &["git"], why: "the image has none" },
+    ExemptCases {
         row: "twins",
         cases: &["datagrams on loopback 6", "loopback of family 10"],
         why: "an engine since version 26 gives containers without network no loopback of IPv6",
     },
-    Exempt {
+    ExemptCases {
         row: "PK7",
         cases: &["the control groups"],
         why: "PID 1 reads the container's own to know its limits; they can't be written",
@@ -77,7 +77,7 @@ const EXEMPT: [Exempt; 11] = [
 
 /// Returns true if a case doesn't apply to containers.
 pub(crate) fn is_exempt(case: &Case) -> bool {
-    let is_named = |exempt: &Exempt| {
+    let is_named = |exempt: &ExemptCases| {
         exempt.cases.is_empty() || exempt.cases.iter().any(|name| case.what.starts_with(name))
     };
     EXEMPT.iter().any(|exempt| exempt.row == case.row && is_named(exempt))
@@ -85,7 +85,7 @@ pub(crate) fn is_exempt(case: &Case) -> bool {
 
 /// Prints the exempt cases, and checks that nothing else is left out.
 pub(super) fn tell_and_check(tallies: &[&Tally]) {
-    for Exempt { row, cases, why } in &EXEMPT {
+    for ExemptCases { row, cases, why } in &EXEMPT {
         let cases = if cases.is_empty() { "all of it".to_owned() } else { cases.join(", ") };
         tell(&format!("not of containers: {row}, {cases}: {why}"));
     }

@@ -1,7 +1,7 @@
 //! The posture of programs in containers, and of their PID 1: that of native sandboxes, except for the listed
 //! differences of engines.
 
-use crate::holding::Holding;
+use crate::holding::HoldingProbe;
 use crate::posture::{Compared, compare, init};
 use crate::scene::Scene;
 use crate::tally::Tally;
@@ -15,7 +15,7 @@ pub(super) fn judge(scene: &Scene<'_>, tally: &Tally) {
         crate::posture::judge(scene, *way, compare_with_engines, tally);
     }
     let nothing = Attempt { case: "nothing".to_owned(), steps: Vec::new() };
-    let _held = Holding::inside(scene, Way::Copy, &nothing);
+    let _held = HoldingProbe::inside(scene, Way::Copy, &nothing);
     let mut compared = init::compare(scene, pid_1(scene));
     for (what, found, expected) in &mut compared {
         if is_engines_of_init(what, found) {

@@ -53,7 +53,7 @@ fn keep(world: &World, source: &str, (names, is_edited): (usize, bool)) -> Strin
 }
 
 #[test]
-fn an_apply_that_is_killed_anywhere_and_done_again_makes_what_one_that_is_not_killed_makes() {
+fn killed_and_repeated_apply_gives_the_same_result() {
     let world = World::new(belljar());
     let mut killed = 0;
     // A snapshot with files that are merged, and an overlay.

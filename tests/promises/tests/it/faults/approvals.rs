@@ -3,7 +3,7 @@
 
 use crate::belljar::belljar;
 use belljar_failpoint::{APPROVALS, VARIABLE};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -34,15 +34,15 @@ impl Ground {
     }
 
     /// Runs a command that dies at a place if one is named.
-    fn run(&self, arguments: &[&str], place: Option<&str>) -> (ExitStatus, Ran) {
+    fn run(&self, arguments: &[&str], place: Option<&str>) -> (ExitStatus, ProgramOutput) {
         let mut command = self.0.command(arguments);
         command.envs(place.map(|place| (VARIABLE, place)));
         let output = command.output().unwrap();
-        (output.status, Ran::from(output))
+        (output.status, ProgramOutput::from(output))
     }
 
     /// Makes the agent's call.
-    fn call(&self, place: Option<&str>) -> (ExitStatus, Ran) {
+    fn call(&self, place: Option<&str>) -> (ExitStatus, ProgramOutput) {
         let line = json!({ "command": "echo made >> made" }).to_string();
         let whose = ["--session", "work", "--agent", "asker", "--json"];
         self.run(&[&["tools", "call", "shell_command", &line], &whose[..]].concat(), place)
@@ -55,7 +55,7 @@ impl Ground {
     }
 
     /// Approves the open request.
-    fn approve(&self, place: Option<&str>) -> (ExitStatus, Ran) {
+    fn approve(&self, place: Option<&str>) -> (ExitStatus, ProgramOutput) {
         let open = [self.listed("pending"), self.listed("approved")].concat();
         assert_eq!(open.len(), 1, "the same call is one question: {open:?}");
         let shown = self.0.run(&["approval", "show", &open[0], "--json"]).succeeded().json();
@@ -77,13 +77,13 @@ impl Drop for Ground {
 }
 
 #[test]
-fn a_call_that_is_killed_around_its_approval_is_made_at_most_once_and_never_without() {
+fn call_killed_around_its_approval_runs_at_most_once_and_only_if_approved() {
     let places = super::places(APPROVALS, &[]);
     for place in &places {
         let ground = Ground::lay();
         let armed = format!("{place}@1");
         let at = |write: &str| place.starts_with(write).then_some(armed.as_str());
-        let dies = |(status, ran): (ExitStatus, Ran)| {
+        let dies = |(status, ran): (ExitStatus, ProgramOutput)| {
             assert_eq!(status.signal(), Some(9), "{place}: it has not died there: {ran:?}");
         };
         let is_late = place.ends_with(".after");
@@ -118,7 +118,7 @@ fn a_call_that_is_killed_around_its_approval_is_made_at_most_once_and_never_with
 }
 
 #[test]
-fn a_call_that_is_killed_at_any_record_of_it_is_made_at_most_once() {
+fn call_killed_at_any_audit_record_runs_at_most_once() {
     let mut deaths = 0;
     for place in super::places(&[], &RECORDS) {
         for time in 1.. {

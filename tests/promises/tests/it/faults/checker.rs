@@ -1,7 +1,7 @@
 //! The one checker: every invariant of jobs, by everything that can be observed.
 
-use super::client::Wanted;
-use super::witness::Witness;
+use super::client::WantedJob;
+use super::witness::CallbackWitness;
 use belljar_testkit::node::Node;
 use belljar_testkit::orchestrator::Orchestrator;
 use belljar_testkit::wait;
@@ -16,7 +16,7 @@ pub(super) struct Scene<'s> {
     pub(super) world: &'s World,
     pub(super) node: &'s Node<'s>,
     pub(super) orchestrator: Option<&'s Orchestrator>,
-    pub(super) witness: Option<&'s Witness>,
+    pub(super) witness: Option<&'s CallbackWitness>,
     /// A mark in the command line of every long-running process that a job starts.
     pub(super) mark: &'s str,
 }
@@ -27,7 +27,7 @@ const FINAL: [&str; 5] = ["completed", "failed", "timeout", "canceled", "node_fa
 
 impl Scene<'_> {
     /// Checks every invariant.
-    pub(super) fn check(&self, wanted: &[Wanted]) {
+    pub(super) fn check(&self, wanted: &[WantedJob]) {
         for wanted in wanted {
             self.check_job(wanted);
         }
@@ -48,7 +48,7 @@ impl Scene<'_> {
         }
     }
 
-    fn check_job(&self, wanted: &Wanted) {
+    fn check_job(&self, wanted: &WantedJob) {
         let (id, job) = (wanted.id(), self.node.job(wanted.id()));
         let status = job["status"].as_str().unwrap_or_default();
         assert!(FINAL.contains(&status), "{id} is {job}");
@@ -96,7 +96,7 @@ impl Scene<'_> {
 
     /// Checks that the orchestrator received the end of the job at least once, and always the same end.
     fn check_told(&self, orchestrator: &Orchestrator, id: &str, digest: &str) {
-        let of_end = |messages: Vec<belljar_testkit::orchestrator::Received>| -> Vec<Value> {
+        let of_end = |messages: Vec<belljar_testkit::orchestrator::ReceivedMessage>| -> Vec<Value> {
             let of_job = messages.into_iter().filter(|message| message.body["job"]["job_id"] == id);
             of_job
                 .filter(|message| FINAL.contains(&status_of(&message.body["event"])))
@@ -110,7 +110,7 @@ impl Scene<'_> {
     }
 
     /// Checks that the node lists no job that the client didn't submit.
-    fn check_listed(&self, wanted: &[Wanted]) {
+    fn check_listed(&self, wanted: &[WantedJob]) {
         let mut listed = Vec::new();
         let mut token = String::new();
         loop {

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 /// A job that the client wants.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct WantedJob {
     pub(super) job: Value,
     /// True if the node has acknowledged the job.
     pub(super) is_accepted: bool,
     /// Request that follows.
-    pub(super) also: Also,
+    pub(super) also: FollowUp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Also {
+pub(super) enum FollowUp {
     Nothing,
     /// The job is canceled once it is accepted.
     Cancel,
@@ -27,35 +27,35 @@ pub(super) enum Also {
 
 /// The node has exited or no longer responds.
 #[derive(Debug)]
-pub(super) struct Gone;
+pub(super) struct NodeGone;
 
 // === impl Wanted ===
 
-impl Wanted {
-    pub(super) fn new(job: Value, also: Also) -> Self {
+impl WantedJob {
+    pub(super) fn new(job: Value, also: FollowUp) -> Self {
         Self { job, is_accepted: false, also }
     }
 
     /// Returns a short job that leaves a file.
     pub(super) fn leaving_a_file() -> Self {
-        Self::new(node::script("echo kept > /job/artifacts/a; echo said"), Also::Acknowledge)
+        Self::new(node::script("echo kept > /job/artifacts/a; echo said"), FollowUp::Acknowledge)
     }
 
     /// Returns a job for the runner.
     pub(super) fn of_steps() -> Self {
         let steps = json!([{ "type": "run_command", "args": { "argv": ["true"] } }]);
-        Self::new(node::steps(&steps), Also::Nothing)
+        Self::new(node::steps(&steps), FollowUp::Nothing)
     }
 
     /// Returns a job that may be retried.
     pub(super) fn repeatable() -> Self {
         let mut job = node::script("echo begun; sleep 0.12; echo done");
         job["max_attempts"] = json!(4);
-        Self::new(job, Also::Nothing)
+        Self::new(job, FollowUp::Nothing)
     }
 
     /// Returns a job that takes longer than any test waits.
-    pub(super) fn endless(mark: &str, also: Also) -> Self {
+    pub(super) fn endless(mark: &str, also: FollowUp) -> Self {
         Self::new(node::script(mark), also)
     }
 
@@ -78,8 +78,8 @@ impl Wanted {
 
     /// Sends every request that has no response yet. Returns true if the job is over and every request has its
     /// response.
-    pub(super) fn pursue(&mut self, node: &Node<'_>) -> Result<bool, Gone> {
-        let send = |asked: &Asked| node.try_send(asked).map_err(|_| Gone);
+    pub(super) fn pursue(&mut self, node: &Node<'_>) -> Result<bool, NodeGone> {
+        let send = |asked: &Asked| node.try_send(asked).map_err(|_| NodeGone);
         if !self.is_accepted {
             let mut job = self.job.clone();
             job["wait"] = json!(false);
@@ -91,7 +91,7 @@ impl Wanted {
                 "{}",
                 String::from_utf8_lossy(&answered.body)
             );
-            if self.is_accepted && self.also == Also::Cancel {
+            if self.is_accepted && self.also == FollowUp::Cancel {
                 send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", self.id())))?;
             }
             return Ok(false);
@@ -103,10 +103,10 @@ impl Wanted {
         assert_eq!(answered.status, 200, "an accepted job is lost: {}", self.id());
         let job = answered.json();
         let is_over = !["accepted", "in_progress"].contains(&job["status"].as_str().unwrap());
-        if !is_over && self.also == Also::Cancel && job["cancel_requested"] == false {
+        if !is_over && self.also == FollowUp::Cancel && job["cancel_requested"] == false {
             send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", self.id())))?;
         }
-        if is_over && self.also == Also::Acknowledge && job["acknowledged_at"].is_null() {
+        if is_over && self.also == FollowUp::Acknowledge && job["acknowledged_at"].is_null() {
             let document = json!({ "version": 1, "outcome_sha256": job["outcome_sha256"] });
             let path = format!("/v1/worker/jobs/{}:ack", self.id());
             let answered = send(&Asked::new("POST", &path).json(document.to_string()))?;
@@ -118,7 +118,7 @@ impl Wanted {
 }
 
 /// Sends requests for all jobs until the node is gone (an error) or no request is left.
-pub(super) fn pursue_all(node: &Node<'_>, wanted: &mut [Wanted]) -> Result<(), Gone> {
+pub(super) fn pursue_all(node: &Node<'_>, wanted: &mut [WantedJob]) -> Result<(), NodeGone> {
     let given_up = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
         let mut all_over = true;

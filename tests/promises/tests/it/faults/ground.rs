@@ -2,8 +2,8 @@
 //! call.
 
 use super::checker::Scene;
-use super::client::{Also, Wanted};
-use super::witness::Witness;
+use super::client::{FollowUp, WantedJob};
+use super::witness::CallbackWitness;
 use crate::belljar::belljar;
 use belljar_testkit::node::Node;
 use belljar_testkit::orchestrator::Orchestrator;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) struct Ground {
     pub(super) world: World,
     pub(super) orchestrator: Orchestrator,
-    pub(super) witness: Witness,
+    pub(super) witness: CallbackWitness,
     /// A mark in the command line of every long-running process that jobs start: a duration that no other process
     /// sleeps for.
     pub(super) mark: String,
@@ -31,7 +31,8 @@ impl Ground {
         let number = std::process::id() as usize * 10_000 + NEXT.fetch_add(1, Ordering::SeqCst);
         // A job whose callback was answered needs no acknowledgement.
         let has_callbacks = !place.starts_with("acknowledge");
-        let (world, orchestrator, witness) = (World::new(belljar()), Orchestrator::start(), Witness::start());
+        let (world, orchestrator, witness) =
+            (World::new(belljar()), Orchestrator::start(), CallbackWitness::start());
         world.write("secret", "a-secret-for-signatures");
         let secret = world.path().join("secret").display().to_string();
         let mut config = json!({ "inference": witness.configuration(&world) });
@@ -50,18 +51,18 @@ impl Ground {
     }
 
     /// Returns a job of each kind.
-    pub(super) fn jobs(&self) -> [Wanted; 5] {
+    pub(super) fn jobs(&self) -> [WantedJob; 5] {
         let [file, steps, canceled] = self.short_jobs();
-        [file, steps, canceled, Wanted::repeatable(), Witness::job()]
+        [file, steps, canceled, WantedJob::repeatable(), CallbackWitness::job()]
     }
 
     /// Returns a job of each kind that ends soon.
-    pub(super) fn short_jobs(&self) -> [Wanted; 3] {
-        [Wanted::leaving_a_file(), Wanted::of_steps(), Wanted::endless(&self.mark, Also::Cancel)]
+    pub(super) fn short_jobs(&self) -> [WantedJob; 3] {
+        [WantedJob::leaving_a_file(), WantedJob::of_steps(), WantedJob::endless(&self.mark, FollowUp::Cancel)]
     }
 
     /// Checks every invariant of the jobs.
-    pub(super) fn check(&self, node: &Node<'_>, wanted: &[Wanted]) {
+    pub(super) fn check(&self, node: &Node<'_>, wanted: &[WantedJob]) {
         let orchestrator = self.has_callbacks.then_some(&self.orchestrator);
         let (world, witness, mark) = (&self.world, Some(&self.witness), self.mark.as_str());
         Scene { world, node, orchestrator, witness, mark }.check(wanted);

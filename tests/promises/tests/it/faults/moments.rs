@@ -1,8 +1,8 @@
 //! Kills at arbitrary moments, a thousand in all shares of the long tests together.
 
 use super::checker::Scene;
-use super::client::{Also, Wanted, pursue_all};
-use super::{Chance, tell};
+use super::client::{FollowUp, WantedJob, pursue_all};
+use super::{SeededRandom, tell};
 use crate::belljar::belljar;
 use belljar_testkit::node::Node;
 use belljar_testkit::share::Share;
@@ -16,7 +16,7 @@ const AT_ONCE: u64 = 2;
 const LONGEST: u64 = 120;
 
 #[test]
-fn a_node_that_is_killed_a_thousand_times_loses_no_job_and_ends_each_once() {
+fn node_killed_a_thousand_times_loses_no_job_and_ends_each_once() {
     let seed =
         std::env::var("BELLJAR_FAULTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_u64);
     // Each share has seeds of its own.
@@ -35,16 +35,16 @@ fn a_node_that_is_killed_a_thousand_times_loses_no_job_and_ends_each_once() {
 /// Kills a node this many times, while it always has work. Returns the number of jobs.
 fn kill(seed: u64, times: u64) -> usize {
     let world = World::new(belljar());
-    let mut chance = Chance(seed * 2 + 1);
+    let mut chance = SeededRandom(seed * 2 + 1);
     let mark = format!("sleep {}", 900_000 + std::process::id() as u64 * 10 + seed % 10);
-    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut wanted: Vec<WantedJob> = Vec::new();
     let mut node = Node::start(&world, &["--max-concurrency", "3"]);
     for _ in 0..times {
         wanted.push(match chance.below(4) {
-            0 => Wanted::leaving_a_file(),
-            1 => Wanted::of_steps(),
-            2 => Wanted::repeatable(),
-            _ => Wanted::endless(&mark, Also::Cancel),
+            0 => WantedJob::leaving_a_file(),
+            1 => WantedJob::of_steps(),
+            2 => WantedJob::repeatable(),
+            _ => WantedJob::endless(&mark, FollowUp::Cancel),
         });
         let lives = Duration::from_millis(chance.below(LONGEST));
         std::thread::scope(|scope| {

@@ -1,9 +1,9 @@
 //! Outages of what a node needs: its database, the disk, or its own time.
 
-use super::client::{Wanted, pursue_all};
+use super::client::{WantedJob, pursue_all};
 use super::ground::Ground;
 use super::tell;
-use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::http::{Asked, HttpResponse};
 use belljar_testkit::node::{Node, new_id, script};
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::processes;
@@ -29,19 +29,18 @@ const SOON: Duration = Duration::from_secs(4);
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 #[test]
-fn while_a_database_says_nothing_clients_are_told_so_at_once_and_jobs_go_on() {
+fn unresponsive_database_is_reported_at_once_and_jobs_continue() {
     let server = match Postgres::start_own() {
         Ok(server) => server,
         Err(why) => {
-            const NAME: &str =
-                "faults::outages::while_a_database_says_nothing_clients_are_told_so_at_once_and_jobs_go_on";
+            const NAME: &str = "faults::outages::unresponsive_database_is_reported_at_once_and_jobs_continue";
             return skip(NAME, &why);
         }
     };
     let ground = Ground::lay("database", Some(server.database().unwrap()));
     let node = Node::start(&ground.world, &ground.arguments());
     // The job ends while its end can't be recorded.
-    let running = Wanted::new(script("sleep 10; echo done"), super::client::Also::Nothing);
+    let running = WantedJob::new(script("sleep 10; echo done"), super::client::FollowUp::Nothing);
     let mut wanted = vec![running];
     let _ = wanted[0].pursue(&node);
     node.wait_for(wanted[0].id(), "in_progress");
@@ -85,11 +84,12 @@ fn while_a_database_says_nothing_clients_are_told_so_at_once_and_jobs_go_on() {
 }
 
 #[test]
-fn a_node_that_stood_still_for_a_minute_writes_nothing_of_what_is_anothers_by_now() {
+fn node_stopped_for_a_minute_writes_nothing_of_jobs_claimed_by_others() {
     let server = match Postgres::start_own() {
         Ok(server) => server,
         Err(why) => {
-            const NAME: &str = "faults::outages::a_node_that_stood_still_for_a_minute_writes_nothing_of_what_is_anothers_by_now";
+            const NAME: &str =
+                "faults::outages::node_stopped_for_a_minute_writes_nothing_of_jobs_claimed_by_others";
             return skip(NAME, &why);
         }
     };
@@ -100,8 +100,8 @@ fn a_node_that_stood_still_for_a_minute_writes_nothing_of_what_is_anothers_by_no
     let mut again = script("sleep 8; echo done");
     again["max_attempts"] = json!(4);
     let mut wanted = vec![
-        Wanted::new(again, super::client::Also::Nothing),
-        Wanted::endless(&first.mark, super::client::Also::Nothing),
+        WantedJob::new(again, super::client::FollowUp::Nothing),
+        WantedJob::endless(&first.mark, super::client::FollowUp::Nothing),
     ];
     for job in &mut wanted {
         let _ = job.pursue(&one);
@@ -141,23 +141,22 @@ fn a_node_that_stood_still_for_a_minute_writes_nothing_of_what_is_anothers_by_no
 }
 
 #[test]
-fn on_a_full_disk_nothing_new_is_accepted_and_what_runs_ends_as_it_should() {
+fn full_disk_rejects_new_jobs_and_running_jobs_end_normally() {
     let ground = Ground::lay("disk", None);
     let state = ground.world.path().join("small");
     std::fs::create_dir(&state).unwrap();
     let mut mount = Command::new("mount");
     mount.args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&state);
     if !mount.status().is_ok_and(|status| status.success()) {
-        const NAME: &str =
-            "faults::outages::on_a_full_disk_nothing_new_is_accepted_and_what_runs_ends_as_it_should";
+        const NAME: &str = "faults::outages::full_disk_rejects_new_jobs_and_running_jobs_end_normally";
         return skip(NAME, "nothing may be mounted here");
     }
-    let _mounted = Mounted(&state);
+    let _mounted = TemporaryMount(&state);
     let arguments = [ground.arguments(), vec!["--state-dir", "small/node"]].concat();
     let node = Node::start(&ground.world, &arguments);
     let mut wanted = Vec::from(ground.jobs());
     assert!(pursue_all(&node, &mut wanted).is_ok());
-    let running = Wanted::new(script("sleep 3; echo done"), super::client::Also::Nothing);
+    let running = WantedJob::new(script("sleep 3; echo done"), super::client::FollowUp::Nothing);
     wanted.push(running);
     let last = wanted.len() - 1;
     let _ = wanted[last].pursue(&node);
@@ -201,8 +200,8 @@ fn on_a_full_disk_nothing_new_is_accepted_and_what_runs_ends_as_it_should() {
 }
 
 #[test]
-fn job_that_fills_the_disk_is_ended_and_the_node_goes_on() {
-    const NAME: &str = "faults::outages::job_that_fills_the_disk_is_ended_and_the_node_goes_on";
+fn job_that_fills_the_disk_is_killed_and_the_node_continues() {
+    const NAME: &str = "faults::outages::job_that_fills_the_disk_is_killed_and_the_node_continues";
     const FILL: &str =
         "cat /dev/zero > /job/artifacts/x; while :; do echo x >> /job/artifacts/y; done 2>/dev/null";
     let ground = Ground::lay("filled", None);
@@ -213,7 +212,7 @@ fn job_that_fills_the_disk_is_ended_and_the_node_goes_on() {
     if !mount.status().is_ok_and(|status| status.success()) {
         return skip(NAME, "nothing may be mounted here");
     }
-    let _mounted = Mounted(&state);
+    let _mounted = TemporaryMount(&state);
     let arguments = [ground.arguments(), vec!["--state-dir", "small/node"]].concat();
     let mut node = Node::start(&ground.world, &arguments);
     // Control: a job that writes little completes.
@@ -242,9 +241,9 @@ fn job_that_fills_the_disk_is_ended_and_the_node_goes_on() {
 }
 
 /// A mount that lasts until it is dropped.
-struct Mounted<'p>(&'p Path);
+struct TemporaryMount<'p>(&'p Path);
 
-impl Drop for Mounted<'_> {
+impl Drop for TemporaryMount<'_> {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
     }
@@ -265,6 +264,6 @@ fn signal(node: &Node<'_>, signal: Signal) {
     kill_process(Pid::from_raw(node.pid().cast_signed()).unwrap(), signal).unwrap();
 }
 
-fn said(answered: &Answered) -> String {
+fn said(answered: &HttpResponse) -> String {
     String::from_utf8_lossy(&answered.body).into_owned()
 }

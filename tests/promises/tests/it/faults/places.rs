@@ -1,6 +1,6 @@
 //! Kills at each place: before and after each durable write, and between the steps of an attempt.
 
-use super::client::{Also, Wanted, pursue_all};
+use super::client::{FollowUp, WantedJob, pursue_all};
 use super::ground::Ground;
 use super::{TIMES, by_several, tell};
 use belljar_failpoint::{STEPS, VARIABLE, WRITES};
@@ -11,7 +11,7 @@ use belljar_testkit::share::Share;
 const OFTEN: [&str; 6] = ["submit", "claim", "end", "callback", "run", "folder"];
 
 #[test]
-fn a_node_that_dies_at_any_place_loses_no_job_and_ends_each_once() {
+fn node_killed_at_any_failpoint_loses_no_job_and_ends_each_once() {
     let places = super::places(WRITES, STEPS);
     let share = Share::current();
     let times = (0..TIMES).filter(|time| share.includes(*time as u64));
@@ -58,9 +58,9 @@ fn die_at(place: &str, time: usize) -> usize {
 }
 
 /// Kills a node in the middle of two jobs, so that the next one has to clean up.
-fn interrupt(ground: &Ground, wanted: &mut Vec<Wanted>) {
+fn interrupt(ground: &Ground, wanted: &mut Vec<WantedJob>) {
     let node = Node::start(&ground.world, &ground.arguments());
-    for mut job in [Wanted::endless(&ground.mark, Also::Nothing), Wanted::repeatable()] {
+    for mut job in [WantedJob::endless(&ground.mark, FollowUp::Nothing), WantedJob::repeatable()] {
         // From then on no node begins it again, or only up to its maximum number of attempts.
         job.pursue_until_begun(&node);
         wanted.push(job);

@@ -6,7 +6,7 @@ use belljar_failpoint::{PULL_REQUESTS, PUSHES, VARIABLE};
 use belljar_testkit::forge::Forge;
 use belljar_testkit::git::{HttpsServer, Repositories, git, updates};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -60,13 +60,13 @@ impl Ground {
     }
 
     /// Pushes, and dies at a place if one is named.
-    fn push(&self, (name, options): (&str, &[&str]), place: Option<&str>) -> (ExitStatus, Ran) {
+    fn push(&self, (name, options): (&str, &[&str]), place: Option<&str>) -> (ExitStatus, ProgramOutput) {
         let branch = format!("belljar/{name}");
         let push = ["git", "push", name, "--branch", &branch, "--allow-network", "127.0.0.1", "--json"];
         let mut command = self.world.command(&[&push, options].concat());
         command.envs(place.map(|place| (VARIABLE, format!("{place}@1"))));
         let output = command.output().unwrap();
-        (output.status, Ran::from(output))
+        (output.status, ProgramOutput::from(output))
     }
 }
 
@@ -77,8 +77,8 @@ fn left(run: &Path) -> usize {
 }
 
 #[test]
-fn a_push_that_is_killed_anywhere_and_done_again_changes_the_server_once() {
-    let test = "a_push_that_is_killed_anywhere_and_done_again_changes_the_server_once";
+fn killed_and_repeated_push_changes_the_server_once() {
+    let test = "killed_and_repeated_push_changes_the_server_once";
     let ground = match Ground::make() {
         Ok(ground) => ground,
         Err(why) => return skip(test, &why),
@@ -109,8 +109,8 @@ fn a_push_that_is_killed_anywhere_and_done_again_changes_the_server_once() {
 }
 
 #[test]
-fn a_push_that_is_killed_on_the_way_to_its_pull_request_and_done_again_has_one() {
-    let test = "a_push_that_is_killed_on_the_way_to_its_pull_request_and_done_again_has_one";
+fn killed_and_repeated_push_opens_one_pull_request() {
+    let test = "killed_and_repeated_push_opens_one_pull_request";
     let ground = match Ground::make() {
         Ok(ground) => ground,
         Err(why) => return skip(test, &why),
@@ -150,8 +150,8 @@ fn a_push_that_is_killed_on_the_way_to_its_pull_request_and_done_again_has_one()
 }
 
 #[test]
-fn a_push_of_an_agents_tool_that_is_killed_anywhere_and_done_again_changes_the_server_once() {
-    let test = "a_push_of_an_agents_tool_that_is_killed_anywhere_and_done_again_changes_the_server_once";
+fn killed_and_repeated_tool_push_changes_the_server_once() {
+    let test = "killed_and_repeated_tool_push_changes_the_server_once";
     let ground = match Ground::make() {
         Ok(ground) => ground,
         Err(why) => return skip(test, &why),
@@ -166,7 +166,7 @@ fn a_push_of_an_agents_tool_that_is_killed_anywhere_and_done_again_changes_the_s
         let mut command = ground.world.command(&call);
         command.envs(place.map(|place| (VARIABLE, format!("{place}@1"))));
         let output = command.output().unwrap();
-        (output.status, Ran::from(output))
+        (output.status, ProgramOutput::from(output))
     };
     for (at, place) in PUSHES.iter().enumerate() {
         let (name, branch) = (format!("work-{at}"), format!("belljar/tool-{at}"));

@@ -1,9 +1,9 @@
 //! The database server's processes are killed under a running node: those that serve clients, and the main process.
 
 use super::checker::Scene;
-use super::client::{Also, Wanted, pursue_all};
+use super::client::{FollowUp, WantedJob, pursue_all};
 use super::ground::Ground;
-use super::{Chance, tell};
+use super::{SeededRandom, tell};
 use crate::belljar::belljar;
 use belljar_testkit::node::Node;
 use belljar_testkit::postgres::Postgres;
@@ -17,24 +17,25 @@ use std::time::Duration;
 const KILLS: u64 = 40;
 
 #[test]
-fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
+fn node_loses_no_job_when_its_database_server_crashes() {
     let server = match Postgres::start_own() {
         Ok(server) => server,
         Err(why) => {
-            return skip(
-                "faults::server::a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once",
-                &why,
-            );
+            return skip("faults::server::node_loses_no_job_when_its_database_server_crashes", &why);
         }
     };
     let url = server.database().unwrap();
     let world = World::new(belljar());
     let mark = format!("sleep {}", 800_000 + std::process::id());
     let node = Node::start(&world, &["--database", &url, "--max-concurrency", "3"]);
-    let (mut chance, mut wanted, mut killed) = (Chance(0x5eed), Vec::new(), 0);
+    let (mut chance, mut wanted, mut killed) = (SeededRandom(0x5eed), Vec::new(), 0);
     let kills = Share::current().of_count(KILLS) as usize;
     while killed < kills {
-        wanted.extend([Wanted::leaving_a_file(), Wanted::of_steps(), Wanted::endless(&mark, Also::Cancel)]);
+        wanted.extend([
+            WantedJob::leaving_a_file(),
+            WantedJob::of_steps(),
+            WantedJob::endless(&mark, FollowUp::Cancel),
+        ]);
         let latest = wanted.len() - 3;
         std::thread::scope(|scope| {
             let killing = scope.spawn(|| {
@@ -59,19 +60,16 @@ fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
 const CRASHES: u64 = 20;
 
 #[test]
-fn a_node_whose_database_server_is_lost_as_a_whole_loses_no_job_and_ends_each_once() {
+fn node_loses_no_job_when_every_database_process_is_killed() {
     let mut server = match Postgres::start_own() {
         Ok(server) => server,
         Err(why) => {
-            return skip(
-                "faults::server::a_node_whose_database_server_is_lost_as_a_whole_loses_no_job_and_ends_each_once",
-                &why,
-            );
+            return skip("faults::server::node_loses_no_job_when_every_database_process_is_killed", &why);
         }
     };
     let ground = Ground::lay("server", Some(server.database().unwrap()));
     let node = Node::start(&ground.world, &ground.arguments());
-    let (mut chance, mut wanted) = (Chance(0x5eed), Vec::new());
+    let (mut chance, mut wanted) = (SeededRandom(0x5eed), Vec::new());
     let crashes = Share::current().of_count(CRASHES);
     for _ in 0..crashes {
         let latest = wanted.len();

@@ -1,10 +1,10 @@
 //! Kills of a process that the node depends on while the node is held at a place: a process of a sandbox, or one of the
 //! database server.
 
-use super::client::{Also, Wanted, pursue_all};
+use super::client::{FollowUp, WantedJob, pursue_all};
 use super::director::Director;
 use super::ground::Ground;
-use super::{Chance, TIMES, by_several, places, tell};
+use super::{SeededRandom, TIMES, by_several, places, tell};
 use belljar_failpoint::{STEPS, WRITES};
 use belljar_testkit::node::Node;
 use belljar_testkit::postgres::Postgres;
@@ -30,7 +30,7 @@ const MOST_ROUNDS: usize = 12;
 const EACH_KIND: usize = 5;
 
 #[test]
-fn a_node_under_which_a_sandbox_is_killed_wherever_it_is_ends_each_job_once() {
+fn node_ends_each_job_once_when_its_sandbox_is_killed_at_any_point() {
     let steps: Vec<_> = STEPS.iter().copied().filter(|step| !AT_THE_BEGINNING.contains(step)).collect();
     let places = places(&WHILE_JOBS_RUN, &steps);
     let killed = by_several(
@@ -38,7 +38,7 @@ fn a_node_under_which_a_sandbox_is_killed_wherever_it_is_ends_each_job_once() {
         || (),
         |(), place| {
             let ground = Ground::lay(place, None);
-            let mut chance = Chance(0x5eed);
+            let mut chance = SeededRandom(0x5eed);
             suffer(place, &ground, move |node| {
                 let sealed = sealed_below(node);
                 let victim = sealed.get(chance.below(sealed.len().max(1) as u64) as usize);
@@ -53,10 +53,9 @@ fn a_node_under_which_a_sandbox_is_killed_wherever_it_is_ends_each_job_once() {
 }
 
 #[test]
-fn a_node_whose_database_is_killed_at_any_write_loses_no_job_and_ends_each_once() {
+fn node_loses_no_job_when_its_database_is_killed_at_any_write() {
     if let Err(why) = Postgres::start_own() {
-        const NAME: &str =
-            "faults::victims::a_node_whose_database_is_killed_at_any_write_loses_no_job_and_ends_each_once";
+        const NAME: &str = "faults::victims::node_loses_no_job_when_its_database_is_killed_at_any_write";
         return skip(NAME, &why);
     }
     let places = places(WRITES, &["migrate.before", "migrate.after"]);
@@ -86,7 +85,7 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
         pid.store(node.pid(), Ordering::SeqCst);
         node
     };
-    let (mut node, mut wanted) = (begin(), Vec::<Wanted>::new());
+    let (mut node, mut wanted) = (begin(), Vec::<WantedJob>::new());
     let share = Share::current();
     let times = (0..TIMES).filter(|time| share.includes(*time as u64));
     for time in times.clone() {
@@ -126,8 +125,8 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
 }
 
 /// Returns running jobs, of which one may be retried.
-fn interrupted(node: &Node<'_>, ground: &Ground) -> [Wanted; 2] {
-    let mut jobs = [Wanted::endless(&ground.mark, Also::Nothing), Wanted::repeatable()];
+fn interrupted(node: &Node<'_>, ground: &Ground) -> [WantedJob; 2] {
+    let mut jobs = [WantedJob::endless(&ground.mark, FollowUp::Nothing), WantedJob::repeatable()];
     for job in &mut jobs {
         job.pursue_until_begun(node);
     }

@@ -1,7 +1,7 @@
 //! A witness outside of the node: a model provider that every job of one kind calls first, and that counts its callers.
 //! The node doesn't write this record.
 
-use super::client::{Also, Wanted};
+use super::client::{FollowUp, WantedJob};
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::node;
 use belljar_testkit::world::World;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
 /// The witness.
-pub(super) struct Witness(ModelServer);
+pub(super) struct CallbackWitness(ModelServer);
 
 /// Sends the job's id to the only model.
 const CALL: &str = r#"
@@ -22,7 +22,7 @@ print("seen")
 
 // === impl Witness ===
 
-impl Witness {
+impl CallbackWitness {
     pub(super) fn start() -> Self {
         Self(ModelServer::start(Script::always(Answer::text("seen"))))
     }
@@ -39,10 +39,10 @@ impl Witness {
     }
 
     /// Returns a job that calls it.
-    pub(super) fn job() -> Wanted {
+    pub(super) fn job() -> WantedJob {
         let mut job = node::command(&["python3", "-c", CALL]);
         job["sandbox"]["use_inference"] = json!(true);
-        Wanted::new(job, Also::Nothing)
+        WantedJob::new(job, FollowUp::Nothing)
     }
 
     /// Returns the number of times that a job has called it.

@@ -1,14 +1,16 @@
 //! FS4: moving files across the boundary, changing what is mounted, and misusing overlay markers.
 
 use super::changing::UNCHANGEABLE;
-use crate::case::{BAD, Case, Control, HERE, Inside, Outside, Script, args, numbers, words};
+use crate::case::{
+    BAD, Case, ControlPlacement, HERE, InsideExpectation, OutsideExpectation, Script, args, numbers, words,
+};
 use crate::scene::Scene;
-use crate::way::{Place, Way};
+use crate::way::{AttemptPlace, Way};
 use belljar_promises::attempt::Argument;
 use libc::{EFAULT, EINVAL, EPERM, EXDEV, O_CREAT, O_RDWR};
 
 /// Returns requests by which file systems reserve space, change flags that quotas depend on, or exchange file contents.
-fn requests(place: &Place) -> Vec<Case> {
+fn requests(place: &AttemptPlace) -> Vec<Case> {
     // struct space_resv: from the beginning, offset 0, this many bytes.
     let space = || words(args![0, 0, 1 << 20, 0, 0, 0]);
     let requests: [(&str, u32, Argument); 9] = [
@@ -27,21 +29,21 @@ fn requests(place: &Place) -> Vec<Case> {
         let file = script.call("creat", args![place.path("/workspace/requested"), 0o600]);
         script.prepared();
         script.call("ioctl", args![file, request, argument]);
-        let reaches = Outside::Reaches(&[libc::EOPNOTSUPP, EFAULT, EINVAL, EPERM]);
+        let reaches = OutsideExpectation::Reaches(&[libc::EOPNOTSUPP, EFAULT, EINVAL, EPERM]);
         let case = Case::denied("RS3", name, script).fails(&[libc::ENOTTY]).outside(reaches);
         if name.starts_with("EXT4") { case.needs("ext4") } else { case }
     };
     requests.into_iter().map(case).collect()
 }
 
-pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(_: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = links_and_renames(place);
     cases.extend(mounts(place));
     cases.extend(overlay_marks(place));
     cases
 }
 
-fn links_and_renames(place: &Place) -> Vec<Case> {
+fn links_and_renames(place: &AttemptPlace) -> Vec<Case> {
     let path = |inside: &str| place.path(inside);
     let case = |what: &str, name: &str, arguments| {
         Case::call("FS4", what, name, arguments).fails(&[EXDEV, EPERM, libc::EROFS, libc::EACCES])
@@ -74,16 +76,18 @@ fn links_and_renames(place: &Place) -> Vec<Case> {
 }
 
 /// Returns calls that would mount other files here. The control makes them in a namespace of its own.
-fn mounts(place: &Place) -> Vec<Case> {
+fn mounts(place: &AttemptPlace) -> Vec<Case> {
     const BIND: i32 = 0x1000;
     const REMOUNT: i32 = 0x20;
     let path = |inside: &str| place.path(inside);
-    let free = |what: &str, name: &str, arguments| Case::call("FS4", what, name, arguments).by(Control::Free);
+    let free = |what: &str, name: &str, arguments| {
+        Case::call("FS4", what, name, arguments).by(ControlPlacement::Free)
+    };
     let (tmp, lent) = (path("/tmp"), path("/lent"));
     vec![
         free("a bind mount", "mount", args![&lent, &tmp, "none", BIND, 0]),
         free("writable again", "mount", args!["none", &lent, "none", BIND | REMOUNT, 0])
-            .outside(Outside::Reaches(&[EINVAL])),
+            .outside(OutsideExpectation::Reaches(&[EINVAL])),
         free("a new file system", "mount", args!["mark", &tmp, "tmpfs", 0, 0]),
         free("a second /proc", "mount", args!["mark", &tmp, "proc", 0, 0]),
         free(
@@ -91,26 +95,27 @@ fn mounts(place: &Place) -> Vec<Case> {
             "mount",
             args!["mark", &tmp, "overlay", 0, format!("lowerdir={lent}/append:{lent}/write")],
         ),
-        free("take something off", "umount2", args![&lent, 2]).outside(Outside::Reaches(&[EINVAL])),
+        free("take something off", "umount2", args![&lent, 2])
+            .outside(OutsideExpectation::Reaches(&[EINVAL])),
         free("a detached bind", "open_tree", args![HERE, &lent, 1]),
         free("a detached bind", "open_tree_attr", args![HERE, &lent, 1, 0, 0]).needs("that call"),
         free("a new file system", "fsopen", args!["tmpfs", 0]),
         free("an attribute", "mount_setattr", args![HERE, &lent, 0, BAD, 32])
-            .outside(Outside::Reaches(&[EFAULT])),
+            .outside(OutsideExpectation::Reaches(&[EFAULT])),
         free("another root", "chroot", args![&tmp]),
-        free("another root", "pivot_root", args![BAD, BAD]).outside(Outside::Reaches(&[EFAULT])),
+        free("another root", "pivot_root", args![BAD, BAD]).outside(OutsideExpectation::Reaches(&[EFAULT])),
     ]
 }
 
 /// Returns cases with the attributes and devices that mark removed and opaque entries in an overlay.
-fn overlay_marks(place: &Place) -> Vec<Case> {
+fn overlay_marks(place: &AttemptPlace) -> Vec<Case> {
     let file = place.path("/workspace/kept/file");
     let mut cases: Vec<Case> = ["trusted.overlay.opaque", "trusted.overlay.redirect", "security.capability"]
         .map(|name| {
             let value = numbers(&[0x0200_0000, 0xffff_ffff, 0, 0, 0]);
             Case::call("FS4", name, "setxattr", args![&file, name, value, 20, 0])
                 .fails(UNCHANGEABLE)
-                .by(Control::Root)
+                .by(ControlPlacement::Root)
                 .only(Way::GIVEN)
         })
         .into();
@@ -142,7 +147,7 @@ fn overlay_marks(place: &Place) -> Vec<Case> {
         script.call_or("setxattr", args![&file, name, "y", 1, 0], &[EPERM, libc::EOPNOTSUPP]);
         let opened = script.call("openat", args![HERE, &file, O_RDWR | O_CREAT, 0]);
         script.call("write", args![opened, "other", 5]);
-        cases.push(Case::denied("FS4", name, script).inside(Inside::Harmless).only(Way::COPIES));
+        cases.push(Case::denied("FS4", name, script).inside(InsideExpectation::Harmless).only(Way::COPIES));
     }
     cases
 }

@@ -1,8 +1,8 @@
 //! FS2: changing read-only mounts, the host's programs, and the sandbox's own settings.
 
-use crate::case::{Case, Control, HERE, args, words};
+use crate::case::{Case, ControlPlacement, HERE, args, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use libc::{EACCES, EPERM, EROFS, EXDEV, O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY};
 
 /// Errnos that refuse a change.
@@ -18,7 +18,7 @@ const REMOVED: [&str; 2] = ["/etc/group", "/usr/bin/sh"];
 /// Directories in which no entry can be created.
 const CLOSED: [&str; 8] = ["", "/usr", "/usr/bin", "/etc", "/dev", "/lent", "/home", "/run/belljar"];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let case =
         |what: &str, name: &str, arguments| Case::call("FS2", what, name, arguments).fails(UNCHANGEABLE);
     let mut cases = of_lent(place);
@@ -35,7 +35,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     // The cover of a kernel file or directory belongs to the host or to a shared root, so others could read its times.
     for path in ["/proc/keys", "/proc/fs"] {
         let now = case(&format!("times of {path}"), "utimensat", args![HERE, path, 0, 0]);
-        cases.push(now.by(Control::Root));
+        cases.push(now.by(ControlPlacement::Root));
     }
     for directory in CLOSED {
         let name = format!("{}/{}", place.path(directory), scene.mark);
@@ -48,7 +48,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
 }
 
 /// Returns every kind of change to a read-only mount.
-fn of_lent(place: &Place) -> Vec<Case> {
+fn of_lent(place: &AttemptPlace) -> Vec<Case> {
     let lent = |below: &str| place.path(&format!("/lent/{below}"));
     let open = |below: &str, flags: i32| args![HERE, lent(below), flags, 0o600];
     let case =

@@ -1,9 +1,9 @@
 //! FS5: devices of the host, by name and by number.
 
 use super::reading::NOT_THERE;
-use crate::case::{Case, Control, HERE, args, room};
+use crate::case::{Case, ControlPlacement, HERE, args, room};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use libc::{EACCES, EPERM, EROFS, S_IFBLK, S_IFCHR};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ const NUMBERS: [(&str, u32, u32, u32); 13] = [
     ("sda", S_IFBLK, 8, 0),
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = devices_of_host()
         .into_iter()
         .filter(|path| !LENT.contains(&path.as_str()))
@@ -49,7 +49,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
             let path = place.path(&format!("{folder}/{}-{name}", scene.mark));
             let device = args![HERE, path, kind | 0o666, libc::makedev(major, minor)];
             let case = Case::call("FS5", &format!("make {name} in {folder}"), "mknodat", device);
-            cases.push(case.fails(&[EPERM, EACCES]).by(Control::Root));
+            cases.push(case.fails(&[EPERM, EACCES]).by(ControlPlacement::Root));
         }
     }
     cases

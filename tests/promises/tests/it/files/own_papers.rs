@@ -3,7 +3,7 @@
 use crate::belljar::belljar;
 use crate::case::{Case, HERE, args};
 use crate::scene::Scene;
-use crate::way::{Place, Way};
+use crate::way::{AttemptPlace, Way};
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::world::World;
 use libc::{EACCES, EBUSY, EPERM, EROFS, ETXTBSY, EXDEV, O_RDWR, O_TRUNC, O_WRONLY};
@@ -14,7 +14,7 @@ const UNCHANGEABLE_OR_BUSY: &[i32] = &[EROFS, EACCES, EPERM, EXDEV, ETXTBSY, EBU
 
 /// The job replaces its own description and its result, step by step, and then fails.
 #[test]
-fn a_job_that_rewrites_its_papers_is_judged_as_it_was() {
+fn job_that_rewrites_its_description_is_judged_by_the_original() {
     World::as_everyone(belljar(), |world| {
         let forged = job(&json!([shell("true"), shell("true"), shell("true")]));
         // The job doesn't own the files, but it owns their directory.
@@ -38,7 +38,7 @@ fn a_job_that_rewrites_its_papers_is_judged_as_it_was() {
     });
 }
 
-pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(_: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let runner = place.path("/run/belljar/cynode-sba");
     let case = |what: &str, name: &str, arguments| {
         Case::call("FS7", what, name, arguments).fails(UNCHANGEABLE_OR_BUSY).only(&[Way::Job])

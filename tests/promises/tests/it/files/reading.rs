@@ -1,8 +1,8 @@
 //! FS1: reading and listing files that only the host may see.
 
-use crate::case::{Case, Control, HERE, Inside, Outside, Script, args, room};
+use crate::case::{Case, ControlPlacement, HERE, InsideExpectation, OutsideExpectation, Script, args, room};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use libc::{EACCES, ENOENT, ENOTDIR, O_DIRECTORY, O_RDONLY};
 use std::os::unix::fs::MetadataExt;
 
@@ -43,14 +43,15 @@ const HOST_DIRECTORIES: [&str; 12] = [
     "/mnt",
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = scene
         .secrets
         .iter()
         .map(|path| {
             let path = path.display().to_string();
             let what = format!("read {}", path.replace(&scene.path(""), "~/").replace(&scene.mark, "…"));
-            let control = if path.starts_with("/root") { Control::Root } else { Control::User };
+            let control =
+                if path.starts_with("/root") { ControlPlacement::Root } else { ControlPlacement::User };
             Case::denied("FS1", what, read(&path)).fails(NOT_THERE).by(control)
         })
         .collect();
@@ -58,13 +59,21 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     // An image has files of its own at the same paths, and a control group directory.
     let may_be_there =
         |path: &str| scene.engine.is_some() && (!path.starts_with("/sys/") || path == "/sys/fs/cgroup");
-    cases.extend(HOST_FILES.into_iter().filter(there).map(|path| match may_be_there(path) {
-        true => other_than_the_hosts(path),
-        false => Case::denied("FS1", format!("read {path}"), read(path)).fails(NOT_THERE).by(Control::Root),
+    cases.extend(HOST_FILES.into_iter().filter(there).map(|path| {
+        match may_be_there(path) {
+            true => other_than_the_hosts(path),
+            false => Case::denied("FS1", format!("read {path}"), read(path))
+                .fails(NOT_THERE)
+                .by(ControlPlacement::Root),
+        }
     }));
-    cases.extend(HOST_DIRECTORIES.into_iter().filter(there).map(|path| match may_be_there(path) {
-        true => other_than_the_hosts(path),
-        false => Case::denied("FS1", format!("list {path}"), list(path)).fails(NOT_THERE).by(Control::Root),
+    cases.extend(HOST_DIRECTORIES.into_iter().filter(there).map(|path| {
+        match may_be_there(path) {
+            true => other_than_the_hosts(path),
+            false => Case::denied("FS1", format!("list {path}"), list(path))
+                .fails(NOT_THERE)
+                .by(ControlPlacement::Root),
+        }
     }));
     let world = scene.path("");
     cases.push(Case::denied("FS1", "list the user's folder", list(&world)).fails(NOT_THERE));
@@ -84,9 +93,9 @@ fn other_than_the_hosts(path: &str) -> Case {
     let hosts: String = bytes.into_iter().map(char::from).collect();
     let hosts: &'static str = Box::leak(hosts.trim_end_matches('\0').to_owned().into_boxed_str());
     Case::call("FS1", &format!("the host's {path}"), "newfstatat", args![HERE, path, room(144), 0])
-        .inside(Inside::OtherThan(hosts))
-        .outside(Outside::Tells(hosts))
-        .by(Control::Root)
+        .inside(InsideExpectation::OtherThan(hosts))
+        .outside(OutsideExpectation::Tells(hosts))
+        .by(ControlPlacement::Root)
 }
 
 /// Returns a script that opens a file and reads its beginning.

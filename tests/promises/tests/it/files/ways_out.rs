@@ -1,9 +1,11 @@
 //! FS3: paths that might lead out: dots, links, magic links, file handles, and inherited descriptors.
 
 use super::reading::{NOT_THERE, list, read};
-use crate::case::{BAD, Case, Control, HERE, Inside, Outside, Script, args, room};
+use crate::case::{
+    BAD, Case, ControlPlacement, HERE, InsideExpectation, OutsideExpectation, Script, args, room,
+};
 use crate::scene::Scene;
-use crate::way::{Place, Way};
+use crate::way::{AttemptPlace, Way};
 use belljar_promises::attempt::Argument;
 use libc::{
     EACCES, EBADF, ELOOP, ENOENT, ENOSYS, EPERM, EROFS, ETXTBSY, O_DIRECTORY, O_PATH, O_RDONLY, O_WRONLY,
@@ -12,7 +14,7 @@ use libc::{
 /// Errnos for a magic link or its target.
 const CLOSED: &[i32] = &[ENOENT, EACCES, EPERM, ELOOP, libc::ENOTDIR, libc::ESRCH];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let secret = scene.path("home/secret");
     let mut cases = dots(&secret, place);
     cases.extend(links(&secret, scene, place));
@@ -22,7 +24,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases
 }
 
-fn dots(secret: &str, place: &Place) -> Vec<Case> {
+fn dots(secret: &str, place: &AttemptPlace) -> Vec<Case> {
     let up = "/..".repeat(16);
     ["/workspace", "/tmp", "/lent", "/lent/append", "/dev/shm", "/home/agent"]
         .map(|from| {
@@ -33,7 +35,7 @@ fn dots(secret: &str, place: &Place) -> Vec<Case> {
 }
 
 /// Returns cases with links that the host has in mounted folders, and links that are made inside.
-fn links(secret: &str, scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+fn links(secret: &str, scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for (folder, ways) in [("/lent", Way::ALL), ("/workspace", Way::GIVEN)] {
         for (link, below) in
@@ -72,24 +74,28 @@ fn magic_links(secret: &str, scene: &Scene<'_>) -> Vec<Case> {
         read("/proc/self/cwd", format!("/proc/self/cwd{}{secret}", "/..".repeat(16))),
         read("/proc/self/fd/7", "/proc/self/fd/7/secret".to_owned()),
         read("/dev/fd/7", "/dev/fd/7/secret".to_owned()),
-        read("/proc/1/root", format!("/proc/1/root{secret}")).by(Control::Free),
-        read("/proc/1/cwd", format!("/proc/1/cwd{}{secret}", "/..".repeat(16))).by(Control::Free),
-        read("/proc/1/environ", "/proc/1/environ".to_owned()).by(Control::Free),
-        read("/proc/1/maps", "/proc/1/maps".to_owned()).by(Control::Free).inside(Inside::Learns(
-            // The file is readable, but the kernel shows its content to permitted processes only; it must be empty.
-            |answer| answer.bytes.is_empty(),
-        )),
-        Case::denied("FS3", "/proc/1/fd", list("/proc/1/fd")).fails(CLOSED).by(Control::Free),
-        Case::denied("FS3", "/proc/1/map_files", list("/proc/1/map_files")).fails(CLOSED).by(Control::Free),
-        Case::denied("FS3", "/proc/1/ns", list("/proc/1/ns")).fails(CLOSED).by(Control::Free),
+        read("/proc/1/root", format!("/proc/1/root{secret}")).by(ControlPlacement::Free),
+        read("/proc/1/cwd", format!("/proc/1/cwd{}{secret}", "/..".repeat(16))).by(ControlPlacement::Free),
+        read("/proc/1/environ", "/proc/1/environ".to_owned()).by(ControlPlacement::Free),
+        read("/proc/1/maps", "/proc/1/maps".to_owned()).by(ControlPlacement::Free).inside(
+            InsideExpectation::Learns(
+                // The file is readable, but the kernel shows its content to permitted processes only; it must be empty.
+                |answer| answer.bytes.is_empty(),
+            ),
+        ),
+        Case::denied("FS3", "/proc/1/fd", list("/proc/1/fd")).fails(CLOSED).by(ControlPlacement::Free),
+        Case::denied("FS3", "/proc/1/map_files", list("/proc/1/map_files"))
+            .fails(CLOSED)
+            .by(ControlPlacement::Free),
+        Case::denied("FS3", "/proc/1/ns", list("/proc/1/ns")).fails(CLOSED).by(ControlPlacement::Free),
         Case::call("FS3", "PID 1's program", "readlinkat", args![HERE, "/proc/1/exe", room(256), 256])
             .fails(CLOSED)
-            .by(Control::Free),
+            .by(ControlPlacement::Free),
         read("a process of the host's, its root", format!("/proc/{pid}/root{secret}")),
         read("a process of the host's, its environment", format!("/proc/{pid}/environ")),
         Case::denied("FS3", "the probe's own program, to write", open_to_write("/proc/self/exe"))
             .fails(&[EROFS, ETXTBSY, EACCES])
-            .outside(Outside::Reaches(&[ETXTBSY])),
+            .outside(OutsideExpectation::Reaches(&[ETXTBSY])),
     ]
 }
 
@@ -127,10 +133,10 @@ fn handles(secret: &str) -> Vec<Case> {
     open.call("read", args![file, room(256), 256]);
     vec![
         Case::denied("FS3", "a file by its handle", open)
-            .by(Control::Root)
+            .by(ControlPlacement::Root)
             .needs("handles in its file system"),
         Case::sentinel("FS3", "open_by_handle_at", args![-1, BAD, 0], &[EBADF, libc::EFAULT])
-            .by(Control::Root),
+            .by(ControlPlacement::Root),
         Case::sentinel("FS3", "name_to_handle_at", args![-1, "x", BAD, BAD, 0], &[EBADF, libc::EFAULT]),
     ]
 }

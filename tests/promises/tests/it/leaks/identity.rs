@@ -21,7 +21,7 @@ const SOURCES: [&str; 8] = [
 ];
 
 #[test]
-fn nothing_inside_tells_which_host_it_is() {
+fn sandbox_cannot_identify_its_host() {
     let tally = Tally::new("identity");
     World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
     tally.close();

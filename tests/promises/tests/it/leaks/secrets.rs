@@ -35,7 +35,7 @@ const FILES: [&str; 8] = [
 ];
 
 #[test]
-fn no_secret_of_the_host_can_be_read_inside() {
+fn sandbox_cannot_read_host_secrets() {
     let tally = Tally::new("secrets");
     World::as_everyone(belljar(), |world| judge(&mut Scene::lay(world), &tally));
     tally.close();

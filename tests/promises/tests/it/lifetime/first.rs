@@ -5,20 +5,20 @@ use crate::belljar::belljar;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use crate::way::{PROBE, end_session};
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[test]
-fn pid_1_never_waits_for_a_socket_that_a_program_named_to_it() {
+fn pid_1_never_blocks_on_a_socket_named_by_a_program() {
     let tally = Tally::new("first");
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
         let lent = format!("{}:/lent", scene.path("lent"));
         let ran = scene.making(&["exec"], &["--timeout", "60s", "--ro", &lent], &[PROBE, "linger", "/tmp"]);
-        let ran = Ran::from({ ran }.output().unwrap());
+        let ran = ProgramOutput::from({ ran }.output().unwrap());
         let folder = scene.path("outside/tmp");
         let probe = scene.path("lent/belljar-probe");
         let outside = scene.world.command_of(Path::new(&probe), &["linger", &folder]).output().unwrap();
@@ -37,7 +37,7 @@ fn pid_1_never_waits_for_a_socket_that_a_program_named_to_it() {
 
 /// A process that PID 1 is starting belongs to the sandbox's user, so other programs may stop it before its `exec`.
 #[test]
-fn pid_1_never_waits_for_a_program_that_another_has_stopped() {
+fn pid_1_never_blocks_on_a_stopped_program() {
     let tally = Tally::new("stopped-start");
     World::as_everyone(belljar(), |world| {
         let verdict = judge_stopped_start(&Scene::lay(world));

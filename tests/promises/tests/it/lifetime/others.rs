@@ -1,14 +1,14 @@
 //! LF2: affecting a process of the host by its number, with every call that takes one.
 
-use crate::case::{BAD, Case, Control, Script, args, numbers, room, words};
+use crate::case::{BAD, Case, ControlPlacement, Script, args, numbers, room, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use libc::{EPERM, ESRCH, PRIO_PROCESS, SIGURG};
 
 /// Errnos for a process that doesn't exist, or for the call itself.
 const NOBODY: &[i32] = &[ESRCH, EPERM];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     let pid = scene.victim();
     let info = || words(args![SIGURG, 0xffff_ffff_u64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let user = |name: &str, arguments| Case::call("LF2", "", name, arguments).fails(NOBODY);
@@ -34,8 +34,8 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         user("move_pages", args![pid, 0, 0, 0, 0, 0]),
         user("kcmp", args![pid, pid, 0, 0, 0]),
         user("process_vm_readv", args![pid, words(args![room(8), 8]), 1, words(args![BAD, 8]), 1, 0])
-            .outside(crate::case::Outside::Reaches(&[libc::EFAULT])),
-        user("ptrace", args![libc::PTRACE_SEIZE, pid, 0, 0]).by(Control::Root),
+            .outside(crate::case::OutsideExpectation::Reaches(&[libc::EFAULT])),
+        user("ptrace", args![libc::PTRACE_SEIZE, pid, 0, 0]).by(ControlPlacement::Root),
     ];
     for (what, name) in [("by descriptor", "pidfd_send_signal"), ("a descriptor of its own", "pidfd_getfd")] {
         let mut script = Script::one("pidfd_open", args![pid, 0]);

@@ -26,9 +26,9 @@ const WAYS_TO_STAY: [Leave; 7] = [
 ];
 
 /// A way to end a sandbox in which every kind of process is left behind.
-type End = (&'static str, fn(&Scene<'_>, &str));
+type SandboxEnd = (&'static str, fn(&Scene<'_>, &str));
 
-const ENDS: [End; 4] = [
+const ENDS: [SandboxEnd; 4] = [
     ("out of time", out_of_time),
     ("a session's command out of time", command_out_of_time),
     ("belljar killed", belljar_killed),
@@ -39,7 +39,7 @@ const ENDS: [End; 4] = [
 const GONE_WITHIN: Duration = Duration::from_secs(1);
 
 #[test]
-fn whoever_tries_to_stay_is_gone_with_the_sandbox() {
+fn every_lingering_process_is_gone_with_its_sandbox() {
     let tally = Tally::new("remains");
     World::as_everyone(belljar(), |world| judge_all(&Scene::lay(world), &tally));
     tally.close();
@@ -57,7 +57,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
             tally.count("LF1", &format!("LF1 {leave:?} after the end"), &place(&format!("{way:?}")), verdict);
         }
     }
-    let of_jobs: &[End] = &[("a step out of time", step_out_of_time)];
+    let of_jobs: &[SandboxEnd] = &[("a step out of time", step_out_of_time)];
     let of_jobs = if scene.ways.contains(&Way::Job) { of_jobs } else { &[] };
     for (what, end) in ENDS.iter().chain(of_jobs) {
         let mark = format!("mark{}", random(8));
@@ -69,7 +69,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
 
 /// When PID 1 is stopped, no process in the sandbox can notice that the host process is gone: the kernel must end them.
 #[test]
-fn nobody_is_left_of_a_sandbox_whose_first_process_stands_still() {
+fn no_process_is_left_of_a_sandbox_with_a_stopped_pid_1() {
     let tally = Tally::new("standing still");
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);

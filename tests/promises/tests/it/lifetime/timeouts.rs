@@ -6,7 +6,7 @@ use crate::scene::{Scene, random};
 use crate::tally::{Tally, Verdict};
 use crate::way::{PROBE, Way};
 use belljar_testkit::job::job;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const KINDS: [&str; 6] = ["sleep", "spin", "fifo", "lock", "deaf", "stopped"];
 const LIMIT: Duration = Duration::from_secs(1);
 
 #[test]
-fn whatever_a_program_waits_for_its_time_ends() {
+fn program_is_killed_at_its_timeout_whatever_it_waits_for() {
     let tally = Tally::new("timeouts");
     World::as_everyone(belljar(), |world| judge_all(&Scene::lay(world), &tally));
     tally.close();
@@ -27,7 +27,7 @@ fn whatever_a_program_waits_for_its_time_ends() {
 pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     let mark = format!("mark{}", random(8));
     let waits = control(scene, &mark);
-    let judge = |how: &str, is_timeout: fn(&Ran) -> bool, ran: Vec<Ran>| {
+    let judge = |how: &str, is_timeout: fn(&ProgramOutput) -> bool, ran: Vec<ProgramOutput>| {
         for (kind, ran) in KINDS.iter().zip(ran) {
             let verdict = match (is_timeout(&ran), waits.contains(kind)) {
                 (true, true) => Verdict::Held,
@@ -40,7 +40,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     let executed = all_at_once(&|kind| exec(scene, kind, &mark));
     judge("exec", |ran| ran.code == 124 && ran.stdout == "waiting\n", executed);
     if scene.ways.contains(&Way::Job) {
-        let is_timeout = |ran: &Ran| {
+        let is_timeout = |ran: &ProgramOutput| {
             let status = serde_json::from_str::<Value>(&ran.stdout).unwrap_or_default()["status"].clone();
             ran.code == 124 && status == "timeout"
         };
@@ -71,14 +71,15 @@ fn run(scene: &Scene<'_>, kind: &str) -> Command {
 }
 
 /// Runs one command per kind, all at the same time.
-fn all_at_once(command: &dyn Fn(&str) -> Command) -> Vec<Ran> {
+fn all_at_once(command: &dyn Fn(&str) -> Command) -> Vec<ProgramOutput> {
     let begun = Instant::now();
     let start = |kind: &str| {
         let mut command = command(kind);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let children: Vec<Child> = KINDS.into_iter().map(start).collect();
-    let ran = children.into_iter().map(|child| Ran::from(child.wait_with_output().unwrap())).collect();
+    let ran =
+        children.into_iter().map(|child| ProgramOutput::from(child.wait_with_output().unwrap())).collect();
     crate::tally::tell(&format!(
         "all ended {:?} after a limit of {LIMIT:?}",
         begun.elapsed().saturating_sub(LIMIT)

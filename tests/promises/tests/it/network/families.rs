@@ -1,9 +1,9 @@
 //! NT5: sockets of families that ignore network namespaces, or that mainly add attack surface.
 
-use crate::case::{Case, Control, Inside, Outside, Script, args, numbers};
+use crate::case::{Case, ControlPlacement, InsideExpectation, OutsideExpectation, Script, args, numbers};
 use crate::scene::Scene;
-use crate::way::Place;
-use belljar_promises::attempt::{Act, Answer, Argument, Entry};
+use crate::way::AttemptPlace;
+use belljar_promises::attempt::{Act, Argument, AttemptResult, KernelEntry};
 use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, EAFNOSUPPORT, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM,
 };
@@ -51,14 +51,14 @@ const PROTOCOLS: [(&str, i32, i32); 9] = [
     ("DCCP", 6, libc::IPPROTO_DCCP),
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for family in FAMILIES.filter(|family| !ALLOWED.contains(family)) {
         let known = KNOWN_BY_NAME.iter().find(|(name, number)| *number == family && is_known(name));
         let case = socket(&format!("family {family}"), family, SOCK_RAW, 0);
         cases.push(match known {
             // The case tries one socket type of the family, which is enough to show that the family exists.
-            Some(_) => case.outside(Outside::Reaches(NO_SUCH_KIND)).by(Control::Root),
+            Some(_) => case.outside(OutsideExpectation::Reaches(NO_SUCH_KIND)).by(ControlPlacement::Root),
             None => not_asked_for(case),
         });
     }
@@ -77,8 +77,8 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
                 "SCTP" | "SCTP messages" | "DCCP" => not_asked_for(case),
                 "UDP-Lite" => case.needs("UDP-Lite"),
                 "MPTCP" => case.needs("MPTCP"),
-                "ping" => case.outside(Outside::Reaches(&[libc::EACCES])).needs("that protocol"),
-                _ => case.by(Control::Root).needs("that protocol"),
+                "ping" => case.outside(OutsideExpectation::Reaches(&[libc::EACCES])).needs("that protocol"),
+                _ => case.by(ControlPlacement::Root).needs("that protocol"),
             });
         }
     }
@@ -88,7 +88,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         "socketpair",
         args![AF_INET, SOCK_STREAM, 0, Argument::Room(8)],
     );
-    cases.push(pair.fails(&[EAFNOSUPPORT]).outside(Outside::Reaches(&[libc::EOPNOTSUPP])));
+    cases.push(pair.fails(&[EAFNOSUPPORT]).outside(OutsideExpectation::Reaches(&[libc::EOPNOTSUPP])));
     cases.push(write_routes());
     cases.push(by_the_old_entry(scene));
     cases
@@ -102,7 +102,7 @@ fn socket(what: &str, family: i32, kind: i32, protocol: i32) -> Case {
 
 /// Removes the control: it could make the kernel load a module, which a test must not do.
 fn not_asked_for(mut case: Case) -> Case {
-    case.control = Control::None;
+    case.control = ControlPlacement::None;
     case.needs("that family, as far as it tells, and asking for it might have it loaded")
 }
 
@@ -121,12 +121,12 @@ fn write_routes() -> Case {
     // nlmsgerr: the errno follows the header.
     script.call("recvfrom", args![socket, Argument::Room(64), 64, 0, 0, 0]);
     Case::denied("NT5", "bring loopback down", script)
-        .inside(Inside::Learns(|answer| error_of(answer) == -libc::EPERM))
-        .outside(Outside::Learns(|answer| error_of(answer) == 0 && answer.succeeded()))
-        .by(Control::Free)
+        .inside(InsideExpectation::Learns(|answer| error_of(answer) == -libc::EPERM))
+        .outside(OutsideExpectation::Learns(|answer| error_of(answer) == 0 && answer.succeeded()))
+        .by(ControlPlacement::Free)
 }
 
-fn error_of(answer: &Answer) -> i32 {
+fn error_of(answer: &AttemptResult) -> i32 {
     let bytes: Vec<u8> = answer.bytes.chars().map(|character| character as u8).collect();
     let mut four = [0; 4];
     for (to, from) in four.iter_mut().zip(bytes.iter().skip(16)) {
@@ -138,9 +138,9 @@ fn error_of(answer: &Answer) -> i32 {
 /// Returns a case with `socketcall`, which hides its arguments from every seccomp filter. It exists only at the entry point
 /// for 32-bit programs.
 fn by_the_old_entry(scene: &Scene<'_>) -> Case {
-    let call = Act::Foreign { entry: Entry::I386, number: 102, arguments: [1, 1, 0] };
+    let call = Act::Foreign { entry: KernelEntry::I386, number: 102, arguments: [1, 1, 0] };
     Case::denied("NT5", "socketcall by int 0x80", Script::of(call))
-        .inside(Inside::of_foreign_call(scene))
-        .outside(Outside::Reaches(&[libc::EFAULT]))
+        .inside(InsideExpectation::of_foreign_call(scene))
+        .outside(OutsideExpectation::Reaches(&[libc::EFAULT]))
         .needs("the entry for 32-bit programs")
 }

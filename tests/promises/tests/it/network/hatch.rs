@@ -2,7 +2,7 @@
 
 use crate::case::{Case, HERE, Script, args, local, local_length};
 use crate::scene::Scene;
-use crate::way::{Place, Way};
+use crate::way::{AttemptPlace, Way};
 use libc::{AF_UNIX, EACCES, EPERM, EROFS, O_CREAT, O_WRONLY, SOCK_STREAM};
 
 /// Errnos that refuse a change.
@@ -10,7 +10,7 @@ const CLOSED: &[i32] = &[EACCES, EPERM, EROFS];
 
 const SOCKET: &str = "/web-sock/web.sock";
 
-pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(_: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let (socket, beside) = (place.path(SOCKET), place.path("/web-sock/own.sock"));
     let unlinked = if socket == SOCKET { socket.clone() } else { place.path("/web-sock/other.sock") };
     let mut listen = Script::one("socket", args![AF_UNIX, SOCK_STREAM, 0]);

@@ -2,7 +2,7 @@
 
 use crate::belljar::belljar;
 use crate::case::{Script, args, internet, local, local_length, numbers};
-use crate::holding::Holding;
+use crate::holding::HoldingProbe;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use belljar_promises::attempt::Attempt;
@@ -14,7 +14,7 @@ use std::os::unix::net;
 use std::time::Duration;
 
 #[test]
-fn nobody_outside_reaches_what_is_listened_at_inside() {
+fn listeners_inside_are_unreachable_from_outside() {
     let tally = Tally::new("inbound");
     World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
     tally.close();
@@ -30,9 +30,9 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
         .map(|(_, address)| SocketAddr::new(address.ip(), free_port))
         .filter(SocketAddr::is_ipv4)
         .collect();
-    let control = reached(&Holding::outside(scene, &attempt), &addresses, &scene.mark);
+    let control = reached(&HoldingProbe::outside(scene, &attempt), &addresses, &scene.mark);
     for way in scene.ways.iter().filter(|way| way.is_exec()) {
-        let inside = reached(&Holding::inside(scene, *way, &attempt), &addresses, &scene.mark);
+        let inside = reached(&HoldingProbe::inside(scene, *way, &attempt), &addresses, &scene.mark);
         for ((what, is_reached), (_, is_reached_outside)) in inside.into_iter().zip(&control) {
             let verdict = match (is_reached, is_reached_outside) {
                 (true, _) => Verdict::Escaped("it took the connection".to_owned()),
@@ -60,7 +60,7 @@ fn listen(port: u16, mark: &str) -> Script {
 }
 
 /// Returns each address with whether it reaches the held listeners.
-fn reached(_held: &Holding, addresses: &[SocketAddr], mark: &str) -> Vec<(String, bool)> {
+fn reached(_held: &HoldingProbe, addresses: &[SocketAddr], mark: &str) -> Vec<(String, bool)> {
     let connects = |address: &SocketAddr| TcpStream::connect_timeout(address, Duration::from_secs(2)).is_ok();
     let mut reached: Vec<(String, bool)> =
         addresses.iter().map(|address| (format!("TCP to {}", address.ip()), connects(address))).collect();

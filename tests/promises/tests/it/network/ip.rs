@@ -1,8 +1,8 @@
 //! NT1: TCP, UDP and ICMP to every kind of address, at every kind of port.
 
-use crate::case::{Case, Control, Inside, Script, args, internet, words};
+use crate::case::{Case, ControlPlacement, InsideExpectation, Script, args, internet, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use libc::{
     AF_INET, AF_INET6, EACCES, EADDRNOTAVAIL, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, SOCK_DGRAM, SOCK_RAW,
     SOCK_STREAM,
@@ -27,7 +27,7 @@ const OTHERS: [&str; 11] = [
     "fd00:ec2::254",
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, address) in scene.listeners.tcp() {
         let case = Case::denied("NT1", format!("TCP to {name}"), connect(address));
@@ -43,7 +43,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         let own_loopback = address.ip().is_loopback() && (address.is_ipv4() || has_ipv6);
         let case = Case::denied("NT1", format!("UDP to {name}"), script).seen_by(format!("udp {name}"));
         cases.push(match own_loopback {
-            true => case.inside(Inside::Harmless),
+            true => case.inside(InsideExpectation::Harmless),
             false => case.fails(UNREACHABLE),
         });
     }
@@ -60,7 +60,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         [("ICMP", AF_INET, libc::IPPROTO_ICMP), ("ICMPv6", AF_INET6, libc::IPPROTO_ICMPV6)]
     {
         let case = Case::call("NT1", name, "socket", args![family, SOCK_RAW, protocol]);
-        cases.push(case.fails(&[libc::EAFNOSUPPORT]).by(Control::Root));
+        cases.push(case.fails(&[libc::EAFNOSUPPORT]).by(ControlPlacement::Root));
     }
     cases
 }

@@ -1,8 +1,8 @@
 //! NT4: Unix sockets of the host, by abstract name and by every path that might lead to them.
 
-use crate::case::{Case, HERE, Outside, Script, args, local, local_length, room};
+use crate::case::{Case, HERE, OutsideExpectation, Script, args, local, local_length, room};
 use crate::scene::Scene;
-use crate::way::{Place, Way};
+use crate::way::{AttemptPlace, Way};
 use libc::{
     AF_UNIX, EACCES, ECONNREFUSED, ENOENT, ENXIO, EPERM, EPROTONOSUPPORT, O_WRONLY, SOCK_DGRAM, SOCK_STREAM,
 };
@@ -10,7 +10,7 @@ use libc::{
 /// Errnos for a Unix connection.
 const UNREACHABLE: &[i32] = &[ENOENT, ECONNREFUSED, EACCES, EPERM];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for name in ["abstract", "X11"] {
         let full = format!("@{name}-{}", scene.mark);
@@ -50,7 +50,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
         cases.push(
             Case::call("NT4", &format!("{folder}/listening"), "openat", args![HERE, &path, O_WRONLY, 0])
                 .fails(&[ENXIO, ENOENT, EACCES])
-                .outside(Outside::Reaches(&[ENXIO]))
+                .outside(OutsideExpectation::Reaches(&[ENXIO]))
                 .only(ways),
         );
     }
@@ -64,7 +64,7 @@ fn connect(what: &str, witness: &str, path: &str) -> Case {
     Case::denied("NT4", format!("connect to {what}"), script).fails(UNREACHABLE).seen_by(witness)
 }
 
-fn through_own_link(scene: &Scene<'_>, place: &Place, path: &str, witness: &str) -> Case {
+fn through_own_link(scene: &Scene<'_>, place: &AttemptPlace, path: &str, witness: &str) -> Case {
     let link = place.path(&format!("/tmp/{}-{}", scene.mark, witness.replace(' ', "-")));
     let mut script = Script::one("symlink", args![path, &link]);
     script.prepared();
@@ -74,7 +74,7 @@ fn through_own_link(scene: &Scene<'_>, place: &Place, path: &str, witness: &str)
 }
 
 /// Returns a case that connects by the bare name, from the socket's directory.
-fn from_its_folder(place: &Place, folder: &str, witness: &str) -> Case {
+fn from_its_folder(place: &AttemptPlace, folder: &str, witness: &str) -> Case {
     let mut script = Script::one("chdir", args![place.path(folder)]);
     script.prepared();
     let socket = script.call("socket", args![AF_UNIX, SOCK_STREAM, 0]);

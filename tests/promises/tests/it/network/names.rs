@@ -1,9 +1,9 @@
 //! NT2: queries to resolvers, on every port and protocol that resolvers use.
 
 use super::ip::{UNREACHABLE, connect, socket};
-use crate::case::{Case, Inside, Script, args, internet};
+use crate::case::{Case, InsideExpectation, Script, args, internet};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use belljar_promises::attempt::Argument;
 use libc::SOCK_DGRAM;
 use std::net::{IpAddr, SocketAddr};
@@ -16,12 +16,12 @@ const RESOLVERS: [&str; 6] = ["resolver", "local resolver", "port 53", "port 853
 const WELL_KNOWN: [(&str, u16); 5] =
     [("8.8.8.8", 53), ("9.9.9.9", 853), ("1.1.1.1", 443), ("224.0.0.251", 5353), ("224.0.0.252", 5355)];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, address) in scene.listeners.udp().filter(|(name, _)| RESOLVERS.contains(name)) {
         // The sandbox's own loopback accepts the query, and no listener of the host gets it.
         let case = Case::denied("NT2", format!("ask {name}"), ask(address, &scene.mark));
-        cases.push(case.inside(Inside::Harmless).seen_by(format!("udp {name}")));
+        cases.push(case.inside(InsideExpectation::Harmless).seen_by(format!("udp {name}")));
     }
     for (name, address) in scene.listeners.tcp().filter(|(name, _)| RESOLVERS.contains(name)) {
         let case = Case::denied("NT2", format!("ask {name} by TCP"), connect(address));

@@ -1,7 +1,7 @@
 //! PID 1 as the host sees it: it has no user of the host, and no open file of the host.
 
 use crate::belljar::belljar;
-use crate::holding::Holding;
+use crate::holding::HoldingProbe;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use crate::way::Way;
@@ -25,7 +25,7 @@ fn pid_1_holds_nothing_of_the_host() {
         let scene = Scene::lay(world);
         for way in Way::EXEC {
             let nothing = Attempt { case: "nothing".to_owned(), steps: Vec::new() };
-            let held = Holding::inside(&scene, *way, &nothing);
+            let held = HoldingProbe::inside(&scene, *way, &nothing);
             let init = child_of(held.pid()).expect("PID 1 is belljar's child");
             judge(compare(&scene, init), &format!("{way:?} {:?}", world.user()), &tally);
         }

@@ -1,9 +1,9 @@
 //! PK5: the entry points for programs of other architectures, which have other system call numbers.
 
-use crate::case::{Case, Inside, Outside, Script};
+use crate::case::{Case, InsideExpectation, OutsideExpectation, Script};
 use crate::scene::Scene;
-use crate::way::Place;
-use belljar_promises::attempt::{Act, Entry};
+use crate::way::AttemptPlace;
+use belljar_promises::attempt::{Act, KernelEntry};
 
 /// Denied calls and harmless ones, by their numbers on 32-bit x86.
 const I386: [(&str, u32); 14] = [
@@ -37,17 +37,17 @@ const X32: [(&str, u32); 10] = [
     ("io_uring_setup", 425),
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
-    let case = |entry: Entry, name: &str, number: u32| {
+pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+    let case = |entry: KernelEntry, name: &str, number: u32| {
         // Invalid arguments: numbers that are no valid pointers, and no process.
         let call = Act::Foreign { entry, number, arguments: [u32::MAX, 1, 1] };
         Case::denied("PK5", format!("{entry:?} {name}"), Script::of(call))
-            .inside(Inside::of_foreign_call(scene))
-            .outside(Outside::Survives)
+            .inside(InsideExpectation::of_foreign_call(scene))
+            .outside(OutsideExpectation::Survives)
     };
-    let i386 =
-        I386.map(|(name, number)| case(Entry::I386, name, number).needs("the entry for 32-bit programs"));
+    let i386 = I386
+        .map(|(name, number)| case(KernelEntry::I386, name, number).needs("the entry for 32-bit programs"));
     // A kernel without this entry point answers, too, with another errno: the control shows only that it answers.
-    let x32 = X32.map(|(name, number)| case(Entry::X32, name, number));
+    let x32 = X32.map(|(name, number)| case(KernelEntry::X32, name, number));
     i386.into_iter().chain(x32).collect()
 }

@@ -1,12 +1,12 @@
 //! PK4: calls with access to kernel internals or to other processes.
 
-use crate::case::{BAD, Case, Control, HERE, Outside, Script, args, numbers, words};
+use crate::case::{BAD, Case, ControlPlacement, HERE, OutsideExpectation, Script, args, numbers, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use belljar_promises::attempt::Argument;
 use libc::{AT_EMPTY_PATH, EBADF, EBUSY, EFAULT, EINVAL, ENOKEY, ENOSYS, EPERM, ESRCH, O_RDONLY};
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = refused_by_number();
     cases.extend(refused_by_argument());
     cases.extend(unlisted());
@@ -47,9 +47,9 @@ fn refused_by_number() -> Vec<Case> {
         ("setns", args![-1, 0], &[EBADF]),
     ];
     let cases = calls.into_iter().map(|(name, arguments, reaches)| {
-        let case = Case::sentinel("PK4", name, arguments, reaches).by(Control::Root);
+        let case = Case::sentinel("PK4", name, arguments, reaches).by(ControlPlacement::Root);
         match name {
-            "modify_ldt" => case.outside(Outside::Works).needs("segments of one's own"),
+            "modify_ldt" => case.outside(OutsideExpectation::Works).needs("segments of one's own"),
             "set_mempolicy_home_node" | "lsm_set_self_attr" | "statmount" | "listmount" => {
                 case.needs("that call")
             }
@@ -75,14 +75,14 @@ fn refused_by_argument() -> Vec<Case> {
             [("", request), (" with high bits", request | high), (" with all", request | (u64::MAX << 32))]
         {
             let case = Case::call("PK4", &format!("{name}{kind}"), "ioctl", args![-1, request, BAD]);
-            cases.push(case.fails(&[libc::ENOTTY]).outside(Outside::Reaches(&[EBADF])));
+            cases.push(case.fails(&[libc::ENOTTY]).outside(OutsideExpectation::Reaches(&[EBADF])));
         }
     }
     for (name, request) in
         [("SIOCGIFBR", SIOCGIFBR), ("SIOCGIFVLAN", SIOCGIFVLAN), ("SIOCDEVPRIVATE", 0x89f0)]
     {
         let case = Case::call("PK4", name, "ioctl", args![-1, request, BAD]);
-        cases.push(case.fails(&[libc::ENOTTY]).outside(Outside::Reaches(&[EBADF])));
+        cases.push(case.fails(&[libc::ENOTTY]).outside(OutsideExpectation::Reaches(&[EBADF])));
     }
     for (name, call, arguments) in [
         ("all pages merged", "prctl", args![PR_SET_MEMORY_MERGE, 1, 0, 0, 0]),
@@ -94,7 +94,7 @@ fn refused_by_argument() -> Vec<Case> {
     cases.push(
         Case::call("PK4", "pages merged", "process_madvise", args![-1, BAD, 1, libc::MADV_MERGEABLE, 0])
             .fails(&[EINVAL])
-            .outside(Outside::Reaches(&[EBADF, EFAULT])),
+            .outside(OutsideExpectation::Reaches(&[EBADF, EFAULT])),
     );
     for (name, persona) in [
         ("an older memory layout", 0x0020_0000_u64),
@@ -131,7 +131,9 @@ fn unlisted() -> Vec<Case> {
 
 /// Returns calls on PID 1, which has the same user and must still be inaccessible.
 fn of_init() -> Vec<Case> {
-    let free = |what: &str, name: &str, arguments| Case::call("PK4", what, name, arguments).by(Control::Free);
+    let free = |what: &str, name: &str, arguments| {
+        Case::call("PK4", what, name, arguments).by(ControlPlacement::Free)
+    };
     vec![
         // Doesn't stop PID 1, because PID 1 also waits for this process.
         free("of PID 1", "ptrace", args![libc::PTRACE_SEIZE, 1, 0, 0]),
@@ -166,8 +168,8 @@ fn own_filters() -> Vec<Case> {
     allowing.call("bpf", args![9999, BAD, 0]);
     vec![
         Case::denied("PK4", "a filter that allows everything", allowing)
-            .by(Control::Root)
-            .outside(Outside::Reaches(&[EINVAL, EFAULT])),
+            .by(ControlPlacement::Root)
+            .outside(OutsideExpectation::Reaches(&[EINVAL, EFAULT])),
         // A listener exists already, which PID 1 serves; a second one would intercept its notifications.
         Case::denied("PK4", "a filter that asks oneself", filter(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER))
             .fails(&[EBUSY]),
@@ -183,5 +185,5 @@ fn memory_as_program(scene: &Scene<'_>) -> Case {
     script.call("execveat", args![memory, "", 0, 0, AT_EMPTY_PATH | 0x1000_0000]);
     Case::denied("PK4", "execveat with senseless flags", script)
         .fails(&[EINVAL])
-        .outside(Outside::Reaches(&[EINVAL]))
+        .outside(OutsideExpectation::Reaches(&[EINVAL]))
 }

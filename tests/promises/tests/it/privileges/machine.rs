@@ -1,8 +1,8 @@
 //! PK3: calls that change the machine. Arguments are invalid throughout: the kernel rejects them if the call gets through.
 
-use crate::case::{BAD, Case, Control, args};
+use crate::case::{BAD, Case, ControlPlacement, args};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use belljar_promises::attempt::Argument;
 use libc::{EBADF, EFAULT, EINVAL, ENODEV, ENOENT, ENOEXEC, ENOTBLK, ESRCH};
 
@@ -57,16 +57,16 @@ const RARE: [&str; 8] = [
     "kexec_file_load",
 ];
 
-pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = senseless()
         .into_iter()
         .map(|(name, arguments, reaches)| {
-            let case = Case::sentinel("PK3", name, arguments, reaches).by(Control::Root);
+            let case = Case::sentinel("PK3", name, arguments, reaches).by(ControlPlacement::Root);
             match name {
                 // The call hangs up the caller's terminal, so there is no control.
                 "vhangup" => {
                     let mut case = case.needs("a terminal to hang up");
-                    case.control = Control::None;
+                    case.control = ControlPlacement::None;
                     case
                 }
                 "lookup_dcookie" => case.needs("that call"),
@@ -77,7 +77,9 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
         })
         .collect();
     // Valid calls, with controls that change only a namespace of their own.
-    let free = |what: &str, name: &str, arguments| Case::call("PK3", what, name, arguments).by(Control::Free);
+    let free = |what: &str, name: &str, arguments| {
+        Case::call("PK3", what, name, arguments).by(ControlPlacement::Free)
+    };
     cases.extend([
         free("a name", "sethostname", args!["other", 5]),
         free("a domain", "setdomainname", args!["other", 5]),

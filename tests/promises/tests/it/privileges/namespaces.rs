@@ -1,8 +1,8 @@
 //! PK2: making and entering namespaces, by every call and for every kind.
 
-use crate::case::{BAD, Case, Control, HERE, Outside, Script, args};
+use crate::case::{BAD, Case, ControlPlacement, HERE, OutsideExpectation, Script, args};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use belljar_promises::attempt::{Act, Fork};
 use libc::{
     CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS,
@@ -23,10 +23,10 @@ const KINDS: [(&str, i32, &str); 8] = [
     ("time", CLONE_NEWTIME, "time_for_children"),
 ];
 
-pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for (kind, flag, file) in KINDS {
-        let free = |what: String, script| Case::denied("PK2", what, script).by(Control::Free);
+        let free = |what: String, script| Case::denied("PK2", what, script).by(ControlPlacement::Free);
         cases.push(free(format!("unshare {kind}"), Script::one("unshare", args![flag])));
         if kind == "time" {
             // In `clone` this bit is part of the signal number.
@@ -48,14 +48,16 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
     // High bits that the kernel ignores must not hide a flag from the filter.
     let hidden = (1_u64 << 32) | CLONE_NEWUSER as u64;
     cases.push(
-        Case::call("PK2", "with a high bit", "unshare", args![hidden]).outside(Outside::Reaches(&[EINVAL])),
+        Case::call("PK2", "with a high bit", "unshare", args![hidden])
+            .outside(OutsideExpectation::Reaches(&[EINVAL])),
     );
     cases
 }
 
 fn fork(kind: &str, by: Fork, flag: i32) -> Case {
     let flags = flag.cast_unsigned().into();
-    Case::denied("PK2", format!("{by:?} {kind}"), Script::of(Act::Fork { by, flags })).by(Control::Free)
+    Case::denied("PK2", format!("{by:?} {kind}"), Script::of(Act::Fork { by, flags }))
+        .by(ControlPlacement::Free)
 }
 
 /// Returns a case that enters the process's own namespace, the only one with an accessible file; the control enters another
@@ -65,12 +67,12 @@ fn enter(kind: &str, flag: i32, file: &str) -> Case {
     let namespace = script.first();
     script.prepared();
     script.call("setns", args![namespace, flag]);
-    let case = Case::denied("PK2", format!("setns {kind}"), script).by(Control::Free);
+    let case = Case::denied("PK2", format!("setns {kind}"), script).by(ControlPlacement::Free);
     match kind {
         // A process can't enter the user namespace that it is already in.
-        "user" => case.outside(Outside::Reaches(&[EINVAL])),
+        "user" => case.outside(OutsideExpectation::Reaches(&[EINVAL])),
         // The control has made no time namespace, and an ordinary user may not enter the host's.
-        "time" => case.by(Control::Root),
+        "time" => case.by(ControlPlacement::Root),
         _ => case,
     }
 }

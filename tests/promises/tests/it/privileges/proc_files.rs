@@ -1,8 +1,8 @@
 //! PK7: the kernel's files. Settings can't be written, and readable files reveal no addresses and no other processes.
 
-use crate::case::{Case, Control, HERE, Inside, Outside, Script, args, room};
+use crate::case::{Case, ControlPlacement, HERE, InsideExpectation, OutsideExpectation, Script, args, room};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use libc::{EACCES, ENOENT, ENOTDIR, EPERM, EROFS, O_DIRECTORY, O_RDONLY, O_WRONLY};
 
 /// Errnos for a file, whether it exists or not.
@@ -60,17 +60,19 @@ const SECRETS: [&str; 12] = [
 /// Files of the program's own process that affect the machine.
 const OWN: [&str; 3] = ["/proc/self/oom_score_adj", "/proc/self/uid_map", "/proc/self/coredump_filter"];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     let open = |path: &str, what: String, flags: i32| {
         Case::denied("PK7", what, Script::one("openat", args![HERE, path, flags, 0])).fails(CLOSED)
     };
     let mut cases: Vec<Case> = Vec::new();
     let there = |path: &&str| std::fs::symlink_metadata(path).is_ok();
     for path in SETTINGS.into_iter().filter(there) {
-        cases.push(open(path, format!("write {path}"), O_WRONLY).by(Control::Root).needs("that file"));
+        cases.push(
+            open(path, format!("write {path}"), O_WRONLY).by(ControlPlacement::Root).needs("that file"),
+        );
     }
     for path in SECRETS.into_iter().filter(there) {
-        let case = open(path, format!("read {path}"), O_RDONLY).by(Control::Root).needs("that file");
+        let case = open(path, format!("read {path}"), O_RDONLY).by(ControlPlacement::Root).needs("that file");
         cases.push(match scene.engine {
             Some(_) if path.starts_with("/proc/") => hidden(path),
             _ => case,
@@ -96,9 +98,9 @@ fn hidden(path: &str) -> Case {
     let file = script.first();
     script.call("read", args![file, room(64), 64]);
     Case::denied("PK7", format!("read {path}"), script)
-        .inside(Inside::Learns(|answer| answer.ret <= 0 && answer.bytes.is_empty()))
-        .outside(Outside::Learns(|answer| answer.ret > 0))
-        .by(Control::Root)
+        .inside(InsideExpectation::Learns(|answer| answer.ret <= 0 && answer.bytes.is_empty()))
+        .outside(OutsideExpectation::Learns(|answer| answer.ret > 0))
+        .by(ControlPlacement::Root)
         .needs("anything in that file")
 }
 
@@ -108,9 +110,9 @@ fn addresses() -> Case {
     let file = script.first();
     script.call("read", args![file, room(4096), 4096]);
     Case::denied("PK7", "addresses in /proc/kallsyms", script)
-        .inside(Inside::Learns(|answer| has_addresses(&answer.bytes) == 0))
-        .outside(Outside::Learns(|answer| has_addresses(&answer.bytes) > 0))
-        .by(Control::Root)
+        .inside(InsideExpectation::Learns(|answer| has_addresses(&answer.bytes) == 0))
+        .outside(OutsideExpectation::Learns(|answer| has_addresses(&answer.bytes) > 0))
+        .by(ControlPlacement::Root)
         .needs("addresses that only root can read")
 }
 
@@ -129,9 +131,9 @@ fn own_page_map() -> Case {
     let file = script.first();
     script.call("pread64", args![file, room(64), 64, PAGE * 8]);
     Case::denied("PK7", "physical addresses in /proc/self/pagemap", script)
-        .inside(Inside::Learns(|answer| !has_frame(&answer.bytes)))
-        .outside(Outside::Learns(|answer| has_frame(&answer.bytes)))
-        .by(Control::Root)
+        .inside(InsideExpectation::Learns(|answer| !has_frame(&answer.bytes)))
+        .outside(OutsideExpectation::Learns(|answer| has_frame(&answer.bytes)))
+        .by(ControlPlacement::Root)
         .needs("physical addresses that only root can read")
 }
 

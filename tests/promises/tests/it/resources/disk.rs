@@ -5,7 +5,7 @@ use crate::belljar::belljar;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use crate::way::PROBE;
-use belljar_testkit::world::{Ran, User, World};
+use belljar_testkit::world::{ProgramOutput, User, World};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -29,7 +29,7 @@ const KINDS: [(&str, bool); 11] = [
 ];
 
 #[test]
-fn whoever_takes_too_much_disk_ends_the_sandbox() {
+fn program_exceeding_the_disk_limit_ends_the_sandbox() {
     let tally = Tally::new("disk");
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
@@ -65,8 +65,8 @@ pub(crate) fn judge_memory(scene: &Scene<'_>, tally: &Tally) {
     // Each probe stays for a while after it has filled a folder, so all of them run at the same time.
     let begin = |folder| (folder, in_memory(scene, folder, LARGE).stdout(Stdio::piped()).spawn().unwrap());
     for (folder, control) in ["/tmp", "/home/agent", "/dev/shm"].map(begin) {
-        let ran = Ran::from(in_memory(scene, folder, SMALL).output().unwrap());
-        let control = Ran::from(control.wait_with_output().unwrap());
+        let ran = ProgramOutput::from(in_memory(scene, folder, SMALL).output().unwrap());
+        let control = ProgramOutput::from(control.wait_with_output().unwrap());
         let verdict = match (control.code, ran.code, ran.stdout.contains("No space left")) {
             (0, 1, true) => Verdict::Held,
             (0, ..) => Verdict::Escaped(format!("{ran:?}")),
@@ -89,10 +89,10 @@ fn judge_reservation(scene: &Scene<'_>, kind: &str, refusal: &str) -> Verdict {
     }
 }
 
-fn on_disk(scene: &Scene<'_>, kind: &str, disk: &str) -> Ran {
+fn on_disk(scene: &Scene<'_>, kind: &str, disk: &str) -> ProgramOutput {
     let copy = scene.path("given/copy");
     let options = ["--workspace-copy", &copy, "--disk", disk];
-    Ran::from(command(scene, &options, &["fill", kind, "/workspace", TAKEN]).output().unwrap())
+    ProgramOutput::from(command(scene, &options, &["fill", kind, "/workspace", TAKEN]).output().unwrap())
 }
 
 fn in_memory(scene: &Scene<'_>, folder: &str, scratch: &str) -> Command {

@@ -2,10 +2,12 @@
 //!
 //! The attempts are bounded, so that a machine survives them without any limit: each stops a little above the limit.
 
-use crate::case::{Case, Control, Inside, Outside, Script, args, numbers, room, words};
+use crate::case::{
+    Case, ControlPlacement, InsideExpectation, OutsideExpectation, Script, args, numbers, room, words,
+};
 use crate::scene::Scene;
-use crate::way::{Place, Way};
-use belljar_promises::attempt::{Act, Supply};
+use crate::way::{AttemptPlace, Way};
+use belljar_promises::attempt::{Act, ExhaustibleResource};
 use libc::{EACCES, EAGAIN, EINVAL, EMFILE, ENOMEM, EPERM};
 
 /// A little more than a sandbox may have.
@@ -26,22 +28,24 @@ const LIMITS: [(&str, u32, u64); 6] = [
 /// Requirement that root may not meet either.
 const HIGHER_LIMITS: &str = "higher limits, and without the right to raise them";
 
-pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
-    let exhaust = |row: &'static str, what: Supply, most: u32| {
+pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+    let exhaust = |row: &'static str, what: ExhaustibleResource, most: u32| {
         let script = Script::of(Act::Exhaust { what, most });
         Case::denied(row, format!("{most} {what:?}"), script)
     };
     let mut cases = vec![
-        exhaust("RS1", Supply::Processes, PROCESSES).fails(&[EAGAIN]).only(&[Way::Empty]),
-        exhaust("RS1", Supply::Threads, PROCESSES).fails(&[EAGAIN]).only(&[Way::Job]),
-        exhaust("RS1", Supply::Orphans, 1_000).inside(Inside::Harmless).only(&[Way::Session]),
-        exhaust("RS4", Supply::Descriptors, DESCRIPTORS)
+        exhaust("RS1", ExhaustibleResource::Processes, PROCESSES).fails(&[EAGAIN]).only(&[Way::Empty]),
+        exhaust("RS1", ExhaustibleResource::Threads, PROCESSES).fails(&[EAGAIN]).only(&[Way::Job]),
+        exhaust("RS1", ExhaustibleResource::Orphans, 1_000)
+            .inside(InsideExpectation::Harmless)
+            .only(&[Way::Session]),
+        exhaust("RS4", ExhaustibleResource::Descriptors, DESCRIPTORS)
             .fails(&[EMFILE])
-            .by(Control::Root)
+            .by(ControlPlacement::Root)
             .needs(HIGHER_LIMITS),
-        exhaust("RS4", Supply::LockedMemory, LOCKED_MEBIBYTES)
+        exhaust("RS4", ExhaustibleResource::LockedMemory, LOCKED_MEBIBYTES)
             .fails(&[ENOMEM, EPERM, EAGAIN])
-            .by(Control::Root),
+            .by(ControlPlacement::Root),
     ];
     for (what, limit, value) in LIMITS {
         for (call, arguments) in [
@@ -49,7 +53,7 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
             ("prlimit64", args![0, limit, words(args![value, value]), 0]),
         ] {
             let case = Case::call("RS4", &format!("raise {what}"), call, arguments);
-            cases.push(case.by(Control::Root).needs(HIGHER_LIMITS));
+            cases.push(case.by(ControlPlacement::Root).needs(HIGHER_LIMITS));
         }
     }
     cases.extend(priorities());
@@ -59,14 +63,16 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
 
 fn priorities() -> Vec<Case> {
     const REAL_TIME: u64 = 1 << 13;
-    let root = |what: &str, name: &str, arguments| Case::call("RS4", what, name, arguments).by(Control::Root);
+    let root = |what: &str, name: &str, arguments| {
+        Case::call("RS4", what, name, arguments).by(ControlPlacement::Root)
+    };
     // struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period
     let deadline = numbers(&[48, 6, 0, 0, 0, 0, 10_000_000, 0, 30_000_000, 0, 30_000_000, 0]);
     vec![
         root("real time", "sched_setscheduler", args![0, libc::SCHED_FIFO, numbers(&[1])]),
         root("real time", "sched_setattr", args![0, numbers(&[48, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]), 0]),
         root("a deadline", "sched_setattr", args![0, deadline, 0])
-            .outside(Outside::Reaches(&[libc::EBUSY, EINVAL, EPERM]))
+            .outside(OutsideExpectation::Reaches(&[libc::EBUSY, EINVAL, EPERM]))
             .needs("scheduling by deadlines"),
         root("less nice", "setpriority", args![libc::PRIO_PROCESS, 0, -5]).fails(&[EACCES, EPERM]),
         root("real-time reads", "ioprio_set", args![1, 0, REAL_TIME]),
@@ -79,5 +85,5 @@ fn pipes() -> Case {
     let pipe = script.first();
     script.prepared();
     script.call("fcntl", args![pipe.stored(0, 0), libc::F_SETPIPE_SZ, 64 << 20]);
-    Case::denied("RS4", "a pipe that holds 64 MiB", script).by(Control::Root).needs(HIGHER_LIMITS)
+    Case::denied("RS4", "a pipe that holds 64 MiB", script).by(ControlPlacement::Root).needs(HIGHER_LIMITS)
 }

@@ -4,8 +4,8 @@ use crate::belljar::belljar;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use crate::way::PROBE;
-use belljar_confine::group::Hierarchies;
-use belljar_testkit::world::{Ran, World};
+use belljar_confine::group::CgroupHierarchies;
+use belljar_testkit::world::{ProgramOutput, World};
 
 /// The small and the large memory limit, and the memory that is taken, in MiB.
 const SMALL: &str = "96m";
@@ -26,7 +26,7 @@ const KINDS: [(&str, bool); 8] = [
 ];
 
 #[test]
-fn whoever_takes_too_much_memory_ends_the_sandbox() {
+fn program_exceeding_the_memory_limit_ends_the_sandbox() {
     let tally = Tally::new("memory");
     World::as_everyone(belljar(), |world| judge_all(&Scene::lay(world), &tally));
     tally.close();
@@ -37,7 +37,8 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     let place = format!("{:?}", scene.world.user());
     let has_group = has_control_group(scene);
     // An engine sets no limit for TCP memory, and control groups of version 1 don't charge it to the memory limit.
-    let charges_tcp = scene.engine.is_none() || Hierarchies::find().is_ok_and(|groups| groups.version() == 2);
+    let charges_tcp =
+        scene.engine.is_none() || CgroupHierarchies::find().is_ok_and(|groups| groups.version() == 2);
     for (kind, needs_group) in KINDS {
         let verdict = match kind {
             _ if needs_group && !has_group => Verdict::NotShown("control groups".to_owned()),
@@ -68,7 +69,7 @@ fn judge(scene: &Scene<'_>, kind: &str) -> Verdict {
     }
 }
 
-fn take(scene: &Scene<'_>, kind: &str, memory: &str) -> Ran {
+fn take(scene: &Scene<'_>, kind: &str, memory: &str) -> ProgramOutput {
     let lent = format!("{}:/lent", scene.path("lent"));
     let copy = scene.path("given/copy");
     let options = ["--ro", &lent, "--workspace-copy", &copy, "--memory", memory, "--scratch", "1g"];

@@ -5,7 +5,7 @@ use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use crate::way::PROBE;
 use belljar_testkit::job::job;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -24,7 +24,7 @@ const KINDS: [(&str, &[u8]); 6] = [
 ];
 
 #[test]
-fn a_flood_is_cut_to_the_byte_and_drives_no_terminal() {
+fn output_flood_is_cut_to_the_byte_and_terminal_codes_are_escaped() {
     let tally = Tally::new("output");
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
@@ -55,14 +55,14 @@ fn a_flood_is_cut_to_the_byte_and_drives_no_terminal() {
     tally.close();
 }
 
-fn flood_outside(scene: &Scene<'_>, kind: &str) -> Ran {
+fn flood_outside(scene: &Scene<'_>, kind: &str) -> ProgramOutput {
     let probe = scene.path("lent/belljar-probe");
     let output =
         scene.world.command_of(Path::new(&probe), &["flood", kind, &FLOOD_BYTES.to_string()]).output();
-    Ran::from(output.unwrap())
+    ProgramOutput::from(output.unwrap())
 }
 
-fn run(scene: &Scene<'_>, kind: &str, options: &[&str]) -> Ran {
+fn run(scene: &Scene<'_>, kind: &str, options: &[&str]) -> ProgramOutput {
     let argv = [PROBE, "flood", kind, &FLOOD_BYTES.to_string()];
     let mut document = job(&json!([{ "type": "run_command", "args": { "argv": argv } }]));
     document["constraints"]["max_output_bytes"] = json!(MOST_BYTES);

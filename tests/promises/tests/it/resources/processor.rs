@@ -3,14 +3,14 @@
 use crate::belljar::belljar;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
-use belljar_confine::group::Hierarchies;
+use belljar_confine::group::CgroupHierarchies;
 use belljar_testkit::world::{User, World};
 
 /// Four processes that spin for a second, and the processor time of all of them.
 const SPIN: &str = "for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' & done; wait; times";
 
 #[test]
-fn a_sandbox_gets_its_share_of_the_processors_and_no_more() {
+fn sandbox_gets_no_more_than_its_cpu_share() {
     let tally = Tally::new("processor");
     World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
     tally.close();
@@ -47,8 +47,8 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
 /// Returns true if the user who makes this scene's sandboxes has control groups for processor time. For users other than this
 /// process's own it is unknown.
 fn may_be_limited(scene: &Scene<'_>) -> bool {
-    let all = |groups: Hierarchies| groups.version() == 2 || groups.parents().len() > 1;
-    scene.world.user() == User::Own && Hierarchies::find().is_ok_and(all)
+    let all = |groups: CgroupHierarchies| groups.version() == 2 || groups.parents().len() > 1;
+    scene.world.user() == User::Own && CgroupHierarchies::find().is_ok_and(all)
 }
 
 /// Returns the maximum processor time in several attempts, or the first value above `enough`: on a busy machine even an

@@ -2,10 +2,10 @@
 //! another sandbox and for the host, and can't observe their use.
 
 use crate::belljar::belljar;
-use crate::case::{BAD, Case, HERE, Outside, Script, args, numbers, room, words};
+use crate::case::{BAD, Case, HERE, OutsideExpectation, Script, args, numbers, room, words};
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
-use crate::way::{PROBE, Place};
+use crate::way::{AttemptPlace, PROBE};
 use belljar_confine::plan::MOST_POLLED;
 use belljar_promises::attempt::Argument;
 use belljar_testkit::world::World;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A resource with one limit for the whole machine, or for one of its users.
-struct Table {
+struct LimitedTable {
     name: &'static str,
     /// Maximum number that one sandbox gets.
     inside: u64,
@@ -32,26 +32,31 @@ struct Table {
     needs_group: bool,
 }
 
-const TABLES: [Table; 11] = [
-    Table { control: 8, beside: 0, ..Table::new("contexts", 0) },
-    Table::new("terminals", 64),
-    Table::new("filters", 64),
-    Table::new("filters-without-a-name", 64),
-    Table { beside: 0, ..Table::new("filters-on-the-run", 64) },
-    Table::new("instances", 32),
-    Table { control: 4_200, ..Table::new("timers", 4_096) },
+const TABLES: [LimitedTable; 11] = [
+    LimitedTable { control: 8, beside: 0, ..LimitedTable::new("contexts", 0) },
+    LimitedTable::new("terminals", 64),
+    LimitedTable::new("filters", 64),
+    LimitedTable::new("filters-without-a-name", 64),
+    LimitedTable { beside: 0, ..LimitedTable::new("filters-on-the-run", 64) },
+    LimitedTable::new("instances", 32),
+    LimitedTable { control: 4_200, ..LimitedTable::new("timers", 4_096) },
     // Landlock allows no queue to be opened, see `known_holes`; the verdict depends on whether others still get theirs.
-    Table { beside: 0, control: 4, ..Table::new("queues", 3) },
+    LimitedTable { beside: 0, control: 4, ..LimitedTable::new("queues", 3) },
     // Threads that wait for 4000 descriptors each.
-    Table::new("polled", MOST_POLLED / 4_000),
+    LimitedTable::new("polled", MOST_POLLED / 4_000),
     // The root and its entries count as well.
-    Table { options: &["--scratch", "8m"], control: 2_100, ..Table::new("inodes", 2_048) },
+    LimitedTable { options: &["--scratch", "8m"], control: 2_100, ..LimitedTable::new("inodes", 2_048) },
     // In mebibytes. Control groups of version 1 give sockets less memory.
-    Table { options: &["--memory", "128m"], control: 136, needs_group: true, ..Table::new("udp", 128) },
+    LimitedTable {
+        options: &["--memory", "128m"],
+        control: 136,
+        needs_group: true,
+        ..LimitedTable::new("udp", 128)
+    },
 ];
 
 #[test]
-fn a_greedy_sandbox_leaves_enough_for_another_and_for_the_host() {
+fn greedy_sandbox_leaves_kernel_tables_for_others_and_the_host() {
     let tally = Tally::new("tables");
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
@@ -67,7 +72,7 @@ fn a_greedy_sandbox_leaves_enough_for_another_and_for_the_host() {
     tally.close();
 }
 
-fn judge(scene: &Scene<'_>, table: &Table) -> Verdict {
+fn judge(scene: &Scene<'_>, table: &LimitedTable) -> Verdict {
     let control = table.outside(scene, table.control);
     if control.took != table.control {
         return Verdict::Invalid(format!("{} of {} where nothing forbids it", control.took, table.control));
@@ -93,40 +98,40 @@ fn judge(scene: &Scene<'_>, table: &Table) -> Verdict {
 }
 
 /// A probe that holds what it took, and gives it back when this is dropped.
-struct Taker {
+struct ResourceHolder {
     child: Child,
     took: u64,
 }
 
 // === impl Table ===
 
-impl Table {
+impl LimitedTable {
     const fn new(name: &'static str, inside: u64) -> Self {
         Self { name, inside, beside: 2, control: inside + 1, options: &[], needs_group: false }
     }
 
-    fn inside(&self, scene: &Scene<'_>, most: u64) -> Taker {
+    fn inside(&self, scene: &Scene<'_>, most: u64) -> ResourceHolder {
         let lent = format!("{}:/lent", scene.path("lent"));
         let options = [&["--ro", &lent], self.options].concat();
-        Taker::start(scene.making(
+        ResourceHolder::start(scene.making(
             &["exec"],
             &options,
             &[PROBE, "take", self.name, &most.to_string(), "/tmp"],
         ))
     }
 
-    fn outside(&self, scene: &Scene<'_>, most: u64) -> Taker {
+    fn outside(&self, scene: &Scene<'_>, most: u64) -> ResourceHolder {
         let probe = scene.path("lent/belljar-probe");
         let folder = scene.path("outside/tmp");
         let taker =
             scene.world.command_of(Path::new(&probe), &["take", self.name, &most.to_string(), &folder]);
-        Taker::start(taker)
+        ResourceHolder::start(taker)
     }
 }
 
 // === impl Taker ===
 
-impl Taker {
+impl ResourceHolder {
     fn start(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -137,14 +142,14 @@ impl Taker {
     }
 }
 
-impl Drop for Taker {
+impl Drop for ResourceHolder {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
 }
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = asynchronous();
     cases.extend(notifications(scene, place));
     cases.extend(socket_filters());
@@ -197,7 +202,7 @@ fn asynchronous() -> Vec<Case> {
 }
 
 /// Returns calls that report file accesses of other processes, or that make them wait.
-fn notifications(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+fn notifications(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     const F_NOTIFY: i32 = 1026;
     const DN_ACCESS: i32 = 1;
     let watch = |what: &str, path: &str, mask: u32| {
@@ -236,7 +241,7 @@ fn notifications(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
         Case::denied("RS8", "a watch on the host's programs, by a link", linked).fails(&[EACCES]),
         control("a lease, for which the host's open waits", libc::F_SETLEASE, libc::F_RDLCK),
         control("a lock of an open file, which every sandbox would count", libc::F_OFD_SETLK, 0)
-            .outside(Outside::Reaches(&[EFAULT])),
+            .outside(OutsideExpectation::Reaches(&[EFAULT])),
         Case::denied("RS8", "notification of what others do in a directory", folder)
             .fails(&[EINVAL])
             .needs("directory notification"),
@@ -255,7 +260,7 @@ fn socket_filters() -> Vec<Case> {
         let socket = script.first();
         script.prepared();
         script.call("setsockopt", args![socket, SOL_SOCKET, option, value, 16]);
-        Case::denied("RS8", what, script).fails(&[ENOPROTOOPT]).outside(Outside::Reaches(reaches))
+        Case::denied("RS8", what, script).fails(&[ENOPROTOOPT]).outside(OutsideExpectation::Reaches(reaches))
     };
     vec![
         one("a filter on a socket", libc::SO_ATTACH_FILTER, whole(), &[]),

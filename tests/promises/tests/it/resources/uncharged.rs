@@ -2,12 +2,12 @@
 //! depends on other programs.
 
 use crate::belljar::belljar;
-use crate::case::{BAD, Case, HERE, Inside, Outside, Script, args, numbers, room};
+use crate::case::{BAD, Case, HERE, InsideExpectation, OutsideExpectation, Script, args, numbers, room};
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
-use crate::way::{PROBE, Place};
-use belljar_promises::attempt::{Answer, Argument};
-use belljar_testkit::world::{Ran, World};
+use crate::way::{AttemptPlace, PROBE};
+use belljar_promises::attempt::{Argument, AttemptResult};
+use belljar_testkit::world::{ProgramOutput, World};
 use libc::{
     AF_INET, AF_INET6, EBADF, EFAULT, EINVAL, ENOENT, ENOMEM, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM,
     IPC_CREAT, IPC_PRIVATE, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, MAP_ANONYMOUS, MAP_HUGETLB, MAP_PRIVATE,
@@ -39,7 +39,7 @@ const COUNTED: [(&str, &str, &str); 8] = [
 ];
 
 #[test]
-fn too_much_of_what_the_kernel_charges_to_nothing_ends_the_sandbox() {
+fn excess_uncharged_kernel_memory_ends_the_sandbox() {
     let tally = Tally::new("uncharged");
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
@@ -68,7 +68,7 @@ fn judge(scene: &Scene<'_>, kind: &str, few: &str, many: &str) -> Verdict {
     let place = if kind == "listings" { "/workspace" } else { "/tmp" };
     let take = |count: &str, stay: &str| {
         let mut command = scene.making(&["exec"], &options, &[PROBE, "take", kind, count, place, stay]);
-        Ran::from(command.output().unwrap())
+        ProgramOutput::from(command.output().unwrap())
     };
     let (modest, greedy) = (take(few, SHORT_STAY), take(many, LONG_STAY));
     match (modest.code, greedy.code) {
@@ -79,7 +79,7 @@ fn judge(scene: &Scene<'_>, kind: &str, few: &str, many: &str) -> Verdict {
     }
 }
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = socket_options();
     cases.push(buffer_size());
     cases.extend(huge_pages());
@@ -96,14 +96,14 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
             script.call("read", args![file, room(1), 1]);
             script
         })
-        .inside(Inside::Learns(|answer| answer.bytes.is_empty()))
-        .outside(Outside::Learns(|answer| !answer.bytes.is_empty())),
+        .inside(InsideExpectation::Learns(|answer| answer.bytes.is_empty()))
+        .outside(OutsideExpectation::Learns(|answer| !answer.bytes.is_empty())),
     );
     cases
 }
 
 /// Returns cases with access control lists of files, which the kernel keeps in memory.
-fn access_lists(scene: &Scene<'_>, place: &Place) -> [Case; 4] {
+fn access_lists(scene: &Scene<'_>, place: &AttemptPlace) -> [Case; 4] {
     // A list that gives the owner all rights, and others none.
     let list = || {
         let entry = |tag: u32, rights: u32| [tag | rights << 16, u32::MAX];
@@ -176,7 +176,7 @@ fn socket_options() -> Vec<Case> {
         let socket = script.first();
         script.prepared();
         script.call("setsockopt", args![socket, level, option, value, 136]);
-        let reaches = Outside::Reaches(&[EFAULT, EINVAL, ENOENT, EPERM]);
+        let reaches = OutsideExpectation::Reaches(&[EFAULT, EINVAL, ENOENT, EPERM]);
         Case::denied("RS8", name, script).fails(&[ENOPROTOOPT]).outside(reaches).needs("that option")
     };
     options.into_iter().map(case).collect()
@@ -185,7 +185,7 @@ fn socket_options() -> Vec<Case> {
 /// Returns a case in which setting a buffer size succeeds without effect.
 fn buffer_size() -> Case {
     const TWICE_WHAT_IS_ASKED: u32 = 16_384;
-    fn is_changed(answer: &Answer) -> bool {
+    fn is_changed(answer: &AttemptResult) -> bool {
         let bytes: Vec<u8> =
             answer.bytes.chars().map(|character| character as u8).chain([0; 4]).take(4).collect();
         <[u8; 4]>::try_from(bytes).is_ok_and(|bytes| u32::from_ne_bytes(bytes) == TWICE_WHAT_IS_ASKED)
@@ -195,8 +195,8 @@ fn buffer_size() -> Case {
     script.call("setsockopt", args![socket, SOL_SOCKET, SO_RCVBUF, numbers(&[8_192]), 4]);
     script.call("getsockopt", args![socket, SOL_SOCKET, SO_RCVBUF, room(4), numbers(&[4])]);
     Case::denied("RS8", "the size of a socket's buffer", script)
-        .inside(Inside::Learns(|answer| answer.succeeded() && !is_changed(answer)))
-        .outside(Outside::Learns(is_changed))
+        .inside(InsideExpectation::Learns(|answer| answer.succeeded() && !is_changed(answer)))
+        .outside(OutsideExpectation::Learns(is_changed))
 }
 
 /// Returns cases with pages of the machine's huge page pool. The arguments are invalid, so that the control distinguishes the
@@ -224,8 +224,8 @@ fn page_cache() -> [Case; 3] {
 }
 
 /// Returns a case in which the advice to drop a file from the page cache has no effect.
-fn dropped(scene: &Scene<'_>, place: &Place) -> Case {
-    fn is_cached(answer: &Answer) -> bool {
+fn dropped(scene: &Scene<'_>, place: &AttemptPlace) -> Case {
+    fn is_cached(answer: &AttemptResult) -> bool {
         answer.succeeded() && answer.bytes.starts_with('\u{1}')
     }
     let mut script = Script::default();
@@ -237,7 +237,7 @@ fn dropped(scene: &Scene<'_>, place: &Place) -> Case {
     script.call("fadvise64", args![file, 0, 0, libc::POSIX_FADV_DONTNEED]);
     script.call("mincore", args![pages, PAGE, room(1)]);
     Case::denied("RS8", "a file dropped from the cache", script)
-        .inside(Inside::Learns(is_cached))
-        .outside(Outside::Learns(|answer| answer.succeeded() && !is_cached(answer)))
+        .inside(InsideExpectation::Learns(is_cached))
+        .outside(OutsideExpectation::Learns(|answer| answer.succeeded() && !is_cached(answer)))
         .needs("a cache that a file can be dropped from")
 }

@@ -2,15 +2,15 @@
 //! write back files of others, either all at once or by a flag that no filter sees. How much the remaining load slows other
 //! programs down is measured in `bench/src/neighbour.rs`.
 
-use crate::case::{Case, HERE, Outside, Script, args, words};
+use crate::case::{Case, HERE, OutsideExpectation, Script, args, words};
 use crate::scene::Scene;
-use crate::way::{Place, Way};
+use crate::way::{AttemptPlace, Way};
 use libc::{ENOSYS, ENOTTY, EOPNOTSUPP, O_CREAT, O_RDWR};
 
 /// Each control writes back the host's files, which takes long: so each of the two policies is tried once.
 const ONCE: &[Way] = &[Way::Empty, Way::Job];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut one = Script::default();
     let path = place.path(&format!("/tmp/{}-syncfs", scene.mark));
     let file = one.call("openat", args![HERE, path, O_CREAT | O_RDWR, 0o600]);
@@ -36,5 +36,5 @@ fn by_its_extents(path: &str) -> Case {
     one.call("ioctl", args![file, FS_IOC_FIEMAP, words(args![0, 1 << 20, FIEMAP_FLAG_SYNC, 0])]);
     Case::denied("RS7", "FIEMAP: a file by its extents", one)
         .fails(&[ENOTTY])
-        .outside(Outside::Reaches(&[EOPNOTSUPP]))
+        .outside(OutsideExpectation::Reaches(&[EOPNOTSUPP]))
 }

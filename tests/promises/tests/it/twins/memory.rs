@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Script, args, numbers, room, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use belljar_promises::attempt::Act;
 use libc::{
     EAGAIN, EPERM, IPC_CREAT, IPC_PRIVATE, IPC_RMID, MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE,
@@ -10,7 +10,7 @@ use libc::{
 
 const PAGE: u64 = 4096;
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     vec![
         Case::twin("mappings", mappings),
         Case::twin("code that is compiled as it runs", |script| script.act(Act::Compile)),

@@ -2,11 +2,11 @@
 
 use crate::case::{Case, HERE, Script, args, numbers, room, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use belljar_promises::attempt::{Act, Argument, Fork};
 use libc::{ECHILD, EINVAL, ENOENT, EPERM};
 
-pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(_: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = [Fork::Fork, Fork::Vfork, Fork::Clone, Fork::Newest]
         .map(|by| Case::twin(&format!("a process by {by:?}"), |s| s.act(Act::Fork { by, flags: 0 })))
         .into();
@@ -152,7 +152,7 @@ fn filter(s: &mut Script) {
     s.call("getpid", args![]);
 }
 
-fn landlock(s: &mut Script, place: &Place) {
+fn landlock(s: &mut Script, place: &AttemptPlace) {
     const EXECUTE: u64 = 1;
     s.call("prctl", args![libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0]);
     let rules = s.call("landlock_create_ruleset", args![words(args![EXECUTE]), 8, 0]);

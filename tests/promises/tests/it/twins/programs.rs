@@ -2,10 +2,10 @@
 
 use crate::case::{Case, args};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use belljar_promises::attempt::Act;
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let folder = place.path(&format!("/workspace/{}-git", scene.mark));
     let run = |command: &[&str], directory: &str| Act::Run {
         command: command.iter().map(|word| (*word).to_owned()).collect(),

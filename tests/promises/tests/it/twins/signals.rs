@@ -2,14 +2,14 @@
 
 use crate::case::{Case, Script, args, room, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use belljar_promises::attempt::Act;
 use libc::{SIG_BLOCK, SIGUSR1};
 
 /// The signal set that contains only `SIGUSR1`.
 const SET: u64 = 1 << (SIGUSR1 - 1);
 
-pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     vec![
         Case::twin("handling signals", |s| s.act(Act::Handle)),
         Case::twin("being stopped and continued", |s| s.act(Act::Resume)),

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Handle, Script, args, internet, local, local_length, numbers, room, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use belljar_promises::attempt::Argument;
 use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, IPPROTO_TCP, IPPROTO_UDP, SO_ERROR, SO_REUSEADDR, SOCK_CLOEXEC,
@@ -10,7 +10,7 @@ use libc::{
 };
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let path = place.path(&format!("/tmp/{}-socket", scene.mark));
     let hidden = format!("@{}-twin", scene.mark);
     let streams = |family: i32, kind: i32, protocol: i32| {

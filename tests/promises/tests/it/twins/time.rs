@@ -2,10 +2,10 @@
 
 use crate::case::{Case, Script, args, room, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use libc::{CLOCK_MONOTONIC, CLOCK_REALTIME};
 
-pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     vec![
         Case::twin("clocks", clocks),
         Case::twin("timers", timers),

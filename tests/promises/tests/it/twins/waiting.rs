@@ -2,10 +2,10 @@
 
 use crate::case::{Case, Script, args, numbers, room, words};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::way::AttemptPlace;
 use libc::{EFAULT, EPERM};
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     let folder = place.path(&format!("/workspace/{}-watched", scene.mark));
     vec![
         Case::twin("waiting for descriptors", descriptors),

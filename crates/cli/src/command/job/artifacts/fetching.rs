@@ -4,7 +4,7 @@
 //! directory is opened in the one before and through no link, and a file has its name when its digest is the right one, not
 //! before. All of them are fetched into a folder of the state directory first, and reviewed there as every change of a sandbox is.
 
-use crate::client::{Ask, Client, PATIENCE, Piece};
+use crate::client::{Client, NodeRequest, PATIENCE, Piece};
 use crate::error::CliError;
 use crate::lending::given_place;
 use crate::state;
@@ -79,7 +79,7 @@ pub(super) struct Stage {
 }
 
 /// A file that has no name of its own yet. Dropping it removes it.
-struct Draft<'d> {
+struct UnnamedDownload<'d> {
     parent: &'d Directory,
     name: String,
     file: File,
@@ -195,7 +195,8 @@ impl Destination {
         let refuse = |source| refused(artifact, source);
         let Some((name, folders)) = names.split_last() else { return Err(refuse(ArtifactError::Outside)) };
         let parent = self.make(folders).map_err(|source| refuse(ArtifactError::Place(source)))?;
-        let mut draft = Draft::begin(&parent).map_err(|errno| refuse(ArtifactError::Write(errno.into())))?;
+        let mut draft =
+            UnnamedDownload::begin(&parent).map_err(|errno| refuse(ArtifactError::Write(errno.into())))?;
         fill(&mut draft.file)?;
         draft.finish(name, self.replaces).map_err(refuse)
     }
@@ -229,7 +230,7 @@ impl Stage {
 
 // === impl Draft ===
 
-impl<'d> Draft<'d> {
+impl<'d> UnnamedDownload<'d> {
     fn begin(parent: &'d Directory) -> Result<Self, Errno> {
         let name = format!(".belljar-{}", Uuid::new_v4());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -252,7 +253,7 @@ impl<'d> Draft<'d> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for UnnamedDownload<'_> {
     fn drop(&mut self) {
         // One that has its name is not there under this one any more.
         let _ = unlinkat(self.parent, self.name.as_str(), AtFlags::empty());
@@ -263,7 +264,7 @@ impl Drop for Draft<'_> {
 fn receive(client: &Client, job: &JobId, artifact: &Artifact, file: &mut File) -> Result<(), CliError> {
     let refuse = |source| refused(artifact, source);
     let path = format!("/jobs/{job}/artifacts/{}", artifact.sha256);
-    let mut answer = client.ask(&Ask { path: &path, ..Ask::default() })?;
+    let mut answer = client.ask(&NodeRequest { path: &path, ..NodeRequest::default() })?;
     let (mut digest, mut left) = (Sha256::new(), artifact.size_bytes);
     loop {
         let bytes = match answer.next(PATIENCE)? {
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_down_or_nowhere() {
+    fn artifact_path_that_leaves_the_destination_is_refused() {
         let path = |path: &str| Wanted::of(&artifact(path)).ok().map(|wanted| wanted.path());
         assert_eq!(path("/job/artifacts/a/b"), Some("a/b".into()));
         assert_eq!(path("/workspace/a"), Some("workspace/a".into()));
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn artifact_whose_place_another_one_takes_is_left_out() {
+    fn artifact_with_a_destination_already_taken_is_left_out() {
         let paths = [
             "/workspace/x",
             "/job/artifacts/workspace/x",
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_is_not_asked_for() {
+    fn artifact_with_an_invalid_digest_is_refused() {
         for digest in ["", "..", &"A".repeat(64), &"0".repeat(63), &format!("{}/..", "0".repeat(61))] {
             let bad = Artifact { sha256: digest.to_owned(), ..artifact("a") };
             assert!(Wanted::of(&bad).is_err(), "{digest}");

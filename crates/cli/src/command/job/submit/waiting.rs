@@ -1,10 +1,10 @@
 //! Waiting for a job: what happens to it is told on standard error, and Ctrl-C is heard.
 
 use super::INTERRUPTED;
-use crate::client::events::Follower;
+use crate::client::events::JobEventReceiver;
 use crate::client::{Client, ClientError};
 use crate::command::job::telling::lines;
-use crate::command::job::watch::Lost;
+use crate::command::job::watch::ConnectionNotice;
 use crate::error::CliError;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::event::JobEvent;
@@ -24,7 +24,7 @@ pub(super) struct Waiting<'c> {
     /// True if the job ends with this process.
     is_here: bool,
     is_canceled: bool,
-    lost: Lost,
+    lost: ConnectionNotice,
 }
 
 // === impl Interrupts ===
@@ -56,7 +56,7 @@ impl<'c> Waiting<'c> {
 
     /// For a job of another node's.
     pub(super) fn there(client: &'c Client, id: &'c JobId, interrupts: &'c Interrupts) -> Self {
-        Self { client, id, interrupts, is_here: false, is_canceled: false, lost: Lost::default() }
+        Self { client, id, interrupts, is_here: false, is_canceled: false, lost: ConnectionNotice::default() }
     }
 
     /// Says what becomes of a job that is not waited for any more; the exit code for that.
@@ -72,7 +72,7 @@ impl<'c> Waiting<'c> {
     }
 }
 
-impl Follower for Waiting<'_> {
+impl JobEventReceiver for Waiting<'_> {
     fn heard(&mut self, _: &Value, event: Option<&JobEvent>) -> Result<(), CliError> {
         self.lost.is_back();
         for line in event.map(lines).unwrap_or_default() {

@@ -1,6 +1,6 @@
 //! File tree that the host has laid out itself, and that no other process has written to.
 
-use super::CarryError;
+use super::TreeTransferError;
 use belljar_contract::workbench::{Bytes, TreeLine};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_git::TreeLimits;
@@ -26,7 +26,10 @@ pub(in crate::command::mcp) struct Laid<'l> {
 
 impl<'l> Laid<'l> {
     /// Looks at all that is below a directory, if it is no more than that.
-    pub(in crate::command::mcp) fn below(top: &'l Directory, limits: TreeLimits) -> Result<Self, CarryError> {
+    pub(in crate::command::mcp) fn below(
+        top: &'l Directory,
+        limits: TreeLimits,
+    ) -> Result<Self, TreeTransferError> {
         let mut laid = Self { top, entries: Vec::new(), files: 0, size_bytes: 0 };
         let mut pending = vec![PathBuf::new()];
         while let Some(below) = pending.pop() {
@@ -39,12 +42,12 @@ impl<'l> Laid<'l> {
                 }
                 laid.entries.push((path, name.kind));
                 if laid.entries.len() > limits.files {
-                    return Err(CarryError::TooMuch { what: "files" });
+                    return Err(TreeTransferError::TooMuch { what: "files" });
                 }
             }
         }
         match laid.size_bytes > limits.bytes {
-            true => Err(CarryError::TooMuch { what: "bytes" }),
+            true => Err(TreeTransferError::TooMuch { what: "bytes" }),
             false => Ok(laid),
         }
     }

@@ -1,7 +1,7 @@
 //! A tree that a session tells, made of files in a directory of the host's own. It is hostile: each name in it is reached through no link,
 //! and nothing is made that is more than may be.
 
-use super::{CarryError, broken, line};
+use super::{TreeTransferError, broken, line};
 use belljar_contract::workbench::{Bytes, TreeLine};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_git::TreeLimits;
@@ -39,12 +39,16 @@ const LONGEST_PATH_BYTES: usize = 4095;
 const MOST_NAME_BYTES: u64 = 128 << 20;
 
 /// Makes what is told.
-pub(super) fn take(from: &mut dyn BufRead, to: &Directory, limits: TreeLimits) -> Result<Others, CarryError> {
+pub(super) fn take(
+    from: &mut dyn BufRead,
+    to: &Directory,
+    limits: TreeLimits,
+) -> Result<Others, TreeTransferError> {
     let TreeLimits { files, bytes, file_bytes } = limits;
     take_within(from, to, Left { names: files, name_bytes: MOST_NAME_BYTES, bytes, file_bytes })
 }
 
-fn take_within(from: &mut dyn BufRead, to: &Directory, mut left: Left) -> Result<Others, CarryError> {
+fn take_within(from: &mut dyn BufRead, to: &Directory, mut left: Left) -> Result<Others, TreeTransferError> {
     let mut others = Others::default();
     loop {
         let told = line(from)?;
@@ -63,7 +67,7 @@ fn take_within(from: &mut dyn BufRead, to: &Directory, mut left: Left) -> Result
             }
             TreeLine::Other { path } => others.note(relative(&path)?),
             TreeLine::End {} => return Ok(others),
-            TreeLine::Refused(refused) => return Err(CarryError::Refused(refused)),
+            TreeLine::Refused(refused) => return Err(TreeTransferError::Refused(refused)),
         }
     }
 }
@@ -84,26 +88,28 @@ fn make(
     to: &Directory,
     path: &Bytes,
     make: impl FnOnce(&Directory, &OsStr) -> io::Result<()>,
-) -> Result<(), CarryError> {
+) -> Result<(), TreeTransferError> {
     let (parent, name) = to.parent_of(relative(path)?).map_err(|error| match error {
         // The path leads through a link, or through something that the listing has not declared as a directory.
-        DirectoryError { source: Errno::LOOP | Errno::NOTDIR | Errno::NOENT, .. } => CarryError::NoTree,
+        DirectoryError { source: Errno::LOOP | Errno::NOTDIR | Errno::NOENT, .. } => {
+            TreeTransferError::NoTree
+        }
         error => error.into(),
     })?;
     make(&parent, name).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => CarryError::NoTree,
+        io::ErrorKind::AlreadyExists => TreeTransferError::NoTree,
         _ => broken(error),
     })
 }
 
 /// A path that stays below where it begins.
-fn relative(path: &Bytes) -> Result<&Path, CarryError> {
+fn relative(path: &Bytes) -> Result<&Path, TreeTransferError> {
     let path = Path::new(OsStr::from_bytes(&path.0));
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
     let is_path = path.as_os_str().len() <= LONGEST_PATH_BYTES;
     match is_plain && is_path && path.file_name().is_some() && !path.as_os_str().as_bytes().contains(&0) {
         true => Ok(path),
-        false => Err(CarryError::NoTree),
+        false => Err(TreeTransferError::NoTree),
     }
 }
 
@@ -121,7 +127,7 @@ impl Others {
 // === impl Left ===
 
 impl Left {
-    fn take_name(&mut self, told: &TreeLine) -> Result<(), CarryError> {
+    fn take_name(&mut self, told: &TreeLine) -> Result<(), TreeTransferError> {
         let size_bytes = match told {
             TreeLine::Directory { path } | TreeLine::File { path, .. } | TreeLine::Other { path } => {
                 path.0.len()
@@ -129,17 +135,18 @@ impl Left {
             TreeLine::Link { path, target } => path.0.len() + target.0.len(),
             TreeLine::End {} | TreeLine::Refused(_) => 0,
         };
-        self.names = self.names.checked_sub(1).ok_or(CarryError::TooMuch { what: "files" })?;
+        self.names = self.names.checked_sub(1).ok_or(TreeTransferError::TooMuch { what: "files" })?;
         let left = self.name_bytes.checked_sub(size_bytes as u64);
-        self.name_bytes = left.ok_or(CarryError::TooMuch { what: "bytes in names" })?;
+        self.name_bytes = left.ok_or(TreeTransferError::TooMuch { what: "bytes in names" })?;
         Ok(())
     }
 
-    fn take_file(&mut self, size_bytes: u64) -> Result<(), CarryError> {
+    fn take_file(&mut self, size_bytes: u64) -> Result<(), TreeTransferError> {
         if size_bytes > self.file_bytes {
-            return Err(CarryError::TooMuch { what: "bytes in one file" });
+            return Err(TreeTransferError::TooMuch { what: "bytes in one file" });
         }
-        self.bytes = self.bytes.checked_sub(size_bytes).ok_or(CarryError::TooMuch { what: "bytes" })?;
+        self.bytes =
+            self.bytes.checked_sub(size_bytes).ok_or(TreeTransferError::TooMuch { what: "bytes" })?;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `git_clone`: fetched and kept by the host, and laid out in the workspace.
 
-use super::super::carrying::{Carrier, Laid};
+use super::super::carrying::{Laid, TreeTransfer};
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::watch::Watch;
@@ -11,11 +11,11 @@ use belljar_contract::path::WORKSPACE;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::upstream::names::NameSource;
 use belljar_files::directory::Directory;
-use belljar_git::clone::{Cloning, Origin, clone as clone_by_host};
+use belljar_git::clone::{CloneParams, Origin, clone as clone_by_host};
 use belljar_git::{Base, HostEnv, TreeLimits};
 use belljar_policy::git::GitRules;
 use belljar_tools::answer::Failure;
-use belljar_tools::builtin::git::hatch::{CloneRequest, Cloned};
+use belljar_tools::builtin::git::hatch::{CloneRequest, CloneResult};
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) fn clone(
     rules: &GitRules,
     wanted: &CloneRequest,
     given_up: &GivenUp,
-) -> Result<Cloned, Failure> {
+) -> Result<CloneResult, Failure> {
     must_be_named(rules, &wanted.remote)?;
     let inside = wanted.directory.beneath(WORKSPACE);
     let inside = inside.map_err(|error| Failure::new(DomainCode::PermissionDenied, error.to_string()))?;
@@ -45,12 +45,12 @@ pub(super) fn clone(
     let kept = fetched(&passage.0, (&folder, &client), (rules, wanted), &watch).and_then(|mut base| {
         let top = Directory::open_host(&passage.0).map_err(|error| failure::of_carrying(&error.into()))?;
         let laid = Laid::below(&top, LIMITS).map_err(|error| failure::of_carrying(&error))?;
-        let carrier = Carrier { client: &client, given_up, until: watch.until };
+        let carrier = TreeTransfer { client: &client, given_up, until: watch.until };
         carrier.put(&laid, &inside).map_err(|error| failure::of_carrying(&error))?;
         base.settled_in_session(&run, inside.as_str())
             .map_err(|error| failure::of_cloning(&error.into(), &watch))?;
         let commit = base.record().commit.clone();
-        Ok(Cloned { commit, branch: BRANCH.to_owned(), files: laid.files, size_bytes: laid.size_bytes })
+        Ok(CloneResult { commit, branch: BRANCH.to_owned(), files: laid.files, size_bytes: laid.size_bytes })
     });
     kept.inspect_err(|_| {
         // Of what isn't in the workspace nothing is pushed.
@@ -68,7 +68,7 @@ fn fetched(
     let origin = Origin::parse(&format!("{}#{reference}", wanted.remote), false)
         .map_err(|error| Failure::argument(format!("/branch: {error}")))?;
     let (state, env, run_id) = (state::open(), HostEnv::of_process(), run_of(client)?);
-    let cloned = clone_by_host(&Cloning {
+    let cloned = clone_by_host(&CloneParams {
         origin: &origin,
         rules,
         names: NameSource::of_system(),

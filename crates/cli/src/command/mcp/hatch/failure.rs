@@ -1,6 +1,6 @@
 //! Errors of the host's git, as they are reported to agents.
 
-use super::super::carrying::CarryError;
+use super::super::carrying::TreeTransferError;
 use super::super::failures;
 use super::watch::Watch;
 use belljar_contract::tool::DomainCode;
@@ -47,14 +47,14 @@ pub(super) fn of_base(error: &BaseError) -> Failure {
 }
 
 /// It wasn't carried in or out.
-pub(super) fn of_carrying(error: &CarryError) -> Failure {
+pub(super) fn of_carrying(error: &TreeTransferError) -> Failure {
     let code = match error {
-        CarryError::Session(error) => return failures::of_session(error),
-        CarryError::Refused(refused) => return of_refusal(refused.clone()),
-        CarryError::Directory(error) => return Failure::internal("read what was laid out", error),
-        CarryError::TooMuch { .. } | CarryError::OutOfTime => DomainCode::LimitExceeded,
-        CarryError::Broken { .. } => DomainCode::Unavailable,
-        CarryError::NoTree => DomainCode::ToolFailed,
+        TreeTransferError::Session(error) => return failures::of_session(error),
+        TreeTransferError::Refused(refused) => return of_refusal(refused.clone()),
+        TreeTransferError::Directory(error) => return Failure::internal("read what was laid out", error),
+        TreeTransferError::TooMuch { .. } | TreeTransferError::OutOfTime => DomainCode::LimitExceeded,
+        TreeTransferError::Broken { .. } => DomainCode::Unavailable,
+        TreeTransferError::NoTree => DomainCode::ToolFailed,
     };
     Failure::new(code, with_causes(error))
 }

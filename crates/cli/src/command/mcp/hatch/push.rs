@@ -1,6 +1,6 @@
 //! `git_push`: what has become of a clone, read out of the workspace as files, and pushed as `belljar git push` pushes.
 
-use super::super::carrying::{Carrier, Others};
+use super::super::carrying::{Others, TreeTransfer};
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::{Passage, failure, must_be_named, run_of};
@@ -18,7 +18,7 @@ use belljar_git::{
 use belljar_policy::git::{GitRules, Remote};
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
-use belljar_tools::builtin::git::hatch::{MOST_TOLD, PlannedPush, PushRequest, Pushed};
+use belljar_tools::builtin::git::hatch::{MOST_TOLD, PushPlan, PushRequest, Pushed};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ pub(super) fn push(
         let left_out_count = left_out.len() + ignored.len();
         let left_out = left_out.iter().chain(ignored).take(MOST_TOLD).cloned().collect();
         let pushed = prepared.push(&desk.offer.pushes).map_err(|error| failure::of_pushing(&error))?;
-        let PlannedPush { remote, base, .. } = plan;
+        let PushPlan { remote, base, .. } = plan;
         let was_there = pushed.standing == Standing::AlreadyThere;
         let commit = pushed.commit;
         let pushed = Pushed { remote, commit, base, was_there, files, file_count, left_out, left_out_count };
@@ -65,7 +65,7 @@ pub(super) fn plan(
     rules: &GitRules,
     (wanted, agent): (PushRequest, Option<String>),
     given_up: &GivenUp,
-) -> Result<PlannedPush, Failure> {
+) -> Result<PushPlan, Failure> {
     prepared(desk, rules, (wanted, agent), given_up, |prepared, plan, _| {
         let findings = prepared.asks(&desk.offer.pushes);
         match findings.is_empty() {
@@ -81,7 +81,7 @@ fn prepared<T>(
     rules: &GitRules,
     (wanted, agent): (PushRequest, Option<String>),
     given_up: &GivenUp,
-    does: impl FnOnce(Prepared<'_>, PlannedPush, &Others) -> Result<T, Failure>,
+    does: impl FnOnce(Prepared<'_>, PushPlan, &Others) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let inside = wanted.directory.as_ref().map(|directory| directory.beneath(WORKSPACE)).transpose();
     let inside = inside.map_err(|error| Failure::new(DomainCode::PermissionDenied, error.to_string()))?;
@@ -96,7 +96,7 @@ fn prepared<T>(
     must_be_named(rules, &remote)?;
     let passage = Passage::make(&run)?;
     let top = Directory::open_host(&passage.0).map_err(|error| failure::of_carrying(&error.into()))?;
-    let carrier = Carrier { client: &client, given_up, until: Instant::now() + READ_WITHIN };
+    let carrier = TreeTransfer { client: &client, given_up, until: Instant::now() + READ_WITHIN };
     let others = carrier.take(&inside, &top, READ).map_err(|error| failure::of_carrying(&error))?;
     let (state, env) = (state::open(), HostEnv::of_process());
     let author =
@@ -119,7 +119,7 @@ fn prepared<T>(
         is_canceled: &|| given_up.is_so(),
     };
     let prepared = order.prepare().map_err(|error| failure::of_pushing(&error))?;
-    let plan = PlannedPush {
+    let plan = PushPlan {
         remote: told,
         reference,
         base: base.record().commit.clone(),

@@ -48,7 +48,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn many_who_come_at_once_are_all_served_and_one_at_a_time() {
+    async fn concurrent_git_calls_all_run_and_only_one_at_a_time() {
         let (queue, at_once, most) =
             (Queue::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let one = || {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_gives_up_in_the_queue_is_not_served_and_the_turn_of_one_at_work_ends_with_the_work() {
+    async fn canceled_queued_call_never_runs_and_canceled_running_call_keeps_its_turn() {
         let queue = Queue::default();
         let (go_on, held) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel();

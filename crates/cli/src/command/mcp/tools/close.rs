@@ -2,7 +2,7 @@
 
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
-use super::super::scope::Workplace;
+use super::super::scope::CallWorkspace;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
 use belljar_tools::answer::{Answer, Success};
@@ -28,13 +28,13 @@ pub(super) struct Arguments {
 }
 
 #[derive(Clone)]
-pub(super) struct Close;
+pub(super) struct CloseTool;
 
-impl Does for Close {
+impl Does for CloseTool {
     type Arguments = Arguments;
 
-    fn place(arguments: Arguments) -> Workplace {
-        Workplace::Session(arguments.session)
+    fn place(arguments: Arguments) -> CallWorkspace {
+        CallWorkspace::Session(arguments.session)
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {

@@ -3,7 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::failures;
-use super::super::scope::Workplace;
+use super::super::scope::CallWorkspace;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
 use belljar_contract::result::{ChangedFile, WorkspaceChanges};
@@ -39,7 +39,7 @@ pub(super) struct Arguments {
 
 /// A part of a diff that is wanted.
 #[derive(Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct DiffPart {
     offset: usize,
     limit: usize,
 }
@@ -53,14 +53,14 @@ pub(super) struct Diff;
 impl Does for Diff {
     type Arguments = Arguments;
 
-    fn place(arguments: Arguments) -> Workplace {
-        Workplace::Session(arguments.session)
+    fn place(arguments: Arguments) -> CallWorkspace {
+        CallWorkspace::Session(arguments.session)
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
         let review =
             desk.find(&arguments.session)?.changes().map_err(|error| failures::of_session(&error))?;
-        let part = Part::new(arguments.offset, arguments.limit);
+        let part = DiffPart::new(arguments.offset, arguments.limit);
         let mut told = told(&review.changes, part, arguments.files_offset.unwrap_or_default());
         told["digest"] = review.digest.into();
         Ok(Success::of(told))
@@ -69,7 +69,7 @@ impl Does for Diff {
 
 // === impl Part ===
 
-impl Part {
+impl DiffPart {
     pub(super) fn new(offset: Option<usize>, limit: Option<usize>) -> Self {
         Self { offset: offset.unwrap_or_default(), limit: limit.unwrap_or(64 << 10) }
     }
@@ -86,7 +86,7 @@ impl Part {
 }
 
 /// Changes as they are told; of the files those from so many on, no more than are named at once.
-pub(super) fn told(changes: &WorkspaceChanges, part: Part, files_offset: usize) -> Value {
+pub(super) fn told(changes: &WorkspaceChanges, part: DiffPart, files_offset: usize) -> Value {
     let text = part.of(&changes.diff);
     let mut told = files_from(changes, files_offset);
     // A client shows it to a person as it is.
@@ -133,7 +133,7 @@ mod tests {
     use belljar_contract::result::Change;
 
     #[test]
-    fn a_path_that_misleads_is_told_with_a_form_that_does_not_and_the_diff_has_escapes() {
+    fn misleading_path_has_an_escaped_form_and_the_diff_is_escaped() {
         let file = |path: &str| ChangedFile { path: path.to_owned(), change: Change::Created, unshown: None };
         let changes = WorkspaceChanges {
             files: vec![file("plain"), file("a\u{202e}b")],
@@ -141,7 +141,7 @@ mod tests {
             truncated: false,
             ..WorkspaceChanges::default()
         };
-        let told = told(&changes, Part::new(None, None), 0);
+        let told = told(&changes, DiffPart::new(None, None), 0);
         assert_eq!(told["files"][0].get("shown"), None);
         assert_eq!(told["files"][1]["path"], "a\u{202e}b");
         assert_eq!(told["files"][1]["shown"], "a\\u{202e}b");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn each_file_is_named_in_one_of_the_parts() {
+    fn paged_file_lists_name_every_file() {
         let file =
             |number| ChangedFile { path: format!("{number}/"), change: Change::Created, unshown: None };
         let changes =
@@ -166,16 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_text_are_lines_and_make_up_the_whole() {
+    fn diff_parts_concatenate_to_the_whole_text() {
         let text = "one\ntwo ä\nthree which is long\n";
         let (mut offset, mut whole) = (0, String::new());
         while offset < text.len() {
-            let part = Part { offset, limit: 12 }.of(text);
+            let part = DiffPart { offset, limit: 12 }.of(text);
             assert!(!part.is_empty() && part.len() <= 12);
             whole += part;
             offset += part.len();
         }
         assert_eq!(whole, text);
-        assert_eq!(Part { offset: 1000, limit: 12 }.of(text), "");
+        assert_eq!(DiffPart { offset: 1000, limit: 12 }.of(text), "");
     }
 }

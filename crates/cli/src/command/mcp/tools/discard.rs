@@ -3,7 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::failures;
-use super::super::scope::Workplace;
+use super::super::scope::CallWorkspace;
 use super::{About, Does, SHORT, diff};
 use belljar_contract::category::Category;
 use belljar_tools::answer::{Answer, Success};
@@ -39,8 +39,8 @@ pub(super) struct Discard;
 impl Does for Discard {
     type Arguments = Arguments;
 
-    fn place(arguments: Arguments) -> Workplace {
-        Workplace::Session(arguments.session)
+    fn place(arguments: Arguments) -> CallWorkspace {
+        CallWorkspace::Session(arguments.session)
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {

@@ -3,7 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::{self, Command, Ended, Ending, GivenUp};
 use super::super::failures;
-use super::super::scope::Workplace;
+use super::super::scope::CallWorkspace;
 use super::{AROUND_A_COMMAND, About, Does, LONGEST_COMMAND};
 use crate::programs;
 use belljar_contract::category::Category;
@@ -71,8 +71,8 @@ pub(super) struct Exec;
 impl Does for Exec {
     type Arguments = Arguments;
 
-    fn place(arguments: Arguments) -> Workplace {
-        Workplace::Session(arguments.session)
+    fn place(arguments: Arguments) -> CallWorkspace {
+        CallWorkspace::Session(arguments.session)
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {

@@ -3,7 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::inside;
-use super::super::scope::Workplace;
+use super::super::scope::CallWorkspace;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
 use belljar_policy::untrusted::UntrustedBytes;
@@ -42,8 +42,8 @@ pub(super) struct List;
 impl Does for List {
     type Arguments = Arguments;
 
-    fn place(arguments: Arguments) -> Workplace {
-        Workplace::Session(arguments.session)
+    fn place(arguments: Arguments) -> CallWorkspace {
+        CallWorkspace::Session(arguments.session)
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_has_a_name_with_anything_in_it() {
+    fn directory_entry_name_can_have_any_bytes() {
         assert_eq!(
             entry(b"f 12 a b\nc").unwrap().1,
             json!({ "name": "a b\nc", "shown": "a b\\u{a}c", "kind": "file", "size": 12 })

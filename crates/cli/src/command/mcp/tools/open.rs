@@ -2,7 +2,7 @@
 
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
-use super::super::scope::Workplace;
+use super::super::scope::CallWorkspace;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
 use belljar_tools::answer::{Answer, Success};
@@ -35,8 +35,8 @@ pub(super) struct Open;
 impl Does for Open {
     type Arguments = Arguments;
 
-    fn place(arguments: Arguments) -> Workplace {
-        Workplace::New(arguments.directory)
+    fn place(arguments: Arguments) -> CallWorkspace {
+        CallWorkspace::New(arguments.directory)
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {

@@ -3,7 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::inside;
-use super::super::scope::Workplace;
+use super::super::scope::CallWorkspace;
 use super::{About, Does, SHORT};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -53,7 +53,7 @@ pub(super) enum Encoding {
 }
 
 /// Some of a file.
-pub(super) struct Portion {
+pub(super) struct FilePortion {
     /// How much there is in all.
     pub(super) size: u64,
     pub(super) bytes: Vec<u8>,
@@ -65,15 +65,15 @@ pub(super) struct Read;
 impl Does for Read {
     type Arguments = Arguments;
 
-    fn place(arguments: Arguments) -> Workplace {
-        Workplace::Session(arguments.session)
+    fn place(arguments: Arguments) -> CallWorkspace {
+        CallWorkspace::Session(arguments.session)
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
         let Arguments { session, path, offset, limit, encoding } = arguments;
         let (offset, limit) = (offset.unwrap_or_default(), limit.unwrap_or(64 << 10));
         let client = desk.find(&session)?;
-        let Portion { size, mut bytes } = portion(&client, &path, (offset, limit), given_up)?;
+        let FilePortion { size, mut bytes } = portion(&client, &path, (offset, limit), given_up)?;
         let is_text = encoding.unwrap_or_default() == Encoding::Text;
         if is_text {
             drop_half_a_character(&mut bytes);
@@ -99,13 +99,13 @@ pub(super) fn portion(
     path: &str,
     (offset, limit): (u64, usize),
     given_up: &GivenUp,
-) -> Result<Portion, Failure> {
+) -> Result<FilePortion, Failure> {
     let further = [offset.saturating_add(1).to_string(), limit.to_string()];
     let printed = inside::READ.run(client, (path, &further), Vec::new(), given_up)?;
     let mut parts = printed.splitn(2, |byte| *byte == b'\n');
     let size = parts.next().and_then(|size| std::str::from_utf8(size).ok()?.trim().parse().ok());
     match (size, parts.next()) {
-        (Some(size), Some(bytes)) => Ok(Portion { size, bytes: bytes.to_vec() }),
+        (Some(size), Some(bytes)) => Ok(FilePortion { size, bytes: bytes.to_vec() }),
         _ => Err(Failure::new(DomainCode::ToolFailed, format!("{path}: its size is not to be had"))),
     }
 }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_ends_with_a_whole_character() {
+    fn file_portion_ends_with_a_whole_character() {
         for (given, kept) in [("aä".as_bytes(), 3), (b"a\xc3", 1), (b"a\xffb", 3), (b"\xc3", 1), (b"", 0)] {
             let mut bytes = given.to_vec();
             drop_half_a_character(&mut bytes);

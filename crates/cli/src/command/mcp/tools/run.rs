@@ -3,8 +3,8 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::failures;
-use super::super::scope::Workplace;
-use super::diff::{self, Part};
+use super::super::scope::CallWorkspace;
+use super::diff::{self, DiffPart};
 use super::exec::{Said, ran};
 use super::{AROUND_A_COMMAND, About, Does, LONGEST_COMMAND};
 use belljar_contract::category::Category;
@@ -60,8 +60,8 @@ pub(super) struct Run;
 impl Does for Run {
     type Arguments = Arguments;
 
-    fn place(arguments: Arguments) -> Workplace {
-        Workplace::New(arguments.directory)
+    fn place(arguments: Arguments) -> CallWorkspace {
+        CallWorkspace::New(arguments.directory)
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
@@ -72,7 +72,7 @@ impl Does for Run {
         let answer = ran(&client, command, given_up).map(|mut told| {
             match client.changes() {
                 Ok(review) if review.changes.files.is_empty() => {}
-                Ok(review) => told["changes"] = diff::told(&review.changes, Part::new(None, None), 0),
+                Ok(review) => told["changes"] = diff::told(&review.changes, DiffPart::new(None, None), 0),
                 // It is the copy of nothing.
                 Err(SessionError::Refused(Refusal::Empty)) => {}
                 Err(error) => told["changes_are_not_told"] = failures::of_session(&error).message.into(),

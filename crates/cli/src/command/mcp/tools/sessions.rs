@@ -2,7 +2,7 @@
 
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
-use super::super::scope::Workplace;
+use super::super::scope::CallWorkspace;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
 use belljar_sandbox::session::{Description, describe_all};
@@ -37,8 +37,8 @@ pub(super) struct Sessions;
 impl Does for Sessions {
     type Arguments = Arguments;
 
-    fn place(_: Arguments) -> Workplace {
-        Workplace::Own
+    fn place(_: Arguments) -> CallWorkspace {
+        CallWorkspace::Own
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {

@@ -3,7 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::inside::{self, LARGEST_FILE_BYTES};
-use super::super::scope::Workplace;
+use super::super::scope::CallWorkspace;
 use super::read::{Encoding, not_text, portion};
 use super::{About, Does, SHORT};
 use base64::Engine;
@@ -58,8 +58,8 @@ pub(super) struct Write;
 impl Does for Write {
     type Arguments = Arguments;
 
-    fn place(arguments: Arguments) -> Workplace {
-        Workplace::Session(arguments.session)
+    fn place(arguments: Arguments) -> CallWorkspace {
+        CallWorkspace::Session(arguments.session)
     }
 
     fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {

@@ -27,7 +27,7 @@ tell([tool["name"] for tool in ask("tools/list")["result"]["tools"]])
 "#;
 
 #[test]
-fn the_agent_of_a_job_is_judged_by_its_own_rules_and_each_decision_can_be_asked_for() {
+fn each_agents_calls_follow_its_own_rules_and_decisions_are_explained() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
     let has = |listed: &Value, name: &str| listed.as_array().unwrap().contains(&json!(name));
@@ -58,7 +58,7 @@ fn the_agent_of_a_job_is_judged_by_its_own_rules_and_each_decision_can_be_asked_
 }
 
 #[test]
-fn a_job_that_names_no_agent_is_judged_at_the_usual_level_and_without_rules_nobody_is() {
+fn job_without_an_agent_uses_the_default_level_and_without_rules_none_is_checked() {
     let note = r#"
 tell(call("memory.list", task_id=TASK, job_id=JOB))
 tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first", agent_id="lead"))
@@ -91,7 +91,7 @@ tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first", a
 }
 
 #[test]
-fn what_takes_a_yes_waits_for_it_at_the_node_and_is_done_once() {
+fn job_call_that_needs_approval_waits_at_the_node_and_runs_once() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
     let script = r#"
@@ -122,7 +122,7 @@ tell(note())
 }
 
 #[test]
-fn nobody_says_yes_to_what_a_job_of_the_same_agent_asks() {
+fn agent_cannot_approve_calls_of_its_own_jobs() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
     let of = |agent: &str| token(&node, json!({ "kind": "project_manager", "agent_id": agent }));
@@ -142,7 +142,7 @@ fn nobody_says_yes_to_what_a_job_of_the_same_agent_asks() {
 }
 
 #[test]
-fn who_is_asked_before_they_change_something_is_asked_by_the_tools_of_those_that_plan_too() {
+fn autonomy_that_requires_approval_applies_to_planner_tools_too() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
     let task = new_id();
@@ -162,7 +162,7 @@ fn who_is_asked_before_they_change_something_is_asked_by_the_tools_of_those_that
 }
 
 #[test]
-fn one_that_plans_is_judged_as_the_agent_of_its_token_and_gives_away_no_more_than_it_has() {
+fn planner_is_checked_as_its_tokens_agent_and_cannot_grant_more_than_it_has() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
     let of = |agent: &str| token(&node, json!({ "kind": "project_manager", "agent_id": agent }));
@@ -203,7 +203,7 @@ fn one_that_plans_is_judged_as_the_agent_of_its_token_and_gives_away_no_more_tha
 }
 
 #[test]
-fn an_agent_that_no_rule_knows_is_given_no_job_no_session_and_no_token() {
+fn agent_unknown_to_the_rules_gets_no_job_session_or_token() {
     let world = World::new(crate::BELLJAR);
     let slips = |house: &str| {
         let node = Node::start(&world, &["--config", &configure(&world, house)]);

@@ -34,7 +34,7 @@ fn levels(node: &Node<'_>, agent: &str) -> [Value; 2] {
 }
 
 #[test]
-fn a_job_counts_in_the_category_that_it_says_and_without_one_its_failure_counts_in_all() {
+fn job_counts_in_its_category_and_failure_without_one_counts_in_all() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, BY_CATEGORY)]);
     for number in 0..2 {
@@ -58,7 +58,7 @@ fn a_job_counts_in_the_category_that_it_says_and_without_one_its_failure_counts_
 }
 
 #[test]
-fn the_command_line_and_agents_that_plan_say_what_kind_of_thing_a_job_is() {
+fn job_category_is_set_by_the_command_line_and_by_planners() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, BY_CATEGORY)]);
     world.write("operator-token", TOKEN);
@@ -111,7 +111,7 @@ trust:
 ";
 
 #[test]
-fn jobs_lead_up_a_step_that_takes_quality_once_it_was_said_how_good_they_were() {
+fn jobs_count_for_a_quality_milestone_only_after_assessment() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, BY_QUALITY)]);
     let done = |number: u8| {
@@ -145,7 +145,7 @@ fn jobs_lead_up_a_step_that_takes_quality_once_it_was_said_how_good_they_were() 
 }
 
 #[test]
-fn jobs_that_an_agent_submits_itself_earn_nothing_and_those_of_others_do() {
+fn jobs_submitted_by_the_agent_itself_earn_no_trust() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, BY_CATEGORY)]);
     let planner = token(&node, json!({ "kind": "project_manager", "agent_id": "worker" }));

@@ -6,7 +6,7 @@ use crate::egress::git_server::GitServer;
 use crate::node::remote_tools::{call, envelope, token};
 use crate::node::sessions::{SESSIONS, open};
 use crate::node::web;
-use belljar_testkit::http::Answered;
+use belljar_testkit::http::HttpResponse;
 use belljar_testkit::node::{Node, new_id};
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
@@ -35,7 +35,7 @@ fn wanted(agent: &str, network: &str) -> Value {
     })
 }
 
-fn run(node: &Node<'_>, session: &str, argv: &[&str]) -> Answered {
+fn run(node: &Node<'_>, session: &str, argv: &[&str]) -> HttpResponse {
     node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": argv }))
 }
 
@@ -47,14 +47,14 @@ fn python(node: &Node<'_>, session: &str, script: &str) -> String {
 }
 
 /// Returns the message of a refusal.
-fn refusal(answered: &Answered) -> String {
+fn refusal(answered: &HttpResponse) -> String {
     assert_eq!(answered.status, 403, "{:#}", answered.json());
     assert_eq!(answered.json()["type"], "urn:cynodeai:error:authorization");
     answered.json()["detail"].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn who_reaches_nothing_of_the_web_is_refused_a_session_that_would_and_has_no_way_out_of_another() {
+fn agent_without_web_access_is_refused_a_web_session_and_has_no_web_in_others() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let port = server.address.port();
     let rules = format!("rules: [{}]", web::rule(port));
@@ -88,7 +88,7 @@ except OSError as error: print(getattr(error, 'code', 'nothing'))"
 }
 
 #[test]
-fn no_program_is_started_in_a_session_that_the_level_of_its_agent_does_not_list() {
+fn session_starts_no_program_that_its_agents_level_does_not_list() {
     let world = World::new(crate::BELLJAR);
     let config = format!("{}node: {{sandbox: {{allowed_images: ['debian:12']}}}}\n", house("rules: []"));
     let node = Node::start(&world, &["--config", &configure(&world, &config)]);
@@ -121,7 +121,7 @@ for program in ('/bin/ls', '/bin/sh', '/workspace/git'):
 }
 
 #[test]
-fn by_git_nobody_gets_further_from_a_session_than_their_level_goes() {
+fn git_access_in_a_session_is_limited_by_the_agents_level() {
     let world = World::new(crate::BELLJAR);
     let server = GitServer::start();
     server.open_to_pushes();
@@ -137,7 +137,7 @@ fn by_git_nobody_gets_further_from_a_session_than_their_level_goes() {
 }
 
 #[test]
-fn a_session_ends_when_its_agent_has_less_than_it_and_one_that_has_nothing_of_that_stays() {
+fn session_ends_when_its_agent_loses_permissions_it_uses() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, EARNED)]);
     let say = |path: &str, body: Value| {
@@ -163,7 +163,7 @@ fn a_session_ends_when_its_agent_has_less_than_it_and_one_that_has_nothing_of_th
 }
 
 #[test]
-fn one_that_plans_runs_nothing_in_the_sandbox_of_an_agent_that_may_do_more() {
+fn planner_cannot_run_commands_in_the_sandbox_of_a_more_privileged_agent() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, &house("rules: []"))]);
     let of = |agent: &str| token(&node, json!({ "kind": "project_manager", "agent_id": agent }));

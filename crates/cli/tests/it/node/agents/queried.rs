@@ -30,7 +30,7 @@ fn python(database: &str, program: &str) -> String {
 }
 
 #[test]
-fn the_agent_of_a_job_asks_a_database_that_its_level_lets_it_ask_and_changes_nothing() {
+fn agent_of_a_job_reads_an_allowed_database_and_changes_nothing() {
     let world = World::new(crate::BELLJAR);
     let database = world.path().join("house.db").display().to_string();
     python(

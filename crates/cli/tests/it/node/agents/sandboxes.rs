@@ -5,7 +5,7 @@ use super::{as_agent, configure};
 use crate::egress::Server;
 use crate::egress::git_server::GitServer;
 use crate::node::web;
-use belljar_testkit::http::Answered;
+use belljar_testkit::http::HttpResponse;
 use belljar_testkit::node::{Node, command, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn printed(told: &Value) -> String {
 
 /// Returns the message of a refusal, and checks that no record of the job is kept.
 fn refusal(node: &Node<'_>, job: &Value) -> String {
-    let answered: Answered = node.run(job);
+    let answered: HttpResponse = node.run(job);
     assert_eq!(answered.status, 403, "{:#}", answered.json());
     let id = job["job_id"].as_str().unwrap();
     assert_eq!(node.get(&format!("/v1/worker/jobs/{id}")).status, 404);
@@ -47,7 +47,7 @@ fn refusal(node: &Node<'_>, job: &Value) -> String {
 }
 
 #[test]
-fn who_reaches_nothing_of_the_web_is_refused_a_job_that_would_and_has_no_way_out() {
+fn agent_without_web_access_is_refused_a_web_job_and_has_no_web_in_others() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let rules = format!("rules: [{}]", web::rule(server.address.port()));
     let node = Node::start(&world, &["--config", &configure(&world, &house(&rules))]);
@@ -80,7 +80,7 @@ except OSError as error: print(getattr(error, 'code', 'nothing'))",
 }
 
 #[test]
-fn a_level_adds_nothing_to_the_nodes_policy_but_what_is_listed_for_it() {
+fn agent_level_adds_only_its_listed_hosts_to_the_nodes_policy() {
     let (world, server) = (World::new(crate::BELLJAR), Server::start());
     let port = server.address.port();
     let config =
@@ -107,7 +107,7 @@ print(proxy.recv(9999).decode())"
 }
 
 #[test]
-fn by_git_nobody_gets_further_from_a_job_than_their_level_goes() {
+fn git_access_in_a_job_is_limited_by_the_agents_level() {
     let world = World::new(crate::BELLJAR);
     let server = GitServer::start();
     server.open_to_pushes();
@@ -124,7 +124,7 @@ fn by_git_nobody_gets_further_from_a_job_than_their_level_goes() {
 }
 
 #[test]
-fn no_program_is_started_that_the_level_of_its_agent_does_not_list() {
+fn job_starts_no_program_that_its_agents_level_does_not_list() {
     let world = World::new(crate::BELLJAR);
     let config = format!("{}node: {{sandbox: {{allowed_images: ['debian:12']}}}}\n", house("rules: []"));
     let node = Node::start(&world, &["--config", &configure(&world, &config)]);

@@ -55,7 +55,7 @@ fn may_reach_out(node: &Node<'_>) -> bool {
 }
 
 #[test]
-fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_earned_holds() {
+fn each_job_counts_once_for_its_agent_and_earned_trust_survives_a_killed_node() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &["--config", &configure(&world, &format!("{EARNED}{AT_ONCE}"))]);
     assert!(!may_reach_out(&node), "the agent starts without web access");
@@ -87,7 +87,7 @@ fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_e
 }
 
 #[test]
-fn twenty_five_trivial_jobs_in_a_row_earn_nothing_and_say_why() {
+fn twenty_five_trivial_jobs_in_a_row_earn_nothing_and_report_why() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, EARNED)]);
     for _ in 0..25 {
@@ -104,7 +104,7 @@ fn twenty_five_trivial_jobs_in_a_row_earn_nothing_and_say_why() {
 }
 
 #[test]
-fn jobs_count_as_often_within_an_hour_and_a_day_as_the_configuration_says() {
+fn jobs_counted_per_hour_and_day_are_limited_as_configured() {
     let earns = |jobs: &str| {
         let world = World::new(crate::BELLJAR);
         let jobs = format!("  jobs: {{needs_check: false, hours_at_level: 0, {jobs}}}\n");
@@ -144,7 +144,7 @@ fn jobs_with_the_same_content_count_once() {
 }
 
 #[test]
-fn what_an_agent_loses_is_lost_for_what_runs_and_what_it_still_has_goes_on() {
+fn lost_permission_ends_running_jobs_that_use_it_and_no_others() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, LOST), "--max-concurrency", "8"]);
     let sleep = "import time; time.sleep(600)";

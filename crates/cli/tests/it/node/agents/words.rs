@@ -4,7 +4,7 @@
 use super::{as_agent, configure};
 use crate::node::on_each_database;
 use crate::node::remote_tools::token;
-use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::http::{Asked, HttpResponse};
 use belljar_testkit::node::{Node, command, new_id};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ egress: {rules: [{host: elsewhere.example}]}
 tool_access: {default_level: sandboxed, agents: [{name: worker, level: elevated}]}
 ";
 
-fn reported(node: &Node<'_>, event: &Value) -> Answered {
+fn reported(node: &Node<'_>, event: &Value) -> HttpResponse {
     let body = json!({ "version": 1, "event_id": new_id(), "event": event });
     node.post(&format!("{TRUST}/worker/events"), &body)
 }
@@ -46,7 +46,7 @@ fn shown(node: &Node<'_>) -> Value {
     node.get(&format!("{TRUST}/worker")).json()
 }
 
-fn set(node: &Node<'_>, level: &str) -> Answered {
+fn set(node: &Node<'_>, level: &str) -> HttpResponse {
     let body = json!({ "version": 1, "level": level, "reason": "not by itself" });
     node.post(&format!("{TRUST}/worker/level"), &body)
 }
@@ -65,8 +65,8 @@ fn timeless(mut told: Value) -> Value {
 }
 
 #[test]
-fn the_trust_in_agents_is_told_over_http_as_by_the_command_line_and_an_event_counts_once() {
-    let name = "node::agents::words::the_trust_in_agents_is_told_over_http_as_by_the_command_line_and_an_event_counts_once";
+fn trust_is_the_same_over_http_and_command_line_and_an_event_counts_once() {
+    let name = "node::agents::words::trust_is_the_same_over_http_and_command_line_and_an_event_counts_once";
     on_each_database(name, |world, database| {
         let node = Node::start(world, &[&["--config", &configure(world, EARNED)], database].concat());
         assert_eq!(node.get(&format!("{TRUST}/worker")).status, 404);
@@ -104,7 +104,7 @@ fn the_trust_in_agents_is_told_over_http_as_by_the_command_line_and_an_event_cou
 }
 
 #[test]
-fn a_promotion_is_answered_over_http_and_nobody_with_another_token_says_anything() {
+fn promotion_over_http_requires_the_operator_token() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, EARNED)]);
     report(&node, &json!({ "type": "agent_hired" }));
@@ -151,7 +151,7 @@ fn a_promotion_is_answered_over_http_and_nobody_with_another_token_says_anything
 }
 
 #[test]
-fn what_is_unknown_or_malformed_is_told_and_records_nothing() {
+fn unknown_or_malformed_trust_event_is_refused_and_not_recorded() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, EARNED)]);
     report(&node, &json!({ "type": "agent_hired" }));
@@ -191,7 +191,7 @@ fn what_is_unknown_or_malformed_is_told_and_records_nothing() {
 }
 
 #[test]
-fn what_is_said_over_http_has_counted_when_it_is_answered_and_ends_what_runs_with_more() {
+fn trust_report_over_http_takes_effect_before_its_response() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, EARNED), "--max-concurrency", "8"]);
     report(&node, &json!({ "type": "agent_hired" }));
@@ -213,7 +213,7 @@ fn what_is_said_over_http_has_counted_when_it_is_answered_and_ends_what_runs_wit
 }
 
 #[test]
-fn where_nothing_is_earned_a_persons_word_counts_and_nothing_else() {
+fn without_earning_rules_only_an_operator_sets_the_level() {
     let world = World::new(crate::BELLJAR);
     let mut node = Node::start(&world, &["--config", &configure(&world, SAID)]);
     assert_eq!(node.get(TRUST).json()["agents"], json!([]));

@@ -2,8 +2,8 @@
 
 use super::ALLOWED;
 use crate::tls::authority::{Authority, NOW};
-use crate::web::house::{House, UP, outcome};
-use crate::web::upstream::Then;
+use crate::web::house::{ProxyRig, UP, outcome};
+use crate::web::upstream::AfterAnswer;
 use std::io::{Read, Write};
 
 /// Result of an answer.
@@ -148,27 +148,27 @@ pub(super) const HEADS: &[&str] = &[
 ];
 
 /// Test setup, and the way in which it is asked.
-struct Asked {
-    house: House,
+struct AnswerSetup {
+    house: ProxyRig,
     authority: Option<Authority>,
 }
 
-impl Asked {
+impl AnswerSetup {
     fn plain() -> Self {
-        Self { house: House::with(ALLOWED), authority: None }
+        Self { house: ProxyRig::with(ALLOWED), authority: None }
     }
 
     fn inside() -> Self {
         let authority = Authority::new("house");
         let section = "rules:\n- {host: up.test, ports: [PORT], paths: [/], networks: [127.0.0.0/8]}\nauthorities: CA\n";
-        let house = House::looking_into(section, authority.server(UP, NOW), &authority);
+        let house = ProxyRig::looking_into(section, authority.server(UP, NOW), &authority);
         Self { house, authority: Some(authority) }
     }
 
     /// Returns the answer to a request, until the connection is closed, and its record.
     fn ask(&self, method: &str, answer: &str) -> (String, String) {
         let before = self.records().len();
-        self.house.upstream.tell(answer, Then::Close);
+        self.house.upstream.tell(answer, AfterAnswer::Close);
         let rest = "HTTP/1.1\r\nHost: up.test:PORT\r\nConnection: close\r\n\r\n";
         let text = match self.authority {
             Some(_) => {
@@ -192,7 +192,7 @@ impl Asked {
     fn records(&self) -> Vec<String> {
         let ended = self.house.ledger.ended();
         let of_request = |record: &&_| {
-            let record: &belljar_contract::egress::PassageRecord = record;
+            let record: &belljar_contract::egress::ProxiedRequestRecord = record;
             record.asked.as_ref().is_some_and(|asked| asked.path.is_some())
         };
         ended.iter().filter(of_request).map(outcome).collect()
@@ -200,8 +200,8 @@ impl Asked {
 }
 
 #[test]
-fn an_answer_is_passed_on_in_one_way_or_not_at_all() {
-    for asked in [Asked::plain(), Asked::inside()] {
+fn ambiguous_answer_is_refused_or_cut() {
+    for asked in [AnswerSetup::plain(), AnswerSetup::inside()] {
         for (count, (answer, becomes)) in (1..).zip(ANSWERS) {
             let (text, record) = asked.ask("GET", answer);
             let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
@@ -250,10 +250,10 @@ fn an_answer_is_passed_on_in_one_way_or_not_at_all() {
 }
 
 #[test]
-fn heads_of_answers_are_so_long_and_have_so_many_lines_and_no_more() {
+fn answer_head_size_and_header_count_are_limited() {
     let ok = |more: &str| format!("HTTP/1.1 200 OK\r\n{more}Content-Length: 5\r\n\r\nhello");
     let lines = |count: usize| (0..count).map(|number| format!("X{number}: y\r\n")).collect::<String>();
-    for asked in [Asked::plain(), Asked::inside()] {
+    for asked in [AnswerSetup::plain(), AnswerSetup::inside()] {
         for (more, status) in [
             (format!("X: {}\r\n", "y".repeat(60 << 10)), "200"),
             (format!("X: {}\r\n", "y".repeat(64 << 10)), "502"),
@@ -268,11 +268,11 @@ fn heads_of_answers_are_so_long_and_have_so_many_lines_and_no_more() {
 
 /// An HTTP/1.0 client gets the payload without chunks, and then the end of the connection.
 #[test]
-fn an_old_client_is_told_the_end_by_the_end() {
-    let asked = Asked::plain();
+fn http_1_0_client_gets_an_answer_that_ends_with_the_connection() {
+    let asked = AnswerSetup::plain();
     asked.house.upstream.tell(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
-        Then::Close,
+        AfterAnswer::Close,
     );
     let mut stream = asked.house.connect();
     stream.write_all(&asked.house.filled(b"GET http://up.test:PORT/ HTTP/1.0\r\n\r\n")).unwrap();

@@ -1,7 +1,7 @@
 //! Valid requests: everything that the upstream gets, to the byte.
 
 use super::ALLOWED;
-use crate::web::house::House;
+use crate::web::house::ProxyRig;
 use std::io::{Read, Write};
 
 const END: &str = "connection: close\r\n\r\n";
@@ -75,9 +75,9 @@ pub(super) const FORMS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_is_fine_is_heard_to_the_byte_and_nothing_besides() {
+fn valid_request_reaches_the_upstream_byte_for_byte() {
     for (method, sent, heard) in FORMS {
-        let house = House::with(ALLOWED);
+        let house = ProxyRig::with(ALLOWED);
         let sent = if sent.is_empty() { "\r\n" } else { sent };
         let request = format!("{method} http://up.test:PORT/x HTTP/1.1\r\nHost: up.test:PORT\r\n{sent}");
         let told = house.send(request.as_bytes());
@@ -153,9 +153,9 @@ pub(super) const SEQUENCES: &[(&str, &[u16], &[&str])] = &[
 ];
 
 #[test]
-fn what_follows_on_one_connection_is_judged_by_itself_or_not_heard() {
+fn pipelined_requests_are_judged_separately_or_dropped() {
     for (sent, statuses, heard) in SEQUENCES {
-        let house = House::with(ALLOWED);
+        let house = ProxyRig::with(ALLOWED);
         let mut stream = house.connect();
         stream.write_all(&house.filled(sent.as_bytes())).unwrap();
         // While another request may follow, the proxy doesn't close the connection.

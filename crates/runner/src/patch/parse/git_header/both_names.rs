@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_that_agree_name_the_file() {
+    fn matching_old_and_new_names_yield_the_file_name() {
         for (line, name) in [
             ("a/x b/x\n", "x"),
             ("a/x y b/x y\n", "x y"),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_name_nothing() {
+    fn other_git_header_lines_yield_no_file_name() {
         for line in [
             "a/x b/y\n",
             "x x\n",

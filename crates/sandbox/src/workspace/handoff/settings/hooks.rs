@@ -1,8 +1,8 @@
 //! Directories of hooks on the host: a link in one of them may lead into the tree.
 
-use super::Settings;
+use super::GitSettings;
 use belljar_policy::handoff::GitSetting;
-use belljar_trusted::in_use::Identity;
+use belljar_trusted::in_use::FileIdentity;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(super) fn below(setting: &GitSetting) -> Option<&'static str> {
 
 // === impl Settings ===
 
-impl Settings<'_> {
+impl GitSettings<'_> {
     /// Notes where a directory of hooks leads, and each link in it: also further down, where programs that start hooks by directory look.
     pub(super) fn note_hooks(&mut self, hooks: &Path) {
         if self.note_hook(hooks) {
@@ -30,7 +30,7 @@ impl Settings<'_> {
         let (mut pending, mut names_left) = (vec![hooks.to_owned()], MOST_NAMES);
         let mut seen = BTreeSet::new();
         while let Some(directory) = pending.pop() {
-            let identity = rustix::fs::stat(&directory).map(|stat| Identity::of(&stat));
+            let identity = rustix::fs::stat(&directory).map(|stat| FileIdentity::of(&stat));
             let Ok(names) = std::fs::read_dir(&directory) else { continue };
             if !identity.is_ok_and(|identity| seen.insert(identity)) {
                 continue;

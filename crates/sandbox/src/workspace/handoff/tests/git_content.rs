@@ -132,8 +132,8 @@ fn index_that_hides_changes_from_git_status_takes_a_yes_unless_it_did_before() {
 
 #[test]
 fn commit_with_another_content_of_a_trusted_path_takes_a_yes() {
-    type Arguments = &'static [&'static str];
-    let ways: [Arguments; 2] = [&["commit", "--quiet", "-a", "-m", "two"], &["stash"]];
+    type GitArguments = &'static [&'static str];
+    let ways: [GitArguments; 2] = [&["commit", "--quiet", "-a", "-m", "two"], &["stash"]];
     for way in ways {
         let trees = committed();
         trees.write("copy/a.txt", "b\n");

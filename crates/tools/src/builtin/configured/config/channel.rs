@@ -1,6 +1,6 @@
 //! `tools.channels`.
 
-use super::{Named, named, together};
+use super::{NamedResource, named, together};
 use crate::bridge::config::read_name;
 use belljar_contract::yaml::{Log, Members, Node, one_of};
 use belljar_egress::credential::Credential;
@@ -86,7 +86,7 @@ impl ChannelConfig {
     }
 }
 
-impl Named for ChannelConfig {
+impl NamedResource for ChannelConfig {
     fn name(&self) -> &str {
         &self.name
     }

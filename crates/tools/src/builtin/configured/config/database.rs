@@ -1,6 +1,6 @@
 //! `tools.databases`.
 
-use super::{Named, named, together};
+use super::{NamedResource, named, together};
 use crate::bridge::config::{read_name, read_path};
 use belljar_contract::yaml::{Log, Members, Node, boolean, text, whole};
 use belljar_egress::credential::Credential;
@@ -100,7 +100,7 @@ fn is_word(text: &str) -> bool {
 
 // === impl DatabaseConfig ===
 
-impl Named for DatabaseConfig {
+impl NamedResource for DatabaseConfig {
     fn name(&self) -> &str {
         &self.name
     }

@@ -1,6 +1,6 @@
 //! `tools.metrics`.
 
-use super::Named;
+use super::NamedResource;
 use crate::bridge::config::read_name;
 use belljar_contract::yaml::{Log, Members, Node, below};
 use belljar_egress::remote::Remote;
@@ -29,7 +29,7 @@ impl MetricsConfig {
     }
 }
 
-impl Named for MetricsConfig {
+impl NamedResource for MetricsConfig {
     fn name(&self) -> &str {
         &self.name
     }

@@ -12,7 +12,7 @@ fn read(text: &str) -> Result<ToolsConfig, String> {
 }
 
 #[test]
-fn what_is_named_is_read_and_nothing_else_is_there() {
+fn tools_config_contains_only_the_named_resources() {
     assert_eq!(read("{}"), Ok(ToolsConfig::default()));
     let read = read(
         "databases:
@@ -34,7 +34,7 @@ metrics: [{name: house, url: 'http://127.0.0.1:9090'}]
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn tools_config_mistakes_are_all_reported() {
     let said = read(
         "databases:
   sqlite: [{name: a, path: house.db}, {name: b, path: /b.db}, {name: b, path: /b.db}]

@@ -20,7 +20,7 @@ async fn of(html: &str, mode: &str) -> Value {
 const LARGEST_ANSWER_BYTES: usize = 1 << 20;
 
 #[tokio::test]
-async fn text_is_what_people_see_and_says_that_a_stranger_says_it() {
+async fn html_text_is_visible_text_marked_untrusted() {
     let page =
         "<title>T</title><h1>Head</h1><p>seen <a href=/x>there</a><p hidden>HIDDEN<script>HIDDEN</script>";
     let told = of(page, "text").await;
@@ -34,7 +34,7 @@ async fn text_is_what_people_see_and_says_that_a_stranger_says_it() {
 }
 
 #[tokio::test]
-async fn links_are_whole_and_each_is_told_once_and_what_leads_nowhere_is_counted() {
+async fn html_links_are_absolute_unique_and_unusable_ones_counted() {
     let page = "<a href=/x><img src=i></a><a href=../y?z#part rel='nofollow  ugc'>the <b>other</b>\n one</a>\
         <a href=https://a.example/x>x</a><a href=mailto:a@b.example>write</a><a href=#here>here</a><a>none</a>\
         <a href=javascript:alert(1)>no</a><a href='&#106;ava\nscript:alert(1)'>no</a><a href=' JaVaScRiPt:x'>no</a>\
@@ -61,7 +61,7 @@ async fn links_are_whole_and_each_is_told_once_and_what_leads_nowhere_is_counted
 }
 
 #[tokio::test]
-async fn metadata_is_what_a_page_says_of_itself() {
+async fn html_metadata_is_extracted() {
     let page = r#"<html lang="de-AT"><head><title> A
         title </title><meta name=Description content="what it is about"><meta name=description content=second>
         <meta name=author content="A. N."><meta name=viewport content=x><link rel="alternate Canonical" href=/c>
@@ -117,7 +117,7 @@ async fn hostile_pages_have_bounded_answers_in_every_mode() {
 }
 
 #[tokio::test]
-async fn what_is_no_page_or_no_address_is_said() {
+async fn html_parser_rejects_oversized_pages_and_invalid_base_urls() {
     let too_long = json!({ "html_content": "ä".repeat(600_000) });
     let failure = called(too_long).await.unwrap_err();
     assert_eq!(failure.message, "/html_content: 1200000 bytes; at most 1048576 are allowed");

@@ -20,7 +20,7 @@ fn file(path: &str, content: &'static str) -> (TreeLine, &'static str) {
     (TreeLine::File { path: bytes(path), is_executable: path.ends_with(".sh"), size_bytes }, content)
 }
 
-fn take_of(top: &Path, lines: &[(TreeLine, &str)], limits: TreeLimits) -> Result<Others, CarryError> {
+fn take_of(top: &Path, lines: &[(TreeLine, &str)], limits: TreeLimits) -> Result<Others, TreeTransferError> {
     take(&mut stream_of(lines).as_slice(), &Directory::open_host(top).unwrap(), limits)
 }
 
@@ -37,7 +37,7 @@ fn stream_of(lines: &[(TreeLine, &str)]) -> Vec<u8> {
 const END: (TreeLine, &str) = (TreeLine::End {}, "");
 
 #[test]
-fn what_is_told_is_made_and_what_is_no_file_is_named() {
+fn tree_listing_is_created_and_special_files_are_reported() {
     let top = tempfile::tempdir().unwrap();
     let pipe = (TreeLine::Other { path: bytes("a/pipe") }, "");
     let told = [directory("a"), file("a/run.sh", "x\n"), link("l", "/etc/passwd"), pipe, END];
@@ -49,7 +49,7 @@ fn what_is_told_is_made_and_what_is_no_file_is_named() {
 }
 
 #[test]
-fn nothing_that_is_told_comes_to_be_outside() {
+fn tree_listing_cannot_create_files_outside_its_directory() {
     let outside = tempfile::tempdir().unwrap();
     let there = outside.path().to_str().unwrap();
     for told in [
@@ -67,14 +67,14 @@ fn nothing_that_is_told_comes_to_be_outside() {
         let top = tempfile::tempdir_in(outside.path()).unwrap();
         let told = [told, vec![END]].concat();
         let refused = take_of(top.path(), &told, TreeLimits::default()).unwrap_err();
-        assert!(matches!(refused, CarryError::NoTree), "{told:?}: {refused:?}");
+        assert!(matches!(refused, TreeTransferError::NoTree), "{told:?}: {refused:?}");
         drop(top);
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "{told:?}");
     }
 }
 
 #[test]
-fn what_is_more_than_may_be_or_less_than_was_told_is_refused() {
+fn tree_listing_over_a_limit_or_cut_short_is_refused() {
     let limits = TreeLimits { files: 3, bytes: 4, file_bytes: 3 };
     let of = |told: &[(TreeLine, &'static str)]| {
         take_of(tempfile::tempdir().unwrap().path(), told, limits).map_err(|error| error.to_string())
@@ -92,7 +92,7 @@ fn what_is_more_than_may_be_or_less_than_was_told_is_refused() {
 }
 
 #[test]
-fn of_what_is_no_file_some_is_named_and_all_is_counted() {
+fn special_files_are_all_counted_and_the_first_ones_named() {
     let top = tempfile::tempdir().unwrap();
     for count in [MOST_TOLD, MOST_TOLD + 2_000] {
         let pipes = (0..count).map(|at| (TreeLine::Other { path: bytes(at.to_string()) }, ""));
@@ -104,18 +104,18 @@ fn of_what_is_no_file_some_is_named_and_all_is_counted() {
 }
 
 #[test]
-fn no_path_is_longer_than_the_kernel_takes() {
+fn tree_path_longer_than_path_max_is_refused() {
     let of = |length: usize| {
         let path = "a/".repeat(length / 2) + &"b".repeat(length % 2);
         let other = (TreeLine::Other { path: bytes(path) }, "");
         take_of(tempfile::tempdir().unwrap().path(), &[other, END], TreeLimits::default())
     };
     assert_eq!(of(4095).unwrap().count, 1);
-    assert!(matches!(of(4096).unwrap_err(), CarryError::NoTree));
+    assert!(matches!(of(4096).unwrap_err(), TreeTransferError::NoTree));
 }
 
 #[test]
-fn names_and_what_links_say_have_a_bound_together() {
+fn names_and_link_targets_share_one_size_limit() {
     let told = [directory("dir"), file("file", "content"), link("l", "target"), END];
     let take = |name_bytes| {
         let top = tempfile::tempdir().unwrap();
@@ -127,9 +127,9 @@ fn names_and_what_links_say_have_a_bound_together() {
 }
 
 #[test]
-fn a_line_without_an_end_is_read_no_further_than_a_line_may_be() {
+fn endless_tree_line_is_refused_at_the_line_limit() {
     let top = tempfile::tempdir().unwrap();
     let mut endless = io::BufReader::new(io::repeat(b' '));
     let refused = take(&mut endless, &Directory::open_host(top.path()).unwrap(), TreeLimits::default());
-    assert!(matches!(refused, Err(CarryError::NoTree)));
+    assert!(matches!(refused, Err(TreeTransferError::NoTree)));
 }
