@@ -8,7 +8,7 @@ use belljar_sandbox::limits::Limits;
 use belljar_sandbox::native::{HostUser, start_through};
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::spec::{Program, SandboxSpec};
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::cell::RefCell;
 
@@ -45,10 +45,10 @@ fn fill(ballast: &RefCell<Vec<u8>>) {
 }
 
 fn launch(launcher: &Launcher) {
-    let state = State::at(std::env::temp_dir().join("belljar-bench"));
+    let state = StateDirectory::at(std::env::temp_dir().join("belljar-bench"));
     let limits = Limits { memory_bytes: None, ..Limits::default() };
     let provision = Provision { limits, ..Provision::default() };
-    let spec = SandboxSpec { provision, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
+    let spec = SandboxSpec { provision, ..SandboxSpec::new(StateDirectory::new_id(), HostUser::choose()) };
     let program = Program { argv: vec!["/bin/true".into()], directory: "/".to_owned() };
     let null = || openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).expect("/dev/null");
     let stdio = Stdio::Descriptors([null(), null(), null()]);

@@ -17,7 +17,7 @@ use belljar_testkit::node::{Node, TOKEN, command, script};
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::world::World;
 use client::Client;
-use floor::{Floor, Table};
+use floor::{BareBackend, Table};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -123,7 +123,7 @@ pub(crate) fn jobs(programs: &Programs) -> bool {
     const CLIENTS: usize = 4;
     println!("\n## jobs: trivial jobs carried out, {CLIENTS} at a time");
     // Before this process has threads.
-    let floor = Floor::new();
+    let floor = BareBackend::new();
     let worlds = [(); 2].map(|()| World::new(programs.belljar()));
     let mut places = places(&worlds, &["--max-concurrency", "4"]);
     let figures = hold(ROUNDS, places.len() * 2, |who| {

@@ -6,12 +6,12 @@ use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::tool::{AgentKind, ToolName};
-use belljar_contract::yaml::{self, Log, Members};
+use belljar_contract::yaml::{self, Members, MistakeLog};
 use belljar_gateway::Gateway;
-use belljar_gateway::access::HouseAccess;
+use belljar_gateway::access::RuleBasedAccess;
 use belljar_gateway::call::CallOutcome;
 use belljar_gateway::caller_slot::CallerSlot;
-use belljar_policy::access::{AccessRules, AgentStanding};
+use belljar_policy::access::{AccessRules, AgentAuthority};
 use belljar_policy::action::default_of;
 use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::permission::ToolFacts;
@@ -37,16 +37,16 @@ const RULES: usize = 1_000;
 const CALLS: usize = 256;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Said {
+struct EchoArguments {
     message: String,
 }
 
 struct Echo;
 
 impl TypedTool for Echo {
-    type Arguments = Said;
+    type Arguments = EchoArguments;
 
-    async fn call(&self, _: &Caller, said: Said) -> Answer {
+    async fn call(&self, _: &Caller, said: EchoArguments) -> Answer {
         Ok(Success::of(json!(said.message)))
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     batch() && is_met
 }
 
-fn judged(rules: &AccessRules, agent: &AgentStanding, name: &ToolName) -> f64 {
+fn judged(rules: &AccessRules, agent: &AgentAuthority, name: &ToolName) -> f64 {
     let action = default_of(Category::FileSystem);
     let facts = ToolFacts { name, category: Category::FileSystem, action: &action, reaches_out: false };
     let begun = Instant::now();
@@ -92,7 +92,7 @@ fn rules() -> AccessRules {
             };
         }
     }
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let root = yaml::parse(text.as_bytes(), &mut log).expect("a document");
     let mut members = Members::open(&root, &mut log).expect("a mapping");
     let rules = AccessRules::read(&mut members);
@@ -113,12 +113,16 @@ fn name(text: &str) -> ToolName {
 fn batch() -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let audit = Arc::new(AuditLog::open(&folder_in(folder.path())).expect("an audit"));
-    let definition =
-        Definition::new(name("echo"), Category::FileSystem, "Echoes the message.", schema_of::<Said>());
+    let definition = Definition::new(
+        name("echo"),
+        Category::FileSystem,
+        "Echoes the message.",
+        schema_of::<EchoArguments>(),
+    );
     let echo = tool(definition, Echo);
     let registry = Arc::new(Registry::new([Arc::clone(&echo)]).expect("one tool"));
     let works_in = BTreeMap::from([(Category::FileSystem, ExecutionLocation::Container)]);
-    let access = Arc::new(HouseAccess::new(rules(), works_in));
+    let access = Arc::new(RuleBasedAccess::new(rules(), works_in));
     let gateway = Gateway::new(registry, audit).judging_by(access);
     let caller = Caller { identity: Some(Identity::Agent(worker())), ..Caller::of(AgentKind::Operator) };
     assert_eq!(rules().level_of(&worker()), AccessLevel::Elevated);

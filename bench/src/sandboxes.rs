@@ -6,12 +6,12 @@ use crate::history;
 use crate::{Programs, floor, installed};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
-use belljar_sandbox::backend::{Backend, Sandbox, Wanted};
+use belljar_sandbox::backend::{Backend, Sandbox, SandboxRequest};
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::spec::Program;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::path::Path;
@@ -22,20 +22,20 @@ use std::time::{Duration, Instant};
 const TURNS: usize = 300;
 
 /// A backend that starts before anything else runs in this process.
-pub(crate) struct House {
+pub(crate) struct EarlyBackend {
     backend: NativeBackend,
     state: tempfile::TempDir,
 }
 
 // === impl House ===
 
-impl House {
+impl EarlyBackend {
     pub(crate) fn new(spares: usize) -> Self {
         let state = tempfile::tempdir().expect("a temporary folder");
         std::fs::set_permissions(state.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .expect("an open folder");
         let launcher = Arc::new(Launcher::start().expect("a launcher: nothing else runs here yet"));
-        let backend = NativeBackend::for_many(launcher, State::at(state.path()), spares);
+        let backend = NativeBackend::for_many(launcher, StateDirectory::at(state.path()), spares);
         Self { backend, state }
     }
 
@@ -46,7 +46,7 @@ impl House {
 
     fn sandbox(&self, limits: Limits) -> Box<dyn Sandbox> {
         let provision = Provision { limits, ..Provision::default() };
-        let wanted = Wanted { provision, ..Wanted::default() };
+        let wanted = SandboxRequest { provision, ..SandboxRequest::default() };
         self.backend.create(wanted).expect("a sandbox")
     }
 }
@@ -67,7 +67,7 @@ fn run_true(sandbox: &dyn Sandbox) {
 
 /// Measures a sandbox from creation to removal, with `/bin/true` in it.
 pub(crate) fn cold(_: &Programs) -> bool {
-    let (house, made_ahead) = (House::new(0), House::new(2));
+    let (house, made_ahead) = (EarlyBackend::new(0), EarlyBackend::new(2));
     let Some(bwrap) = installed(&["bwrap"]) else { return missing("bwrap") };
     let times = hold(
         "cold: a sandbox from nothing to gone, with /bin/true in it, in a long-lived process",
@@ -87,7 +87,7 @@ pub(crate) fn cold(_: &Programs) -> bool {
     judge(&times[1], &times[3], 1.2) & met
 }
 
-fn cold_turn(house: &House, limits: Limits) {
+fn cold_turn(house: &EarlyBackend, limits: Limits) {
     let sandbox = house.sandbox(limits);
     run_true(&*sandbox);
     sandbox.destroy().expect("an end");
@@ -95,7 +95,7 @@ fn cold_turn(house: &House, limits: Limits) {
 
 /// Measures a program in a live sandbox.
 pub(crate) fn warm(_: &Programs) -> bool {
-    let house = House::new(0);
+    let house = EarlyBackend::new(0);
     let sandbox = house.sandbox(ungrouped());
     let times = hold(
         "warm: /bin/true in a sandbox that lives",
@@ -112,7 +112,7 @@ pub(crate) fn warm(_: &Programs) -> bool {
 /// Measures both, compared with a container engine.
 pub(crate) fn docker(_: &Programs) -> bool {
     const FEW: usize = 30;
-    let house = House::new(2);
+    let house = EarlyBackend::new(2);
     let docker = match Docker::start() {
         Ok(docker) => docker,
         Err(why) => return missing(&format!("docker ({why})")),
@@ -158,7 +158,7 @@ pub(crate) fn bubblewrap(bwrap: &Path) -> Command {
 pub(crate) fn rate(_: &Programs) -> bool {
     const ROUNDS: u32 = 6;
     const ROUND: Duration = Duration::from_secs(10);
-    let houses = [House::new(0), House::new(0)];
+    let houses = [EarlyBackend::new(0), EarlyBackend::new(0)];
     let Some(bwrap) = installed(&["bwrap"]) else { return missing("bwrap") };
     let (mut ours, mut theirs) = (0.0, 0.0);
     for _ in 0..ROUNDS {
@@ -204,7 +204,7 @@ fn sustained(lasts: Duration, turn: impl Fn(usize) + Sync) -> f64 {
 /// Measures the memory of each of a thousand concurrent idle sandboxes.
 pub(crate) fn density(_: &Programs) -> bool {
     const COUNT: usize = 1_000;
-    let house = House::new(0);
+    let house = EarlyBackend::new(0);
     let before = available_kib();
     let begun = Instant::now();
     let sandboxes: Vec<_> = (0..COUNT).map(|_| house.sandbox(ungrouped())).collect();
@@ -254,7 +254,7 @@ fn pss_of_inits() -> (usize, usize) {
 /// Makes ten thousand sandboxes, one after another, and checks that nothing is left of them.
 pub(crate) fn churn(_: &Programs) -> bool {
     const COUNT: usize = 10_000;
-    let house = House::new(0);
+    let house = EarlyBackend::new(0);
     run_true(&*house.sandbox(Limits::default()));
     let before = left(&house);
     let begun = Instant::now();
@@ -276,7 +276,7 @@ pub(crate) fn churn(_: &Programs) -> bool {
 }
 
 /// Returns the number of leftovers of each kind.
-fn left(house: &House) -> Vec<(&'static str, usize)> {
+fn left(house: &EarlyBackend) -> Vec<(&'static str, usize)> {
     let count = |path: &Path| std::fs::read_dir(path).map_or(0, Iterator::count);
     let named = |name: &str| {
         let pids = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -284,7 +284,7 @@ fn left(house: &House) -> Vec<(&'static str, usize)> {
         names.filter(|found| found.trim() == name).count()
     };
     let groups = std::fs::read_to_string(house.state.path().join("control-groups")).unwrap_or_default();
-    let deployment = State::at(house.state.path()).deployment();
+    let deployment = StateDirectory::at(house.state.path()).deployment();
     let below = |parent: &str| std::fs::read_dir(parent).into_iter().flatten().flatten();
     let ours = groups.lines().flat_map(below);
     vec![

@@ -20,7 +20,7 @@ const ROUNDS: usize = 7;
 const CALLS: usize = 500;
 
 /// A connection to a server, with a session if the server requires one.
-struct Lane {
+struct ToolConnection {
     stream: TcpStream,
     reader: BufReader<TcpStream>,
     session: Option<String>,
@@ -36,7 +36,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut ours = Process::play(&Part::Counter(Counter { state: folder.path().join("state") }));
-    let mut lanes = [Lane::open(ours.hear(), false), Lane::open(at, true)];
+    let mut lanes = [ToolConnection::open(ours.hear(), false), ToolConnection::open(at, true)];
     // The first calls of each are a warm-up.
     for lane in &mut lanes {
         lane.figures();
@@ -56,7 +56,7 @@ pub(crate) fn run(_: &Programs) -> bool {
 
 // === impl Lane ===
 
-impl Lane {
+impl ToolConnection {
     fn open(address: SocketAddr, has_session: bool) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_nodelay(true).expect("an option");

@@ -21,7 +21,7 @@ use crate::models::part::Part;
 use crate::models::process::Process;
 use crate::models::socket::ListenerAddress;
 use far_end::FarEnd;
-use gate::Gate;
+use gate::WebProxyPart;
 use peers::{Squid, TinyProxy};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -54,7 +54,8 @@ impl WebParts {
         let mut far_end = Process::play(&Part::FarEnd(FarEnd));
         let address: SocketAddr = far_end.hear();
         let gate = |audit| {
-            let mut process = Process::play(&Part::Gate(Gate { runs: 2, port: address.port(), audit }));
+            let mut process =
+                Process::play(&Part::Gate(WebProxyPart { runs: 2, port: address.port(), audit }));
             let ports: Vec<SocketAddr> = process.hear();
             (process, ports)
         };

@@ -2,7 +2,7 @@
 //! policy in the format of container engines.
 
 use crate::{effects, reference};
-use belljar_confine::seccomp::program::Source;
+use belljar_confine::seccomp::program::ConstantsSource;
 use belljar_confine::seccomp::{profile, programs};
 use belljar_contract::schema;
 use belljar_contract::worker::openapi;
@@ -18,7 +18,7 @@ pub(crate) fn files() -> Result<Vec<(&'static str, String)>, serde_json::Error> 
         ("docs/schema/job.schema.json", pretty(schema::job())?),
         ("docs/reference/configuration.md", reference::page()),
         ("docs/reference/configuration-effects.md", effects::page()),
-        ("crates/confine/src/seccomp/compiled.rs", Source(&programs()).to_string()),
+        ("crates/confine/src/seccomp/compiled.rs", ConstantsSource(&programs()).to_string()),
         ("crates/confine/src/seccomp/profile.json", profile().to_string()),
         ("docs/schema/result.schema.json", pretty(schema::result())?),
         ("docs/schema/worker-api.openapi.json", format!("{:#}\n", openapi::document())),

@@ -81,7 +81,7 @@ pub(crate) const ONLY_FOR_TESTS: &str = "testkit";
 pub(crate) const UNSAFE: &str = "confine";
 
 /// A program outside of that room that needs some all the same.
-pub(crate) struct Exception {
+pub(crate) struct UnsafeException {
     /// Files with exceptions.
     pub(crate) files: &'static [&'static str],
     /// Reason of the exception.
@@ -89,13 +89,13 @@ pub(crate) struct Exception {
 }
 
 /// All exceptions. Adding one requires a review.
-pub(crate) const UNSAFE_EXCEPTIONS: &[Exception] = &[
-    Exception {
+pub(crate) const UNSAFE_EXCEPTIONS: &[UnsafeException] = &[
+    UnsafeException {
         files: &["tests/promises/src/main.rs", "tests/promises/src/probe/kernel.rs"],
         why: "the probe of the containment suite makes the calls that must be refused, with arguments that no safe \
           library passes on; it is never shipped",
     },
-    Exception {
+    UnsafeException {
         files: &["bench/src/main.rs", "bench/src/floor.rs"],
         why: "the floor that launches are measured by is a bare call of the kernel, with none of the care of ours",
     },

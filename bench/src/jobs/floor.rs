@@ -1,6 +1,6 @@
 //! The minimum that every node needs: an insert that is on disk, and a sandbox.
 
-use crate::sandboxes::House;
+use crate::sandboxes::EarlyBackend;
 use sqlx::{Connection, PgConnection};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,7 +26,7 @@ enum BareConnection {
 }
 
 /// A backend that was started before this process had threads.
-pub(super) struct Floor(House);
+pub(super) struct BareBackend(EarlyBackend);
 
 /// Length of a node's record of a trivial job, in bytes.
 const DOCUMENT_BYTES: usize = 400;
@@ -108,9 +108,9 @@ async fn connect(url: &str) -> Result<PgConnection, sqlx::Error> {
 
 // === impl Floor ===
 
-impl Floor {
+impl BareBackend {
     pub(super) fn new() -> Self {
-        Self(House::new(0))
+        Self(EarlyBackend::new(0))
     }
 
     /// Runs one sandbox with a program from creation to removal.

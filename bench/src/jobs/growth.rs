@@ -7,9 +7,9 @@ use crate::rounds::{Goal, judge, median};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::JobOutcome;
-use belljar_policy::lifecycle::Ending;
+use belljar_policy::lifecycle::ReportedEnding;
 use belljar_store::database::{Database, Location};
-use belljar_store::jobs::{Jobs, Owner, Report, Submission, Submitted, Told};
+use belljar_store::jobs::{AcceptedJob, FinalReport, JobNews, Jobs, Owner, Submission};
 use belljar_testkit::node::{Node, TOKEN, command, new_id};
 use belljar_testkit::world::World;
 use jiff::Timestamp;
@@ -82,10 +82,11 @@ async fn fill(world: &World, count: usize) -> (String, String) {
             hired: None,
             now,
         };
-        let Submitted::New(_) = jobs.submit(submission).await.expect("a job") else { continue };
+        let AcceptedJob::New(_) = jobs.submit(submission).await.expect("a job") else { continue };
         let claimed = jobs.claim(&owner.instance, now).await.expect("a claim").expect("a job");
         let outcome = JobOutcome::of_failure(FailureCode::StepFailed, "it has come to nothing");
-        let report = Report { untold: Told::default(), ending: Ending::Failed, outcome, trust: None };
+        let report =
+            FinalReport { untold: JobNews::default(), ending: ReportedEnding::Failed, outcome, trust: None };
         jobs.end(&claimed.job.job_id, claimed.fence(), report, now).await.expect("an end");
     }
     jobs.forget(&owner.instance).await.expect("no other owner");

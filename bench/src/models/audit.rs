@@ -2,7 +2,7 @@
 
 use super::house::ProxyProcess;
 use super::proxy::provider;
-use super::turns::{Lane, TurnLoad};
+use super::turns::{LoadPath, TurnLoad};
 use crate::Programs;
 use crate::rounds::{Goal, judge, ratio};
 use belljar_store::audit::folder_in;
@@ -26,8 +26,12 @@ pub(crate) fn run(_: &Programs) -> bool {
         ProxyProcess::start(folder.path(), provider, Some(folder.path())),
     );
     let lanes = [
-        Lane { name: "belljar, nothing written down", target: &plain.socket, between: vec![&plain.process] },
-        Lane {
+        LoadPath {
+            name: "belljar, nothing written down",
+            target: &plain.socket,
+            between: vec![&plain.process],
+        },
+        LoadPath {
             name: "belljar, every call on the disk",
             target: &audited.socket,
             between: vec![&audited.process],

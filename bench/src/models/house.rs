@@ -15,7 +15,7 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::ledger::{Ledger, WriteConfirmation};
 use belljar_egress::inference::run::Run;
 use belljar_egress::proxy::{Listener, Proxy};
-use belljar_journal::{Book, Calls};
+use belljar_journal::{ModelCalls, RunJournal};
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// The part. It prints its port, and at its end the number of calls that it has recorded.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct House {
+pub(crate) struct ProxyPart {
     socket: PathBuf,
     provider: SocketAddr,
     /// State directory whose audit log records the calls; `None` records nothing.
@@ -40,7 +40,7 @@ pub(super) struct ProxyProcess {
 }
 
 /// Discards all records.
-struct Nowhere;
+struct NullRecords;
 
 // === impl Ours ===
 
@@ -51,7 +51,7 @@ impl ProxyProcess {
         let credential = folder.join("key");
         std::fs::write(&credential, KEY).expect("a file");
         let audit = audit.map(Path::to_owned);
-        let house = House { socket: socket.clone(), provider, audit, credential };
+        let house = ProxyPart { socket: socket.clone(), provider, audit, credential };
         let mut process = Process::play(&Part::House(house));
         let port = ListenerAddress::Tcp(process.hear());
         Self { process, socket: ListenerAddress::Local(socket), port }
@@ -60,13 +60,13 @@ impl ProxyProcess {
 
 // === impl House ===
 
-impl House {
+impl ProxyPart {
     pub(super) fn play(&self) {
         let config = self.config();
-        let book = self.audit.as_deref().map(|state| Arc::new(Book::open(state).expect("an audit")));
+        let book = self.audit.as_deref().map(|state| Arc::new(RunJournal::open(state).expect("an audit")));
         let ledger: Arc<dyn Ledger> = match &book {
             Some(book) => Arc::clone(book) as Arc<dyn Ledger>,
-            None => Arc::new(Nowhere),
+            None => Arc::new(NullRecords),
         };
         let budget = Budget::new(config.budget);
         let times = Times::default();
@@ -94,7 +94,7 @@ impl House {
              models: [{{name: small, provider: house, upstream: gpt-4o-mini}}, {{name: large, provider: house}}]\n\
              budget: {{at_once: 2000, audit_bytes: 1024g, audit_bytes_per_second: 64g}}\n"
         );
-        let mut log = yaml::Log::default();
+        let mut log = yaml::MistakeLog::default();
         let config =
             yaml::parse(text.as_bytes(), &mut log).map(|root| InferenceConfig::read(&root, &mut log));
         log.finish().unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -103,9 +103,9 @@ impl House {
 }
 
 /// Closes the log, and returns the number of calls on disk.
-fn written(book: &Arc<Book>) -> u64 {
+fn written(book: &Arc<RunJournal>) -> u64 {
     Arc::clone(book).close("inference_end", None, &serde_json::json!({})).expect("every record");
-    let Calls { listed, unlisted } = book.calls();
+    let ModelCalls { listed, unlisted } = book.calls();
     listed.len() as u64 + unlisted
 }
 
@@ -124,7 +124,7 @@ fn identity() -> Identity {
 
 // === impl Nowhere ===
 
-impl Ledger for Nowhere {
+impl Ledger for NullRecords {
     fn begin(&self, _: CallStartRecord) -> WriteConfirmation {
         Box::pin(std::future::ready(true))
     }

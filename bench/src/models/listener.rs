@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// The part.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Listener {
+pub(crate) struct StreamListener {
     pub(super) target: ListenerAddress,
     /// Format of the events.
     pub(super) piece: StreamPiece,
@@ -53,7 +53,7 @@ const ROOM: usize = 64 << 10;
 
 // === impl Listener ===
 
-impl Listener {
+impl StreamListener {
     pub(super) fn play(&self) -> ListenerFigures {
         let call = message::call(true, self.is_direct);
         let mut socket = self.target.connect().expect("a connection");

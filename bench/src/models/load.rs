@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The part: one thread for all clients.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Load {
+pub(crate) struct LoadPart {
     pub(super) target: ListenerAddress,
     pub(super) connections: usize,
     pub(super) lasts: Duration,
@@ -40,7 +40,7 @@ const ROOM: usize = 16 << 10;
 
 // === impl Load ===
 
-impl Load {
+impl LoadPart {
     pub(super) fn play(&self) -> LoadResult {
         let call = message::call(false, self.is_direct);
         let mut watch = SocketPoll::new();

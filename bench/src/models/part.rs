@@ -1,17 +1,17 @@
 //! The parts of a measurement that processes of this program play.
 
-use super::house::House;
-use super::listener::Listener;
-use super::load::Load;
-use super::source::Source;
+use super::house::ProxyPart;
+use super::listener::StreamListener;
+use super::load::LoadPart;
+use super::source::StreamSource;
 use super::upstream::Upstream;
-use super::visitors::Visitors;
+use super::visitors::ReadingClients;
 use crate::tools::counter::Counter;
 use crate::web::far_end::FarEnd;
-use crate::web::gate::Gate;
-use crate::web::knock::Knock;
-use crate::web::pull::Pull;
-use crate::web::stay::Stay;
+use crate::web::gate::WebProxyPart;
+use crate::web::knock::DeniedRequests;
+use crate::web::pull::TunnelDownloads;
+use crate::web::stay::IdleTunnels;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::process::ExitCode;
@@ -21,16 +21,16 @@ use std::process::ExitCode;
 pub(crate) enum Part {
     Counter(Counter),
     FarEnd(FarEnd),
-    Gate(Gate),
-    House(House),
-    Knock(Knock),
-    Listener(Listener),
-    Load(Load),
-    Pull(Pull),
-    Source(Source),
-    Stay(Stay),
+    Gate(WebProxyPart),
+    House(ProxyPart),
+    Knock(DeniedRequests),
+    Listener(StreamListener),
+    Load(LoadPart),
+    Pull(TunnelDownloads),
+    Source(StreamSource),
+    Stay(IdleTunnels),
     Upstream(Upstream),
-    Visitors(Visitors),
+    Visitors(ReadingClients),
 }
 
 /// The option that precedes a part.

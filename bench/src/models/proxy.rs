@@ -6,7 +6,7 @@ use super::nginx::{self, Nginx, Socat};
 use super::part::Part;
 use super::process::Process;
 use super::socket::ListenerAddress;
-use super::turns::{Lane, PathFigures, TurnLoad};
+use super::turns::{LoadPath, PathFigures, TurnLoad};
 use super::upstream::Upstream;
 use crate::Programs;
 use crate::contest::missing;
@@ -29,7 +29,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     let socat = Socat::start(&nginx);
     must_hold_models_against(&ours.socket);
     let direct = ListenerAddress::Tcp(provider);
-    let lane = |name, target, between| Lane { name, target, between };
+    let lane = |name, target, between| LoadPath { name, target, between };
     let lanes = [
         lane("the provider itself", &direct, vec![]),
         lane("belljar, by a socket (one thread)", &ours.socket, vec![&ours.process]),
@@ -81,7 +81,7 @@ fn beyond(lane: &PathFigures, direct: &PathFigures) -> Vec<f64> {
     lane.p50_us.iter().zip(&direct.p50_us).map(|(lane, direct)| lane - direct).collect()
 }
 
-fn added(lanes: &[Lane<'_>], alone: &[PathFigures]) {
+fn added(lanes: &[LoadPath<'_>], alone: &[PathFigures]) {
     println!("\n| | more than the provider itself, p50 µs |\n| --- | --- |");
     for (lane, figures) in lanes.iter().zip(alone).skip(1) {
         println!("| {} | {:.1} |", lane.name, median(beyond(figures, &alone[0])));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The part, which prints its address. Each client has a thread.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Source {
+pub(crate) struct StreamSource {
     /// Format of its events.
     pub(super) piece: StreamPiece,
     /// Number of events that are sent at once.
@@ -34,7 +34,7 @@ pub(super) fn now_ns() -> u64 {
 
 // === impl Source ===
 
-impl Source {
+impl StreamSource {
     pub(super) fn play(&self) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         say(&listener.local_addr().expect("an address"));

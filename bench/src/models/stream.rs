@@ -1,13 +1,13 @@
 //! Streamed responses: the additional delay of each event, and the time of many events at full speed.
 
 use super::house::ProxyProcess;
-use super::listener::{Listener, ListenerFigures};
+use super::listener::{ListenerFigures, StreamListener};
 use super::message::StreamPiece;
 use super::nginx::{self, Nginx};
 use super::part::Part;
 use super::process::Process;
 use super::socket::ListenerAddress;
-use super::source::Source;
+use super::source::StreamSource;
 use crate::Programs;
 use crate::contest::missing;
 use crate::rounds::{self, Goal, judge, median, ratio};
@@ -17,7 +17,7 @@ use std::time::Duration;
 const ROUNDS: usize = 7;
 
 /// One event per millisecond.
-const PACED: Source = Source {
+const PACED: StreamSource = StreamSource {
     piece: StreamPiece::LiteLlm,
     at_once: 0,
     in_one_write: 1,
@@ -27,13 +27,19 @@ const PACED: Source = Source {
 
 /// Full speed: a provider that batches events, one with `"usage":null` in every event, and one that writes each event
 /// separately.
-const FAST: [(&str, Source); 3] = [
-    ("64 events in one write", Source { at_once: 20_000, in_one_write: 64, one_by_one: 0, ..PACED }),
+const FAST: [(&str, StreamSource); 3] = [
+    ("64 events in one write", StreamSource { at_once: 20_000, in_one_write: 64, one_by_one: 0, ..PACED }),
     (
         "the same, each with `\"usage\":null`",
-        Source { piece: StreamPiece::OpenAi, at_once: 20_000, in_one_write: 64, one_by_one: 0, ..PACED },
+        StreamSource {
+            piece: StreamPiece::OpenAi,
+            at_once: 20_000,
+            in_one_write: 64,
+            one_by_one: 0,
+            ..PACED
+        },
     ),
-    ("one event in one write", Source { at_once: 20_000, in_one_write: 1, one_by_one: 0, ..PACED }),
+    ("one event in one write", StreamSource { at_once: 20_000, in_one_write: 1, one_by_one: 0, ..PACED }),
 ];
 
 /// Number of responses per turn.
@@ -41,7 +47,7 @@ const AT_A_TURN: usize = 5;
 
 /// A provider, and the paths to it.
 struct ProviderPaths {
-    source: Source,
+    source: StreamSource,
     _provider: Process,
     targets: [ListenerAddress; 3],
     _ours: ProxyProcess,
@@ -79,7 +85,7 @@ fn paced() -> bool {
     judge("p99 of the delay, belljar / nginx", ratio(&p99(1), &p99(2)), Goal::AtMost(1.0))
 }
 
-fn fast(how: &str, source: Source) -> bool {
+fn fast(how: &str, source: StreamSource) -> bool {
     let ways = ProviderPaths::to(source);
     let heard = rounds::hold(ROUNDS, NAMES.len(), |who| {
         let heard = ways.hear(who, AT_A_TURN);
@@ -98,7 +104,7 @@ fn fast(how: &str, source: Source) -> bool {
 // === impl Ways ===
 
 impl ProviderPaths {
-    fn to(source: Source) -> Self {
+    fn to(source: StreamSource) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut provider = Process::play(&Part::Source(source.clone()));
         let address: SocketAddr = provider.hear();
@@ -109,7 +115,7 @@ impl ProviderPaths {
     }
 
     fn hear(&self, who: usize, times: usize) -> ListenerFigures {
-        Process::result(&Part::Listener(Listener {
+        Process::result(&Part::Listener(StreamListener {
             target: self.targets[who].clone(),
             piece: self.source.piece,
             events: self.source.at_once + self.source.one_by_one,

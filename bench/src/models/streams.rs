@@ -6,8 +6,8 @@ use super::nginx::{self, Nginx};
 use super::part::Part;
 use super::process::Process;
 use super::socket::ListenerAddress;
-use super::source::Source;
-use super::visitors::Visitors;
+use super::source::StreamSource;
+use super::visitors::ReadingClients;
 use crate::Programs;
 use crate::contest::missing;
 use crate::rounds::{Goal, judge};
@@ -17,7 +17,7 @@ use std::time::Duration;
 const COUNT: usize = 1_000;
 
 /// Many events at once, so that buffers fill, and then one event per second.
-const SOURCE: Source = Source {
+const SOURCE: StreamSource = StreamSource {
     piece: StreamPiece::LiteLlm,
     at_once: 400,
     in_one_write: 400,
@@ -51,7 +51,7 @@ pub(crate) fn run(_: &Programs) -> bool {
 fn visited(target: &ListenerAddress, process: &Process) -> usize {
     // Also some of the events that come one second apart.
     let bytes = (SOURCE.at_once + 3) * SOURCE.piece.event().len();
-    let visitors = Visitors { target: target.clone(), connections: COUNT, bytes };
+    let visitors = ReadingClients { target: target.clone(), connections: COUNT, bytes };
     let mut visitors = Process::play(&Part::Visitors(visitors));
     let got: usize = visitors.hear();
     assert!(got >= COUNT * bytes, "streams are missing");

@@ -1,6 +1,6 @@
 //! Paths to a provider that take turns under the same load.
 
-use super::load::{Load, LoadResult};
+use super::load::{LoadPart, LoadResult};
 use super::part::Part;
 use super::process::Process;
 use super::socket::ListenerAddress;
@@ -8,7 +8,7 @@ use crate::rounds::{self, median};
 use std::time::Duration;
 
 /// One path.
-pub(super) struct Lane<'a> {
+pub(super) struct LoadPath<'a> {
     pub(super) name: &'a str,
     pub(super) target: &'a ListenerAddress,
     /// Processes between client and provider.
@@ -38,7 +38,7 @@ pub(super) struct PathFigures {
 
 impl TurnLoad {
     /// Runs the rounds, and prints the results.
-    pub(super) fn hold(self, title: &str, lanes: &[Lane<'_>]) -> Vec<PathFigures> {
+    pub(super) fn hold(self, title: &str, lanes: &[LoadPath<'_>]) -> Vec<PathFigures> {
         let figures = rounds::hold(self.rounds, lanes.len(), |who| self.one(&lanes[who]));
         println!("\n## {title}\n\n| | calls a second | p50 µs | p99 µs | processor µs a call |");
         println!("| --- | --- | --- | --- | --- |");
@@ -54,10 +54,10 @@ impl TurnLoad {
         all
     }
 
-    fn one(self, lane: &Lane<'_>) -> (LoadResult, f64) {
+    fn one(self, lane: &LoadPath<'_>) -> (LoadResult, f64) {
         let busy = || lane.between.iter().map(|process| process.processor_time()).sum::<Duration>();
         let before = busy();
-        let measured: LoadResult = Process::result(&Part::Load(Load {
+        let measured: LoadResult = Process::result(&Part::Load(LoadPart {
             target: lane.target.clone(),
             connections: self.connections,
             lasts: self.lasts,

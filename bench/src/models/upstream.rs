@@ -14,7 +14,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 pub(crate) struct Upstream;
 
 /// A connected client.
-struct Caller {
+struct ConnectedClient {
     socket: File,
     inbox: Vec<u8>,
     is_known: bool,
@@ -27,7 +27,7 @@ const ROOM: usize = 16 << 10;
 impl Upstream {
     pub(super) fn play(&self) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let (mut watch, mut callers) = (SocketPoll::new(), Vec::<Option<Caller>>::new());
+        let (mut watch, mut callers) = (SocketPoll::new(), Vec::<Option<ConnectedClient>>::new());
         let door = number(&listener);
         watch.add(&listener, door);
         say(&listener.local_addr().expect("an address"));
@@ -37,7 +37,7 @@ impl Upstream {
             let ready: Vec<usize> = watch.wait(None).collect();
             for number in ready {
                 if number == door {
-                    let caller = Caller::accept(&listener);
+                    let caller = ConnectedClient::accept(&listener);
                     let number = self::number(&caller.socket);
                     watch.add(&caller.socket, number);
                     callers.resize_with(callers.len().max(number + 1), || None);
@@ -56,7 +56,7 @@ fn number(socket: &impl AsRawFd) -> usize {
 
 // === impl Caller ===
 
-impl Caller {
+impl ConnectedClient {
     fn accept(listener: &TcpListener) -> Self {
         let (stream, _) = listener.accept().expect("a client connection");
         stream.set_nodelay(true).expect("a socket of TCP");

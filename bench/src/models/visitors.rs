@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 
 /// The part: it reports when every client has received this many bytes, goes on reading, and ends on request.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Visitors {
+pub(crate) struct ReadingClients {
     pub(super) target: ListenerAddress,
     pub(super) connections: usize,
     /// Payload that each client must receive before the report, in bytes.
@@ -27,7 +27,7 @@ const ROOM: usize = 64 << 10;
 
 // === impl Visitors ===
 
-impl Visitors {
+impl ReadingClients {
     pub(super) fn play(&self) {
         let (call, watch) = (message::call(true, false), SocketPoll::new());
         let visitor = |number| {

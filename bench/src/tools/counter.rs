@@ -5,7 +5,7 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::ToolName;
 use belljar_gateway::caller_slot::CallerSlot;
-use belljar_gateway::{ConnectionLimits, Door, Gateway, Room, routes, serve};
+use belljar_gateway::{ConnectionLimits, EndpointKind, Gateway, ServerLimits, routes, serve};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::answer::{Answer, Success};
@@ -31,7 +31,7 @@ pub(crate) struct Counter {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Said {
+struct EchoMessage {
     message: String,
 }
 
@@ -41,9 +41,9 @@ struct Echo;
 const ID: &str = "01a20073-e9f5-7598-b496-5102b8186da2";
 
 impl TypedTool for Echo {
-    type Arguments = Said;
+    type Arguments = EchoMessage;
 
-    async fn call(&self, _: &Caller, said: Said) -> Answer {
+    async fn call(&self, _: &Caller, said: EchoMessage) -> Answer {
         Ok(Success::of(json!(said.message)))
     }
 }
@@ -54,7 +54,8 @@ impl Counter {
     pub(crate) fn play(&self) {
         let audit = Arc::new(AuditLog::open(&folder_in(&self.state)).expect("an audit"));
         let name = ToolName::parse("echo").expect("a name");
-        let definition = Definition::new(name, Category::Other, "Echoes the message.", schema_of::<Said>());
+        let definition =
+            Definition::new(name, Category::Other, "Echoes the message.", schema_of::<EchoMessage>());
         let definition = Definition { is_installed: true, ..definition };
         let registry = Registry::new([tool(definition, Echo)]).expect("one tool");
         let gateway = Arc::new(Gateway::new(Arc::new(registry), audit));
@@ -65,7 +66,8 @@ impl Counter {
             ToolGrants::default(),
         );
         let stopped = CancellationToken::new();
-        let routes = routes(gateway, Door::Hatch(CallerSlot::new(caller, stopped.clone())), stopped.clone());
+        let routes =
+            routes(gateway, EndpointKind::Hatch(CallerSlot::new(caller, stopped.clone())), stopped.clone());
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
@@ -76,7 +78,7 @@ impl Counter {
             unauthenticated_per_peer: 16,
             authenticate_within: Duration::from_secs(3_600),
         };
-        let room = Room { connections, grace: Duration::ZERO };
+        let room = ServerLimits { connections, grace: Duration::ZERO };
         runtime.spawn(serve(routes, listener, room, stopped));
         say(&address);
         wait_for_end();

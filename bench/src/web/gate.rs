@@ -10,7 +10,7 @@ use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
 use belljar_egress::web::run::WebRun;
-use belljar_journal::Book;
+use belljar_journal::RunJournal;
 use belljar_policy::audit_pace::AuditLimits;
 use belljar_policy::egress::EgressPolicy;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// The part. It prints the port of each of its runs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Gate {
+pub(crate) struct WebProxyPart {
     pub(super) runs: usize,
     /// The port that tunnels may lead to.
     pub(super) port: u16,
@@ -29,7 +29,7 @@ pub(crate) struct Gate {
 }
 
 /// Discards all records.
-struct Nowhere;
+struct DiscardedRecords;
 
 /// The cost of records is measured here, not their quota.
 const MOST_BYTES: u64 = u64::MAX / 2;
@@ -41,12 +41,12 @@ const RUNS: [&str; 2] = ["01a20073-e9f5-7598-b496-5102b8186da2", "01a20073-e9f5-
 
 // === impl Gate ===
 
-impl Gate {
+impl WebProxyPart {
     pub(crate) fn play(&self) {
-        let book = self.audit.as_deref().map(|state| Arc::new(Book::open(state).expect("an audit")));
+        let book = self.audit.as_deref().map(|state| Arc::new(RunJournal::open(state).expect("an audit")));
         let ledger: Arc<dyn WebLedger> = match &book {
             Some(book) => Arc::clone(book) as Arc<dyn WebLedger>,
-            None => Arc::new(Nowhere),
+            None => Arc::new(DiscardedRecords),
         };
         let proxy = Proxy::start().expect("a thread");
         let policy = Arc::new(LivePolicy::new(self.policy()));
@@ -72,7 +72,7 @@ impl Gate {
 
     fn policy(&self) -> EgressPolicy {
         let text = format!("rules: [{{host: 127.0.0.1, ports: [{}], networks: [127.0.0.1]}}]\n", self.port);
-        let mut log = yaml::Log::default();
+        let mut log = yaml::MistakeLog::default();
         let policy = yaml::parse(text.as_bytes(), &mut log).map(|root| EgressPolicy::read(&root, &mut log));
         log.finish().unwrap_or_else(|mistakes| panic!("{mistakes}"));
         policy.expect("a policy")
@@ -81,7 +81,7 @@ impl Gate {
 
 // === impl Nowhere ===
 
-impl WebLedger for Nowhere {
+impl WebLedger for DiscardedRecords {
     fn begin(&self, _: ProxiedRequestStartRecord) -> WriteConfirmation {
         Box::pin(std::future::ready(true))
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// The part.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Knock {
+pub(crate) struct DeniedRequests {
     pub(super) target: ListenerAddress,
     /// The tunnels' destination.
     pub(super) authority: String,
@@ -27,7 +27,7 @@ pub(crate) struct DenialTimes {
 
 // === impl Knock ===
 
-impl Knock {
+impl DeniedRequests {
     pub(crate) fn play(&self) -> DenialTimes {
         end_with_parent();
         let mut times: Vec<u128> = (0..self.times).map(|_| self.once()).collect();

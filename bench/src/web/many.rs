@@ -1,6 +1,6 @@
 //! Memory of each proxy with two thousand open tunnels. Ours has them in two runs, because the limit of a run is 1,024.
 
-use super::stay::Stay;
+use super::stay::IdleTunnels;
 use super::{OURS, SQUID, TINYPROXY, WebParts};
 use crate::Programs;
 use crate::contest::missing;
@@ -42,7 +42,7 @@ fn opened(field: &WebParts, of: &[(&ListenerAddress, usize)], process: &Process)
         .iter()
         .map(|(target, tunnels)| {
             let (target, authority) = ((*target).clone(), field.authority());
-            Process::play(&Part::Stay(Stay { target, authority, tunnels: *tunnels }))
+            Process::play(&Part::Stay(IdleTunnels { target, authority, tunnels: *tunnels }))
         })
         .collect();
     let open: usize = clients.iter_mut().map(Process::hear::<usize>).sum();

@@ -1,6 +1,6 @@
 //! The time until a tunnel is open, and until a request is denied.
 
-use super::knock::{DenialTimes, Knock};
+use super::knock::{DenialTimes, DeniedRequests};
 use super::{ELSEWHERE, OURS, SQUID, TINYPROXY, UNRECORDED, WebParts};
 use crate::Programs;
 use crate::contest::missing;
@@ -46,7 +46,7 @@ fn hold(field: &WebParts, authority: &str, (status, times): (&str, usize)) -> Ve
     rounds::hold(ROUNDS, field.between().len(), |who| {
         let (authority, status) = (authority.to_owned(), status.to_owned());
         let target = field.lanes[who].1.clone();
-        Process::result(&Part::Knock(Knock { target, authority, status, times }))
+        Process::result(&Part::Knock(DeniedRequests { target, authority, status, times }))
     })
 }
 

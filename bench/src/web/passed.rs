@@ -1,6 +1,6 @@
 //! The throughput of tunnels.
 
-use super::pull::Pull;
+use super::pull::TunnelDownloads;
 use super::{OURS, SQUID, TINYPROXY, WebParts};
 use crate::Programs;
 use crate::contest::missing;
@@ -27,7 +27,7 @@ pub(crate) fn run(_: &Programs) -> bool {
                 Some((_, target)) => (target.clone(), Some(field.authority())),
                 None => (ListenerAddress::Tcp(field.address), None),
             };
-            Process::result(&Part::Pull(Pull { target, authority, tunnels, bytes }))
+            Process::result(&Part::Pull(TunnelDownloads { target, authority, tunnels, bytes }))
         });
         println!("\n## passed: {tunnels} tunnels at once, {} MiB through each\n", bytes / MIB);
         println!("| | MiB a second | processor s a GiB |\n| --- | --- | --- |");

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// The part: a thread for each tunnel.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Pull {
+pub(crate) struct TunnelDownloads {
     pub(super) target: ListenerAddress,
     /// The tunnels' destination; with `None` the target is the far end.
     pub(super) authority: Option<String>,
@@ -23,7 +23,7 @@ const ROOM: usize = 256 << 10;
 
 // === impl Pull ===
 
-impl Pull {
+impl TunnelDownloads {
     /// Returns the total throughput in MiB per second.
     pub(crate) fn play(&self) -> f64 {
         end_with_parent();

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 
 /// The part: it prints the number of tunnels when all are open, and keeps them until it is told to end.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Stay {
+pub(crate) struct IdleTunnels {
     pub(super) target: ListenerAddress,
     pub(super) authority: String,
     pub(super) tunnels: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Stay {
 
 // === impl Stay ===
 
-impl Stay {
+impl IdleTunnels {
     pub(crate) fn play(&self) {
         let mut sockets: Vec<_> = (0..self.tunnels)
             .map(|_| {

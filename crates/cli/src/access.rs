@@ -7,7 +7,7 @@ use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::{AgentId, UserId};
 use belljar_policy::access::compiled::{SandboxAccess, WebAccess, WorkspaceAccess};
-use belljar_policy::access::{AccessRules, AgentStanding, Earned};
+use belljar_policy::access::{AccessRules, AgentAuthority, EarnedLevels};
 use belljar_policy::constraint::ExecutionLocation;
 use belljar_sandbox::config::{BackendName, Config};
 use belljar_sandbox::run::WorkspaceChoice;
@@ -54,7 +54,11 @@ pub(crate) fn configuration(named: Option<&Path>) -> Result<Option<Configuration
 }
 
 /// Returns the standing of an agent with this earned trust, or of a level, under these rules. Levels ignore earned trust.
-pub(crate) fn standing(rules: &AccessRules, identity: &Identity, earned: Option<&Earned>) -> AgentStanding {
+pub(crate) fn standing(
+    rules: &AccessRules,
+    identity: &Identity,
+    earned: Option<&EarnedLevels>,
+) -> AgentAuthority {
     match identity {
         Identity::Agent(agent) => rules.of_agent(agent, earned),
         Identity::Level(level) => rules.of_level(*level),
@@ -62,7 +66,7 @@ pub(crate) fn standing(rules: &AccessRules, identity: &Identity, earned: Option<
 }
 
 /// Returns the trust that an agent has earned so far; `None` for a level.
-pub(crate) fn earned(config: Option<&Path>, identity: &Identity) -> Result<Option<Earned>, CliError> {
+pub(crate) fn earned(config: Option<&Path>, identity: &Identity) -> Result<Option<EarnedLevels>, CliError> {
     match identity {
         Identity::Agent(agent) => trust::earned(config, agent),
         Identity::Level(_) => Ok(None),

@@ -3,7 +3,7 @@
 
 mod quarters;
 
-pub(crate) use quarters::{Quarter, Quarters, has_sandbox, works_in_session};
+pub(crate) use quarters::{SandboxSettings, SessionSandboxes, has_sandbox, works_in_session};
 
 use crate::configuration::{self, Configuration};
 use crate::error::CliError;
@@ -11,7 +11,7 @@ use crate::lending::AllowanceArguments;
 use belljar_contract::category::Category;
 use belljar_contract::programs::ProgramList;
 use belljar_sandbox::backends::chosen::BackendChoice;
-use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::backends::here::HostContext;
 use belljar_sandbox::config::{BackendName, DockerConfig, Sandboxing};
 use belljar_sandbox::docker::ImageName;
 use clap::ValueEnum;
@@ -23,7 +23,7 @@ pub(crate) struct BackendArguments {
     /// What makes the sandbox: this kernel alone, a Docker engine on this machine, or, for programs of low risk, this
     /// kernel without namespaces [default: what the configuration writes for commands (`default_backend`, `overrides.terminal`), else native]
     #[arg(long, value_name = "NAME", value_enum, help_heading = HEADING)]
-    backend: Option<Kind>,
+    backend: Option<BackendKind>,
     /// The image of the container, which the engine must have
     #[arg(long, value_name = "IMAGE", value_parser = parse_image, required_if_eq("backend", "docker"))]
     #[arg(help_heading = HEADING)]
@@ -35,7 +35,7 @@ pub(crate) struct BackendArguments {
 
 /// A backend, without what has to be said about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum BackendKind {
     Native,
     Docker,
     Subprocess,
@@ -51,14 +51,15 @@ impl BackendArguments {
         &self,
         config: Option<&Configuration>,
         allowance: &AllowanceArguments,
-    ) -> Result<Quarters, CliError> {
+    ) -> Result<SessionSandboxes, CliError> {
         let Some(config) = config.filter(|config| self.backend.is_none() && config.has_sandboxing) else {
-            return Quarters::of_one(self.chosen()?, allowance);
+            return SessionSandboxes::of_one(self.chosen()?, allowance);
         };
         if self.image.is_some() {
             return Err(CliError::usage("--image is for --backend docker".to_owned()));
         }
-        let quarters = Quarters::configured(&config.sandboxing.sandboxing, &self.socket()?, allowance)?;
+        let quarters =
+            SessionSandboxes::configured(&config.sandboxing.sandboxing, &self.socket()?, allowance)?;
         match self.docker_socket.is_some() && !quarters.have(BackendName::Docker) {
             true => Err(CliError::usage("--docker-socket is for the docker backend".to_owned())),
             false => Ok(quarters),
@@ -67,7 +68,7 @@ impl BackendArguments {
 
     /// Returns the absolute path of the engine's socket. The process that creates the sandbox may have another working directory.
     fn socket(&self) -> Result<PathBuf, CliError> {
-        let socket = self.docker_socket.as_deref().unwrap_or(Path::new(Here::DOCKER_SOCKET));
+        let socket = self.docker_socket.as_deref().unwrap_or(Path::new(HostContext::DOCKER_SOCKET));
         std::path::absolute(socket).map_err(|source| CliError::read(socket, source))
     }
 
@@ -113,14 +114,16 @@ impl BackendArguments {
     /// Returns the backend that these arguments select (default: native), with its settings from the configuration. Options that it would
     /// ignore are errors.
     pub(crate) fn chosen(&self) -> Result<BackendChoice, CliError> {
-        match (self.backend.unwrap_or(Kind::Native), &self.image) {
-            (Kind::Native, _) => self.without_docker(BackendChoice::Native),
-            (Kind::Subprocess, _) => {
+        match (self.backend.unwrap_or(BackendKind::Native), &self.image) {
+            (BackendKind::Native, _) => self.without_docker(BackendChoice::Native),
+            (BackendKind::Subprocess, _) => {
                 let configured = configured_sandboxing()?.map(|sandboxing| sandboxing.subprocess);
                 self.without_docker(BackendChoice::Subprocess(Box::new(configured.unwrap_or_default())))
             }
-            (Kind::Docker, None) => Err(CliError::usage("--backend docker needs an --image".to_owned())),
-            (Kind::Docker, Some(image)) => {
+            (BackendKind::Docker, None) => {
+                Err(CliError::usage("--backend docker needs an --image".to_owned()))
+            }
+            (BackendKind::Docker, Some(image)) => {
                 let configured = configured_sandboxing()?.map(|sandboxing| sandboxing.docker);
                 let config =
                     DockerConfig { image: image.as_str().to_owned(), ..configured.unwrap_or_default() };

@@ -9,10 +9,10 @@ pub(crate) mod events;
 mod place;
 mod token;
 
-pub(crate) use answer::{Answer, Piece};
+pub(crate) use answer::{BodyRead, NodeResponse};
 pub(crate) use error::ClientError;
-pub(crate) use place::Place;
-pub(crate) use token::ShownToken;
+pub(crate) use place::NodeAddress;
+pub(crate) use token::ClientToken;
 
 use belljar_contract::id::JobId;
 use belljar_contract::worker::BASE_PATH;
@@ -26,8 +26,8 @@ use zeroize::Zeroizing;
 
 /// Client of one node.
 pub(crate) struct Client {
-    place: Place,
-    token: ShownToken,
+    place: NodeAddress,
+    token: ClientToken,
     user: ServerUser,
 }
 
@@ -65,7 +65,7 @@ const LARGEST_DOCUMENT_BYTES: usize = 64 << 20;
 
 impl Client {
     /// Creates a client. It sends the token to a node on this machine only if `user` permits the node's user.
-    pub(crate) fn new(place: Place, token: ShownToken, user: ServerUser) -> Self {
+    pub(crate) fn new(place: NodeAddress, token: ClientToken, user: ServerUser) -> Self {
         Self { place, token, user }
     }
 
@@ -75,8 +75,8 @@ impl Client {
     }
 
     /// Sends a request and returns the response. A response that reports a problem is an error.
-    pub(crate) fn ask(&self, ask: &NodeRequest<'_>) -> Result<Answer, ClientError> {
-        let mut answer = Answer::to(&self.place, self.user, &self.request(ask))?;
+    pub(crate) fn ask(&self, ask: &NodeRequest<'_>) -> Result<NodeResponse, ClientError> {
+        let mut answer = NodeResponse::to(&self.place, self.user, &self.request(ask))?;
         match answer.status() {
             200..=299 => Ok(answer),
             status => Err(self.refused(status, &answer.whole(LARGEST_DOCUMENT_BYTES)?)),

@@ -52,7 +52,7 @@ trait Subcommand: clap::Args {
 
 /// A subcommand whose arguments are defined only when it is the one that was asked for: defining them all takes
 /// longer than building a wall.
-struct Entry {
+struct SubcommandEntry {
     name: &'static str,
     about: &'static str,
     define: fn(clap::Command) -> clap::Command,
@@ -61,36 +61,36 @@ struct Entry {
     uses_state: fn(&ArgMatches) -> bool,
 }
 
-const SUBCOMMANDS: [Entry; 26] = [
-    Entry::of::<run::RunArguments>(),
-    Entry::of::<exec::ExecArguments>(),
-    Entry::of::<session::SessionArguments>(),
-    Entry::of::<changes::ChangesArguments>(),
-    Entry::of::<agent::AgentArguments>(),
-    Entry::of::<agents::AgentsArguments>(),
-    Entry::of::<mcp::McpArguments>(),
-    Entry::of::<tools::ToolsArguments>(),
+const SUBCOMMANDS: [SubcommandEntry; 26] = [
+    SubcommandEntry::of::<run::RunArguments>(),
+    SubcommandEntry::of::<exec::ExecArguments>(),
+    SubcommandEntry::of::<session::SessionArguments>(),
+    SubcommandEntry::of::<changes::ChangesArguments>(),
+    SubcommandEntry::of::<agent::AgentArguments>(),
+    SubcommandEntry::of::<agents::AgentsArguments>(),
+    SubcommandEntry::of::<mcp::McpArguments>(),
+    SubcommandEntry::of::<tools::ToolsArguments>(),
     // A node checks the state directory that it is given when it takes it.
-    Entry::of::<node::NodeArguments>().using_state_if(|matches| !matches.contains_id("state_dir")),
-    Entry::of::<job::JobArguments>(),
-    Entry::of::<approval::ApprovalArguments>(),
-    Entry::of::<preference::PreferenceArguments>(),
-    Entry::of::<skill::SkillArguments>(),
-    Entry::of::<grant::GrantArguments>(),
-    Entry::of::<policy::PolicyArguments>(),
-    Entry::of::<why::WhyArguments>(),
-    Entry::of::<trust::TrustArguments>(),
-    Entry::of::<egress::EgressArguments>(),
-    Entry::of::<git::GitArguments>(),
-    Entry::of::<doctor::DoctorArguments>(),
-    Entry::of::<validate::ValidateArguments>().using_state_if(|_| false),
-    Entry::of::<config::ConfigArguments>(),
+    SubcommandEntry::of::<node::NodeArguments>().using_state_if(|matches| !matches.contains_id("state_dir")),
+    SubcommandEntry::of::<job::JobArguments>(),
+    SubcommandEntry::of::<approval::ApprovalArguments>(),
+    SubcommandEntry::of::<preference::PreferenceArguments>(),
+    SubcommandEntry::of::<skill::SkillArguments>(),
+    SubcommandEntry::of::<grant::GrantArguments>(),
+    SubcommandEntry::of::<policy::PolicyArguments>(),
+    SubcommandEntry::of::<why::WhyArguments>(),
+    SubcommandEntry::of::<trust::TrustArguments>(),
+    SubcommandEntry::of::<egress::EgressArguments>(),
+    SubcommandEntry::of::<git::GitArguments>(),
+    SubcommandEntry::of::<doctor::DoctorArguments>(),
+    SubcommandEntry::of::<validate::ValidateArguments>().using_state_if(|_| false),
+    SubcommandEntry::of::<config::ConfigArguments>(),
     // A log is judged by what is in it, also by auditors who are not its user. Only `anchor` writes to it.
-    Entry::of::<audit::AuditArguments>()
+    SubcommandEntry::of::<audit::AuditArguments>()
         .using_state_if(|matches| matches.subcommand_name() == Some("anchor")),
-    Entry::of::<usage::UsageArguments>(),
-    Entry::of::<completions::CompletionsArguments>().using_state_if(|_| false),
-    Entry::of::<man::ManArguments>().using_state_if(|_| false),
+    SubcommandEntry::of::<usage::UsageArguments>(),
+    SubcommandEntry::of::<completions::CompletionsArguments>().using_state_if(|_| false),
+    SubcommandEntry::of::<man::ManArguments>().using_state_if(|_| false),
 ];
 
 const ABOUT: &str = "Runs AI agents and their jobs sealed and in plain view";
@@ -220,7 +220,7 @@ fn definition() -> clap::Command {
 
 // === impl Entry ===
 
-impl Entry {
+impl SubcommandEntry {
     const fn of<S: Subcommand>() -> Self {
         Self {
             name: S::NAME,

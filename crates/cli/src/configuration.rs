@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::obeyed;
 use belljar_contract::category::Category;
-use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node, below, quoted};
+use belljar_contract::yaml::{self, LARGEST_BYTES, Members, MistakeLog, Mistakes, Node, below, quoted};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
@@ -83,7 +83,7 @@ impl Configuration {
     /// # Errors
     /// [`Mistakes`]: every mistake of every section.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Mistakes> {
-        let mut log = Log::default();
+        let mut log = MistakeLog::default();
         let read = yaml::parse(bytes, &mut log).and_then(|root| Self::sections(&root, &mut log));
         log.finish()?;
         // `finish` has already returned the mistakes of a document that can't be read.
@@ -114,7 +114,7 @@ impl Configuration {
         Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
     }
 
-    fn sections(root: &Node, log: &mut Log) -> Option<Self> {
+    fn sections(root: &Node, log: &mut MistakeLog) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = members.node("sandboxing").is_some();
         let has_access = ACCESS.iter().any(|name| members.node(name).is_some());

@@ -35,7 +35,7 @@ use belljar_sandbox::enclosure::EnclosureError;
 use belljar_sandbox::kept::{KeptError, RetentionError};
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
-use belljar_sandbox::session::{InterruptedError, Refusal, SessionError};
+use belljar_sandbox::session::{FinishCommitError, Refusal, SessionError};
 use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::apply::ApplyError;
 use belljar_sandbox::workspace::changes::ChangesError;
@@ -202,7 +202,7 @@ pub(crate) enum CliError {
     Session(#[from] SessionError),
     /// A commit that was interrupted can't be finished.
     #[error(transparent)]
-    Interrupted(#[from] InterruptedError),
+    Interrupted(#[from] FinishCommitError),
     /// A session can't be started.
     #[error("can't begin a session: {why}")]
     NoSession {
@@ -413,7 +413,7 @@ impl CliError {
                 Some("run the job again on the files as they are now; nothing was applied")
             }
             Self::Session(SessionError::Refused(refusal)) => refusal_hint(refusal),
-            Self::Interrupted(InterruptedError::Apply(ApplyError::Conflict { .. })) => Some(CONFLICT_HINT),
+            Self::Interrupted(FinishCommitError::Apply(ApplyError::Conflict { .. })) => Some(CONFLICT_HINT),
             Self::Audit(AuditError::Damaged { .. })
             | Self::Book(RunJournalError::Audit(AuditError::Damaged { .. }))
             | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),

@@ -3,7 +3,7 @@
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use belljar_egress::api::Connections;
-use belljar_git::pull_request::{PullRequestOrder, PullRequestWords};
+use belljar_git::pull_request::{PullRequestPlan, PullRequestTexts};
 use belljar_git::{Author, HostEnv, author};
 use belljar_policy::egress::{HostPattern, Network};
 use belljar_policy::git::{GitRules, Remote};
@@ -43,7 +43,7 @@ pub(crate) struct PullRequestArguments {
 
 /// Hosts that git on the host may connect to, and the connections to their forges.
 #[derive(Debug, Default)]
-pub(crate) struct Reach {
+pub(crate) struct GitHostAccess {
     pub(crate) rules: GitRules,
     pub(crate) connections: Connections,
 }
@@ -52,14 +52,14 @@ pub(crate) struct Reach {
 
 impl RemoteArguments {
     /// Returns the permitted hosts, from the configuration and the arguments.
-    pub(crate) fn reach(&self, config: Option<&Path>) -> Result<Reach, CliError> {
+    pub(crate) fn reach(&self, config: Option<&Path>) -> Result<GitHostAccess, CliError> {
         let mut reach = match found(config) {
             Some(path) => {
                 let Configuration { git, egress, .. } = Configuration::read(&path)?;
                 let connections = egress.map(|egress| egress.connections).unwrap_or_default();
-                Reach { rules: git, connections }
+                GitHostAccess { rules: git, connections }
             }
-            None => Reach::default(),
+            None => GitHostAccess::default(),
         };
         reach.rules.networks.extend(&self.allow_network);
         reach.rules.hosts.extend(self.allow_host.iter().cloned());
@@ -71,17 +71,21 @@ impl RemoteArguments {
 
 impl PullRequestArguments {
     /// Returns the requested pull request, if any. An impossible one is an error here, before anything is pushed.
-    pub(crate) fn plan(&self, remote: &Remote, reach: &Reach) -> Result<Option<PullRequestOrder>, CliError> {
+    pub(crate) fn plan(
+        &self,
+        remote: &Remote,
+        reach: &GitHostAccess,
+    ) -> Result<Option<PullRequestPlan>, CliError> {
         if !self.pr {
             return Ok(None);
         }
-        let words = PullRequestWords {
+        let words = PullRequestTexts {
             title: self.pr_title.clone(),
             body: self.pr_body.clone(),
             base: self.pr_base.clone(),
             is_draft: self.pr_draft,
         };
-        Ok(Some(PullRequestOrder::plan(remote, (&reach.rules, &reach.connections), words)?))
+        Ok(Some(PullRequestPlan::plan(remote, (&reach.rules, &reach.connections), words)?))
     }
 }
 

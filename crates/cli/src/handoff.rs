@@ -4,10 +4,10 @@ use crate::asking::{confirmed, is_at_terminal};
 use crate::error::CliError;
 use crate::terminal::begin_review;
 use anstyle::{AnsiColor, Style};
-use belljar_policy::handoff::Trust;
+use belljar_policy::handoff::ApprovedPaths;
 use belljar_policy::untrusted::named;
 use belljar_sandbox::kept::KeptError;
-use belljar_sandbox::session::{Asking, InterruptedError, Refusal, SessionError};
+use belljar_sandbox::session::{FinishCommitError, PathApproval, Refusal, SessionError};
 use belljar_sandbox::workspace::apply::ApplyError;
 use std::fmt::Write as _;
 
@@ -25,10 +25,10 @@ pub(crate) struct TrustArguments {
 // === impl TrustArguments ===
 
 impl TrustArguments {
-    pub(crate) fn trust(&self) -> Trust {
+    pub(crate) fn trust(&self) -> ApprovedPaths {
         match self.trust_all {
-            true => Trust::in_all(),
-            false => Trust::in_paths(self.trust.iter().cloned()),
+            true => ApprovedPaths::in_all(),
+            false => ApprovedPaths::in_paths(self.trust.iter().cloned()),
         }
     }
 
@@ -41,7 +41,7 @@ impl TrustArguments {
     /// calls `act` once more.
     pub(crate) fn with_yes<T>(
         &self,
-        mut act: impl FnMut(&Trust) -> Result<T, CliError>,
+        mut act: impl FnMut(&ApprovedPaths) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
         let done = act(&self.trust());
         match done.as_ref().err().and_then(asked) {
@@ -55,14 +55,14 @@ impl TrustArguments {
 }
 
 /// Returns the paths that need an approval, if their lack of one caused the error.
-pub(crate) fn asked(error: &CliError) -> Option<Vec<Asking>> {
+pub(crate) fn asked(error: &CliError) -> Option<Vec<PathApproval>> {
     match error {
         CliError::Apply(ApplyError::Handoff { findings })
         | CliError::Kept(KeptError::Apply(ApplyError::Handoff { findings })) => {
-            Some(findings.iter().map(Asking::of).collect())
+            Some(findings.iter().map(PathApproval::of).collect())
         }
-        CliError::Interrupted(InterruptedError::Apply(ApplyError::Handoff { findings })) => {
-            Some(findings.iter().map(Asking::of).collect())
+        CliError::Interrupted(FinishCommitError::Apply(ApplyError::Handoff { findings })) => {
+            Some(findings.iter().map(PathApproval::of).collect())
         }
         CliError::Session(SessionError::Refused(Refusal::Handoff { asking, .. })) => Some(asking.clone()),
         _ => None,
@@ -70,17 +70,17 @@ pub(crate) fn asked(error: &CliError) -> Option<Vec<Asking>> {
 }
 
 /// Formats the paths that gain trust, one per line, each with its reason.
-pub(crate) fn listed(asking: &[Asking]) -> String {
+pub(crate) fn listed(asking: &[PathApproval]) -> String {
     let bold = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
     let mut text = String::new();
-    for Asking { path, kind, reason } in asking {
+    for PathApproval { path, kind, reason } in asking {
         let _ = writeln!(text, "  {bold}{kind:10}{bold:#}  {}  ({reason})", named(path));
     }
     text
 }
 
 /// Asks the user at the terminal for an approval. Returns false without a terminal or if no path is listed.
-pub(crate) fn is_trusted(asking: &[Asking]) -> bool {
+pub(crate) fn is_trusted(asking: &[PathApproval]) -> bool {
     if asking.is_empty() || !is_at_terminal() {
         return false;
     }

@@ -12,12 +12,15 @@ use crate::{state, summary};
 use belljar_contract::id::RunId;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};
 use belljar_policy::untrusted;
-use belljar_sandbox::kept::{self, Collected, Frozen, Kept, KeptError, Reason, RunKind, Settled};
+use belljar_sandbox::kept::{
+    self, CollectedChangeSet, CollectionReason, FrozenChangeSet, KeptChangeSet, KeptError, RunKind,
+    SettledRun,
+};
 use belljar_sandbox::session::{self, Refusal, SessionError};
-use belljar_sandbox::state::{RunFolder, State};
+use belljar_sandbox::state::{RunFolder, StateDirectory};
 use belljar_sandbox::workspace::changes::{ChangeSet, ChangesError};
 use belljar_sandbox::workspace::digest::ReviewDigest;
-use belljar_sandbox::workspace::partial::{ApplyOutcome, MergeMode, Wishes};
+use belljar_sandbox::workspace::partial::{ApplyOptions, ApplyOutcome, MergeMode};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -57,7 +60,7 @@ pub(crate) struct RunEnd {
 pub(crate) struct RunChangesOutcome {
     pub(crate) state: ChangesState,
     /// The kept change set, if there still is one.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<KeptChangeSet>,
     /// Paths that were not applied.
     pub(crate) conflicts: Vec<String>,
     /// Paths of the source that something else changed.
@@ -69,7 +72,7 @@ pub(crate) struct RunChangesOutcome {
 /// Reviewed changes to apply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReviewedChanges<'a> {
-    pub(crate) frozen: &'a Frozen,
+    pub(crate) frozen: &'a FrozenChangeSet,
     /// All of the changes, or a part of them.
     pub(crate) set: &'a ChangeSet,
     /// The digest of the changes that were reviewed, if one was given.
@@ -101,7 +104,7 @@ enum Choice {
 
 impl<'a> ReviewedChanges<'a> {
     /// All of the changes, shown by this process.
-    fn all(frozen: &'a Frozen) -> Self {
+    fn all(frozen: &'a FrozenChangeSet) -> Self {
         Self { frozen, set: &frozen.set, digest: None, unshown: true }
     }
 }
@@ -130,7 +133,7 @@ impl RunChangesArguments {
             settled => settled?,
         };
         let kept = match settled {
-            Settled::Unchanged(mut folder) => {
+            SettledRun::Unchanged(mut folder) => {
                 if self.keep && end.keeps_run {
                     folder.keep()?;
                     crate::output::errln!("The run is kept in {}", crate::output::path(folder.path()));
@@ -139,7 +142,7 @@ impl RunChangesArguments {
                 }
                 return Ok(RunChangesOutcome::of(ChangesState::None, None));
             }
-            Settled::Kept(kept, collected) => {
+            SettledRun::Kept(kept, collected) => {
                 tell_collected(&collected);
                 *kept
             }
@@ -166,7 +169,12 @@ impl RunChangesArguments {
         }
     }
 
-    fn decide(&self, mut kept: Kept, frozen: &Frozen, end: RunEnd) -> Result<RunChangesOutcome, CliError> {
+    fn decide(
+        &self,
+        mut kept: KeptChangeSet,
+        frozen: &FrozenChangeSet,
+        end: RunEnd,
+    ) -> Result<RunChangesOutcome, CliError> {
         let choice = match self.choice(&kept, frozen, end) {
             Ok(choice) => choice,
             // The changes are kept by now, and only the fate carries their id.
@@ -185,7 +193,7 @@ impl RunChangesArguments {
                 RunChangesOutcome::of(ChangesState::Discarded, None)
             }
             Choice::Apply => {
-                match apply(&mut kept, ReviewedChanges::all(frozen), &self.trust, &Wishes::default()) {
+                match apply(&mut kept, ReviewedChanges::all(frozen), &self.trust, &ApplyOptions::default()) {
                     Ok(applied) => RunChangesOutcome::of_applied(kept, &applied, frozen.left_out())?,
                     Err(error) => RunChangesOutcome {
                         failure: Some(error),
@@ -202,7 +210,12 @@ impl RunChangesArguments {
     }
 
     /// Shows the changes, and decides what is done with them.
-    fn choice(&self, kept: &Kept, frozen: &Frozen, end: RunEnd) -> Result<Choice, CliError> {
+    fn choice(
+        &self,
+        kept: &KeptChangeSet,
+        frozen: &FrozenChangeSet,
+        end: RunEnd,
+    ) -> Result<Choice, CliError> {
         if end.shows {
             let changes = frozen.render()?;
             begin_review();
@@ -222,10 +235,10 @@ impl RunChangesArguments {
 ///
 /// Frozen change sets reach the user's directory only through this function, so it checks the digest of the reviewed changes.
 pub(crate) fn apply(
-    kept: &mut Kept,
+    kept: &mut KeptChangeSet,
     ReviewedChanges { frozen, set, digest, unshown }: ReviewedChanges<'_>,
     trust: &TrustArguments,
-    wishes: &Wishes,
+    wishes: &ApplyOptions,
 ) -> Result<ApplyOutcome, CliError> {
     if let Some(reviewed) = digest {
         let digest = frozen.digest_of(set)?;
@@ -236,7 +249,7 @@ pub(crate) fn apply(
             Refusal::of_unshown(&frozen.unshown(set)?).map_err(SessionError::Refused)?;
         }
     }
-    let with = |trust: &belljar_policy::handoff::Trust, merge| Wishes {
+    let with = |trust: &belljar_policy::handoff::ApprovedPaths, merge| ApplyOptions {
         trust: trust.clone(),
         merge,
         overwritten: wishes.overwritten.clone(),
@@ -264,7 +277,7 @@ fn is_merge_wanted(applied: &ApplyOutcome) -> bool {
 }
 
 /// Asks the user at the terminal what to do; without a terminal the changes are kept.
-fn ask(frozen: &Frozen) -> Result<Choice, CliError> {
+fn ask(frozen: &FrozenChangeSet) -> Result<Choice, CliError> {
     if !is_at_terminal() {
         return Ok(Choice::Keep);
     }
@@ -287,13 +300,13 @@ pub(crate) fn is_unshown_approved(files: usize) -> bool {
 // === impl Fate ===
 
 impl RunChangesOutcome {
-    pub(crate) fn of(state: ChangesState, kept: Option<Kept>) -> Self {
+    pub(crate) fn of(state: ChangesState, kept: Option<KeptChangeSet>) -> Self {
         Self { state, kept, conflicts: Vec::new(), changed_in_source: Vec::new(), failure: None }
     }
 
     /// Returns the outcome of an apply. Removes the kept change set if no changes are left in it.
     pub(crate) fn of_applied(
-        kept: Kept,
+        kept: KeptChangeSet,
         applied: &ApplyOutcome,
         left_out: &[PathBuf],
     ) -> Result<Self, CliError> {
@@ -310,7 +323,7 @@ impl RunChangesOutcome {
 
     /// Returns the id of the kept change set.
     pub(crate) fn id(&self) -> Option<&RunId> {
-        self.kept.as_ref().map(Kept::id)
+        self.kept.as_ref().map(KeptChangeSet::id)
     }
 
     /// Adds the outcome to the report of the changes.
@@ -366,7 +379,7 @@ impl RunChangesOutcome {
 }
 
 /// The message for changes that are kept.
-pub(crate) fn kept_as(kept: &Kept) -> String {
+pub(crate) fn kept_as(kept: &KeptChangeSet) -> String {
     let id = kept.id();
     let keep_for = kept::retention(&state::open()).unwrap_or_default().keep_for;
     let how_long = duration(keep_for);
@@ -394,7 +407,7 @@ pub(crate) fn kept_as(kept: &Kept) -> String {
 }
 
 /// The message for changes that are pushed, but for some that are kept.
-pub(crate) fn not_pushed_kept_as(kept: &Kept) -> String {
+pub(crate) fn not_pushed_kept_as(kept: &KeptChangeSet) -> String {
     let id = kept.id();
     let how_long = duration(kept::retention(&state::open()).unwrap_or_default().keep_for);
     format!(
@@ -421,7 +434,7 @@ pub(crate) fn drift(paths: &[String]) -> String {
 }
 
 /// Of changes of which a part is applied.
-pub(crate) fn others_kept_as(kept: &Kept) -> String {
+pub(crate) fn others_kept_as(kept: &KeptChangeSet) -> String {
     format!("The other changes are still kept as {}.\n", kept.id())
 }
 
@@ -468,18 +481,18 @@ pub(crate) fn listed(paths: &[PathBuf]) -> Vec<String> {
 }
 
 /// Reports the kept changes that garbage collection removed.
-pub(crate) fn tell_collected(collected: &[Collected]) {
-    for Collected { id, reason, title, .. } in collected {
+pub(crate) fn tell_collected(collected: &[CollectedChangeSet]) {
+    for CollectedChangeSet { id, reason, title, .. } in collected {
         let why = match reason {
-            Reason::Age => "they had their age",
-            Reason::Size => "all kept changes together were too large, and they were the largest",
+            CollectionReason::Age => "they had their age",
+            CollectionReason::Size => "all kept changes together were too large, and they were the largest",
         };
         crate::output::errln!("belljar: the kept changes {id} ({}) were removed: {why}", harmless(title));
     }
 }
 
 /// The folders that hold changes which can't be listed. Those of an interrupted commit are told with the session.
-pub(crate) fn stranded(state: &State) -> Vec<PathBuf> {
+pub(crate) fn stranded(state: &StateDirectory) -> Vec<PathBuf> {
     let stranded = kept::stranded(state).into_iter();
     stranded.filter(|folder| !session::has_commit(folder)).collect()
 }

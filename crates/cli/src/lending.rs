@@ -6,7 +6,7 @@ use crate::limits::LimitArguments;
 use crate::obeyed;
 use crate::programs::ProgramArguments;
 use crate::state;
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_contract::programs::ProgramList;
 use belljar_files::host_path::HostPath;
 use belljar_policy::access::compiled::SandboxAccess;
@@ -102,7 +102,7 @@ impl SandboxArguments {
     }
 
     /// Returns the isolation layers without which no sandbox is created. Limits given on the command line are required, too.
-    pub(crate) fn required_of(&self, backend: &BackendChoice) -> Result<Required, CliError> {
+    pub(crate) fn required_of(&self, backend: &BackendChoice) -> Result<RequiredLayers, CliError> {
         self.allowance.required_of(backend)
     }
 
@@ -116,7 +116,7 @@ impl SandboxArguments {
 
 impl AllowanceArguments {
     /// Returns what a sandbox with these limits is given by the command line, besides hatches.
-    pub(crate) fn provision(&self, limits: Limits, required: Required) -> Result<Provision, CliError> {
+    pub(crate) fn provision(&self, limits: Limits, required: RequiredLayers) -> Result<Provision, CliError> {
         let (lent, env, programs) = (self.lent()?, self.env(), self.programs.listed()?);
         Ok(Provision { lent, env, programs, limits, required, ..Provision::default() })
     }
@@ -142,12 +142,12 @@ impl AllowanceArguments {
     }
 
     /// Returns the isolation layers without which no sandbox is created. Limits given on the command line are required, too.
-    pub(crate) fn required_of(&self, backend: &BackendChoice) -> Result<Required, CliError> {
+    pub(crate) fn required_of(&self, backend: &BackendChoice) -> Result<RequiredLayers, CliError> {
         self.required_in(backend.name())
     }
 
     /// Returns the required isolation layers for a backend of which only the name is known.
-    pub(crate) fn required_in(&self, backend: BackendName) -> Result<Required, CliError> {
+    pub(crate) fn required_in(&self, backend: BackendName) -> Result<RequiredLayers, CliError> {
         Ok(self.limits.required_with_limits()?.and(&usual(backend)?.1))
     }
 
@@ -159,7 +159,7 @@ impl AllowanceArguments {
 
 /// Returns the configured limits and required layers of a backend, for use where the command line sets none. Without a `sandboxing`
 /// section, containers and subprocesses have the defaults.
-fn usual(backend: BackendName) -> Result<(Limits, Required), CliError> {
+fn usual(backend: BackendName) -> Result<(Limits, RequiredLayers), CliError> {
     let says = |configured: &Configuration| configured.has_sandboxing || backend == BackendName::Native;
     let configured = configuration::current()?.filter(says);
     let of_backend = |configured: Configuration| {

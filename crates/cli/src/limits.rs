@@ -1,7 +1,7 @@
 //! The arguments that say what a sandbox may use, and which layers it must have; the same for every command that makes
 //! one.
 
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_sandbox::limits::{Bytes, LEAST_MEMORY, LEAST_NATIVE_SCRATCH, Limit, Limits};
 
 #[derive(Debug, Clone, clap::Args)]
@@ -67,13 +67,13 @@ impl LimitArguments {
     }
 
     /// Returns the isolation layers named by `--require`, without which no sandbox is created.
-    pub(crate) fn required(&self) -> Result<Required, crate::error::CliError> {
-        Required::parse(self.require.clone())
+    pub(crate) fn required(&self) -> Result<RequiredLayers, crate::error::CliError> {
+        RequiredLayers::parse(self.require.clone())
             .map_err(|error| crate::error::CliError::usage(format!("--require: {error}")))
     }
 
     /// Returns the layers named by `--require`, and the layers that enforce the limits set on the command line.
-    pub(crate) fn required_with_limits(&self) -> Result<Required, crate::error::CliError> {
+    pub(crate) fn required_with_limits(&self) -> Result<RequiredLayers, crate::error::CliError> {
         let limits = [
             (self.memory.is_some_and(|most| most.0.is_some()), "memory_limit"),
             (self.cpus.is_some_and(|most| most.0.is_some()), "cpu_limit"),
@@ -86,7 +86,7 @@ impl LimitArguments {
         let set = limits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, layer)| layer.to_owned());
         let named = self.required()?;
         let all = named.names().map(str::to_owned).chain(set);
-        Required::parse(all).map_err(|error| crate::error::CliError::usage(error.to_string()))
+        RequiredLayers::parse(all).map_err(|error| crate::error::CliError::usage(error.to_string()))
     }
 }
 

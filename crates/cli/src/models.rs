@@ -11,10 +11,10 @@ use belljar_contract::job::context::InferenceSource;
 use belljar_contract::worker::traceparent::TraceParent;
 use belljar_egress::identity::{CallMetadata, Identity, is_plain};
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_journal::Book;
+use belljar_journal::RunJournal;
 use belljar_node::grant::{ExecutionPermit, GrantError, GrantPresentation};
-use belljar_node::models::{Unfit, of_job};
-use belljar_sandbox::state::State;
+use belljar_node::models::{ModelMismatch, of_job};
+use belljar_sandbox::state::StateDirectory;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -58,9 +58,9 @@ struct MetadataArguments {
 }
 
 /// Model proxy of a run. Dropping it ends its calls.
-pub(crate) struct Served {
-    models: belljar_node::serving::Served,
-    book: Arc<Book>,
+pub(crate) struct ModelProxy {
+    models: belljar_node::serving::ServedModels,
+    book: Arc<RunJournal>,
     run_id: RunId,
 }
 
@@ -77,10 +77,10 @@ pub(crate) fn entitle(
     grant: PresentedGrant,
     graph_id: &str,
     run_id: &RunId,
-    state: &State,
+    state: &StateDirectory,
 ) -> Result<ExecutionPermit, CliError> {
     state.create().map_err(|source| CliError::read(state.path(), source))?;
-    let book = Book::open(state.path())?;
+    let book = RunJournal::open(state.path())?;
     let (graph_id, run_id) = (graph_id.to_owned(), run_id.clone());
     let presented = GrantPresentation { grant, graph_id, run_id, now: Timestamp::now() };
     ExecutionPermit::of(presented, &book).map_err(|error| match error {
@@ -162,13 +162,13 @@ impl ModelArguments {
             return Err(refused("the job has no `inference`: it calls no models".to_owned()));
         };
         let models = of_job(&config.models, wanted).map_err(|unfit| match unfit {
-            Unfit::Unknown { .. } => {
+            ModelMismatch::Unknown { .. } => {
                 refused(format!("the job allows {} alone", wanted.allowed_models.join(", ")))
             }
-            Unfit::Elsewhere { source: InferenceSource::Worker } => refused(
+            ModelMismatch::Elsewhere { source: InferenceSource::Worker } => refused(
                 "the job wants models on this machine (`inference.source`: `worker`), and their providers are elsewhere".to_owned(),
             ),
-            Unfit::Elsewhere { source: InferenceSource::ApiEgress } => refused(
+            ModelMismatch::Elsewhere { source: InferenceSource::ApiEgress } => refused(
                 "the job wants models elsewhere (`inference.source`: `api_egress`), and their providers are on this machine".to_owned(),
             ),
         })?;
@@ -180,9 +180,9 @@ impl ModelArguments {
         &self,
         (config, (graph_id, granted)): (InferenceConfig, (&str, Option<&ExecutionPermit>)),
         run_id: &RunId,
-        state: &State,
+        state: &StateDirectory,
         sockets: Vec<OwnedFd>,
-    ) -> Result<Served, CliError> {
+    ) -> Result<ModelProxy, CliError> {
         let account = granted.map_or(LOCAL, ExecutionPermit::billing_account_id).to_owned();
         let user_id = granted.and_then(ExecutionPermit::user_id).map(str::to_owned);
         let identity = Identity::new(run_id.clone(), 0, account, graph_id.to_owned());
@@ -190,15 +190,15 @@ impl ModelArguments {
         let user_id = user_id.or_else(|| metadata.user_id.clone());
         let identity = identity.with_metadata(CallMetadata { user_id, ..metadata });
         identity.check().map_err(|error| CliError::usage(error.to_string()))?;
-        let book = Arc::new(Book::open(state.path())?);
-        let models = belljar_node::serving::Served::begin(config, identity, &book, sockets)?;
-        Ok(Served { models, book, run_id: run_id.clone() })
+        let book = Arc::new(RunJournal::open(state.path())?);
+        let models = belljar_node::serving::ServedModels::begin(config, identity, &book, sockets)?;
+        Ok(ModelProxy { models, book, run_id: run_id.clone() })
     }
 }
 
 // === impl Served ===
 
-impl Served {
+impl ModelProxy {
     /// Ends calls in progress, reports the usage and failed calls, and closes the record.
     pub(crate) fn end(self) -> Result<(), CliError> {
         let Self { models, book, run_id } = self;
@@ -215,7 +215,7 @@ impl Served {
 }
 
 /// Reports calls that no provider answered, by error code. Until now only the sandbox has received these errors.
-fn tell_failed(book: &Book) {
+fn tell_failed(book: &RunJournal) {
     let mut failed: BTreeMap<String, u64> = BTreeMap::new();
     for call in book.calls().listed {
         if let (CallOutcome::Failed { code }, None) = (&call.outcome, call.upstream_status) {

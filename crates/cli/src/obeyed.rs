@@ -5,7 +5,7 @@ use crate::configuration::{candidates, read_bytes};
 use crate::error::CliError;
 use crate::state;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_trusted::trusted_file::{self, Found, PathRole, UntrustedFileError};
+use belljar_trusted::trusted_file::{self, PathRole, PathState, UntrustedFileError};
 use belljar_trusted::{input, named};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ pub(crate) fn register_usual() {
             let _ = trusted_file::expect(&program, PathRole::File);
         }
         for path in candidates() {
-            let Ok(Found::File) = trusted_file::expect(&path, PathRole::File) else { continue };
+            let Ok(PathState::File) = trusted_file::expect(&path, PathRole::File) else { continue };
             let read = input::open(&path).and_then(read_bytes);
             read.iter().for_each(|document| named::register(document));
         }

@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use belljar_contract::event::{Event, LogLine};
 use belljar_contract::job::Job;
 use belljar_contract::result::StepStatus;
-use belljar_sandbox::run::Watch;
+use belljar_sandbox::run::JobWatch;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,7 +103,7 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl JobWatch for Progress {
     fn heard(&mut self, line: &LogLine) {
         match &line.event {
             Event::StepStarted { id, step_type, .. } => {

@@ -1,7 +1,7 @@
 //! Paths of belljar's state directory and of its own program.
 
 use crate::error::CliError;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use std::path::PathBuf;
 
 const AGENTS: &str = "agents.db";
@@ -13,8 +13,8 @@ const OF_SYSTEM: &str = "/var/lib/belljar";
 
 /// The state directory: `BELLJAR_STATE_DIR`, else the system's for root, else the user's. [`check`] refuses
 /// commands that have none; this function then returns the system's, in which another user can create nothing.
-pub(crate) fn open() -> State {
-    let state = State::at(location().unwrap_or_else(|| PathBuf::from(OF_SYSTEM)));
+pub(crate) fn open() -> StateDirectory {
+    let state = StateDirectory::at(location().unwrap_or_else(|| PathBuf::from(OF_SYSTEM)));
     state.begin_use();
     state
 }
@@ -22,7 +22,7 @@ pub(crate) fn open() -> State {
 /// Checks that a state directory is configured, and that no other local user can replace its content. Creates nothing.
 pub(crate) fn check() -> Result<(), CliError> {
     let path = location().ok_or_else(|| CliError::usage(NO_LOCATION.to_owned()))?;
-    State::at(&path).check().map_err(|source| CliError::StateDirectory { path, source })
+    StateDirectory::at(&path).check().map_err(|source| CliError::StateDirectory { path, source })
 }
 
 const NO_LOCATION: &str =

@@ -6,10 +6,10 @@ use crate::progress::harmless;
 use crate::terminal::begin_review;
 use anstyle::{AnsiColor, Style};
 use belljar_confine::stage::Timings;
-use belljar_contract::result::{Change, ChangedFile, JobResult, JobStatus, Unshown, WorkspaceChanges};
+use belljar_contract::result::{Change, ChangedFile, JobResult, JobStatus, OmittedContent, WorkspaceChanges};
 use belljar_sandbox::artifact::path_in;
-use belljar_sandbox::session::Description;
-use belljar_sandbox::state::State;
+use belljar_sandbox::session::SessionDescription;
+use belljar_sandbox::state::StateDirectory;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(crate) fn print_refusal(name: &str, result: &JobResult) {
 }
 
 /// Formats a table of sessions.
-pub(crate) fn sessions(sessions: &[Description]) -> String {
+pub(crate) fn sessions(sessions: &[SessionDescription]) -> String {
     if sessions.is_empty() {
         return "No sessions.\n".to_owned();
     }
@@ -48,7 +48,7 @@ pub(crate) fn sessions(sessions: &[Description]) -> String {
         "{head}{:36}  {:12}  {:>9}  {:>7}  {:>9}  WORKSPACE{head:#}\n",
         "ID", "NAME", "AGE", "RUNNING", "MEMORY"
     );
-    for Description { session, running, load, .. } in sessions {
+    for SessionDescription { session, running, load, .. } in sessions {
         let age = jiff::Timestamp::now().duration_since(session.created_at);
         let _ = writeln!(
             text,
@@ -64,7 +64,7 @@ pub(crate) fn sessions(sessions: &[Description]) -> String {
 }
 
 /// Prints the summary of a job that ran.
-pub(crate) fn print(result: &JobResult, state: &State) {
+pub(crate) fn print(result: &JobResult, state: &StateDirectory) {
     let mut text = String::new();
     for step in result.steps.iter().filter_map(|step| step.error.as_ref().map(|error| (step, error))) {
         let (step, error) = step;
@@ -170,7 +170,7 @@ fn unshown_files(changes: &WorkspaceChanges) -> String {
 }
 
 /// The size of a content, and its hash.
-fn content(unshown: &Unshown) -> String {
+fn content(unshown: &OmittedContent) -> String {
     let hash = unshown.sha256.as_ref().map(|hash| format!(", sha256 {hash}"));
     format!("{} bytes{}", unshown.size_bytes, hash.unwrap_or_default())
 }
@@ -199,7 +199,7 @@ pub(crate) fn stat(changes: &WorkspaceChanges) -> String {
     let width = changes.files.iter().map(|file| harmless(&file.path).chars().count()).max().unwrap_or(0);
     let (plus, minus) = (bold(AnsiColor::Green), bold(AnsiColor::Red));
     let mut text = String::new();
-    let mut total = Lines::default();
+    let mut total = DiffLineCounts::default();
     // Every file has its sections in the diff, in the same order; a directory has none.
     let mut counted = counted.into_iter();
     for file in &changes.files {
@@ -235,7 +235,7 @@ fn lines_of(number: usize) -> String {
 
 /// Content of a file's sections in a diff.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Lines {
+struct DiffLineCounts {
     added: usize,
     removed: usize,
     is_binary: bool,
@@ -243,14 +243,14 @@ struct Lines {
 
 /// The lines of each file of a diff. One that became something else has two sections, one after the other, under one
 /// headline.
-fn counted(diff: &str) -> Vec<Lines> {
-    let mut counted: Vec<Lines> = Vec::new();
+fn counted(diff: &str) -> Vec<DiffLineCounts> {
+    let mut counted: Vec<DiffLineCounts> = Vec::new();
     let (mut headline, mut in_hunk) = ("", false);
     for line in diff.split('\n') {
         // Lines of content have a sign before them.
         if line.starts_with("diff --git ") {
             if line != headline {
-                counted.push(Lines::default());
+                counted.push(DiffLineCounts::default());
             }
             (headline, in_hunk) = (line, false);
         }
@@ -335,7 +335,7 @@ mod tests {
                     \\ No newline at end of file\ndiff --git a/kind b/kind\nnew file mode 100644\n--- /dev/null\n\
                     +++ b/kind\n@@ -0,0 +1 @@\n+file\ndiff --git a/m b/m\nold mode 100644\nnew mode 100755\n\
                     diff --git a/z b/z\nBinary files a/z and b/z differ\n";
-        let lines = |added, removed, is_binary| Lines { added, removed, is_binary };
+        let lines = |added, removed, is_binary| DiffLineCounts { added, removed, is_binary };
         let expected = [lines(2, 2, false), lines(1, 1, false), lines(0, 0, false), lines(0, 0, true)];
         assert_eq!(counted(diff), expected);
     }

@@ -13,7 +13,7 @@ use crate::error::CliError;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::SealedSandbox;
 use belljar_sandbox::backend::{self, TerminalSize};
-use belljar_sandbox::session::{Execution, Outcome};
+use belljar_sandbox::session::{ProgramOutcome, SessionExecution};
 pub(crate) use known_state::begin_review;
 use pump::Pump;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,7 +45,7 @@ pub(crate) enum RelayResult {
 }
 
 /// Something that runs while its streams are relayed.
-pub(crate) trait Watched {
+pub(crate) trait RelayTarget {
     /// Becomes readable when it has ended.
     fn ending(&self) -> BorrowedFd<'_>;
     /// Waits until it has ended and returns its exit code; `None` at `deadline`.
@@ -108,7 +108,7 @@ impl Streams {
     /// is in a known state again, whatever the program has written to it.
     pub(crate) fn until_end(
         self,
-        watched: &mut dyn Watched,
+        watched: &mut dyn RelayTarget,
         terminal: Option<OwnedFd>,
         deadline: Option<Instant>,
     ) -> Result<RelayResult, CliError> {
@@ -120,7 +120,7 @@ impl Streams {
 
     fn pass_all_on(
         mut self,
-        watched: &mut dyn Watched,
+        watched: &mut dyn RelayTarget,
         terminal: Option<OwnedFd>,
         deadline: Option<Instant>,
     ) -> Result<RelayResult, CliError> {
@@ -157,9 +157,9 @@ impl Streams {
 
     fn relay(
         &mut self,
-        watched: &mut dyn Watched,
+        watched: &mut dyn RelayTarget,
         deadline: Option<Instant>,
-        mut each_time: impl FnMut(&dyn Watched),
+        mut each_time: impl FnMut(&dyn RelayTarget),
     ) -> Result<RelayResult, CliError> {
         loop {
             each_time(watched);
@@ -190,7 +190,11 @@ impl Streams {
     }
 
     /// Waits for anything to do, a tick at most; says whether the sandbox has ended.
-    fn wait_for_something(&self, watched: &dyn Watched, deadline: Option<Instant>) -> Result<bool, Errno> {
+    fn wait_for_something(
+        &self,
+        watched: &dyn RelayTarget,
+        deadline: Option<Instant>,
+    ) -> Result<bool, Errno> {
         let left =
             deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
         let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
@@ -204,13 +208,13 @@ impl Streams {
     }
 }
 
-fn end(watched: &mut dyn Watched) -> Result<RelayResult, CliError> {
+fn end(watched: &mut dyn RelayTarget) -> Result<RelayResult, CliError> {
     watched.kill();
     watched.wait_until(None)?;
     Ok(RelayResult::OutOfTime)
 }
 
-impl Watched for SealedSandbox {
+impl RelayTarget for SealedSandbox {
     fn ending(&self) -> BorrowedFd<'_> {
         self.ending()
     }
@@ -225,7 +229,7 @@ impl Watched for SealedSandbox {
     }
 }
 
-impl Watched for Box<dyn backend::Execution> {
+impl RelayTarget for Box<dyn backend::Execution> {
     fn ending(&self) -> BorrowedFd<'_> {
         (**self).ending()
     }
@@ -244,13 +248,13 @@ impl Watched for Box<dyn backend::Execution> {
     }
 }
 
-impl Watched for Execution {
+impl RelayTarget for SessionExecution {
     fn ending(&self) -> BorrowedFd<'_> {
         self.ending()
     }
 
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<u8>, CliError> {
-        Ok(Self::wait_until(self, deadline)?.map(Outcome::exit_code))
+        Ok(Self::wait_until(self, deadline)?.map(ProgramOutcome::exit_code))
     }
 
     fn kill(&self) {
@@ -288,7 +292,7 @@ impl RawTerminal {
     }
 
     /// A window that was resized is noticed here, several times a second, instead of by a signal.
-    fn follow_size(&mut self, watched: &dyn Watched) {
+    fn follow_size(&mut self, watched: &dyn RelayTarget) {
         let Ok(size) = tcgetwinsize(stdin()) else { return };
         if self.size == Some(size) {
             return;

@@ -6,8 +6,8 @@ use crate::state;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::TrustEvent;
-use belljar_gateway::access::TrustBook;
-use belljar_policy::access::Earned;
+use belljar_gateway::access::TrustRecords;
+use belljar_policy::access::EarnedLevels;
 use belljar_policy::trust::{Replay, TrustConfig};
 use belljar_store::database::{Database, Location};
 use belljar_store::trust::TrustEvents;
@@ -17,9 +17,9 @@ use std::path::Path;
 use tokio::runtime::Runtime;
 
 /// Recorded trust events with the configuration that evaluates them.
-pub(crate) struct Book {
+pub(crate) struct TrustEventStore {
     pub(crate) runtime: Runtime,
-    book: TrustBook,
+    book: TrustRecords,
 }
 
 /// Returns the trust settings of the configuration; the default settings if it has none.
@@ -45,12 +45,12 @@ async fn events_in(location: &Location) -> Result<TrustEvents, CliError> {
 
 /// Returns the trust that an agent has earned so far; `None` where the configuration alone sets the levels. If levels are earned, an agent
 /// without records starts as a newcomer.
-pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Earned>, CliError> {
+pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<EarnedLevels>, CliError> {
     let config = config(named)?;
     if config.is_disabled() && !state::has_agents_database() {
         return Ok(None);
     }
-    let book = Book::open(config, None)?;
+    let book = TrustEventStore::open(config, None)?;
     let earned = book.of(agent)?.earned(book.config());
     Ok(earned.or_else(|| book.config().of_newcomer()))
 }
@@ -61,7 +61,7 @@ pub(crate) fn covers(named: Option<&Path>, agent: &AgentId) -> Result<bool, CliE
     if config.of_newcomer().is_some() || !state::has_agents_database() {
         return Ok(config.of_newcomer().is_some());
     }
-    Ok(Book::open(config, None)?.agents()?.contains(agent))
+    Ok(TrustEventStore::open(config, None)?.agents()?.contains(agent))
 }
 
 /// Returns the trust events of each agent, from the given database or else from this machine's. The map is empty if neither exists.
@@ -72,14 +72,14 @@ pub(crate) fn recorded(
     if location.is_none() && !state::has_agents_database() {
         return Ok(BTreeMap::new());
     }
-    let book = Book::open(config.clone(), location)?;
+    let book = TrustEventStore::open(config.clone(), location)?;
     let agents = book.agents()?.into_iter();
     agents.map(|agent| Ok((agent.clone(), book.runtime.block_on(book.events().of(&agent))?))).collect()
 }
 
 // === impl Book ===
 
-impl Book {
+impl TrustEventStore {
     /// Opens the trust records of the given database, or else those of this machine.
     pub(crate) fn open(config: TrustConfig, location: Option<&Location>) -> Result<Self, CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -88,7 +88,7 @@ impl Book {
             None => runtime.block_on(events())?,
             Some(location) => runtime.block_on(events_in(location))?,
         };
-        Ok(Self { runtime, book: TrustBook::new(events, config) })
+        Ok(Self { runtime, book: TrustRecords::new(events, config) })
     }
 
     pub(crate) fn events(&self) -> &TrustEvents {

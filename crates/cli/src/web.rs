@@ -7,17 +7,17 @@ use crate::{obeyed, state};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_egress::web::config::WebConfig;
-use belljar_journal::Book;
-use belljar_node::inspection::Inspection;
+use belljar_journal::RunJournal;
+use belljar_node::inspection::TlsInterception;
 use belljar_node::serving::ServedWeb;
-use belljar_node::web::Seen;
-use belljar_node::web::policy_file::{Change, Following, OpenPolicy, PolicyFile, PolicyFileError};
+use belljar_node::web::WebTotals;
+use belljar_node::web::policy_file::{OpenPolicy, PolicyChange, PolicyFile, PolicyFileError, PolicyFollower};
 use belljar_policy::access::compiled::{SandboxAccess, WebAccess};
 use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::Session;
-use belljar_sandbox::state::State;
-use belljar_tools::builtin::web::reach::Reach;
+use belljar_sandbox::state::StateDirectory;
+use belljar_tools::builtin::web::reach::RunWebAccess;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,11 +30,11 @@ pub(crate) struct WebArguments {
 }
 
 /// Web proxy of a sandbox. Dropping it ends requests in progress.
-pub(crate) struct Served {
+pub(crate) struct SandboxWebProxy {
     web: ServedWeb,
-    book: Arc<Book>,
+    book: Arc<RunJournal>,
     /// Watches the policy file for changes.
-    _following: Following,
+    _following: PolicyFollower,
 }
 
 // === impl WebArguments ===
@@ -125,15 +125,15 @@ fn open(file: PolicyFile) -> Result<OpenPolicy, CliError> {
 
 // === impl Served ===
 
-impl Served {
+impl SandboxWebProxy {
     /// Serves the web on a sandbox's sockets and watches the policy file. Starts threads.
     pub(crate) fn begin(
-        (policy, inspection): (OpenPolicy, Option<&Inspection>),
+        (policy, inspection): (OpenPolicy, Option<&TlsInterception>),
         run_id: &RunId,
-        state: &State,
+        state: &StateDirectory,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, CliError> {
-        let book = Arc::new(Book::open(state.path())?);
+        let book = Arc::new(RunJournal::open(state.path())?);
         policy.first().iter().for_each(|first| book.note(first.kind(), Some(run_id), first));
         let web = ServedWeb::begin((policy.live(), inspection), run_id, &book, sockets)?;
         let (entered, id) = (Arc::clone(&book), run_id.clone());
@@ -145,7 +145,7 @@ impl Served {
     }
 
     /// Returns the hatch that tools use.
-    pub(crate) fn reach(&self) -> Reach {
+    pub(crate) fn reach(&self) -> RunWebAccess {
         self.web.reach()
     }
 
@@ -157,7 +157,7 @@ impl Served {
     }
 
     /// Ends requests in progress. Returns the totals once all are recorded.
-    pub(crate) fn finish(self) -> Result<Seen, CliError> {
+    pub(crate) fn finish(self) -> Result<WebTotals, CliError> {
         let seen = self.web.end();
         self.book.close("egress_end", None, &serde_json::json!({ "passages_recorded": true }))?;
         Ok(seen)
@@ -179,14 +179,14 @@ pub(crate) fn tell_denied(usage: &WebUsage) {
 }
 
 /// Reports a change of the policy file.
-pub(crate) fn tell(change: &Change) {
+pub(crate) fn tell(change: &PolicyChange) {
     match change {
-        Change::Taken { path, generation, .. } => {
+        PolicyChange::Taken { path, generation, .. } => {
             crate::output::errln!(
                 "belljar: {path} has changed, and counts from now on (generation {generation})"
             );
         }
-        Change::Refused { path, why, .. } => {
+        PolicyChange::Refused { path, why, .. } => {
             crate::output::errln!("belljar: {path} has changed, and doesn't count: {why}");
         }
     }

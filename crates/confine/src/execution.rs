@@ -12,10 +12,10 @@
 
 pub(crate) mod attended;
 
-use crate::kernel::Usage;
+use crate::kernel::ResourceUsage;
 use crate::message;
 use crate::plan::{Command, Program, Stdio, wire};
-use crate::sealed::{Ending, InitHandle, Outcome, SealedSandbox, is_spoken_to, timespec};
+use crate::sealed::{InitHandle, ProgramOutcome, SandboxEnding, SealedSandbox, is_spoken_to, timespec};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -30,10 +30,10 @@ pub struct ResidentSandbox {
 
 /// A program in such a sandbox. Dropping it kills the program.
 #[derive(Debug)]
-pub struct Execution {
+pub struct SandboxedProgram {
     channel: OwnedFd,
     terminal: Option<OwnedFd>,
-    ended: Option<Ending>,
+    ended: Option<SandboxEnding>,
 }
 
 /// Why a program was not started.
@@ -68,7 +68,7 @@ pub enum ExecutionError {
 
 /// A request of the host to PID 1.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum InitRequest {
     /// Start a program, and report about it on the channel that is sent along.
     Start {
         program: Program,
@@ -88,7 +88,7 @@ pub(crate) enum Request {
 
 /// An order of the host about a running program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum ProgramControl {
     /// Send a signal to its process group.
     Signal(i32),
     /// Kill it and what it has started.
@@ -97,7 +97,7 @@ pub(crate) enum Order {
 
 /// A report of PID 1 about a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Told {
+pub(crate) enum ProgramEvent {
     Started,
     NotStarted {
         #[serde(with = "wire::errno")]
@@ -108,7 +108,7 @@ pub(crate) enum Told {
     Ended {
         /// Wait status, as `wait4` returns it.
         status: i32,
-        usage: Usage,
+        usage: ResourceUsage,
     },
     Counted(SandboxLoad),
 }
@@ -145,7 +145,7 @@ impl ResidentSandbox {
     /// # Errors
     /// [`ExecutionError`]; nothing of the program is left then. A sandbox whose PID 1 doesn't start programs any more is
     /// killed: it may not watch the limits any more either.
-    pub fn start(&self, command: Command, stdio: Stdio) -> Result<Execution, ExecutionError> {
+    pub fn start(&self, command: Command, stdio: Stdio) -> Result<SandboxedProgram, ExecutionError> {
         let started = start(self.sealed.control(), command, stdio);
         if matches!(started, Err(ExecutionError::NoAnswer { .. })) {
             self.kill();
@@ -159,9 +159,9 @@ impl ResidentSandbox {
     /// [`ExecutionError`] when PID 1 doesn't answer in time.
     pub fn load(&self) -> Result<SandboxLoad, ExecutionError> {
         let (ours, theirs) = message::pair().map_err(failed)?;
-        Request::Count { channel: theirs }.put(self.sealed.control(), ANSWER_LIMIT)?;
+        InitRequest::Count { channel: theirs }.put(self.sealed.control(), ANSWER_LIMIT)?;
         match answer(ours.as_fd(), ANSWER_LIMIT)? {
-            Some((Told::Counted(load), _)) => Ok(load),
+            Some((ProgramEvent::Counted(load), _)) => Ok(load),
             Some(_) => Err(failed(Errno::PROTO)),
             None => Err(ExecutionError::Gone),
         }
@@ -173,7 +173,7 @@ impl ResidentSandbox {
     /// [`ExecutionError`] when PID 1 can't be reached.
     pub fn stop_all(&self, stop: bool) -> Result<(), ExecutionError> {
         let signal = if stop { libc::SIGSTOP } else { libc::SIGCONT };
-        Request::SignalAll(signal).put(self.sealed.control(), ANSWER_LIMIT)
+        InitRequest::SignalAll(signal).put(self.sealed.control(), ANSWER_LIMIT)
     }
 
     /// Returns true if the sandbox has ended by itself or was killed. Sends no request into it.
@@ -219,9 +219,9 @@ fn failed(source: Errno) -> ExecutionError {
 fn answer(
     channel: BorrowedFd<'_>,
     limit: Duration,
-) -> Result<Option<(Told, Option<OwnedFd>)>, ExecutionError> {
+) -> Result<Option<(ProgramEvent, Option<OwnedFd>)>, ExecutionError> {
     match is_spoken_to(channel, Instant::now().checked_add(limit)).map_err(failed)? {
-        true => Told::receive(channel).map_err(failed),
+        true => ProgramEvent::receive(channel).map_err(failed),
         false => Err(ExecutionError::NoAnswer { limit }),
     }
 }
@@ -231,23 +231,25 @@ pub(crate) fn start(
     control: BorrowedFd<'_>,
     command: Command,
     stdio: Stdio,
-) -> Result<Execution, ExecutionError> {
+) -> Result<SandboxedProgram, ExecutionError> {
     let (ours, theirs) = message::pair().map_err(failed)?;
     let program = Program { command, stdio };
-    Request::Start { program, channel: theirs }.put(control, START_LIMIT)?;
+    InitRequest::Start { program, channel: theirs }.put(control, START_LIMIT)?;
     match answer(ours.as_fd(), START_LIMIT)? {
-        Some((Told::Started, terminal)) => Ok(Execution { channel: ours, terminal, ended: None }),
-        Some((Told::NotStarted { errno, subject }, _)) => {
+        Some((ProgramEvent::Started, terminal)) => {
+            Ok(SandboxedProgram { channel: ours, terminal, ended: None })
+        }
+        Some((ProgramEvent::NotStarted { errno, subject }, _)) => {
             Err(ExecutionError::NotStarted { subject, source: errno })
         }
-        Some((Told::Ended { .. } | Told::Counted(_), _)) => Err(failed(Errno::PROTO)),
+        Some((ProgramEvent::Ended { .. } | ProgramEvent::Counted(_), _)) => Err(failed(Errno::PROTO)),
         None => Err(ExecutionError::Gone),
     }
 }
 
 // === impl Execution ===
 
-impl Execution {
+impl SandboxedProgram {
     /// Takes the host's end of its terminal, if it has one.
     pub fn take_terminal(&mut self) -> Option<OwnedFd> {
         self.terminal.take()
@@ -260,42 +262,44 @@ impl Execution {
 
     /// Sends a signal to the program's process group. Harmless when it has ended.
     pub fn signal(&self, signal: i32) {
-        let _ = Order::Signal(signal).send(self.channel.as_fd());
+        let _ = ProgramControl::Signal(signal).send(self.channel.as_fd());
     }
 
     /// Kills the program and what it has started, as far as that has not left its session and lost its parent.
     pub fn kill(&self) {
-        let _ = Order::Kill.send(self.channel.as_fd());
+        let _ = ProgramControl::Kill.send(self.channel.as_fd());
     }
 
     /// Waits until the program has ended, or until `deadline`: then `None`.
     ///
     /// # Errors
     /// Errors of `poll`; the program may live on.
-    pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, Errno> {
+    pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<SandboxEnding>, Errno> {
         if self.ended.is_none() && is_spoken_to(self.channel.as_fd(), deadline)? {
             self.ended = Some(self.last_word()?);
         }
         Ok(self.ended)
     }
 
-    fn last_word(&self) -> Result<Ending, Errno> {
-        let told = match Told::receive(self.channel.as_fd()) {
+    fn last_word(&self) -> Result<SandboxEnding, Errno> {
+        let told = match ProgramEvent::receive(self.channel.as_fd()) {
             // PID 1 has left an order unread; its earlier reports are still there.
-            Err(Errno::CONNRESET) => Told::receive(self.channel.as_fd()),
+            Err(Errno::CONNRESET) => ProgramEvent::receive(self.channel.as_fd()),
             told => told,
         };
         Ok(match told? {
-            Some((Told::Ended { status, usage }, _)) => Ending { outcome: Outcome::of(status), usage },
+            Some((ProgramEvent::Ended { status, usage }, _)) => {
+                SandboxEnding { outcome: ProgramOutcome::of(status), usage }
+            }
             // With the whole sandbox.
-            _ => Ending { outcome: Outcome::Killed, usage: Usage::default() },
+            _ => SandboxEnding { outcome: ProgramOutcome::Killed, usage: ResourceUsage::default() },
         })
     }
 }
 
 // === impl Request ===
 
-impl Request {
+impl InitRequest {
     /// Sends it without waiting; `EAGAIN` when PID 1 has not taken many of those before it.
     pub(crate) fn send(&self, control: BorrowedFd<'_>) -> Result<(), Errno> {
         let (bytes, descriptors) = wire::encode(self)?;
@@ -326,7 +330,7 @@ impl Request {
 
 // === impl Order ===
 
-impl Order {
+impl ProgramControl {
     fn send(self, channel: BorrowedFd<'_>) -> Result<(), Errno> {
         let (bytes, _) = wire::encode(&self)?;
         message::send(channel, &bytes, &[])
@@ -341,7 +345,7 @@ impl Order {
 
 // === impl Told ===
 
-impl Told {
+impl ProgramEvent {
     pub(crate) fn send(
         &self,
         channel: BorrowedFd<'_>,

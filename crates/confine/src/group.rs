@@ -12,7 +12,7 @@ mod mounts;
 mod v1;
 mod v2;
 
-use mounts::Place;
+use mounts::CgroupMountInfo;
 
 use crate::plan::wire;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +28,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub enum CgroupHierarchies {
     /// The single tree of version 2.
-    V2(v2::Tree),
+    V2(v2::V2Hierarchy),
     /// The trees of version 1, one for each kind of resource.
     V1(v1::V1Hierarchies),
 }
@@ -47,7 +47,7 @@ pub struct CgroupLimits {
 /// A group that one sandbox lives in. Dropping it kills whatever is still in it and removes it.
 #[derive(Debug)]
 pub struct Cgroup {
-    directories: Directories,
+    directories: CgroupDirectories,
     /// Locks on each of its directories.
     locks: Vec<OwnedFd>,
     removed: bool,
@@ -55,9 +55,9 @@ pub struct Cgroup {
 
 /// Which directories a group has.
 #[derive(Debug)]
-enum Directories {
-    V2(v2::Directory),
-    V1(v1::Directories),
+enum CgroupDirectories {
+    V2(v2::V2Directory),
+    V1(v1::V1Directories),
 }
 
 /// The way in which PID 1 enters its group.
@@ -251,8 +251,8 @@ impl CgroupHierarchies {
     /// # Errors
     /// [`CgroupError::Unavailable`] with what is missing.
     pub fn find() -> Result<Self, CgroupError> {
-        let place = Place::look();
-        let v2 = match v2::Tree::find(&place) {
+        let place = CgroupMountInfo::look();
+        let v2 = match v2::V2Hierarchy::find(&place) {
             Ok(tree) => return Ok(Self::V2(tree)),
             Err(error) => error,
         };
@@ -300,8 +300,8 @@ impl CgroupHierarchies {
 
     fn try_make(&self, name: &str, limits: &CgroupLimits) -> Result<Cgroup, CgroupError> {
         let directories = match self {
-            Self::V2(tree) => Directories::V2(tree.make(name)?),
-            Self::V1(trees) => Directories::V1(trees.make(name, limits)?),
+            Self::V2(tree) => CgroupDirectories::V2(tree.make(name)?),
+            Self::V1(trees) => CgroupDirectories::V1(trees.make(name, limits)?),
         };
         let mut group = Cgroup { directories, locks: Vec::new(), removed: false };
         for path in group.paths().map(Path::to_owned).collect::<Vec<_>>() {
@@ -318,16 +318,16 @@ impl CgroupHierarchies {
 impl Cgroup {
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let (v1, v2) = match &self.directories {
-            Directories::V2(directory) => (None, Some(directory.path())),
-            Directories::V1(directories) => (Some(directories.paths()), None),
+            CgroupDirectories::V2(directory) => (None, Some(directory.path())),
+            CgroupDirectories::V1(directories) => (Some(directories.paths()), None),
         };
         v1.into_iter().flatten().chain(v2)
     }
 
     fn limit(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         match &self.directories {
-            Directories::V2(directory) => directory.limit(limits),
-            Directories::V1(directories) => directories.limit(limits),
+            CgroupDirectories::V2(directory) => directory.limit(limits),
+            CgroupDirectories::V1(directories) => directories.limit(limits),
         }
     }
 
@@ -342,24 +342,24 @@ impl Cgroup {
     /// [`CgroupError`] when its files can't be opened.
     pub fn entrance(&self) -> Result<CgroupJoin, CgroupError> {
         match &self.directories {
-            Directories::V2(directory) => directory.entrance(),
-            Directories::V1(directories) => directories.entrance(),
+            CgroupDirectories::V2(directory) => directory.entrance(),
+            CgroupDirectories::V1(directories) => directories.entrance(),
         }
     }
 
     /// Number of its processes that the kernel has killed for lack of memory (OOM kills).
     pub fn oom_kills(&self) -> u64 {
         match &self.directories {
-            Directories::V2(directory) => directory.oom_kills(),
-            Directories::V1(directories) => directories.oom_kills(),
+            CgroupDirectories::V2(directory) => directory.oom_kills(),
+            CgroupDirectories::V1(directories) => directories.oom_kills(),
         }
     }
 
     /// The memory that it holds now, if that is counted.
     pub fn memory_bytes(&self) -> Option<u64> {
         match &self.directories {
-            Directories::V2(directory) => directory.memory_bytes(),
-            Directories::V1(directories) => directories.memory_bytes(),
+            CgroupDirectories::V2(directory) => directory.memory_bytes(),
+            CgroupDirectories::V1(directories) => directories.memory_bytes(),
         }
     }
 

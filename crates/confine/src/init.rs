@@ -24,7 +24,7 @@ mod uncharged;
 mod watch;
 mod watches;
 
-use crate::inspection::Testimony;
+use crate::inspection::SelfReport;
 use crate::kernel;
 use crate::launch::LaunchState;
 use crate::message;
@@ -37,14 +37,14 @@ use crate::walls::{
     ErrorContext, WallError, devices, group, hatches, identity, landlock, privileges, root, sources,
     worker::{self, Worker},
 };
-use memory::Memory;
-use own::Own;
+use memory::MemoryWatch;
+use own::OwnResources;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use streams::Streams;
-use watch::Watch;
+use watch::InitState;
 
 /// Parameters of the child process.
 pub(crate) struct ChildParameters<'a> {
@@ -103,7 +103,7 @@ pub(crate) fn now_in_nanoseconds() -> u64 {
 }
 
 /// Puts everything up and starts the program, if there is one.
-fn build<'a>(birth: &ChildParameters<'a>, progress: &mut Progress) -> Result<Watch<'a>, WallError> {
+fn build<'a>(birth: &ChildParameters<'a>, progress: &mut Progress) -> Result<InitState<'a>, WallError> {
     let plan = birth.plan;
     let worker = match birth.ground {
         LaunchState::Host => Some(Worker::begin()?),
@@ -142,11 +142,11 @@ fn build<'a>(birth: &ChildParameters<'a>, progress: &mut Progress) -> Result<Wat
     wall!(SystemCalls: install_filter(seccomp::policy(plan.audience))?, else ());
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
     worker.take().map_or(Ok(()), Worker::finish)?;
-    let testimony = Testimony::give(plan, landlock_abi).about("/proc/self")?;
+    let testimony = SelfReport::give(plan, landlock_abi).about("/proc/self")?;
     send(birth.control, &Report::Built(testimony), &[]);
     progress.pass(Stage::Exec);
-    let memory = Memory::watch(plan)?;
-    let mut watch = Watch::begin(birth.control, Own::of_plan(plan)?, hidden, memory)?;
+    let memory = MemoryWatch::watch(plan)?;
+    let mut watch = InitState::begin(birth.control, OwnResources::of_plan(plan)?, hidden, memory)?;
     let terminal = streams.as_mut().and_then(|streams| streams.host_end.take());
     if let (Some(program), Some(streams)) = (&plan.program, streams) {
         watch.start_program(&program.command, streams, plan.audience)?;

@@ -6,7 +6,7 @@
 //! The other process is in the same namespaces, but outside of the Landlock domain: where the kernel keeps signals
 //! within domains (ABI 6), nothing that PID 1 starts reaches it.
 
-use crate::execution::{Execution, ExecutionError, start};
+use crate::execution::{ExecutionError, SandboxedProgram, start};
 use crate::init::attend::attend as attend_as_pid_1;
 use crate::message;
 use crate::plan::{Command, Hatch, Stdio};
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 /// The walls that PID 1 puts up itself.
 #[derive(Debug)]
-pub struct Walls {
+pub struct InitWalls {
     /// The only directories in which anything may be written, relative to the root.
     pub writable: Vec<String>,
     /// Directories in whose file systems only the sandbox listens, relative to the root.
@@ -35,7 +35,7 @@ pub struct Walls {
 
 /// A PID 1 that has put up its walls. It ends the sandbox when this is dropped.
 #[derive(Debug)]
-pub struct Attended {
+pub struct WalledInit {
     control: OwnedFd,
     landlock_abi: u32,
 }
@@ -71,13 +71,13 @@ pub fn listen(hatches: &[Hatch]) -> Result<Vec<OwnedFd>, Errno> {
 pub const OUT_OF_MEMORY: i32 = 12;
 
 /// Runs PID 1 until the other end of `control` is closed. Returns its exit code.
-pub fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
+pub fn attend(control: &OwnedFd, walls: &InitWalls) -> i32 {
     attend_as_pid_1(control, walls)
 }
 
 // === impl Attended ===
 
-impl Attended {
+impl WalledInit {
     /// Waits until PID 1 has put up its walls.
     ///
     /// # Errors
@@ -102,12 +102,12 @@ impl Attended {
     ///
     /// # Errors
     /// [`ExecutionError`]; nothing of the program is left then.
-    pub fn start(&self, command: Command, stdio: Stdio) -> Result<Execution, ExecutionError> {
+    pub fn start(&self, command: Command, stdio: Stdio) -> Result<SandboxedProgram, ExecutionError> {
         start(self.control.as_fd(), command, stdio)
     }
 }
 
-impl AsFd for Attended {
+impl AsFd for WalledInit {
     /// Becomes readable when PID 1 is gone.
     fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
         self.control.as_fd()

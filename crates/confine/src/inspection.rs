@@ -18,11 +18,11 @@ mod starter;
 mod testimony;
 
 pub(crate) use starter::inspect as inspect_starter;
-pub(crate) use testimony::Testimony;
+pub(crate) use testimony::SelfReport;
 
 use crate::kernel::landlock_abi;
 use crate::plan::{self, Plan};
-use papers::{Papers, Status};
+use papers::{ProcFiles, ProcStatus};
 use rustix::fs::stat;
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid};
@@ -33,7 +33,7 @@ use std::sync::OnceLock;
 /// A layer that should be in force and isn't. There is no sandbox then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("the layer {layer} is not in force: {found}")]
-pub struct NotInForce {
+pub struct MissingLayer {
     /// Its name, as in the isolation report.
     pub layer: String,
     /// State that was found instead.
@@ -44,14 +44,14 @@ pub struct NotInForce {
 #[derive(Debug)]
 pub(crate) struct Inspector {
     /// The kernel's description of PID 1, or the reason why it can't be read.
-    papers: Result<Papers, Errno>,
-    own: &'static Own,
+    papers: Result<ProcFiles, Errno>,
+    own: &'static HostState,
 }
 
 /// State of this process on the host, which must be different inside. It stays the same for as long as the launching
 /// process lives.
 #[derive(Debug)]
-struct Own {
+struct HostState {
     namespaces: [u64; NAMESPACES.len()],
     root: (u64, u64),
     filters: u64,
@@ -78,10 +78,10 @@ const LIMITS: [(Resource, &str); 4] = [
 const CAPABILITIES: [&str; 5] = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
 
 /// Passes if `holds`; otherwise returns an error with what was found.
-fn check(layer: &str, holds: bool, found: impl FnOnce() -> String) -> Result<(), NotInForce> {
+fn check(layer: &str, holds: bool, found: impl FnOnce() -> String) -> Result<(), MissingLayer> {
     match holds {
         true => Ok(()),
-        false => Err(NotInForce { layer: layer.to_owned(), found: found() }),
+        false => Err(MissingLayer { layer: layer.to_owned(), found: found() }),
     }
 }
 
@@ -90,13 +90,13 @@ fn check(layer: &str, holds: bool, found: impl FnOnce() -> String) -> Result<(),
 impl Inspector {
     /// Begins the inspection while PID 1 puts up its walls and this process is idle.
     pub(crate) fn begin(pid: i32, plan: &Plan) -> Result<Self, Errno> {
-        let papers = Papers::open(pid, plan.group_name.is_some());
-        Ok(Self { papers, own: Own::get()? })
+        let papers = ProcFiles::open(pid, plan.group_name.is_some());
+        Ok(Self { papers, own: HostState::get()? })
     }
 
     /// Compares what is found with what the plan promises.
-    pub(crate) fn inspect(&self, plan: &Plan, testimony: &Testimony) -> Result<(), NotInForce> {
-        let unread = |errno: Errno| NotInForce {
+    pub(crate) fn inspect(&self, plan: &Plan, testimony: &SelfReport) -> Result<(), MissingLayer> {
+        let unread = |errno: Errno| MissingLayer {
             layer: "pid_namespace".to_owned(),
             found: format!("what the kernel says of PID 1 can't be read ({errno})"),
         };
@@ -116,14 +116,14 @@ impl Inspector {
 
 /// Looks at the host now, before this process leaves it: what it launches must be somewhere else than here.
 pub(crate) fn remember_the_host() -> Result<(), Errno> {
-    Own::get().map(drop)
+    HostState::get().map(drop)
 }
 
 // === impl Own ===
 
-impl Own {
+impl HostState {
     fn get() -> Result<&'static Self, Errno> {
-        static OWN: OnceLock<Own> = OnceLock::new();
+        static OWN: OnceLock<HostState> = OnceLock::new();
         match OWN.get() {
             Some(own) => Ok(own),
             None => Self::look().map(|own| OWN.get_or_init(|| own)),
@@ -138,7 +138,7 @@ impl Own {
         let root = stat("/")?;
         let filters = match rustix::thread::secure_computing_mode()? {
             SecureComputingMode::Disabled => 0,
-            _ => Status::own()?.number("Seccomp_filters").ok_or(Errno::NOSYS)?,
+            _ => ProcStatus::own()?.number("Seccomp_filters").ok_or(Errno::NOSYS)?,
         };
         Ok(Self { namespaces, root: (root.st_dev, root.st_ino), filters })
     }
@@ -148,7 +148,7 @@ fn namespace(name: &str) -> Result<u64, Errno> {
     stat(format!("/proc/self/ns/{name}")).map(|stat| stat.st_ino)
 }
 
-fn namespaces(testimony: &Testimony, own: &Own) -> Result<(), NotInForce> {
+fn namespaces(testimony: &SelfReport, own: &HostState) -> Result<(), MissingLayer> {
     let all = NAMESPACES.iter().zip(own.namespaces).zip(testimony.namespaces);
     for (((_, layer), own), found) in all {
         check(layer, found != own, || "it is the host's".to_owned())?;
@@ -157,7 +157,7 @@ fn namespaces(testimony: &Testimony, own: &Own) -> Result<(), NotInForce> {
 }
 
 /// Checks the user and group ids of PID 1, inside and on the host.
-fn identity(plan: &Plan, status: &Status, uid_map: &str) -> Result<(), NotInForce> {
+fn identity(plan: &Plan, status: &ProcStatus, uid_map: &str) -> Result<(), MissingLayer> {
     let identity = plan.identity;
     let map: Vec<&str> = uid_map.split_whitespace().collect();
     let meant = [identity.inside_uid, identity.host_uid, 1].map(|number| number.to_string());
@@ -178,7 +178,7 @@ fn identity(plan: &Plan, status: &Status, uid_map: &str) -> Result<(), NotInForc
 }
 
 /// Checks the namespaces and the root of PID 1.
-fn place(plan: &Plan, testimony: &Testimony, hosts: (u64, u64)) -> Result<(), NotInForce> {
+fn place(plan: &Plan, testimony: &SelfReport, hosts: (u64, u64)) -> Result<(), MissingLayer> {
     check("mount_namespace", testimony.root != hosts, || "its root is the host's".to_owned())?;
     // The kernel rounds memory to whole pages, and reports no limit as zero.
     let (found, most) = (testimony.scratch_bytes, plan.scratch_bytes.saturating_add(1 << 16));
@@ -186,7 +186,7 @@ fn place(plan: &Plan, testimony: &Testimony, hosts: (u64, u64)) -> Result<(), No
 }
 
 /// Checks the privileges of PID 1.
-fn privileges(status: &Status, testimony: &Testimony, own_filters: u64) -> Result<(), NotInForce> {
+fn privileges(status: &ProcStatus, testimony: &SelfReport, own_filters: u64) -> Result<(), MissingLayer> {
     no_new_privileges(status)?;
     capabilities(status, &CAPABILITIES)?;
     filters(status, own_filters, 1)?;
@@ -197,7 +197,7 @@ fn privileges(status: &Status, testimony: &Testimony, own_filters: u64) -> Resul
     check("landlock", told == 0 || errno == libc::EACCES, || format!("it denies nothing (errno {errno})"))
 }
 
-fn capabilities(status: &Status, sets: &[&str]) -> Result<(), NotInForce> {
+fn capabilities(status: &ProcStatus, sets: &[&str]) -> Result<(), MissingLayer> {
     for set in sets {
         let held = status.field(set);
         let is_empty = !held.is_empty() && held.bytes().all(|digit| digit == b'0');
@@ -206,20 +206,20 @@ fn capabilities(status: &Status, sets: &[&str]) -> Result<(), NotInForce> {
     Ok(())
 }
 
-fn no_new_privileges(status: &Status) -> Result<(), NotInForce> {
+fn no_new_privileges(status: &ProcStatus) -> Result<(), MissingLayer> {
     check("no_new_privs", status.number("NoNewPrivs") == Some(1), || "the flag is not set".to_owned())
 }
 
 /// Checks the seccomp filters. The launching process may have filters itself, which every process that descends from it
 /// then has, too.
-fn filters(status: &Status, own: u64, more: u64) -> Result<(), NotInForce> {
+fn filters(status: &ProcStatus, own: u64, more: u64) -> Result<(), MissingLayer> {
     let (mode, filters) = (status.number("Seccomp"), status.number("Seccomp_filters").unwrap_or_default());
     let found = || format!("{filters} filters, {own} of them inherited from the launching process");
     check("seccomp", mode == Some(2) && filters >= own.saturating_add(more), found)
 }
 
 /// Checks the limits that every process of the sandbox has from PID 1.
-fn limits(plan: &Plan, found: &[u64; LIMITS.len()]) -> Result<(), NotInForce> {
+fn limits(plan: &Plan, found: &[u64; LIMITS.len()]) -> Result<(), MissingLayer> {
     let plan::Limits { open_files, processes, locked_memory_bytes, .. } = plan.limits;
     let most = [1, open_files, locked_memory_bytes, processes];
     for (((_, layer), found), most) in LIMITS.iter().zip(found).zip(most) {
@@ -229,7 +229,7 @@ fn limits(plan: &Plan, found: &[u64; LIMITS.len()]) -> Result<(), NotInForce> {
 }
 
 /// Checks that PID 1 is in its control group, in each tree where it has a directory.
-fn in_group(plan: &Plan, name: &str, text: &str) -> Result<(), NotInForce> {
+fn in_group(plan: &Plan, name: &str, text: &str) -> Result<(), MissingLayer> {
     let trees = plan.group.as_ref().map_or(0, crate::group::CgroupJoin::trees);
     let found = text.lines().filter(|line| line.rsplit('/').next() == Some(name)).count();
     let told = || format!("PID 1 is in {found} of {trees} groups named {name}");

@@ -6,7 +6,7 @@ pub(crate) mod processes;
 mod signals;
 mod sockets;
 
-pub(crate) use clone::{Beside, Cloned, clone_into, fork, run_beside, run_until_exec};
+pub(crate) use clone::{CloneResult, SharedMemoryProcess, clone_into, fork, run_beside, run_until_exec};
 pub(crate) use processes::{held_bytes, kill_session, load};
 pub(crate) use signals::interrupt;
 pub(crate) use sockets::refuse_descriptors;
@@ -24,12 +24,12 @@ pub(crate) struct ReapedChild {
     pub(crate) pid: i32,
     /// Wait status, as `wait4` returns it.
     pub(crate) status: i32,
-    pub(crate) usage: Usage,
+    pub(crate) usage: ResourceUsage,
 }
 
 /// Resources that processes have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// Processor time, user and system.
     pub cpu: Duration,
     /// The largest resident set of any one process, in bytes.
@@ -286,7 +286,7 @@ fn wait(options: libc::c_int) -> Result<Option<ReapedChild>, Errno> {
     // SAFETY: status and usage outlive the call, which fills them.
     let pid = unsafe { libc::wait4(-1, &raw mut status, options, &raw mut usage) };
     let pid = check(pid.into())? as i32;
-    Ok((pid != 0).then(|| ReapedChild { pid, status, usage: Usage::from(usage) }))
+    Ok((pid != 0).then(|| ReapedChild { pid, status, usage: ResourceUsage::from(usage) }))
 }
 
 /// Sends a signal to a process group.
@@ -299,16 +299,16 @@ pub(crate) fn signal_group(group: i32, signal: i32) {
 }
 
 /// Returns the resources that all reaped children, and their children, have used.
-pub(crate) fn usage_of_children() -> Usage {
+pub(crate) fn usage_of_children() -> ResourceUsage {
     // SAFETY: all-zero is a valid rusage, and the call fills it.
-    Usage::from(unsafe {
+    ResourceUsage::from(unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
         usage
     })
 }
 
-impl From<libc::rusage> for Usage {
+impl From<libc::rusage> for ResourceUsage {
     fn from(usage: libc::rusage) -> Self {
         let duration = |time: libc::timeval| {
             Duration::from_secs(time.tv_sec.unsigned_abs())

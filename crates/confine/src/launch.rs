@@ -3,8 +3,8 @@
 use crate::as_user::AsUser;
 use crate::group::CgroupJoin;
 use crate::init::{self, ChildParameters, now_in_nanoseconds};
-use crate::inspection::{Inspector, NotInForce};
-use crate::kernel::{self, Cloned};
+use crate::inspection::{Inspector, MissingLayer};
+use crate::kernel::{self, CloneResult};
 use crate::message;
 use crate::plan::{Plan, wire};
 use crate::report::{GO, Report};
@@ -68,7 +68,7 @@ pub enum LaunchError {
     },
     /// Something that was put up doesn't hold.
     #[error(transparent)]
-    NotInForce(#[from] NotInForce),
+    NotInForce(#[from] MissingLayer),
     /// PID 1 ended without a report.
     #[error("the sandbox ended while it was built")]
     Vanished,
@@ -128,12 +128,12 @@ pub(crate) fn launch_from(ground: LaunchState, plan: &Plan) -> Result<LaunchedSa
     // SAFETY: this is the only thread, as counted above.
     let cloned = unsafe { kernel::clone_into(namespaces(), group) };
     let (pid, pidfd) = match cloned {
-        Ok(Cloned::Child) => {
+        Ok(CloneResult::Child) => {
             // Otherwise no process in the sandbox would see that the host is gone.
             drop(ours);
             init::run(&ChildParameters { plan, ground, control: theirs.as_fd() });
         }
-        Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),
+        Ok(CloneResult::Parent { pid, pidfd }) => (pid, pidfd),
         Err(source) => return Err(LaunchError::Clone { source }),
     };
     drop(became);

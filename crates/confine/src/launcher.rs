@@ -8,14 +8,14 @@
 
 mod ready;
 
-use crate::kernel::{self, Cloned};
+use crate::kernel::{self, CloneResult};
 use crate::launch::{LaunchError, LaunchedSandbox, launch};
 use crate::lend::{IdentityMaps, user_namespace};
 use crate::message;
 use crate::plan::{Plan, wire};
 use crate::sealed::SealedSandbox;
 use crate::stage::Timings;
-use ready::{Foundation, FoundationRef, Ready};
+use ready::{ReadyLauncher, SharedRoot, SharedRootRef};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -30,7 +30,7 @@ pub struct Launcher {
     line: LauncherChannel,
     process: OwnedFd,
     /// Launchers that it has started, each for sandboxes with another base; the last used comes last.
-    ready: Mutex<Vec<Arc<Ready>>>,
+    ready: Mutex<Vec<Arc<ReadyLauncher>>>,
 }
 
 /// Request channel of a launcher. One request and its answer at a time.
@@ -39,23 +39,23 @@ struct LauncherChannel(Mutex<OwnedFd>);
 
 /// A request to a launcher.
 #[derive(Debug, Deserialize)]
-enum Order {
+enum LauncherRequest {
     Launch(Box<Plan>),
     Map(IdentityMaps),
-    GetReady(Foundation),
+    GetReady(SharedRoot),
 }
 
-/// A borrowed [`Order`], for serialisation.
+/// A borrowed [`LauncherRequest`], for serialisation.
 #[derive(Debug, Serialize)]
 enum LauncherRequestRef<'a> {
     Launch(&'a Plan),
     Map(IdentityMaps),
-    GetReady(&'a FoundationRef<'a>),
+    GetReady(&'a SharedRootRef<'a>),
 }
 
 /// Answer of a launcher. The descriptors are sent with it: pidfd, control, and those that the plan asked for.
 #[derive(Debug, Serialize, Deserialize)]
-struct Answer {
+struct LauncherResponse {
     pid: i32,
     landlock_abi: u32,
     has_terminal: bool,
@@ -79,11 +79,11 @@ impl Launcher {
         let (ours, theirs) = message::pair().map_err(control)?;
         // SAFETY: this is the only thread, as counted above.
         match unsafe { kernel::clone_into(0, None) }.map_err(|source| LaunchError::Clone { source })? {
-            Cloned::Child => {
+            CloneResult::Child => {
                 drop(ours);
                 serve(&theirs)
             }
-            Cloned::Parent { pidfd, .. } => {
+            CloneResult::Parent { pidfd, .. } => {
                 Ok(Self { line: LauncherChannel(Mutex::new(ours)), process: pidfd, ready: Mutex::default() })
             }
         }
@@ -142,16 +142,16 @@ impl Launcher {
     }
 
     /// A launcher for such sandboxes, if there can be one.
-    fn ready_for(&self, plan: &Plan) -> Option<Arc<Ready>> {
+    fn ready_for(&self, plan: &Plan) -> Option<Arc<ReadyLauncher>> {
         /// Maximum number of ready launchers. Plans of one program are alike; others come after an update of the host.
         const MOST: usize = 4;
-        let foundation = FoundationRef::of(plan)?;
+        let foundation = SharedRootRef::of(plan)?;
         let key = foundation.key()?;
         // Nothing in there is ever half done.
         let mut all = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = match all.iter().position(|ready| ready.is_for(&key)) {
             Some(at) => all.remove(at),
-            None => Arc::new(Ready::new(key, self.get_ready(&foundation).ok())),
+            None => Arc::new(ReadyLauncher::new(key, self.get_ready(&foundation).ok())),
         };
         all.push(Arc::clone(&ready));
         if all.len() > MOST {
@@ -160,7 +160,7 @@ impl Launcher {
         Some(ready)
     }
 
-    fn get_ready(&self, foundation: &FoundationRef<'_>) -> Result<LauncherChannel, Errno> {
+    fn get_ready(&self, foundation: &SharedRootRef<'_>) -> Result<LauncherChannel, Errno> {
         let bytes =
             postcard::to_stdvec(&LauncherRequestRef::GetReady(foundation)).map_err(|_| Errno::BADMSG)?;
         let (bytes, descriptors) = self.line.ask(&bytes, &[])?;
@@ -188,7 +188,7 @@ impl LauncherChannel {
         let control = |source| LaunchError::Control { source };
         let (bytes, descriptors) = wire::encode(&LauncherRequestRef::Launch(plan)).map_err(control)?;
         let (bytes, descriptors) = self.ask(&bytes, &descriptors).map_err(control)?;
-        let answer: Result<Answer, LaunchError> =
+        let answer: Result<LauncherResponse, LaunchError> =
             postcard::from_bytes(&bytes).map_err(|_| control(Errno::BADMSG))?;
         let answer = answer?;
         let mut descriptors = descriptors.into_iter();
@@ -226,9 +226,11 @@ fn serve(socket: &OwnedFd) -> ! {
             kernel::exit_now(0)
         };
         let answered = match wire::decode(&bytes, descriptors) {
-            Ok(Order::Launch(plan)) => answer(socket.as_fd(), launch(&plan)),
-            Ok(Order::Map(maps)) => answer_one(socket.as_fd(), &user_namespace(maps)),
-            Ok(Order::GetReady(foundation)) => answer_one(socket.as_fd(), &ready::start(&foundation)),
+            Ok(LauncherRequest::Launch(plan)) => answer(socket.as_fd(), launch(&plan)),
+            Ok(LauncherRequest::Map(maps)) => answer_one(socket.as_fd(), &user_namespace(maps)),
+            Ok(LauncherRequest::GetReady(foundation)) => {
+                answer_one(socket.as_fd(), &ready::start(&foundation))
+            }
             Err(source) => answer(socket.as_fd(), Err(LaunchError::Control { source })),
         };
         // Acting as another user for a moment has cleared it.
@@ -256,7 +258,7 @@ fn answer(socket: BorrowedFd<'_>, launched: Result<LaunchedSandbox, LaunchError>
             let (has_terminal, has_mounts) = (terminal.is_some(), mounts.is_some());
             descriptors.extend([pidfd, control]);
             descriptors.extend(exported.into_iter().chain(hatches).chain(terminal).chain(mounts));
-            Ok(Answer { pid, landlock_abi, has_terminal, has_mounts, timings })
+            Ok(LauncherResponse { pid, landlock_abi, has_terminal, has_mounts, timings })
         }
     };
     let bytes = postcard::to_stdvec(&answer).map_err(|_| Errno::BADMSG)?;

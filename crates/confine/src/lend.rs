@@ -2,9 +2,9 @@
 //! sandbox runs as, whatever owner they have on disk (identity-mapped mounts). Nothing on disk is changed, and the
 //! sandbox's user needs no rights on the host.
 
-use crate::kernel::{self, Cloned, set_mount_attributes, set_mount_identity};
+use crate::kernel::{self, CloneResult, set_mount_attributes, set_mount_identity};
 use crate::launcher::Launcher;
-use crate::plan::{Access, Identity, Source};
+use crate::plan::{Access, HostSource, Identity};
 use crate::wall;
 use crate::walls::sources::attributes_of_lent;
 use belljar_files::host_path::{HostPath, Inode};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// Why a mount could not be prepared.
 #[derive(Debug, thiserror::Error)]
 #[error("can't prepare the bind mount of {} at `{step}`", path.as_path().display())]
-pub struct LendError {
+pub struct MountPrepareError {
     /// Path to lend.
     pub path: HostPath,
     /// The system call that failed.
@@ -35,14 +35,14 @@ pub struct LendError {
 /// [`crate::launch::launch`].
 ///
 /// # Errors
-/// [`LendError`] with the step that failed.
+/// [`MountPrepareError`] with the step that failed.
 pub fn prepare(
     path: &HostPath,
     access: Access,
     identity: Identity,
     launcher: Option<&Launcher>,
-) -> Result<Source, LendError> {
-    let failed = |step| move |source| LendError { path: path.clone(), step, source };
+) -> Result<HostSource, MountPrepareError> {
+    let failed = |step| move |source| MountPrepareError { path: path.clone(), step, source };
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     let mount = open_tree(CWD, path.as_path(), flags).map_err(failed("open_tree"))?;
@@ -61,7 +61,7 @@ pub fn prepare(
     let namespace = namespace.map_err(failed("user namespace"))?;
     set_mount_identity(mount.as_fd(), namespace.as_fd()).map_err(failed("mount_setattr"))?;
     set_mount_attributes(mount.as_fd(), attributes_of_lent(access), true).map_err(failed("mount_setattr"))?;
-    Ok(Source::Mount { mount, is_directory: path.is_directory() })
+    Ok(HostSource::Mount { mount, is_directory: path.is_directory() })
 }
 
 /// Identity maps: user and group each.
@@ -82,8 +82,8 @@ pub(crate) fn user_namespace(maps: IdentityMaps) -> Result<OwnedFd, Errno> {
     let parent = rustix::process::getpid();
     // SAFETY: this is the only thread, as counted above.
     let (pid, pidfd) = match unsafe { kernel::clone_into(libc::CLONE_NEWUSER, None) }? {
-        Cloned::Child => wait_to_be_killed(parent),
-        Cloned::Parent { pid, pidfd } => (pid, pidfd),
+        CloneResult::Child => wait_to_be_killed(parent),
+        CloneResult::Parent { pid, pidfd } => (pid, pidfd),
     };
     let namespace = write_maps(pid, maps).and_then(|()| {
         let path = format!("/proc/{pid}/ns/user");

@@ -38,4 +38,4 @@ mod reaping;
 mod report;
 mod walls;
 
-pub use kernel::{Usage, landlock_abi};
+pub use kernel::{ResourceUsage, landlock_abi};

@@ -23,9 +23,9 @@ pub struct Plan {
     pub identity: Identity,
     /// Entries that every sandbox of this kind has in its root, in the order in which they are made. No sandbox may change
     /// them.
-    pub base: Vec<Entry>,
+    pub base: Vec<RootEntry>,
     /// Further entries of the root, in the order in which they are made.
-    pub root: Vec<Entry>,
+    pub root: Vec<RootEntry>,
     /// Total size limit of all scratch directories, in bytes.
     pub scratch_bytes: u64,
     /// Directories in which Landlock lets files be written; everything else may only be read.
@@ -95,7 +95,7 @@ pub struct Identity {
 
 /// One entry of the sandbox's root.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Entry {
+pub enum RootEntry {
     /// A symbolic link.
     Symlink {
         /// Path of the link.
@@ -115,7 +115,7 @@ pub enum Entry {
         /// Mount point.
         inside: String,
         /// Source on the host.
-        source: Source,
+        source: HostSource,
         /// Access mode.
         access: Access,
     },
@@ -125,14 +125,14 @@ pub enum Entry {
         /// Mount point.
         inside: String,
         /// The directory.
-        source: Source,
+        source: HostSource,
     },
     /// A directory of the host whose changes go elsewhere.
     Overlay {
         /// Mount point.
         inside: String,
         /// The directory that is never changed.
-        lower: Source,
+        lower: HostSource,
         /// Takes the changes.
         upper: HostPath,
         /// The kernel's scratch directory, on the same file system as `upper`.
@@ -147,7 +147,7 @@ pub enum Entry {
 
 /// Something of the host.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Source {
+pub enum HostSource {
     /// A path, opened again inside the new mount namespace and compared with what the host meant.
     Path(HostPath),
     /// A detached mount that a privileged host has prepared, with its attributes set.
@@ -264,7 +264,7 @@ impl Plan {
     /// Returns the paths of its scratch directories.
     pub(crate) fn scratch_places(&self) -> impl Iterator<Item = &str> {
         self.root.iter().filter_map(|entry| match entry {
-            Entry::Scratch { inside } => Some(inside.as_str()),
+            RootEntry::Scratch { inside } => Some(inside.as_str()),
             _ => None,
         })
     }
@@ -277,11 +277,11 @@ impl Plan {
         let listed = self.programs.iter().flat_map(|_| &self.root);
         listed
             .filter_map(|entry| match entry {
-                Entry::Scratch { inside }
-                | Entry::Bind { inside, .. }
-                | Entry::View { inside, .. }
-                | Entry::Overlay { inside, .. } => Some(inside),
-                Entry::Symlink { .. } | Entry::File { .. } => None,
+                RootEntry::Scratch { inside }
+                | RootEntry::Bind { inside, .. }
+                | RootEntry::View { inside, .. }
+                | RootEntry::Overlay { inside, .. } => Some(inside),
+                RootEntry::Symlink { .. } | RootEntry::File { .. } => None,
             })
             .filter(move |inside| !besides.contains(inside))
             .map(String::as_str)
@@ -295,7 +295,7 @@ impl Plan {
 
 // === impl Source ===
 
-impl Source {
+impl HostSource {
     /// Returns true if it is a directory.
     pub fn is_directory(&self) -> bool {
         match self {

@@ -1,7 +1,7 @@
 //! Reports of PID 1 to the host, over a socket that nothing else in the sandbox has.
 
-use crate::inspection::Testimony;
-use crate::kernel::Usage;
+use crate::inspection::SelfReport;
+use crate::kernel::ResourceUsage;
 use crate::stage::Stage;
 use rustix::io::Errno;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(crate) enum Report {
         subject: String,
     },
     /// Every wall stands, and nothing but PID 1 runs. A program waits for the host's release.
-    Built(Testimony),
+    Built(SelfReport),
     /// The program runs.
     Started {
         /// End of each stage, in nanoseconds of the monotonic clock.
@@ -34,10 +34,10 @@ pub(crate) enum Report {
     Ended {
         /// Wait status, as `wait4` returns it.
         status: i32,
-        usage: Usage,
+        usage: ResourceUsage,
     },
     /// Memory has run out, and everything in the sandbox was killed for it.
-    OutOfMemory { usage: Usage },
+    OutOfMemory { usage: ResourceUsage },
 }
 
 /// A subject longer than this is cut.
@@ -104,7 +104,7 @@ impl Report {
                 let subject = String::from_utf8_lossy(rest).into_owned();
                 Some(Self::Failed { stage: Stage::from_byte(stage)?, errno, subject })
             }
-            BUILT => Testimony::decode(rest).map(Self::Built),
+            BUILT => SelfReport::decode(rest).map(Self::Built),
             STARTED => {
                 let landlock_abi = u32::from_le_bytes(take(&mut rest)?);
                 let mut marks = Vec::new();
@@ -128,14 +128,14 @@ impl Report {
     }
 }
 
-fn put_usage(bytes: &mut Vec<u8>, usage: &Usage) {
+fn put_usage(bytes: &mut Vec<u8>, usage: &ResourceUsage) {
     bytes.extend(u64::try_from(usage.cpu.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
     bytes.extend(usage.max_rss_bytes.to_le_bytes());
 }
 
-fn take_usage(bytes: &mut &[u8]) -> Option<Usage> {
+fn take_usage(bytes: &mut &[u8]) -> Option<ResourceUsage> {
     let cpu = Duration::from_micros(u64::from_le_bytes(take(bytes)?));
-    Some(Usage { cpu, max_rss_bytes: u64::from_le_bytes(take(bytes)?) })
+    Some(ResourceUsage { cpu, max_rss_bytes: u64::from_le_bytes(take(bytes)?) })
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
@@ -154,8 +154,11 @@ mod tests {
             Report::Failed { stage: Stage::Root, errno: Errno::NOENT, subject: "usr".to_owned() },
             Report::Started { marks: vec![(Stage::Clone, 1), (Stage::Exec, u64::MAX)], landlock_abi: 7 },
             Report::Supervised { starter: 10, landlock_abi: 7 },
-            Report::Ended { status: 9, usage: Usage { cpu: Duration::from_micros(5), max_rss_bytes: 6 } },
-            Report::OutOfMemory { usage: Usage { cpu: Duration::from_micros(7), max_rss_bytes: 8 } },
+            Report::Ended {
+                status: 9,
+                usage: ResourceUsage { cpu: Duration::from_micros(5), max_rss_bytes: 6 },
+            },
+            Report::OutOfMemory { usage: ResourceUsage { cpu: Duration::from_micros(7), max_rss_bytes: 8 } },
         ];
         for report in reports {
             assert_eq!(Report::decode(&report.encode()), Some(report));

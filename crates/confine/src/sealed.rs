@@ -1,7 +1,7 @@
 //! A running sandbox, as its host holds it.
 
-use crate::execution::Request;
-use crate::kernel::Usage;
+use crate::execution::InitRequest;
+use crate::kernel::ResourceUsage;
 use crate::launch::receive;
 use crate::report::Report;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -25,7 +25,7 @@ pub struct SealedSandbox {
     /// True if the process is a supervisor, which ends everything else before itself when its host hangs up. Killing it
     /// would leave the rest behind.
     is_supervisor: bool,
-    ended: Option<Ending>,
+    ended: Option<SandboxEnding>,
     collected: bool,
 }
 
@@ -40,16 +40,16 @@ pub struct InitHandle {
 
 /// End of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ending {
+pub struct SandboxEnding {
     /// Outcome of its program.
-    pub outcome: Outcome,
+    pub outcome: ProgramOutcome,
     /// Resources used by everything in it, as far as it was waited for.
-    pub usage: Usage,
+    pub usage: ResourceUsage,
 }
 
 /// Outcome of a sandbox's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum ProgramOutcome {
     /// It exited with this code.
     Exited(i32),
     /// A signal ended it.
@@ -94,7 +94,10 @@ impl SealedSandbox {
     /// Gives up the sandbox without ending or reaping it: the process that inherits this process's children reaps it.
     pub fn leave(mut self) {
         self.collected = true;
-        self.ended.get_or_insert(Ending { outcome: Outcome::Killed, usage: Usage::default() });
+        self.ended.get_or_insert(SandboxEnding {
+            outcome: ProgramOutcome::Killed,
+            usage: ResourceUsage::default(),
+        });
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -134,14 +137,14 @@ impl SealedSandbox {
     /// Asks the program that the sandbox is for to end (SIGTERM). Harmless when it has ended.
     pub fn terminate(&self) {
         // A sandbox that doesn't receive it is killed later.
-        let _ = Request::Terminate.send(self.control());
+        let _ = InitRequest::Terminate.send(self.control());
     }
 
     /// Waits until nothing in the sandbox runs any more, or until `deadline`: then `None`, and the sandbox lives on.
     ///
     /// # Errors
     /// The errors of `poll` or `waitid`; the sandbox may live on.
-    pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, Errno> {
+    pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<SandboxEnding>, Errno> {
         if self.ended.is_none() && is_spoken_to(self.control.as_fd(), deadline)? {
             self.ended = Some(self.last_word()?);
         }
@@ -152,7 +155,7 @@ impl SealedSandbox {
     ///
     /// # Errors
     /// The errors of [`Self::wait_until`].
-    pub fn wait(&mut self) -> Result<Ending, Errno> {
+    pub fn wait(&mut self) -> Result<SandboxEnding, Errno> {
         loop {
             if let Some(ending) = self.wait_until(None)? {
                 return Ok(ending);
@@ -176,22 +179,29 @@ impl SealedSandbox {
     /// Waits until nothing of it is left.
     pub(crate) fn wait_until_gone(mut self) {
         let _ = self.collect();
-        self.ended.get_or_insert(Ending { outcome: Outcome::Killed, usage: Usage::default() });
+        self.ended.get_or_insert(SandboxEnding {
+            outcome: ProgramOutcome::Killed,
+            usage: ResourceUsage::default(),
+        });
     }
 
     /// Receives PID 1's last report. A PID 1 that sends none was killed, and all others with it.
-    fn last_word(&mut self) -> Result<Ending, Errno> {
+    fn last_word(&mut self) -> Result<SandboxEnding, Errno> {
         let said = match receive(self) {
             // PID 1 has left a request unread; its earlier reports are still there.
             Err(Errno::CONNRESET) => receive(self),
             said => said,
         };
         match said? {
-            (Some(Report::Ended { status, usage }), _) => Ok(Ending { outcome: Outcome::of(status), usage }),
-            (Some(Report::OutOfMemory { usage }), _) => Ok(Ending { outcome: Outcome::OutOfMemory, usage }),
+            (Some(Report::Ended { status, usage }), _) => {
+                Ok(SandboxEnding { outcome: ProgramOutcome::of(status), usage })
+            }
+            (Some(Report::OutOfMemory { usage }), _) => {
+                Ok(SandboxEnding { outcome: ProgramOutcome::OutOfMemory, usage })
+            }
             _ => {
                 self.collect()?;
-                Ok(Ending { outcome: Outcome::Killed, usage: Usage::default() })
+                Ok(SandboxEnding { outcome: ProgramOutcome::Killed, usage: ResourceUsage::default() })
             }
         }
     }
@@ -271,7 +281,7 @@ impl InitHandle {
     pub fn stop_all(&self, stop: bool) -> Result<(), Errno> {
         let control = self.control.as_ref().ok_or(Errno::OPNOTSUPP)?;
         let signal = if stop { libc::SIGSTOP } else { libc::SIGCONT };
-        Request::SignalAll(signal).send(control.as_fd())
+        InitRequest::SignalAll(signal).send(control.as_fd())
     }
 
     /// Kills everything in it at once. Harmless when it has ended.
@@ -282,7 +292,7 @@ impl InitHandle {
 
 // === impl Outcome ===
 
-impl Outcome {
+impl ProgramOutcome {
     pub(crate) fn of(status: i32) -> Self {
         match libc::WIFEXITED(status) {
             true => Self::Exited(libc::WEXITSTATUS(status)),

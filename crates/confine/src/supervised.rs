@@ -41,17 +41,17 @@ use std::process::{Command, Stdio};
 
 /// A sandbox without namespaces.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Plan {
+pub struct SupervisedPlan {
     /// Directory in which programs start: every working directory is looked up below it, and no link leads out of it.
-    pub base: Place,
+    pub base: OpenedPath,
     /// Which of the host's files may be used.
     pub files: Files,
     /// Which walls are put up.
-    pub walls: Walls,
+    pub walls: SupervisedWalls,
     /// Resource limits of every process. The limit on processes counts all processes of the user.
     pub limits: Limits,
     /// Files that are kept open as long as anything of the sandbox may run.
-    pub held: Vec<Place>,
+    pub held: Vec<OpenedPath>,
     /// User of the programs, if not the user that starts them. Only root may set it.
     pub user: Option<User>,
 }
@@ -73,9 +73,9 @@ pub enum Files {
     /// Only these files.
     Listed {
         /// Used in every way.
-        writable: Vec<Place>,
+        writable: Vec<OpenedPath>,
         /// Read and run.
-        readable: Vec<Place>,
+        readable: Vec<OpenedPath>,
         /// Read and run as far as they are there: programs, libraries, settings.
         system: Vec<String>,
         /// Read and written, as far as they are there.
@@ -85,11 +85,11 @@ pub enum Files {
 
 /// A file or directory that the host has opened.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Place(#[serde(with = "wire::descriptor")] OwnedFd);
+pub struct OpenedPath(#[serde(with = "wire::descriptor")] OwnedFd);
 
 /// The walls that can be left out, so that it can be tried what is without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Walls {
+pub struct SupervisedWalls {
     /// Landlock, where the kernel has it.
     pub landlock: bool,
     /// The system call filter.
@@ -98,7 +98,7 @@ pub struct Walls {
 
 /// A sandbox that runs, and what stands around it.
 #[derive(Debug)]
-pub struct Supervised {
+pub struct SupervisedSandbox {
     /// The sandbox. When it is dropped, the supervisor ends everything in it.
     pub sealed: SealedSandbox,
     /// The Landlock ABI in force; 0 for none.
@@ -110,7 +110,7 @@ pub struct Supervised {
 ///
 /// # Errors
 /// [`LaunchError`]; nothing of the sandbox is left then.
-pub fn start(executable: &Path, name: &str, plan: &Plan) -> Result<Supervised, LaunchError> {
+pub fn start(executable: &Path, name: &str, plan: &SupervisedPlan) -> Result<SupervisedSandbox, LaunchError> {
     let control = |source| LaunchError::Control { source };
     let (ours, theirs) = message::pair().map_err(control)?;
     let (bytes, descriptors) = wire::encode(plan).map_err(control)?;
@@ -130,7 +130,7 @@ pub fn start(executable: &Path, name: &str, plan: &Plan) -> Result<Supervised, L
     match crate::launch::receive(&sealed).map_err(control)?.0 {
         Some(Report::Supervised { starter, landlock_abi }) => {
             inspect_starter(starter, plan)?;
-            Ok(Supervised { sealed, landlock_abi })
+            Ok(SupervisedSandbox { sealed, landlock_abi })
         }
         Some(Report::Failed { stage, errno, subject }) => {
             Err(LaunchError::Stage { stage, subject, source: errno })
@@ -144,13 +144,13 @@ const STAGE: Stage = Stage::Privileges;
 
 // === impl Place ===
 
-impl From<OwnedFd> for Place {
+impl From<OwnedFd> for OpenedPath {
     fn from(descriptor: OwnedFd) -> Self {
         Self(descriptor)
     }
 }
 
-impl AsFd for Place {
+impl AsFd for OpenedPath {
     fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -158,7 +158,7 @@ impl AsFd for Place {
 
 // === impl Walls ===
 
-impl Default for Walls {
+impl Default for SupervisedWalls {
     fn default() -> Self {
         Self { landlock: true, seccomp: true }
     }

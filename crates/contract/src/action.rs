@@ -2,7 +2,7 @@
 
 mod leaf;
 
-pub use leaf::Leaf;
+pub use leaf::BuiltInAction;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ActionType {
     /// A built-in action type.
-    BuiltIn(Leaf),
+    BuiltIn(BuiltInAction),
     /// An action type that a configuration has registered.
     Custom(CustomAction),
 }
@@ -52,7 +52,7 @@ impl ActionType {
     /// # Errors
     /// [`InvalidActionTypeError`] when it can't be the name of one.
     pub fn parse(text: &str) -> Result<Self, InvalidActionTypeError> {
-        if let Some(leaf) = Leaf::named(text) {
+        if let Some(leaf) = BuiltInAction::named(text) {
             return Ok(Self::BuiltIn(leaf));
         }
         let is_word = |word: &str| {
@@ -87,8 +87,8 @@ impl fmt::Display for ActionType {
     }
 }
 
-impl From<Leaf> for ActionType {
-    fn from(leaf: Leaf) -> Self {
+impl From<BuiltInAction> for ActionType {
+    fn from(leaf: BuiltInAction) -> Self {
         Self::BuiltIn(leaf)
     }
 }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn action_type_requires_two_words_and_one_colon() {
-        assert_eq!(ActionType::parse("code:read"), Ok(ActionType::BuiltIn(Leaf::CodeRead)));
+        assert_eq!(ActionType::parse("code:read"), Ok(ActionType::BuiltIn(BuiltInAction::CodeRead)));
         let custom = ActionType::parse("acme:rotate_2").unwrap();
         assert_eq!((custom.as_str(), custom.category()), ("acme:rotate_2", "acme"));
         let long = format!("a:{}", "b".repeat(LONGEST));
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn action_type_serializes_as_its_name() {
         let read: ActionType = serde_json::from_str("\"db:mutate\"").unwrap();
-        assert_eq!(read, Leaf::DbMutate.into());
+        assert_eq!(read, BuiltInAction::DbMutate.into());
         assert_eq!(serde_json::to_string(&read).unwrap(), "\"db:mutate\"");
         assert!(serde_json::from_str::<ActionType>("\"db\"").is_err());
     }

@@ -20,12 +20,12 @@ pub(crate) trait Decode: Sized {
 /// A position in the document, and the log that collects problems.
 pub(crate) struct DecodeContext<'p, 'l> {
     path: DocumentPath<'p>,
-    log: &'l mut Log,
+    log: &'l mut ProblemLog,
 }
 
 /// The problems so far.
 #[derive(Default)]
-pub(crate) struct Log {
+pub(crate) struct ProblemLog {
     found: Vec<Problem>,
     unlisted: usize,
 }
@@ -39,7 +39,7 @@ enum DocumentPath<'p> {
 
 /// Decodes a whole document.
 pub(crate) fn decode_document<T: Decode>(node: &Node) -> Result<T, Problems> {
-    let mut log = Log::default();
+    let mut log = ProblemLog::default();
     let decoded = T::decode(node, &mut DecodeContext { path: DocumentPath::Root, log: &mut log });
     match (decoded, log.finish()) {
         (Some(value), None) => Ok(value),
@@ -55,7 +55,7 @@ pub(crate) fn decode_document<T: Decode>(node: &Node) -> Result<T, Problems> {
 
 // === impl Log ===
 
-impl Log {
+impl ProblemLog {
     fn is_full(&self) -> bool {
         self.found.len() >= LISTED_PROBLEMS
     }

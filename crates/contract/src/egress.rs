@@ -29,7 +29,7 @@ pub struct ProxiedRequestStartRecord {
     /// Time at which the head of the request was complete (UTC).
     pub started_at: Timestamp,
     /// Request of the client.
-    pub asked: Asked,
+    pub asked: RequestedDestination,
     /// Index in the policy of the rule that allows it.
     pub rule: u64,
     /// Generation of the policy, counted from 1.
@@ -53,7 +53,7 @@ pub struct ProxiedRequestRecord {
     /// Time at which the head of the request was complete (UTC).
     pub started_at: Timestamp,
     /// Request of the client; null if it can't be parsed.
-    pub asked: Option<Asked>,
+    pub asked: Option<RequestedDestination>,
     /// Outcome of the request.
     pub outcome: ProxiedRequestOutcome,
     /// Generation of the policy that decided, counted from 1.
@@ -130,7 +130,7 @@ impl DeniedDestination {
 /// Request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct RequestedDestination {
     /// The method: `CONNECT` for a tunnel.
     pub method: Excerpt,
     /// Host, in its canonical form.

@@ -22,7 +22,7 @@ pub struct ExecutionGrant {
     /// User that the grant is used for.
     pub user_id: Option<UserId>,
     /// Graphs that may be executed.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<GrantScope>,
     /// True if graphs may be executed in sandboxes. No scope implies it.
     pub allow_sandbox: bool,
     /// Time from which on it is not valid any more.
@@ -42,7 +42,7 @@ pub enum GrantSubject {
 
 /// Graphs that may be executed: `graph:execute:GRAPH`, or `graph:execute:*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum GrantScope {
     /// All graphs.
     AnyGraph,
     /// A single graph, for example `sandbox:codex`.
@@ -60,7 +60,7 @@ pub struct SignedGrant {
 
 /// A grant as it is written.
 #[derive(Serialize)]
-struct Written<'g> {
+struct SerializedGrant<'g> {
     id: &'g GrantId,
     subject: String,
     billing_account_id: &'g str,
@@ -106,7 +106,7 @@ impl ExecutionGrant {
 
 impl Serialize for ExecutionGrant {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let written = Written {
+        let written = SerializedGrant {
             id: &self.id,
             subject: self.subject.to_string(),
             billing_account_id: &self.billing_account_id,
@@ -200,7 +200,7 @@ impl Decode for GrantSubject {
 
 // === impl Scope ===
 
-impl Scope {
+impl GrantScope {
     /// Reads one.
     ///
     /// # Errors
@@ -222,7 +222,7 @@ impl Scope {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for GrantScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AnyGraph => f.write_str("graph:execute:*"),
@@ -231,7 +231,7 @@ impl fmt::Display for Scope {
     }
 }
 
-impl Decode for Scope {
+impl Decode for GrantScope {
     fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         at.parsed(node, SCOPE, Self::parse)
     }
@@ -297,7 +297,7 @@ impl JsonSchema for GrantSubject {
     }
 }
 
-impl JsonSchema for Scope {
+impl JsonSchema for GrantScope {
     fn schema_name() -> Cow<'static, str> {
         "GrantScope".into()
     }

@@ -20,7 +20,7 @@ pub struct Isolation {
 /// Layers that a policy requires (`required: [...]`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
-pub struct Required(BTreeSet<String>);
+pub struct RequiredLayers(BTreeSet<String>);
 
 /// A layer that no backend knows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +69,7 @@ pub struct Layer {
 
 impl Isolation {
     /// Returns the required layers that are not in force, each with the reason.
-    pub fn missing(&self, required: &Required) -> Vec<Layer> {
+    pub fn missing(&self, required: &RequiredLayers) -> Vec<Layer> {
         let reported = |name: &String| self.layers.iter().find(|layer| layer.name == *name);
         let unknown = |name: &String| Layer {
             name: name.clone(),
@@ -83,7 +83,7 @@ impl Isolation {
 
 // === impl Required ===
 
-impl Required {
+impl RequiredLayers {
     /// Parses the names of layers.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Required {
     }
 }
 
-impl TryFrom<Vec<String>> for Required {
+impl TryFrom<Vec<String>> for RequiredLayers {
     type Error = UnknownLayer;
 
     fn try_from(names: Vec<String>) -> Result<Self, UnknownLayer> {
@@ -117,8 +117,8 @@ impl TryFrom<Vec<String>> for Required {
     }
 }
 
-impl From<Required> for Vec<String> {
-    fn from(required: Required) -> Self {
+impl From<RequiredLayers> for Vec<String> {
+    fn from(required: RequiredLayers) -> Self {
         required.0.into_iter().collect()
     }
 }

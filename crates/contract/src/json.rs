@@ -90,10 +90,10 @@ fn found_in(document: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-fn expected_instead(exceeded: Option<Limit>, Bounds { values, depth }: &Bounds) -> String {
+fn expected_instead(exceeded: Option<DocumentLimit>, Bounds { values, depth }: &Bounds) -> String {
     match exceeded {
-        Some(Limit::Depth) => format!("at most {depth} levels"),
-        Some(Limit::Values) => format!("at most {values}"),
+        Some(DocumentLimit::Depth) => format!("at most {depth} levels"),
+        Some(DocumentLimit::Values) => format!("at most {values}"),
         None => "one JSON document (RFC 8259, UTF-8 without a byte order mark)".to_owned(),
     }
 }
@@ -190,11 +190,11 @@ pub(crate) fn is_invisible(c: char) -> bool {
 struct Budget {
     values: usize,
     depth: usize,
-    exceeded: Option<Limit>,
+    exceeded: Option<DocumentLimit>,
 }
 
 #[derive(Clone, Copy)]
-enum Limit {
+enum DocumentLimit {
     Depth,
     Values,
 }
@@ -214,7 +214,7 @@ impl NodeSeed<'_> {
         match self.budget.values.checked_sub(1) {
             Some(left) => self.budget.values = left,
             None => {
-                self.budget.exceeded = Some(Limit::Values);
+                self.budget.exceeded = Some(DocumentLimit::Values);
                 return Err(E::custom("more values and names than are read"));
             }
         }
@@ -226,7 +226,7 @@ impl NodeSeed<'_> {
         if self.depth < self.budget.depth {
             return Ok(());
         }
-        self.budget.exceeded = Some(Limit::Depth);
+        self.budget.exceeded = Some(DocumentLimit::Depth);
         Err(E::custom("deeper nesting than is read"))
     }
 }

@@ -222,13 +222,13 @@ pub struct ChangedFile {
     pub change: Change,
     /// Present content, if the diff doesn't show it in full; absent if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unshown: Option<Unshown>,
+    pub unshown: Option<OmittedContent>,
 }
 
 /// New content that a diff doesn't show: it is not UTF-8 text, it is too large, or the diff has no space left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Unshown {
+pub struct OmittedContent {
     /// Its size in bytes.
     pub size_bytes: u64,
     /// Its SHA-256, in lower-case hexadecimal; absent if it was too large to be hashed.

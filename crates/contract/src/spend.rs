@@ -74,7 +74,7 @@ pub enum SpendRowsError {
 
 /// A row in LiteLLM's format. Other members are ignored.
 #[derive(Deserialize)]
-struct Written<'r> {
+struct LiteLlmSpendRow<'r> {
     request_id: String,
     litellm_call_id: Option<String>,
     end_user: Option<String>,
@@ -111,7 +111,7 @@ impl SpendRow {
     }
 
     fn parse(at: usize, row: &RawValue) -> Result<Self, SpendRowsError> {
-        let written: Written<'_> =
+        let written: LiteLlmSpendRow<'_> =
             serde_json::from_str(row.get()).map_err(|source| SpendRowsError::Row { at, source })?;
         written.read().map_err(|(member, expected)| SpendRowsError::Member { at, member, expected })
     }
@@ -119,7 +119,7 @@ impl SpendRow {
 
 // === impl Written ===
 
-impl Written<'_> {
+impl LiteLlmSpendRow<'_> {
     fn read(self) -> Result<SpendRow, RowProblem> {
         let metadata = object(self.metadata, "metadata")?;
         // The host's own metadata is in a member of its own. Older versions of LiteLLM mixed it with theirs.

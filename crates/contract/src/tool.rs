@@ -4,10 +4,10 @@ mod envelope;
 mod name;
 mod record;
 
-pub use envelope::{DomainCode, Envelope, Pagination, Redacted};
+pub use envelope::{DomainCode, Envelope, Pagination, RedactionReport};
 pub use name::{InvalidToolNameError, ToolName};
 pub use record::{
-    JudgedRecord, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus, ToolSubject,
+    JudgementRecord, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus, ToolSubject,
 };
 
 use serde::{Deserialize, Serialize};

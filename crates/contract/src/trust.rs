@@ -13,7 +13,7 @@ mod reported;
 mod state;
 
 pub use account::{AgentTrust, IgnoredEvent};
-pub use change::{ChangeReason, Figures, TrustChange};
+pub use change::{AgentStatistics, ChangeReason, TrustChange};
 pub use event::{TrustEvent, TrustEventKind};
 pub use level::{Transition, TrustLevel};
 pub use measure::{MeasureError, Quality, Share};

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Its JSON also has members that follow from these: `idempotency_key`, `executor_type`, `basis`, `is_degraded`. A
 /// report in which they differ is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "SerializedUsageReport", into = "SerializedUsageReport")]
 pub struct UsageReport {
     /// The run that called.
     pub run_id: RunId,
@@ -79,7 +79,7 @@ pub struct InconsistentReportError {
 /// A report as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SerializedUsageReport {
     idempotency_key: String,
     run_id: RunId,
     attempt: u32,
@@ -159,7 +159,7 @@ impl UsageReport {
     }
 }
 
-impl From<UsageReport> for Written {
+impl From<UsageReport> for SerializedUsageReport {
     fn from(report: UsageReport) -> Self {
         Self {
             idempotency_key: report.idempotency_key(),
@@ -185,10 +185,10 @@ impl From<UsageReport> for Written {
     }
 }
 
-impl TryFrom<Written> for UsageReport {
+impl TryFrom<SerializedUsageReport> for UsageReport {
     type Error = InconsistentReportError;
 
-    fn try_from(written: Written) -> Result<Self, InconsistentReportError> {
+    fn try_from(written: SerializedUsageReport) -> Result<Self, InconsistentReportError> {
         let report = Self {
             run_id: written.run_id,
             attempt: written.attempt,

@@ -9,11 +9,12 @@ mod request;
 mod tree;
 
 pub use answer::{
-    Answer, Deleted, Edited, Ending, Entry, FileRead, Kept, Listed, Ran, Refusal, Refused, Written,
+    Answer, DirectoryContents, DirectoryEntry, FileDeleteResult, FileEditResult, FileReadResult,
+    FileWriteResult, OutputExcerpt, ProgramExit, ProgramResult, RefusalReason, RequestRefusal,
 };
 pub use bytes::Bytes;
 pub use request::{
-    DeleteFile, EditFile, ListDirectory, ReadFile, Request, Run, VARIABLE_OF_WORKSPACE, WriteFile,
+    DeleteFile, EditFile, ListDirectory, ReadFile, Request, RunProgram, VARIABLE_OF_WORKSPACE, WriteFile,
 };
 pub use tree::{LONGEST_TREE_LINE_BYTES, PUT_TREE, TAKE_TREE, TreeLine};
 

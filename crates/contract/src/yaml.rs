@@ -15,7 +15,7 @@ mod scalar;
 pub use category::by_category;
 pub use document::{Key, Node, Value, below, parse};
 pub use members::{Members, instead_of, list, nearest, one_of, only, place};
-pub use mistake::{Log, Mistake, Mistakes, Position, quoted};
+pub use mistake::{Mistake, MistakeLog, Mistakes, Position, quoted};
 pub use quantity::{duration, kubernetes_cpu, kubernetes_memory, processors, size};
 pub use scalar::{boolean, decimal, seconds, text, text_or_number, thousandths, whole, whole_number};
 

@@ -8,11 +8,11 @@
 
 mod folding;
 
-pub(crate) use folding::Folding;
+pub(crate) use folding::DenialFolding;
 
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::id::RunId;
-use belljar_contract::yaml::{Log, Members, Node, size};
+use belljar_contract::yaml::{Members, MistakeLog, Node, size};
 pub use belljar_policy::audit_pace::AuditLimits;
 use belljar_policy::audit_pace::{AuditUse, FRAME_BYTES};
 use belljar_policy::untrusted::escaped_length;
@@ -26,7 +26,7 @@ use std::time::Instant;
 pub(crate) struct AuditQuota {
     limits: AuditLimits,
     since: Instant,
-    state: Mutex<State>,
+    state: Mutex<AuditQuotaState>,
 }
 
 /// Result of entering a record.
@@ -39,9 +39,9 @@ pub(crate) struct AuditEntryResult {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct AuditQuotaState {
     spent: AuditUse,
-    folding: Folding,
+    folding: DenialFolding,
 }
 
 /// Assumed size of a record that can't be serialized, in bytes: the maximum that the log accepts.
@@ -52,8 +52,8 @@ const BURSTS: u64 = 16;
 
 /// Reads `audit_bytes` and `audit_bytes_per_second` of a section.
 pub(crate) fn limits(members: &mut Members<'_, '_>) -> AuditLimits {
-    let bytes = |node: &Node, log: &mut Log| size(node, log, 1 << 20);
-    let per_second = |node: &Node, log: &mut Log| size(node, log, 1 << 10);
+    let bytes = |node: &Node, log: &mut MistakeLog| size(node, log, 1 << 20);
+    let per_second = |node: &Node, log: &mut MistakeLog| size(node, log, 1 << 10);
     let usual = AuditLimits::USUAL;
     let bytes = members.or("audit_bytes", usual.bytes, bytes);
     AuditLimits {
@@ -117,7 +117,7 @@ impl AuditQuota {
         self.state().folding.flush(run_id)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, AuditQuotaState> {
         // No panic can leave the value half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -48,7 +48,7 @@ pub struct SigningKey(Arc<Zeroizing<Vec<u8>>>);
 /// Sends messages. Dropping it cancels what is under way.
 #[derive(Debug)]
 pub struct Sender {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<DeliveryOrder>,
 }
 
 /// The message may not have been received.
@@ -86,7 +86,7 @@ pub enum SendError {
 pub struct KeyError;
 
 #[derive(Debug)]
-struct Order {
+struct DeliveryOrder {
     destination: Destination,
     /// Head and body, ready to be sent.
     request: Vec<u8>,
@@ -193,7 +193,7 @@ impl Sender {
     ) -> Result<u16, SendError> {
         let (answer, answered) = oneshot::channel();
         let request = request(destination, message, key);
-        let order = Order { destination: destination.clone(), request, answer };
+        let order = DeliveryOrder { destination: destination.clone(), request, answer };
         self.orders.send(order).map_err(|_| SendError::Over)?;
         answered.await.map_err(|_| SendError::Over)?
     }
@@ -214,12 +214,12 @@ fn request(destination: &Destination, message: &Message, key: Option<&SigningKey
     [head.as_bytes(), body].concat()
 }
 
-async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>) {
+async fn take_orders(mut orders: mpsc::UnboundedReceiver<DeliveryOrder>) {
     let pool = Rc::new(Pool::new(NameSource::of_system()));
     while let Some(order) = orders.recv().await {
         let pool = Rc::clone(&pool);
         tokio::task::spawn_local(async move {
-            let Order { destination, request, mut answer } = order;
+            let DeliveryOrder { destination, request, mut answer } = order;
             let exchange = timeout(ANSWER_TIME, exchange(&pool, &destination, &request));
             tokio::select! {
                 answered = exchange => {

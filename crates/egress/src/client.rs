@@ -1,8 +1,8 @@
 //! Connection from a client in a sandbox.
 
 use crate::http1::limits::{CONNECT_HEAD_BYTES, REQUEST_HEAD_BYTES, Times};
-use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, Target, head};
-use crate::memory_quota::Place;
+use crate::http1::{BodyLength, Chunks, MalformedHttp, RequestHead, Target, head};
+use crate::memory_quota::MemoryReservation;
 use crate::within::within;
 use bytes::{Buf, BytesMut};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) enum ClientStop {
 /// Error in a request before its purpose is considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestFault {
-    Malformed(Malformed),
+    Malformed(MalformedHttp),
     HeadTooLarge { most: usize },
     BodyTooLarge { most: usize },
     TooSlow,
@@ -72,7 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     async fn head_by<T>(
         &mut self,
-        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+        parse: impl FnOnce(&[u8]) -> Result<T, MalformedHttp>,
     ) -> Result<T, ClientStop> {
         if self.inbox.is_empty() {
             match within(self.times.keep_alive, self.fill()).await {
@@ -109,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         &mut self,
         head: &RequestHead,
         most: usize,
-        place: &mut Place<'_>,
+        place: &mut MemoryReservation<'_>,
     ) -> Result<Vec<u8>, ClientStop> {
         if let BodyLength::Exact(length) = head.body
             && length > most as u64
@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         within(patience, whole).await.map_err(|_| RequestFault::TooSlow)?
     }
 
-    async fn exact(&mut self, length: u64, place: &mut Place<'_>) -> Result<Vec<u8>, ClientStop> {
+    async fn exact(&mut self, length: u64, place: &mut MemoryReservation<'_>) -> Result<Vec<u8>, ClientStop> {
         // It was compared with the limit.
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         place.hold(length).await;
@@ -151,7 +151,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Ok(body)
     }
 
-    async fn chunked(&mut self, most: usize, place: &mut Place<'_>) -> Result<Vec<u8>, ClientStop> {
+    async fn chunked(
+        &mut self,
+        most: usize,
+        place: &mut MemoryReservation<'_>,
+    ) -> Result<Vec<u8>, ClientStop> {
         let (mut chunks, mut body) = (Chunks::default(), Vec::new());
         loop {
             let used = chunks

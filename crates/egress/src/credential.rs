@@ -8,7 +8,7 @@ pub(crate) use config::read_source;
 use crate::known;
 use crate::leak_scan::SecretForms;
 use crate::secret::{Secret, SecretError};
-use belljar_contract::yaml::{Log, Node};
+use belljar_contract::yaml::{MistakeLog, Node};
 use belljar_trusted::trusted_file;
 use std::ffi::OsString;
 use std::fs::File;
@@ -33,12 +33,12 @@ pub enum SecretSource {
 /// Secret that may change while it is used.
 pub struct Credential {
     source: SecretSource,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<CachedSecret>>,
     /// Held while a program runs. Its value is the time of the program's last failure.
     asking: tokio::sync::Mutex<Option<Instant>>,
 }
 
-struct Known {
+struct CachedSecret {
     injected: Arc<InjectedSecret>,
     learned_at: Instant,
     looked_at: Instant,
@@ -142,7 +142,7 @@ impl Credential {
     }
 
     /// Reads a source from the configuration: one of `env`, `file` and `command`.
-    pub fn read_from(node: &Node, log: &mut Log) -> Option<Arc<Self>> {
+    pub fn read_from(node: &Node, log: &mut MistakeLog) -> Option<Arc<Self>> {
         read_source(node, log).map(|source| Arc::new(Self::new(source)))
     }
 
@@ -206,7 +206,8 @@ impl Credential {
         let injected = Arc::new(InjectedSecret::of(secret));
         known::follow(&injected);
         let now = Instant::now();
-        *known = Some(Known { injected: Arc::clone(&injected), learned_at: now, looked_at: now, mark });
+        *known =
+            Some(CachedSecret { injected: Arc::clone(&injected), learned_at: now, looked_at: now, mark });
         Ok(injected)
     }
 
@@ -220,7 +221,7 @@ impl Credential {
         matches!(self.source, SecretSource::Command(_)) && !is_known()
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+    fn known(&self) -> MutexGuard<'_, Option<CachedSecret>> {
         // No panic can leave the value half changed.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,14 +229,14 @@ impl Credential {
     /// Forgets the secret, because an upstream rejects it. A secret that a program has just printed is kept: there is no newer
     /// one.
     pub fn forget(&self) {
-        let is_new = |known: &Known| known.learned_at.elapsed() < COMMAND_PAUSE;
+        let is_new = |known: &CachedSecret| known.learned_at.elapsed() < COMMAND_PAUSE;
         let mut known = self.known();
         if !(matches!(self.source, SecretSource::Command(_)) && known.as_ref().is_some_and(is_new)) {
             known.take();
         }
     }
 
-    fn is_fresh(&self, known: &Known, mark: Option<FileStamp>) -> bool {
+    fn is_fresh(&self, known: &CachedSecret, mark: Option<FileStamp>) -> bool {
         match self.source {
             SecretSource::Variable(_) => true,
             SecretSource::File(_) => known.mark == mark,

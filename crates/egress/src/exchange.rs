@@ -2,7 +2,7 @@
 //!
 //! One thread sends all requests and reuses connections.
 
-use crate::http1::Malformed;
+use crate::http1::MalformedHttp;
 use crate::http1::limits::Times;
 use crate::upstream::names::NameSource;
 use crate::upstream::{AnswerError, Pool, Upstream};
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 /// Request. Its headers may contain secrets, so it has no `Debug`.
 #[derive(Clone)]
-pub struct Outgoing {
+pub struct OutgoingRequest {
     /// HTTP method.
     pub method: &'static str,
     /// Path and query, appended to the upstream's own prefix. Visible ASCII.
@@ -33,7 +33,7 @@ pub struct Outgoing {
 
 /// Answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Incoming {
+pub struct IncomingAnswer {
     /// HTTP status.
     pub status: u16,
     /// Requested headers, by lower-case name.
@@ -45,7 +45,7 @@ pub struct Incoming {
 /// Sends requests. Dropping it cancels what is under way.
 #[derive(Debug)]
 pub struct Exchanger {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<ExchangeOrder>,
 }
 
 /// There is no answer, or the answer is refused.
@@ -85,11 +85,11 @@ pub enum ExchangeError {
     Over,
 }
 
-struct Order {
+struct ExchangeOrder {
     upstream: Upstream,
-    outgoing: Outgoing,
+    outgoing: OutgoingRequest,
     wanted: &'static [&'static str],
-    answer: oneshot::Sender<Result<Incoming, ExchangeError>>,
+    answer: oneshot::Sender<Result<IncomingAnswer, ExchangeError>>,
 }
 
 // === impl Exchanger ===
@@ -117,22 +117,22 @@ impl Exchanger {
     pub async fn ask(
         &self,
         upstream: &Upstream,
-        outgoing: Outgoing,
+        outgoing: OutgoingRequest,
         wanted: &'static [&'static str],
-    ) -> Result<Incoming, ExchangeError> {
+    ) -> Result<IncomingAnswer, ExchangeError> {
         let (answer, answered) = oneshot::channel();
-        let order = Order { upstream: upstream.clone(), outgoing, wanted, answer };
+        let order = ExchangeOrder { upstream: upstream.clone(), outgoing, wanted, answer };
         self.orders.send(order).map_err(|_| ExchangeError::Over)?;
         answered.await.map_err(|_| ExchangeError::Over)?
     }
 }
 
-async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>) {
+async fn take_orders(mut orders: mpsc::UnboundedReceiver<ExchangeOrder>) {
     let pool = Rc::new(Pool::new(NameSource::of_system()));
     while let Some(order) = orders.recv().await {
         let pool = Rc::clone(&pool);
         tokio::task::spawn_local(async move {
-            let Order { upstream, outgoing, wanted, mut answer } = order;
+            let ExchangeOrder { upstream, outgoing, wanted, mut answer } = order;
             let exchange = timeout(outgoing.patience, exchange(&pool, &upstream, &outgoing, wanted));
             tokio::select! {
                 answered = exchange => {
@@ -148,9 +148,9 @@ async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>) {
 async fn exchange(
     pool: &Pool,
     upstream: &Upstream,
-    outgoing: &Outgoing,
+    outgoing: &OutgoingRequest,
     wanted: &[&'static str],
-) -> Result<Incoming, AnswerError> {
+) -> Result<IncomingAnswer, AnswerError> {
     let connecting = timeout(Times::default().connect, pool.take(upstream)).await;
     let connected = connecting.map_err(|_| AnswerError::Silent)?;
     let mut connection = connected.map_err(|source| AnswerError::Ended(io::Error::other(source)))?;
@@ -160,7 +160,7 @@ async fn exchange(
     // An unencoded answer was requested, because it is scanned.
     let asks_for_plain = outgoing.headers.iter().any(|(name, _)| name == "accept-encoding");
     if asks_for_plain && !head.is_plain() {
-        return Err(Malformed::Syntax.into());
+        return Err(MalformedHttp::Syntax.into());
     }
     let body = connection.body(head.body, outgoing.largest_answer, outgoing.patience).await?;
     if head.keeps_alive {
@@ -171,11 +171,11 @@ async fn exchange(
         Some((name, String::from_utf8_lossy(value).into_owned()))
     };
     let headers = wanted.iter().filter_map(|name| told(name)).collect();
-    Ok(Incoming { status: head.status, headers, body })
+    Ok(IncomingAnswer { status: head.status, headers, body })
 }
 
-fn written(upstream: &Upstream, outgoing: &Outgoing) -> Vec<u8> {
-    let Outgoing { method, target, headers, body, .. } = outgoing;
+fn written(upstream: &Upstream, outgoing: &OutgoingRequest) -> Vec<u8> {
+    let OutgoingRequest { method, target, headers, body, .. } = outgoing;
     let mut head = format!(
         "{method} {}{target} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n",
         upstream.prefix(),
@@ -189,7 +189,7 @@ fn written(upstream: &Upstream, outgoing: &Outgoing) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-fn said(upstream: &Upstream, outgoing: &Outgoing, error: AnswerError) -> ExchangeError {
+fn said(upstream: &Upstream, outgoing: &OutgoingRequest, error: AnswerError) -> ExchangeError {
     let host = upstream.host().to_owned();
     match error {
         AnswerError::Ended(source) => ExchangeError::Connection { host, source },

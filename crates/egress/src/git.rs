@@ -3,7 +3,7 @@
 
 use crate::upstream::is_of_this_machine;
 use crate::upstream::names::{NameResolver, NameSource};
-use belljar_policy::egress::{Denied, Destination, Host};
+use belljar_policy::egress::{Destination, EgressDenial, Host};
 use belljar_policy::git::{GitRules, Remote};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,7 +23,7 @@ pub struct PinnedRemote {
 pub enum PinError {
     /// The remote's host or address is not allowed.
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] EgressDenial),
     /// The name lookup timed out.
     #[error("name lookup for {host} timed out")]
     NoAnswer {

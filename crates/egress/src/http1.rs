@@ -9,5 +9,5 @@ mod headers;
 pub mod limits;
 
 pub use body::{BodyLength, Chunks};
-pub use head::{Malformed, RequestHead, ResponseHead, Target};
+pub use head::{MalformedHttp, RequestHead, ResponseHead, Target};
 pub use headers::Headers;

@@ -11,8 +11,8 @@ use crate::searcher::Searcher;
 use crate::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use decoded::Views;
-use spoken::Spoken;
+use decoded::ScanViews;
+use spoken::EventTexts;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
@@ -34,9 +34,9 @@ type SecretForm = Zeroizing<Vec<u8>>;
 
 /// Scans the bytes of one answer as they pass.
 pub(crate) struct LeakScanner<'f> {
-    bytes: Views<'f>,
+    bytes: ScanViews<'f>,
     /// Scans the texts in the answer's events.
-    spoken: Option<Spoken<'f>>,
+    spoken: Option<EventTexts<'f>>,
 }
 
 /// End of the bytes that have passed.
@@ -167,8 +167,8 @@ impl SecretForms {
     }
 
     pub(crate) fn watch(&self) -> LeakScanner<'_> {
-        let spoken = (!self.forms.is_empty()).then(|| Spoken::new(self));
-        LeakScanner { bytes: Views::new(self), spoken }
+        let spoken = (!self.forms.is_empty()).then(|| EventTexts::new(self));
+        LeakScanner { bytes: ScanViews::new(self), spoken }
     }
 }
 

@@ -8,7 +8,7 @@ mod config;
 mod content;
 mod dialogue;
 
-pub use content::{Mail, NotMailError};
+pub use content::{InvalidMailError, Mail};
 
 use crate::credential::{Credential, CredentialError};
 use crate::upstream::names::NameSource;
@@ -48,7 +48,7 @@ struct Login {
 /// Sends mail. Dropping it cancels what is under way.
 #[derive(Debug)]
 pub struct Mailer {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<MailOrder>,
 }
 
 /// The server may not have accepted the mail.
@@ -97,7 +97,7 @@ pub enum MailError {
     Over,
 }
 
-struct Order {
+struct MailOrder {
     mailbox: Mailbox,
     password: Option<Zeroizing<String>>,
     mail: Mail,
@@ -162,18 +162,18 @@ impl Mailer {
             None => None,
         };
         let (answer, answered) = oneshot::channel();
-        let order = Order { mailbox: mailbox.clone(), password, mail, answer };
+        let order = MailOrder { mailbox: mailbox.clone(), password, mail, answer };
         self.orders.send(order).map_err(|_| MailError::Over)?;
         answered.await.map_err(|_| MailError::Over)?
     }
 }
 
-async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>) {
+async fn take_orders(mut orders: mpsc::UnboundedReceiver<MailOrder>) {
     let connector = Rc::new(Connector::new(NameSource::of_system()));
     while let Some(order) = orders.recv().await {
         let connector = Rc::clone(&connector);
         tokio::task::spawn_local(async move {
-            let Order { mailbox, password, mail, mut answer } = order;
+            let MailOrder { mailbox, password, mail, mut answer } = order;
             tokio::select! {
                 sent = timeout(WITHIN, deliver(&connector, &mailbox, password, &mail)) => {
                     let _ = answer.send(sent.unwrap_or(Err(MailError::OutOfTime)));

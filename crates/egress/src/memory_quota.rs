@@ -9,7 +9,7 @@ pub(crate) struct MemoryQuota(Semaphore);
 
 /// Reservation of a body, released when dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'r> {
+pub(crate) struct MemoryReservation<'r> {
     room: &'r MemoryQuota,
     taken: Option<SemaphorePermit<'r>>,
     units: usize,
@@ -25,14 +25,14 @@ impl MemoryQuota {
         Self(Semaphore::new(REQUEST_BODIES_BYTES / UNIT_BYTES))
     }
 
-    pub(crate) fn begin(&self) -> Place<'_> {
-        Place { room: self, taken: None, units: 0 }
+    pub(crate) fn begin(&self) -> MemoryReservation<'_> {
+        MemoryReservation { room: self, taken: None, units: 0 }
     }
 }
 
 // === impl Place ===
 
-impl Place<'_> {
+impl MemoryReservation<'_> {
     /// Waits until the reservation can hold that many bytes in all.
     pub(crate) async fn hold(&mut self, bytes: usize) {
         let more = (bytes / UNIT_BYTES).saturating_sub(self.units);

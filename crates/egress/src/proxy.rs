@@ -6,8 +6,8 @@
 use crate::http1::limits::CONNECTIONS;
 use crate::inference::run::{InferenceProxy, Run};
 use crate::upstream::names::{NameResolver, NameSource};
-use crate::upstream::{Pool, Trust};
-use crate::web::fetch::{Fetches, Order as FetchOrder};
+use crate::upstream::{Pool, TrustStore};
+use crate::web::fetch::{Fetches, PendingFetch as FetchOrder};
 use crate::web::gate::WebProxy;
 use crate::web::run::WebRun;
 use rustix::fd::OwnedFd;
@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 #[derive(Debug)]
 pub struct Proxy {
     /// The thread ends once this is dropped.
-    orders: Option<mpsc::UnboundedSender<Order>>,
+    orders: Option<mpsc::UnboundedSender<ServeOrder>>,
     thread: Option<JoinHandle<()>>,
     /// Disconnected once the thread has released everything.
     ended: Mutex<Receiver<()>>,
@@ -54,7 +54,7 @@ pub enum AcceptedConnection {
 }
 
 /// Function of another crate that answers connections on the proxy's thread.
-pub type Answer = Box<dyn Fn(AcceptedConnection) -> ConnectionFuture + Send>;
+pub type ConnectionHandler = Box<dyn Fn(AcceptedConnection) -> ConnectionFuture + Send>;
 
 /// Source of connections or requests of a run.
 #[derive(Debug)]
@@ -85,19 +85,19 @@ pub(crate) trait Service {
 pub type ConnectionFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Service of another crate.
-struct HandlerService(Answer);
+struct HandlerService(ConnectionHandler);
 
 /// State that all runs share.
-struct Outside {
+struct ProxyContext {
     pool: Rc<Pool>,
     names: Rc<NameResolver>,
     /// Trusted authorities for TLS connections that are made for a sandbox.
-    trust: Rc<Trust>,
+    trust: Rc<TrustStore>,
 }
 
-type ServiceFactory = Box<dyn FnOnce(&Outside) -> Rc<dyn Service> + Send>;
+type ServiceFactory = Box<dyn FnOnce(&ProxyContext) -> Rc<dyn Service> + Send>;
 
-struct Order {
+struct ServeOrder {
     make: ServiceFactory,
     listeners: Vec<RegisteredListener>,
     /// Maximum number of concurrent connections.
@@ -196,7 +196,7 @@ impl Proxy {
     /// Those of [`Proxy::serve`].
     pub fn serve_with(
         &self,
-        answer: Answer,
+        answer: ConnectionHandler,
         (listeners, connections): (Vec<Listener>, usize),
     ) -> io::Result<ServedRun> {
         let make: ServiceFactory = Box::new(|_| Rc::new(HandlerService(answer)));
@@ -223,7 +223,7 @@ impl Proxy {
         let listeners = listeners.into_iter().map(Listener::accepting).collect::<io::Result<_>>()?;
         let (end, ending) = watch::channel(false);
         let (ended, has_ended) = sync_channel(0);
-        let order = Order { make, listeners, connections, end: ending, ended };
+        let order = ServeOrder { make, listeners, connections, end: ending, ended };
         // The thread takes orders for as long as `self` lives.
         let _ = self.orders.as_ref().map(|orders| orders.send(order));
         Ok(ServedRun { end, ended: Mutex::new(has_ended) })
@@ -297,10 +297,10 @@ impl Listener {
     }
 }
 
-async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSource) {
+async fn take_orders(mut orders: mpsc::UnboundedReceiver<ServeOrder>, names: NameSource) {
     let pool = Rc::new(Pool::new(names.clone()));
-    let outside = Outside { pool, names: Rc::new(NameResolver::new(names)), trust: Rc::default() };
-    while let Some(Order { make, listeners, connections, end, ended }) = orders.recv().await {
+    let outside = ProxyContext { pool, names: Rc::new(NameResolver::new(names)), trust: Rc::default() };
+    while let Some(ServeOrder { make, listeners, connections, end, ended }) = orders.recv().await {
         let service = make(&outside);
         tokio::task::spawn_local(async move {
             serve(&service, (listeners, connections), &end).await;

@@ -1,15 +1,15 @@
 //! Configured service with the host's own headers. Secrets in them are injected here; no caller sees them.
 
 use crate::credential::{Credential, InjectedSecret, read_source};
-use crate::exchange::{ExchangeError, Exchanger, Incoming, Outgoing};
+use crate::exchange::{ExchangeError, Exchanger, IncomingAnswer, OutgoingRequest};
 use crate::upstream::{Upstream, read_user};
-use belljar_contract::yaml::{Log, Members, Node, Value, below, place, quoted, text};
+use belljar_contract::yaml::{Members, MistakeLog, Node, Value, below, place, quoted, text};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Configured service.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Remote {
+pub struct RemoteService {
     upstream: Upstream,
     headers: Vec<Header>,
 }
@@ -63,7 +63,7 @@ const LONGEST_VALUE: usize = 4 << 10;
 
 // === impl Remote ===
 
-impl Remote {
+impl RemoteService {
     /// Reads `url`, `user` and `headers`. Other members may stand beside them. Returns `None` if there is no `url`.
     pub fn read(members: &mut Members<'_, '_>) -> Option<Self> {
         let upstream = members.optional("url", |node, log| {
@@ -98,9 +98,9 @@ impl Remote {
     pub async fn ask(
         &self,
         exchanger: &Exchanger,
-        mut outgoing: Outgoing,
+        mut outgoing: OutgoingRequest,
         wanted: &'static [&'static str],
-    ) -> Result<Incoming, RemoteError> {
+    ) -> Result<IncomingAnswer, RemoteError> {
         let mut injected = Vec::new();
         for Header { name, text, secret } in &self.headers {
             let mut value = text.clone();
@@ -125,12 +125,12 @@ impl Remote {
     }
 }
 
-fn repeats(injected: &InjectedSecret, incoming: &Incoming) -> bool {
+fn repeats(injected: &InjectedSecret, incoming: &IncomingAnswer) -> bool {
     let in_headers = incoming.headers.iter().any(|(_, value)| injected.forms.are_told_by(value.as_bytes()));
     in_headers || injected.forms.are_told_by(&incoming.body)
 }
 
-fn read_headers(node: &Node, log: &mut Log) -> Vec<Header> {
+fn read_headers(node: &Node, log: &mut MistakeLog) -> Vec<Header> {
     let Value::Mapping(members) = &node.value else {
         log.note(node.position, place(node), node.describe(), "a mapping");
         return Vec::new();
@@ -157,9 +157,9 @@ fn read_headers(node: &Node, log: &mut Log) -> Vec<Header> {
     read
 }
 
-fn read_header(node: &Node, log: &mut Log, name: String) -> Option<Header> {
+fn read_header(node: &Node, log: &mut MistakeLog, name: String) -> Option<Header> {
     const VALUE: &str = "a line of visible ASCII";
-    let visible = |node: &Node, log: &mut Log| {
+    let visible = |node: &Node, log: &mut MistakeLog| {
         text(node, log, VALUE, |text| {
             let is_visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
             (is_visible && text.len() <= LONGEST_VALUE).then(|| text.to_owned())

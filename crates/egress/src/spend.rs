@@ -8,7 +8,7 @@ mod asking;
 use crate::inference::models::{Provider, ProviderKind};
 use crate::upstream::Pool;
 use crate::upstream::names::NameSource;
-use asking::Asking;
+use asking::SpendClient;
 use belljar_contract::spend::{SpendRow, SpendRowsError};
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -74,7 +74,7 @@ pub enum SpendError {
         provider: String,
         /// Reason.
         #[source]
-        source: crate::http1::Malformed,
+        source: crate::http1::MalformedHttp,
     },
     /// The answer is too large.
     #[error("the spend logs of {provider} for one day are larger than {} bytes", asking::LARGEST_ANSWER)]
@@ -166,7 +166,7 @@ pub fn ask(provider: &Provider, end_users: &[&str], days: Days) -> Result<Vec<Sp
     let failed = |source| SpendError::Connection { provider: provider.name.clone(), source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(failed)?;
-    let asking = Asking::new(provider)?;
+    let asking = SpendClient::new(provider)?;
     runtime.block_on(async {
         let pool = Pool::new(NameSource::of_system());
         let (mut rows, mut seen) = (Vec::new(), HashSet::new());

@@ -22,12 +22,16 @@ mod upstream_proxy;
 
 pub(crate) use answer::AnswerError;
 pub(crate) use connect::{ConnectError, Connector, secure};
-pub(crate) use dial::{DialAllowedError, Dialed, Patience, dial_allowed, is_of_this_machine};
+pub(crate) use dial::{
+    ConnectTimeouts, DialAllowedError, DialedConnection, dial_allowed, is_of_this_machine,
+};
 pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};
 pub use server_user::{read_server_user, read_user};
 pub(crate) use stream::Stream;
-pub(crate) use trust::Trust;
+pub(crate) use trust::TrustStore;
 pub(crate) use trust::pem;
 pub use trust::{TrustError, authorities_of_system};
-pub(crate) use upstream_proxy::{Introduction, Reached, Resolver, Through, Wants};
+pub(crate) use upstream_proxy::{
+    ConnectionPurpose, ProxyHeaders, ResolverLocation, RoutedConnection, UpstreamProxy,
+};

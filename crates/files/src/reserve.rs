@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 /// Space left on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct FreeSpace {
     /// Space that every user may still use, in bytes.
     pub available_bytes: u64,
     /// Space that is to stay available, in bytes.
@@ -27,7 +27,7 @@ const HARMLESS_BYTES: u64 = 1 << 20;
 
 // === impl Room ===
 
-impl Room {
+impl FreeSpace {
     /// Returns the space left on the file system of a file.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn sandbox_is_limited_by_what_is_left_once_the_reserve_is_touched() {
-        let room = |available_bytes| Room { available_bytes, reserve_bytes: 64 << 20 };
+        let room = |available_bytes| FreeSpace { available_bytes, reserve_bytes: 64 << 20 };
         assert_eq!(room(64 << 20).most_bytes(), u64::MAX);
         assert_eq!(room(63 << 20).most_bytes(), 63 << 20);
         assert_eq!(room(0).most_bytes(), HARMLESS_BYTES, "one that wrote next to nothing is not the cause");
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn reserve_of_a_disk_is_no_larger_than_a_part_of_it() {
-        let room = Room::of(std::fs::File::open("/").unwrap()).unwrap();
+        let room = FreeSpace::of(std::fs::File::open("/").unwrap()).unwrap();
         assert!(room.reserve_bytes > 0 && room.reserve_bytes <= RESERVE_BYTES);
     }
 }

@@ -15,20 +15,20 @@ mod house;
 mod scope;
 
 pub use approver::{Approver, ApproverError, ExactCall};
-pub use book::TrustBook;
-pub use earning::Earning;
-pub use house::HouseAccess;
+pub use book::TrustRecords;
+pub use earning::TrustFollower;
+pub use house::RuleBasedAccess;
 pub use scope::ScopeSource;
 pub(crate) use scope::{of_call, of_place};
 
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
-use belljar_contract::tool::{JudgedRecord, ToolName};
-use belljar_policy::access::{AccessRules, AgentStanding};
+use belljar_contract::tool::{JudgementRecord, ToolName};
+use belljar_policy::access::{AccessRules, AgentAuthority};
 use belljar_policy::autonomy::AutonomyLevel;
 use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::permission::ToolFacts;
-use belljar_policy::verdict::{JudgedCall, Lasting, Proposal, Rule, Verdict};
+use belljar_policy::verdict::{ConfigurationChange, JudgedCall, Proposal, Rule, Verdict};
 use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::definition::Definition;
 use std::fmt::Debug;
@@ -49,7 +49,7 @@ pub struct AccessStanding {
     /// The rules.
     pub rules: Arc<AccessRules>,
     /// The agent's permissions under them.
-    pub agent: AgentStanding,
+    pub agent: AgentAuthority,
     /// Identifies the rules and the agent's trust: the first digits of a digest.
     pub generation: String,
 }
@@ -58,7 +58,7 @@ pub struct AccessStanding {
 #[derive(Debug)]
 pub(crate) struct CallJudgement {
     pub(crate) judged: JudgedCall,
-    pub(crate) record: JudgedRecord,
+    pub(crate) record: JudgementRecord,
     pub(crate) autonomy: AutonomyLevel,
     /// Name of the agent, for proposals.
     agent: String,
@@ -75,7 +75,7 @@ impl CallJudgement {
         let agent = agent_of(caller).map_or_else(|| "NAME".to_owned(), ToString::to_string);
         let permissions = &stood.agent.permissions;
         let proposal = judged.proposal.as_ref().map(|least| least.in_configuration(&agent, &definition.name));
-        let record = JudgedRecord {
+        let record = JudgementRecord {
             agent_id: agent_of(caller).cloned(),
             level: permissions.level_for(definition.category),
             category: definition.category,
@@ -96,7 +96,7 @@ impl CallJudgement {
     /// Escalates a call because the tool itself requires an approval; `change` is the configuration that would make it
     /// unnecessary.
     pub(crate) fn asked_by_tool(&mut self, change: String, tool: &ToolName) {
-        let proposal = Proposal::Call(Lasting::elsewhere(change));
+        let proposal = Proposal::Call(ConfigurationChange::elsewhere(change));
         self.record.proposal = Some(proposal.in_configuration(&self.agent, tool));
         (self.record.rule, self.record.reason) = (Rule::Tool.code(), Rule::Tool.to_string());
         (self.judged.verdict, self.judged.rule) = (Verdict::Escalate, Rule::Tool);

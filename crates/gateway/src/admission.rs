@@ -59,7 +59,7 @@ pub(crate) struct Peer {
 
 /// The slot of a connection, in the extensions of its requests. Dropping it frees the slot.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionSlot {
     number: u64,
     admission: Arc<Admission>,
     is_authenticated: AtomicBool,
@@ -68,7 +68,7 @@ pub struct Place {
 }
 
 /// A request that is under way.
-pub(crate) struct UnderWay<'p>(&'p Place);
+pub(crate) struct RequestInProgress<'p>(&'p ConnectionSlot);
 
 // === impl Admission ===
 
@@ -78,7 +78,7 @@ impl Admission {
     }
 
     /// Returns a slot for a new connection. Another connection may be closed for it.
-    pub(crate) fn enter(self: &Arc<Self>, peer: Peer) -> Arc<Place> {
+    pub(crate) fn enter(self: &Arc<Self>, peer: Peer) -> Arc<ConnectionSlot> {
         let (requests, closed) = (Arc::default(), CancellationToken::new());
         let mut open = self.locked();
         let of_peer = open.unauthenticated.values().filter(|other| other.peer == peer).count();
@@ -93,7 +93,13 @@ impl Admission {
             UnauthenticatedConnection { peer, requests: Arc::clone(&requests), closed: closed.clone() };
         open.unauthenticated.insert(number, entry);
         let admission = Arc::clone(self);
-        Arc::new(Place { number, admission, is_authenticated: AtomicBool::new(false), requests, closed })
+        Arc::new(ConnectionSlot {
+            number,
+            admission,
+            is_authenticated: AtomicBool::new(false),
+            requests,
+            closed,
+        })
     }
 
     /// Closes the oldest unauthenticated connection, because no descriptors are left.
@@ -132,7 +138,7 @@ impl OpenConnections {
 
 // === impl Place ===
 
-impl Place {
+impl ConnectionSlot {
     /// Notes that the client has authenticated. Beyond the limit of authenticated clients the connection stays unauthenticated.
     pub fn authenticated(&self) {
         if self.is_authenticated.load(Ordering::SeqCst) {
@@ -148,9 +154,9 @@ impl Place {
     }
 
     /// Notes a request that is under way until the returned value is dropped.
-    pub(crate) fn begin(&self) -> UnderWay<'_> {
+    pub(crate) fn begin(&self) -> RequestInProgress<'_> {
         self.requests.fetch_add(1, Ordering::SeqCst);
-        UnderWay(self)
+        RequestInProgress(self)
     }
 
     /// Returns when the connection is to be closed.
@@ -168,7 +174,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.admission.locked();
         match self.is_authenticated.load(Ordering::SeqCst) {
@@ -178,7 +184,7 @@ impl Drop for Place {
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for RequestInProgress<'_> {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::SeqCst);
     }
@@ -204,7 +210,7 @@ mod tests {
         authenticate_within: Duration::from_secs(10),
     };
 
-    fn is_open(place: &Place) -> bool {
+    fn is_open(place: &ConnectionSlot) -> bool {
         !place.closed.is_cancelled()
     }
 

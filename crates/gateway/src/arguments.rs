@@ -78,7 +78,7 @@ pub(crate) fn told_schema(caller: &Caller, schema: &Value) -> Map<String, Value>
 
 /// Reasons why a call can't be presented for approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unreviewable {
+pub(crate) enum UnreviewableCall {
     /// The arguments are too large.
     #[error(
         "its arguments are too large to be reviewed: {bytes} bytes as JSON, of at most {LARGEST_ARGUMENTS_BYTES}; make smaller calls"
@@ -98,24 +98,24 @@ pub(crate) enum Unreviewable {
 }
 
 /// Checks that the arguments can be shown to a person completely; otherwise the call can't be approved.
-pub(crate) fn reviewable(secrets: &dyn KnownSecrets, arguments: &Arguments) -> Result<(), Unreviewable> {
+pub(crate) fn reviewable(secrets: &dyn KnownSecrets, arguments: &Arguments) -> Result<(), UnreviewableCall> {
     let text = canonical::text(arguments);
     if text.len() > LARGEST_ARGUMENTS_BYTES {
-        return Err(Unreviewable::TooLarge { bytes: text.len() });
+        return Err(UnreviewableCall::TooLarge { bytes: text.len() });
     }
     if arguments.values().any(|value| is_deeper(value, DEEPEST_ARGUMENTS - 1)) {
-        return Err(Unreviewable::TooDeep);
+        return Err(UnreviewableCall::TooDeep);
     }
     let is_clean = secrets.find(&text).is_empty();
-    if is_clean { Ok(()) } else { Err(Unreviewable::Secret) }
+    if is_clean { Ok(()) } else { Err(UnreviewableCall::Secret) }
 }
 
 /// Checks that the scope of a call can be shown to a person.
-pub(crate) fn showable(secrets: &dyn KnownSecrets, scope: &CallScope) -> Result<(), Unreviewable> {
+pub(crate) fn showable(secrets: &dyn KnownSecrets, scope: &CallScope) -> Result<(), UnreviewableCall> {
     let text = canonical::text(scope);
     match text.len() {
-        LARGEST_SCOPE_BYTES.. => Err(Unreviewable::Scope),
-        _ if !secrets.find(&text).is_empty() => Err(Unreviewable::Secret),
+        LARGEST_SCOPE_BYTES.. => Err(UnreviewableCall::Scope),
+        _ if !secrets.find(&text).is_empty() => Err(UnreviewableCall::Secret),
         _ => Ok(()),
     }
 }
@@ -302,9 +302,9 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Known;
+    struct OneKnownSecret;
 
-    impl KnownSecrets for Known {
+    impl KnownSecrets for OneKnownSecret {
         fn find(&self, text: &str) -> Vec<std::ops::Range<usize>> {
             text.match_indices("hunter22").map(|(at, found)| at..at + found.len()).collect()
         }
@@ -312,7 +312,7 @@ mod tests {
 
     fn recorded(schema: Option<&Value>, given: &Value) -> RecordedArguments {
         let tokens = Redactor::of_token_forms();
-        ArgumentRedaction { secrets: &Known, tokens: &tokens, schema }.recorded(&arguments(given))
+        ArgumentRedaction { secrets: &OneKnownSecret, tokens: &tokens, schema }.recorded(&arguments(given))
     }
 
     #[test]
@@ -382,18 +382,18 @@ mod tests {
 
     #[test]
     fn arguments_that_cannot_be_shown_completely_are_not_reviewable() {
-        let of = |value: Value| reviewable(&Known, &arguments(&value));
+        let of = |value: Value| reviewable(&OneKnownSecret, &arguments(&value));
         assert_eq!(of(json!({ "line": format!("echo{}; evil", " ".repeat(300)) })), Ok(()));
         assert_eq!(of(json!({ "code": "x".repeat(LARGEST_ARGUMENTS_BYTES - 11) })), Ok(()));
         let bytes = LARGEST_ARGUMENTS_BYTES + 1;
         assert_eq!(
             of(json!({ "code": "x".repeat(LARGEST_ARGUMENTS_BYTES - 10) })),
-            Err(Unreviewable::TooLarge { bytes })
+            Err(UnreviewableCall::TooLarge { bytes })
         );
-        assert_eq!(of(json!({ "argv": ["echo", "hunter22"] })), Err(Unreviewable::Secret));
-        assert_eq!(of(json!({ "hunter22": 1 })), Err(Unreviewable::Secret));
+        assert_eq!(of(json!({ "argv": ["echo", "hunter22"] })), Err(UnreviewableCall::Secret));
+        assert_eq!(of(json!({ "hunter22": 1 })), Err(UnreviewableCall::Secret));
         let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
         assert_eq!(of(json!({ "a": nested(DEEPEST_ARGUMENTS - 1) })), Ok(()));
-        assert_eq!(of(json!({ "a": nested(DEEPEST_ARGUMENTS) })), Err(Unreviewable::TooDeep));
+        assert_eq!(of(json!({ "a": nested(DEEPEST_ARGUMENTS) })), Err(UnreviewableCall::TooDeep));
     }
 }

@@ -6,8 +6,8 @@ pub(crate) use tool::{is_asking, tool};
 
 use crate::Gateway;
 use crate::access::{Access, Approver, ApproverError, CallJudgement, ExactCall, ScopeSource, of_call};
-use crate::arguments::{self, Unreviewable};
-use crate::call::{Answered, Refusal, unrecorded};
+use crate::arguments::{self, UnreviewableCall};
+use crate::call::{Refusal, ToolAnswer, unrecorded};
 use crate::caller_slot::CallerSlot;
 use crate::recording::Recording;
 use belljar_contract::approval::CallScope;
@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 /// The approver, and recently refused calls that it could be asked about.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct ApprovalRequests {
     approver: Arc<dyn Approver>,
     /// The host's secrets, which no approver may see.
     secrets: Arc<dyn KnownSecrets>,
@@ -32,20 +32,20 @@ pub(crate) struct Asking {
     scopes: Option<Arc<dyn ScopeSource>>,
     /// Access rules, for their action types.
     access: Option<Arc<dyn Access>>,
-    refused: Refused,
+    refused: RefusedCalls,
 }
 
 /// Reasons why an approval is neither looked up nor requested.
 enum ApprovalObstacle {
     /// The call can't be shown to a person.
-    Unreviewable(Unreviewable),
+    Unreviewable(UnreviewableCall),
     /// The call can't be made.
     Failed(Failure),
 }
 
 /// Recently refused calls that an approval would permit.
 #[derive(Debug, Default)]
-struct Refused {
+struct RefusedCalls {
     calls: Mutex<RefusedCallQueue>,
 }
 
@@ -73,7 +73,7 @@ impl Gateway {
         (entry, arguments): (&Entry, &Arguments),
         case: &CallJudgement,
         mut recording: Recording,
-    ) -> Result<Result<Recording, Answered>, Refusal> {
+    ) -> Result<Result<Recording, ToolAnswer>, Refusal> {
         let asking = self.asking.as_deref();
         let mut exact = None;
         if let Some(asking) = asking.filter(|_| case.can_be_approved()) {
@@ -143,13 +143,13 @@ impl Gateway {
 
 // === impl Asking ===
 
-impl Asking {
+impl ApprovalRequests {
     pub(crate) fn new(
         approver: Arc<dyn Approver>,
         secrets: Arc<dyn KnownSecrets>,
         scopes: Option<Arc<dyn ScopeSource>>,
     ) -> Self {
-        Self { approver, secrets, scopes, access: None, refused: Refused::default() }
+        Self { approver, secrets, scopes, access: None, refused: RefusedCalls::default() }
     }
 
     /// Sets the access rules that define the action types.
@@ -198,10 +198,10 @@ fn waiting(case: &CallJudgement, id: &Uuid) -> String {
     )
 }
 
-async fn unasked(recording: Recording, error: &ApproverError) -> Result<Answered, Refusal> {
+async fn unasked(recording: Recording, error: &ApproverError) -> Result<ToolAnswer, Refusal> {
     let failure = of_approver(error);
     recording.deny("approvals_unreachable").await.map_err(unrecorded)?;
-    Ok(Answered { envelope: envelope(Err(failure)), attachments: Vec::new() })
+    Ok(ToolAnswer { envelope: envelope(Err(failure)), attachments: Vec::new() })
 }
 
 fn of_approver(error: &ApproverError) -> Failure {
@@ -212,13 +212,13 @@ fn of_approver(error: &ApproverError) -> Failure {
     }
 }
 
-fn refused(code: DomainCode, message: &str) -> Answered {
-    Answered { envelope: envelope(Err(Failure::new(code, message))), attachments: Vec::new() }
+fn refused(code: DomainCode, message: &str) -> ToolAnswer {
+    ToolAnswer { envelope: envelope(Err(Failure::new(code, message))), attachments: Vec::new() }
 }
 
 // === impl Refused ===
 
-impl Refused {
+impl RefusedCalls {
     fn calls(&self) -> MutexGuard<'_, RefusedCallQueue> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn number_and_size_of_kept_refused_calls_are_limited() {
-        let refused = Refused::default();
+        let refused = RefusedCalls::default();
         let first = call(100);
         refused.keep(first.clone());
         assert!(refused.find(first.decision_id).is_some());

@@ -1,6 +1,6 @@
 //! Authentication by a bearer token, which a request must present exactly once, in the `Authorization` header.
 
-use crate::admission::Place;
+use crate::admission::ConnectionSlot;
 use crate::caller_slot::CallerSlot;
 use axum::Router;
 use axum::extract::Request;
@@ -18,13 +18,13 @@ pub trait Tokens: Send + Sync + 'static {
     /// Returns the caller slot of a token. Called for each request.
     ///
     /// # Errors
-    /// [`NoSeat`].
-    fn seat(&self, token: &str) -> impl Future<Output = Result<CallerSlot, NoSeat>> + Send;
+    /// [`TokenLookupError`].
+    fn seat(&self, token: &str) -> impl Future<Output = Result<CallerSlot, TokenLookupError>> + Send;
 }
 
 /// Reasons why a token has no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoSeat {
+pub enum TokenLookupError {
     /// The token is unknown or no longer valid.
     #[error("the token is unknown or no longer valid")]
     Unknown,
@@ -50,13 +50,13 @@ const LONGEST: usize = 4_096;
 
 /// Reasons why a request is not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refused {
+enum AuthenticationFailure {
     /// It has no token.
     Missing,
     /// It has a malformed token, or several.
     Malformed,
     /// Its token has no slot.
-    NoSeat(NoSeat),
+    NoSeat(TokenLookupError),
 }
 
 /// `Retry-After`, in seconds.
@@ -77,30 +77,30 @@ impl OneToken {
 }
 
 impl Tokens for OneToken {
-    async fn seat(&self, token: &str) -> Result<CallerSlot, NoSeat> {
+    async fn seat(&self, token: &str) -> Result<CallerSlot, TokenLookupError> {
         // Hashes are compared, in constant time.
         let hash: [u8; 32] = Sha256::digest(token).into();
-        bool::from(hash.ct_eq(&self.hash)).then(|| self.seat.clone()).ok_or(NoSeat::Unknown)
+        bool::from(hash.ct_eq(&self.hash)).then(|| self.seat.clone()).ok_or(TokenLookupError::Unknown)
     }
 }
 
 // === impl Refused ===
 
-impl Refused {
+impl AuthenticationFailure {
     /// Returns the challenge (RFC 6750, section 3). Without a token it has no error code. A token that can't be looked up gets no
     /// challenge, as it may be valid.
     fn challenge(self) -> Option<HeaderValue> {
         let said = match self {
             Self::Missing => "Bearer realm=\"belljar\"",
             Self::Malformed => "Bearer realm=\"belljar\", error=\"invalid_request\"",
-            Self::NoSeat(NoSeat::Unknown) => "Bearer realm=\"belljar\", error=\"invalid_token\"",
-            Self::NoSeat(NoSeat::NotKnown) => return None,
+            Self::NoSeat(TokenLookupError::Unknown) => "Bearer realm=\"belljar\", error=\"invalid_token\"",
+            Self::NoSeat(TokenLookupError::NotKnown) => return None,
         };
         Some(HeaderValue::from_static(said))
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for AuthenticationFailure {
     fn into_response(self) -> Response {
         match self.challenge() {
             Some(challenge) => (
@@ -130,8 +130,8 @@ pub fn guarded(routes: Router, tokens: Arc<impl Tokens>) -> Router {
 async fn admitted(tokens: &impl Tokens, mut request: Request, next: Next) -> Response {
     let seat = match shown(request.uri(), request.headers()) {
         Ok(token) => match tokens.seat(token).await {
-            Ok(seat) if seat.is_over() => Err(Refused::NoSeat(NoSeat::Unknown)),
-            found => found.map_err(Refused::NoSeat),
+            Ok(seat) if seat.is_over() => Err(AuthenticationFailure::NoSeat(TokenLookupError::Unknown)),
+            found => found.map_err(AuthenticationFailure::NoSeat),
         },
         Err(refused) => Err(refused),
     };
@@ -139,7 +139,7 @@ async fn admitted(tokens: &impl Tokens, mut request: Request, next: Next) -> Res
         Ok(seat) => {
             // The inner routes don't need the token, so they must not be able to leak it.
             request.headers_mut().remove(AUTHORIZATION);
-            if let Some(place) = request.extensions().get::<Arc<Place>>() {
+            if let Some(place) = request.extensions().get::<Arc<ConnectionSlot>>() {
                 place.authenticated();
             }
             request.extensions_mut().insert(seat);
@@ -150,22 +150,22 @@ async fn admitted(tokens: &impl Tokens, mut request: Request, next: Next) -> Res
 }
 
 /// Returns the token of a request.
-fn shown<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, Refused> {
+fn shown<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, AuthenticationFailure> {
     // URLs are logged on the way, so a query could leak a token.
     if uri.query().is_some() {
-        return Err(Refused::Malformed);
+        return Err(AuthenticationFailure::Malformed);
     }
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {
-        (None, _) => return Err(Refused::Missing),
-        (Some(value), None) => value.to_str().map_err(|_| Refused::Malformed)?,
-        (Some(_), Some(_)) => return Err(Refused::Malformed),
+        (None, _) => return Err(AuthenticationFailure::Missing),
+        (Some(value), None) => value.to_str().map_err(|_| AuthenticationFailure::Malformed)?,
+        (Some(_), Some(_)) => return Err(AuthenticationFailure::Malformed),
     };
-    let (scheme, token) = value.split_once(' ').ok_or(Refused::Malformed)?;
+    let (scheme, token) = value.split_once(' ').ok_or(AuthenticationFailure::Malformed)?;
     let token = token.trim_matches(' ');
     let is_one = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
     match scheme.eq_ignore_ascii_case("bearer") && is_one {
         true => Ok(token),
-        false => Err(Refused::Malformed),
+        false => Err(AuthenticationFailure::Malformed),
     }
 }

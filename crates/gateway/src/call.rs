@@ -7,7 +7,7 @@ use crate::asking::is_asking;
 use crate::caller_slot::CallerSlot;
 use crate::recording::{RecordError, Recording};
 use belljar_contract::tool::{DomainCode, Envelope, ToolName, ToolStatus};
-use belljar_policy::tool::Denied;
+use belljar_policy::tool::DeniedCall;
 use belljar_policy::verdict::Verdict;
 use belljar_tools::Arguments;
 use belljar_tools::answer::{Answer, Attachment, Failure, envelope};
@@ -21,14 +21,14 @@ use std::panic::AssertUnwindSafe;
 #[derive(Debug)]
 pub enum CallOutcome {
     /// The tool has answered, or the call was rejected because of its arguments.
-    Answered(Answered),
+    Answered(ToolAnswer),
     /// The tool was not called.
     Refused(Refusal),
 }
 
 /// Answer of a tool.
 #[derive(Debug)]
-pub struct Answered {
+pub struct ToolAnswer {
     /// The answer's envelope.
     pub envelope: Envelope,
     /// Attachments, which the envelope can't contain.
@@ -50,7 +50,7 @@ pub enum Refusal {
     #[error("{denied}")]
     Denied {
         /// The reason.
-        denied: Denied,
+        denied: DeniedCall,
     },
     /// An argument names a task, job or project that the caller is not bound to.
     #[error("{argument} differs from the one that this agent is bound to")]
@@ -109,7 +109,12 @@ impl Gateway {
         }
     }
 
-    async fn called(&self, seat: &CallerSlot, name: &str, arguments: Arguments) -> Result<Answered, Refusal> {
+    async fn called(
+        &self,
+        seat: &CallerSlot,
+        name: &str,
+        arguments: Arguments,
+    ) -> Result<ToolAnswer, Refusal> {
         let caller = seat.caller();
         if let Err(used_up) = seat.turn().await {
             // Only the first, second, fourth and so on are recorded.
@@ -241,7 +246,7 @@ impl Gateway {
         &self,
         answer: Option<Answer>,
         mut recording: Recording,
-    ) -> Result<Answered, Refusal> {
+    ) -> Result<ToolAnswer, Refusal> {
         let Some(answer) = answer else {
             recording.end(ToolStatus::Cancelled, None).await.map_err(unrecorded)?;
             return Err(Refusal::Over);
@@ -262,7 +267,7 @@ impl Gateway {
         };
         recording.end(status, code).await.map_err(unrecorded)?;
         let attachments = answer.as_ref().map(|success| success.attachments.clone()).unwrap_or_default();
-        Ok(Answered { envelope: envelope(answer), attachments })
+        Ok(ToolAnswer { envelope: envelope(answer), attachments })
     }
 }
 

@@ -14,14 +14,14 @@ pub struct CallerSlot {
     caller: Arc<Caller>,
     ended: CancellationToken,
     /// `None` if calls are not counted.
-    turn: Option<Arc<Turn>>,
+    turn: Option<Arc<CallQuota>>,
     /// `None` if concurrent requests are not limited.
     room: Option<Arc<Semaphore>>,
 }
 
 /// Number of the caller's calls, and size of their records.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct CallQuota {
     unpaced: u32,
     calls: Mutex<CallCounts>,
     limits: AuditLimits,
@@ -39,7 +39,7 @@ struct CallCounts {
 /// The maximum number of concurrent requests is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests are under way")]
-pub struct NoRoom;
+pub struct TooManyRequests;
 
 /// The quota of a slot is used up: the number of its calls, or the size of their records. Each call has two records in the audit
 /// log.
@@ -67,7 +67,7 @@ impl CallerSlot {
 
     /// Throttles calls after the first `unpaced` ones: each call takes up space in the audit log.
     pub fn paced_after(self, unpaced: u32) -> Self {
-        Self { turn: Some(Arc::new(Turn::new(unpaced, AuditLimits::USUAL))), ..self }
+        Self { turn: Some(Arc::new(CallQuota::new(unpaced, AuditLimits::USUAL))), ..self }
     }
 
     /// Limits the number of concurrent requests.
@@ -78,10 +78,10 @@ impl CallerSlot {
     /// Returns a permit for a request, to be held until its end; `None` if requests are not limited.
     ///
     /// # Errors
-    /// [`NoRoom`].
-    pub fn enter(&self) -> Result<Option<OwnedSemaphorePermit>, NoRoom> {
+    /// [`TooManyRequests`].
+    pub fn enter(&self) -> Result<Option<OwnedSemaphorePermit>, TooManyRequests> {
         let permit = self.room.as_ref().map(|room| Arc::clone(room).try_acquire_owned());
-        permit.transpose().map_err(|_| NoRoom)
+        permit.transpose().map_err(|_| TooManyRequests)
     }
 
     /// Returns true if there is no clone of the slot: no request is under way.
@@ -125,14 +125,14 @@ impl CallerSlot {
     }
 
     /// Returns the counter of its records; `None` if calls are not counted.
-    pub(crate) fn counter(&self) -> Option<Arc<Turn>> {
+    pub(crate) fn counter(&self) -> Option<Arc<CallQuota>> {
         self.turn.clone()
     }
 }
 
 // === impl Turn ===
 
-impl Turn {
+impl CallQuota {
     fn new(unpaced: u32, limits: AuditLimits) -> Self {
         let recorded = std::sync::Mutex::default();
         Self { unpaced, calls: Mutex::default(), limits, since: Instant::now(), recorded }
@@ -186,7 +186,7 @@ mod tests {
     async fn calls_are_throttled_by_record_size_and_end_at_the_byte_quota() {
         let limits = AuditLimits { bytes: 1 << 20, burst_bytes: 256 << 10, bytes_per_second: 32 << 10 };
         let large_after = |bytes: usize| async move {
-            let turn = Some(Arc::new(Turn::new(1_000, limits)));
+            let turn = Some(Arc::new(CallQuota::new(1_000, limits)));
             let seat = CallerSlot {
                 turn,
                 ..CallerSlot::new(Caller::of(AgentKind::Sandbox), CancellationToken::new())

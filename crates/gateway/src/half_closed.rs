@@ -50,7 +50,7 @@ pub(crate) struct HalfClosed<S> {
 }
 
 /// The body of a response, which notes its completion when it is dropped.
-struct Answer {
+struct AnswerBody {
     body: Body,
     exchange: Exchange,
 }
@@ -65,7 +65,7 @@ impl Exchange {
 
     /// Notes its response.
     pub(crate) fn answer(&self, response: Response) -> Response {
-        response.map(|body| Body::new(Answer { body, exchange: self.clone() }))
+        response.map(|body| Body::new(AnswerBody { body, exchange: self.clone() }))
     }
 
     fn answered(&self) {
@@ -162,7 +162,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for HalfClosed<S> {
 
 // === impl Answer ===
 
-impl HttpBody for Answer {
+impl HttpBody for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -182,7 +182,7 @@ impl HttpBody for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for AnswerBody {
     fn drop(&mut self) {
         self.exchange.answered();
     }

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Kind of endpoint.
 #[derive(Debug, Clone)]
-pub enum Door {
+pub enum EndpointKind {
     /// Sockets that only one caller has.
     Hatch(CallerSlot),
     /// An endpoint that several callers can reach: authentication has put the [`CallerSlot`] into the request's extensions. Contains
@@ -53,7 +53,7 @@ const LARGEST_DISCARD_BYTES: usize = 64 << 20;
 const LONGEST_DISCARD: Duration = Duration::from_secs(5);
 
 /// `POST /mcp`, for the callers of that endpoint.
-pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> Router {
+pub fn routes(gateway: Arc<Gateway>, door: EndpointKind, stopped: CancellationToken) -> Router {
     let config = StreamableHttpServerConfig::default()
         // No session state is kept between requests.
         .with_legacy_session_mode(false)
@@ -64,10 +64,10 @@ pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> 
         .enforce_origin_validation();
     let (seat, config) = match door {
         // A page may be served by a tool in the same sandbox.
-        Door::Hatch(seat) => (Some(seat), config.with_allowed_origins(SAME_MACHINE)),
+        EndpointKind::Hatch(seat) => (Some(seat), config.with_allowed_origins(SAME_MACHINE)),
         // An empty list would accept any host name, so the default loopback names stay.
-        Door::Remote(hosts) if hosts.is_empty() => (None, config),
-        Door::Remote(hosts) => (None, config.with_allowed_hosts(hosts)),
+        EndpointKind::Remote(hosts) if hosts.is_empty() => (None, config),
+        EndpointKind::Remote(hosts) => (None, config.with_allowed_hosts(hosts)),
     };
     let of_hatch = seat.clone();
     let server = Server { gateway, seat };

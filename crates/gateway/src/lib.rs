@@ -28,17 +28,17 @@ mod serving;
 mod stdio;
 mod strict;
 
-pub use admission::{ConnectionLimits, Place};
-pub use http::{Door, routes};
+pub use admission::{ConnectionLimits, ConnectionSlot};
+pub use http::{EndpointKind, routes};
 pub use long::{LARGEST_SHORT_BYTES, LONG_MESSAGES, apart};
-pub use serving::{Room, hatch_connection, serve};
+pub use serving::{ServerLimits, hatch_connection, serve};
 pub use stdio::{StdioError, stdio};
 
 use access::{Access, Approver, ScopeSource};
-use asking::Asking;
+use asking::ApprovalRequests;
 use belljar_contract::tool::{ToolName, ToolScope};
 use belljar_policy::secret::{KnownSecrets, NoSecrets};
-use belljar_policy::tool::{self, Denied, Permitted, ToolTraits};
+use belljar_policy::tool::{self, DeniedCall, PermittedCall, ToolTraits};
 use belljar_sandbox::shipping::Redactor;
 use belljar_store::audit::AuditLog;
 use belljar_tools::caller::Caller;
@@ -66,7 +66,7 @@ pub struct Gateway {
     /// Scope of all calls.
     scopes: Option<Arc<dyn ScopeSource>>,
     /// Approvals, if there is an approver.
-    asking: Option<Arc<Asking>>,
+    asking: Option<Arc<ApprovalRequests>>,
 }
 
 /// Source name of the gateway's own tool.
@@ -115,7 +115,7 @@ impl Gateway {
     /// # Errors
     /// [`RegisterError`] when another tool has its name.
     pub fn asking(self, approver: Arc<dyn Approver>) -> Result<Self, RegisterError> {
-        let asking = Asking::new(approver, Arc::clone(&self.secrets), self.scopes.clone());
+        let asking = ApprovalRequests::new(approver, Arc::clone(&self.secrets), self.scopes.clone());
         let asking = Arc::new(asking.judged_by(self.access.clone()));
         let tool = asking::tool(&asking);
         match self.registry.install(OF_GATEWAY, tool).into_iter().next() {
@@ -167,8 +167,8 @@ impl Gateway {
     /// Decides whether this caller may call that tool.
     ///
     /// # Errors
-    /// [`Denied`] with the first reason.
-    pub fn decide(&self, caller: &Caller, entry: &Entry) -> Result<Permitted, Denied> {
+    /// [`DeniedCall`] with the first reason.
+    pub fn decide(&self, caller: &Caller, entry: &Entry) -> Result<PermittedCall, DeniedCall> {
         let definition = entry.tool.definition();
         let is_disabled =
             self.disabled.read().unwrap_or_else(PoisonError::into_inner).contains(&definition.name);

@@ -3,7 +3,7 @@
 
 use crate::Gateway;
 use crate::arguments;
-use crate::call::{Answered, CallOutcome, Refusal};
+use crate::call::{CallOutcome, Refusal, ToolAnswer};
 use crate::caller_slot::CallerSlot;
 use crate::long;
 use axum::http::request::Parts;
@@ -159,7 +159,7 @@ async fn call(
         // The answer lists the existing names, so that a model can correct a misread one.
         CallOutcome::Refused(refusal @ Refusal::Unknown { .. }) => {
             let failure = Failure::new(DomainCode::NotFound, refusal.to_string());
-            Ok(result(Answered { envelope: envelope(Err(failure)), attachments: Vec::new() }).into())
+            Ok(result(ToolAnswer { envelope: envelope(Err(failure)), attachments: Vec::new() }).into())
         }
         CallOutcome::Refused(refusal) => Err(refused(&refusal)),
     }
@@ -202,7 +202,7 @@ fn told_resource(definition: &Definition, resource: &Resource) -> McpResource {
 }
 
 /// Converts an answer to MCP: the envelope as a value, and as text for clients that don't read values.
-fn result(Answered { envelope, attachments }: Answered) -> CallToolResult {
+fn result(ToolAnswer { envelope, attachments }: ToolAnswer) -> CallToolResult {
     let is_error = matches!(envelope, Envelope::Error { .. });
     let value = serde_json::to_value(&envelope).unwrap_or(Value::Null);
     let mut content = vec![ContentBlock::text(value.to_string())];

@@ -3,7 +3,7 @@
 use crate::Gateway;
 use crate::access::{CallJudgement, ExactCall};
 use crate::arguments::{self, ArgumentRedaction};
-use crate::caller_slot::{CallerSlot, Turn};
+use crate::caller_slot::{CallQuota, CallerSlot};
 use belljar_contract::approval::CallScope;
 use belljar_contract::tool::{
     DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName, ToolStatus, ToolSubject,
@@ -23,7 +23,7 @@ use uuid::Uuid;
 pub(crate) struct Recording {
     audit: Arc<AuditLog>,
     /// Counter of its records.
-    counter: Option<Arc<Turn>>,
+    counter: Option<Arc<CallQuota>>,
     /// `None` once it has been recorded.
     record: Option<ToolCallRecord>,
     since: Instant,

@@ -6,7 +6,7 @@
 
 use crate::Gateway;
 use crate::recording::Recording;
-use belljar_contract::tool::{DomainCode, Redacted};
+use belljar_contract::tool::{DomainCode, RedactionReport};
 use belljar_policy::autonomy::AutonomyLevel;
 use belljar_policy::secret::{KnownSecrets, hide};
 use belljar_sandbox::shipping::Redactor;
@@ -81,7 +81,7 @@ impl Gateway {
 }
 
 /// Returns the places of secrets, for a message.
-fn places(found: &Redacted) -> String {
+fn places(found: &RedactionReport) -> String {
     let at = found.at.iter().map(|place| if place.is_empty() { "the top" } else { place.as_str() });
     format!("at {}", at.collect::<Vec<_>>().join(", "))
 }
@@ -152,8 +152,12 @@ impl<'g> SecretScan<'g> {
     }
 
     /// Returns what was redacted; `None` if nothing was.
-    fn found(self) -> Option<Redacted> {
-        (self.texts > 0).then_some(Redacted { texts: self.texts, at: self.at, notice: Cow::Borrowed(NOTICE) })
+    fn found(self) -> Option<RedactionReport> {
+        (self.texts > 0).then_some(RedactionReport {
+            texts: self.texts,
+            at: self.at,
+            notice: Cow::Borrowed(NOTICE),
+        })
     }
 }
 
@@ -163,17 +167,17 @@ mod tests {
     use serde_json::json;
 
     #[derive(Debug)]
-    struct Known;
+    struct FixedSecrets;
 
-    impl KnownSecrets for Known {
+    impl KnownSecrets for FixedSecrets {
         fn find(&self, text: &str) -> Vec<std::ops::Range<usize>> {
             text.match_indices("hunter22").map(|(at, found)| at..at + found.len()).collect()
         }
     }
 
-    fn scanned(value: &Value) -> (Value, Option<Redacted>) {
+    fn scanned(value: &Value) -> (Value, Option<RedactionReport>) {
         let tokens = Redactor::of_token_forms();
-        let mut scan = SecretScan::new(&Known, &tokens);
+        let mut scan = SecretScan::new(&FixedSecrets, &tokens);
         (scan.value(value), scan.found())
     }
 

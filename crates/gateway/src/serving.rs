@@ -1,6 +1,6 @@
 //! HTTP connections: limited in number, and each with a time limit for sending a request.
 
-use crate::admission::{Admission, ConnectionLimits, Peer, Place};
+use crate::admission::{Admission, ConnectionLimits, ConnectionSlot, Peer};
 use crate::half_closed::{Exchange, HalfClosed};
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Connection limits, and grace period of the shutdown.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct ServerLimits {
     /// Limits of concurrent connections.
     pub connections: ConnectionLimits,
     /// Grace period for requests that are under way.
@@ -51,7 +51,7 @@ const LARGEST_HEAD_BYTES: usize = 64 << 10;
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
 
 /// Serves until it is stopped; then finishes requests that are under way, within the grace period.
-pub async fn serve(routes: Router, listener: TcpListener, room: Room, stop: CancellationToken) {
+pub async fn serve(routes: Router, listener: TcpListener, room: ServerLimits, stop: CancellationToken) {
     let admission = Admission::new(room.connections);
     let mut connections = JoinSet::new();
     loop {
@@ -79,12 +79,12 @@ pub async fn serve(routes: Router, listener: TcpListener, room: Room, stop: Canc
     let _ = tokio::time::timeout(room.grace, all).await;
 }
 
-/// Serves a TCP client, which may close its sending side after its request. Each request has its peer address and its [`Place`]
+/// Serves a TCP client, which may close its sending side after its request. Each request has its peer address and its [`ConnectionSlot`]
 /// among its extensions.
 async fn of_peer(
     (stream, peer): (TcpStream, SocketAddr),
     routes: Router,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
     stop: CancellationToken,
 ) {
     let _ = stream.set_nodelay(true);
@@ -229,7 +229,7 @@ mod tests {
             unauthenticated_per_peer: 8,
             authenticate_within: Duration::from_secs(600),
         };
-        let room = Room { connections, grace: Duration::ZERO };
+        let room = ServerLimits { connections, grace: Duration::ZERO };
         tokio::spawn(serve(routes, listener, room, CancellationToken::new()));
         (address, go, gone)
     }

@@ -3,7 +3,7 @@
 
 mod lines;
 
-use self::lines::Lines;
+use self::lines::LineTransport;
 use crate::Gateway;
 use crate::caller_slot::CallerSlot;
 use crate::mcp::Server;
@@ -50,7 +50,7 @@ async fn serve(
     (input, output): (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
     stopped: CancellationToken,
 ) -> Result<(), StdioError> {
-    let running = match serve_server_with_ct(server, Lines::new(input, output), stopped).await {
+    let running = match serve_server_with_ct(server, LineTransport::new(input, output), stopped).await {
         Ok(running) => running,
         // The client has closed the connection before its first request.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// The host's own clone.
 #[derive(Debug)]
-pub struct Base {
+pub struct HostClone {
     folder: PathBuf,
     record: BaseRecord,
 }
@@ -99,7 +99,7 @@ pub(super) const REFERENCE: &str = "refs/belljar/base";
 
 // === impl Base ===
 
-impl Base {
+impl HostClone {
     /// Name of the folder with operators' clones, in a state directory.
     pub(super) const OF_PEOPLE: &str = "git";
 
@@ -334,7 +334,7 @@ mod tests {
             directory: None,
             workspace_directory: None,
         };
-        let mut base = Base { folder: at("folder"), record };
+        let mut base = HostClone { folder: at("folder"), record };
         assert!(base.open_directory().unwrap().is_none());
         base.laid_out_at(&at("app")).unwrap();
         // Control.

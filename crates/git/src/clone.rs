@@ -8,7 +8,7 @@ mod origin;
 
 pub use origin::{Origin, OriginError};
 
-use crate::{Base, BaseError, HostEnv, fetch, lay_out};
+use crate::{BaseError, HostClone, HostEnv, fetch, lay_out};
 use belljar_contract::git::{FetchRecord, GitOutcome};
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
@@ -65,7 +65,7 @@ pub enum CloneError {
 ///
 /// # Errors
 /// [`CloneError`]; the directory's content is then unusable.
-pub fn clone(cloning: &CloneParams<'_>) -> Result<Base, CloneError> {
+pub fn clone(cloning: &CloneParams<'_>) -> Result<HostClone, CloneError> {
     let begun = Instant::now();
     let cloned = fetch(cloning);
     let outcome = match &cloned {

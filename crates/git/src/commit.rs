@@ -3,13 +3,14 @@
 //!
 //! Equal files, message, author and time make an equal commit, so a repeated push makes the same one.
 
-use super::base::{Base, REFERENCE, is_object_id, object_id};
+use super::base::{HostClone, REFERENCE, is_object_id, object_id};
 use super::runner::{Git, GitError};
 use super::tree::{GitTreeEntryKind, Tree};
 use belljar_contract::id::RunId;
 use belljar_files::directory::Directory;
 use belljar_policy::handoff::{
-    Entry as Touch, Finding, NoOutside, Touched, TreeContext, TreeLinks, is_compiled, review_in_tree,
+    ChangeEntryKind as Touch, ChangedPath, Finding, TreeContext, TreeLinks, UnknownOutside, is_compiled,
+    review_in_tree,
 };
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -154,7 +155,7 @@ impl CommitMetadata<'_> {
 /// Makes a commit of a tree on top of the cloned commit.
 pub(super) fn make(
     git: &Git<'_>,
-    base: &Base,
+    base: &HostClone,
     (top, tree): (&Directory, &Tree),
     kept: &[Submodule],
     words: &CommitMetadata<'_>,
@@ -190,7 +191,7 @@ pub(super) fn make(
 /// Writes a commit for `git fast-import`. Returns the paths of compiled files.
 fn write<'t>(
     to: &mut dyn Write,
-    (base, kept): (&Base, &[Submodule]),
+    (base, kept): (&HostClone, &[Submodule]),
     (top, tree): (&Directory, &'t Tree),
     words: &CommitMetadata<'_>,
 ) -> io::Result<BTreeSet<&'t str>> {
@@ -246,7 +247,7 @@ fn touched<'t>(
     files: &'t [DifferingPath],
     tree: &'t Tree,
     compiled: &'t BTreeSet<&str>,
-) -> impl Iterator<Item = Touched<'t>> {
+) -> impl Iterator<Item = ChangedPath<'t>> {
     let links: BTreeMap<&str, &str> = tree
         .entries
         .iter()
@@ -264,7 +265,10 @@ fn touched<'t>(
             mode => Some(Touch::File { is_executable: mode == EXECUTABLE }),
         };
         let is_compiled = file.is_other_content && compiled.contains(file.path.as_str());
-        Touched { is_compiled, ..Touched::new(&file.path, entry(file.old_mode), entry(file.new_mode)) }
+        ChangedPath {
+            is_compiled,
+            ..ChangedPath::new(&file.path, entry(file.old_mode), entry(file.new_mode))
+        }
     })
 }
 
@@ -281,7 +285,7 @@ fn context_of(tree: &Tree, files: &[DifferingPath]) -> TreeContext {
         path.match_indices('/').for_each(|(at, _)| context.add_path(&path[..at]));
         context.add_path(path);
     }
-    context.add_links(&links, &mut NoOutside);
+    context.add_links(&links, &mut UnknownOutside);
     note_beside(&mut context, tree, files);
     context
 }

@@ -1,6 +1,6 @@
 //! Fetches into the host's own clone: the addresses are vetted, and the fetch is recorded on the disk before it begins.
 
-use super::base::Base;
+use super::base::HostClone;
 use super::journal::Journal;
 use crate::clone::{CloneError, CloneParams};
 use belljar_contract::git::FetchStartRecord;
@@ -8,7 +8,7 @@ use belljar_contract::inference::Excerpt;
 use belljar_egress::git::PinnedRemote;
 
 /// Fetches the origin's reference.
-pub(crate) fn fetch(cloning: &CloneParams<'_>) -> Result<Base, CloneError> {
+pub(crate) fn fetch(cloning: &CloneParams<'_>) -> Result<HostClone, CloneError> {
     let CloneParams { origin, rules, names, folder, depth, run_id, env, is_canceled, .. } = cloning;
     let pinned = PinnedRemote::pin(origin.remote().clone(), rules, names.clone())?;
     cloning.journal().fetch_begun(&FetchStartRecord {
@@ -17,7 +17,7 @@ pub(crate) fn fetch(cloning: &CloneParams<'_>) -> Result<Base, CloneError> {
         reference: Excerpt::of(origin.reference()),
         addresses: pinned.addresses().to_vec(),
     })?;
-    Ok(Base::fetch(folder, (&pinned, (origin.reference(), *depth), *run_id), env, *is_canceled)?)
+    Ok(HostClone::fetch(folder, (&pinned, (origin.reference(), *depth), *run_id), env, *is_canceled)?)
 }
 
 // === impl Cloning ===

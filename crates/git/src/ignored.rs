@@ -4,7 +4,7 @@
 //! Git decides which paths are ignored. It sees the rules in a folder of the host's own, and the paths, but no file of the
 //! sandbox.
 
-use super::base::{Base, REFERENCE};
+use super::base::{HostClone, REFERENCE};
 use super::push::PushError;
 use super::runner::{Git, GitError};
 use super::tree::Tree;
@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// Files that were left out.
 #[derive(Debug, Default)]
-pub struct Ignored {
+pub struct IgnoredFiles {
     /// Ignored files; a directory that is ignored as a whole ends in a slash.
     pub paths: Vec<String>,
     /// Number of ignored files.
@@ -40,10 +40,13 @@ const RULES: &str = "ignore-rules";
 pub(super) const RULES_FILE: &str = ".gitignore";
 
 /// Removes from a tree the paths that the cloned commit ignores and doesn't contain.
-pub(super) fn without(mut tree: Tree, (git, base): (&Git<'_>, &Base)) -> Result<(Tree, Ignored), PushError> {
+pub(super) fn without(
+    mut tree: Tree,
+    (git, base): (&Git<'_>, &HostClone),
+) -> Result<(Tree, IgnoredFiles), PushError> {
     let cloned = ClonedFiles::list(git)?;
     if cloned.rules.is_empty() {
-        return Ok((tree, Ignored::default()));
+        return Ok((tree, IgnoredFiles::default()));
     }
     let folder = base.folder().join(RULES);
     lay_out(&folder, cloned.rules(git)?).map_err(|source| PushError::Note { source })?;
@@ -53,7 +56,7 @@ pub(super) fn without(mut tree: Tree, (git, base): (&Git<'_>, &Base)) -> Result<
     tree.entries.retain(|entry| !ignored.contains(entry.path.as_str()));
     let kept = tree.entries.iter().map(|entry| entry.path.as_str());
     let paths = gathered(&ignored, kept);
-    Ok((tree, Ignored { paths, files: ignored.len() }))
+    Ok((tree, IgnoredFiles { paths, files: ignored.len() }))
 }
 
 /// Returns the paths that git ignores. They are prefixed by `./`, as git would read a name such as `:!x` as a pattern.

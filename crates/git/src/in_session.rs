@@ -1,7 +1,7 @@
 //! The host's own clones of repositories in the workspace of a session: they are in the folder of its run, and are removed
 //! with it.
 
-use super::base::{Base, BaseError, folders};
+use super::base::{BaseError, HostClone, folders};
 use std::path::{Path, PathBuf};
 
 /// Folder of the clones, in the run's folder.
@@ -12,7 +12,7 @@ const MOST_IN_SESSION: usize = 16;
 
 // === impl Base ===
 
-impl Base {
+impl HostClone {
     /// Returns a new folder for a clone, in the folder of a session's run.
     pub fn folder_in_session(run: &Path) -> PathBuf {
         run.join(OF_SESSION).join(uuid::Uuid::now_v7().to_string())
@@ -64,7 +64,7 @@ impl Base {
     }
 }
 
-fn all(run: &Path) -> Vec<(PathBuf, Base)> {
+fn all(run: &Path) -> Vec<(PathBuf, HostClone)> {
     let folders = folders(&run.join(OF_SESSION)).into_iter();
-    folders.filter_map(|folder| Some((folder.clone(), Base::open(&folder).ok()?))).collect()
+    folders.filter_map(|folder| Some((folder.clone(), HostClone::open(&folder).ok()?))).collect()
 }

@@ -3,7 +3,7 @@
 use belljar_contract::git::{
     FETCH, FETCH_BEGUN, FetchRecord, FetchStartRecord, PUSH, PUSH_BEGUN, PushRecord, PushStartRecord,
 };
-use belljar_journal::{Book, RunJournalError};
+use belljar_journal::{RunJournal, RunJournalError};
 use std::path::Path;
 
 /// The audit log, opened for each record: a process that makes a sandbox afterwards must be single-threaded.
@@ -19,18 +19,18 @@ impl<'j> Journal<'j> {
     }
 
     pub(crate) fn fetch_begun(&self, record: &FetchStartRecord) -> Result<(), RunJournalError> {
-        Book::open(self.state)?.enter(FETCH_BEGUN, record.run_id.as_ref(), record).map(|_| ())
+        RunJournal::open(self.state)?.enter(FETCH_BEGUN, record.run_id.as_ref(), record).map(|_| ())
     }
 
     pub(crate) fn fetched(&self, record: &FetchRecord) -> Result<(), RunJournalError> {
-        Book::open(self.state)?.enter(FETCH, record.run_id.as_ref(), record).map(|_| ())
+        RunJournal::open(self.state)?.enter(FETCH, record.run_id.as_ref(), record).map(|_| ())
     }
 
     pub(crate) fn push_begun(&self, record: &PushStartRecord) -> Result<(), RunJournalError> {
-        Book::open(self.state)?.enter(PUSH_BEGUN, record.run_id.as_ref(), record).map(|_| ())
+        RunJournal::open(self.state)?.enter(PUSH_BEGUN, record.run_id.as_ref(), record).map(|_| ())
     }
 
     pub(crate) fn pushed(&self, record: &PushRecord) -> Result<(), RunJournalError> {
-        Book::open(self.state)?.enter(PUSH, record.run_id.as_ref(), record).map(|_| ())
+        RunJournal::open(self.state)?.enter(PUSH, record.run_id.as_ref(), record).map(|_| ())
     }
 }

@@ -4,7 +4,7 @@
 //! The checkout uses no setting of the host, so that nothing in the repository can run a program: no hook, filter or
 //! submodule.
 
-use super::base::{Base, BaseError, REFERENCE};
+use super::base::{BaseError, HostClone, REFERENCE};
 use super::environment::HostEnv;
 use super::runner::Git;
 use belljar_policy::git::Remote;
@@ -28,7 +28,7 @@ const COPIED: &str = "refs/belljar/fetched";
 /// # Errors
 /// [`BaseError`]; the directory's content is then unusable.
 pub fn lay_out(
-    base: &mut Base,
+    base: &mut HostClone,
     (directory, branch, origin): (&Path, &str, Option<&Remote>),
     env: &HostEnv,
     is_canceled: &dyn Fn() -> bool,

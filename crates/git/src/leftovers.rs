@@ -1,7 +1,7 @@
 //! Garbage collection of the host's own clones that can't be pushed from any more: their directories are gone, or were never
 //! completed.
 
-use super::base::{Base, CheckoutDirectory, RECORD, folders};
+use super::base::{CheckoutDirectory, HostClone, RECORD, folders};
 use super::push::LOCK;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +15,7 @@ const MOVED_AWAY: Duration = Duration::from_secs(14 * 24 * 3600);
 
 // === impl Base ===
 
-impl Base {
+impl HostClone {
     /// Removes operators' clones that are of no use any more. `new` is a directory that is about to be cloned into: it is
     /// empty, so a clone that was laid out at that path is of no use, even if it was another directory.
     pub fn clear_away(state: &Path, new: Option<&Path>) {
@@ -30,7 +30,7 @@ impl Base {
 }
 
 fn is_leftover(folder: &Path, new: Option<&Path>) -> bool {
-    match Base::open(folder) {
+    match HostClone::open(folder) {
         Ok(base) => match base.laid_out() {
             Some(laid_out) => new == Some(&laid_out.path()) || is_gone(folder, laid_out),
             None => is_old(folder, LONGEST),

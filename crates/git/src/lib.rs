@@ -33,12 +33,12 @@ mod runner;
 mod tree;
 
 pub use author::author;
-pub use base::{Base, BaseError, BaseRecord};
+pub use base::{BaseError, BaseRecord, HostClone};
 pub use commit::{Attribution, Author, CommitError, InvalidAuthor};
 pub use environment::HostEnv;
 pub(crate) use fetch::fetch;
-pub use ignored::Ignored;
+pub use ignored::IgnoredFiles;
 pub use lay_out::lay_out;
-pub use push::{Prepared, PushError, PushOrder, Pushed, Standing, Wanted};
+pub use push::{GitPushResult, PreparedPush, PushError, PushParams, RefOrigin, RequestedPullRequest};
 pub use runner::GitError;
 pub use tree::{TreeError, TreeLimits};

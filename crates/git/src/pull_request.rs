@@ -13,16 +13,16 @@ mod plan;
 mod shape;
 
 pub use error::PullRequestError;
-pub use plan::{PlanError, PullRequestOrder, PullRequestWords};
+pub use plan::{PlanError, PullRequestPlan, PullRequestTexts};
 
-use super::push::{NotedRequest, Prepared, Standing};
+use super::push::{PreparedPush, PullRequestNote, RefOrigin};
 use belljar_contract::git::{
     GitOutcome, PULL_REQUEST, PULL_REQUEST_BEGUN, PullRequestRecord, PullRequestStartRecord,
 };
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
 use belljar_egress::api::ApiError;
-use belljar_journal::Book;
+use belljar_journal::RunJournal;
 use forge::{Branches, ForgeApi};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -35,23 +35,23 @@ pub struct OpenPullRequest {
     /// Its web page.
     pub url: String,
     /// True if it existed before.
-    pub standing: Standing,
+    pub standing: RefOrigin,
 }
 
 // === impl Prepared ===
 
-impl Prepared<'_> {
+impl PreparedPush<'_> {
     /// Opens the requested pull request, unless it exists.
     pub(super) fn open(
         &mut self,
-        order: &PullRequestOrder,
+        order: &PullRequestPlan,
         base: &str,
     ) -> Result<OpenPullRequest, PullRequestError> {
         if let Some(noted) = self.note.request_for(base, &self.made.commit) {
-            return Ok(OpenPullRequest { url: noted.url.clone(), standing: Standing::AlreadyThere });
+            return Ok(OpenPullRequest { url: noted.url.clone(), standing: RefOrigin::AlreadyThere });
         }
         let begun = Instant::now();
-        let book = Arc::new(Book::open(self.order.state)?);
+        let book = Arc::new(RunJournal::open(self.order.state)?);
         let calls_run_id = self.run_id().unwrap_or_else(|| RunId::from_uuid(Uuid::now_v7()));
         belljar_failpoint::before("git_pull_request_begun");
         book.enter(
@@ -75,7 +75,7 @@ impl Prepared<'_> {
         belljar_failpoint::after("git_pull_request_record");
         let opened = opened?;
         recorded?;
-        self.note.pull_request = Some(NotedRequest {
+        self.note.pull_request = Some(PullRequestNote {
             base: base.to_owned(),
             commit: self.made.commit.clone(),
             url: opened.url.clone(),
@@ -88,13 +88,13 @@ impl Prepared<'_> {
 
     fn ask(
         &self,
-        order: &PullRequestOrder,
+        order: &PullRequestPlan,
         base: &str,
-        (book, run_id): (&Arc<Book>, RunId),
+        (book, run_id): (&Arc<RunJournal>, RunId),
     ) -> Result<OpenPullRequest, PullRequestError> {
         let forge = ForgeApi::reach(order, self.order.names.clone(), (book, run_id))?;
         let branches = Branches { head: self.order.branch.as_str(), base };
-        let already = |url| OpenPullRequest { url, standing: Standing::AlreadyThere };
+        let already = |url| OpenPullRequest { url, standing: RefOrigin::AlreadyThere };
         if let Some(url) = forge.find(&branches)? {
             return Ok(already(url));
         }
@@ -103,7 +103,7 @@ impl Prepared<'_> {
         let opened = forge.open(&branches, &order.says(&words.text(), branches.head));
         belljar_failpoint::after("git_pull_request");
         match opened {
-            Ok(url) => Ok(OpenPullRequest { url, standing: Standing::New }),
+            Ok(url) => Ok(OpenPullRequest { url, standing: RefOrigin::New }),
             // The call was denied here, so nothing was sent.
             Err(PullRequestError::Api(error)) if error.is_refusal() => Err(error.into()),
             // Another attempt may have come first, or only the response was lost.
@@ -113,7 +113,7 @@ impl Prepared<'_> {
 
     fn request_begun(
         &self,
-        order: &PullRequestOrder,
+        order: &PullRequestPlan,
         base: &str,
         calls_run_id: &RunId,
     ) -> PullRequestStartRecord {
@@ -132,8 +132,8 @@ impl Prepared<'_> {
 
 fn outcome(opened: &Result<OpenPullRequest, PullRequestError>) -> GitOutcome {
     match opened {
-        Ok(OpenPullRequest { standing: Standing::New, .. }) => GitOutcome::Completed,
-        Ok(OpenPullRequest { standing: Standing::AlreadyThere, .. }) => GitOutcome::AlreadyThere,
+        Ok(OpenPullRequest { standing: RefOrigin::New, .. }) => GitOutcome::Completed,
+        Ok(OpenPullRequest { standing: RefOrigin::AlreadyThere, .. }) => GitOutcome::AlreadyThere,
         Err(error @ PullRequestError::Api(api)) if ApiError::is_refusal(api) => {
             GitOutcome::Denied { reason: ReasonCode::of(error.code()) }
         }

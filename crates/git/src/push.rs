@@ -15,14 +15,14 @@ mod note;
 mod server;
 
 pub use error::PushError;
-pub(super) use note::NotedRequest;
+pub(super) use note::PullRequestNote;
 
-use super::base::Base;
+use super::base::HostClone;
 use super::commit::{self, Attribution, CommitError, CommitMetadata, DifferingPath, LocalCommit};
 use super::environment::HostEnv;
-use super::ignored::{self, Ignored};
+use super::ignored::{self, IgnoredFiles};
 use super::journal::Journal;
-use super::pull_request::{OpenPullRequest, PullRequestError, PullRequestOrder};
+use super::pull_request::{OpenPullRequest, PullRequestError, PullRequestPlan};
 use super::quarantine::Quarantine;
 use super::tree::{Tree, TreeLimits};
 use belljar_contract::git::{GitOutcome, PushRecord};
@@ -32,18 +32,18 @@ use belljar_egress::upstream::names::NameSource;
 use belljar_files::directory::Directory;
 use belljar_files::lock_file::open_lock;
 use belljar_policy::git::{BranchName, GitRules, Remote};
-use belljar_policy::handoff::{Finding, Trust};
+use belljar_policy::handoff::{ApprovedPaths, Finding};
 use jiff::Timestamp;
-use note::Note;
+use note::PushNote;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Instant;
 
 /// Parameters of a push.
-pub struct PushOrder<'p> {
+pub struct PushParams<'p> {
     /// The clone that the work began with.
-    pub base: &'p Base,
+    pub base: &'p HostClone,
     /// The directory with the work.
     pub directory: &'p Directory,
     /// The remote to push to.
@@ -63,7 +63,7 @@ pub struct PushOrder<'p> {
     /// If true, files that the cloned commit ignores are pushed, too.
     pub includes_ignored: bool,
     /// The requested pull request, if any.
-    pub pull_request: Option<&'p PullRequestOrder>,
+    pub pull_request: Option<&'p PullRequestPlan>,
     /// The environment that git is started with.
     pub env: &'p HostEnv,
     /// The state directory, which has the audit log.
@@ -73,12 +73,12 @@ pub struct PushOrder<'p> {
 }
 
 /// A commit that is ready to be pushed. It holds a lock, so no other push from the same clone runs meanwhile.
-pub struct Prepared<'p> {
-    pub(super) order: PushOrder<'p>,
+pub struct PreparedPush<'p> {
+    pub(super) order: PushParams<'p>,
     pub(super) made: LocalCommit,
     left_out: Vec<String>,
-    ignored: Ignored,
-    pub(super) note: Note,
+    ignored: IgnoredFiles,
+    pub(super) note: PushNote,
     // Declared before the lock, so that it is removed before another push may begin.
     quarantine: Quarantine,
     _lock: File,
@@ -86,18 +86,18 @@ pub struct Prepared<'p> {
 
 /// Result of a push.
 #[derive(Debug)]
-pub struct Pushed {
+pub struct GitPushResult {
     /// The commit.
     pub commit: String,
     /// True if the branch existed before.
-    pub standing: Standing,
+    pub standing: RefOrigin,
     /// The requested pull request, if any.
-    pub pull_request: Option<Wanted>,
+    pub pull_request: Option<RequestedPullRequest>,
 }
 
 /// A requested pull request.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct RequestedPullRequest {
     /// Its target branch.
     pub base: String,
     /// The result. The branch is pushed in any case.
@@ -106,7 +106,7 @@ pub struct Wanted {
 
 /// Origin of a branch or pull request: this attempt, or an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RefOrigin {
     /// It was created now.
     New,
     /// An earlier attempt has created it, with the same commit.
@@ -118,20 +118,20 @@ pub(super) const LOCK: &str = "pushing";
 
 // === impl PushOrder ===
 
-impl<'p> PushOrder<'p> {
+impl<'p> PushParams<'p> {
     /// Makes the commit, and reviews its files. Sends nothing.
     ///
     /// # Errors
     /// [`PushError`].
-    pub fn prepare(self) -> Result<Prepared<'p>, PushError> {
+    pub fn prepare(self) -> Result<PreparedPush<'p>, PushError> {
         let folder = self.base.folder();
         let lock = open_lock(&folder.join(LOCK)).map_err(note_failed)?;
         lock.try_lock().map_err(|_| PushError::Busy)?;
-        let mut note = Note::of(self.base, self.remote.to_string(), self.branch.to_string())?;
+        let mut note = PushNote::of(self.base, self.remote.to_string(), self.branch.to_string())?;
         let quarantine = Quarantine::make(self.base).map_err(note_failed)?;
         let git = quarantine.git(self.env, self.is_canceled);
         let (mut tree, ignored) = match self.includes_ignored {
-            true => (Tree::read(self.directory, self.limits)?, Ignored::default()),
+            true => (Tree::read(self.directory, self.limits)?, IgnoredFiles::default()),
             false => ignored::without(Tree::read_more(self.directory, self.limits)?, (&git, self.base))?,
         };
         tree.check(self.limits)?;
@@ -146,7 +146,15 @@ impl<'p> PushOrder<'p> {
         };
         belljar_failpoint::reached("git_commit.made");
         note.commit = Some(made.commit.clone());
-        Ok(Prepared { made, left_out: tree.left_out, ignored, note, quarantine, order: self, _lock: lock })
+        Ok(PreparedPush {
+            made,
+            left_out: tree.left_out,
+            ignored,
+            note,
+            quarantine,
+            order: self,
+            _lock: lock,
+        })
     }
 
     pub(super) fn words(&self, at: Timestamp) -> CommitMetadata<'_> {
@@ -156,7 +164,7 @@ impl<'p> PushOrder<'p> {
 
 // === impl Prepared ===
 
-impl Prepared<'_> {
+impl PreparedPush<'_> {
     /// Returns the commit.
     pub fn commit(&self) -> &str {
         &self.made.commit
@@ -178,7 +186,7 @@ impl Prepared<'_> {
     }
 
     /// Returns the files that were left out because the cloned commit ignores them.
-    pub fn ignored(&self) -> &Ignored {
+    pub fn ignored(&self) -> &IgnoredFiles {
         &self.ignored
     }
 
@@ -189,7 +197,7 @@ impl Prepared<'_> {
     }
 
     /// Returns the findings that need an approval and don't have one.
-    pub fn asks(&self, trust: &Trust) -> Vec<Finding> {
+    pub fn asks(&self, trust: &ApprovedPaths) -> Vec<Finding> {
         trust.without(self.made.findings.clone())
     }
 
@@ -197,12 +205,12 @@ impl Prepared<'_> {
     ///
     /// # Errors
     /// [`PushError`]. After [`PushError::Git`] the branch may exist nevertheless; a repeated push finds out.
-    pub fn push(mut self, trust: &Trust) -> Result<Pushed, PushError> {
+    pub fn push(mut self, trust: &ApprovedPaths) -> Result<GitPushResult, PushError> {
         let begun = Instant::now();
         let pushed = self.attempt(trust);
         let outcome = match &pushed {
-            Ok((Standing::New, _)) => GitOutcome::Completed,
-            Ok((Standing::AlreadyThere, _)) => GitOutcome::AlreadyThere,
+            Ok((RefOrigin::New, _)) => GitOutcome::Completed,
+            Ok((RefOrigin::AlreadyThere, _)) => GitOutcome::AlreadyThere,
             Err(error) if error.is_denial() => GitOutcome::Denied { reason: ReasonCode::of(error.code()) },
             Err(error) => GitOutcome::Failed { code: ReasonCode::of(error.code()) },
         };
@@ -223,8 +231,9 @@ impl Prepared<'_> {
         self.note.is_there = true;
         self.note.keep(self.order.base).map_err(note_failed)?;
         let wanted = self.order.pull_request.zip(base);
-        let pull_request = wanted.map(|(order, base)| Wanted { opened: self.open(order, &base), base });
-        Ok(Pushed { commit: self.made.commit.clone(), standing, pull_request })
+        let pull_request =
+            wanted.map(|(order, base)| RequestedPullRequest { opened: self.open(order, &base), base });
+        Ok(GitPushResult { commit: self.made.commit.clone(), standing, pull_request })
     }
 
     pub(super) fn run_id(&self) -> Option<RunId> {

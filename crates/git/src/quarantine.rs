@@ -3,7 +3,7 @@
 //! The objects exist only during one push, and are removed with it however it ends. They aren't needed afterwards: the server
 //! has what was pushed, and a repeated push makes the same objects.
 
-use super::base::Base;
+use super::base::HostClone;
 use super::environment::HostEnv;
 use super::runner::Git;
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ const OBJECTS: &str = "made";
 
 impl Quarantine {
     /// Makes an empty one. Leftovers of a push that was killed are removed.
-    pub(super) fn make(base: &Base) -> io::Result<Self> {
+    pub(super) fn make(base: &HostClone) -> io::Result<Self> {
         let objects = base.folder().join(OBJECTS);
         remove(&objects)?;
         DirBuilder::new().mode(0o700).create(&objects)?;

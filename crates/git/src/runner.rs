@@ -11,8 +11,8 @@ use super::reach;
 use belljar_egress::git::PinnedRemote;
 use belljar_trusted::command::{harmless, trusted_search_path};
 use belljar_trusted::trusted_file::UntrustedFileError;
-use bounds::{Disk, MEMORY_BYTES, limit_memory};
-use heard::Heard;
+use bounds::{DiskBudget, MEMORY_BYTES, limit_memory};
+use heard::GitOutput;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -355,7 +355,7 @@ impl<'g> Git<'g> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Its helpers are killed with it.
         command.process_group(0);
-        let disk = Disk::of(self.place.repository());
+        let disk = DiskBudget::of(self.place.repository());
         let mut child = command.spawn().map_err(|source| GitError::Start { source })?;
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let end = || group.map(|group| kill_process_group(group, Signal::KILL));
@@ -400,11 +400,11 @@ impl<'g> Git<'g> {
     }
 
     /// Reads its output to the end, within the time limit and the limit on the disk.
-    fn listen(&self, child: &mut Child, step: &str, disk: &Disk) -> Result<Heard, GitError> {
+    fn listen(&self, child: &mut Child, step: &str, disk: &DiskBudget) -> Result<GitOutput, GitError> {
         let mut open: Vec<(OwnedFd, bool)> = Vec::new();
         open.extend(child.stdout.take().map(|stream| (OwnedFd::from(stream), true)));
         open.extend(child.stderr.take().map(|stream| (OwnedFd::from(stream), false)));
-        let mut heard = Heard { stdout: Vec::new(), stderr: Vec::new() };
+        let mut heard = GitOutput { stdout: Vec::new(), stderr: Vec::new() };
         let mut buffer = vec![0; 64 << 10];
         while !open.is_empty() {
             if Instant::now() >= self.deadline {

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 /// The files and links below a directory.
 #[derive(Debug)]
 pub(super) struct Tree {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<GitTreeEntry>,
     /// Skipped paths: repositories, and entries that are neither file, link nor directory.
     pub(super) left_out: Vec<String>,
 }
 
 /// A file or a link.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct GitTreeEntry {
     pub(super) path: TreePath,
     pub(super) kind: GitTreeEntryKind,
 }
@@ -157,7 +157,7 @@ impl Tree {
                 let path = below.join(OsStr::from_bytes(name.name.as_bytes()));
                 if let Some(kind) = tree.note(top, &path, &name)? {
                     let path = vetted(&path)?;
-                    tree.entries.push(Entry { path, kind });
+                    tree.entries.push(GitTreeEntry { path, kind });
                 } else if name.kind == FileType::Directory && !is_own_repository(&name) {
                     pending.push(path);
                 }
@@ -219,7 +219,7 @@ impl Tree {
 
 // === impl Entry ===
 
-impl Entry {
+impl GitTreeEntry {
     /// Returns git's mode.
     pub(super) fn mode(&self) -> &'static str {
         match self.kind {

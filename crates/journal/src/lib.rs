@@ -16,8 +16,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// An open journal of a run. Its entries are on the disk once [`Book::close`] has returned `Ok`.
-pub struct Book {
+/// An open journal of a run. Its entries are on the disk once [`RunJournal::close`] has returned `Ok`.
+pub struct RunJournal {
     log: Arc<AuditLog>,
     entries: Arc<Mutex<JournalEntries>>,
     /// Maximum number of calls that are held in memory for listing.
@@ -26,7 +26,7 @@ pub struct Book {
 
 /// Model calls of a run that its journal holds.
 #[derive(Debug, Clone, Default)]
-pub struct Calls {
+pub struct ModelCalls {
     /// Calls, in the order in which they ended.
     pub listed: Vec<CallRecord>,
     /// Number of further calls, which are in the audit log only: a program may make more calls than memory could hold.
@@ -35,7 +35,7 @@ pub struct Calls {
 
 /// Range of a run's records in the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct AuditRange {
     /// Its first record.
     pub first: u64,
     /// Its last one.
@@ -58,7 +58,7 @@ pub enum RunJournalError {
 
 #[derive(Debug, Default)]
 struct JournalEntries {
-    calls: Calls,
+    calls: ModelCalls,
     /// Sums of all calls, also of those that are not listed.
     sums: UsageSums,
     /// Calls that have begun and not ended.
@@ -83,7 +83,7 @@ const MOST_WAITING: usize = 4_096;
 
 // === impl Book ===
 
-impl Book {
+impl RunJournal {
     /// Opens the audit log of a state directory. This starts a thread.
     ///
     /// # Errors
@@ -138,17 +138,17 @@ impl Book {
         kind: &str,
         run: Option<&RunId>,
         event: &impl Serialize,
-    ) -> Result<Span, RunJournalError> {
+    ) -> Result<AuditRange, RunJournalError> {
         let last = self.enter(kind, run, event)?;
         let entries = locked(&self.entries);
         match entries.is_broken {
             true => Err(RunJournalError::Incomplete),
-            false => Ok(Span { first: entries.first.unwrap_or(last.sequence), last }),
+            false => Ok(AuditRange { first: entries.first.unwrap_or(last.sequence), last }),
         }
     }
 
     /// Returns the calls so far.
-    pub fn calls(&self) -> Calls {
+    pub fn calls(&self) -> ModelCalls {
         locked(&self.entries).calls.clone()
     }
 
@@ -159,7 +159,7 @@ impl Book {
     }
 }
 
-impl Book {
+impl RunJournal {
     /// Enters an event without waiting for the disk, and lists the call if there is one.
     fn submit(&self, event: Result<Event, EventError>, call: Option<CallRecord>) {
         call.into_iter().for_each(|call| locked(&self.entries).list(call, self.most_calls));
@@ -184,7 +184,7 @@ impl Book {
     }
 }
 
-impl Book {
+impl RunJournal {
     /// Enters the begin of a call; resolves to true once it is on the disk.
     fn begin(&self, event: Result<Event, EventError>) -> WriteConfirmation {
         let (done, written) = oneshot::channel();
@@ -203,7 +203,7 @@ impl Book {
     }
 }
 
-impl Ledger for Book {
+impl Ledger for RunJournal {
     fn begin(&self, record: CallStartRecord) -> WriteConfirmation {
         locked(&self.entries).unended.insert(record.call_id.clone());
         Self::begin(self, Event::new(BEGUN, Some(&record.run_id), &record))
@@ -231,7 +231,7 @@ impl Ledger for Book {
     }
 }
 
-impl WebLedger for Book {
+impl WebLedger for RunJournal {
     fn begin(&self, record: ProxiedRequestStartRecord) -> WriteConfirmation {
         Self::begin(self, Event::new(egress::BEGUN, Some(&record.run_id), &record))
     }

@@ -30,7 +30,7 @@ mod trust;
 pub(crate) use job::response;
 
 use crate::delivery::Deliverer;
-use crate::denials::Denied;
+use crate::denials::DenialReason;
 use crate::job::NodeState;
 use crate::job::dispatcher::Dispatcher;
 use crate::metrics;
@@ -47,7 +47,7 @@ use axum::routing::{MethodRouter, get, post};
 use belljar_contract::worker::openapi;
 use belljar_contract::worker::operation::Operation;
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_gateway::{ConnectionLimits, Place, Room};
+use belljar_gateway::{ConnectionLimits, ConnectionSlot, ServerLimits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(crate) struct Api {
 type SharedApi = Arc<Api>;
 
 /// Connection limits of the Worker API (docs/node.md has these numbers).
-const ROOM: Room = Room {
+const ROOM: ServerLimits = ServerLimits {
     connections: ConnectionLimits {
         authenticated: 1_024,
         unauthenticated: 512,
@@ -243,7 +243,7 @@ async fn count(State(api): State<SharedApi>, request: Request, next: Next) -> Re
     let is_asked = |operation: &Operation| operation.route().0.as_str() == method.as_str();
     let operation = Operation::at(&path).find(is_asked);
     let response = next.run(request).await;
-    if let Some(denied) = response.extensions().get::<Denied>() {
+    if let Some(denied) = response.extensions().get::<DenialReason>() {
         api.workplace.denials.note(denied, method.as_str(), &path);
     }
     api.workplace.metrics.answered(operation, response.status().as_u16());
@@ -254,7 +254,7 @@ async fn count(State(api): State<SharedApi>, request: Request, next: Next) -> Re
 async fn guard(State(api): State<SharedApi>, request: Request, next: Next) -> Response {
     match api.workplace.settings.token.admits(request.headers()) {
         true => {
-            if let Some(place) = request.extensions().get::<Arc<Place>>() {
+            if let Some(place) = request.extensions().get::<Arc<ConnectionSlot>>() {
                 place.authenticated();
             }
             next.run(request).await

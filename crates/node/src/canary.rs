@@ -11,16 +11,16 @@
 use crate::daemon::Settings;
 use belljar_confine::launcher::Launcher;
 use belljar_contract::id::{JobId, TaskId};
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_files::host_path::HostPath;
-use belljar_sandbox::enclosure::{EnclosureMaker, Site};
+use belljar_sandbox::enclosure::{EnclosureMaker, EnclosureSite};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::command::{CommandRequest, CommandWatch, carry_out_command};
-use belljar_sandbox::run::{Begun, RUNNER_INSIDE, RunError};
+use belljar_sandbox::run::{RUNNER_INSIDE, RunError, StartedRun};
 use belljar_sandbox::spec::Lent;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_sandbox::streams::Stream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -30,17 +30,17 @@ use uuid::Uuid;
 
 /// Makes canary sandboxes, one at a time, and keeps the outcome of the last one.
 pub(crate) struct Canary {
-    state: State,
+    state: StateDirectory,
     launcher: Arc<Launcher>,
     runner: HostPath,
     limits: Limits,
-    required: Required,
-    seen: Mutex<Seen>,
+    required: RequiredLayers,
+    seen: Mutex<CanaryState>,
 }
 
 /// Outcome of the last canary, and the begin of the current one.
 #[derive(Debug, Default)]
-struct Seen {
+struct CanaryState {
     /// When the last one ended, and whether it had run.
     last: Option<(Instant, bool)>,
     /// When the canary that is under way began.
@@ -142,7 +142,7 @@ impl Canary {
     fn ended(&self, error: Option<&CanaryError>) {
         let mut seen = self.locked();
         let was_well = seen.last.is_none_or(|(_, has_run)| has_run);
-        *seen = Seen { last: Some((Instant::now(), error.is_none())), since: None };
+        *seen = CanaryState { last: Some((Instant::now(), error.is_none())), since: None };
         drop(seen);
         match error {
             Some(error) if was_well => {
@@ -174,7 +174,7 @@ impl Canary {
             timeout: PATIENCE,
             max_output_bytes: OUTPUT_BYTES,
         };
-        let site = Site { state: &self.state, maker: EnclosureMaker::Launcher(&self.launcher) };
+        let site = EnclosureSite { state: &self.state, maker: EnclosureMaker::Launcher(&self.launcher) };
         let finished = carry_out_command(request, &site, &mut NoopWatcher)?;
         let (exit_code, failure) = (finished.exit_code, finished.failure);
         // If the folder can't be removed now, a later start finds it by its name.
@@ -187,7 +187,7 @@ impl Canary {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Seen> {
+    fn locked(&self) -> MutexGuard<'_, CanaryState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -203,7 +203,7 @@ fn closed_ancestor(path: &Path) -> Option<&Path> {
 
 // === impl Seen ===
 
-impl Seen {
+impl CanaryState {
     fn is_due(&self, now: Instant) -> bool {
         let is_old =
             |(at, has_run): (Instant, bool)| now.duration_since(at) >= if has_run { FRESH } else { RETRY };
@@ -219,7 +219,7 @@ impl Seen {
 // === impl Unwatched ===
 
 impl CommandWatch for NoopWatcher {
-    fn begun(&mut self, _begun: Begun) {}
+    fn begun(&mut self, _begun: StartedRun) {}
 
     fn printed(&mut self, _stream: Stream, _bytes: &[u8]) {}
 
@@ -236,15 +236,15 @@ mod tests {
     fn node_is_healthy_after_a_good_canary_and_not_while_one_hangs() {
         let now = Instant::now();
         let (hung, due) = (now + PATIENCE, now + FRESH);
-        let mut seen = Seen::default();
+        let mut seen = CanaryState::default();
         assert!(seen.is_due(now) && !seen.is_well(now), "nothing is known yet");
         seen.since = Some(now);
         assert!(!seen.is_due(hung) && !seen.is_well(now));
-        seen = Seen { last: Some((now, true)), since: None };
+        seen = CanaryState { last: Some((now, true)), since: None };
         assert!(!seen.is_due(now + RETRY) && seen.is_due(due) && seen.is_well(due));
         seen.since = Some(now);
         assert!(seen.is_well(now + RETRY) && !seen.is_well(hung));
-        seen = Seen { last: Some((now, false)), since: None };
+        seen = CanaryState { last: Some((now, false)), since: None };
         assert!(seen.is_due(now + RETRY) && !seen.is_well(now));
     }
 }

@@ -26,8 +26,8 @@ pub use config::{CallbackConfig, NodeConfig, TracesConfig};
 pub use error::DaemonError;
 use error::LEAST_DESCRIPTORS;
 pub use mcp::McpConfig;
-pub use reload::Reloaded;
-pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Timeouts};
+pub use reload::ReloadedConfig;
+pub use settings::{Bucket, ExtensionError, Retention, SessionLimits, Settings, Timeouts};
 
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;
@@ -36,14 +36,14 @@ use crate::job::abilities::InstanceCapabilities;
 use crate::job::dispatcher::Dispatcher;
 use crate::session::Sessions;
 use crate::tools;
-use crate::web::policy_file::Following;
+use crate::web::policy_file::PolicyFollower;
 use belljar_confine::launcher::Launcher;
 use belljar_egress::proxy::allow_descriptors;
 use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
 use belljar_tools::bridge::Bridge;
 use belljar_tools::bridge::config::ServersConfig;
-use heartbeat::Heart;
+use heartbeat::HeartbeatTask;
 use identity::{Identity, StateLock};
 use jiff::Timestamp;
 use std::net::SocketAddr;
@@ -66,7 +66,7 @@ pub struct Daemon {
     heart: (CancellationToken, JoinHandle<()>),
     tasks: JoinSet<()>,
     /// Follows the policy file.
-    _following: Following,
+    _following: PolicyFollower,
     /// Bridge to other MCP servers; `None` if none is configured.
     bridge: Option<Bridge>,
     /// The configuration of those servers that was applied last.
@@ -119,7 +119,7 @@ impl Daemon {
         deliverer.take_over().await;
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&dispatcher).run(stop.clone()));
-        let heart = Heart {
+        let heart = HeartbeatTask {
             workplace: Arc::clone(&workplace),
             dispatcher: Arc::clone(&dispatcher),
             deliverer: Arc::clone(&deliverer),

@@ -16,7 +16,7 @@ use belljar_contract::worker::event::{JobEvent, JobEventKind};
 use belljar_egress::callback::{Destination, Message, Sender, SigningKey};
 use belljar_egress::upstream::UpstreamError;
 use belljar_gateway::apart;
-use belljar_store::jobs::{Callback, Heard};
+use belljar_store::jobs::{Callback, CallbackAnswer};
 use belljar_trusted::tcp_server::ServerUser;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,12 +45,12 @@ pub(crate) struct Deliverer {
     /// their number.
     slots: Mutex<HashMap<String, Arc<Semaphore>>>,
     stop: CancellationToken,
-    following: Mutex<Following>,
+    following: Mutex<ActiveDeliveries>,
 }
 
 /// The jobs whose callbacks are being sent, by the keys of their ids.
 #[derive(Default)]
-struct Following {
+struct ActiveDeliveries {
     jobs: HashSet<String>,
     tasks: JoinSet<()>,
 }
@@ -136,7 +136,7 @@ impl Deliverer {
         Arc::clone(of_origin.or_insert_with(|| Arc::new(Semaphore::new(MOST_AT_ONCE))))
     }
 
-    fn locked(&self) -> MutexGuard<'_, Following> {
+    fn locked(&self) -> MutexGuard<'_, ActiveDeliveries> {
         self.following.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,9 +196,9 @@ impl Deliverer {
         let mut pause = FIRST_PAUSE;
         loop {
             let heard = match self.send(destination, key, (job_id, &event)).await {
-                Ok(200..=299) if is_last => Some(Heard::Result),
-                Ok(200..=299) => Some(Heard::Event),
-                Ok(GONE) => Some(Heard::NoMore),
+                Ok(200..=299) if is_last => Some(CallbackAnswer::Result),
+                Ok(200..=299) => Some(CallbackAnswer::Event),
+                Ok(GONE) => Some(CallbackAnswer::NoMore),
                 Ok(status) => {
                     tracing::warn!(%job_id, event = event.id, status, "a callback was not taken");
                     None
@@ -213,7 +213,7 @@ impl Deliverer {
                 let noted =
                     jobs.note_callback_heard(job_id, instance, (event.id, heard), self.workplace.now()).await;
                 match noted {
-                    Ok(is_ours) => return is_ours && heard != Heard::NoMore,
+                    Ok(is_ours) => return is_ours && heard != CallbackAnswer::NoMore,
                     // The message is sent again, which is harmless.
                     Err(error) => {
                         tracing::warn!(%job_id, error = crate::chain(&error), "a callback is not noted");

@@ -19,7 +19,7 @@ pub(crate) struct Denials {
 
 /// Why a request was denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Denied {
+pub(crate) struct DenialReason {
     pub(crate) kind: ProblemKind,
     pub(crate) detail: String,
 }
@@ -30,7 +30,7 @@ struct DenialRateLimit {
     second: RateWindow,
     hour: RateWindow,
     /// The last denial, and the number of equal ones in a row.
-    last: Option<Request>,
+    last: Option<DeniedRequest>,
     repeated: u64,
     unrecorded: u64,
 }
@@ -44,14 +44,14 @@ struct RateWindow {
 
 /// Fields by which denials are compared.
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
-    denied: Denied,
+struct DeniedRequest {
+    denied: DenialReason,
     method: String,
     path: String,
 }
 
 #[derive(Serialize)]
-struct Record {
+struct DenialRecord {
     reason: ProblemKind,
     detail: Excerpt,
     method: Excerpt,
@@ -91,12 +91,13 @@ impl Denials {
     }
 
     /// Records a denial, if the rate limit permits.
-    pub(crate) fn note(&self, denied: &Denied, method: &str, path: &str) {
-        let request = Request { denied: denied.clone(), method: method.to_owned(), path: path.to_owned() };
+    pub(crate) fn note(&self, denied: &DenialReason, method: &str, path: &str) {
+        let request =
+            DeniedRequest { denied: denied.clone(), method: method.to_owned(), path: path.to_owned() };
         let Some(unrecorded) = self.quota(denied.kind).take(request, Instant::now()) else {
             return;
         };
-        let record = Record {
+        let record = DenialRecord {
             reason: denied.kind,
             detail: Excerpt::of(&denied.detail),
             method: Excerpt::of(method),
@@ -116,7 +117,7 @@ impl Denials {
 
 // === impl Denied ===
 
-impl Denied {
+impl DenialReason {
     /// Returns true for the problem kinds that are denials: the request was understood, but not allowed.
     pub(crate) fn is_denial(kind: ProblemKind) -> bool {
         matches!(kind, ProblemKind::Authentication | ProblemKind::Authorization)
@@ -127,7 +128,7 @@ impl Denied {
 
 impl DenialRateLimit {
     /// Number of denials skipped before the one that may be recorded now; `None` if this one is to be skipped, too.
-    fn take(&mut self, request: Request, now: Instant) -> Option<u64> {
+    fn take(&mut self, request: DeniedRequest, now: Instant) -> Option<u64> {
         let is_wanted = self.is_wanted(request);
         if !(is_wanted && self.has_room(now)) {
             self.unrecorded += 1;
@@ -139,7 +140,7 @@ impl DenialRateLimit {
     }
 
     /// Returns false for one of many equal denials in a row.
-    fn is_wanted(&mut self, request: Request) -> bool {
+    fn is_wanted(&mut self, request: DeniedRequest) -> bool {
         match self.last.as_ref() == Some(&request) {
             true => self.repeated += 1,
             false => (self.last, self.repeated) = (Some(request), 1),
@@ -176,9 +177,9 @@ mod tests {
     /// Number of recorded denials, and number of denials accounted for in them, of `number` denials with one per interval.
     fn recorded(number: u32, every: Duration, path: fn(u32) -> String) -> (u32, u64) {
         let (mut quota, begun) = (DenialRateLimit::default(), Instant::now());
-        let denied = Denied { kind: ProblemKind::Authentication, detail: "no token".to_owned() };
+        let denied = DenialReason { kind: ProblemKind::Authentication, detail: "no token".to_owned() };
         let taken = (0..number).filter_map(|at| {
-            let request = Request { denied: denied.clone(), method: "GET".to_owned(), path: path(at) };
+            let request = DeniedRequest { denied: denied.clone(), method: "GET".to_owned(), path: path(at) };
             quota.take(request, begun + every * at)
         });
         taken.fold((0, 0), |(records, counted), unrecorded| (records + 1, counted + unrecorded))

@@ -1,8 +1,8 @@
 //! Permission to run something once. Each use of a grant is recorded; a denial is recorded before it is returned.
 
-use belljar_contract::grant::{ExecutionGrant, GrantSubject, Scope};
+use belljar_contract::grant::{ExecutionGrant, GrantScope, GrantSubject};
 use belljar_contract::id::{GrantId, RunId, UserId};
-use belljar_journal::{Book, RunJournalError};
+use belljar_journal::{RunJournal, RunJournalError};
 use belljar_policy::grant::{GrantRefusal, GrantedExecution, entitle};
 use belljar_store::audit::Receipt;
 use jiff::Timestamp;
@@ -62,7 +62,7 @@ impl ExecutionPermit {
     ///
     /// # Errors
     /// [`GrantError`].
-    pub fn of(presented: GrantPresentation, book: &Book) -> Result<Self, GrantError> {
+    pub fn of(presented: GrantPresentation, book: &RunJournal) -> Result<Self, GrantError> {
         let GrantPresentation { grant, graph_id, run_id, now } = presented;
         let of_grant = grant.as_ref().ok().map(|grant| {
             let ExecutionGrant { id, subject, billing_account_id, .. } = grant;
@@ -115,7 +115,7 @@ pub fn of_operator(billing_account_id: &str) -> ExecutionGrant {
         subject: GrantSubject::Service(OPERATOR.to_owned()),
         billing_account_id: billing_account_id.to_owned(),
         user_id: None,
-        scopes: vec![Scope::AnyGraph],
+        scopes: vec![GrantScope::AnyGraph],
         allow_sandbox: true,
         expires_at: None,
         revoked_at: None,

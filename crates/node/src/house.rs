@@ -9,11 +9,11 @@
 mod order;
 mod terms;
 
-pub(crate) use order::Order;
-pub(crate) use terms::{Terms, TooMuch};
+pub(crate) use order::AccessRequest;
+pub(crate) use terms::{PermissionExceeded, SandboxPermissions};
 
 use belljar_contract::id::AgentId;
-use belljar_gateway::access::HouseAccess;
+use belljar_gateway::access::RuleBasedAccess;
 use belljar_policy::access::compiled::SandboxAccess;
 use belljar_policy::access::{AccessRules, UnknownAgentError};
 use belljar_policy::trust::TrustConfig;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// The access rules that apply to a node's agents.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeAccessRules {
-    access: Arc<HouseAccess>,
+    access: Arc<RuleBasedAccess>,
 }
 
 // === impl House ===
@@ -33,12 +33,12 @@ impl NodeAccessRules {
     /// Returns the node's access rules. Agents without trust records have the permissions that `trust` gives to newcomers.
     pub(crate) fn new(rules: AccessRules, trust: &TrustConfig) -> Self {
         // Tools run on the host or on other servers, so there are no tool permissions of a sandbox here.
-        let access = HouseAccess::new(rules, BTreeMap::new()).with_newcomers(trust.of_newcomer());
+        let access = RuleBasedAccess::new(rules, BTreeMap::new()).with_newcomers(trust.of_newcomer());
         Self { access: Arc::new(access) }
     }
 
     /// Returns the rules by which calls are decided.
-    pub(crate) fn access(&self) -> &Arc<HouseAccess> {
+    pub(crate) fn access(&self) -> &Arc<RuleBasedAccess> {
         &self.access
     }
 
@@ -58,12 +58,12 @@ impl NodeAccessRules {
     }
 
     /// Returns true if an identity's current permissions cover those of a sandbox with these terms.
-    pub(crate) fn has(&self, identity: &Identity, terms: &Terms) -> bool {
+    pub(crate) fn has(&self, identity: &Identity, terms: &SandboxPermissions) -> bool {
         terms.compiled().is_within(&self.compiled(identity))
     }
 
     /// Returns true if the current permissions of the sandbox's own identity still cover its terms.
-    pub(crate) fn still_allows(&self, terms: &Terms) -> bool {
+    pub(crate) fn still_allows(&self, terms: &SandboxPermissions) -> bool {
         self.has(terms.identity(), terms)
     }
 
@@ -78,11 +78,15 @@ impl NodeAccessRules {
     /// Returns the terms of a sandbox for that agent, if the agent's permissions cover the request.
     ///
     /// # Errors
-    /// [`TooMuch`]: the part of the request that exceeds the agent's permissions.
-    pub(crate) fn terms(&self, agent: Option<&AgentId>, order: &Order<'_>) -> Result<Terms, TooMuch> {
+    /// [`PermissionExceeded`]: the part of the request that exceeds the agent's permissions.
+    pub(crate) fn terms(
+        &self,
+        agent: Option<&AgentId>,
+        order: &AccessRequest<'_>,
+    ) -> Result<SandboxPermissions, PermissionExceeded> {
         self.check_known(agent)?;
         let identity = self.identity(agent);
-        let terms = Terms::of(identity.clone(), &self.access.of(&identity), order)?;
+        let terms = SandboxPermissions::of(identity.clone(), &self.access.of(&identity), order)?;
         terms.admit(order)?;
         Ok(terms)
     }

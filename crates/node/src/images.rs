@@ -2,11 +2,11 @@
 
 use crate::daemon::{DaemonError, Settings};
 use belljar_contract::image::{ImageReference, InvalidImage};
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_contract::worker::assignment::NATIVE_IMAGE;
 use belljar_policy::image::{AllowedImage, ImageDenial, ImagePattern, ImageRules};
 use belljar_sandbox::backend::{Backend, BackendError};
-use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::backends::here::HostContext;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
 use belljar_sandbox::limits::Limits;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct ImageSettings {
     /// Resource limits of each container.
     pub limits: Limits,
     /// Isolation layers that a container must have.
-    pub required: Required,
+    pub required: RequiredLayers,
 }
 
 /// The images of a node.
@@ -49,7 +49,7 @@ pub(crate) enum Image {
 
 /// Reasons why an image can't be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoImage {
+pub(crate) enum ImageError {
     /// The name is not a valid image reference.
     #[error("{place}: {source}")]
     Invalid {
@@ -82,10 +82,10 @@ impl Default for ImageSettings {
         Self {
             rules: ImageRules::default(),
             default: None,
-            socket: Here::DOCKER_SOCKET.into(),
+            socket: HostContext::DOCKER_SOCKET.into(),
             runtime: None,
             limits: Limits::default(),
-            required: Required::default(),
+            required: RequiredLayers::default(),
         }
     }
 }
@@ -113,17 +113,19 @@ impl Images {
     }
 
     /// Returns the image for a request that names `asked`.
-    pub(crate) fn choose(&self, asked: Option<&str>, place: &'static str) -> Result<Image, NoImage> {
+    pub(crate) fn choose(&self, asked: Option<&str>, place: &'static str) -> Result<Image, ImageError> {
         let reference = match asked {
             Some(NATIVE_IMAGE) => return Ok(Image::Native),
-            Some(text) => ImageReference::parse(text).map_err(|source| NoImage::Invalid { place, source })?,
+            Some(text) => {
+                ImageReference::parse(text).map_err(|source| ImageError::Invalid { place, source })?
+            }
             None => match &self.settings.default {
                 Some(default) => default.clone(),
                 None => return Ok(Image::Native),
             },
         };
         let decided = self.rules().decide(reference);
-        decided.map(Image::Of).map_err(|denied| NoImage::Denied { place, denied })
+        decided.map(Image::Of).map_err(|denied| ImageError::Denied { place, denied })
     }
 
     /// Returns the current allowlist: images of the configuration, and those that were added.
@@ -150,13 +152,13 @@ impl Images {
     }
 
     /// Refuses an image that declares volumes, if the engine has it. Blocks while it queries the engine.
-    pub(crate) fn check_volumes(&self, image: &Image, place: &'static str) -> Result<(), NoImage> {
+    pub(crate) fn check_volumes(&self, image: &Image, place: &'static str) -> Result<(), ImageError> {
         let Image::Of(allowed) = image else { return Ok(()) };
         let volumes =
             self.backend_of(allowed).map_or_else(|_| Vec::new(), |docker| docker.declared_volumes());
         match volumes.is_empty() {
             true => Ok(()),
-            false => Err(NoImage::Volumes { place, image: image.name(), volumes }),
+            false => Err(ImageError::Volumes { place, image: image.name(), volumes }),
         }
     }
 
@@ -166,7 +168,7 @@ impl Images {
     }
 
     /// Returns the resource limits of a container, and the isolation layers that it must have.
-    pub(crate) fn bounds(&self) -> (Limits, Required) {
+    pub(crate) fn bounds(&self) -> (Limits, RequiredLayers) {
         (self.settings.limits, self.settings.required.clone())
     }
 

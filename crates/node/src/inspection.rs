@@ -2,16 +2,16 @@
 
 use belljar_egress::upstream::TrustError;
 use belljar_egress::web::config::WebConfig;
-use belljar_egress::web::interception_ca::{Authority, InterceptionCaError};
+use belljar_egress::web::interception_ca::{InterceptionCa, InterceptionCaError};
 use belljar_egress::web::live::LivePolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The interception authority of one run, and the CA bundle for its sandbox.
 #[derive(Clone)]
-pub struct Inspection {
+pub struct TlsInterception {
     /// The authority that issues certificates to the run.
-    pub authority: Arc<Authority>,
+    pub authority: Arc<InterceptionCa>,
     bundle: Arc<str>,
 }
 
@@ -31,7 +31,7 @@ const BELOW_HOME: &str = ".belljar/authorities.pem";
 
 // === impl Inspection ===
 
-impl Inspection {
+impl TlsInterception {
     /// Returns the interception of a run that begins with this configuration; `None` if no rule intercepts TLS.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Inspection {
         if !config.is_inspecting() {
             return Ok(None);
         }
-        let authority = Authority::new()?;
+        let authority = InterceptionCa::new()?;
         let bundle = authority.bundle(config.authorities.as_deref())?;
         Ok(Some(Self { authority: Arc::new(authority), bundle: bundle.into() }))
     }

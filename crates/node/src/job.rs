@@ -32,7 +32,7 @@ use belljar_store::images::Images as AddedImages;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::telemetry::Telemetry;
 use belljar_store::tokens::Tokens;
-use context::Library;
+use context::ContextStores;
 use hub::Hub;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) struct NodeState {
     pub(crate) tools: NodeTools,
     pub(crate) trust: NodeTrust,
     /// Skills and preferences that jobs get of their users.
-    pub(crate) library: Library,
+    pub(crate) library: ContextStores,
     pub(crate) audit: Arc<AuditLog>,
     /// Of callers from outside the node.
     pub(crate) tokens: Tokens,

@@ -8,7 +8,7 @@
 use belljar_contract::worker::managed::{
     LARGEST_PROXIED_BYTES, ProxyHttpRequest, ProxyHttpResponse, RESPONSE_HEADERS,
 };
-use belljar_egress::exchange::{ExchangeError, Exchanger, Outgoing};
+use belljar_egress::exchange::{ExchangeError, Exchanger, OutgoingRequest};
 use belljar_egress::upstream::Upstream;
 use belljar_store::audit::{AuditError, AuditLog, Event, EventError};
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub(crate) enum ManagedError {
 
 /// Audit record of a request before it is sent. It has neither headers nor bodies, as there are secrets in them.
 #[derive(Debug, Clone, Serialize)]
-struct Begun {
+struct ManagedRequestRecord {
     service_id: String,
     service_type: String,
     caller: String,
@@ -73,7 +73,7 @@ struct Begun {
 
 /// Audit record of a request's end.
 #[derive(Debug, Serialize)]
-struct Ended {
+struct ManagedEndRecord {
     /// Sequence number of the record of its begin.
     begun: u64,
     service_id: String,
@@ -117,8 +117,9 @@ impl ManagedServices {
         let (service, exchanger) = found.ok_or_else(|| ManagedError::Unknown { id: id.to_owned() })?;
         let began = Instant::now();
         let begun = self.record(BEGUN, begun(service, &request, caller)).await?;
-        let mut over = Over { services: self, begun, service_id: &service.id, began, is_told: false };
-        let outgoing = Outgoing {
+        let mut over =
+            ManagedRequestGuard { services: self, begun, service_id: &service.id, began, is_told: false };
+        let outgoing = OutgoingRequest {
             method: request.method.as_str(),
             target: request.path,
             headers: request.headers.into_iter().map(|(name, value)| (name.into(), value)).collect(),
@@ -145,8 +146,8 @@ impl ManagedServices {
     }
 }
 
-fn begun(service: &ManagedService, request: &ProxyHttpRequest, caller: SocketAddr) -> Begun {
-    Begun {
+fn begun(service: &ManagedService, request: &ProxyHttpRequest, caller: SocketAddr) -> ManagedRequestRecord {
+    ManagedRequestRecord {
         service_id: service.id.clone(),
         service_type: service.kind.clone(),
         caller: caller.to_string(),
@@ -157,7 +158,7 @@ fn begun(service: &ManagedService, request: &ProxyHttpRequest, caller: SocketAdd
 }
 
 /// A request that is under way. If it is dropped, it is recorded as given up.
-struct Over<'s> {
+struct ManagedRequestGuard<'s> {
     services: &'s ManagedServices,
     begun: u64,
     service_id: &'s str,
@@ -167,9 +168,9 @@ struct Over<'s> {
 
 // === impl Over ===
 
-impl Over<'_> {
-    fn ended(&self, status: Option<u16>, error: Option<String>, response_bytes: usize) -> Ended {
-        Ended {
+impl ManagedRequestGuard<'_> {
+    fn ended(&self, status: Option<u16>, error: Option<String>, response_bytes: usize) -> ManagedEndRecord {
+        ManagedEndRecord {
             begun: self.begun,
             service_id: self.service_id.to_owned(),
             status,
@@ -180,7 +181,7 @@ impl Over<'_> {
     }
 }
 
-impl Drop for Over<'_> {
+impl Drop for ManagedRequestGuard<'_> {
     fn drop(&mut self) {
         if !self.is_told
             && let Ok(event) =

@@ -19,69 +19,69 @@ use std::time::{Duration, Instant};
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
     jobs_accepted: Counter,
-    jobs_ended: Family<Ended, Counter>,
+    jobs_ended: Family<JobEndLabels, Counter>,
     jobs_running: Gauge,
     job_wait: Histogram,
     sandbox_start: Histogram,
     job_duration: Histogram,
     job_reports: Counter,
-    extensions: Family<Asked, Counter>,
+    extensions: Family<ExtensionLabels, Counter>,
     model_calls: Counter,
-    callbacks: Family<Sent, Counter>,
+    callbacks: Family<CallbackLabels, Counter>,
     sessions_open: Gauge,
     session_commands: Counter,
-    requests: Family<Answered, Counter>,
-    spans: Family<Told, Counter>,
-    web_requests: Family<LetThrough, Counter>,
+    requests: Family<ApiRequestLabels, Counter>,
+    spans: Family<SpanLabels, Counter>,
+    web_requests: Family<WebRequestLabels, Counter>,
     web_policy: Gauge,
-    web_policy_changes: Family<Taken, Counter>,
+    web_policy_changes: Family<PolicyReloadLabels, Counter>,
 }
 
 /// Labels of spans.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Told {
+struct SpanLabels {
     exported: String,
 }
 
 /// Labels of requests to the web.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct LetThrough {
+struct WebRequestLabels {
     allowed: String,
 }
 
 /// Labels of policy reloads.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Taken {
+struct PolicyReloadLabels {
     taken: String,
 }
 
 /// Labels of ended jobs.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Ended {
+struct JobEndLabels {
     status: String,
 }
 
 /// Labels of requests for more time.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Asked {
+struct ExtensionLabels {
     granted: String,
 }
 
 /// Labels of callbacks.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Sent {
+struct CallbackLabels {
     taken: String,
 }
 
 /// Labels of API requests: operation and status.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Answered {
+struct ApiRequestLabels {
     operation: String,
     code: u16,
 }
 
 /// Counts a running job until it is dropped.
-pub(crate) struct UnderWay(Gauge);
+pub(crate) struct RunningJobGuard(Gauge);
 
 /// Content type of [`Metrics::text`].
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -172,10 +172,10 @@ impl Metrics {
     }
 
     /// A job was taken from the queue after that wait.
-    pub(crate) fn job_taken(&self, waited: Duration) -> UnderWay {
+    pub(crate) fn job_taken(&self, waited: Duration) -> RunningJobGuard {
         self.job_wait.observe(waited.as_secs_f64());
         self.jobs_running.inc();
-        UnderWay(self.jobs_running.clone())
+        RunningJobGuard(self.jobs_running.clone())
     }
 
     pub(crate) fn sandbox_stands(&self, taken: Instant) {
@@ -184,7 +184,7 @@ impl Metrics {
 
     /// The end of a job was recorded; `taken` is `None` if it never ran here.
     pub(crate) fn job_ended(&self, state: JobState, taken: Option<Instant>) {
-        self.jobs_ended.get_or_create(&Ended { status: state.as_str().to_owned() }).inc();
+        self.jobs_ended.get_or_create(&JobEndLabels { status: state.as_str().to_owned() }).inc();
         if let Some(taken) = taken {
             self.job_duration.observe(taken.elapsed().as_secs_f64());
         }
@@ -195,7 +195,7 @@ impl Metrics {
     }
 
     pub(crate) fn extension_asked(&self, granted: bool) {
-        self.extensions.get_or_create(&Asked { granted: granted.to_string() }).inc();
+        self.extensions.get_or_create(&ExtensionLabels { granted: granted.to_string() }).inc();
     }
 
     pub(crate) fn models_called(&self, calls: u64) {
@@ -203,7 +203,7 @@ impl Metrics {
     }
 
     pub(crate) fn callback_sent(&self, taken: bool) {
-        self.callbacks.get_or_create(&Sent { taken: taken.to_string() }).inc();
+        self.callbacks.get_or_create(&CallbackLabels { taken: taken.to_string() }).inc();
     }
 
     pub(crate) fn command_run(&self) {
@@ -220,29 +220,29 @@ impl Metrics {
 
     fn count_spans(&self, exported: bool, count: usize) {
         if count > 0 {
-            let told = Told { exported: exported.to_string() };
+            let told = SpanLabels { exported: exported.to_string() };
             self.spans.get_or_create(&told).inc_by(count as u64);
         }
     }
 
     pub(crate) fn web_asked(&self, allowed: bool) {
-        self.web_requests.get_or_create(&LetThrough { allowed: allowed.to_string() }).inc();
+        self.web_requests.get_or_create(&WebRequestLabels { allowed: allowed.to_string() }).inc();
     }
 
     /// The policy file was read: the new policy applies, or the previous one stays.
     pub(crate) fn web_policy_read(&self, taken: bool, generation: u64) {
         self.web_policy.set(i64::try_from(generation).unwrap_or(i64::MAX));
-        self.web_policy_changes.get_or_create(&Taken { taken: taken.to_string() }).inc();
+        self.web_policy_changes.get_or_create(&PolicyReloadLabels { taken: taken.to_string() }).inc();
     }
 
     /// Counts a response. Requests that are no operation are counted as `none`.
     pub(crate) fn answered(&self, operation: Option<Operation>, code: u16) {
         let operation = operation.map_or_else(|| "none".to_owned(), |operation| format!("{operation:?}"));
-        self.requests.get_or_create(&Answered { operation, code }).inc();
+        self.requests.get_or_create(&ApiRequestLabels { operation, code }).inc();
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for RunningJobGuard {
     fn drop(&mut self) {
         self.0.dec();
     }

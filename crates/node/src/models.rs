@@ -1,6 +1,6 @@
 //! Models for jobs and sessions: the models that each may call, and the proxy that serves them in its sandbox.
 
-use crate::serving::{HatchThread, ServeError, Served};
+use crate::serving::{HatchThread, ServeError, ServedModels};
 use belljar_contract::id::{JobId, RunId, SessionId, UserId};
 use belljar_contract::inference::CallRecord;
 use belljar_contract::job::context::{Inference, InferenceSource};
@@ -10,7 +10,7 @@ use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::identity::{CallMetadata, Identity};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::models::Models;
-use belljar_journal::{Book, RunJournalError};
+use belljar_journal::{RunJournal, RunJournalError};
 use belljar_store::audit::AuditLog;
 use serde::Serialize;
 use std::os::fd::OwnedFd;
@@ -28,15 +28,15 @@ pub(crate) struct NodeModels {
 
 /// Models that one run may call, served on its own sockets.
 pub(crate) struct RunModels {
-    caller: Caller,
+    caller: ModelCaller,
     run_id: RunId,
-    served: Served,
-    book: Arc<Book>,
+    served: ServedModels,
+    book: Arc<RunJournal>,
 }
 
 /// Owner of a run.
 #[derive(Debug, Clone)]
-pub(crate) enum Caller {
+pub(crate) enum ModelCaller {
     Job { job_id: JobId, attempt: u32 },
     Session { session_id: SessionId },
 }
@@ -50,7 +50,7 @@ pub(crate) struct CallOwner {
 
 /// Reasons why the requested models can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoModels {
+pub(crate) enum ModelsError {
     /// The node has no models.
     #[error("{place}: this node has no models: its configuration has no `inference`")]
     None { place: &'static str },
@@ -78,7 +78,7 @@ pub(crate) enum RunEnded<'e, U> {
 
 /// Reasons why a job can call none of the configured models.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unfit {
+pub enum ModelMismatch {
     /// The job allows none of them.
     Unknown {
         /// Names of the configured models.
@@ -94,17 +94,17 @@ pub enum Unfit {
 /// Returns the models that a job may call: those that it allows, of the source that it requires.
 ///
 /// # Errors
-/// [`Unfit`] if there is none.
-pub fn of_job(all: &Models, wanted: &Inference) -> Result<Models, Unfit> {
+/// [`ModelMismatch`] if there is none.
+pub fn of_job(all: &Models, wanted: &Inference) -> Result<Models, ModelMismatch> {
     let is_allowed = |name: &str| wanted.allowed_models.iter().any(|allowed| allowed == name);
     let allowed: Models = all.iter().filter(|model| is_allowed(&model.name)).cloned().collect();
     if allowed.iter().next().is_none() {
         let known: Vec<_> = all.iter().map(|model| model.name.as_str()).collect();
-        return Err(Unfit::Unknown { known: known.join(", ") });
+        return Err(ModelMismatch::Unknown { known: known.join(", ") });
     }
     let Some(source) = wanted.source else { return Ok(allowed) };
     let models = allowed.of_source(source);
-    if models.iter().next().is_some() { Ok(models) } else { Err(Unfit::Elsewhere { source }) }
+    if models.iter().next().is_some() { Ok(models) } else { Err(ModelMismatch::Elsewhere { source }) }
 }
 
 // === impl NodeModels ===
@@ -133,7 +133,7 @@ impl NodeModels {
 
     /// Returns the models that a sandbox may call: all of them for a command that requests models; for a runner's job, those
     /// on its list that the node has, of the source that it requires.
-    pub(crate) fn allowed(&self, sandbox: &SandboxRequest) -> Result<Option<InferenceConfig>, NoModels> {
+    pub(crate) fn allowed(&self, sandbox: &SandboxRequest) -> Result<Option<InferenceConfig>, ModelsError> {
         let listed = sandbox.job_spec.as_ref().and_then(|spec| spec.job.inference.as_ref());
         let place = match listed {
             Some(_) => "$.sandbox.job_spec.inference.allowed_models",
@@ -143,8 +143,8 @@ impl NodeModels {
         let config = self.all(place)?;
         let Some(listed) = listed else { return Ok(Some((*config).clone())) };
         let models = of_job(&config.models, listed).map_err(|unfit| match unfit {
-            Unfit::Unknown { known } => NoModels::Unknown { place, known },
-            Unfit::Elsewhere { source } => NoModels::Elsewhere { wanted: source },
+            ModelMismatch::Unknown { known } => ModelsError::Unknown { place, known },
+            ModelMismatch::Elsewhere { source } => ModelsError::Elsewhere { wanted: source },
         })?;
         Ok(Some(InferenceConfig { models, ..(*config).clone() }))
     }
@@ -153,7 +153,7 @@ impl NodeModels {
     pub(crate) fn allowed_in_session(
         &self,
         request: &OpenSessionRequest,
-    ) -> Result<Option<InferenceConfig>, NoModels> {
+    ) -> Result<Option<InferenceConfig>, ModelsError> {
         match request.use_inference {
             true => self.all("$.use_inference").map(|config| Some((*config).clone())),
             false => Ok(None),
@@ -162,16 +162,16 @@ impl NodeModels {
 
     /// Checks that the node has the credentials of these models, before a sandbox is made for a run that calls them. Waits
     /// for a credential that comes from a command.
-    pub(crate) fn check_credentials(config: Option<&InferenceConfig>) -> Result<(), NoModels> {
+    pub(crate) fn check_credentials(config: Option<&InferenceConfig>) -> Result<(), ModelsError> {
         let checked = config.map_or(Ok(()), |config| config.models.check_credentials());
         checked.map_err(|error| {
             tracing::error!(error = crate::chain(&error), "models can't be called");
-            NoModels::NoCredential { provider: error.provider }
+            ModelsError::NoCredential { provider: error.provider }
         })
     }
 
-    fn all(&self, place: &'static str) -> Result<Arc<InferenceConfig>, NoModels> {
-        self.current().ok_or(NoModels::None { place })
+    fn all(&self, place: &'static str) -> Result<Arc<InferenceConfig>, ModelsError> {
+        self.current().ok_or(ModelsError::None { place })
     }
 
     fn current(&self) -> Option<Arc<InferenceConfig>> {
@@ -181,7 +181,7 @@ impl NodeModels {
     /// Serves models on a sandbox's sockets, on the thread of its run.
     pub(crate) fn serve(
         &self,
-        (thread, caller): (&Arc<HatchThread>, Caller),
+        (thread, caller): (&Arc<HatchThread>, ModelCaller),
         (config, owner): (InferenceConfig, CallOwner),
         run_id: &RunId,
         sockets: Vec<OwnedFd>,
@@ -195,8 +195,8 @@ impl NodeModels {
             trace_user_id: None,
         };
         let identity = identity.with_metadata(metadata);
-        let book = Arc::new(Book::of(&self.audit, self.listed_calls));
-        let served = Served::begin_on(thread, (config, identity), &book, sockets)?;
+        let book = Arc::new(RunJournal::of(&self.audit, self.listed_calls));
+        let served = ServedModels::begin_on(thread, (config, identity), &book, sockets)?;
         Ok(RunModels { caller, run_id: run_id.clone(), served, book })
     }
 }
@@ -218,7 +218,7 @@ impl RunModels {
 
 // === impl Caller ===
 
-impl Caller {
+impl ModelCaller {
     /// Returns the graph name that billing records have.
     fn graph(&self) -> &'static str {
         match self {

@@ -19,26 +19,26 @@ mod ways_out;
 
 pub use code::OnceCode;
 pub use error::OnceError;
-pub use messages::{MESSAGES, PlaceError};
-pub use place::Place;
-pub use spec::{OnceLimits, OnceSpec, OnceWeb, Watch};
+pub use messages::{MESSAGES, WriteMessagesError};
+pub use place::RunReservation;
+pub use spec::{OnceLimits, OnceSpec, OnceWeb, RunObserver};
 
 use crate::grant::ExecutionPermit;
-use belljar_confine::sealed::Outcome;
+use belljar_confine::sealed::ProgramOutcome;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use belljar_contract::usage::UsageTotals;
 use belljar_egress::identity::{CallMetadata, Identity};
-use belljar_journal::{Book, Calls, Span};
-use belljar_sandbox::enclosure::{Enclosure, Site};
+use belljar_journal::{AuditRange, ModelCalls, RunJournal};
+use belljar_sandbox::enclosure::{Enclosure, EnclosureSite};
 use belljar_sandbox::limits::Limit;
-use belljar_sandbox::run::Changes;
+use belljar_sandbox::run::PendingChanges;
 use belljar_sandbox::state::RunFolder;
-use belljar_sandbox::streams::Streams;
+use belljar_sandbox::streams::PipeEnds;
 use belljar_sandbox::supervise::{self, Reason};
-use capture::{Capture, Captured};
-use copied::Copied;
+use capture::{Capture, CapturedStreams};
+use copied::CopiedDirectory;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -63,15 +63,15 @@ pub struct OnceResult {
     /// True if a part of its output was dropped.
     pub output_truncated: bool,
     /// Its model calls, in the order in which they ended.
-    pub calls: Calls,
+    pub calls: ModelCalls,
     /// Usage of all calls, also of those that are not listed.
     pub usage: UsageTotals,
     /// Its use of the web, if it had access.
     pub web: Option<WebUsage>,
     /// Its range of records in the audit log; `None` if not all of it could be recorded.
-    pub audit: Option<Span>,
+    pub audit: Option<AuditRange>,
     /// Changes in its copy of the workspace.
-    pub changes: Option<Changes>,
+    pub changes: Option<PendingChanges>,
     /// The run's folder, with everything that the run left.
     pub folder: RunFolder,
     /// The isolation layers of the sandbox; `None` if there was no sandbox.
@@ -82,14 +82,14 @@ pub struct OnceResult {
 
 /// Data of a run that is collected until its end.
 #[derive(Default)]
-struct Ended {
-    captured: Captured,
+struct RunSummary {
+    captured: CapturedStreams,
     exit_code: Option<i32>,
     code: Option<OnceCode>,
     cause: Option<OnceError>,
     isolation: Option<Isolation>,
     web: Option<WebUsage>,
-    book: Option<Arc<Book>>,
+    book: Option<Arc<RunJournal>>,
 }
 
 /// Kind of the audit record of a run's end.
@@ -101,20 +101,21 @@ const NO_EXIT_CODE: i32 = -1;
 /// Runs a program in a sandbox of its own.
 #[expect(clippy::needless_pass_by_value, reason = "leave is for one run, which uses it up")]
 pub fn run_once(
-    place: Place,
+    place: RunReservation,
     mut spec: OnceSpec,
     granted: ExecutionPermit,
-    site: &Site<'_>,
-    watch: &mut dyn Watch,
+    site: &EnclosureSite<'_>,
+    watch: &mut dyn RunObserver,
 ) -> OnceResult {
     let (begun, since) = (Instant::now(), SystemTime::now());
-    let mut ended = Ended { captured: Captured::new(spec.limits.max_output_bytes), ..Ended::default() };
+    let mut ended =
+        RunSummary { captured: CapturedStreams::new(spec.limits.max_output_bytes), ..RunSummary::default() };
     let mut copied = None;
     let done = carry_out(&place, (&mut spec, &granted), site, (&mut ended, &mut copied), watch);
     if let Err(error) = done {
         ended.fail(error);
     }
-    let Place { folder, .. } = place;
+    let RunReservation { folder, .. } = place;
     let changes = copied.and_then(|copied| match copied.changes(spec.messages.as_deref(), since) {
         Ok(changes) => Some(changes),
         Err(error) => {
@@ -147,11 +148,11 @@ pub fn run_once(
 
 /// Runs everything up to the sandbox's teardown and the end of its calls.
 fn carry_out(
-    place: &Place,
+    place: &RunReservation,
     (spec, granted): (&mut OnceSpec, &ExecutionPermit),
-    site: &Site<'_>,
-    (ended, copied): (&mut Ended, &mut Option<Copied>),
-    watch: &mut dyn Watch,
+    site: &EnclosureSite<'_>,
+    (ended, copied): (&mut RunSummary, &mut Option<CopiedDirectory>),
+    watch: &mut dyn RunObserver,
 ) -> Result<(), OnceError> {
     if granted.run_id() != place.folder.id() {
         return Err(OnceError::OtherRun);
@@ -159,13 +160,13 @@ fn carry_out(
     let identity = identity(granted, (spec.attempt, spec.metadata.clone()));
     identity.check()?;
     ways_out::furnish(spec)?;
-    let (stdio, mut streams) = Streams::make().map_err(|source| OnceError::Watch { source })?;
+    let (stdio, mut streams) = PipeEnds::make().map_err(|source| OnceError::Watch { source })?;
     let mut enclosure = enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
     // The time limit begins with the sandbox.
     let deadline = Instant::now() + spec.limits.max_runtime;
     ended.isolation = Some(enclosure.isolation().clone());
     // Threads may be started only now. Whatever fails from here on, dropping `enclosure` ends the sandbox.
-    let book = Arc::new(Book::open(site.state.path())?);
+    let book = Arc::new(RunJournal::open(site.state.path())?);
     ended.book = Some(Arc::clone(&book));
     let served = ways_out::serve(spec, identity, &book, enclosure.take_hatches())?;
     let mut capture = Capture { captured: &mut ended.captured, book: &book, watch, told: 0 };
@@ -180,7 +181,7 @@ fn carry_out(
 }
 
 /// Notes how a program ended.
-fn note(enclosure: &Enclosure, (outcome, reason): (Outcome, Reason), ended: &mut Ended) {
+fn note(enclosure: &Enclosure, (outcome, reason): (ProgramOutcome, Reason), ended: &mut RunSummary) {
     let limit = enclosure.ended_by(outcome);
     ended.code = match (reason, limit) {
         (Reason::OutOfTime, _) => Some(OnceCode::Timeout),
@@ -188,7 +189,7 @@ fn note(enclosure: &Enclosure, (outcome, reason): (Outcome, Reason), ended: &mut
         (Reason::ByItself, Some(Limit::Memory)) => Some(OnceCode::OomKilled),
         (Reason::ByItself, Some(Limit::Disk)) => Some(OnceCode::DiskFull),
         // Killed from outside, by an unknown process.
-        (Reason::ByItself, None) if outcome == Outcome::Killed => Some(OnceCode::Internal),
+        (Reason::ByItself, None) if outcome == ProgramOutcome::Killed => Some(OnceCode::Internal),
         (Reason::ByItself, None) => None,
     };
     let came_to_an_end =
@@ -198,11 +199,11 @@ fn note(enclosure: &Enclosure, (outcome, reason): (Outcome, Reason), ended: &mut
 
 /// Records the end, which waits for all earlier records.
 fn close(
-    ended: &mut Ended,
+    ended: &mut RunSummary,
     (granted, attempt): (&ExecutionPermit, u32),
-    (calls, usage): (&Calls, &UsageTotals),
-    site: &Site<'_>,
-) -> Option<Span> {
+    (calls, usage): (&ModelCalls, &UsageTotals),
+    site: &EnclosureSite<'_>,
+) -> Option<AuditRange> {
     let event = json!({
         "graph_id": granted.graph_id(),
         "attempt": attempt,
@@ -214,9 +215,9 @@ fn close(
         "stderr_bytes": ended.captured.stderr.len(),
         "output_truncated": ended.captured.is_cut(),
     });
-    let book = ended.book.take().map_or_else(|| Book::open(site.state.path()).map(Arc::new), Ok);
+    let book = ended.book.take().map_or_else(|| RunJournal::open(site.state.path()).map(Arc::new), Ok);
     match book.and_then(|book| book.close(ENDED, Some(granted.run_id()), &event)) {
-        Ok(span) => Some(Span { first: granted.receipt().sequence, ..span }),
+        Ok(span) => Some(AuditRange { first: granted.receipt().sequence, ..span }),
         Err(error) => {
             ended.fail(error.into());
             None
@@ -233,7 +234,7 @@ fn identity(granted: &ExecutionPermit, (attempt, metadata): (u32, CallMetadata))
 
 // === impl Ended ===
 
-impl Ended {
+impl RunSummary {
     /// Keeps the first failure.
     fn fail(&mut self, error: OnceError) {
         self.code.get_or_insert(error.code());

@@ -4,8 +4,8 @@ mod thread;
 
 pub use thread::HatchThread;
 
-use crate::inspection::Inspection;
-use crate::web::{Noted, Seen};
+use crate::inspection::TlsInterception;
+use crate::web::{SummingLedger, WebTotals};
 use belljar_contract::id::RunId;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::{Identity, RunOwner};
@@ -19,16 +19,16 @@ use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
 use belljar_egress::web::run::WebRun;
-use belljar_journal::Book;
-use belljar_tools::builtin::web::reach::Reach;
+use belljar_journal::RunJournal;
+use belljar_tools::builtin::web::reach::RunWebAccess;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Models that are being served. Dropping it ends their calls.
-pub struct Served {
+pub struct ServedModels {
     run: Arc<Run>,
-    book: Arc<Book>,
+    book: Arc<RunJournal>,
     serving: Option<ServedRun>,
     thread: Arc<HatchThread>,
 }
@@ -36,7 +36,7 @@ pub struct Served {
 /// The web that is being served. Dropping it ends its requests.
 pub struct ServedWeb {
     run: Arc<WebRun>,
-    noted: Arc<Noted>,
+    noted: Arc<SummingLedger>,
     fetcher: Fetcher,
     serving: Option<ServedRun>,
     thread: Arc<HatchThread>,
@@ -52,7 +52,7 @@ pub struct ServeError {
 
 // === impl Served ===
 
-impl Served {
+impl ServedModels {
     /// Serves models on a sandbox's sockets, on a thread of its own. The sockets identify the caller as `identity`.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Served {
     pub fn begin(
         config: InferenceConfig,
         identity: Identity,
-        book: &Arc<Book>,
+        book: &Arc<RunJournal>,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
         Self::begin_on(&Arc::new(HatchThread::start()?), (config, identity), book, sockets)
@@ -73,7 +73,7 @@ impl Served {
     pub fn begin_on(
         thread: &Arc<HatchThread>,
         (config, identity): (InferenceConfig, Identity),
-        book: &Arc<Book>,
+        book: &Arc<RunJournal>,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
         let ledger = Arc::clone(book) as Arc<dyn Ledger>;
@@ -103,9 +103,9 @@ impl ServedWeb {
     /// # Errors
     /// [`ServeError`] when the thread can't be started.
     pub fn begin(
-        (policy, inspection): (&Arc<LivePolicy>, Option<&Inspection>),
+        (policy, inspection): (&Arc<LivePolicy>, Option<&TlsInterception>),
         run_id: &RunId,
-        book: &Arc<Book>,
+        book: &Arc<RunJournal>,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
         let ledger = Arc::clone(book) as Arc<dyn WebLedger>;
@@ -119,12 +119,12 @@ impl ServedWeb {
     /// [`ServeError`] when the sockets can't be served.
     pub fn begin_on(
         thread: &Arc<HatchThread>,
-        (policy, inspection): (&Arc<LivePolicy>, Option<&Inspection>),
+        (policy, inspection): (&Arc<LivePolicy>, Option<&TlsInterception>),
         (run_id, ledger): (&RunId, Arc<dyn WebLedger>),
         owner: RunOwner,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
-        let noted = Arc::new(Noted::of(ledger));
+        let noted = Arc::new(SummingLedger::of(ledger));
         let ledger = Arc::clone(&noted) as Arc<dyn WebLedger>;
         let limits = WebLimits { audit: policy.current().config.audit, ..WebLimits::default() };
         let run = WebRun::new(run_id.clone(), Arc::clone(policy), limits, ledger).owned_by(owner);
@@ -140,15 +140,15 @@ impl ServedWeb {
     }
 
     /// Returns the web access of tools for this run. Their requests are recorded as those from its sockets are.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> RunWebAccess {
         let ledger = Arc::clone(&self.noted) as Arc<dyn WebLedger>;
         let (run_id, policy) = (self.run.run_id.clone(), Arc::clone(&self.run.policy));
-        Reach { run_id, fetcher: self.fetcher.clone(), policy, ledger, held: None }
+        RunWebAccess { run_id, fetcher: self.fetcher.clone(), policy, ledger, held: None }
     }
 
     /// Ends requests that are under way. When this returns, the journal has all of them, or is marked as incomplete. Returns
     /// the usage.
-    pub fn end(mut self) -> Seen {
+    pub fn end(mut self) -> WebTotals {
         if self.serving.take().is_some_and(|serving| !self.thread.end(&serving)) {
             self.noted.lose();
         }

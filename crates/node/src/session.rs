@@ -10,11 +10,11 @@ mod command_log;
 pub(crate) mod pty;
 mod table;
 
-pub(crate) use table::{Sessions, With};
+pub(crate) use table::{SessionProvision, Sessions};
 
-use crate::house::{NodeAccessRules, Terms, TooMuch};
+use crate::house::{NodeAccessRules, PermissionExceeded, SandboxPermissions};
 use crate::images::Image;
-use crate::models::{NoModels, RunModels};
+use crate::models::{ModelsError, RunModels};
 use crate::serving::ServeError;
 use crate::web::RunWeb;
 use belljar_confine::plan::Stdio;
@@ -27,7 +27,7 @@ use belljar_journal::RunJournalError;
 use belljar_sandbox::backend::{BackendError, Execution, Sandbox};
 use belljar_sandbox::limits::Limit;
 use belljar_sandbox::spec::Program;
-use belljar_store::telemetry::Made;
+use belljar_store::telemetry::SandboxRecord;
 use command_log::CommandLog;
 use jiff::Timestamp;
 use pty::Pty;
@@ -41,7 +41,7 @@ use tokio::sync::Semaphore;
 pub(crate) struct Session {
     request: OpenSessionRequest,
     /// Terms of its sandbox, if the node has access rules.
-    terms: Option<Terms>,
+    terms: Option<SandboxPermissions>,
     run_id: RunId,
     created_at: Timestamp,
     begun: Instant,
@@ -84,7 +84,7 @@ pub(crate) enum SessionError {
     #[error("session {0} is ended: whom it is for may do less by now than it was opened with")]
     Demoted(SessionId),
     #[error(transparent)]
-    TooMuch(TooMuch),
+    TooMuch(PermissionExceeded),
     #[error("the node is stopping")]
     Stopping,
     #[error("session {0} is another one: it was opened with something else")]
@@ -106,7 +106,7 @@ pub(crate) enum SessionError {
     #[error(transparent)]
     Serve(ServeError),
     #[error(transparent)]
-    NoModels(NoModels),
+    NoModels(ModelsError),
     #[error("it has ended; what it has had of models or of the web is not all recorded")]
     Unrecorded(#[source] RunJournalError),
     #[error("the terminal can't be used")]
@@ -114,7 +114,7 @@ pub(crate) enum SessionError {
 }
 
 /// An operation in a session; the session is not idle while there is one.
-pub(crate) struct Use {
+pub(crate) struct SessionUse {
     session: Arc<Session>,
 }
 
@@ -137,7 +137,7 @@ impl Session {
     }
 
     /// Returns the terms of its sandbox, if the node has access rules.
-    pub(crate) fn terms(&self) -> Option<&Terms> {
+    pub(crate) fn terms(&self) -> Option<&SandboxPermissions> {
         self.terms.as_ref()
     }
 
@@ -166,9 +166,9 @@ impl Session {
     }
 
     /// Begins an operation in it.
-    fn begin(self: &Arc<Self>) -> Result<Use, SessionError> {
+    fn begin(self: &Arc<Self>) -> Result<SessionUse, SessionError> {
         // Counted first, so that concurrent callers can't exceed the limit.
-        let using = Use::of(self);
+        let using = SessionUse::of(self);
         match self.running.load(Ordering::SeqCst) > MOST_COMMANDS {
             true => Err(SessionError::TooManyCommands(MOST_COMMANDS)),
             false => Ok(using),
@@ -231,9 +231,9 @@ impl Session {
         sandbox.and_then(|sandbox| sandbox.0.ended_by())
     }
 
-    fn made(&self) -> Made {
+    fn made(&self) -> SandboxRecord {
         let Self { request, run_id, .. } = self;
-        Made {
+        SandboxRecord {
             at: self.created_at,
             run_id: run_id.clone(),
             name: format!("belljar-{run_id}"),
@@ -252,7 +252,7 @@ impl Session {
 
 // === impl Use ===
 
-impl Use {
+impl SessionUse {
     fn of(session: &Arc<Session>) -> Self {
         session.running.fetch_add(1, Ordering::SeqCst);
         session.touch();
@@ -260,7 +260,7 @@ impl Use {
     }
 }
 
-impl Drop for Use {
+impl Drop for SessionUse {
     fn drop(&mut self) {
         self.session.touch();
         self.session.running.fetch_sub(1, Ordering::SeqCst);

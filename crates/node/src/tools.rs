@@ -7,7 +7,7 @@ mod projects;
 mod remote;
 mod web;
 
-pub(crate) use remote::RemoteSeats;
+pub(crate) use remote::RemoteSlots;
 
 pub(crate) use planner::follow_images;
 
@@ -24,7 +24,7 @@ use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::access::Access;
 use belljar_gateway::call::CallOutcome;
 use belljar_gateway::caller_slot::CallerSlot;
-use belljar_gateway::{Door, Gateway, bearer};
+use belljar_gateway::{EndpointKind, Gateway, bearer};
 use belljar_policy::approval::TimeoutPolicy;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::approvals::Approvals;
@@ -40,9 +40,9 @@ use belljar_tools::builtin;
 use belljar_tools::builtin::artifact::ArtifactStore;
 use belljar_tools::builtin::configured::ConfiguredError;
 use belljar_tools::builtin::configured::config::ToolsConfig;
-use belljar_tools::builtin::memory::Notes;
+use belljar_tools::builtin::memory::NoteStore;
 use belljar_tools::builtin::preference::PreferenceStore;
-use belljar_tools::builtin::skills::Library;
+use belljar_tools::builtin::skills::SkillStore;
 use belljar_tools::builtin::web::reach::WebHatch;
 use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::registry::{RegisterError, Registry};
@@ -77,7 +77,7 @@ pub(crate) struct AgentSlot {
 
 /// Owners of a run, and whether its calls may leave the host.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Given {
+pub(crate) struct RunOwnership {
     pub(crate) project_id: Option<ProjectId>,
     pub(crate) user_id: Option<UserId>,
     pub(crate) group_ids: Vec<GroupId>,
@@ -135,7 +135,7 @@ const OF_NODE: &str = "node";
 impl NodeTools {
     /// Returns all tools of a node.
     pub(crate) fn new(parts: &ToolDependencies<'_>) -> Result<Self, ToolsError> {
-        let files = TaskArtifacts::new(parts.database.clone(), task_artifacts::Limits::default());
+        let files = TaskArtifacts::new(parts.database.clone(), task_artifacts::TaskArtifactLimits::default());
         let registry = Arc::new(Registry::new(projects::kept_apart(own(parts, &files)?, parts.jobs))?);
         let approvals = Approvals::new(parts.database.clone(), Arc::clone(parts.audit));
         let approver = StoredApprover::new(approvals.clone(), parts.timeout.clone(), Arc::clone(parts.clock));
@@ -188,7 +188,11 @@ impl NodeTools {
     }
 
     /// Returns a caller slot for the agent of a run.
-    pub(crate) fn seat(&self, (task, job, run): (&TaskId, &JobId, &RunId), given: &Given) -> AgentSlot {
+    pub(crate) fn seat(
+        &self,
+        (task, job, run): (&TaskId, &JobId, &RunId),
+        given: &RunOwnership,
+    ) -> AgentSlot {
         let grants = ToolGrants { may_reach_out: given.may_reach_out, ..ToolGrants::default() };
         let caller = Caller {
             project_id: given.project_id.as_ref().map(ToString::to_string),
@@ -199,7 +203,8 @@ impl NodeTools {
         };
         let ended = CancellationToken::new();
         let seat = CallerSlot::new(caller, ended.clone()).paced_after(UNPACED_CALLS);
-        let routes = belljar_gateway::routes(Arc::clone(&self.gateway), Door::Hatch(seat), ended.clone());
+        let routes =
+            belljar_gateway::routes(Arc::clone(&self.gateway), EndpointKind::Hatch(seat), ended.clone());
         AgentSlot { routes, _taken: ended.drop_guard() }
     }
 
@@ -221,7 +226,7 @@ impl NodeTools {
 
     /// Returns the routes of remote callers, for these host names. They need [`guarded`] around them, which authenticates.
     pub(crate) fn remote(&self, hosts: Vec<String>, stopped: CancellationToken) -> axum::Router {
-        belljar_gateway::routes(Arc::clone(&self.gateway), Door::Remote(hosts), stopped)
+        belljar_gateway::routes(Arc::clone(&self.gateway), EndpointKind::Remote(hosts), stopped)
     }
 
     /// Records an event about callers, and waits for the disk. Returns true if it was recorded.
@@ -244,7 +249,7 @@ impl NodeTools {
 }
 
 /// Requires a bearer token for these routes.
-pub(crate) fn guarded(routes: axum::Router, seats: Arc<RemoteSeats>) -> axum::Router {
+pub(crate) fn guarded(routes: axum::Router, seats: Arc<RemoteSlots>) -> axum::Router {
     bearer::guarded(routes, Arc::new(remote::RemoteTokens(seats)))
 }
 
@@ -254,15 +259,17 @@ fn own(parts: &ToolDependencies<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dy
     let hatch: Arc<dyn WebHatch> = Arc::new(web::NodeHatch::new(web, parts.house.clone()));
     let calls = Arc::new(ApiCaller::start_with(NameSource::of_system())?);
     let shelf = ArtifactStore { files: files.clone(), contents: artifacts.clone(), clock: Arc::clone(clock) };
-    let notes =
-        Notes { memory: Memory::new(database.clone(), memory::Limits::default()), clock: Arc::clone(clock) };
-    let library = Library {
+    let notes = NoteStore {
+        memory: Memory::new(database.clone(), memory::MemoryLimits::default()),
+        clock: Arc::clone(clock),
+    };
+    let library = SkillStore {
         skills: Skills::new(database.clone()),
         clock: Arc::clone(clock),
         new_id: || Uuid::now_v7().to_string(),
     };
     let wishes = PreferenceStore {
-        preferences: Preferences::new(database.clone(), preferences::Limits::default()),
+        preferences: Preferences::new(database.clone(), preferences::PreferenceLimits::default()),
         clock: Arc::clone(clock),
     };
     let tools = [

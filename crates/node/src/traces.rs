@@ -17,8 +17,8 @@ mod export;
 mod otlp;
 mod span;
 
-pub(crate) use attempt::{Ended, Noted, Ran, Step};
-pub(crate) use span::Anchor;
+pub(crate) use attempt::{AttemptEnd, AttemptRun, AttemptStart, TracedStep};
+pub(crate) use span::ClockAnchor;
 
 use crate::metrics::Metrics;
 use belljar_egress::exchange::Exchanger;
@@ -95,7 +95,7 @@ impl Traces {
     }
 
     /// Queues an attempt's spans for the exporter; those that exceed the queue are dropped.
-    pub(crate) fn tell(&self, noted: &Noted, ran: Option<&Ran>, ended: &Ended) {
+    pub(crate) fn tell(&self, noted: &AttemptStart, ran: Option<&AttemptRun>, ended: &AttemptEnd) {
         let Some(exporting) = &self.exporting else { return };
         let spans = attempt::spans(&self.node, noted, ran, ended);
         let sender = exporting.spans.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -7,7 +7,7 @@
 
 mod entered;
 
-pub(crate) use entered::{Entered, TrustError};
+pub(crate) use entered::{TrustEntry, TrustError};
 
 use crate::house::NodeAccessRules;
 use belljar_contract::failure::FailureCode;
@@ -15,8 +15,8 @@ use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::JobOutcome;
-use belljar_gateway::access::{Earning, TrustBook};
-use belljar_policy::lifecycle::Ending;
+use belljar_gateway::access::{TrustFollower, TrustRecords};
+use belljar_policy::lifecycle::ReportedEnding;
 use belljar_policy::trust::{TrustConfig, end_of_job};
 use belljar_store::database::{Database, DatabaseError};
 use belljar_store::trust::TrustEvents;
@@ -29,9 +29,9 @@ use uuid::{Builder, Uuid};
 /// Trust records of a node's agents, and the permissions that follow from them.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeTrust {
-    book: TrustBook,
+    book: TrustRecords,
     /// `None` without access rules.
-    earning: Option<Arc<Earning>>,
+    earning: Option<Arc<TrustFollower>>,
 }
 
 // === impl NodeTrust ===
@@ -39,13 +39,14 @@ pub(crate) struct NodeTrust {
 impl NodeTrust {
     /// Returns the trust records in that database, for the agents under those access rules.
     pub(crate) fn new(database: &Database, config: &TrustConfig, house: Option<&NodeAccessRules>) -> Self {
-        let book = TrustBook::new(TrustEvents::new(database.clone()), config.clone());
-        let earning = house.map(|house| Arc::new(Earning::new(book.clone(), Arc::clone(house.access()))));
+        let book = TrustRecords::new(TrustEvents::new(database.clone()), config.clone());
+        let earning =
+            house.map(|house| Arc::new(TrustFollower::new(book.clone(), Arc::clone(house.access()))));
         Self { book, earning }
     }
 
     /// Returns the task that applies trust records to permissions.
-    pub(crate) fn earning(&self) -> Option<&Arc<Earning>> {
+    pub(crate) fn earning(&self) -> Option<&Arc<TrustFollower>> {
         self.earning.as_ref()
     }
 
@@ -73,20 +74,20 @@ impl NodeTrust {
     /// Returns the trust event of a job's end, if there is one.
     pub(crate) fn ended(
         assignment: &Assignment,
-        (ending, outcome): (Ending, &JobOutcome),
+        (ending, outcome): (ReportedEnding, &JobOutcome),
         at: Timestamp,
     ) -> Option<TrustEvent> {
         let (agent_id, category) = (assignment.agent_id.clone()?, assignment.task_category);
         let kind = match ending {
             // A job that an agent submitted itself earns no trust.
-            Ending::Completed if assignment.submitted_by.is_some() => return None,
-            Ending::Completed => TrustEventKind::JobCompleted {
+            ReportedEnding::Completed if assignment.submitted_by.is_some() => return None,
+            ReportedEnding::Completed => TrustEventKind::JobCompleted {
                 category,
                 task_id: assignment.task_id.clone(),
                 content: content_of(assignment),
                 is_checked: assignment.is_checked(),
             },
-            Ending::Failed | Ending::Timeout if is_of_agent(outcome) => {
+            ReportedEnding::Failed | ReportedEnding::Timeout if is_of_agent(outcome) => {
                 TrustEventKind::TaskFailed { category }
             }
             // It was stopped, or the node or its rules made it fail.

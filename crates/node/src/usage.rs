@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 
 /// Recorded calls, and their usage reports.
 #[derive(Debug, Clone, Default)]
-pub struct Calls {
+pub struct RecordedCalls {
     reports: Vec<UsageReport>,
     /// Calls that may have reached a provider, but have no report.
     unreported: HashSet<CallId>,
@@ -27,7 +27,7 @@ pub struct Calls {
 
 // === impl Calls ===
 
-impl Calls {
+impl RecordedCalls {
     /// Adds a call that has begun.
     pub fn begin(&mut self, call: &CallStartRecord) {
         if !self.seen.contains(&call.call_id) {
@@ -91,7 +91,7 @@ impl Calls {
     }
 }
 
-impl<'c> FromIterator<&'c CallRecord> for Calls {
+impl<'c> FromIterator<&'c CallRecord> for RecordedCalls {
     fn from_iter<I: IntoIterator<Item = &'c CallRecord>>(records: I) -> Self {
         let mut calls = Self::default();
         records.into_iter().for_each(|record| calls.add(record));

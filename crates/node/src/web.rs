@@ -7,14 +7,14 @@ pub mod policy_file;
 
 pub use failure::judge;
 pub(crate) use failure::judged;
-pub(crate) use noted::Noted;
-pub use noted::Seen;
+pub(crate) use noted::SummingLedger;
+pub use noted::WebTotals;
 
-use crate::inspection::Inspection;
+use crate::inspection::TlsInterception;
 use crate::metrics::Metrics;
-use crate::models::Caller;
+use crate::models::ModelCaller;
 use crate::serving::{HatchThread, ServeError, ServedWeb};
-use begun::{Begun, Verdict};
+use begun::{RequestsInProgress, Verdict};
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::egress::{ProxiedRequestRecord, ProxiedRequestStartRecord, RUN_ENDED};
 use belljar_contract::id::RunId;
@@ -23,11 +23,11 @@ use belljar_egress::inference::ledger::WriteConfirmation;
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::live::LivePolicy;
-use belljar_journal::{Book, RunJournalError};
+use belljar_journal::{RunJournal, RunJournalError};
 use belljar_policy::access::compiled::SandboxAccess;
 use belljar_policy::egress::EgressPolicy;
 use belljar_store::audit::AuditLog;
-use belljar_tools::builtin::web::reach::{Reach, WebAccessRegistration, WebAccessRegistry};
+use belljar_tools::builtin::web::reach::{RunWebAccess, WebAccessRegistration, WebAccessRegistry};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
@@ -51,16 +51,16 @@ pub(crate) struct NodeWeb {
 #[derive(Clone)]
 pub(crate) struct RunPolicy {
     policy: Arc<LivePolicy>,
-    inspection: Option<Inspection>,
+    inspection: Option<TlsInterception>,
     owner: RunOwner,
 }
 
 /// The web access of one run, served on its own sockets.
 pub(crate) struct RunWeb {
-    caller: Caller,
+    caller: ModelCaller,
     run_id: RunId,
     served: ServedWeb,
-    book: Arc<Book>,
+    book: Arc<RunJournal>,
     counting: Arc<CountingJournal>,
     /// Keeps the web access of the agent's tools open.
     opened: WebAccessRegistration,
@@ -68,9 +68,9 @@ pub(crate) struct RunWeb {
 
 /// Writes into a journal, and counts.
 struct CountingJournal {
-    book: Arc<Book>,
+    book: Arc<RunJournal>,
     metrics: Metrics,
-    begun: Begun,
+    begun: RequestsInProgress,
     listed: Mutex<Vec<ProxiedRequestRecord>>,
     most_listed: usize,
 }
@@ -108,14 +108,14 @@ impl NodeWeb {
     /// [`ServeError`].
     pub(crate) fn way(&self, terms: Option<&SandboxAccess>) -> Result<RunPolicy, ServeError> {
         let policy = self.policy(terms);
-        let inspection = Inspection::of_live(&policy).map_err(io::Error::other)?;
+        let inspection = TlsInterception::of_live(&policy).map_err(io::Error::other)?;
         Ok(RunPolicy { policy, inspection, owner: RunOwner::default() })
     }
 
     /// Serves the web on a sandbox's sockets, on the thread of its run.
     pub(crate) fn serve(
         &self,
-        (thread, caller): (&Arc<HatchThread>, Caller),
+        (thread, caller): (&Arc<HatchThread>, ModelCaller),
         (run_id, way): (&RunId, &RunPolicy),
         sockets: Vec<OwnedFd>,
     ) -> Result<RunWeb, ServeError> {
@@ -137,7 +137,7 @@ impl NodeWeb {
         &self,
         whose: &impl Serialize,
         (run_id, terms): (&RunId, Option<&SandboxAccess>),
-    ) -> Result<Reach, ServeError> {
+    ) -> Result<RunWebAccess, ServeError> {
         let counting = self.counting(0);
         counting.book.note(CALLER_BEGUN, Some(run_id), whose);
         let ledger = counting as Arc<dyn WebLedger>;
@@ -145,17 +145,17 @@ impl NodeWeb {
         let by = (&self.policy(terms), None);
         let served = ServedWeb::begin_on(&self.callers, by, (run_id, ledger), RunOwner::default(), vec![])?;
         let reach = served.reach();
-        Ok(Reach { held: Some(Arc::new(served)), ..reach })
+        Ok(RunWebAccess { held: Some(Arc::new(served)), ..reach })
     }
 
     fn counting(&self, most_listed: usize) -> Arc<CountingJournal> {
         // Model calls are in another journal.
-        let book = Arc::new(Book::of(&self.audit, 0));
+        let book = Arc::new(RunJournal::of(&self.audit, 0));
         let metrics = self.metrics.clone();
         Arc::new(CountingJournal {
             book,
             metrics,
-            begun: Begun::default(),
+            begun: RequestsInProgress::default(),
             listed: Mutex::default(),
             most_listed,
         })
@@ -194,7 +194,7 @@ impl RunPolicy {
 impl RunWeb {
     /// Ends requests that are under way. Returns the usage once all of it is recorded, or an error if it could not be; and
     /// the requests up to the listing limit.
-    pub(crate) fn end(self) -> (Result<Seen, RunJournalError>, Vec<ProxiedRequestRecord>) {
+    pub(crate) fn end(self) -> (Result<WebTotals, RunJournalError>, Vec<ProxiedRequestRecord>) {
         let Self { caller, run_id, served, book, counting, opened } = self;
         drop(opened);
         let seen = served.end();

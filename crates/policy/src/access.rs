@@ -16,6 +16,6 @@ mod unknown;
 
 pub use constraints::{ConstraintOverrides, Constraints};
 pub use levels::{LevelRules, Levels};
-pub use place::{InvalidPlaceError, NetworkPlace};
-pub use rules::{AccessRules, AgentStanding, Earned};
+pub use place::{InvalidEndpointError, NetworkEndpoint};
+pub use rules::{AccessRules, AgentAuthority, EarnedLevels};
 pub use unknown::UnknownAgentError;

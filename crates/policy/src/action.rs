@@ -6,29 +6,29 @@
 mod registry;
 mod risk;
 
-pub use registry::{ActionRegistry, CustomRow, PatternError, RegisterActionError};
-pub use risk::{Weighed, weighed};
+pub use registry::{ActionRegistry, PatternError, RegisterActionError, RegisteredAction};
+pub use risk::{RiskRating, weighed};
 
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 
 /// Returns the default action of a category's tools.
-pub const fn of_category(category: Category) -> Leaf {
+pub const fn of_category(category: Category) -> BuiltInAction {
     match category {
         Category::FileSystem | Category::CodeExecution | Category::Terminal | Category::Mcp => {
-            Leaf::CodeWrite
+            BuiltInAction::CodeWrite
         }
-        Category::VersionControl => Leaf::VcsCommit,
-        Category::Web => Leaf::CommsExternal,
-        Category::Database => Leaf::DbQuery,
-        Category::Design => Leaf::DocsWrite,
-        Category::Communication => Leaf::CommsInternal,
-        Category::Analytics | Category::Other => Leaf::CodeRead,
-        Category::Deployment => Leaf::DeployStaging,
-        Category::Memory | Category::Ontology => Leaf::MemoryRead,
-        Category::Browser => Leaf::BrowserNavigate,
-        Category::ExternalData => Leaf::ExternalDataRequest,
-        Category::Desktop => Leaf::DesktopLaunch,
+        Category::VersionControl => BuiltInAction::VcsCommit,
+        Category::Web => BuiltInAction::CommsExternal,
+        Category::Database => BuiltInAction::DbQuery,
+        Category::Design => BuiltInAction::DocsWrite,
+        Category::Communication => BuiltInAction::CommsInternal,
+        Category::Analytics | Category::Other => BuiltInAction::CodeRead,
+        Category::Deployment => BuiltInAction::DeployStaging,
+        Category::Memory | Category::Ontology => BuiltInAction::MemoryRead,
+        Category::Browser => BuiltInAction::BrowserNavigate,
+        Category::ExternalData => BuiltInAction::ExternalDataRequest,
+        Category::Desktop => BuiltInAction::DesktopLaunch,
     }
 }
 

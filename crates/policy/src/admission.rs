@@ -15,13 +15,13 @@ use std::fmt;
 pub struct AdmittedJob {
     job: Job,
     artifacts: Vec<WorkspacePath>,
-    allowed_paths: Option<Vec<Place>>,
+    allowed_paths: Option<Vec<JobPath>>,
     workspace: String,
 }
 
 /// Directory or file that a job names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum JobPath {
     /// Path in the workspace.
     Workspace(WorkspacePath),
     /// Absolute path outside of the workspace, without `.` or `..`. Only commands work there.
@@ -31,16 +31,16 @@ pub enum Place {
 /// Job that may not start, with all reasons.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.summary())]
-pub struct Refused {
+pub struct RefusedJob {
     /// Steps that may not run, with their index in the job.
-    pub steps: Vec<(usize, Denied)>,
+    pub steps: Vec<(usize, AdmissionDenial)>,
     /// Reasons that belong to no step.
-    pub others: Vec<Denied>,
+    pub others: Vec<AdmissionDenial>,
 }
 
 /// Reason why a job may not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
+pub enum AdmissionDenial {
     /// A path leads out of the workspace.
     #[error(transparent)]
     Path(#[from] PathEscapes),
@@ -75,11 +75,11 @@ pub enum Denied {
 /// Decides whether `job` may start with its workspace at `workspace`.
 ///
 /// # Errors
-/// [`Refused`], with all reasons.
-pub fn admit(job: Job, workspace: &str) -> Result<AdmittedJob, Refused> {
-    let mut refused = Refused { steps: Vec::new(), others: Vec::new() };
+/// [`RefusedJob`], with all reasons.
+pub fn admit(job: Job, workspace: &str) -> Result<AdmittedJob, RefusedJob> {
+    let mut refused = RefusedJob { steps: Vec::new(), others: Vec::new() };
     let allowed_paths = job.constraints.allowed_paths.as_ref().map(|paths| {
-        paths.iter().filter_map(|path| refused.or_note(Place::of(path, workspace))).collect::<Vec<_>>()
+        paths.iter().filter_map(|path| refused.or_note(JobPath::of(path, workspace))).collect::<Vec<_>>()
     });
     let artifacts =
         job.artifacts.iter().filter_map(|path| refused.or_note(path.beneath(workspace))).collect::<Vec<_>>();
@@ -111,8 +111,8 @@ impl AdmittedJob {
     /// Returns the path of a step in the workspace.
     ///
     /// # Errors
-    /// [`Denied`], if it leads out of the workspace or isn't allowed.
-    pub fn resolve(&self, path: &StepPath) -> Result<WorkspacePath, Denied> {
+    /// [`AdmissionDenial`], if it leads out of the workspace or isn't allowed.
+    pub fn resolve(&self, path: &StepPath) -> Result<WorkspacePath, AdmissionDenial> {
         let path = path.beneath(&self.workspace)?;
         self.permit_path(&path)?;
         Ok(path)
@@ -121,27 +121,27 @@ impl AdmittedJob {
     /// Checks that a step may touch that path, such as one inside a diff.
     ///
     /// # Errors
-    /// [`Denied::PathNotAllowed`], if the job lists allowed paths and none covers it.
-    pub fn permit_path(&self, path: &WorkspacePath) -> Result<(), Denied> {
-        self.permit(&Place::Workspace(path.clone()))
+    /// [`AdmissionDenial::PathNotAllowed`], if the job lists allowed paths and none covers it.
+    pub fn permit_path(&self, path: &WorkspacePath) -> Result<(), AdmissionDenial> {
+        self.permit(&JobPath::Workspace(path.clone()))
     }
 
     /// Returns the working directory of a command: the workspace's root unless the step names another, which may lie outside of
     /// the workspace (`spec/1 §Step Types`).
     ///
     /// # Errors
-    /// [`Denied`], if its path has a `..` or isn't allowed.
-    pub fn working_directory(&self, path: Option<&StepPath>) -> Result<Place, Denied> {
+    /// [`AdmissionDenial`], if its path has a `..` or isn't allowed.
+    pub fn working_directory(&self, path: Option<&StepPath>) -> Result<JobPath, AdmissionDenial> {
         let place = match path {
-            Some(path) => Place::of(path, &self.workspace)?,
-            None => Place::Workspace(WorkspacePath::root()),
+            Some(path) => JobPath::of(path, &self.workspace)?,
+            None => JobPath::Workspace(WorkspacePath::root()),
         };
         self.permit(&place)?;
         Ok(place)
     }
 
     /// Returns the only places that steps may touch; `None` if the job lists none.
-    pub fn allowed_paths(&self) -> Option<&[Place]> {
+    pub fn allowed_paths(&self) -> Option<&[JobPath]> {
         self.allowed_paths.as_deref()
     }
 
@@ -151,16 +151,16 @@ impl AdmittedJob {
         self.job.constraints.overwrite_allowed.unwrap_or(self.allowed_paths.is_none())
     }
 
-    fn permit(&self, place: &Place) -> Result<(), Denied> {
+    fn permit(&self, place: &JobPath) -> Result<(), AdmissionDenial> {
         let allowed = self.allowed_paths.as_ref();
         match allowed.is_none_or(|allowed| allowed.iter().any(|entry| place.is_within(entry))) {
             true => Ok(()),
-            false => Err(Denied::PathNotAllowed { path: place.to_string() }),
+            false => Err(AdmissionDenial::PathNotAllowed { path: place.to_string() }),
         }
     }
 
     /// Returns the reasons why a step may not run. The step may also be one that an agent requests.
-    pub fn denials(&self, step: &Step) -> Vec<Denied> {
+    pub fn denials(&self, step: &Step) -> Vec<AdmissionDenial> {
         let mut denials = match &step.action {
             Action::RunCommand(command) => self.command_denials(command),
             _ => Vec::new(),
@@ -177,18 +177,18 @@ impl AdmittedJob {
         denials
     }
 
-    fn command_denials(&self, command: &RunCommand) -> Vec<Denied> {
+    fn command_denials(&self, command: &RunCommand) -> Vec<AdmissionDenial> {
         let Some(allowed) = &self.job.constraints.allowed_commands else { return Vec::new() };
         let mut denials = Vec::new();
         if let Some(program) = command.argv.first().filter(|program| !allowed.contains(program)) {
-            denials.push(Denied::CommandNotAllowed { command: program.clone() });
+            denials.push(AdmissionDenial::CommandNotAllowed { command: program.clone() });
         }
         denials.extend(
             command
                 .env
                 .keys()
                 .filter(|name| redirects_programs(name))
-                .map(|name| Denied::VariableNotAllowed { name: name.clone() }),
+                .map(|name| AdmissionDenial::VariableNotAllowed { name: name.clone() }),
         );
         denials
     }
@@ -196,7 +196,7 @@ impl AdmittedJob {
 
 // === impl Place ===
 
-impl Place {
+impl JobPath {
     fn of(path: &StepPath, workspace: &str) -> Result<Self, PathEscapes> {
         let escapes = match path.beneath(workspace) {
             Ok(inside) => return Ok(Self::Workspace(inside)),
@@ -222,7 +222,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for JobPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Workspace(path) => path.fmt(f),
@@ -238,14 +238,14 @@ fn redirects_programs(name: &str) -> bool {
 
 // === impl Refused ===
 
-impl Refused {
+impl RefusedJob {
     fn or_note<T>(&mut self, decision: Result<T, PathEscapes>) -> Option<T> {
         decision.map_err(|escapes| self.others.push(escapes.into())).ok()
     }
 
     fn summary(&self) -> String {
         let steps = self.steps.iter().map(|(index, denied)| format!("step {}: {denied}", index + 1));
-        steps.chain(self.others.iter().map(Denied::to_string)).collect::<Vec<_>>().join("\n")
+        steps.chain(self.others.iter().map(AdmissionDenial::to_string)).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use belljar_contract::path::WORKSPACE;
 
-    fn admitted(constraints: &str, steps: &str) -> Result<AdmittedJob, Refused> {
+    fn admitted(constraints: &str, steps: &str) -> Result<AdmittedJob, RefusedJob> {
         let job = format!(
             r#"{{"protocol_version": "1.0",
                 "job_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e",

@@ -61,10 +61,10 @@ impl Default for ApprovalRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_contract::yaml::{self, Log, Mistakes};
+    use belljar_contract::yaml::{self, MistakeLog, Mistakes};
 
     fn read(text: &str) -> Result<ApprovalRules, Mistakes> {
-        let mut log = Log::default();
+        let mut log = MistakeLog::default();
         let root = yaml::parse(text.as_bytes(), &mut log).unwrap();
         let rules = ApprovalRules::read(&root, &mut log);
         log.finish().map(|()| rules)

@@ -7,7 +7,7 @@
 use crate::access::Constraints;
 use crate::permission::ToolFacts;
 use belljar_contract::access::{CodeIsolation, GitAccess, NetworkMode, TerminalAccess};
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::category::Category;
 use serde::Serialize;
 use std::fmt;
@@ -79,8 +79,8 @@ fn network(constraints: &Constraints, tool: &ToolFacts<'_>) -> Result<(), Violat
     let leaves = tool.reaches_out
         || name == CLONES
         || name == PUSHES
-        || matches!(tool.category, Category::Web if *tool.action != Leaf::CodeRead.into())
-        || [Leaf::CommsExternal, Leaf::ExternalDataRequest, Leaf::VcsPush]
+        || matches!(tool.category, Category::Web if *tool.action != BuiltInAction::CodeRead.into())
+        || [BuiltInAction::CommsExternal, BuiltInAction::ExternalDataRequest, BuiltInAction::VcsPush]
             .into_iter()
             .any(|leaf| *tool.action == leaf.into());
     match constraints.network == NetworkMode::None && leaves {
@@ -108,7 +108,7 @@ fn terminal(constraints: &Constraints, tool: &ToolFacts<'_>) -> Result<(), Viola
 
 fn git(constraints: &Constraints, tool: &ToolFacts<'_>) -> Result<(), Violation> {
     let name = tool.name.as_str();
-    let pushes = *tool.action == Leaf::VcsPush.into() || name == PUSHES;
+    let pushes = *tool.action == BuiltInAction::VcsPush.into() || name == PUSHES;
     let against = |does, enough: GitAccess| {
         Err(Violation {
             dimension: Dimension::Git,

@@ -22,14 +22,14 @@ mod tunnel;
 mod vet;
 
 pub use config::{CREDENTIAL_NAME, is_credential_name};
-pub use denied::{Denied, DenyReason, method_in_yaml};
+pub use denied::{DenyReason, EgressDenial, method_in_yaml};
 pub use host::{Host, HostName, InvalidHost};
 pub use names::{NameLimits, Wildcard};
 pub use network::Network;
 pub use path::PathPrefix;
 pub use rule::{HostPattern, InvalidPattern, Rule};
 pub use tunnel::{TunnelStart, TunnelTls};
-pub use vet::{MOST_ADDRESSES, Vetted};
+pub use vet::{MOST_ADDRESSES, VettedDestination};
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ pub struct Destination {
 
 /// Request to be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked<'r> {
+pub enum EgressRequest<'r> {
     /// Tunnel of bytes in both directions, without interception.
     Tunnel,
     /// One HTTP request.
@@ -68,7 +68,7 @@ pub enum Asked<'r> {
 
 /// Destination that the policy allows. It can't be created outside of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allowed<T> {
+pub struct AllowedDestination<T> {
     value: T,
     /// Rule that allows it, by its index in the policy.
     rule: usize,
@@ -128,9 +128,13 @@ impl EgressPolicy {
     /// inside is decided about separately.
     ///
     /// # Errors
-    /// [`Denied`], with the reason that is closest to being allowed.
-    pub fn decide(&self, destination: Destination, asked: Asked<'_>) -> Result<Allowed<Destination>, Denied> {
-        let refuse = |destination, reason| Err(Denied::new(destination, &asked, reason));
+    /// [`EgressDenial`], with the reason that is closest to being allowed.
+    pub fn decide(
+        &self,
+        destination: Destination,
+        asked: EgressRequest<'_>,
+    ) -> Result<AllowedDestination<Destination>, EgressDenial> {
+        let refuse = |destination, reason| Err(EgressDenial::new(destination, &asked, reason));
         if self.rules.is_empty() {
             return refuse(destination, DenyReason::NoRules);
         }
@@ -143,7 +147,7 @@ impl EgressPolicy {
         if there.is_empty() {
             return refuse(destination, DenyReason::Port);
         }
-        if let Asked::Request { path, .. } = asked
+        if let EgressRequest::Request { path, .. } = asked
             && self.refuses_git()
         {
             // A server may interpret the path differently.
@@ -158,8 +162,8 @@ impl EgressPolicy {
             }
         }
         let allowing: Vec<_> = match asked {
-            Asked::Tunnel => there,
-            Asked::Request { method, path } => {
+            EgressRequest::Tunnel => there,
+            EgressRequest::Request { method, path } => {
                 let by_method = there.into_iter().filter(|(_, rule)| rule.allows_method(method));
                 let by_method: Vec<_> = by_method.collect();
                 if by_method.is_empty() {
@@ -196,7 +200,7 @@ impl EgressPolicy {
         let credentials = allowing.iter().flat_map(|(_, rule)| rule.credentials.iter().cloned()).collect();
         let wildcards = wildcards.unwrap_or_default();
         let value = destination;
-        Ok(Allowed {
+        Ok(AllowedDestination {
             value,
             rule,
             networks,
@@ -220,7 +224,7 @@ impl fmt::Display for Destination {
 
 // === impl Allowed ===
 
-impl<T> Allowed<T> {
+impl<T> AllowedDestination<T> {
     /// Returns what is allowed.
     pub fn value(&self) -> &T {
         &self.value
@@ -263,8 +267,8 @@ impl<T> Allowed<T> {
         self.tunnel_start
     }
 
-    fn map<U>(self, make: impl FnOnce(T) -> U) -> Allowed<U> {
-        Allowed {
+    fn map<U>(self, make: impl FnOnce(T) -> U) -> AllowedDestination<U> {
+        AllowedDestination {
             value: make(self.value),
             rule: self.rule,
             networks: self.networks,

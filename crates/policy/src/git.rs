@@ -18,7 +18,7 @@ pub use branch::{BranchName, InvalidBranch, is_branch_name};
 pub use forge::{Forge, ForgeKind, NoProject, Project};
 pub use redact::redact;
 pub use remote::{InvalidRemote, Remote, Scheme};
-pub use remote_pattern::{Below, RemotePattern};
+pub use remote_pattern::{RemoteBaseUrl, RemotePattern};
 pub use rules::GitRules;
 pub(crate) use tree_path::folded_text;
 pub use tree_path::{InvalidTreePath, TreePath, folded, is_dot_git};

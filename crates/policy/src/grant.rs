@@ -100,7 +100,7 @@ impl GrantRefusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_contract::grant::Scope;
+    use belljar_contract::grant::GrantScope;
     use belljar_contract::id::GrantId;
 
     const GRAPH: &str = "sandbox:codex";
@@ -115,7 +115,7 @@ mod tests {
             subject: GrantSubject::Service("scheduler".to_owned()),
             billing_account_id: "account-7".to_owned(),
             user_id: None,
-            scopes: vec![Scope::Graph(GRAPH.to_owned())],
+            scopes: vec![GrantScope::Graph(GRAPH.to_owned())],
             allow_sandbox: true,
             expires_at: Some(time("2026-02-01T00:00:00Z")),
             revoked_at: None,
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn each_missing_part_of_a_grant_has_its_refusal() {
         let now = "2026-01-15T00:00:00Z";
-        let any = vec![Scope::AnyGraph];
-        let others =
-            ["sandbox:code", "sandbox:codex2", "sandbox:Codex"].map(|graph| Scope::Graph(graph.to_owned()));
+        let any = vec![GrantScope::AnyGraph];
+        let others = ["sandbox:code", "sandbox:codex2", "sandbox:Codex"]
+            .map(|graph| GrantScope::Graph(graph.to_owned()));
         let user = GrantSubject::User("scheduler".to_owned());
         assert_eq!(decided(ExecutionGrant { scopes: any.clone(), ..grant() }, now), Ok(GRAPH.to_owned()));
         let refusals = [

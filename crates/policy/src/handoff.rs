@@ -20,27 +20,29 @@ mod surroundings;
 mod trust;
 
 pub use content::{TELLING_BYTES, is_compiled};
-pub use resolve::{Exit, Landing, Names, NoOutside, Outside, Resolved, TreeLinks, prepend};
+pub use resolve::{
+    ExitTarget, Names, OutsideResolver, ResolvedLink, TreeExit, TreeLinks, UnknownOutside, prepend,
+};
 pub use setting::GitSetting;
 pub use surroundings::{TreeContext, review_in_tree};
-pub use trust::Trust;
+pub use trust::ApprovedPaths;
 
 use crate::git::folded;
 use alias::folded_path;
-use repository::{Kinds, Place};
+use repository::{EntryKinds, RepositoryRole};
 use rows::ROWS;
 use std::borrow::Cow;
 use std::fmt;
 
 /// Path that a change touches in a user's tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touched<'t> {
+pub struct ChangedPath<'t> {
     /// Path relative to the tree, with `/` between its parts. Bytes that aren't UTF-8 are replaced.
     pub path: &'t str,
     /// Entry before the change.
-    pub before: Option<Entry>,
+    pub before: Option<ChangeEntryKind>,
     /// Entry after the change.
-    pub after: Option<Entry>,
+    pub after: Option<ChangeEntryKind>,
     /// True if there is no entry yet and the new one is a Git object whose name is the hash of its content. The caller has to
     /// check the content.
     pub is_new_git_object: bool,
@@ -50,7 +52,7 @@ pub struct Touched<'t> {
 
 /// Kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum ChangeEntryKind {
     /// File.
     File {
         /// True if it is executable.
@@ -61,7 +63,7 @@ pub enum Entry {
         /// Target of the link.
         target: String,
     },
-    /// Directory that is itself made or removed. If entries in it are touched, too, the directory is an [`Entry::Other`].
+    /// Directory that is itself made or removed. If entries in it are touched, too, the directory is an [`ChangeEntryKind::Other`].
     Directory,
     /// Directory or another entry that has no meaning by itself.
     Other,
@@ -73,14 +75,14 @@ pub struct Finding {
     /// Path, as it was touched.
     pub path: String,
     /// Kind of trust.
-    pub kind: HandoffKind,
+    pub kind: TrustKind,
     /// Reason, for the user.
     pub reason: Cow<'static, str>,
 }
 
 /// Program or person that trusts a path. The codes are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HandoffKind {
+pub enum TrustKind {
     /// Git: its hooks, settings, filters and submodules.
     Git,
     /// CI servers that build and deploy, with their secrets.
@@ -120,40 +122,44 @@ impl Finding {
 
 // === impl Touched ===
 
-impl<'t> Touched<'t> {
+impl<'t> ChangedPath<'t> {
     /// Creates a touched path of which only the entries are known.
-    pub fn new(path: &'t str, before: Option<Entry>, after: Option<Entry>) -> Self {
+    pub fn new(path: &'t str, before: Option<ChangeEntryKind>, after: Option<ChangeEntryKind>) -> Self {
         Self { path, before, after, is_new_git_object: false, is_compiled: false }
     }
 
     /// Returns the same change at another name of its path.
-    fn at_alias<'a>(&self, alias: &'a str) -> Touched<'a> {
+    fn at_alias<'a>(&self, alias: &'a str) -> ChangedPath<'a> {
         let (before, after) = (self.before.clone(), self.after.clone());
-        let Touched { is_new_git_object, is_compiled, .. } = *self;
-        Touched { path: alias, before, after, is_new_git_object, is_compiled }
+        let ChangedPath { is_new_git_object, is_compiled, .. } = *self;
+        ChangedPath { path: alias, before, after, is_new_git_object, is_compiled }
     }
 
     /// Returns true if a file or a link is to be there where no file was.
     fn is_new_file(&self) -> bool {
-        let is_there = matches!(self.after, Some(Entry::File { .. } | Entry::Link { .. }));
-        is_there && !matches!(self.before, Some(Entry::File { .. }))
+        let is_there =
+            matches!(self.after, Some(ChangeEntryKind::File { .. } | ChangeEntryKind::Link { .. }));
+        is_there && !matches!(self.before, Some(ChangeEntryKind::File { .. }))
     }
 
     /// Returns true if a link is there, or is to be there.
     fn is_link(&self) -> bool {
-        [&self.before, &self.after].into_iter().any(|entry| matches!(entry, Some(Entry::Link { .. })))
+        [&self.before, &self.after]
+            .into_iter()
+            .any(|entry| matches!(entry, Some(ChangeEntryKind::Link { .. })))
     }
 
     /// Returns false if there are only directories whose content is touched by itself.
     fn is_something(&self) -> bool {
-        let is_something = |entry: &Option<Entry>| !matches!(entry, None | Some(Entry::Other));
+        let is_something =
+            |entry: &Option<ChangeEntryKind>| !matches!(entry, None | Some(ChangeEntryKind::Other));
         is_something(&self.before) || is_something(&self.after)
     }
 }
 
 // === impl HandoffKind ===
 
-impl HandoffKind {
+impl TrustKind {
     /// Returns the stable code.
     pub const fn code(self) -> &'static str {
         match self {
@@ -173,7 +179,7 @@ impl HandoffKind {
     }
 }
 
-impl fmt::Display for HandoffKind {
+impl fmt::Display for TrustKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code())
     }
@@ -181,7 +187,7 @@ impl fmt::Display for HandoffKind {
 
 /// Reviews a change and returns its findings in order: one for each path and kind. All Git data in the tree's own repository
 /// that runs nothing by itself gets a single finding, with the path of the repository.
-pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding> {
+pub fn review<'t>(touched: impl IntoIterator<Item = ChangedPath<'t>>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for finding in touched.into_iter().flat_map(|touched| review_one(&touched, false)) {
         finding.add_to(&mut findings);
@@ -190,14 +196,14 @@ pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding
 }
 
 /// `is_alias` is true if a link leads to the path.
-fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
-    let Touched { path, before, after, is_new_git_object, is_compiled } = touched;
+fn review_one(touched: &ChangedPath<'_>, is_alias: bool) -> Vec<Finding> {
+    let ChangedPath { path, before, after, is_new_git_object, is_compiled } = touched;
     if !touched.is_something() {
         return Vec::new();
     }
     let as_compared = folded_path(path);
     let parts: Vec<&str> = as_compared.split('/').collect();
-    let mut found: Vec<(HandoffKind, &'static str)> = Vec::new();
+    let mut found: Vec<(TrustKind, &'static str)> = Vec::new();
     let mut note = |kind, reason| {
         if !found.iter().any(|(known, _)| *known == kind) {
             found.push((kind, reason));
@@ -205,16 +211,17 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     };
     let is_link = touched.is_link();
     // A file may replace a directory, or a directory a file.
-    let is_directory = [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::Directory)));
-    let is_file =
-        is_link || [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::File { .. })));
-    let kinds = Kinds { is_file, is_link, is_directory, is_new_object: *is_new_git_object };
+    let is_directory =
+        [before, after].into_iter().any(|entry| matches!(entry, Some(ChangeEntryKind::Directory)));
+    let is_file = is_link
+        || [before, after].into_iter().any(|entry| matches!(entry, Some(ChangeEntryKind::File { .. })));
+    let kinds = EntryKinds { is_file, is_link, is_directory, is_new_object: *is_new_git_object };
     let place = repository::judge(&parts, kinds);
-    if let Place::Trusted(reason) = place {
-        note(HandoffKind::Git, reason);
+    if let RepositoryRole::Trusted(reason) = place {
+        note(TrustKind::Git, reason);
     }
     // Branch names are arbitrary.
-    let is_git_data = matches!(place, Place::Data(_));
+    let is_git_data = matches!(place, RepositoryRole::Data(_));
     let mut is_known = is_git_data;
     let rows = ROWS.into_iter().flatten().filter(|_| !is_git_data);
     // Rows that only count for the own path identify the name all the same.
@@ -225,33 +232,33 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
         }
     }
     if let Some(reason) = hidden::review(&parts).filter(|_| !is_known) {
-        note(HandoffKind::Build, reason);
+        note(TrustKind::Build, reason);
     }
     if let Some(reason) = python::review(&parts, (before, after)) {
-        note(HandoffKind::Build, reason);
+        note(TrustKind::Build, reason);
     }
     if let Some(reason) = beside::review(&as_compared).filter(|_| after.is_some() && !is_git_data) {
-        note(HandoffKind::Build, reason);
+        note(TrustKind::Build, reason);
     }
     if parts.iter().any(|part| is_short_name(part)) {
-        note(HandoffKind::Alias, "on Windows it may be the short name of another file");
+        note(TrustKind::Alias, "on Windows it may be the short name of another file");
     }
-    if let Some(Entry::Link { target }) = after
+    if let Some(ChangeEntryKind::Link { target }) = after
         && let Some(reason) = link::review(path, target)
     {
-        note(HandoffKind::Link, reason);
+        note(TrustKind::Link, reason);
     }
-    let could_run = matches!(before, Some(Entry::File { is_executable: true }));
-    if matches!(after, Some(Entry::File { is_executable: true })) && !could_run {
-        note(HandoffKind::Executable, "it can be run, and couldn't before");
+    let could_run = matches!(before, Some(ChangeEntryKind::File { is_executable: true }));
+    if matches!(after, Some(ChangeEntryKind::File { is_executable: true })) && !could_run {
+        note(TrustKind::Executable, "it can be run, and couldn't before");
     }
     if let Some((kind, reason)) = compiled(after.as_ref()).filter(|_| *is_compiled) {
         note(kind, reason);
     }
     let of_data = match place {
         // A single finding for all data of the repository.
-        Place::Data(Some(reason)) => {
-            Some((path.split('/').next().unwrap_or_default(), HandoffKind::Git, reason))
+        RepositoryRole::Data(Some(reason)) => {
+            Some((path.split('/').next().unwrap_or_default(), TrustKind::Git, reason))
         }
         _ => None,
     };
@@ -260,21 +267,21 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
 }
 
 /// Returns who trusts a file with compiled content, and why.
-fn compiled(after: Option<&Entry>) -> Option<(HandoffKind, &'static str)> {
+fn compiled(after: Option<&ChangeEntryKind>) -> Option<(TrustKind, &'static str)> {
     match after? {
-        Entry::File { is_executable: true } => Some((
-            HandoffKind::Executable,
+        ChangeEntryKind::File { is_executable: true } => Some((
+            TrustKind::Executable,
             "it is a compiled program that can be run, and no review shows what it does",
         )),
-        Entry::File { is_executable: false } => {
-            Some((HandoffKind::Build, "it is compiled code, and no review shows what it does"))
+        ChangeEntryKind::File { is_executable: false } => {
+            Some((TrustKind::Build, "it is compiled code, and no review shows what it does"))
         }
         _ => None,
     }
 }
 
 /// Returns who trusts a path because of the directories above the tree. Their names are folded.
-fn review_at(place: &[String], touched: &Touched<'_>) -> Vec<(HandoffKind, &'static str)> {
+fn review_at(place: &[String], touched: &ChangedPath<'_>) -> Vec<(TrustKind, &'static str)> {
     if place.is_empty() || !touched.is_something() {
         return Vec::new();
     }
@@ -286,7 +293,7 @@ fn review_at(place: &[String], touched: &Touched<'_>) -> Vec<(HandoffKind, &'sta
     let rows = ROWS.into_iter().flatten().filter(|row| holds(row, &parts) && !holds(row, &own));
     let found: Vec<_> = rows.map(|row| (row.kind, row.why)).collect();
     let of_hidden = hidden::review_at(place, &own).filter(|_| found.is_empty());
-    found.into_iter().chain(of_hidden.map(|reason| (HandoffKind::Build, reason))).collect()
+    found.into_iter().chain(of_hidden.map(|reason| (TrustKind::Build, reason))).collect()
 }
 
 /// Short name such as `GITMOD~1`: up to eight characters, a tilde and a number, and at most a short extension.

@@ -49,7 +49,7 @@ pub enum LifecycleEvent {
     /// The runner has read and validated the job.
     Start(Fence),
     /// The job has ended.
-    End(Fence, Ending),
+    End(Fence, ReportedEnding),
     /// The owner is lost, or abandons the job.
     Lose(Fence),
     /// A client requests cancellation.
@@ -58,7 +58,7 @@ pub enum LifecycleEvent {
 
 /// Ending of a job that its owner reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ReportedEnding {
     /// The job succeeded.
     Completed,
     /// The job failed.
@@ -82,7 +82,7 @@ pub enum LifecycleChange {
 
 /// Reason why an input is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum LifecycleRefusal {
     /// The fence is not that of the latest claim, or the job has no owner any more.
     #[error("the job has another owner now")]
     Fenced,
@@ -118,8 +118,8 @@ impl JobLifecycle {
     /// Applies an input to the job.
     ///
     /// # Errors
-    /// [`Refused`], if it is not possible; the job stays unchanged.
-    pub fn apply(&mut self, input: LifecycleEvent) -> Result<LifecycleChange, Refused> {
+    /// [`LifecycleRefusal`], if it is not possible; the job stays unchanged.
+    pub fn apply(&mut self, input: LifecycleEvent) -> Result<LifecycleChange, LifecycleRefusal> {
         match input {
             LifecycleEvent::Claim => self.claim(),
             LifecycleEvent::GiveBack(fence) => self.give_back(fence),
@@ -130,12 +130,12 @@ impl JobLifecycle {
         }
     }
 
-    fn claim(&mut self) -> Result<LifecycleChange, Refused> {
+    fn claim(&mut self) -> Result<LifecycleChange, LifecycleRefusal> {
         if self.state.is_final() {
-            return Err(Refused::Over { state: self.state });
+            return Err(LifecycleRefusal::Over { state: self.state });
         }
         if self.is_owned {
-            return Err(Refused::Owned);
+            return Err(LifecycleRefusal::Owned);
         }
         self.is_owned = true;
         self.attempt += 1;
@@ -143,10 +143,10 @@ impl JobLifecycle {
         Ok(LifecycleChange::Changed)
     }
 
-    fn give_back(&mut self, fence: Fence) -> Result<LifecycleChange, Refused> {
+    fn give_back(&mut self, fence: Fence) -> Result<LifecycleChange, LifecycleRefusal> {
         self.check_owner(fence)?;
         if self.state == JobState::InProgress {
-            return Err(Refused::Begun);
+            return Err(LifecycleRefusal::Begun);
         }
         self.is_owned = false;
         self.attempt -= 1;
@@ -156,12 +156,12 @@ impl JobLifecycle {
         Ok(LifecycleChange::Changed)
     }
 
-    fn start(&mut self, fence: Fence) -> Result<LifecycleChange, Refused> {
+    fn start(&mut self, fence: Fence) -> Result<LifecycleChange, LifecycleRefusal> {
         self.check_owner(fence)?;
         Ok(self.turn(JobState::InProgress))
     }
 
-    fn end(&mut self, fence: Fence, ending: Ending) -> Result<LifecycleChange, Refused> {
+    fn end(&mut self, fence: Fence, ending: ReportedEnding) -> Result<LifecycleChange, LifecycleRefusal> {
         let state = ending.state();
         let was_claimed = fence != Fence::default();
         if was_claimed && self.fence == fence && self.state == state {
@@ -172,7 +172,7 @@ impl JobLifecycle {
         Ok(self.turn(state))
     }
 
-    fn lose(&mut self, fence: Fence) -> Result<LifecycleChange, Refused> {
+    fn lose(&mut self, fence: Fence) -> Result<LifecycleChange, LifecycleRefusal> {
         self.check_owner(fence)?;
         self.is_owned = false;
         self.state = match (self.cancel_requested, self.attempt < self.max_attempts) {
@@ -195,15 +195,15 @@ impl JobLifecycle {
         LifecycleChange::Changed
     }
 
-    fn check_owner(&self, fence: Fence) -> Result<(), Refused> {
+    fn check_owner(&self, fence: Fence) -> Result<(), LifecycleRefusal> {
         if self.fence != fence {
-            return Err(Refused::Fenced);
+            return Err(LifecycleRefusal::Fenced);
         }
         if self.state.is_final() {
-            return Err(Refused::Over { state: self.state });
+            return Err(LifecycleRefusal::Over { state: self.state });
         }
         if !self.is_owned {
-            return Err(Refused::Fenced);
+            return Err(LifecycleRefusal::Fenced);
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ impl JobLifecycle {
 
 // === impl Ending ===
 
-impl Ending {
+impl ReportedEnding {
     /// Returns the state of a job with this ending.
     pub const fn state(self) -> JobState {
         match self {

@@ -48,7 +48,7 @@ pub struct SkippedPreference {
 
 /// Agents that can get additional context besides their task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Agent {
+pub enum ContextAgent {
     /// `agents.project_manager`
     ProjectManager,
     /// `agents.project_analyst`
@@ -93,7 +93,7 @@ impl EffectivePreferences {
 
     /// Returns the additional context of an agent: a text, or the texts of a list one after the other. Returns `None` if it is
     /// empty.
-    pub fn additional_context(&self, agent: Agent) -> Option<String> {
+    pub fn additional_context(&self, agent: ContextAgent) -> Option<String> {
         let key = Key::parse(agent.key()).ok()?;
         let text = match self.get(&key)? {
             Value::String(text) => text.clone(),
@@ -109,7 +109,7 @@ fn is_what_it_should_be(entry: &Preference) -> bool {
     if !entry.value_type.is_of(&entry.value) {
         return false;
     }
-    let is_context = Agent::ALL.iter().any(|agent| agent.key() == entry.key.as_str());
+    let is_context = ContextAgent::ALL.iter().any(|agent| agent.key() == entry.key.as_str());
     !is_context
         || match &entry.value {
             Value::Null | Value::String(_) => true,
@@ -120,7 +120,7 @@ fn is_what_it_should_be(entry: &Preference) -> bool {
 
 // === impl Agent ===
 
-impl Agent {
+impl ContextAgent {
     /// All agents.
     pub const ALL: [Self; 3] = [Self::ProjectManager, Self::ProjectAnalyst, Self::Sandbox];
 

@@ -40,9 +40,9 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Word(&'static str);
+    struct TestSecret(&'static str);
 
-    impl KnownSecrets for Word {
+    impl KnownSecrets for TestSecret {
         fn find(&self, text: &str) -> Vec<Range<usize>> {
             text.match_indices(self.0).map(|(at, found)| at..at + found.len()).collect()
         }
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn only_known_secrets_are_hidden_regardless_of_variable_name() {
         let text = "export TOKEN=\"$(cmd)\" KEY=hunter22; cat hunter22";
-        assert_eq!(hide(&Word("hunter22"), text), "export TOKEN=\"$(cmd)\" KEY=***; cat ***");
+        assert_eq!(hide(&TestSecret("hunter22"), text), "export TOKEN=\"$(cmd)\" KEY=***; cat ***");
         assert_eq!(hide(&NoSecrets, text), text);
     }
 }

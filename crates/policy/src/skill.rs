@@ -14,7 +14,7 @@ mod hidden;
 mod rules;
 mod words;
 
-use rules::Rule;
+use rules::PhraseRule;
 use std::fmt;
 
 /// Reason why a skill is not stored.
@@ -55,7 +55,7 @@ pub fn examine(content: &str) -> Result<(), SkillRejection> {
     }
 }
 
-fn rejected(rule: &Rule, text: &str) -> SkillRejection {
+fn rejected(rule: &PhraseRule, text: &str) -> SkillRejection {
     SkillRejection::new(rule.category, rule.reason, text)
 }
 

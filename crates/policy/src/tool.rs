@@ -43,23 +43,23 @@ pub struct ToolGrants {
 
 /// Call that may be made. It can't be created outside of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permitted {
+pub struct PermittedCall {
     name: ToolName,
 }
 
 /// Call that may not be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} agents may not call this tool: {reason}")]
-pub struct Denied {
+pub struct DeniedCall {
     /// Kind of the agent.
     pub kind: AgentKind,
     /// Reason.
-    pub reason: DenyReason,
+    pub reason: ToolDenyReason,
 }
 
 /// Reason why a tool may not be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DenyReason {
+pub enum ToolDenyReason {
     /// Agents of this kind never get the tool, whatever is configured.
     Never,
     /// The tool is not in the list of the agent's kind.
@@ -79,34 +79,38 @@ pub enum DenyReason {
 /// Decides whether an agent may call that tool.
 ///
 /// # Errors
-/// [`Denied`], with the first reason.
-pub fn decide(kind: AgentKind, tool: &ToolTraits<'_>, grants: &ToolGrants) -> Result<Permitted, Denied> {
+/// [`DeniedCall`], with the first reason.
+pub fn decide(
+    kind: AgentKind,
+    tool: &ToolTraits<'_>,
+    grants: &ToolGrants,
+) -> Result<PermittedCall, DeniedCall> {
     let name = tool.name.as_str();
     let is_by_rule = || {
         let matches = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(tool.name));
         matches(&grants.not) || grants.only.as_deref().is_some_and(|only| !matches(only))
     };
     let against = [
-        (DenyReason::Never, lists::is_never(kind, name)),
-        (DenyReason::NotListed, !tool.is_installed && !lists::is_listed(kind, name)),
-        (DenyReason::OtherScope, !tool.scope.is_for(kind)),
+        (ToolDenyReason::Never, lists::is_never(kind, name)),
+        (ToolDenyReason::NotListed, !tool.is_installed && !lists::is_listed(kind, name)),
+        (ToolDenyReason::OtherScope, !tool.scope.is_for(kind)),
         (
-            DenyReason::NotReadOnly,
+            ToolDenyReason::NotReadOnly,
             kind == AgentKind::ProjectAnalyst && tool.is_installed && !tool.is_read_only,
         ),
-        (DenyReason::Disabled, !tool.is_enabled),
-        (DenyReason::NoReach, tool.reaches_out && !grants.may_reach_out),
-        (DenyReason::ByRule, is_by_rule()),
+        (ToolDenyReason::Disabled, !tool.is_enabled),
+        (ToolDenyReason::NoReach, tool.reaches_out && !grants.may_reach_out),
+        (ToolDenyReason::ByRule, is_by_rule()),
     ];
     match against.into_iter().find(|(_, holds)| *holds) {
-        Some((reason, _)) => Err(Denied { kind, reason }),
-        None => Ok(Permitted { name: tool.name.clone() }),
+        Some((reason, _)) => Err(DeniedCall { kind, reason }),
+        None => Ok(PermittedCall { name: tool.name.clone() }),
     }
 }
 
 // === impl Permitted ===
 
-impl Permitted {
+impl PermittedCall {
     /// Returns the tool that may be called.
     pub fn name(&self) -> &ToolName {
         &self.name
@@ -115,7 +119,7 @@ impl Permitted {
 
 // === impl DenyReason ===
 
-impl DenyReason {
+impl ToolDenyReason {
     /// All reasons, in the order in which they are checked.
     pub const ALL: [Self; 7] = [
         Self::Never,
@@ -141,7 +145,7 @@ impl DenyReason {
     }
 }
 
-impl fmt::Display for DenyReason {
+impl fmt::Display for ToolDenyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Never => "it is never available to them",

@@ -1,4 +1,4 @@
-//! Progressive trust: the level that an agent has earned by its recorded events (`spec/3 §Progressive Trust`).
+//! Progressive trust: the level that an agent has earned by its recorded events (`spec/3 §Progressive TrustTracker`).
 //!
 //! ```text
 //! events, by time and id ─► what is due by then: demotions, steps up ─► what the event itself does ─► [`Outcome`]s
@@ -6,7 +6,7 @@
 //!                                                                              ▼
 //!                            the gate of the next step: met ─► a step up, or a proposal that a person answers
 //! ```
-//! No I/O, no clock. Only events change [`Trust`], and only a [`level::NewLevel`] changes a level in it. That type has few
+//! No I/O, no clock. Only events change [`TrustTracker`], and only a [`level::NewLevel`] changes a level in it. That type has few
 //! constructors: a step up to `elevated` requires a user's approval of that very proposal, whatever is configured. Demotions
 //! and steps up fall due at times that follow from the events. So an evaluation changes neither a level nor the id of a
 //! proposal. Each demotion begins a new record: earlier work earns nothing any more.
@@ -28,7 +28,7 @@ mod track;
 
 pub use config::{Strategy, TrustConfig};
 pub use jobs::end_of_job;
-pub use outcome::{Ignored, Outcome};
+pub use outcome::{IgnoredReason, Outcome};
 pub use replay::{History, Replay, replay};
 
 use belljar_contract::access::AccessLevel;
@@ -43,7 +43,7 @@ use uuid::Uuid;
 
 /// Trust in one agent, by its recorded events so far. All of it is computed under one configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trust {
+pub struct TrustTracker {
     agent: AgentId,
     /// `None` for an agent that was not hired.
     life: Option<AgentTimes>,
@@ -72,7 +72,7 @@ struct AgentTimes {
 
 // === impl Trust ===
 
-impl Trust {
+impl TrustTracker {
     /// Returns the trust in an agent without recorded events.
     pub fn new(agent: AgentId) -> Self {
         Self {

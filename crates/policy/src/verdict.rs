@@ -8,7 +8,7 @@
 mod proposal;
 mod rule;
 
-pub use proposal::{Lasting, Proposal};
+pub use proposal::{ConfigurationChange, Proposal};
 pub use rule::Rule;
 
 use crate::action::ActionRegistry;
@@ -87,7 +87,7 @@ impl JudgementContext<'_> {
             Ok(basis) => basis,
             // A user may approve the single call: its sandbox would allow it.
             Err(PermissionDenial::Category { level, category }) => {
-                let lasting = Lasting { allows_tool: true, ..self.lasting(tool) };
+                let lasting = ConfigurationChange { allows_tool: true, ..self.lasting(tool) };
                 return judged(Verdict::Deny, Rule::Level { level, category }, Some(Proposal::Call(lasting)));
             }
             Err(PermissionDenial::Denied) => return judged(Verdict::Deny, Rule::DeniedList, None),
@@ -105,13 +105,13 @@ impl JudgementContext<'_> {
     }
 
     /// Returns the changes that would end approval requests for calls of a tool: in the level's list, and in the autonomy.
-    fn lasting(&self, tool: &ToolFacts<'_>) -> Lasting {
+    fn lasting(&self, tool: &ToolFacts<'_>) -> ConfigurationChange {
         let constraints = self.permissions.constraints_for(tool.category);
         let required = &constraints.requires_approval;
         let left = required
             .contains(tool.action)
             .then(|| required.iter().filter(|action| *action != tool.action).cloned().collect());
-        let lasting = Lasting { requires_approval: left, ..Lasting::default() };
+        let lasting = ConfigurationChange { requires_approval: left, ..ConfigurationChange::default() };
         match self.autonomy.asks(tool.action) {
             true => lasting.for_autonomy(self.autonomy, tool.action),
             false => lasting,

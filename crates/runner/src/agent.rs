@@ -42,7 +42,7 @@ use material::Material;
 use model::Models;
 use remote::Remote;
 use todo::TodoList;
-use tools::Bench;
+use tools::ToolContext;
 use turns::{Agent, Phase};
 use window::Window;
 
@@ -75,7 +75,7 @@ pub(crate) fn work(
         Some(_) => gateway(&mut material, tokens, surroundings, deadline)?,
         None => Remote::default(),
     };
-    let bench = Bench {
+    let bench = ToolContext {
         surroundings,
         todo: &mut todo,
         file: &file,
@@ -130,7 +130,7 @@ fn gateway(
 /// and fails the job.
 fn check(
     material: &Material,
-    mut bench: Bench<'_>,
+    mut bench: ToolContext<'_>,
     deadline: &Deadline<'_>,
     report: &mut AgentReport,
 ) -> Result<(), Failure> {

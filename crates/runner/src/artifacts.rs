@@ -4,10 +4,10 @@
 //! size of a file counts before it is read, also for a sparse file. No symbolic link is followed, and everything but
 //! regular files is left out. Sizes and hashes are those of the bytes that were read.
 
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use crate::directory::{Directory, PathError, RegularFile};
 use crate::fault::{Fault, code_of_io};
-use crate::walk::{self, Route, WalkError};
+use crate::walk::{self, WalkError, WalkOptions};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::result::Artifact;
@@ -71,7 +71,7 @@ pub(crate) enum CollectError {
     )]
     TooLarge { path: PathBuf, size_bytes: u64 },
     #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    Interrupted(#[from] Interruption),
 }
 
 // === impl Collected ===
@@ -84,7 +84,8 @@ impl CollectedArtifacts {
             other => other.map_err(CollectError::Open)?,
         };
         let mut paths = BTreeSet::new();
-        let route = Route { max_depth: usize::MAX, targets: false, sizes: false, read_ahead_after: None };
+        let route =
+            WalkOptions { max_depth: usize::MAX, targets: false, sizes: false, read_ahead_after: None };
         let walked = walk::walk(&directory, route, deadline, |met| {
             match met.kind {
                 EntryKind::File => drop(paths.insert(PathBuf::from(OsStr::from_bytes(met.path)))),

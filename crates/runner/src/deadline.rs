@@ -20,14 +20,14 @@ pub(crate) struct Deadline<'c> {
 /// The time of a job.
 pub(crate) struct JobTime<'c> {
     begun: Instant,
-    limit: Mutex<Limit>,
+    limit: Mutex<JobTimeLimit>,
     /// Asks the host for the remaining time; `None` if it doesn't answer.
     remaining: &'c (dyn Fn() -> Option<Duration> + Sync),
 }
 
 /// Reason why work was ended before it was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Interrupted {
+pub(crate) enum Interruption {
     #[error("the job ran longer than constraints.max_runtime_seconds ({} s)", limit.as_secs())]
     JobOutOfTime { limit: Duration },
     #[error("the job exceeded its time limit of {} s", whole_seconds(*limit))]
@@ -55,7 +55,7 @@ enum DeadlinePhase {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Limit {
+struct JobTimeLimit {
     end: Instant,
     /// Limit in the job's document.
     asked: Duration,
@@ -85,7 +85,7 @@ impl<'c> JobTime<'c> {
         remaining: &'c (dyn Fn() -> Option<Duration> + Sync),
     ) -> Self {
         let begun = Instant::now();
-        let mut limit = Limit { end: begun + asked, asked, is_the_hosts: false, is_over: false };
+        let mut limit = JobTimeLimit { end: begun + asked, asked, is_the_hosts: false, is_over: false };
         if let Some(by_host) = by_host {
             limit.is_the_hosts = by_host.abs_diff(asked) > NOTABLE;
             limit.end = begun + by_host;
@@ -119,7 +119,7 @@ impl<'c> JobTime<'c> {
     }
 
     /// Returns an error if the time is over, after asking the host for an extended deadline.
-    fn check(&self) -> Result<(), Interrupted> {
+    fn check(&self) -> Result<(), Interruption> {
         let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         if Instant::now() < limit.end {
             return Ok(());
@@ -135,8 +135,8 @@ impl<'c> JobTime<'c> {
             }
         }
         Err(match limit.is_the_hosts {
-            true => Interrupted::AllowedTimeOver { limit: limit.end.duration_since(self.begun) },
-            false => Interrupted::JobOutOfTime { limit: limit.asked },
+            true => Interruption::AllowedTimeOver { limit: limit.end.duration_since(self.begun) },
+            false => Interruption::JobOutOfTime { limit: limit.asked },
         })
     }
 }
@@ -192,14 +192,14 @@ impl<'c> Deadline<'c> {
     }
 
     /// Returns an error if the work must end. Long work calls this now and then.
-    pub(crate) fn check(&self) -> Result<(), Interrupted> {
+    pub(crate) fn check(&self) -> Result<(), Interruption> {
         if self.cancellation.is_requested() {
-            return Err(Interrupted::Canceled);
+            return Err(Interruption::Canceled);
         }
         match self.own {
             Some(PhaseDeadline { at, limit, whose }) if Instant::now() >= at => Err(match whose {
-                DeadlinePhase::Step => Interrupted::StepOutOfTime { limit },
-                DeadlinePhase::Collecting => Interrupted::CollectingOutOfTime { limit },
+                DeadlinePhase::Step => Interruption::StepOutOfTime { limit },
+                DeadlinePhase::Collecting => Interruption::CollectingOutOfTime { limit },
             }),
             Some(PhaseDeadline { whose: DeadlinePhase::Collecting, .. }) => Ok(()),
             _ => self.job.check(),
@@ -207,7 +207,7 @@ impl<'c> Deadline<'c> {
     }
 }
 
-impl Fault for Interrupted {
+impl Fault for Interruption {
     fn code(&self) -> FailureCode {
         match self {
             Self::JobOutOfTime { .. } | Self::AllowedTimeOver { .. } | Self::StepOutOfTime { .. } => {
@@ -233,7 +233,7 @@ mod tests {
         let deadline = Deadline::of_job(&job, &cancellation);
         assert_eq!(deadline.check(), Ok(()));
         std::thread::sleep(TICK);
-        assert_eq!(deadline.check(), Err(Interrupted::JobOutOfTime { limit: TICK }));
+        assert_eq!(deadline.check(), Err(Interruption::JobOutOfTime { limit: TICK }));
         // Its files are collected nevertheless.
         assert_eq!(deadline.of_collecting(TICK * 100).check(), Ok(()));
     }
@@ -265,10 +265,10 @@ mod tests {
         std::thread::sleep(TICK);
         assert_eq!(deadline.check(), Ok(()));
         assert_eq!(asked.load(Ordering::SeqCst), 1);
-        assert_eq!(step.check(), Err(Interrupted::StepOutOfTime { limit: TICK }));
+        assert_eq!(step.check(), Err(Interruption::StepOutOfTime { limit: TICK }));
         std::thread::sleep(TICK * 51);
         let over = deadline.check();
-        assert!(matches!(over, Err(Interrupted::AllowedTimeOver { .. })), "{over:?}");
+        assert!(matches!(over, Err(Interruption::AllowedTimeOver { .. })), "{over:?}");
         // Once the time is over it stays so, and the host is not asked again.
         assert_eq!((deadline.check().is_err(), asked.load(Ordering::SeqCst)), (true, 2));
     }
@@ -296,6 +296,6 @@ mod tests {
         let job = JobTime::start(Duration::from_secs(600), Some(TICK), &|| None);
         std::thread::sleep(TICK);
         let over = Deadline::of_job(&job, &cancellation).check();
-        assert_eq!(over, Err(Interrupted::AllowedTimeOver { limit: TICK }));
+        assert_eq!(over, Err(Interruption::AllowedTimeOver { limit: TICK }));
     }
 }

@@ -11,11 +11,11 @@ mod proxy;
 mod stream;
 mod tls;
 
-pub(crate) use answer::{Answer, Reading};
-pub(crate) use place::{NoPlace, Place};
+pub(crate) use answer::{HttpResponse, ResponseReader};
+pub(crate) use place::{ServerAddress, ServerUrlError};
 pub(crate) use stream::connect_local;
 
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use crate::own_process::seen_by_init;
 use proxy::Proxy;
 use std::io::{self, Read, Write};
@@ -24,9 +24,9 @@ use stream::Stream;
 
 /// A server that is asked one question after the other.
 pub(crate) struct HttpClient {
-    place: Place,
+    place: ServerAddress,
     /// Proxy in front of it, if there is one.
-    proxy: Result<Option<Proxy>, NoPlace>,
+    proxy: Result<Option<Proxy>, ServerUrlError>,
     /// Open connection, as long as no error has occurred on it.
     open: Option<Stream>,
 }
@@ -49,9 +49,9 @@ pub(crate) struct HttpRequest<'q> {
 
 /// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoAnswer {
+pub(crate) enum HttpError {
     #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    Interrupted(#[from] Interruption),
     #[error("no response within {} s", .0.as_secs())]
     TooSlow(Duration),
     #[error("no connection")]
@@ -68,7 +68,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 // === impl Peer ===
 
 impl HttpClient {
-    pub(crate) fn at(place: Place) -> Self {
+    pub(crate) fn at(place: ServerAddress) -> Self {
         let proxy = Proxy::of_environment(&place);
         Self { place, proxy, open: None }
     }
@@ -78,7 +78,7 @@ impl HttpClient {
         &mut self,
         question: HttpRequest<'_>,
         deadline: &Deadline<'_>,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<HttpResponse, HttpError> {
         self.ask_until(question, deadline, &mut |_| false)
     }
 
@@ -88,7 +88,7 @@ impl HttpClient {
         question: HttpRequest<'_>,
         deadline: &Deadline<'_>,
         is_enough: &mut dyn FnMut(&[u8]) -> bool,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<HttpResponse, HttpError> {
         let until = Instant::now() + question.patience;
         let asked = self.bytes_of(question);
         if let Some(stream) = self.open.take().filter(Stream::is_quiet) {
@@ -96,7 +96,7 @@ impl HttpClient {
                 // The server had closed the connection before it read any of this request.
                 Err(ExchangeError::Unsent(_)) => {}
                 Err(ExchangeError::Unheard(_)) if question.is_idempotent => {}
-                Err(ExchangeError::Unheard(error)) => return Err(NoAnswer::Broken(error)),
+                Err(ExchangeError::Unheard(error)) => return Err(HttpError::Broken(error)),
                 Err(ExchangeError::Failed(why)) => return Err(why),
                 Ok(answer) => return Ok(answer),
             }
@@ -111,9 +111,9 @@ impl HttpClient {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => seen_by_init(connect),
             connected => connected,
         };
-        let stream = connected.map_err(NoAnswer::Connect)?;
+        let stream = connected.map_err(HttpError::Connect)?;
         self.exchange(stream, (&asked, question, until), deadline, is_enough).map_err(|failed| match failed {
-            ExchangeError::Unsent(error) | ExchangeError::Unheard(error) => NoAnswer::Broken(error),
+            ExchangeError::Unsent(error) | ExchangeError::Unheard(error) => HttpError::Broken(error),
             ExchangeError::Failed(why) => why,
         })
     }
@@ -144,13 +144,13 @@ impl HttpClient {
         (asked, question, until): (&[u8], HttpRequest<'_>, Instant),
         deadline: &Deadline<'_>,
         is_enough: &mut dyn FnMut(&[u8]) -> bool,
-    ) -> Result<Answer, ExchangeError> {
-        let may_go_on = || -> Result<(), NoAnswer> {
+    ) -> Result<HttpResponse, ExchangeError> {
+        let may_go_on = || -> Result<(), HttpError> {
             deadline.check()?;
-            if Instant::now() >= until { Err(NoAnswer::TooSlow(question.patience)) } else { Ok(()) }
+            if Instant::now() >= until { Err(HttpError::TooSlow(question.patience)) } else { Ok(()) }
         };
         send(&mut stream, asked, &may_go_on)?;
-        let mut reading = Reading::of(question.method);
+        let mut reading = ResponseReader::of(question.method);
         let mut buffer = [0; 16 << 10];
         loop {
             may_go_on()?;
@@ -158,12 +158,12 @@ impl HttpClient {
                 Ok(count) => count,
                 Err(error) if is_a_pause(&error) => continue,
                 Err(error) if reading.is_empty() => return Err(ExchangeError::Unheard(error)),
-                Err(error) => return Err(NoAnswer::Broken(error).into()),
+                Err(error) => return Err(HttpError::Broken(error).into()),
             };
             if count == 0 && reading.is_empty() {
                 return Err(ExchangeError::Unheard(io::ErrorKind::UnexpectedEof.into()));
             }
-            if let Some((answer, keeps)) = reading.hear(&buffer[..count]).map_err(NoAnswer::Malformed)? {
+            if let Some((answer, keeps)) = reading.hear(&buffer[..count]).map_err(HttpError::Malformed)? {
                 self.open = keeps.then_some(stream);
                 return Ok(answer);
             }
@@ -182,11 +182,11 @@ enum ExchangeError {
     Unsent(io::Error),
     /// The connection ended before the server answered.
     Unheard(io::Error),
-    Failed(NoAnswer),
+    Failed(HttpError),
 }
 
-impl From<NoAnswer> for ExchangeError {
-    fn from(why: NoAnswer) -> Self {
+impl From<HttpError> for ExchangeError {
+    fn from(why: HttpError) -> Self {
         Self::Failed(why)
     }
 }
@@ -194,7 +194,7 @@ impl From<NoAnswer> for ExchangeError {
 fn send(
     stream: &mut Stream,
     mut bytes: &[u8],
-    may_go_on: &impl Fn() -> Result<(), NoAnswer>,
+    may_go_on: &impl Fn() -> Result<(), HttpError>,
 ) -> Result<(), ExchangeError> {
     while !bytes.is_empty() {
         may_go_on()?;

@@ -1,6 +1,6 @@
 //! The command line of `cynode-sba`.
 
-use crate::workbench::tree::Way;
+use crate::workbench::tree::TransferDirection;
 use belljar_contract::workbench;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) enum Invocation {
     /// Perform the request on stdin, for a tool.
     Workbench,
     /// Transfer a tree into the workspace or out of it, for a tool.
-    Tree { way: Way, directory: String },
+    Tree { way: TransferDirection, directory: String },
     /// Print the usage.
     Help,
     /// Print the version.
@@ -111,7 +111,8 @@ impl Invocation {
                 None => Ok(Self::Workbench),
             };
         }
-        let ways = [(workbench::PUT_TREE, Way::Put), (workbench::TAKE_TREE, Way::Take)];
+        let ways =
+            [(workbench::PUT_TREE, TransferDirection::Put), (workbench::TAKE_TREE, TransferDirection::Take)];
         let way = arguments.peek().and_then(|first| ways.into_iter().find(|(name, _)| first == *name));
         if let Some((flag, way)) = way {
             return Self::tree((flag, way), arguments.skip(1));
@@ -140,7 +141,7 @@ impl Invocation {
     }
 
     fn tree(
-        (flag, way): (&'static str, Way),
+        (flag, way): (&'static str, TransferDirection),
         mut arguments: impl Iterator<Item = OsString>,
     ) -> Result<Self, InvocationError> {
         let directory = arguments.next().and_then(|directory| directory.into_string().ok());

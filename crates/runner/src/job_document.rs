@@ -1,7 +1,7 @@
 //! Reading the job's document, from wherever it comes.
 
 use crate::cancellation::Cancellation;
-use crate::deadline::Interrupted;
+use crate::deadline::Interruption;
 use crate::invocation::Transport;
 use belljar_contract::json::MAX_DOCUMENT_BYTES;
 use rustix::event::{PollFd, PollFlags};
@@ -28,7 +28,7 @@ pub(crate) enum ReadJobError {
         source: io::Error,
     },
     #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    Interrupted(#[from] Interruption),
 }
 
 /// Reads the whole document. Of one that is too long, just enough is read to detect that.
@@ -68,7 +68,7 @@ fn read_from(
             Err(error) => return Err(describe(error.into())),
         }
         if cancellation.is_requested() {
-            return Err(Interrupted::Canceled.into());
+            return Err(Interruption::Canceled.into());
         }
         match rustix::io::read(source, &mut buffer[..]) {
             Ok(0) => break,

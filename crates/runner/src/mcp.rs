@@ -12,11 +12,11 @@ mod family;
 mod message;
 mod tool;
 
-pub(crate) use content::Called;
-pub(crate) use tool::{Listed, Tool};
+pub(crate) use content::ToolCallResult;
+pub(crate) use tool::{Tool, ToolList};
 
-use crate::deadline::{Deadline, Interrupted};
-use crate::http_client::{Answer, HttpClient, HttpRequest, NoAnswer, NoPlace, Place};
+use crate::deadline::{Deadline, Interruption};
+use crate::http_client::{HttpClient, HttpError, HttpRequest, HttpResponse, ServerAddress, ServerUrlError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use events::Events;
@@ -51,13 +51,13 @@ pub(crate) struct GatewayCapabilities {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum McpError {
     #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    Interrupted(#[from] Interruption),
     #[error("the hatch has no MCP gateway")]
     Absent,
     #[error("cannot reach the gateway")]
-    Unsent(#[source] NoAnswer),
+    Unsent(#[source] HttpError),
     #[error("the gateway has not answered; it may have executed the call")]
-    NoAnswer(#[source] NoAnswer),
+    NoAnswer(#[source] HttpError),
     #[error("the gateway returned status {0}")]
     Status(u16),
     #[error(
@@ -128,14 +128,14 @@ struct McpRequest<'a> {
 
 impl Gateway {
     /// The one that the environment names, if it names one.
-    pub(crate) fn of_environment() -> Option<Result<Self, NoPlace>> {
+    pub(crate) fn of_environment() -> Option<Result<Self, ServerUrlError>> {
         let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let url = URLS.iter().find_map(set)?;
         let token = TOKENS.iter().find_map(set);
-        Some(Place::of_endpoint(&url).map(|place| Self::at(place, token.as_deref())))
+        Some(ServerAddress::of_endpoint(&url).map(|place| Self::at(place, token.as_deref())))
     }
 
-    fn at(place: Place, token: Option<&str>) -> Self {
+    fn at(place: ServerAddress, token: Option<&str>) -> Self {
         Self {
             peer: HttpClient::at(place),
             family: Family::Stateless,
@@ -162,8 +162,8 @@ impl Gateway {
     }
 
     /// Returns its tools, without those that can't be offered to a model.
-    pub(crate) fn tools(&mut self, deadline: &Deadline<'_>) -> Result<Listed, McpError> {
-        let (mut listed, mut cursor): (_, Option<String>) = (Listed::default(), None);
+    pub(crate) fn tools(&mut self, deadline: &Deadline<'_>) -> Result<ToolList, McpError> {
+        let (mut listed, mut cursor): (_, Option<String>) = (ToolList::default(), None);
         for _ in 0..MOST_PAGES {
             let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
             let page: ToolListPage = self.ask(&McpRequest::list("tools/list", params), deadline)?;
@@ -185,7 +185,7 @@ impl Gateway {
         tool: &str,
         arguments: &Value,
         deadline: &Deadline<'_>,
-    ) -> Result<Called, McpError> {
+    ) -> Result<ToolCallResult, McpError> {
         let asked = McpRequest {
             method: "tools/call",
             name: Some(tool),
@@ -261,7 +261,7 @@ impl Gateway {
         body: &Value,
         is_enough: &mut dyn FnMut(&[u8]) -> bool,
         deadline: &Deadline<'_>,
-    ) -> Result<Answer, McpError> {
+    ) -> Result<HttpResponse, McpError> {
         let name = asked.name.map(header_value);
         let mut headers = self.family.headers(asked.method, name.as_deref());
         if let Some(authorization) = &self.authorization {
@@ -281,8 +281,8 @@ impl Gateway {
             patience: asked.patience,
         };
         self.peer.ask_until(question, deadline, is_enough).map_err(|why| match why {
-            NoAnswer::Interrupted(interrupted) => interrupted.into(),
-            why @ NoAnswer::Connect(_) => McpError::Unsent(why),
+            HttpError::Interrupted(interrupted) => interrupted.into(),
+            why @ HttpError::Connect(_) => McpError::Unsent(why),
             why => McpError::NoAnswer(why),
         })
     }
@@ -324,8 +324,8 @@ impl ReceivedMessages {
         !self.answers.is_empty()
     }
 
-    fn conclude(mut self, answer: &Answer) -> Result<Value, McpError> {
-        let Answer { status, is_stream, body, .. } = answer;
+    fn conclude(mut self, answer: &HttpResponse) -> Result<Value, McpError> {
+        let HttpResponse { status, is_stream, body, .. } = answer;
         match (status, is_stream) {
             (200, true) => {
                 self.listen(body);

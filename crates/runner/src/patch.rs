@@ -14,7 +14,7 @@
 //! - `/dev/null` in a git header that doesn't create or delete, which git takes for a file of that name;
 //! - anything that exceeds [`Limits`].
 //!
-//! Absent on purpose: file access (the caller provides a [`Tree`] and carries the plan out), clocks, fuzz, `-R`,
+//! Absent on purpose: file access (the caller provides a [`FileTree`] and carries the plan out), clocks, fuzz, `-R`,
 //! `--3way`, whitespace repair, binary patches.
 
 pub mod apply;
@@ -31,6 +31,6 @@ pub use limits::Limits;
 pub use mode::FileMode;
 pub use name::RelativeName;
 pub use parse::{ParseError, Patch, parse};
-pub use plan::{Plan, PlanError, Tree, plan};
+pub use plan::{FileTree, Plan, PlanError, plan};
 pub use refusal::{Excerpt, Refusal};
 pub use work::WorkBudget;

@@ -11,21 +11,21 @@ mod program;
 mod spawn;
 mod tree;
 
-pub(crate) use capture::{Captured, Keep};
+pub(crate) use capture::{CaptureLimit, CapturedOutput};
 pub(crate) use fence::{AllowedPaths, Fence};
-pub(crate) use spawn::{Order, SpawnError};
+pub(crate) use spawn::{ProgramSpec, SpawnError};
 pub(crate) use tree::{Survivors, end_all};
 
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use belljar_contract::result::ResourceUsage;
 use capture::Capture;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::time::{Duration, Instant};
-use tree::Tree;
+use tree::ProcessTree;
 
 /// Outcome of a program.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct ProgramOutcome {
     /// Outcome of the program.
     pub(crate) ending: Ending,
     /// Its exit code, unless a signal ended it.
@@ -33,9 +33,9 @@ pub(crate) struct Outcome {
     /// The signal that ended it.
     pub(crate) signal: Option<i32>,
     /// Captured stdout.
-    pub(crate) stdout: Captured,
+    pub(crate) stdout: CapturedOutput,
     /// Captured stderr.
-    pub(crate) stderr: Captured,
+    pub(crate) stderr: CapturedOutput,
     /// Resources that it and its descendants used.
     pub(crate) usage: ResourceUsage,
     /// Time that it ran.
@@ -52,7 +52,7 @@ pub(crate) enum Ending {
     /// The program ended by itself.
     Itself,
     /// The program was killed before it was done.
-    Interrupted(Interrupted),
+    Interrupted(Interruption),
     /// The program was killed because it went on after more output than is kept.
     TooMuchOutput,
 }
@@ -65,13 +65,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs a program to its end, whatever end that is. `progress` gets each piece of output as it arrives.
 pub(crate) fn run(
-    order: &Order<'_>,
+    order: &ProgramSpec<'_>,
     deadline: &Deadline<'_>,
     mut progress: impl FnMut(&[u8]),
-) -> Result<Outcome, SpawnError> {
+) -> Result<ProgramOutcome, SpawnError> {
     let started = Instant::now();
     let spawned = spawn::spawn(order)?;
-    let mut tree = Tree::of(spawned.leader);
+    let mut tree = ProcessTree::of(spawned.leader);
     let mut outputs = spawned.outputs.map(|pipe| Capture::new(pipe, order.keep));
     let ending = watch(&mut tree, &mut outputs, deadline, &mut progress);
     let survivors = tree.end().err();
@@ -80,7 +80,7 @@ pub(crate) fn run(
     }
     let [stdout, stderr] = outputs.map(Capture::finish);
     let (exit_code, signal) = tree.leader_status();
-    Ok(Outcome {
+    Ok(ProgramOutcome {
         ending,
         exit_code,
         signal,
@@ -94,7 +94,7 @@ pub(crate) fn run(
 }
 
 fn watch(
-    tree: &mut Tree,
+    tree: &mut ProcessTree,
     outputs: &mut [Capture; 2],
     deadline: &Deadline<'_>,
     progress: &mut impl FnMut(&[u8]),
@@ -122,7 +122,7 @@ fn watch(
 }
 
 /// Sleeps until an output has data, the program has ended, cancellation is requested, or it is `until`.
-fn wait_for_news(tree: &Tree, outputs: &[Capture; 2], deadline: &Deadline<'_>, until: Instant) {
+fn wait_for_news(tree: &ProcessTree, outputs: &[Capture; 2], deadline: &Deadline<'_>, until: Instant) {
     let mut polled = vec![PollFd::new(deadline.cancellation(), PollFlags::IN)];
     polled.extend(outputs.iter().filter_map(Capture::pipe).map(|pipe| PollFd::new(pipe, PollFlags::IN)));
     let mut left = until.saturating_duration_since(Instant::now());

@@ -21,7 +21,7 @@ pub(crate) struct ResultFile {
     path: PathBuf,
     directory: OwnedFd,
     name: OsString,
-    draft: Draft,
+    draft: ResultDraft,
 }
 
 /// A result that could not be put in its place.
@@ -35,7 +35,7 @@ pub(crate) struct ResultFileError {
 }
 
 #[derive(Debug)]
-struct Draft {
+struct ResultDraft {
     file: File,
     name: String,
 }
@@ -59,7 +59,7 @@ impl ResultFile {
             Ok(()) | Err(Errno::NOENT | Errno::ISDIR | Errno::PERM) => {}
             Err(error) => return Err(failed("remove the earlier result")(error)),
         }
-        let draft = Draft::create(&directory).map_err(failed("create a file beside"))?;
+        let draft = ResultDraft::create(&directory).map_err(failed("create a file beside"))?;
         Ok(Self { path: path.to_owned(), directory, name, draft })
     }
 
@@ -85,7 +85,7 @@ impl ResultFile {
         replaced::open_up(&self.directory)?;
         if !self.draft.is_still_in(&self.directory) {
             // A step has removed or replaced the draft. No step runs any more, so a new one is safe.
-            self.draft = Draft::create(&self.directory)?;
+            self.draft = ResultDraft::create(&self.directory)?;
         }
         let shortened = self.draft.fill_as_far_as_it_fits(result)?;
         match rustix::fs::renameat(&self.directory, &self.draft.name, &self.directory, &self.name) {
@@ -111,7 +111,7 @@ fn fresh_name() -> String {
 
 // === impl Draft ===
 
-impl Draft {
+impl ResultDraft {
     fn create(directory: &OwnedFd) -> Result<Self, Errno> {
         let name = fresh_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

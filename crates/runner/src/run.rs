@@ -86,7 +86,7 @@ const AS_ROOT: &str = "cynode-sba does not run jobs as root: start the container
 type ProgressReporters<'t> = (&'t Log<'t>, &'t StatusLine);
 
 /// Records of a run: its result, and until that exists its progress.
-type Outcome<'o> = (&'o mut JobResult, &'o mut StepsFile);
+type RunRecords<'o> = (&'o mut JobResult, &'o mut StepsFile);
 
 /// Does the work; a panic in it becomes a failure, and leaves no process behind.
 fn guarded(log: &Log<'_>, work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
@@ -131,7 +131,7 @@ fn incident(log: &Log<'_>, details: &str) -> Failure {
 fn work(
     options: &Options,
     (log, status): ProgressReporters<'_>,
-    (result, steps_file): Outcome<'_>,
+    (result, steps_file): RunRecords<'_>,
 ) -> Result<(), Failure> {
     let cancellation = own_process::prepare(log)
         .map_err(|error| incident(log, &format!("cannot handle signals: {error}")))?;
@@ -169,7 +169,7 @@ fn carry_out(
     options: &Options,
     (log, status): ProgressReporters<'_>,
     cancellation: &Cancellation,
-    (result, steps_file): Outcome<'_>,
+    (result, steps_file): RunRecords<'_>,
 ) -> Result<(), Failure> {
     let constraints = &admitted.job().constraints;
     let absolute = |path| std::path::absolute(path).map_err(|error| incident(log, &error.to_string()));
@@ -218,7 +218,7 @@ fn carry_out(
 fn carry_out_steps(
     surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
-    (result, steps_file): Outcome<'_>,
+    (result, steps_file): RunRecords<'_>,
 ) -> Result<(), Failure> {
     let steps = surroundings.admitted.job().steps.iter().enumerate();
     for (index, step) in steps.skip(result.steps.len()) {

@@ -8,7 +8,7 @@
 mod hatch;
 mod url;
 
-use crate::http_client::{HttpClient, Place, connect_local};
+use crate::http_client::{HttpClient, ServerAddress, connect_local};
 use crate::invocation::Transport;
 use crate::log::Log;
 use crate::replaced::{self, Durability};
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// Connection to the host.
 #[derive(Default)]
 pub(crate) struct StatusLine {
-    way: Mutex<Option<Way>>,
+    way: Mutex<Option<StatusTransport>>,
     trouble: Option<String>,
     /// Directory of the status file, if the job came in a file.
     directory: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct StatusLine {
     said: AtomicU64,
 }
 
-enum Way {
+enum StatusTransport {
     /// Dropped after a failure: a late answer could be mistaken for one to another report.
     Hatch(UnixStream),
     Url(Box<HttpClient>),
@@ -73,16 +73,17 @@ impl StatusLine {
 
     fn by_hatch(hatch: &Path) -> Self {
         match connect_local(hatch) {
-            Ok(stream) => Self { way: Mutex::new(Some(Way::Hatch(stream))), ..Self::default() },
+            Ok(stream) => Self { way: Mutex::new(Some(StatusTransport::Hatch(stream))), ..Self::default() },
             Err(error) => Self { trouble: Some(error.to_string()), ..Self::default() },
         }
     }
 
     fn by_url(name: &str, url: &str) -> Self {
-        match Place::of_endpoint(url) {
-            Ok(place) => {
-                Self { way: Mutex::new(Some(Way::Url(Box::new(HttpClient::at(place))))), ..Self::default() }
-            }
+        match ServerAddress::of_endpoint(url) {
+            Ok(place) => Self {
+                way: Mutex::new(Some(StatusTransport::Url(Box::new(HttpClient::at(place))))),
+                ..Self::default()
+            },
             Err(error) => Self { trouble: Some(format!("{name}: {error}")), ..Self::default() },
         }
     }
@@ -136,7 +137,7 @@ impl StatusLine {
             self.write_file(&report, log);
         }
         let delivered = match &mut *self.way.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(Way::Url(peer)) => Some(url::deliver(peer, &report, result)),
+            Some(StatusTransport::Url(peer)) => Some(url::deliver(peer, &report, result)),
             _ => None,
         };
         let heard = match delivered {
@@ -170,14 +171,14 @@ impl StatusLine {
         let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(job_id) = self.job_id.get() else { return Ok(None) };
         match way.take() {
-            Some(Way::Hatch(mut stream)) => {
+            Some(StatusTransport::Hatch(mut stream)) => {
                 let answer = hatch::exchange(&mut stream, job_id, report, Instant::now() + patience)?;
-                *way = Some(Way::Hatch(stream));
+                *way = Some(StatusTransport::Hatch(stream));
                 Ok(Some(answer))
             }
-            Some(Way::Url(mut peer)) => {
+            Some(StatusTransport::Url(mut peer)) => {
                 let answer = url::post(&mut peer, &serde_json::to_vec(report)?, patience);
-                *way = Some(Way::Url(peer));
+                *way = Some(StatusTransport::Url(peer));
                 answer
             }
             None => Ok(None),

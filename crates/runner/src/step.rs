@@ -17,7 +17,7 @@ use belljar_contract::job::step::{Action, Step};
 use belljar_contract::path::{StepPath, WorkspacePath};
 use belljar_contract::result::output::StepOutput;
 use belljar_contract::result::{Failure, ResourceUsage};
-use belljar_policy::admission::{AdmittedJob, Denied};
+use belljar_policy::admission::{AdmissionDenial, AdmittedJob};
 use std::cell::Cell;
 use std::path::Path;
 
@@ -78,7 +78,7 @@ pub(crate) fn carry_out(
 
 impl StepContext<'_> {
     /// Returns the path that a step names; the workspace's root if it names none.
-    fn resolve(&self, path: Option<&StepPath>) -> Result<WorkspacePath, Denied> {
+    fn resolve(&self, path: Option<&StepPath>) -> Result<WorkspacePath, AdmissionDenial> {
         match path {
             Some(path) => self.admitted.resolve(path),
             None => self.admitted.permit_path(&WorkspacePath::root()).map(|()| WorkspacePath::root()),
@@ -117,7 +117,7 @@ impl<E: Fault> From<Result<StepOutput, E>> for StepOutcome {
     }
 }
 
-impl Fault for Denied {
+impl Fault for AdmissionDenial {
     fn code(&self) -> FailureCode {
         FailureCode::PolicyViolation
     }

@@ -11,10 +11,10 @@ mod level;
 mod read_ahead;
 mod reader;
 
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use crate::directory::{Directory, PathError};
 use belljar_contract::result::output::EntryKind;
-use level::Level;
+use level::DirectoryListing;
 use read_ahead::ReadAhead;
 use reader::Reader;
 use std::ffi::OsStr;
@@ -38,7 +38,7 @@ pub(crate) struct WalkEntry<'w> {
 
 /// Options of a walk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Route {
+pub(crate) struct WalkOptions {
     /// Maximum depth; 1 is the root's own entries.
     pub(crate) max_depth: usize,
     /// Read the targets of symbolic links.
@@ -64,7 +64,7 @@ pub(crate) enum WalkError {
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    Interrupted(#[from] Interruption),
 }
 
 /// Memory for the names of all directories on the current path, in bytes. A directory that needs more is cut off at the
@@ -78,9 +78,9 @@ const LEAST_NAMES_BYTES: usize = 64 << 10;
 pub(crate) const WORTH_A_THREAD: usize = 32;
 
 struct Walk<'scope, 'env> {
-    route: Route,
+    route: WalkOptions,
     reader: Reader<'env>,
-    levels: Vec<Level>,
+    levels: Vec<DirectoryListing>,
     path: Vec<u8>,
     missed: SkippedEntries,
     /// Number of entered directories.
@@ -92,7 +92,7 @@ struct Walk<'scope, 'env> {
 /// Walks through everything beneath `root`, until all was reported or `visit` ends it.
 pub(crate) fn walk(
     root: &Directory,
-    route: Route,
+    route: WalkOptions,
     deadline: &Deadline<'_>,
     mut visit: impl FnMut(&WalkEntry<'_>) -> ControlFlow<()>,
 ) -> Result<SkippedEntries, WalkError> {
@@ -158,9 +158,9 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn read_directory(&mut self) -> Result<Level, WalkError> {
+    fn read_directory(&mut self) -> Result<DirectoryListing, WalkError> {
         let path = Path::new(OsStr::from_bytes(&self.path));
-        let held: usize = self.levels.iter().map(Level::bytes).sum();
+        let held: usize = self.levels.iter().map(DirectoryListing::bytes).sum();
         let room = NAMES_BYTES.saturating_sub(held).max(LEAST_NAMES_BYTES);
         if let Some(siblings) = self.levels.last_mut()
             && let Some(level) = self.ahead.take(path, siblings, &mut self.reader)?

@@ -22,7 +22,9 @@ use crate::fault::explain;
 use crate::log::Log;
 use crate::own_process;
 use belljar_contract::path::{StepPath, WORKSPACE, WorkspacePath};
-use belljar_contract::workbench::{Answer, Deleted, LONGEST_REQUEST_BYTES, Refusal, Refused, Request};
+use belljar_contract::workbench::{
+    Answer, FileDeleteResult, LONGEST_REQUEST_BYTES, RefusalReason, Request, RequestRefusal,
+};
 use belljar_policy::git::is_dot_git;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -45,7 +47,9 @@ pub(crate) fn serve() -> ExitCode {
     let log = Log::to(stderr.as_fd());
     let answer = match own_process::prepare(&log) {
         Ok(cancellation) => read_request().and_then(|request| act(&request, &cancellation)),
-        Err(error) => Err(Refused::new(Refusal::Failed, format!("cannot handle signals: {error}"))),
+        Err(error) => {
+            Err(RequestRefusal::new(RefusalReason::Failed, format!("cannot handle signals: {error}")))
+        }
     };
     let answer = answer.unwrap_or_else(Answer::Refused);
     // The caller may be gone; the answer is lost then.
@@ -58,16 +62,18 @@ pub(crate) fn serve() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn read_request() -> Result<Request, Refused> {
+fn read_request() -> Result<Request, RequestRefusal> {
     let mut bytes = Vec::new();
     let most = LONGEST_REQUEST_BYTES as u64 + 1;
     let read = io::stdin().take(most).read_to_end(&mut bytes);
-    read.map_err(|error| Refused::new(Refusal::Failed, format!("can't read the request: {error}")))?;
+    read.map_err(|error| {
+        RequestRefusal::new(RefusalReason::Failed, format!("can't read the request: {error}"))
+    })?;
     if bytes.len() > LONGEST_REQUEST_BYTES {
-        return Err(Refused::new(Refusal::TooLarge, "the request is too long"));
+        return Err(RequestRefusal::new(RefusalReason::TooLarge, "the request is too long"));
     }
     serde_json::from_slice(&bytes)
-        .map_err(|error| Refused::new(Refusal::Invalid, format!("not a request: {error}")))
+        .map_err(|error| RequestRefusal::new(RefusalReason::Invalid, format!("not a request: {error}")))
 }
 
 fn tell(answer: &Answer) -> io::Result<()> {
@@ -81,7 +87,7 @@ fn tell(answer: &Answer) -> io::Result<()> {
     Ok(())
 }
 
-fn act(request: &Request, cancellation: &Cancellation) -> Result<Answer, Refused> {
+fn act(request: &Request, cancellation: &Cancellation) -> Result<Answer, RequestRefusal> {
     let workspace = Directory::open(Path::new(".")).map_err(|error| refused(&error))?;
     let within = match request {
         Request::Run(run) => Duration::from_millis(run.within_ms),
@@ -102,35 +108,35 @@ fn act(request: &Request, cancellation: &Cancellation) -> Result<Answer, Refused
             let workspace = workspace.with_symlinks(Symlinks::Refused);
             let size_bytes =
                 workspace.remove_file(Path::new(path.as_str())).map_err(|error| refused(&error))?;
-            Ok(Answer::Deleted(Deleted { size_bytes }))
+            Ok(Answer::Deleted(FileDeleteResult { size_bytes }))
         }
     }
 }
 
 /// A path beneath the workspace.
-fn beneath(path: &StepPath) -> Result<WorkspacePath, Refused> {
-    path.beneath(WORKSPACE).map_err(|error| Refused::new(Refusal::Forbidden, error.to_string()))
+fn beneath(path: &StepPath) -> Result<WorkspacePath, RequestRefusal> {
+    path.beneath(WORKSPACE).map_err(|error| RequestRefusal::new(RefusalReason::Forbidden, error.to_string()))
 }
 
 /// The path of a file that may be changed.
-fn changeable(path: &StepPath) -> Result<WorkspacePath, Refused> {
+fn changeable(path: &StepPath) -> Result<WorkspacePath, RequestRefusal> {
     let path = beneath(path)?;
     if path.as_str().split('/').any(is_dot_git) {
         let said = format!("{path} is in a git directory, where changes could make git run programs");
-        return Err(Refused::new(Refusal::Forbidden, said));
+        return Err(RequestRefusal::new(RefusalReason::Forbidden, said));
     }
     Ok(path)
 }
 
-fn refused(error: &PathError) -> Refused {
+fn refused(error: &PathError) -> RequestRefusal {
     let why = match error {
-        PathError::Escapes { .. } | PathError::Symlink { .. } => Refusal::Forbidden,
-        PathError::WrongType { .. } | PathError::IsDirectory { .. } => Refusal::WrongKind,
-        error if error.is_absent() => Refusal::NotFound,
-        error if error.is_no_directory() => Refusal::WrongKind,
-        PathError::Exists { .. } | PathError::Io { .. } => Refusal::Failed,
+        PathError::Escapes { .. } | PathError::Symlink { .. } => RefusalReason::Forbidden,
+        PathError::WrongType { .. } | PathError::IsDirectory { .. } => RefusalReason::WrongKind,
+        error if error.is_absent() => RefusalReason::NotFound,
+        error if error.is_no_directory() => RefusalReason::WrongKind,
+        PathError::Exists { .. } | PathError::Io { .. } => RefusalReason::Failed,
     };
-    Refused::new(why, explain(error))
+    RequestRefusal::new(why, explain(error))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::result::Artifact;
 use belljar_contract::text;
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_files::reserve::Room;
+use belljar_files::reserve::FreeSpace;
 use rustix::fs::{FileType, Mode, OFlags, fsync, openat, renameat};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
@@ -179,7 +179,7 @@ impl<'a> Collector<'a> {
         if metadata.len() > self.bytes_left {
             return Ok(None);
         }
-        if !Room::of(self.store)?.takes(metadata.blocks().saturating_mul(512)) {
+        if !FreeSpace::of(self.store)?.takes(metadata.blocks().saturating_mul(512)) {
             return Err(ErrorKind::StorageFull.into());
         }
         let temporary = format!(".incoming-{}", uuid::Uuid::now_v7());

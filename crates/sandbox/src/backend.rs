@@ -17,7 +17,7 @@ use crate::spec::Program;
 use crate::workspace::held::HeldWorkspace;
 use crate::workspace::imprint::Imprint;
 use belljar_confine::plan::{Identity, Stdio};
-use belljar_confine::sealed::Ending;
+use belljar_confine::sealed::SandboxEnding;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, Layer};
 use belljar_files::directory::Directory;
@@ -49,7 +49,7 @@ pub trait Backend: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`BackendError`]; nothing of the sandbox is left after an error.
-    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError>;
+    fn create(&self, wanted: SandboxRequest) -> Result<Box<dyn Sandbox>, BackendError>;
 
     /// Makes a sandbox like [`Self::create`]. `fill` first puts files into its layer of changes, or into the workspace
     /// itself if that is empty at first. Nothing runs in it yet.
@@ -58,7 +58,7 @@ pub trait Backend: Debug + Send + Sync {
     /// [`BackendError`], also that of `fill`; nothing of the sandbox is left then.
     fn create_filled(
         &self,
-        _wanted: Wanted,
+        _wanted: SandboxRequest,
         _fill: DirectoryFiller<'_>,
     ) -> Result<Box<dyn Sandbox>, BackendError> {
         let why = "the workspace of a sandbox can't be filled beforehand".to_owned();
@@ -182,7 +182,7 @@ pub trait Execution: Debug + Send {
     ///
     /// # Errors
     /// [`BackendError`] when it can't be waited for; the program may live on.
-    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, BackendError>;
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<SandboxEnding>, BackendError>;
 }
 
 /// Fills a directory for this user.
@@ -191,7 +191,7 @@ pub type DirectoryFiller<'a> =
 
 /// Request for a sandbox.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct SandboxRequest {
     /// Workspace, at `/workspace`.
     pub workspace: WorkspaceChoice,
     /// Everything else that it is given.

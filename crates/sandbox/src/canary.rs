@@ -9,8 +9,8 @@ mod attempts;
 use crate::native::{self, HostUser, StartError};
 use crate::provision::Provision;
 use crate::spec::{Lent, Program, SandboxSpec};
-use crate::state::State;
-use attempts::{ATTEMPTS, Targets};
+use crate::state::StateDirectory;
+use attempts::{ATTEMPTS, AttemptTargets};
 use belljar_confine::plan::Stdio;
 use belljar_files::host_path::{HostPath, HostPathError};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -29,7 +29,7 @@ pub const PROGRAM: &str = "belljar-canary";
 
 /// Result of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CanaryFinding {
     /// The layer that should withstand it.
     pub layer: &'static str,
     /// Name of the attempt.
@@ -81,19 +81,23 @@ const PROGRAM_INSIDE: &str = "run/belljar/belljar-canary";
 const UNLISTED_SCRATCH: &str = "run/belljar/unlisted";
 
 /// Things of the host that a sandbox must not reach.
-struct Bait {
+struct HostBait {
     file: PathBuf,
     tcp: TcpListener,
     abstract_socket: UnixListener,
-    targets: Targets,
+    targets: AttemptTargets,
 }
 
 /// Lets the canary out in a sandbox like any other. `program` is this program's file, `folder` takes its bait.
 ///
 /// # Errors
 /// [`CanaryError`] when it can't be let out; what it found otherwise, good or bad, is in the answer.
-pub fn let_out(program: &Path, folder: &Path, state: &State) -> Result<Vec<Finding>, CanaryError> {
-    let bait = Bait::lay(folder).map_err(|source| CanaryError::Bait { source })?;
+pub fn let_out(
+    program: &Path,
+    folder: &Path,
+    state: &StateDirectory,
+) -> Result<Vec<CanaryFinding>, CanaryError> {
+    let bait = HostBait::lay(folder).map_err(|source| CanaryError::Bait { source })?;
     let outside = attempts::all(&bait.targets);
     let (seen_tcp, seen_abstract) = (bait.count_tcp(), bait.count_abstract());
     let inside = answers_from_inside(program, &bait.targets, state)?;
@@ -116,14 +120,15 @@ pub fn let_out(program: &Path, folder: &Path, state: &State) -> Result<Vec<Findi
                 }
                 (Some(Some(_)), _) => (Verdict::Invalid, "it fails outside, too"),
             };
-            Finding { layer: attempt.layer, attempt: attempt.what, verdict, detail: detail.to_owned() }
+            CanaryFinding { layer: attempt.layer, attempt: attempt.what, verdict, detail: detail.to_owned() }
         })
         .collect())
 }
 
 /// The canary's main function, inside.
 pub fn main_inside(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    let targets = arguments.next().and_then(|text| serde_json::from_str::<Targets>(text.to_str()?).ok());
+    let targets =
+        arguments.next().and_then(|text| serde_json::from_str::<AttemptTargets>(text.to_str()?).ok());
     let Some(targets) = targets else { return ExitCode::FAILURE };
     match serde_json::to_writer(std::io::stdout(), &attempts::all(&targets)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -133,8 +138,8 @@ pub fn main_inside(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> E
 
 fn answers_from_inside(
     program: &Path,
-    targets: &Targets,
-    state: &State,
+    targets: &AttemptTargets,
+    state: &StateDirectory,
 ) -> Result<AttemptErrors, CanaryError> {
     let bait = |source| CanaryError::Bait { source };
     let spec = SandboxSpec {
@@ -143,7 +148,7 @@ fn answers_from_inside(
             ..Provision::default()
         },
         unlisted_scratch: Some(UNLISTED_SCRATCH.to_owned()),
-        ..SandboxSpec::new(State::new_id(), HostUser::choose())
+        ..SandboxSpec::new(StateDirectory::new_id(), HostUser::choose())
     };
     let targets = targets.as_seen_inside();
     let targets = serde_json::to_string(&targets).map_err(|_| CanaryError::Answer)?;
@@ -166,7 +171,7 @@ fn answers_from_inside(
 
 // === impl Bait ===
 
-impl Bait {
+impl HostBait {
     fn lay(folder: &Path) -> std::io::Result<Self> {
         let file = folder.join("canary");
         let name = uuid::Uuid::new_v4().to_string();
@@ -175,7 +180,7 @@ impl Bait {
         let abstract_socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
         tcp.set_nonblocking(true)?;
         abstract_socket.set_nonblocking(true)?;
-        let targets = Targets::of_host(&file, tcp.local_addr()?.port(), name)?;
+        let targets = AttemptTargets::of_host(&file, tcp.local_addr()?.port(), name)?;
         Ok(Self { file, tcp, abstract_socket, targets })
     }
 
@@ -188,13 +193,13 @@ impl Bait {
     }
 }
 
-impl Drop for Bait {
+impl Drop for HostBait {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.file);
     }
 }
 
-impl Targets {
+impl AttemptTargets {
     /// Returns the targets with their paths inside. Only one differs: a directory that only Landlock protects.
     fn as_seen_inside(&self) -> Self {
         Self { unlisted: format!("/{UNLISTED_SCRATCH}"), ..self.clone() }

@@ -24,7 +24,7 @@ pub use sandboxing::{BackendName, Sandboxing};
 pub use shipping::LogShippingConfig;
 pub use subprocess::SubprocessConfig;
 
-use belljar_contract::yaml::{self, Log, Members, Node};
+use belljar_contract::yaml::{self, Members, MistakeLog, Node};
 
 /// A configuration, checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Config {
     /// # Errors
     /// [`Mistakes`]: all that are found.
     pub fn parse(bytes: &[u8]) -> Result<Self, Mistakes> {
-        let mut log = Log::default();
+        let mut log = MistakeLog::default();
         let config = yaml::parse(bytes, &mut log).map(|root| Self::read(&root, &mut log));
         log.finish()?;
         // Nothing is read of a document that is none, and that has been noted.
@@ -62,7 +62,7 @@ impl Config {
         Self { sandboxing, log_shipping: members.section("log", read_log) }
     }
 
-    fn read(root: &Node, log: &mut Log) -> Self {
+    fn read(root: &Node, log: &mut MistakeLog) -> Self {
         let Some(mut members) = Members::open(root, log) else { return Self::default() };
         let config = Self::read_from(&mut members);
         members.finish();
@@ -70,7 +70,7 @@ impl Config {
     }
 }
 
-fn read_log(node: &Node, log: &mut Log) -> LogShippingConfig {
+fn read_log(node: &Node, log: &mut MistakeLog) -> LogShippingConfig {
     let Some(mut members) = Members::open(node, log) else { return LogShippingConfig::default() };
     let shipping = members.section("container_log_shipping", LogShippingConfig::read);
     members.finish();

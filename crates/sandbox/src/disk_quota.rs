@@ -14,18 +14,18 @@ use std::time::{Duration, Instant};
 /// Looks after what sandboxes write.
 #[derive(Debug, Default)]
 pub(crate) struct DiskQuotas {
-    shared: Arc<Shared>,
+    shared: Arc<QuotaWatch>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    watched: Mutex<Watched>,
+struct QuotaWatch {
+    watched: Mutex<WatchList>,
     /// Signalled when there is a new sandbox to watch.
     news: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchList {
     list: Vec<WatchedSandbox>,
     has_thread: bool,
 }
@@ -51,12 +51,12 @@ pub(crate) trait QuotaTarget: Debug + Send {
 
 /// Result of the watch over one sandbox.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fate(Arc<AtomicBool>);
+pub(crate) struct QuotaOutcome(Arc<AtomicBool>);
 
 /// The thread ends when there was nothing to do for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Watched> {
+fn lock(shared: &QuotaWatch) -> MutexGuard<'_, WatchList> {
     // Nothing in there is ever half done.
     shared.watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -78,15 +78,15 @@ pub(crate) fn growth<'p>(
 
 impl DiskQuotas {
     /// Looks after a sandbox from now on, until it has ended.
-    pub(crate) fn take(&self, growth: TreeGrowth, sandbox: impl QuotaTarget + 'static) -> Fate {
-        let fate = Fate::default();
+    pub(crate) fn take(&self, growth: TreeGrowth, sandbox: impl QuotaTarget + 'static) -> QuotaOutcome {
+        let fate = QuotaOutcome::default();
         let sandbox = Box::new(sandbox);
         put(&self.shared, WatchedSandbox { growth, sandbox, has_outgrown: Arc::clone(&fate.0) });
         fate
     }
 }
 
-fn put(shared: &Arc<Shared>, ward: WatchedSandbox) {
+fn put(shared: &Arc<QuotaWatch>, ward: WatchedSandbox) {
     let mut watched = lock(shared);
     watched.list.push(ward);
     if !watched.has_thread {
@@ -105,7 +105,7 @@ fn named(name: &str) -> std::thread::Builder {
     std::thread::Builder::new().name(name.to_owned())
 }
 
-fn look_after(shared: &Arc<Shared>) {
+fn look_after(shared: &Arc<QuotaWatch>) {
     let mut watched = lock(shared);
     loop {
         watched.list.retain(|ward| !ward.sandbox.has_ended());
@@ -129,7 +129,7 @@ fn look_after(shared: &Arc<Shared>) {
 }
 
 /// Measures one sandbox. One with so many files that it takes long keeps no other waiting.
-fn look_at(shared: &Arc<Shared>, mut ward: WatchedSandbox) {
+fn look_at(shared: &Arc<QuotaWatch>, mut ward: WatchedSandbox) {
     if !ward.growth.takes_long() {
         ward.look();
         return put(shared, ward);
@@ -185,7 +185,7 @@ impl Drop for WatchedSandbox {
 
 // === impl Fate ===
 
-impl Fate {
+impl QuotaOutcome {
     pub(crate) fn has_outgrown(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }

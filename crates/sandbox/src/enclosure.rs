@@ -8,12 +8,12 @@
 use crate::backend::{BackendError, Execution, Sandbox};
 use crate::docker::DockerBackend;
 use crate::limits::Limit;
-use crate::native::{self, HostUser, Running, StartError};
+use crate::native::{self, HostUser, RunningSandbox, StartError};
 use crate::spec::{Program, SandboxSpec};
-use crate::state::State;
+use crate::state::StateDirectory;
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::{Identity, Stdio};
-use belljar_confine::sealed::{Ending, Outcome};
+use belljar_confine::sealed::{ProgramOutcome, SandboxEnding};
 use belljar_confine::stage::Timings;
 use belljar_contract::isolation::Isolation;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -21,9 +21,9 @@ use rustix::process::Signal;
 
 /// Site at which sandboxes are made.
 #[derive(Debug, Clone, Copy)]
-pub struct Site<'s> {
+pub struct EnclosureSite<'s> {
     /// State directory of the host.
-    pub state: &'s State,
+    pub state: &'s StateDirectory,
     /// Maker of the sandbox.
     pub maker: EnclosureMaker<'s>,
 }
@@ -43,7 +43,7 @@ pub enum EnclosureMaker<'s> {
 #[derive(Debug)]
 pub enum Enclosure {
     /// A native sandbox. It lasts as long as its program.
-    Native(Box<Running>),
+    Native(Box<RunningSandbox>),
     /// A container. It lasts until it is ended.
     Container {
         /// The program in the container.
@@ -87,7 +87,7 @@ impl EnclosureMaker<'_> {
 
 // === impl Site ===
 
-impl Site<'_> {
+impl EnclosureSite<'_> {
     /// Starts a program in a native sandbox, through the launcher if there is one.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Enclosure {
     ///
     /// # Errors
     /// [`EnclosureError`] when the end can't be determined.
-    pub fn wait(&mut self) -> Result<Ending, EnclosureError> {
+    pub fn wait(&mut self) -> Result<SandboxEnding, EnclosureError> {
         match self {
             Self::Native(running) => {
                 running.launched.sealed.wait().map_err(|source| EnclosureError::Watch { source })
@@ -190,7 +190,7 @@ impl Enclosure {
     }
 
     /// Returns the limit that has ended it, if one has.
-    pub fn ended_by(&self, outcome: Outcome) -> Option<Limit> {
+    pub fn ended_by(&self, outcome: ProgramOutcome) -> Option<Limit> {
         match self {
             Self::Native(running) => running.ended_by(outcome),
             Self::Container { sandbox, .. } => sandbox.ended_by(),

@@ -3,7 +3,7 @@
 use crate::backend::{BackendError, Execution, TerminalSize};
 use crate::limits::KILL_LIMIT;
 use belljar_confine::execution::ExecutionError;
-use belljar_confine::sealed::{Ending, InitHandle};
+use belljar_confine::sealed::{InitHandle, SandboxEnding};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// A program in a sandbox that lives on.
 #[derive(Debug)]
 pub(crate) struct ResidentExecution {
-    execution: belljar_confine::execution::Execution,
+    execution: belljar_confine::execution::SandboxedProgram,
     /// Kept beside the one that was taken, for its size.
     terminal: Option<OwnedFd>,
     untaken: Option<OwnedFd>,
@@ -63,7 +63,7 @@ fn timespec(duration: Duration) -> Timespec {
 
 impl ResidentExecution {
     pub(crate) fn new(
-        mut execution: belljar_confine::execution::Execution,
+        mut execution: belljar_confine::execution::SandboxedProgram,
         sandbox: Option<InitHandle>,
     ) -> Self {
         let untaken = execution.take_terminal();
@@ -105,7 +105,7 @@ impl Execution for ResidentExecution {
         self.execution.ending()
     }
 
-    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, BackendError> {
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<SandboxEnding>, BackendError> {
         self.execution.wait_until(deadline).map_err(|errno| BackendError::Reach(errno.into()))
     }
 }

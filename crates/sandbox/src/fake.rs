@@ -15,7 +15,7 @@ mod sandbox;
 #[cfg(test)]
 mod tests;
 
-pub use backend::{FakeBackend, NotAskedFor};
+pub use backend::{FakeBackend, FakeNotRequestedError};
 
 /// Warning that a program with this backend has to show its user.
 pub const WARNING: &str = "the fake backend seals nothing: programs run on the host as they are";

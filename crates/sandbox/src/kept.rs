@@ -17,14 +17,15 @@ mod settle;
 mod tests;
 
 pub use garbage::{
-    Collected, Reason, Retention, RetentionError, collect, collected, due, retention, set_retention,
+    CollectedChangeSet, CollectionReason, Retention, RetentionError, collect, collected, due, retention,
+    set_retention,
 };
-pub use open::{Frozen, Kept, KeptError, Listed, find, list, stranded};
+pub use open::{FrozenChangeSet, KeptChangeSet, KeptError, ListedChangeSet, find, list, stranded};
 pub(crate) use record::RECORD;
 pub use record::{CopyRecord, HostFile, RunKind, RunLabel};
-pub use settle::{Settled, Summary, settle, settle_by_id};
+pub use settle::{ChangeSetSummary, SettledRun, settle, settle_by_id};
 
-use crate::state::State;
+use crate::state::StateDirectory;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -38,7 +39,7 @@ const SUMMARY: &str = "kept.json";
 
 // === impl State ===
 
-impl State {
+impl StateDirectory {
     /// The directory of kept changes.
     pub fn kept(&self) -> PathBuf {
         self.path().join(AREA)

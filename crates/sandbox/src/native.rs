@@ -18,24 +18,24 @@ pub use identity::HostUser;
 pub use view::shows;
 
 use crate::backend::{BackendError, in_words};
-use crate::disk_quota::{self, DiskQuotas, Fate};
+use crate::disk_quota::{self, DiskQuotas, QuotaOutcome};
 use crate::hatch::{self, Hatch};
 use crate::limits::{Limit, Limits};
 use crate::spec::{Program, SandboxSpec, Workspace};
-use crate::state::{JOB, State};
+use crate::state::{JOB, StateDirectory};
 use belljar_confine::group::{Cgroup, CgroupError};
 use belljar_confine::launch::{LaunchError, LaunchedSandbox, launch};
 use belljar_confine::launcher::Launcher;
-use belljar_confine::lend::{LendError, prepare};
-use belljar_confine::plan::{self, Access, Command, Entry, Plan, Source, Stdio};
-use belljar_confine::sealed::Outcome;
+use belljar_confine::lend::{MountPrepareError, prepare};
+use belljar_confine::plan::{self, Access, Command, HostSource, Plan, RootEntry, Stdio};
+use belljar_confine::sealed::ProgramOutcome;
 use belljar_confine::seccomp::policy::Audience;
 use belljar_confine::wall;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, Layer};
 use belljar_files::directory::DirectoryError;
 use belljar_files::host_path::HostPath;
-use groups::Groups;
+use groups::DeploymentGroups;
 use programs::NO_LANDLOCK;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
@@ -43,12 +43,12 @@ use std::os::unix::ffi::OsStringExt;
 
 /// A sandbox of this backend, running.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningSandbox {
     /// The sandbox, its terminal and its timings.
     pub launched: LaunchedSandbox,
     /// The control group that it is in. After the sandbox itself: a group can be removed only when it is empty.
     pub group: Option<Cgroup>,
-    fate: Fate,
+    fate: QuotaOutcome,
     /// State of every layer, in force or not.
     pub isolation: Isolation,
 }
@@ -58,7 +58,7 @@ pub struct Running {
 pub enum StartError {
     /// A directory of the host can't be lent to the sandbox's user.
     #[error("can't lend a directory to the sandbox")]
-    Lend(#[from] LendError),
+    Lend(#[from] MountPrepareError),
     /// An argument or variable can't be passed to a program.
     #[error("{what} holds a NUL byte")]
     Nul {
@@ -92,10 +92,10 @@ pub enum StartError {
 /// [`StartError`]; nothing of the sandbox is left then.
 pub fn start(
     spec: &SandboxSpec,
-    state: &State,
+    state: &StateDirectory,
     program: &Program,
     stdio: Stdio,
-) -> Result<Running, StartError> {
+) -> Result<RunningSandbox, StartError> {
     start_by(None, spec, state, program, stdio)
 }
 
@@ -106,10 +106,10 @@ pub fn start(
 pub fn start_through(
     launcher: &Launcher,
     spec: &SandboxSpec,
-    state: &State,
+    state: &StateDirectory,
     program: &Program,
     stdio: Stdio,
-) -> Result<Running, StartError> {
+) -> Result<RunningSandbox, StartError> {
     start_by(Some(launcher), spec, state, program, stdio)
 }
 
@@ -117,12 +117,16 @@ pub fn start_through(
 pub(crate) fn start_by(
     launcher: Option<&Launcher>,
     spec: &SandboxSpec,
-    state: &State,
+    state: &StateDirectory,
     program: &Program,
     stdio: Stdio,
-) -> Result<Running, StartError> {
-    let site =
-        Site { launcher, makes_many: false, groups: &Groups::open(state), quotas: &DiskQuotas::default() };
+) -> Result<RunningSandbox, StartError> {
+    let site = NativeSite {
+        launcher,
+        makes_many: false,
+        groups: &DeploymentGroups::open(state),
+        quotas: &DiskQuotas::default(),
+    };
     build(&site, spec, Some(starting(spec, program, stdio)?))
 }
 
@@ -130,18 +134,18 @@ pub(crate) fn start_by(
 ///
 /// # Errors
 /// [`BackendError::Clear`] for the first leftover that can't be cleared away.
-pub fn reconcile(state: &State) -> Result<Vec<RunId>, BackendError> {
+pub fn reconcile(state: &StateDirectory) -> Result<Vec<RunId>, BackendError> {
     groups::clear(state).map_err(|error| BackendError::Clear(error.into()))?;
     state.reconcile().map_err(|error| BackendError::Clear(error.into()))
 }
 
 /// Launcher and control groups with which sandboxes are built.
-struct Site<'a> {
+struct NativeSite<'a> {
     /// Asked for what takes a process of one thread; this process is one if there is none.
     launcher: Option<&'a Launcher>,
     /// True if it is worth while to prepare the next sandboxes.
     makes_many: bool,
-    groups: &'a Groups,
+    groups: &'a DeploymentGroups,
     quotas: &'a DiskQuotas,
 }
 
@@ -151,7 +155,11 @@ fn starting(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<plan:
 }
 
 /// Builds a sandbox. Nothing runs in one without a program, and its root directory is returned with it.
-fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) -> Result<Running, StartError> {
+fn build(
+    site: &NativeSite<'_>,
+    spec: &SandboxSpec,
+    program: Option<plan::Program>,
+) -> Result<RunningSandbox, StartError> {
     // A job names artifacts in its workspace; into a sandbox that lives on, files are copied wherever they are to be.
     let exported = match (&program, &spec.job) {
         (None, _) => Some(String::new()),
@@ -195,7 +203,8 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         None => launch(&plan)?,
     };
     // Dropped on failure, and with it the sandbox: none may run without a watch.
-    let mut running = Running { launched, group: held.group, fate: Fate::default(), isolation };
+    let mut running =
+        RunningSandbox { launched, group: held.group, fate: QuotaOutcome::default(), isolation };
     if let Some(growth) = growth {
         let handle = running.launched.sealed.handle();
         let handle = handle.map_err(|source| LaunchError::Control { source })?;
@@ -206,12 +215,12 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
 
 // === impl Running ===
 
-impl Running {
+impl RunningSandbox {
     /// Returns the limit that has ended it, if one has.
-    pub fn ended_by(&self, outcome: Outcome) -> Option<Limit> {
+    pub fn ended_by(&self, outcome: ProgramOutcome) -> Option<Limit> {
         let has_oom_kills = || self.group.as_ref().is_some_and(|group| group.oom_kills() > 0);
         match outcome {
-            Outcome::OutOfMemory => Some(Limit::Memory),
+            ProgramOutcome::OutOfMemory => Some(Limit::Memory),
             _ if self.fate.has_outgrown() => Some(Limit::Disk),
             _ if has_oom_kills() => Some(Limit::Memory),
             _ => None,
@@ -233,22 +242,22 @@ fn rlimits(limits: &Limits) -> plan::Limits {
     plan::Limits { open_files, processes, terminals, filters, ..plan::Limits::default() }
 }
 
-fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
+fn root(spec: &SandboxSpec, site: &NativeSite<'_>) -> Result<Vec<RootEntry>, StartError> {
     let lending = LendingContext { user: spec.user, launcher: site.launcher };
-    let scratch = |inside: &str| Entry::Scratch { inside: inside.to_owned() };
+    let scratch = |inside: &str| RootEntry::Scratch { inside: inside.to_owned() };
     let mut root = vec![scratch("tmp"), scratch(environment::HOME_INSIDE)];
     root.push(match &spec.workspace {
         Workspace::Empty => scratch("workspace"),
         // Made for this run and given to its user: needs no mapping.
-        Workspace::Direct(path) if spec.has_own_workspace => Entry::Bind {
+        Workspace::Direct(path) if spec.has_own_workspace => RootEntry::Bind {
             inside: "workspace".to_owned(),
-            source: Source::Path(path.clone()),
+            source: HostSource::Path(path.clone()),
             access: Access::ReadWrite,
         },
         Workspace::Direct(path) => lending.bind("workspace", path, Access::ReadWrite)?,
         // As it is at any moment, which an overlay would not show.
         Workspace::Seen(path) => lending.bind("workspace", path, Access::ReadOnly)?,
-        Workspace::Copy { source, upper, work } => Entry::Overlay {
+        Workspace::Copy { source, upper, work } => RootEntry::Overlay {
             inside: "workspace".to_owned(),
             lower: lending.lend(source, Access::ReadOnly)?,
             upper: upper.clone(),
@@ -257,15 +266,15 @@ fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
     });
     if let Some(job) = &spec.job {
         // Made for this run and given to its user: needs no mapping.
-        let source = Source::Path(job.clone());
-        root.push(Entry::Bind { inside: JOB.to_owned(), source, access: Access::ReadWrite });
+        let source = HostSource::Path(job.clone());
+        root.push(RootEntry::Bind { inside: JOB.to_owned(), source, access: Access::ReadWrite });
     }
     root.extend(spec.unlisted_scratch.as_deref().map(scratch));
     root.extend(spec.provision.hatches.iter().map(|hatch| scratch(hatch.directory())));
     for lent in &spec.provision.lent {
         root.push(lending.view(&lent.inside, &lent.path)?);
     }
-    root.extend(spec.provision.home.iter().map(|(path, content)| Entry::File {
+    root.extend(spec.provision.home.iter().map(|(path, content)| RootEntry::File {
         inside: format!("{}/{path}", environment::HOME_INSIDE),
         content: content.clone().into_bytes(),
     }));
@@ -280,23 +289,23 @@ struct LendingContext<'a> {
 }
 
 impl LendingContext<'_> {
-    fn bind(&self, inside: &str, path: &HostPath, access: Access) -> Result<Entry, StartError> {
-        Ok(Entry::Bind { inside: inside.to_owned(), source: self.lend(path, access)?, access })
+    fn bind(&self, inside: &str, path: &HostPath, access: Access) -> Result<RootEntry, StartError> {
+        Ok(RootEntry::Bind { inside: inside.to_owned(), source: self.lend(path, access)?, access })
     }
 
     /// A lent directory is seen through an overlay, so that no service that listens in it can be reached. A file has no
     /// services in it.
-    fn view(&self, inside: &str, path: &HostPath) -> Result<Entry, StartError> {
+    fn view(&self, inside: &str, path: &HostPath) -> Result<RootEntry, StartError> {
         if wall!(Views: !path.is_directory(), else true) {
             return self.bind(inside, path, Access::ReadOnly);
         }
-        Ok(Entry::View { inside: inside.to_owned(), source: self.lend(path, Access::ReadOnly)? })
+        Ok(RootEntry::View { inside: inside.to_owned(), source: self.lend(path, Access::ReadOnly)? })
     }
 
-    fn lend(&self, path: &HostPath, access: Access) -> Result<Source, StartError> {
+    fn lend(&self, path: &HostPath, access: Access) -> Result<HostSource, StartError> {
         match self.user.maps_files {
             true => Ok(prepare(path, access, self.user.identity, self.launcher)?),
-            false => Ok(Source::Path(path.clone())),
+            false => Ok(HostSource::Path(path.clone())),
         }
     }
 }

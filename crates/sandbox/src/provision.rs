@@ -3,7 +3,7 @@
 use crate::hatch::Hatch;
 use crate::limits::Limits;
 use crate::spec::Lent;
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_contract::programs::ProgramList;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct Provision {
     /// Resource limits.
     pub limits: Limits,
     /// Isolation layers that must be in force, or the sandbox isn't made.
-    pub required: Required,
+    pub required: RequiredLayers,
     /// Its hatches. The host gets their sockets.
     pub hatches: Vec<Hatch>,
 }

@@ -11,7 +11,7 @@
 //! the next attempt has the same user.
 
 use crate::native::HostUser;
-use crate::state::{JOB, RunFolder, State, StateError};
+use crate::state::{JOB, RunFolder, StateDirectory, StateError};
 use belljar_confine::plan::Identity;
 use belljar_contract::id::{JobId, RunId};
 use belljar_files::host_path::HostPath;
@@ -30,14 +30,14 @@ pub struct Resumption {
 
 /// The folder of the attempt before, whose host died.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct AbandonedFolder {
     folder: RunFolder,
     user: HostUser,
 }
 
 /// Owner of a folder.
 #[derive(Debug, Serialize, Deserialize)]
-struct Mark {
+struct OwnerMark {
     job_key: String,
     attempt: u32,
     host_uid: u32,
@@ -56,25 +56,25 @@ const MOVED: [&str; 3] = ["steps.jsonl", "todo.json", "artifacts"];
 
 impl Resumption {
     /// Returns the leftovers of the previous attempt, if it was made on this machine and its host died.
-    pub(crate) fn left(&self, state: &State) -> Option<Left> {
+    pub(crate) fn left(&self, state: &StateDirectory) -> Option<AbandonedFolder> {
         let boot_id = boot_id().ok()?;
         marked(state).into_iter().find_map(|(id, mark)| {
             let is_before = mark.job_key == self.job_id.key() && mark.attempt + 1 == self.attempt;
             let user = HostUser::again(mark.host_uid, mark.host_gid)?;
             let folder = state.adopt(&id).filter(|_| is_before && mark.boot_id == boot_id)?;
-            Some(Left { folder, user })
+            Some(AbandonedFolder { folder, user })
         })
     }
 
     /// Makes the workspace of this attempt in its folder, with what the attempt before has left, and marks the folder.
     pub(crate) fn prepare(
         &self,
-        state: &State,
+        state: &StateDirectory,
         (folder, owner): (&RunFolder, Identity),
-        left: Option<Left>,
+        left: Option<AbandonedFolder>,
     ) -> Result<HostPath, StateError> {
         let (own, workspace) = (folder.private(), folder.private().join(WORKSPACE));
-        if let Some(Left { folder: before, .. }) = left {
+        if let Some(AbandonedFolder { folder: before, .. }) = left {
             for name in MOVED {
                 // What isn't there is done again.
                 let _ = fs::rename(before.private().join(JOB).join(name), own.join(JOB).join(name));
@@ -100,7 +100,7 @@ impl Resumption {
     fn mark(&self, folder: &RunFolder, owner: Identity) -> Result<(), StateError> {
         let path = folder.path().join(MARK);
         let make = |source| StateError::Make { path: path.clone(), source };
-        let mark = Mark {
+        let mark = OwnerMark {
             job_key: self.job_id.key(),
             attempt: self.attempt,
             host_uid: owner.host_uid,
@@ -114,7 +114,7 @@ impl Resumption {
 
 // === impl Left ===
 
-impl Left {
+impl AbandonedFolder {
     /// The user that the sandbox of the attempt before was, and that of the next one is.
     pub(crate) fn user(&self) -> HostUser {
         self.user
@@ -122,18 +122,18 @@ impl Left {
 }
 
 /// The runs that have left something to a next attempt and whose host died: each with the key of its job.
-pub fn waiting(state: &State) -> Vec<(RunId, String)> {
+pub fn waiting(state: &StateDirectory) -> Vec<(RunId, String)> {
     let marked = marked(state).into_iter().filter(|(id, _)| !state.is_owned(id));
     marked.map(|(id, mark)| (id, mark.job_key)).collect()
 }
 
 /// Removes what a run has left to a next attempt, where there is none.
-pub fn remove(state: &State, id: &RunId) {
+pub fn remove(state: &StateDirectory, id: &RunId) {
     // A folder that can't be removed is found by its mark again.
     let _ = state.adopt(id).map(RunFolder::remove);
 }
 
-fn marked(state: &State) -> Vec<(RunId, Mark)> {
+fn marked(state: &StateDirectory) -> Vec<(RunId, OwnerMark)> {
     let runs = fs::read_dir(state.path().join("runs")).into_iter().flatten().flatten();
     let marked = runs.filter_map(|run| {
         let id = RunId::parse(run.file_name().to_str()?).ok()?;
@@ -142,7 +142,7 @@ fn marked(state: &State) -> Vec<(RunId, Mark)> {
     marked.collect()
 }
 
-fn read(path: &Path) -> Option<Mark> {
+fn read(path: &Path) -> Option<OwnerMark> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// The directories of one sandbox.
 #[derive(Debug)]
 pub(crate) struct SandboxDirectories {
-    workspace: Room,
-    home: Room,
-    temporary: Room,
+    workspace: NamedDirectory,
+    home: NamedDirectory,
+    temporary: NamedDirectory,
     /// State of the workspace when it was made, if it is a copy.
     imprint: Option<Imprint>,
     /// True if the workspace is read-only.
@@ -27,7 +27,7 @@ pub(crate) struct SandboxDirectories {
 
 /// A directory of the host that has another name for callers.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct NamedDirectory {
     name: &'static str,
     pub(crate) path: PathBuf,
     pub(crate) directory: Directory,
@@ -35,7 +35,7 @@ pub(crate) struct Room {
 
 /// A place that a caller has named.
 #[derive(Debug)]
-pub(crate) struct Found<'r> {
+pub(crate) struct ResolvedPath<'r> {
     pub(crate) directory: &'r Directory,
     /// Below the directory; empty for the directory itself.
     pub(crate) path: PathBuf,
@@ -75,15 +75,15 @@ impl SandboxDirectories {
             put(&home.as_path().join(path), content)?;
         }
         Ok(Self {
-            workspace: Room::open("/workspace", &path)?,
-            home: Room::open("/home/agent", &home)?,
-            temporary: Room::open("/tmp", &make("tmp")?)?,
+            workspace: NamedDirectory::open("/workspace", &path)?,
+            home: NamedDirectory::open("/home/agent", &home)?,
+            temporary: NamedDirectory::open("/tmp", &make("tmp")?)?,
             imprint,
             is_seen: matches!(workspace, WorkspaceChoice::Seen(_)),
         })
     }
 
-    pub(crate) fn workspace(&self) -> &Room {
+    pub(crate) fn workspace(&self) -> &NamedDirectory {
         &self.workspace
     }
 
@@ -100,29 +100,29 @@ impl SandboxDirectories {
     }
 
     /// Returns all rooms.
-    pub(crate) fn all(&self) -> [&Room; 3] {
+    pub(crate) fn all(&self) -> [&NamedDirectory; 3] {
         [&self.workspace, &self.home, &self.temporary]
     }
 
     /// Returns the rooms that programs may write in.
-    pub(crate) fn writable(&self) -> impl Iterator<Item = &Room> {
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &NamedDirectory> {
         self.all().into_iter().skip(usize::from(self.is_seen))
     }
 
     /// Returns the rooms that programs may only read.
-    pub(crate) fn readable(&self) -> impl Iterator<Item = &Room> {
+    pub(crate) fn readable(&self) -> impl Iterator<Item = &NamedDirectory> {
         self.is_seen.then_some(&self.workspace).into_iter()
     }
 
     /// Finds a place that is named as in any sandbox.
-    pub(crate) fn find(&self, inside: &str) -> Result<Found<'_>, BackendError> {
+    pub(crate) fn find(&self, inside: &str) -> Result<ResolvedPath<'_>, BackendError> {
         let failed = |errno: rustix::io::Errno| crate::archive::failed(inside)(errno.into());
         let plain =
             crate::archive::relative(Path::new(inside)).ok_or_else(|| failed(rustix::io::Errno::XDEV))?;
         let plain = Path::new("/").join(plain);
         let found = self.all().into_iter().find_map(|room| {
             let path = plain.strip_prefix(room.name).ok()?.to_owned();
-            Some(Found { directory: &room.directory, path })
+            Some(ResolvedPath { directory: &room.directory, path })
         });
         found.ok_or_else(|| failed(rustix::io::Errno::NOENT))
     }
@@ -144,7 +144,7 @@ impl SandboxDirectories {
 
 // === impl Room ===
 
-impl Room {
+impl NamedDirectory {
     fn open(name: &'static str, path: &HostPath) -> Result<Self, DirectoryError> {
         Ok(Self { name, path: path.as_path().to_owned(), directory: Directory::open_meant(path)? })
     }
@@ -152,7 +152,7 @@ impl Room {
 
 // === impl Found ===
 
-impl Found<'_> {
+impl ResolvedPath<'_> {
     /// Returns the path in a form that can be opened.
     pub(crate) fn openable(&self) -> &Path {
         if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }

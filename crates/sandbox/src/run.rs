@@ -22,15 +22,15 @@ pub use deadline::Deadline;
 
 use crate::artifact::ArtifactError;
 use crate::backend::with_causes;
-use crate::enclosure::{EnclosureError, EnclosureMaker, Site};
+use crate::enclosure::{EnclosureError, EnclosureMaker, EnclosureSite};
 use crate::hatch::{self, Hatch};
 use crate::kept::{CopyRecord, RunKind, RunLabel};
 use crate::native::HostUser;
 use crate::provision::Provision;
-use crate::resumption::{Left, Resumption};
+use crate::resumption::{AbandonedFolder, Resumption};
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
-use crate::state::{JOB, RunFolder, State, StateError};
-use crate::streams::Streams;
+use crate::state::{JOB, RunFolder, StateDirectory, StateError};
+use crate::streams::PipeEnds;
 use crate::supervise;
 use crate::workspace::changes::ChangeSet;
 use crate::workspace::snapshot::SnapshotLimits;
@@ -44,8 +44,8 @@ use belljar_contract::programs::ProgramList;
 use belljar_contract::result::{Failure, JobResult, StepError, StepResult, StepStatus};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_files::host_path::{HostPath, HostPathError};
-use belljar_policy::admission::{AdmittedJob, Refused, admit};
-use hearing::{Heard, Hearing};
+use belljar_policy::admission::{AdmittedJob, RefusedJob, admit};
+use hearing::{RunnerLogReader, RunnerOutput};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ use std::time::{Duration, SystemTime};
 
 /// A job to carry out.
 #[derive(Debug)]
-pub struct Request {
+pub struct JobRequest {
     /// The document that the job was read from; the runner gets it as it is.
     pub document: Vec<u8>,
     /// The job.
@@ -90,11 +90,11 @@ pub enum WorkspaceChoice {
 
 /// A job that is over.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedJob {
     /// Result of the job.
     pub result: JobResult,
     /// Changes made in a copy, with the folder that they lie in.
-    pub changes: Option<Changes>,
+    pub changes: Option<PendingChanges>,
     /// The run's folder, if a sandbox was built.
     pub folder: Option<RunFolder>,
     /// Duration of each stage of the launch.
@@ -103,7 +103,7 @@ pub struct Finished {
 
 /// A change set, ready to be applied.
 #[derive(Debug)]
-pub struct Changes {
+pub struct PendingChanges {
     /// The changes.
     pub set: ChangeSet,
     /// The directory that was copied.
@@ -116,7 +116,7 @@ pub struct Changes {
 
 /// A run whose sandbox stands.
 #[derive(Debug)]
-pub struct Begun {
+pub struct StartedRun {
     /// Which.
     pub run: RunId,
     /// The listening sockets of its hatches.
@@ -126,9 +126,9 @@ pub struct Begun {
 }
 
 /// Receiver of a job's progress.
-pub trait Watch {
+pub trait JobWatch {
     /// The sandbox stands, and the runner has been started.
-    fn begun(&mut self, _begun: Begun) {}
+    fn begun(&mut self, _begun: StartedRun) {}
     /// The runner's status file exists: the runner has found its job valid. The file comes from inside.
     fn started(&mut self) {}
     /// Returns the job's result if one came by the hatches: it counts where there is no file.
@@ -189,7 +189,7 @@ pub enum RunError {
 
 // === impl Finished ===
 
-impl Finished {
+impl FinishedJob {
     /// A job that was refused, before its sandbox was built or because it could not be.
     fn of_refused(result: JobResult, folder: Option<RunFolder>) -> Self {
         Self { result, changes: None, folder, timings: Timings::default() }
@@ -207,16 +207,20 @@ const GRACE: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// [`RunError`] when the host can't do its part; how the job itself ended is in the result.
-pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Result<Finished, RunError> {
+pub fn carry_out(
+    request: JobRequest,
+    site: &EnclosureSite<'_>,
+    watch: &mut dyn JobWatch,
+) -> Result<FinishedJob, RunError> {
     let (workspace, timeout) = (request.workspace.clone(), request.timeout);
     let admitted = match admit(request.job.clone(), WORKSPACE) {
         Ok(admitted) => admitted,
-        Err(refused) => return Ok(Finished::of_refused(refusal(&request.job, &refused), None)),
+        Err(refused) => return Ok(FinishedJob::of_refused(refusal(&request.job, &refused), None)),
     };
     let job = admitted.job();
     let programs = match allowed_programs::of_job(request.provision.programs.clone(), job) {
         Ok(programs) => programs,
-        Err(error) => return Ok(Finished::of_refused(not_held(job, &error), None)),
+        Err(error) => return Ok(FinishedJob::of_refused(not_held(job, &error), None)),
     };
     let since = SystemTime::now();
     let RunContext { folder, user, own_workspace } = RunContext::begin(site, request.resumption.clone())?;
@@ -231,13 +235,13 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     };
     let job_folder = collect::job_folder(&folder)?;
     record(job, &folder, (&workspace, &spec.workspace), base.as_ref())?;
-    let copy = collect::Copy::open(&spec.workspace, since)?;
-    let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
+    let copy = collect::HeldCopy::open(&spec.workspace, since)?;
+    let (stdio, mut streams) = PipeEnds::make().map_err(|source| RunError::Watch { source })?;
     let mut enclosure = match place::begin(site, (&folder, &spec), &program, stdio) {
         Err(error)
             if job.constraints.allowed_commands.is_some() && allowed_programs::cannot_be_held(&error) =>
         {
-            return Ok(Finished::of_refused(not_held(job, &error), Some(folder)));
+            return Ok(FinishedJob::of_refused(not_held(job, &error), Some(folder)));
         }
         begun => begun?,
     };
@@ -246,8 +250,8 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
     let deadline = Deadline::after(limit);
     let hatches = hatch::by_hatch(&spec.provision.hatches, enclosure.take_hatches());
-    watch.begun(Begun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
-    let mut hearing = Hearing::new(watch, job_folder);
+    watch.begun(StartedRun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
+    let mut hearing = RunnerLogReader::new(watch, job_folder);
     let until = || deadline.at() + GRACE;
     let ended = supervise::until_end(&mut enclosure, &mut streams, &until, &mut hearing)?;
     belljar_failpoint::reached("run.ended");
@@ -256,7 +260,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     let (isolation, timings, workspace) =
         (enclosure.isolation().clone(), enclosure.timings(), enclosure.take_workspace());
     let is_gone = enclosure.end();
-    let Heard { errors, reported, steps } = hearing.finish();
+    let RunnerOutput { errors, reported, steps } = hearing.finish();
     let mut result = collect::result(&folder, &admitted, (&ended, &errors), reported);
     if let Some(limit) = exceeded {
         collect::exceeded(&mut result, limit, &spec.provision.limits);
@@ -273,17 +277,17 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     result.skill_id.clone_from(&job.skill_id);
     result.persona_id.clone_from(&job.persona_id);
     let changes = copy.and_then(|copy| copy.changes(&mut result));
-    Ok(Finished { result, changes, folder: Some(folder), timings })
+    Ok(FinishedJob { result, changes, folder: Some(folder), timings })
 }
 
 /// The sandbox of a job, and the snapshot that its copy of a workspace lies on, if it does.
 fn specify(
-    request: Request,
+    request: JobRequest,
     programs: Option<ProgramList>,
     (folder, user): (&RunFolder, HostUser),
     own_workspace: Option<HostPath>,
 ) -> Result<(SandboxSpec, Option<HostPath>), RunError> {
-    let Request { job, workspace, provision, runner, .. } = request;
+    let JobRequest { job, workspace, provision, runner, .. } = request;
     let (made, base) =
         Workspace::of_run_on_snapshot((&workspace, SnapshotLimits::FOR_LONG_RUN), Some(folder), user)?;
     let env = with_identity(provision.env, (&job.job_id, &job.task_id), &provision.hatches);
@@ -310,10 +314,10 @@ struct RunContext {
 }
 
 impl RunContext {
-    fn begin(site: &Site<'_>, resumption: Option<Resumption>) -> Result<Self, StateError> {
+    fn begin(site: &EnclosureSite<'_>, resumption: Option<Resumption>) -> Result<Self, StateError> {
         let resumption = resumption.filter(|_| !matches!(site.maker, EnclosureMaker::Docker(_)));
         let left = resumption.as_ref().and_then(|resumption| resumption.left(site.state));
-        let user = left.as_ref().map_or_else(HostUser::choose, Left::user);
+        let user = left.as_ref().map_or_else(HostUser::choose, AbandonedFolder::user);
         let folder = site.state.begin_run(site.maker.owner(user))?;
         let prepare =
             |resumption: Resumption| resumption.prepare(site.state, (&folder, user.identity()), left);
@@ -364,7 +368,7 @@ fn with_tools(mut env: BTreeMap<String, String>, hatches: &[Hatch]) -> BTreeMap<
 
 fn collect_artifacts(
     result: &mut JobResult,
-    state: &State,
+    state: &StateDirectory,
     folder: &RunFolder,
     admitted: &AdmittedJob,
     workspace: Option<OwnedFd>,
@@ -392,7 +396,7 @@ fn not_held(job: &Job, why: &dyn std::error::Error) -> JobResult {
 }
 
 /// The result of a job that may not start.
-pub fn refusal(job: &Job, refused: &Refused) -> JobResult {
+pub fn refusal(job: &Job, refused: &RefusedJob) -> JobResult {
     let now = Timestamp::now();
     let mut result = JobResult::begun(job, now);
     for (index, denied) in &refused.steps {

@@ -16,11 +16,16 @@ mod interrupted;
 mod keeper;
 mod protocol;
 
-pub use client::{Client, Description, Execution, PendingCommit, SessionError, describe_all, find, list};
-pub use fork::{Adapt, Forking, keep_fork};
-pub use interrupted::{Interrupted, InterruptedError, has_commit, interrupted};
-pub use keeper::{Compartment, KEEPER, KeeperError, Keeping, Serve, keep};
-pub use protocol::{Asking, Committed, Load, Outcome, Refusal, Review, Streams, Uncommitted};
+pub use client::{
+    PendingCommit, SessionClient, SessionDescription, SessionError, SessionExecution, describe_all, find,
+    list,
+};
+pub use fork::{ForkRequest, RequestAdapter, keep_fork};
+pub use interrupted::{FinishCommitError, InterruptedCommit, has_commit, interrupted};
+pub use keeper::{HatchServer, KEEPER, KeeperError, KeeperRequest, SandboxGroupRequest, keep};
+pub use protocol::{
+    CommitOutcome, Load, PathApproval, ProgramOutcome, ProgramStreams, Refusal, Review, Uncommitted,
+};
 
 use crate::config::BackendName;
 use belljar_contract::category::Category;

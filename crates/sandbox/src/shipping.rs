@@ -7,15 +7,15 @@
 mod collection;
 mod redaction;
 
-pub use collection::{Collection, RowSource};
+pub use collection::{RowCompleteness, RowSource};
 pub use redaction::Redactor;
 
 use crate::config::LogShippingConfig;
 use crate::correlation::Correlation;
 use crate::event::{Event, EventSink};
-use belljar_confine::sealed::Outcome;
+use belljar_confine::sealed::ProgramOutcome;
 use belljar_contract::id::RunId;
-use collection::{Collected, Collector};
+use collection::{CollectedRows, RowCollector};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ pub struct Shipper {
     config: LogShippingConfig,
     sink: Arc<dyn EventSink>,
     redactor: Arc<Redactor>,
-    collector: Collector,
+    collector: RowCollector,
     lost: AtomicU64,
 }
 
 /// An execution that is over.
 #[derive(Debug)]
-pub struct Finished<'a> {
+pub struct FinishedExecution<'a> {
     /// The sandbox.
     pub sandbox: &'a RunId,
     /// The name of its backend.
@@ -94,7 +94,7 @@ pub struct ExecutionEvent {
     /// Number of their lines that were no rows.
     pub malformed_row_count: u64,
     /// Completeness of the rows.
-    pub collection: Collection,
+    pub collection: RowCompleteness,
     /// Number of events that were lost before this one.
     pub lost_events: u64,
     /// The output, if it is reported.
@@ -121,7 +121,7 @@ impl Shipper {
     /// Makes a shipper that reports to `sink`.
     pub fn new(config: LogShippingConfig, sink: Arc<dyn EventSink>) -> Self {
         let (redactor, collector, lost) =
-            (Arc::new(Redactor::new()), Collector::default(), AtomicU64::new(0));
+            (Arc::new(Redactor::new()), RowCollector::default(), AtomicU64::new(0));
         Self { config, sink, redactor, collector, lost }
     }
 
@@ -131,7 +131,7 @@ impl Shipper {
     }
 
     /// Reports an execution, with the rows of its hatches.
-    pub fn ship(&self, finished: &Finished<'_>, rows: Option<Box<dyn RowSource>>) {
+    pub fn ship(&self, finished: &FinishedExecution<'_>, rows: Option<Box<dyn RowSource>>) {
         if !self.config.enabled {
             return;
         }
@@ -140,7 +140,7 @@ impl Shipper {
         let is_raw = self.config.ship_raw_logs;
         // What is there already comes first: a source of rows that hangs must not cost it.
         let mut raw = is_raw.then(|| self.streams(finished, &mut room, deadline));
-        let collected = rows.map_or_else(Collected::default, |rows| {
+        let collected = rows.map_or_else(CollectedRows::default, |rows| {
             let redactor = is_raw.then(|| Arc::clone(&self.redactor));
             self.collector.collect(rows, self.config.max_log_bytes, deadline, redactor)
         });
@@ -170,7 +170,7 @@ impl Shipper {
     }
 
     /// Standard output first, then standard error, as far as there is room.
-    fn streams(&self, finished: &Finished<'_>, room: &mut usize, deadline: Instant) -> RawLogs {
+    fn streams(&self, finished: &FinishedExecution<'_>, room: &mut usize, deadline: Instant) -> RawLogs {
         let (stdout, is_stdout_cut) = self.harmless(finished.stdout, room, deadline);
         let (stderr, is_stderr_cut) = self.harmless(finished.stderr, room, deadline);
         RawLogs { stdout, stderr, rows: Vec::new(), truncated: is_stdout_cut || is_stderr_cut }
@@ -204,8 +204,8 @@ const LONGEST_SECRET: usize = 16 << 10;
 
 impl RawLogs {
     /// Rows come last, as far as there is room.
-    fn add_rows(&mut self, collected: Collected, mut room: usize) {
-        self.truncated |= !matches!(collected.collection, Collection::None | Collection::Complete);
+    fn add_rows(&mut self, collected: CollectedRows, mut room: usize) {
+        self.truncated |= !matches!(collected.collection, RowCompleteness::None | RowCompleteness::Complete);
         for row in collected.rows {
             let Some(left) = room.checked_sub(row.to_string().len()) else {
                 self.truncated = true;
@@ -219,13 +219,13 @@ impl RawLogs {
 
 // === impl ExecutionOutcome ===
 
-impl From<Outcome> for ExecutionOutcome {
-    fn from(outcome: Outcome) -> Self {
+impl From<ProgramOutcome> for ExecutionOutcome {
+    fn from(outcome: ProgramOutcome) -> Self {
         match outcome {
-            Outcome::Exited(code) => Self::Exited(code),
-            Outcome::Signaled(signal) => Self::Signaled(signal),
-            Outcome::Killed => Self::Killed,
-            Outcome::OutOfMemory => Self::OutOfMemory,
+            ProgramOutcome::Exited(code) => Self::Exited(code),
+            ProgramOutcome::Signaled(signal) => Self::Signaled(signal),
+            ProgramOutcome::Killed => Self::Killed,
+            ProgramOutcome::OutOfMemory => Self::OutOfMemory,
         }
     }
 }

@@ -19,7 +19,7 @@ mod trusted;
 
 pub use trusted::UntrustedStateError;
 
-use crate::kept::{self, RECORD, Settled};
+use crate::kept::{self, RECORD, SettledRun};
 use belljar_confine::plan::Identity;
 use belljar_contract::id::RunId;
 use belljar_files::directory::{Directory, DirectoryError};
@@ -44,7 +44,7 @@ static CHECKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// The state directory.
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct StateDirectory {
     path: PathBuf,
 }
 
@@ -149,7 +149,7 @@ fn lost(path: &Path, error: &std::io::Error) -> DirectoryError {
 
 // === impl State ===
 
-impl State {
+impl StateDirectory {
     /// Uses `path`, which need not exist yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
@@ -344,7 +344,7 @@ impl State {
             if !run.path().join(KEPT).exists() {
                 let folder = RunFolder { id: id.clone(), path: run.path(), kept: true, lock };
                 // What can't be kept now stays for the next time.
-                let Ok(Settled::Unchanged(folder)) = kept::settle(self, folder, true) else { continue };
+                let Ok(SettledRun::Unchanged(folder)) = kept::settle(self, folder, true) else { continue };
                 match making {
                     Some(_) => folder.remove_alone()?,
                     None => folder.remove()?,

@@ -10,7 +10,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 /// The host's ends of a program's pipes; `None` for a stream that has ended.
 #[derive(Debug)]
-pub struct Streams {
+pub struct PipeEnds {
     output: Option<OwnedFd>,
     errors: Option<OwnedFd>,
 }
@@ -33,7 +33,7 @@ const MOST_PORTIONS: usize = 16;
 
 // === impl Streams ===
 
-impl Streams {
+impl PipeEnds {
     /// Makes the streams, with the program's ends.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub mod settings;
 mod view;
 
 pub use backend::SubprocessBackend;
-pub use belljar_confine::supervised::{Walls, main_inside};
+pub use belljar_confine::supervised::{SupervisedWalls, main_inside};
 pub use settings::SubprocessSettings;
 
 /// Name under which an executable is the supervisor of a sandbox: it then only calls [`main_inside`].

@@ -2,9 +2,9 @@
 //! writes, and kills it when its time is over or its watcher wants it to stop.
 
 use crate::enclosure::{Enclosure, EnclosureError};
-use crate::streams::{Stream, Streams};
-use belljar_confine::Usage;
-use belljar_confine::sealed::{Ending, Outcome};
+use crate::streams::{PipeEnds, Stream};
+use belljar_confine::ResourceUsage;
+use belljar_confine::sealed::{ProgramOutcome, SandboxEnding};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub trait Hearer {
 #[derive(Debug)]
 pub struct Ended {
     /// How the program ended, with what it used.
-    pub ending: Ending,
+    pub ending: SandboxEnding,
     /// Why it ended.
     pub reason: Reason,
 }
@@ -53,7 +53,7 @@ const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// [`EnclosureError`] when the sandbox can't be watched or doesn't respond.
 pub fn until_end(
     enclosure: &mut Enclosure,
-    streams: &mut Streams,
+    streams: &mut PipeEnds,
     deadline: &dyn Fn() -> Instant,
     hearer: &mut dyn Hearer,
 ) -> Result<Ended, EnclosureError> {
@@ -72,7 +72,7 @@ pub fn until_end(
         }
         if killed_at.is_some_and(|at: Instant| at.elapsed() >= LAST_PATIENCE) {
             return Ok(Ended {
-                ending: Ending { outcome: Outcome::Killed, usage: Usage::default() },
+                ending: SandboxEnding { outcome: ProgramOutcome::Killed, usage: ResourceUsage::default() },
                 reason,
             });
         }
@@ -99,7 +99,7 @@ pub fn until_end(
 }
 
 /// Waits for an event, until the deadline or for a tick. Returns true if the program has ended.
-fn wait_for_something(enclosure: &Enclosure, streams: &Streams, deadline: Instant) -> Result<bool, Errno> {
+fn wait_for_something(enclosure: &Enclosure, streams: &PipeEnds, deadline: Instant) -> Result<bool, Errno> {
     let mut ready = vec![PollFd::from_borrowed_fd(enclosure.ending(), PollFlags::IN)];
     streams.wait_for(&mut ready);
     let left = match deadline.saturating_duration_since(Instant::now()) {

@@ -79,7 +79,7 @@ pub struct CallKey {
 
 /// A user's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ApprovalDecision {
     /// Approval or denial.
     pub ruling: Ruling,
     /// User who decides.
@@ -205,7 +205,7 @@ impl Approvals {
     pub async fn decide(
         &self,
         id: &ApprovalId,
-        answer: Answer,
+        answer: ApprovalDecision,
         now: Timestamp,
     ) -> Result<Approval, ApprovalError> {
         answer.check()?;
@@ -395,7 +395,7 @@ impl CallKey {
 
 // === impl Answer ===
 
-impl Answer {
+impl ApprovalDecision {
     fn check(&self) -> Result<(), ApprovalError> {
         let is_good = match (&self.reason, self.ruling) {
             (Some(reason), _) => is_reason(reason),

@@ -37,12 +37,12 @@ pub use key::{ParseKeyError, PublicKey};
 pub use record::Record;
 
 use anchor::{AnchorSettings, AnchorStatus, Anchors};
-use queue::Queue;
+use queue::AuditQueue;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tail::Tail;
+use tail::LogTail;
 
 /// An audit log that is open for appending. Several processes, and several values of this type, may have the same log
 /// open.
@@ -50,7 +50,7 @@ use tail::Tail;
 /// Dropping it writes what was submitted and waits for that.
 #[derive(Debug)]
 pub struct AuditLog {
-    queue: Arc<Queue>,
+    queue: Arc<AuditQueue>,
     public_key: PublicKey,
     folder: PathBuf,
     anchors: Vec<AnchorSettings>,
@@ -116,16 +116,16 @@ impl AuditLog {
     pub fn open_with(folder: &Path, settings: Settings) -> Result<Self, AuditError> {
         // Before the log: other processes may add to it and deliver that meanwhile.
         let statuses = anchor::statuses(folder);
-        let tail = Tail::open(folder, settings.segment_bytes)?;
+        let tail = LogTail::open(folder, settings.segment_bytes)?;
         let missing = missing(statuses, &tail)?;
         let public_key = tail.public_key();
-        let queue = Arc::new(Queue::new(settings.most_waiting, MOST_WAITING_BYTES));
+        let queue = Arc::new(AuditQueue::new(settings.most_waiting, MOST_WAITING_BYTES));
         let anchors = match settings.anchors.as_slice() {
             [] => Anchors::default(),
             settings => Anchors::start(folder, settings, &tail.signer()?, tail.position())?,
         };
         let (theirs, path) = (Arc::clone(&queue), folder.to_owned());
-        let open_again = move || Tail::open(&path, settings.segment_bytes);
+        let open_again = move || LogTail::open(&path, settings.segment_bytes);
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || theirs.write_until_closed(tail, anchors, open_again))
@@ -209,7 +209,7 @@ impl AuditLog {
 }
 
 /// Returns the statuses that name a record which the log doesn't hold.
-fn missing(mut statuses: Vec<AnchorStatus>, tail: &Tail) -> Result<Vec<AnchorStatus>, AuditError> {
+fn missing(mut statuses: Vec<AnchorStatus>, tail: &LogTail) -> Result<Vec<AnchorStatus>, AuditError> {
     if !statuses.is_empty() {
         let (log, end) = (tail.signer()?.log.to_string(), tail.position());
         let is_missing = |status: &AnchorStatus| {

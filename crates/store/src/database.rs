@@ -37,7 +37,7 @@ pub struct Database {
 
 /// Engine of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum EngineKind {
     /// SQLite.
     Sqlite,
     /// PostgreSQL.
@@ -51,7 +51,7 @@ pub struct DatabaseError {
     /// Operation that failed.
     pub doing: &'static str,
     /// Kind of failure.
-    pub kind: Failing,
+    pub kind: FailureKind,
     /// Underlying error.
     #[source]
     pub source: Box<dyn Error + Send + Sync>,
@@ -59,7 +59,7 @@ pub struct DatabaseError {
 
 /// Kind of a database failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failing {
+pub enum FailureKind {
     /// The database can't be reached, or has no space. Nothing was done; a retry may succeed.
     Unavailable,
     /// It is unknown whether the change was made.
@@ -77,8 +77,8 @@ enum Engine {
 /// A transaction: its statements take effect together or not at all. Dropping it rolls it back.
 #[derive(Debug)]
 pub(crate) enum Transaction {
-    Sqlite(sqlite::Turn),
-    Postgres(postgres::Turn),
+    Sqlite(sqlite::SqliteTransaction),
+    Postgres(postgres::PostgresTransaction),
 }
 
 /// A statement in the dialect of each engine.
@@ -103,9 +103,9 @@ pub(crate) async fn to_the_end<T: Send + 'static, E: From<DatabaseError> + Send 
 }
 
 /// Classifies the errors of an engine.
-pub(crate) trait Failure: Error + Send + Sync + 'static {
+pub(crate) trait EngineFailure: Error + Send + Sync + 'static {
     /// Returns the kind of failure.
-    fn kind(&self) -> Failing;
+    fn kind(&self) -> FailureKind;
 }
 
 // === impl Location ===
@@ -190,10 +190,10 @@ impl Database {
     }
 
     /// Returns the database's engine.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> EngineKind {
         match self.engine {
-            Engine::Sqlite(_) => Kind::Sqlite,
-            Engine::Postgres(_) => Kind::Postgres,
+            Engine::Sqlite(_) => EngineKind::Sqlite,
+            Engine::Postgres(_) => EngineKind::Postgres,
         }
     }
 
@@ -330,18 +330,18 @@ impl From<&'static str> for Sql {
 // === impl DatabaseError ===
 
 impl DatabaseError {
-    pub(crate) fn of(doing: &'static str, source: impl Failure) -> Self {
+    pub(crate) fn of(doing: &'static str, source: impl EngineFailure) -> Self {
         Self { doing, kind: source.kind(), source: source.into() }
     }
 
     /// Error for an operation whose task panicked or was cancelled.
     pub(crate) fn died(error: tokio::task::JoinError) -> Self {
-        Self { doing: "finish what was begun", kind: Failing::InDoubt, source: error.into() }
+        Self { doing: "finish what was begun", kind: FailureKind::InDoubt, source: error.into() }
     }
 
     fn in_doubt(self) -> Self {
         match self.kind {
-            Failing::Unavailable => Self { kind: Failing::InDoubt, ..self },
+            FailureKind::Unavailable => Self { kind: FailureKind::InDoubt, ..self },
             _ => self,
         }
     }

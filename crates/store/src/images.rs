@@ -30,7 +30,7 @@ pub struct AddedImage {
 
 /// Result of adding an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Added {
+pub enum ImageAddition {
     /// The image was added.
     New(AddedImage),
     /// The image was allowed already; nothing has changed, not even its name.
@@ -83,14 +83,14 @@ impl Images {
         image: ImageReference,
         name: Option<Label>,
         edit: Edit,
-    ) -> Result<Added, AddImageError> {
+    ) -> Result<ImageAddition, AddImageError> {
         let database = self.database.clone();
         to_the_end(async move {
             let mut transaction = database.begin().await?;
             transaction.alone("allowed_images").await?;
             let whole = image.to_string();
             if let Some(known) = transaction.fetch(FIND, values![whole.as_str()]).await?.first() {
-                return Ok(Added::Known(AddedImage::read(known)?));
+                return Ok(ImageAddition::Known(AddedImage::read(known)?));
             }
             let count = transaction.fetch(COUNT, values![]).await?;
             if count.first().map_or(Ok(0), |row| row.count("images"))? >= MOST {
@@ -100,7 +100,7 @@ impl Images {
             let called = name.as_ref().map(|name| name.as_str().to_owned());
             transaction.execute(ADD, values![whole, called, at, by.as_str()]).await?;
             transaction.commit("image_add").await?;
-            Ok(Added::New(AddedImage { image, name, added_at: at, added_by: by }))
+            Ok(ImageAddition::New(AddedImage { image, name, added_at: at, added_by: by }))
         })
         .await
     }

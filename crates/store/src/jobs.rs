@@ -17,19 +17,19 @@ mod retention;
 mod room;
 mod submission;
 
-pub use callbacks::{Callback, Heard};
-pub use claim::{Claimed, Fits};
-pub use ending::{Ended, Left, Report};
+pub use callbacks::{Callback, CallbackAnswer};
+pub use claim::{ClaimedJob, JobFilter};
+pub use ending::{FinalReport, JobEnd, ReleaseReason};
 pub use error::{ChangeError, ClaimError, SubmitError};
-pub use events::{Started, Told};
+pub use events::{JobNews, RunStart};
 pub use instances::{Instance, Owner};
-pub use listing::{Filter, Page};
+pub use listing::{JobListFilter, JobListPage};
 pub use record::{JobRecord, Outcome};
-pub use retention::Retention;
-pub use submission::{Submission, Submitted};
+pub use retention::RetentionCutoffs;
+pub use submission::{AcceptedJob, Submission};
 
 use crate::database::{self, Database, DatabaseError, Value};
-use room::Room;
+use room::WaitingQuota;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -38,7 +38,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Clone)]
 pub struct Jobs {
     database: Database,
-    room: Arc<Room>,
+    room: Arc<WaitingQuota>,
     /// True if the last claim skipped jobs that don't fit: the next one searches for a fitting job from the beginning.
     passes_over: Arc<AtomicBool>,
 }

@@ -6,8 +6,10 @@
 mod entry;
 mod search;
 
-pub use entry::{Limit, Limits, MemoryEntry, MemoryKey, Note, ParseMemoryKeyError, Summary};
-pub use search::{Found, MOST_WORDS, ParseQueryError, Place, Query};
+pub use entry::{
+    MemoryEntry, MemoryKey, MemoryLimitKind, MemoryLimits, MemoryNote, ParseMemoryKeyError, Summary,
+};
+pub use search::{MOST_WORDS, NotePart, ParseQueryError, SearchHit, SearchQuery};
 
 use crate::database::{Database, DatabaseError, Sql, Transaction, to_the_end, values};
 use crate::page::{Page, PageSize};
@@ -19,7 +21,7 @@ use jiff::Timestamp;
 #[derive(Debug, Clone)]
 pub struct Memory {
     database: Database,
-    limits: Limits,
+    limits: MemoryLimits,
 }
 
 /// Job that the memory belongs to, with the task that the caller expects it to be of.
@@ -33,7 +35,7 @@ pub struct MemoryScope {
 
 /// Result of adding a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Added {
+pub enum NoteWrite {
     /// There was no note with that key.
     New,
     /// The note has replaced the previous one with that key.
@@ -67,7 +69,7 @@ pub enum MemoryError {
     #[error("{limit} would be {would_be}, and may be {most}")]
     TooMuch {
         /// The limit.
-        limit: Limit,
+        limit: MemoryLimitKind,
         /// Amount that would be reached.
         would_be: u64,
         /// Maximum amount.
@@ -108,7 +110,7 @@ const DELETE: &str = "DELETE FROM memory WHERE job = $1 AND key = $2";
 
 impl Memory {
     /// Creates the memory store on a database, with limits for each job.
-    pub fn new(database: Database, limits: Limits) -> Self {
+    pub fn new(database: Database, limits: MemoryLimits) -> Self {
         Self { database, limits }
     }
 
@@ -116,7 +118,12 @@ impl Memory {
     ///
     /// # Errors
     /// [`MemoryError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
-    pub async fn add(&self, of: &MemoryScope, note: Note, now: Timestamp) -> Result<Added, MemoryError> {
+    pub async fn add(
+        &self,
+        of: &MemoryScope,
+        note: MemoryNote,
+        now: Timestamp,
+    ) -> Result<NoteWrite, MemoryError> {
         self.limits.check(&note)?;
         let (memory, of) = (self.clone(), of.clone());
         to_the_end(async move {
@@ -134,7 +141,7 @@ impl Memory {
             let summary = note.summary.map(String::from);
             transaction.execute(ADD, values![job, key, note.content, summary, size_bytes, now]).await?;
             transaction.commit("memory_add").await?;
-            Ok(if was_there { Added::Replaced } else { Added::New })
+            Ok(if was_there { NoteWrite::Replaced } else { NoteWrite::New })
         })
         .await
     }
@@ -175,7 +182,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`MemoryError`] when there is no such job, or it can't be read.
-    pub async fn search(&self, of: &MemoryScope, query: &Query) -> Result<Vec<Found>, MemoryError> {
+    pub async fn search(&self, of: &MemoryScope, query: &SearchQuery) -> Result<Vec<SearchHit>, MemoryError> {
         let job = self.find(of).await?;
         let rows = self.database.fetch(ALL, values![job, self.limits.entries]).await?;
         let note = |row| Ok::<_, MemoryError>((MemoryEntry::read(row)?, row.text("content")?));

@@ -3,7 +3,7 @@
 
 mod error;
 
-pub use error::{Limit, Limits, PreferenceError};
+pub use error::{PreferenceError, PreferenceLimit, PreferenceLimits};
 
 use crate::database::{Database, DatabaseError, Row, Sql, Transaction, to_the_end, unreadable, values};
 use crate::edit::{Edit, VersionConflict, listed, value, written};
@@ -20,12 +20,12 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub struct Preferences {
     database: Database,
-    limits: Limits,
+    limits: PreferenceLimits,
 }
 
 /// A preference to be written. The caller checks that the user may write it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
+pub struct NewPreference {
     /// Scope that the preference is for.
     pub scope: Scope,
     /// Key of the preference.
@@ -38,7 +38,7 @@ pub struct Wish {
 
 /// A changed preference, for the audit record.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Changed {
+pub struct PreferenceChange {
     /// The preference before the change.
     pub before: Preference,
     /// The preference after the change.
@@ -46,7 +46,7 @@ pub struct Changed {
 }
 
 /// A place in the list: after the entry of that key and scope.
-pub type Place = (Key, Scope);
+pub type ListPosition = (Key, Scope);
 
 macro_rules! columns {
     () => {
@@ -85,7 +85,7 @@ const DELETE: &str = "DELETE FROM preferences WHERE scope = $1 AND key = $2";
 
 impl Preferences {
     /// Creates the preference store on a database, with limits for each scope.
-    pub fn new(database: Database, limits: Limits) -> Self {
+    pub fn new(database: Database, limits: PreferenceLimits) -> Self {
         Self { database, limits }
     }
 
@@ -93,7 +93,7 @@ impl Preferences {
     ///
     /// # Errors
     /// [`PreferenceError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
-    pub async fn create(&self, wish: Wish, edit: Edit) -> Result<Preference, PreferenceError> {
+    pub async fn create(&self, wish: NewPreference, edit: Edit) -> Result<Preference, PreferenceError> {
         let (this, text) = (self.clone(), self.limits.check(&wish)?);
         to_the_end(async move {
             let mut transaction = this.database.begin().await?;
@@ -114,10 +114,10 @@ impl Preferences {
     /// [`PreferenceError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn update(
         &self,
-        wish: Wish,
+        wish: NewPreference,
         expected_version: Option<u64>,
         edit: Edit,
-    ) -> Result<Changed, PreferenceError> {
+    ) -> Result<PreferenceChange, PreferenceError> {
         let (this, text) = (self.clone(), self.limits.check(&wish)?);
         to_the_end(async move {
             let mut transaction = this.database.begin().await?;
@@ -125,7 +125,7 @@ impl Preferences {
             this.has_room(&mut transaction, &wish, &text).await?;
             let after = write(&mut transaction, CHANGE, (&wish, text), edit).await?;
             transaction.commit("preference_update").await?;
-            Ok(Changed { before, after })
+            Ok(PreferenceChange { before, after })
         })
         .await
     }
@@ -167,9 +167,9 @@ impl Preferences {
     pub async fn list(
         &self,
         scopes: &Scopes,
-        after: Option<&Place>,
+        after: Option<&ListPosition>,
         most: u32,
-    ) -> Result<Page<Preference, Place>, DatabaseError> {
+    ) -> Result<Page<Preference, ListPosition>, DatabaseError> {
         let size = PageSize::of(most);
         let (key, scope) = after.map_or(("", String::new()), |(key, scope)| (key.as_str(), scope.key()));
         let rows = self.database.fetch(LIST, values![listed(scopes), key, scope, size.to_fetch]).await?;
@@ -192,7 +192,7 @@ impl Preferences {
     async fn has_room(
         &self,
         transaction: &mut Transaction,
-        wish: &Wish,
+        wish: &NewPreference,
         text: &str,
     ) -> Result<(), PreferenceError> {
         let others = transaction.fetch(OTHERS, values![wish.scope.key(), wish.key.as_str()]).await?;
@@ -230,7 +230,7 @@ async fn there(
 async fn write(
     transaction: &mut Transaction,
     sql: &'static str,
-    (wish, text): (&Wish, String),
+    (wish, text): (&NewPreference, String),
     edit: Edit,
 ) -> Result<Preference, DatabaseError> {
     let (key, value_type) = (wish.key.as_str(), wish.value_type.as_str());
@@ -256,9 +256,9 @@ fn read(row: &Row) -> Result<Preference, DatabaseError> {
 
 // === impl Limits ===
 
-impl Limits {
+impl PreferenceLimits {
     /// Checks the limits of a value; returns its stored form.
-    fn check(&self, wish: &Wish) -> Result<String, PreferenceError> {
+    fn check(&self, wish: &NewPreference) -> Result<String, PreferenceError> {
         if !wish.value_type.is_of(&wish.value) {
             return Err(PreferenceError::OtherType { value_type: wish.value_type });
         }

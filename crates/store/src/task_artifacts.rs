@@ -21,7 +21,7 @@ use std::fmt;
 #[derive(Debug, Clone)]
 pub struct TaskArtifacts {
     database: Database,
-    limits: Limits,
+    limits: TaskArtifactLimits,
 }
 
 /// A file that a task keeps.
@@ -45,7 +45,7 @@ pub struct TaskArtifact {
 
 /// A file to be kept.
 #[derive(Debug, Clone)]
-pub struct Put {
+pub struct NewTaskArtifact {
     /// Its path.
     pub path: ArtifactPath,
     /// Content of the file, which must be stored already.
@@ -60,7 +60,7 @@ pub struct Put {
 
 /// Result of storing a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredArtifact {
     /// The file.
     pub artifact: TaskArtifact,
     /// Previous content of that path.
@@ -69,19 +69,19 @@ pub struct Kept {
 
 /// Limits for each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct TaskArtifactLimits {
     /// Maximum number of files.
     pub files: u64,
     /// Maximum total size, in bytes.
     pub total_bytes: u64,
 }
 
-/// Names one of [`Limits`].
+/// Names one of [`TaskArtifactLimits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// [`Limits::files`].
+pub enum TaskArtifactLimit {
+    /// [`TaskArtifactLimits::files`].
     Files,
-    /// [`Limits::total_bytes`].
+    /// [`TaskArtifactLimits::total_bytes`].
     TotalBytes,
 }
 
@@ -92,7 +92,7 @@ pub enum PutError {
     #[error("{limit} would be {would_be}, and may be {most}")]
     TooMuch {
         /// The limit.
-        limit: Limit,
+        limit: TaskArtifactLimit,
         /// Amount that would be reached.
         would_be: u64,
         /// Maximum amount.
@@ -148,7 +148,7 @@ const EXPIRED: &str = "DELETE FROM task_artifacts WHERE (task_key, path) IN (\
 
 impl TaskArtifacts {
     /// Creates the store on a database, with limits for each task.
-    pub fn new(database: Database, limits: Limits) -> Self {
+    pub fn new(database: Database, limits: TaskArtifactLimits) -> Self {
         Self { database, limits }
     }
 
@@ -157,7 +157,12 @@ impl TaskArtifacts {
     ///
     /// # Errors
     /// [`PutError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
-    pub async fn put(&self, task_id: &TaskId, put: Put, now: Timestamp) -> Result<Kept, PutError> {
+    pub async fn put(
+        &self,
+        task_id: &TaskId,
+        put: NewTaskArtifact,
+        now: Timestamp,
+    ) -> Result<StoredArtifact, PutError> {
         let (artifacts, task) = (self.clone(), task_id.key());
         to_the_end(async move {
             let path = put.path.as_str();
@@ -185,7 +190,7 @@ impl TaskArtifacts {
             let row = rows.first().ok_or_else(|| unreadable("what was written is not there".into()))?;
             let artifact = TaskArtifact::read(row)?;
             transaction.commit("task_artifact_put").await?;
-            Ok(Kept { artifact, replaced })
+            Ok(StoredArtifact { artifact, replaced })
         })
         .await
     }
@@ -286,26 +291,26 @@ fn content(row: &Row) -> Result<Content, DatabaseError> {
 
 // === impl Limits ===
 
-impl Default for Limits {
+impl Default for TaskArtifactLimits {
     fn default() -> Self {
         Self { files: 1_000, total_bytes: 1 << 30 }
     }
 }
 
-impl Limits {
+impl TaskArtifactLimits {
     fn check(&self, files: u64, bytes: u64) -> Result<(), PutError> {
         let within = |limit, would_be, most| match would_be > most {
             true => Err(PutError::TooMuch { limit, would_be, most }),
             false => Ok(()),
         };
-        within(Limit::Files, files, self.files)?;
-        within(Limit::TotalBytes, bytes, self.total_bytes)
+        within(TaskArtifactLimit::Files, files, self.files)?;
+        within(TaskArtifactLimit::TotalBytes, bytes, self.total_bytes)
     }
 }
 
 // === impl Limit ===
 
-impl Limit {
+impl TaskArtifactLimit {
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -315,7 +320,7 @@ impl Limit {
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for TaskArtifactLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -24,14 +24,14 @@ use tokio::task::JoinHandle;
 #[derive(Debug)]
 pub struct Telemetry {
     database: Database,
-    notes: Mutex<Option<mpsc::Sender<Note>>>,
+    notes: Mutex<Option<mpsc::Sender<TelemetryEntry>>>,
     dropped: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A node that has come up.
 #[derive(Debug, Clone)]
-pub struct Boot {
+pub struct NodeBoot {
     /// Time of the start.
     pub at: Timestamp,
     /// Id of the instance.
@@ -46,7 +46,7 @@ pub struct Boot {
 
 /// A sandbox that was made.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct SandboxRecord {
     /// Time of the creation.
     pub at: Timestamp,
     /// Its run.
@@ -69,7 +69,7 @@ pub struct Made {
 
 /// A log event of a part of the node.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct ServiceLogEvent {
     /// Time of the event.
     pub at: Timestamp,
     /// Service that reports it: `node_manager` or `worker_api`.
@@ -84,15 +84,15 @@ pub struct Said {
 
 /// An entry of the queue.
 #[derive(Debug)]
-enum Note {
-    Boot(Boot),
-    Made(Box<Made>),
+enum TelemetryEntry {
+    Boot(NodeBoot),
+    Made(Box<SandboxRecord>),
     Ended {
         at: Timestamp,
         run_id: RunId,
         exit_code: i32,
     },
-    Said(Said),
+    Said(ServiceLogEvent),
     /// Notifies its sender when everything before it has been written.
     Mark(oneshot::Sender<()>),
 }
@@ -164,23 +164,23 @@ impl Telemetry {
     }
 
     /// Notes that the node has started. Containers that still ran when it ended become `unknown`.
-    pub fn booted(&self, boot: Boot) {
-        self.note(Note::Boot(boot));
+    pub fn booted(&self, boot: NodeBoot) {
+        self.note(TelemetryEntry::Boot(boot));
     }
 
     /// Notes that a sandbox was created, and that its program runs.
-    pub fn made(&self, made: Made) {
-        self.note(Note::Made(Box::new(made)));
+    pub fn made(&self, made: SandboxRecord) {
+        self.note(TelemetryEntry::Made(Box::new(made)));
     }
 
     /// Notes that a sandbox's program has ended, and that the sandbox was removed.
     pub fn ended(&self, at: Timestamp, run_id: &RunId, exit_code: i32) {
-        self.note(Note::Ended { at, run_id: run_id.clone(), exit_code });
+        self.note(TelemetryEntry::Ended { at, run_id: run_id.clone(), exit_code });
     }
 
     /// Notes a log event of a part of the node.
-    pub fn log(&self, said: Said) {
-        self.note(Note::Said(said));
+    pub fn log(&self, said: ServiceLogEvent) {
+        self.note(TelemetryEntry::Said(said));
     }
 
     /// Waits until everything that was noted before is written, for a limited time.
@@ -189,7 +189,7 @@ impl Telemetry {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let marked = async {
             if let Some(notes) = notes
-                && notes.send(Note::Mark(mark)).await.is_ok()
+                && notes.send(TelemetryEntry::Mark(mark)).await.is_ok()
             {
                 // The writer ends only when the store is closed.
                 let _ = written.await;
@@ -221,7 +221,7 @@ impl Telemetry {
         self.database.close().await;
     }
 
-    fn note(&self, note: Note) {
+    fn note(&self, note: TelemetryEntry) {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.as_ref().is_some_and(|notes| notes.try_send(note).is_err()) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -229,10 +229,10 @@ impl Telemetry {
     }
 }
 
-async fn write(database: Database, mut notes: mpsc::Receiver<Note>, dropped: Arc<AtomicU64>) {
+async fn write(database: Database, mut notes: mpsc::Receiver<TelemetryEntry>, dropped: Arc<AtomicU64>) {
     let mut portion = Vec::new();
     while notes.recv_many(&mut portion, MOST_WAITING).await > 0 {
-        if !portion.iter().any(|note| matches!(note, Note::Mark(_))) {
+        if !portion.iter().any(|note| matches!(note, TelemetryEntry::Mark(_))) {
             tokio::time::sleep(GATHERED).await;
             while let Ok(note) = notes.try_recv() {
                 portion.push(note);
@@ -240,11 +240,12 @@ async fn write(database: Database, mut notes: mpsc::Receiver<Note>, dropped: Arc
         }
         let lost = dropped.swap(0, Ordering::Relaxed);
         if write_all(&database, &portion, lost).await.is_err() {
-            let lost = lost + portion.iter().filter(|note| !matches!(note, Note::Mark(_))).count() as u64;
+            let lost =
+                lost + portion.iter().filter(|note| !matches!(note, TelemetryEntry::Mark(_))).count() as u64;
             dropped.fetch_add(lost, Ordering::Relaxed);
         }
         for note in portion.drain(..) {
-            if let Note::Mark(mark) = note {
+            if let TelemetryEntry::Mark(mark) = note {
                 // The caller may have stopped waiting.
                 let _ = mark.send(());
             }
@@ -252,23 +253,23 @@ async fn write(database: Database, mut notes: mpsc::Receiver<Note>, dropped: Arc
     }
 }
 
-async fn write_all(database: &Database, notes: &[Note], lost: u64) -> Result<(), DatabaseError> {
+async fn write_all(database: &Database, notes: &[TelemetryEntry], lost: u64) -> Result<(), DatabaseError> {
     let mut transaction = database.begin().await?;
     for note in notes {
         match note {
-            Note::Boot(boot) => boot.write(&mut transaction).await?,
-            Note::Made(made) => made.write(&mut transaction).await?,
-            Note::Ended { at, run_id, exit_code } => {
+            TelemetryEntry::Boot(boot) => boot.write(&mut transaction).await?,
+            TelemetryEntry::Made(made) => made.write(&mut transaction).await?,
+            TelemetryEntry::Ended { at, run_id, exit_code } => {
                 write_end(&mut transaction, *at, run_id, *exit_code).await?;
             }
-            Note::Said(said) => said.write(&mut transaction).await?,
-            Note::Mark(_) => {}
+            TelemetryEntry::Said(said) => said.write(&mut transaction).await?,
+            TelemetryEntry::Mark(_) => {}
         }
     }
     if lost > 0 {
         let message = format!("{lost} notes are lost: more came than could be written");
         let (at, fields) = (Timestamp::now(), serde_json::json!({}));
-        let said = Said { at, service: "node_manager", level: "warn", message, fields };
+        let said = ServiceLogEvent { at, service: "node_manager", level: "warn", message, fields };
         said.write(&mut transaction).await?;
     }
     transaction.commit("telemetry").await
@@ -292,7 +293,7 @@ async fn write_end(
 
 // === impl Boot ===
 
-impl Boot {
+impl NodeBoot {
     async fn write(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
         let at = text(self.at);
         transaction.execute(FORGET_RUNNING, values![at.as_str()]).await?;
@@ -305,7 +306,7 @@ impl Boot {
 
 // === impl Made ===
 
-impl Made {
+impl SandboxRecord {
     async fn write(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
         let at = text(self.at);
         let labels = self.labels.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into()));
@@ -333,7 +334,7 @@ impl Made {
 
 // === impl Said ===
 
-impl Said {
+impl ServiceLogEvent {
     async fn write(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
         let (message, fields) = (self.message.as_str(), self.fields.to_string());
         let values = values![text(self.at), self.service, self.level, message, fields];

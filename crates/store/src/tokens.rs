@@ -12,7 +12,7 @@
 mod holder;
 mod secret;
 
-pub use holder::{Holder, HolderKind, IncompleteHolder};
+pub use holder::{HolderKind, IncompleteHolder, TokenHolder};
 pub use secret::{TokenDigest, TokenSecret};
 
 use crate::database::{Database, DatabaseError, Row, Sql, Transaction, Value, to_the_end, values};
@@ -30,7 +30,7 @@ pub struct Tokens {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
     /// Agent that the token belongs to.
-    pub holder: Holder,
+    pub holder: TokenHolder,
     /// Time from which on it is valid.
     pub issued_at: Timestamp,
     /// Time from which on it is no longer valid.
@@ -153,7 +153,7 @@ impl Tokens {
     /// [`IssueError`]; no usable token exists then.
     pub async fn issue(
         &self,
-        holder: Holder,
+        holder: TokenHolder,
         now: Timestamp,
         expires_at: Timestamp,
     ) -> Result<(TokenSecret, TokenRecord), IssueError> {
@@ -252,7 +252,7 @@ pub(crate) async fn revoke_within(
 
 /// Locks the holder's job, or all holders without one; returns the maximum number of valid tokens. Until the
 /// transaction is over, no other token is issued for it and the job can't end.
-async fn lock(transaction: &mut Transaction, holder: &Holder) -> Result<u64, IssueError> {
+async fn lock(transaction: &mut Transaction, holder: &TokenHolder) -> Result<u64, IssueError> {
     let Some(job_id) = &holder.job_id else {
         transaction.alone("agent_tokens").await?;
         return Ok(MOST_WITHOUT_A_JOB);
@@ -278,7 +278,8 @@ impl TokenRecord {
     }
 
     fn values(&self, sha256: String) -> Vec<Value> {
-        let Holder { kind, task_id, job_id, project_id, session, user, agent_id: _ } = self.holder.clone();
+        let TokenHolder { kind, task_id, job_id, project_id, session, user, agent_id: _ } =
+            self.holder.clone();
         values![
             sha256,
             kind.as_str(),
@@ -295,7 +296,7 @@ impl TokenRecord {
 
     fn read(row: &Row) -> Result<Self, DatabaseError> {
         Ok(Self {
-            holder: Holder::read(row)?,
+            holder: TokenHolder::read(row)?,
             issued_at: row.time("issued_at_ms")?,
             expires_at: row.time("expires_at_ms")?,
             revoked_at: row.optional_time("revoked_at_ms")?,

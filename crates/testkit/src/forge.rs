@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Forge {
     address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ForgeState>>,
 }
 
 /// A pull request that it has.
@@ -48,7 +48,7 @@ pub enum Reply {
 }
 
 #[derive(Debug)]
-struct State {
+struct ForgeState {
     token: String,
     /// Folder of the repositories.
     root: PathBuf,
@@ -58,14 +58,14 @@ struct State {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ForgeKind {
     GitHub,
     Gitea,
     GitLab,
 }
 
 /// A parsed request.
-struct Asked {
+struct ForgeRequest {
     method: String,
     path: String,
     query: Vec<(String, String)>,
@@ -73,7 +73,7 @@ struct Asked {
     body: Value,
 }
 
-type Answer = (u16, Value, bool);
+type ForgeResponse = (u16, Value, bool);
 
 /// Number of pull requests on a page: small, so that there are several pages.
 const A_PAGE: usize = 2;
@@ -87,7 +87,7 @@ impl Forge {
     pub fn start(token: &str, root: &Path) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
-        let state = State {
+        let state = ForgeState {
             token: token.to_owned(),
             root: root.to_owned(),
             opened: Vec::new(),
@@ -140,7 +140,7 @@ impl Forge {
 
 // === impl State ===
 
-impl State {
+impl ForgeState {
     fn open(&mut self, project: &str, (head, base): (&str, &str), said: (String, String, bool)) -> usize {
         let number = self.opened.len() + 1;
         let (title, body, is_draft) = said;
@@ -150,20 +150,23 @@ impl State {
     }
 
     /// Returns the answer to a request; `None` if the connection is closed instead.
-    fn answer(&mut self, asked: &Asked) -> Option<Answer> {
+    fn answer(&mut self, asked: &ForgeRequest) -> Option<ForgeResponse> {
         self.calls.push(format!("{} {}", asked.method, asked.path));
         if asked.token != self.token {
             return Some((401, json!({"message": "Bad credentials"}), false));
         }
-        let (kind, rest) = [("/api/v4", Kind::GitLab), ("/api/v1", Kind::Gitea), ("/api", Kind::GitHub)]
-            .into_iter()
-            .find_map(|(prefix, kind)| Some((kind, asked.path.strip_prefix(prefix)?)))?;
+        let (kind, rest) =
+            [("/api/v4", ForgeKind::GitLab), ("/api/v1", ForgeKind::Gitea), ("/api", ForgeKind::GitHub)]
+                .into_iter()
+                .find_map(|(prefix, kind)| Some((kind, asked.path.strip_prefix(prefix)?)))?;
         let of_project = rest.strip_prefix("/repos/").and_then(|rest| rest.strip_suffix("/pulls"));
         let by_number = format!("/projects/{PROJECT_NUMBER}/merge_requests");
         let project = match (kind, of_project) {
-            (Kind::GitLab, _) if rest == "/projects" => return Some((200, self.projects(asked), false)),
-            (Kind::GitLab, _) if rest == by_number => "team/origin".to_owned(),
-            (Kind::GitHub | Kind::Gitea, Some(project)) if self.bare(project).exists() => project.to_owned(),
+            (ForgeKind::GitLab, _) if rest == "/projects" => return Some((200, self.projects(asked), false)),
+            (ForgeKind::GitLab, _) if rest == by_number => "team/origin".to_owned(),
+            (ForgeKind::GitHub | ForgeKind::Gitea, Some(project)) if self.bare(project).exists() => {
+                project.to_owned()
+            }
             _ => return Some((404, json!({"message": "Not Found"}), false)),
         };
         match asked.method.as_str() {
@@ -177,7 +180,7 @@ impl State {
         self.root.join(format!("{project}.git"))
     }
 
-    fn projects(&self, asked: &Asked) -> Value {
+    fn projects(&self, asked: &ForgeRequest) -> Value {
         let project = |number: u64, path: &str| json!({"id": number, "path_with_namespace": path});
         // The search matches any part of a path.
         match asked.value("search") {
@@ -186,16 +189,16 @@ impl State {
         }
     }
 
-    fn list(&self, kind: Kind, project: &str, asked: &Asked) -> Answer {
+    fn list(&self, kind: ForgeKind, project: &str, asked: &ForgeRequest) -> ForgeResponse {
         let is_asked_for = |one: &&PullRequest| match kind {
-            Kind::GitHub => {
+            ForgeKind::GitHub => {
                 asked.value("head") == format!("team:{}", one.head) && asked.value("base") == one.base
             }
-            Kind::GitLab => {
+            ForgeKind::GitLab => {
                 asked.value("source_branch") == one.head && asked.value("target_branch") == one.base
             }
             // Gitea's API has no filter for these.
-            Kind::Gitea => true,
+            ForgeKind::Gitea => true,
         };
         let is_open = |one: &&PullRequest| one.is_open && one.project == project;
         let all: Vec<&PullRequest> = self.opened.iter().filter(is_open).filter(is_asked_for).collect();
@@ -204,17 +207,17 @@ impl State {
         (200, shown.map(|one| told(kind, one)).collect(), all.len() > page * A_PAGE)
     }
 
-    fn request(&mut self, kind: Kind, project: &str, asked: &Asked) -> Option<Answer> {
+    fn request(&mut self, kind: ForgeKind, project: &str, asked: &ForgeRequest) -> Option<ForgeResponse> {
         let text = |name: &str| asked.body[name].as_str().unwrap_or_default().to_owned();
         let names = match kind {
-            Kind::GitHub | Kind::Gitea => ("head", "base", "body"),
-            Kind::GitLab => ("source_branch", "target_branch", "description"),
+            ForgeKind::GitHub | ForgeKind::Gitea => ("head", "base", "body"),
+            ForgeKind::GitLab => ("source_branch", "target_branch", "description"),
         };
         let (head, base, title) = (text(names.0), text(names.1), text("title"));
         let is_draft = match kind {
-            Kind::GitHub => asked.body["draft"] == true,
-            Kind::Gitea => title.starts_with("WIP: "),
-            Kind::GitLab => title.starts_with("Draft: "),
+            ForgeKind::GitHub => asked.body["draft"] == true,
+            ForgeKind::Gitea => title.starts_with("WIP: "),
+            ForgeKind::GitLab => title.starts_with("Draft: "),
         };
         let reply = self.replies.pop_front();
         if let Some(Reply::Refuses(status, why)) = reply {
@@ -231,7 +234,7 @@ impl State {
             one.is_open && one.project == project && (&one.head, &one.base) == (&head, &base)
         };
         if self.opened.iter().any(is_there) {
-            let status = if kind == Kind::GitHub { 422 } else { 409 };
+            let status = if kind == ForgeKind::GitHub { 422 } else { 409 };
             return Some((status, json!({"message": "A pull request already exists."}), false));
         }
         let number = self.open(project, (&head, &base), (title, text(names.2), is_draft));
@@ -243,15 +246,15 @@ impl State {
 }
 
 /// Returns a pull request in the format of that kind of forge.
-fn told(kind: Kind, one: &PullRequest) -> Value {
+fn told(kind: ForgeKind, one: &PullRequest) -> Value {
     let PullRequest { number, project, title, body, head, base, .. } = one;
     let url = format!("https://forge.test/{project}/pulls/{number}");
     match kind {
-        Kind::GitHub | Kind::Gitea => json!({
+        ForgeKind::GitHub | ForgeKind::Gitea => json!({
             "number": number, "html_url": url, "state": "open", "title": title, "body": body,
             "head": {"ref": head, "repo": {"id": 1}}, "base": {"ref": base, "repo": {"id": 1}},
         }),
-        Kind::GitLab => json!({
+        ForgeKind::GitLab => json!({
             "iid": number, "web_url": url, "state": "opened", "title": title, "description": body,
             "source_branch": head, "target_branch": base,
             "source_project_id": PROJECT_NUMBER, "target_project_id": PROJECT_NUMBER,
@@ -261,7 +264,7 @@ fn told(kind: Kind, one: &PullRequest) -> Value {
 
 // === impl Asked ===
 
-impl Asked {
+impl ForgeRequest {
     fn read(stream: &TcpStream) -> Option<Self> {
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
@@ -309,8 +312,8 @@ fn decoded(text: &str) -> String {
     decoded
 }
 
-fn serve(mut stream: &TcpStream, state: &Mutex<State>) {
-    let Some(asked) = Asked::read(stream) else { return };
+fn serve(mut stream: &TcpStream, state: &Mutex<ForgeState>) {
+    let Some(asked) = ForgeRequest::read(stream) else { return };
     let Some((status, body, has_more)) = locked(state).answer(&asked) else { return };
     let body = body.to_string();
     let link = if has_more { "Link: <https://forge.test/?page=2>; rel=\"next\"\r\n" } else { "" };
@@ -321,6 +324,6 @@ fn serve(mut stream: &TcpStream, state: &Mutex<State>) {
     );
 }
 
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn locked(state: &Mutex<ForgeState>) -> MutexGuard<'_, ForgeState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A request.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct HttpRequest {
     /// Method, for example `POST`.
     pub method: String,
     /// The path and the query.
@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 // === impl Asked ===
 
-impl Asked {
+impl HttpRequest {
     /// A request without a body.
     pub fn new(method: &str, target: &str) -> Self {
         Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: Vec::new() }

@@ -1,7 +1,7 @@
 //! An MCP server: the official Python SDK's, from PyPI, with a tool of every kind.
 
 use crate::daemon::{Daemon, Signal};
-use crate::http::Asked;
+use crate::http::HttpRequest;
 use crate::mcp;
 use crate::wait;
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl McpServer {
                 .stdout(Stdio::null())
                 .stderr(log);
         })?;
-        wait::until(|| server.has_ended() || Asked::new("GET", "/").send(address).is_ok());
+        wait::until(|| server.has_ended() || HttpRequest::new("GET", "/").send(address).is_ok());
         match server.has_ended() {
             true => {
                 let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();

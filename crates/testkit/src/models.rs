@@ -41,7 +41,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct ModelServer {
     address: SocketAddr,
-    state: Arc<State>,
+    state: Arc<ModelServerState>,
     /// Listening sockets, with their threads.
     listeners: Mutex<Vec<(OwnedFd, JoinHandle<()>)>>,
 }
@@ -94,7 +94,7 @@ pub enum AnswerOutcome {
 
 /// State that its threads share.
 #[derive(Debug)]
-struct State {
+struct ModelServerState {
     conduct: ServerBehaviour,
     script: Mutex<Script>,
     exchanges: Mutex<Vec<Exchange>>,
@@ -116,7 +116,7 @@ impl ModelServer {
     pub fn start_with(conduct: ServerBehaviour, script: Script) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of the loopback interface");
         let address = listener.local_addr().expect("its address");
-        let state = Arc::new(State {
+        let state = Arc::new(ModelServerState {
             conduct,
             script: Mutex::new(script),
             exchanges: Mutex::default(),
@@ -208,7 +208,7 @@ impl ModelServer {
 }
 
 /// Serves a connection in a thread of its own.
-fn begin<S: Stream + 'static>(state: &Arc<State>, stream: S) {
+fn begin<S: Stream + 'static>(state: &Arc<ModelServerState>, stream: S) {
     let connection = state.connections.fetch_add(1, Ordering::SeqCst);
     if let Ok(handle) = stream.as_fd().try_clone_to_owned() {
         locked(&state.open).insert(connection, handle);

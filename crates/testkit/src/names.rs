@@ -13,14 +13,14 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct NameServer {
     address: Ipv4Addr,
-    asked: Arc<Mutex<Vec<(String, Kind)>>>,
+    asked: Arc<Mutex<Vec<(String, QuestionType)>>>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Type of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum QuestionType {
     /// IPv4 addresses.
     Old,
     /// IPv6 addresses.
@@ -70,7 +70,7 @@ impl NameServer {
     }
 
     /// Returns all questions so far.
-    pub fn asked(&self) -> Vec<(String, Kind)> {
+    pub fn asked(&self) -> Vec<(String, QuestionType)> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -89,7 +89,7 @@ fn octets() -> [u8; 4] {
 }
 
 /// Returns the name and type of the question, and its end.
-fn question(message: &[u8]) -> Option<(String, Kind, usize)> {
+fn question(message: &[u8]) -> Option<(String, QuestionType, usize)> {
     let (mut at, mut parts) = (12, Vec::new());
     loop {
         let length = usize::from(*message.get(at)?);
@@ -101,19 +101,19 @@ fn question(message: &[u8]) -> Option<(String, Kind, usize)> {
         at += length;
     }
     let kind = match message.get(at..at + 2)? {
-        [0, 1] => Kind::Old,
-        [0, 28] => Kind::New,
-        _ => Kind::Other,
+        [0, 1] => QuestionType::Old,
+        [0, 28] => QuestionType::New,
+        _ => QuestionType::Other,
     };
     Some((parts.join("."), kind, at + 4))
 }
 
 /// Returns the answer to a question; NXDOMAIN if the name is unknown.
-fn answer(question: &[u8], kind: Kind, answers: Option<&Vec<IpAddr>>) -> Vec<u8> {
+fn answer(question: &[u8], kind: QuestionType, answers: Option<&Vec<IpAddr>>) -> Vec<u8> {
     let of_kind = |ip: &&IpAddr| match kind {
-        Kind::Old => ip.is_ipv4(),
-        Kind::New => ip.is_ipv6(),
-        Kind::Other => false,
+        QuestionType::Old => ip.is_ipv4(),
+        QuestionType::New => ip.is_ipv6(),
+        QuestionType::Other => false,
     };
     let found: Vec<&IpAddr> = answers.into_iter().flatten().filter(of_kind).collect();
     let mut message = question.to_vec();

@@ -1,6 +1,6 @@
 //! A node that is a process of its own: `belljar node`, started, asked, killed and started again.
 
-use crate::http::{Asked, HttpResponse, StreamingResponse};
+use crate::http::{HttpRequest, HttpResponse, StreamingResponse};
 use crate::wait;
 use crate::world::World;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ impl<'w> Node<'w> {
     }
 
     /// Sends a request with the token.
-    pub fn send(&self, asked: &Asked) -> HttpResponse {
+    pub fn send(&self, asked: &HttpRequest) -> HttpResponse {
         self.try_send(asked).expect("an answer")
     }
 
@@ -128,24 +128,24 @@ impl<'w> Node<'w> {
     ///
     /// # Errors
     /// When the connection can't be made, or breaks.
-    pub fn try_send(&self, asked: &Asked) -> std::io::Result<HttpResponse> {
+    pub fn try_send(&self, asked: &HttpRequest) -> std::io::Result<HttpResponse> {
         asked.clone().header("Authorization", &format!("Bearer {TOKEN}")).send(self.address)
     }
 
     /// Sends a request with the token, and reads the head of the answer.
-    pub fn begin(&self, asked: &Asked) -> StreamingResponse {
+    pub fn begin(&self, asked: &HttpRequest) -> StreamingResponse {
         let asked = asked.clone().header("Authorization", &format!("Bearer {TOKEN}"));
         asked.begin(self.address).expect("an answer")
     }
 
     /// Returns the answer to `GET` of a path.
     pub fn get(&self, path: &str) -> HttpResponse {
-        self.send(&Asked::new("GET", path))
+        self.send(&HttpRequest::new("GET", path))
     }
 
     /// Returns the answer to `POST` of a document to a path.
     pub fn post(&self, path: &str, document: &Value) -> HttpResponse {
-        self.send(&Asked::new("POST", path).json(document.to_string()))
+        self.send(&HttpRequest::new("POST", path).json(document.to_string()))
     }
 
     /// Runs a job, and waits for its end.

@@ -2,7 +2,7 @@
 
 use crate::clients::environment;
 use crate::daemon::{Daemon, Signal};
-use crate::http::Asked;
+use crate::http::HttpRequest;
 use crate::wait;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Stdio;
@@ -52,7 +52,7 @@ impl S3 {
                 .stdout(Stdio::null())
                 .stderr(Stdio::null());
         })?;
-        wait::until(|| server.has_ended() || Asked::new("GET", "/").send(address).is_ok());
+        wait::until(|| server.has_ended() || HttpRequest::new("GET", "/").send(address).is_ok());
         match server.has_ended() {
             true => Err("moto_server has ended".to_owned()),
             false => Ok(Self { address, _server: server, _folder: folder }),
@@ -61,7 +61,7 @@ impl S3 {
 
     /// A new bucket's URL.
     pub fn bucket(&self, name: &str) -> String {
-        let made = Asked::new("PUT", &format!("/{name}")).send(self.address).expect("an answer");
+        let made = HttpRequest::new("PUT", &format!("/{name}")).send(self.address).expect("an answer");
         assert_eq!(made.status, 200, "{}", String::from_utf8_lossy(&made.body));
         format!("s3://{name}")
     }

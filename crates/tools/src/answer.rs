@@ -1,8 +1,8 @@
 //! Results of calls.
 
 use crate::Arguments;
-use belljar_contract::tool::{DomainCode, Envelope, Pagination, Redacted};
-use belljar_store::database::{DatabaseError, Failing};
+use belljar_contract::tool::{DomainCode, Envelope, Pagination, RedactionReport};
+use belljar_store::database::{DatabaseError, FailureKind};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub struct Success {
     /// Attachments that JSON can't contain.
     pub attachments: Vec<Attachment>,
     /// Secrets that the gateway redacted in `data`. Tools never set it.
-    pub redacted: Option<Redacted>,
+    pub redacted: Option<RedactionReport>,
 }
 
 /// An image, a sound, or a file with an address.
@@ -96,11 +96,11 @@ impl Failure {
     pub fn unreachable(error: &DatabaseError) -> Self {
         tracing::warn!(%error, kind = ?error.kind, "a tool can't reach the database");
         match error.kind {
-            Failing::Refused => Self::new(DomainCode::Internal, "the database query of the host failed"),
-            Failing::Unavailable => {
+            FailureKind::Refused => Self::new(DomainCode::Internal, "the database query of the host failed"),
+            FailureKind::Unavailable => {
                 Self::new(DomainCode::Unavailable, "the host's database is unavailable; try again")
             }
-            Failing::InDoubt => Self::new(
+            FailureKind::InDoubt => Self::new(
                 DomainCode::Unavailable,
                 "the outcome of the change is unknown; check the current state before you try again",
             ),

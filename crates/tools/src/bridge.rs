@@ -21,10 +21,10 @@ mod tool;
 mod unsealed;
 
 pub use error::{BridgeError, CallError};
-pub use sealed::Found;
+pub use sealed::ServerProgram;
 
 use crate::registry::Registry;
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_egress::exchange::Exchanger;
 use belljar_sandbox::backend::Backend;
 use config::{ServersConfig, StdioConfig};
@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Finds a server's program on the host, and the host files that it needs to start in a sandbox.
 pub type ProgramFinder =
-    Arc<dyn Fn(&StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> + Send + Sync + 'static>;
+    Arc<dyn Fn(&StdioConfig) -> Result<ServerProgram, Box<dyn Error + Send + Sync>> + Send + Sync + 'static>;
 
 /// Means by which servers are reached.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ pub struct BridgeResources {
     /// Makes the sandboxes of programs.
     pub backend: Arc<dyn Backend>,
     /// Isolation layers that sandboxes must have.
-    pub required: Required,
+    pub required: RequiredLayers,
     /// Finds programs.
     pub finder: ProgramFinder,
     /// HTTP client for servers with a URL.

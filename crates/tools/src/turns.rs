@@ -21,12 +21,12 @@ pub struct TurnQueue(Arc<Queue>);
 struct Queue {
     places: Arc<Semaphore>,
     most_of_run: usize,
-    runs: Mutex<HashMap<String, Run>>,
+    runs: Mutex<HashMap<String, RunRequests>>,
 }
 
 /// Requests of one run.
 #[derive(Debug)]
-struct Run {
+struct RunRequests {
     turn: Arc<Semaphore>,
     requests: usize,
 }
@@ -82,7 +82,7 @@ impl TurnQueue {
 // === impl Queue ===
 
 impl Queue {
-    fn runs(&self) -> MutexGuard<'_, HashMap<String, Run>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<String, RunRequests>> {
         // The map is always consistent, so poisoning is ignored.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,7 +90,7 @@ impl Queue {
     /// Counts a request, and returns the semaphore of its run; `None` if there are too many.
     fn begin(&self, run: &str) -> Option<Arc<Semaphore>> {
         let mut runs = self.runs();
-        let first = || Run { turn: Arc::new(Semaphore::new(1)), requests: 0 };
+        let first = || RunRequests { turn: Arc::new(Semaphore::new(1)), requests: 0 };
         let run = runs.entry(run.to_owned()).or_insert_with(first);
         if run.requests >= self.most_of_run {
             return None;

@@ -11,8 +11,10 @@ use crate::caller::Caller;
 use belljar_contract::category::Category;
 use belljar_contract::path::StepPath;
 use belljar_contract::tool::DomainCode;
-use belljar_contract::workbench::{Answer, Bytes, Kept, Ran, Refusal, Refused, Request, Run};
-pub use belljar_contract::workbench::{Ending, VARIABLE_OF_WORKSPACE};
+use belljar_contract::workbench::{
+    Answer, Bytes, OutputExcerpt, ProgramResult, RefusalReason, Request, RequestRefusal, RunProgram,
+};
+pub use belljar_contract::workbench::{ProgramExit, VARIABLE_OF_WORKSPACE};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -67,7 +69,7 @@ pub struct Command {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedProgram {
     /// Kind of its end.
-    pub by: Ending,
+    pub by: ProgramExit,
     /// Standard output.
     pub stdout: Output,
     /// Standard error.
@@ -135,7 +137,7 @@ impl Command {
     /// Converts the command to a request, with its limits enforced.
     fn into_request(self) -> Request {
         let within = self.within.min(LONGEST_RUN);
-        Request::Run(Run {
+        Request::Run(RunProgram {
             argv: self.argv,
             env: self.env,
             directory: self.directory,
@@ -152,20 +154,20 @@ impl FinishedProgram {
     /// Exit code as a shell reports it.
     pub fn exit_code(&self) -> Option<i32> {
         match self.by {
-            Ending::Exited(code) => Some(code),
-            Ending::Killed(signal) => Some(128 + signal),
-            Ending::OutOfTime => None,
+            ProgramExit::Exited(code) => Some(code),
+            ProgramExit::Killed(signal) => Some(128 + signal),
+            ProgramExit::OutOfTime => None,
         }
     }
 
     /// True if the program exited with code 0.
     pub fn is_well(&self) -> bool {
-        self.by == Ending::Exited(0)
+        self.by == ProgramExit::Exited(0)
     }
 }
 
-impl From<Ran> for FinishedProgram {
-    fn from(Ran { ending, stdout, stderr, duration_ms, left_behind: _ }: Ran) -> Self {
+impl From<ProgramResult> for FinishedProgram {
+    fn from(ProgramResult { ending, stdout, stderr, duration_ms, left_behind: _ }: ProgramResult) -> Self {
         let took = Duration::from_millis(duration_ms);
         Self { by: ending, stdout: stdout.into(), stderr: stderr.into(), took }
     }
@@ -190,8 +192,8 @@ impl Output {
     }
 }
 
-impl From<Kept> for Output {
-    fn from(Kept { head, tail, left_out_bytes }: Kept) -> Self {
+impl From<OutputExcerpt> for Output {
+    fn from(OutputExcerpt { head, tail, left_out_bytes }: OutputExcerpt) -> Self {
         Self { head: head.0, tail: tail.0, left_out_bytes }
     }
 }
@@ -212,15 +214,15 @@ fn strange() -> Failure {
 }
 
 /// Converts a refusal of the helper program to a failure.
-pub fn failure(Refused { why, message }: Refused) -> Failure {
+pub fn failure(RequestRefusal { why, message }: RequestRefusal) -> Failure {
     let code = match why {
-        Refusal::Invalid => DomainCode::InvalidArgument,
-        Refusal::NotFound => DomainCode::NotFound,
-        Refusal::Forbidden => DomainCode::PermissionDenied,
-        Refusal::WrongKind | Refusal::Failed => DomainCode::ToolFailed,
-        Refusal::NotText | Refusal::NoProgram => DomainCode::NotSupported,
-        Refusal::TooLarge => DomainCode::LimitExceeded,
-        Refusal::Ambiguous | Refusal::Exists => DomainCode::Conflict,
+        RefusalReason::Invalid => DomainCode::InvalidArgument,
+        RefusalReason::NotFound => DomainCode::NotFound,
+        RefusalReason::Forbidden => DomainCode::PermissionDenied,
+        RefusalReason::WrongKind | RefusalReason::Failed => DomainCode::ToolFailed,
+        RefusalReason::NotText | RefusalReason::NoProgram => DomainCode::NotSupported,
+        RefusalReason::TooLarge => DomainCode::LimitExceeded,
+        RefusalReason::Ambiguous | RefusalReason::Exists => DomainCode::Conflict,
     };
     // The message is untrusted: reduce it to one short line.
     Failure::new(code, crate::page::one_line(&crate::page::cut(message, LONGEST_MESSAGE).0))

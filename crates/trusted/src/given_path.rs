@@ -90,7 +90,7 @@ pub enum TreeKind {
 /// Maximum number of symbolic links followed on one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-struct Walk<'p> {
+struct PathWalk<'p> {
     path: &'p Path,
     /// The names that are still to be walked.
     left: VecDeque<OsString>,
@@ -138,7 +138,7 @@ pub fn resolve(path: &Path) -> Result<CheckedPath, CheckedPathError> {
 pub fn resolve_as_far(path: &Path) -> Result<(CheckedPath, PathBuf), CheckedPathError> {
     let absolute = std::path::absolute(path)
         .map_err(|error| look(path)(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-    let mut walk = Walk::begin(&absolute)?;
+    let mut walk = PathWalk::begin(&absolute)?;
     let file = walk.walk_on()?;
     let missing: PathBuf = walk.left.iter().collect();
     let last = walk.directories.last().ok_or_else(|| look(path)(Errno::NOENT))?;
@@ -159,7 +159,7 @@ pub fn resolve_as_far(path: &Path) -> Result<(CheckedPath, PathBuf), CheckedPath
 /// # Errors
 /// [`CheckedPathError`] if the path can't be walked.
 pub fn workspaces_above(path: &Path) -> Result<Vec<PathBuf>, CheckedPathError> {
-    let mut walk = Walk::begin(path)?;
+    let mut walk = PathWalk::begin(path)?;
     walk.walk_on()?;
     let workspaces = walk.trees().into_iter().filter(|tree| tree.kind == TreeKind::Workspace);
     Ok(workspaces.map(|tree| tree.at).collect())
@@ -187,7 +187,7 @@ impl CheckedPath {
 
 // === impl Walk ===
 
-impl<'p> Walk<'p> {
+impl<'p> PathWalk<'p> {
     fn begin(path: &'p Path) -> Result<Self, CheckedPathError> {
         let mut walk = Self { path, left: VecDeque::new(), directories: Vec::new(), links: Vec::new() };
         walk.start_over()?;

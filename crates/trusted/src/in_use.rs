@@ -40,7 +40,7 @@ pub enum UseKind {
 
 /// Something that is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct InUseEntry {
     /// Kind of use.
     pub used: UseKind,
     /// Which file or directory.
@@ -78,16 +78,20 @@ struct StateDirectory {
 pub type CreateDirectory = fn(&Path) -> io::Result<()>;
 
 /// The entries that this process has registered, and the lists with them, which stay locked until the process ends.
-static HELD: Mutex<Held> =
-    Mutex::new(Held { entries: Vec::new(), written: 0, locked: Vec::new(), directories: Vec::new() });
+static HELD: Mutex<RegisteredEntries> = Mutex::new(RegisteredEntries {
+    entries: Vec::new(),
+    written: 0,
+    locked: Vec::new(),
+    directories: Vec::new(),
+});
 
-struct Held {
-    entries: Vec<Entry>,
+struct RegisteredEntries {
+    entries: Vec<InUseEntry>,
     /// Number of entries that are already in a list.
     written: usize,
     locked: Vec<File>,
     /// Directories that sandboxes of this process write, each with its descriptor.
-    directories: Vec<(Entry, OwnedFd)>,
+    directories: Vec<(InUseEntry, OwnedFd)>,
 }
 
 /// Sets the state directory that this process works with, and the function that makes it. The first call counts.
@@ -99,10 +103,11 @@ pub fn begin(path: &Path, create: CreateDirectory) {
 ///
 /// # Errors
 /// The system's, when the list can't be written.
-pub fn register(entries: &[Entry]) -> io::Result<()> {
+pub fn register(entries: &[InUseEntry]) -> io::Result<()> {
     let Some(state) = STATE.get() else { return Ok(()) };
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    let new: Vec<Entry> = entries.iter().filter(|entry| !held.entries.contains(entry)).cloned().collect();
+    let new: Vec<InUseEntry> =
+        entries.iter().filter(|entry| !held.entries.contains(entry)).cloned().collect();
     let lends = new.iter().any(|entry| entry.used == UseKind::Writable);
     held.entries.extend(new.iter().cloned());
     // Without a state directory no sandbox of it lives; the process that makes one publishes the list first.
@@ -124,7 +129,7 @@ pub fn publish() -> io::Result<()> {
     write_list(&mut HELD.lock().unwrap_or_else(PoisonError::into_inner), state)
 }
 
-fn write_list(held: &mut Held, state: &StateDirectory) -> io::Result<()> {
+fn write_list(held: &mut RegisteredEntries, state: &StateDirectory) -> io::Result<()> {
     let new = held.entries.get(held.written..).unwrap_or_default();
     if new.is_empty() {
         return Ok(());
@@ -145,7 +150,7 @@ fn write_list(held: &mut Held, state: &StateDirectory) -> io::Result<()> {
 }
 
 /// Returns everything that live processes use with this state directory, this process included.
-pub fn all() -> Vec<Entry> {
+pub fn all() -> Vec<InUseEntry> {
     let Some(state) = STATE.get() else { return Vec::new() };
     let mut all = all_in(&state.path.join(FOLDER));
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,7 +159,7 @@ pub fn all() -> Vec<Entry> {
 }
 
 /// Returns the files and directories that the host obeys at the moment, or would obey if they existed.
-pub fn obeyed() -> Vec<Entry> {
+pub fn obeyed() -> Vec<InUseEntry> {
     all().into_iter().filter(|entry| entry.used != UseKind::Writable).collect()
 }
 
@@ -164,11 +169,11 @@ pub(crate) fn state_directory() -> Option<PathBuf> {
 }
 
 /// Returns the directories that sandboxes write directly at the moment.
-pub fn writable() -> Vec<Entry> {
+pub fn writable() -> Vec<InUseEntry> {
     all().into_iter().filter(|entry| entry.used == UseKind::Writable).collect()
 }
 
-fn all_in(folder: &Path) -> Vec<Entry> {
+fn all_in(folder: &Path) -> Vec<InUseEntry> {
     let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut all = Vec::new();
     for file in files.flatten().filter(|file| !file.file_name().as_encoded_bytes().starts_with(b".")) {
@@ -178,14 +183,16 @@ fn all_in(folder: &Path) -> Vec<Entry> {
             continue;
         }
         // Written by a process of the same user; what can't be read is ignored.
-        all.extend(serde_json::from_reader::<_, Vec<Entry>>(io::BufReader::new(list)).unwrap_or_default());
+        all.extend(
+            serde_json::from_reader::<_, Vec<InUseEntry>>(io::BufReader::new(list)).unwrap_or_default(),
+        );
     }
     all
 }
 
 // === impl Entry ===
 
-impl Entry {
+impl InUseEntry {
     /// Something that no process holds open.
     pub(crate) fn of(used: UseKind, stat: &Stat, path: PathBuf) -> Self {
         Self { used, identity: FileIdentity::of(stat), path, holder: None, read_only: Vec::new() }
@@ -258,8 +265,13 @@ mod tests {
     fn in_use_list_is_valid_while_its_process_holds_the_lock() {
         let place = tempfile::tempdir().unwrap();
         let identity = FileIdentity { device: 1, inode: 2 };
-        let entry =
-            Entry { used: UseKind::Obeyed, identity, path: "/a".into(), holder: None, read_only: Vec::new() };
+        let entry = InUseEntry {
+            used: UseKind::Obeyed,
+            identity,
+            path: "/a".into(),
+            holder: None,
+            read_only: Vec::new(),
+        };
         let path = place.path().join("list");
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();

@@ -3,8 +3,8 @@
 mod local;
 
 use crate::mentioned::{Variables, paths_in};
-use crate::trusted_file::{self, Found, PathRole, UntrustedFileError};
-use belljar_contract::yaml::{self, Key, Log, Node, Value};
+use crate::trusted_file::{self, PathRole, PathState, UntrustedFileError};
+use belljar_contract::yaml::{self, Key, MistakeLog, Node, Value};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -22,8 +22,8 @@ const NOT_OBEYED: [&str; 8] =
 /// [`UntrustedFileError`] if a sandbox or another user could write one of them.
 pub fn check(document: &[u8]) -> Result<(), UntrustedFileError> {
     NamedFiles::of(document).iter().try_for_each(|(path, role)| match trusted_file::expect(path, *role)? {
-        Found::File => trusted_file::check(path).map(drop),
-        Found::Directory | Found::Nothing => Ok(()),
+        PathState::File => trusted_file::check(path).map(drop),
+        PathState::Directory | PathState::Nothing => Ok(()),
     })
 }
 
@@ -66,7 +66,7 @@ impl NamedFiles {
     fn of(document: &[u8]) -> Vec<(PathBuf, PathRole)> {
         let mut named = Self::default();
         // Mistakes are reported by the reader that the document is for.
-        if let Some(root) = yaml::parse(document, &mut Log::default()) {
+        if let Some(root) = yaml::parse(document, &mut MistakeLog::default()) {
             named.collect(&root);
         }
         named.0

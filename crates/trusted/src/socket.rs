@@ -4,7 +4,7 @@
 //! The location of the socket isn't enough: a sandbox still serves a socket that was moved out of its workspace, or linked
 //! from elsewhere. So the server is checked, too.
 
-use crate::in_use::{self, Entry, FileIdentity};
+use crate::in_use::{self, FileIdentity, InUseEntry};
 use crate::trusted_file::{self, UntrustedFileError};
 use rustix::fs::stat;
 use rustix::io::Errno;
@@ -93,14 +93,14 @@ pub fn check_server(path: &Path, server: Server) -> Result<(), UntrustedSocketEr
         found.map_err(|source| UntrustedSocketError::Server { path: path.to_owned(), pid, source })?;
     match found {
         None => Ok(()),
-        Some(Entry { path: workspace, .. }) => {
+        Some(InUseEntry { path: workspace, .. }) => {
             Err(UntrustedSocketError::Sandbox { path: path.to_owned(), pid, workspace: workspace.clone() })
         }
     }
 }
 
 /// Returns the entry of the directory that a process sees as its workspace, if it is one of these.
-fn workspace_of(pid: i32, writable: &[Entry]) -> Result<Option<&Entry>, Errno> {
+fn workspace_of(pid: i32, writable: &[InUseEntry]) -> Result<Option<&InUseEntry>, Errno> {
     let root = format!("/proc/{pid}/root");
     // The host's own root may have a directory of that name.
     if FileIdentity::of(&stat(root.as_str())?) == FileIdentity::of(&stat("/")?) {

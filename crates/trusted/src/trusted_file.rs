@@ -17,7 +17,7 @@ pub use self::append::{create_new, open_to_append};
 pub use self::error::UntrustedFileError;
 
 use self::error::{errno, look};
-use self::walk::Walk;
+use self::walk::RootWalk;
 use crate::in_use::{self, UseKind};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
@@ -46,7 +46,7 @@ pub fn open(path: &Path) -> Result<File, UntrustedFileError> {
 pub fn check(path: &Path) -> Result<OwnedFd, UntrustedFileError> {
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let before = in_use::writable();
-    let mut walk = Walk::begin(&absolute, &before)?;
+    let mut walk = RootWalk::begin(&absolute, &before)?;
     let found = walk.open_end()?;
     let obeyed = walk.obeyed;
     in_use::register(&obeyed).map_err(|error| look(path)(errno(&error)))?;
@@ -54,7 +54,7 @@ pub fn check(path: &Path) -> Result<OwnedFd, UntrustedFileError> {
     let writable = in_use::writable();
     match writable == before {
         true => Ok(found),
-        false => Walk::begin(&absolute, &writable)?.open_end(),
+        false => RootWalk::begin(&absolute, &writable)?.open_end(),
     }
 }
 
@@ -72,7 +72,7 @@ pub enum PathRole {
 
 /// The state of a path that the host may obey later.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum PathState {
     /// A file, a link on the way included.
     File,
     /// A directory.
@@ -85,26 +85,28 @@ pub enum Found {
 ///
 /// # Errors
 /// [`UntrustedFileError`] if a sandbox could write it, or put it there. What other users could write is refused when it is used.
-pub fn expect(path: &Path, role: PathRole) -> Result<Found, UntrustedFileError> {
+pub fn expect(path: &Path, role: PathRole) -> Result<PathState, UntrustedFileError> {
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
-    let mut walk = Walk::begin(&absolute, &writable)?;
+    let mut walk = RootWalk::begin(&absolute, &writable)?;
     walk.only_sandboxes = true;
     let found = match walk.open_end() {
-        Ok(_) => Found::File,
-        Err(UntrustedFileError::Look { source: Errno::ISDIR, .. }) => Found::Directory,
-        Err(UntrustedFileError::Look { .. } | UntrustedFileError::Kind { .. }) => Found::Nothing,
+        Ok(_) => PathState::File,
+        Err(UntrustedFileError::Look { source: Errno::ISDIR, .. }) => PathState::Directory,
+        Err(UntrustedFileError::Look { .. } | UntrustedFileError::Kind { .. }) => PathState::Nothing,
         Err(error) => return Err(error),
     };
     // Everything is below the root directory.
     let is_part = walk.directories.len() > 1;
     let also = match found {
-        Found::Directory if role == PathRole::Mentioned && is_part => {
+        PathState::Directory if role == PathRole::Mentioned && is_part => {
             walk.end_of_way(UseKind::ObeyedBelow)?
         }
-        Found::Directory if role == PathRole::UserDirectory && is_part => walk.end_of_way(UseKind::Obeyed)?,
-        Found::Nothing => walk.end_of_way(UseKind::Missing { below: walk.missing() })?,
-        Found::File | Found::Directory => None,
+        PathState::Directory if role == PathRole::UserDirectory && is_part => {
+            walk.end_of_way(UseKind::Obeyed)?
+        }
+        PathState::Nothing => walk.end_of_way(UseKind::Missing { below: walk.missing() })?,
+        PathState::File | PathState::Directory => None,
     };
     walk.obeyed.extend(also);
     in_use::register(&walk.obeyed).map_err(|error| look(path)(errno(&error)))?;
@@ -118,7 +120,7 @@ pub fn expect(path: &Path, role: PathRole) -> Result<Found, UntrustedFileError> 
 pub fn look_at(path: &Path) -> Result<(), UntrustedFileError> {
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
-    let mut walk = Walk::begin(&absolute, &writable)?;
+    let mut walk = RootWalk::begin(&absolute, &writable)?;
     walk.only_sandboxes = true;
     walk.any_kind = true;
     walk.open_end().map(drop)
@@ -133,12 +135,12 @@ pub(crate) fn check_argument(path: &Path, role: PathRole) -> Result<(), Untruste
     let found = expect(path, role)?;
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
-    let mut walk = Walk::begin(&absolute, &writable)?;
+    let mut walk = RootWalk::begin(&absolute, &writable)?;
     walk.any_kind = true;
     match walk.open_end() {
         Ok(_) => Ok(()),
         Err(UntrustedFileError::Look { source: Errno::ISDIR, .. }) => walk.check_directory(true),
-        Err(UntrustedFileError::Look { .. }) if found == Found::Nothing => walk.check_directory(false),
+        Err(UntrustedFileError::Look { .. }) if found == PathState::Nothing => walk.check_directory(false),
         // The program can't use it either.
         Err(UntrustedFileError::Look { .. }) => Ok(()),
         Err(error) => Err(error),
@@ -154,7 +156,7 @@ pub fn check_socket(path: &Path) -> Result<(), UntrustedFileError> {
     const BY_ALL: u32 = 0o002;
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
-    let mut walk = Walk::begin(&absolute, &writable)?;
+    let mut walk = RootWalk::begin(&absolute, &writable)?;
     walk.only_sandboxes = true;
     walk.any_kind = true;
     let found = walk.open_end()?;
@@ -170,7 +172,7 @@ pub fn is_readable_by_others(path: &Path) -> bool {
     const SEARCH: u32 = 0o001;
     const READ: u32 = 0o004;
     let Ok(absolute) = std::path::absolute(path) else { return false };
-    let Ok(mut walk) = Walk::begin(&absolute, &[]) else { return false };
+    let Ok(mut walk) = RootWalk::begin(&absolute, &[]) else { return false };
     walk.only_sandboxes = true;
     let Ok(found) = walk.open_end() else { return false };
     let has = |opened: &OwnedFd, bit: u32| fstat(opened).is_ok_and(|stat| stat.st_mode & bit != 0);
@@ -184,7 +186,7 @@ pub fn is_readable_by_others(path: &Path) -> bool {
 pub fn check_directory(path: &Path) -> Result<(), UntrustedFileError> {
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
-    let mut walk = Walk::begin(&absolute, &writable)?;
+    let mut walk = RootWalk::begin(&absolute, &writable)?;
     match walk.open_end() {
         Err(UntrustedFileError::Look { source: Errno::ISDIR, .. }) => walk.check_directory(false),
         Err(error) => Err(error),
@@ -198,7 +200,7 @@ pub fn check_directory(path: &Path) -> Result<(), UntrustedFileError> {
 /// [`UntrustedFileError`] if it is, or if a sandbox or another user could write it anyway.
 pub fn check_outside(path: &Path, directory: &Path) -> Result<(), UntrustedFileError> {
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
-    Walk::begin(&absolute, &lending::entries(directory)?)?.open_end().map(drop)
+    RootWalk::begin(&absolute, &lending::entries(directory)?)?.open_end().map(drop)
 }
 
 /// Makes this process obey nothing in a directory that it has opened from now on, as if a sandbox wrote it: one has, or may
@@ -224,7 +226,7 @@ pub fn lend_workspace(directory: &Path, places: &[PathBuf]) -> Result<(), Untrus
         in_use::all().into_iter().filter(|entry| entry.used != UseKind::Writable).map(|entry| entry.path);
     // Files in the state directory are trusted, too.
     for path in obeyed.chain(places.iter().cloned()).chain(in_use::state_directory()) {
-        let walked = Walk::begin(&path, &writable).and_then(|mut walk| walk.open_end());
+        let walked = RootWalk::begin(&path, &writable).and_then(|mut walk| walk.open_end());
         if let Err(error) = walked
             && error.is_of_sandbox()
         {

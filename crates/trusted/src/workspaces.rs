@@ -1,6 +1,6 @@
 //! Texts that name a directory which a sandbox writes: arguments and variables of programs of the host's.
 
-use crate::in_use::{self, Entry};
+use crate::in_use::{self, InUseEntry};
 use crate::mentioned::{Variables, paths_in, spellings};
 use crate::trusted_file::{self, UntrustedFileError};
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ pub(crate) struct Workspaces(Vec<PathBuf>);
 impl Workspaces {
     /// Returns the workspaces in use at this moment.
     pub(crate) fn now() -> Self {
-        let names = |Entry { path, .. }: Entry| {
+        let names = |InUseEntry { path, .. }: InUseEntry| {
             let real = path.canonicalize().ok().filter(|real| *real != path);
             std::iter::once(path).chain(real)
         };

@@ -3,7 +3,7 @@
 //!
 //! Each has a file of its own in `<state>/written/`, whose name is its device, inode and time of birth.
 
-use crate::in_use::{self, Entry, UseKind};
+use crate::in_use::{self, InUseEntry, UseKind};
 use rustix::fs::{AtFlags, FileType, StatxFlags, fstat, statx};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
@@ -37,7 +37,7 @@ impl WrittenDirectories {
 }
 
 /// Remembers those of the entries that sandboxes write.
-pub(crate) fn remember(state: &Path, entries: &[Entry]) -> io::Result<()> {
+pub(crate) fn remember(state: &Path, entries: &[InUseEntry]) -> io::Result<()> {
     let folder = state.join(FOLDER);
     for entry in entries.iter().filter(|entry| entry.used == UseKind::Writable) {
         // Another directory may have come to its place, which is none that was lent.
@@ -84,8 +84,8 @@ fn name_of(directory: impl AsFd) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    fn entry(path: &Path, used: UseKind) -> Entry {
-        Entry::of(used, &rustix::fs::stat(path).unwrap(), path.to_owned())
+    fn entry(path: &Path, used: UseKind) -> InUseEntry {
+        InUseEntry::of(used, &rustix::fs::stat(path).unwrap(), path.to_owned())
     }
 
     #[test]

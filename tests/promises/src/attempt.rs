@@ -17,7 +17,7 @@ pub enum Step {
     /// A system call.
     Call(Call),
     /// An operation that a list of calls can't express.
-    Act(Act),
+    Act(SpecialAct),
 }
 
 /// A system call.
@@ -68,11 +68,11 @@ pub enum Argument {
 
 /// An operation that a list of calls can't express.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Act {
+pub enum SpecialAct {
     /// Creates a process that exits at once, and waits for it.
     Fork {
         /// The call that creates it.
-        by: Fork,
+        by: ForkMethod,
         /// Flags for `clone` and `clone3`.
         flags: u64,
     },
@@ -116,7 +116,7 @@ pub enum Act {
     /// Leaves a process behind.
     Leave {
         /// The kind of process.
-        how: Leave,
+        how: LeftBehindKind,
         /// A mark in its command line.
         mark: String,
     },
@@ -124,7 +124,7 @@ pub enum Act {
 
 /// A way to make a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fork {
+pub enum ForkMethod {
     /// `fork`.
     Fork,
     /// `vfork`.
@@ -163,7 +163,7 @@ pub enum ExhaustibleResource {
 
 /// A way to leave a process behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Leave {
+pub enum LeftBehindKind {
     /// A child.
     Child,
     /// A child whose parent has exited.
@@ -201,7 +201,7 @@ pub struct AttemptResult {
 
 // === impl Act ===
 
-impl Act {
+impl SpecialAct {
     /// Returns the system calls that the act needs, with those arguments that matter.
     pub fn calls(&self) -> Vec<(&'static str, [u64; 6])> {
         let plain = |names: &[&'static str]| names.iter().map(|name| (*name, [0; 6])).collect::<Vec<_>>();
@@ -245,7 +245,7 @@ impl Act {
 
 // === impl Fork ===
 
-impl Fork {
+impl ForkMethod {
     fn call(self) -> &'static str {
         match self {
             Self::Fork => "fork",

@@ -34,60 +34,64 @@ const FORMS: &[PrintForm] = &[
 ];
 
 /// A file that uses a form all the same.
-struct Exception {
+struct PrintException {
     path: &'static str,
     call: &'static str,
     why: &'static str,
 }
 
-const EXCEPTIONS: &[Exception] = &[
-    Exception {
+const EXCEPTIONS: &[PrintException] = &[
+    PrintException {
         path: "command/job/logs.rs",
         call: "io::stdout()",
         why: "a job's own stream, escaped at a terminal",
     },
-    Exception {
+    PrintException {
         path: "command/job/logs.rs",
         call: "io::stderr()",
         why: "a job's own stream, escaped at a terminal",
     },
-    Exception {
+    PrintException {
         path: "command/agent/shown.rs",
         call: "io::stdout()",
         why: "an agent's own stream, escaped at a terminal",
     },
-    Exception {
+    PrintException {
         path: "command/audit.rs",
         call: "io::stdout()",
         why: "escaped rows, or lines of the log, which the log has escaped",
     },
-    Exception {
+    PrintException {
         path: "command/session/keeper.rs",
         call: "io::stdout()",
         why: "one line of JSON to belljar itself",
     },
-    Exception { path: "programs.rs", call: "to_string_lossy(", why: "a name that is compared, not printed" },
-    Exception {
+    PrintException {
+        path: "programs.rs",
+        call: "to_string_lossy(",
+        why: "a name that is compared, not printed",
+    },
+    PrintException {
         path: "command/exec.rs",
         call: "to_string_lossy(",
         why: "a name that is looked up, and escaped where it is printed",
     },
-    Exception {
+    PrintException {
         path: "command/agent/report.rs",
         call: "from_utf8_lossy(",
         why: "an agent's own output in JSON, which has no other bytes",
     },
-    Exception {
+    PrintException {
         path: "command/mcp/output.rs",
         call: "from_utf8_lossy(",
         why: "a program's own output in JSON, which has no other bytes",
     },
-    Exception {
+    PrintException {
         path: "command/audit/verify.rs",
         call: "from_utf8_lossy(",
         why: "lines of an anchor that are parsed, not printed",
     },
-    Exception {
+    PrintException {
         path: "client/events.rs",
         call: "from_utf8_lossy(",
         why: "a line of a stream that is parsed, not printed",

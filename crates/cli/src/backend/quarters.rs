@@ -9,7 +9,7 @@ use crate::error::CliError;
 use crate::lending::AllowanceArguments;
 use belljar_contract::access::CodeIsolation;
 use belljar_contract::category::Category;
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_contract::programs::ProgramList;
 use belljar_policy::constraint::ExecutionLocation;
 use belljar_sandbox::backends::chosen::BackendChoice;
@@ -24,8 +24,8 @@ use std::time::Duration;
 
 /// Sandboxes of each session of an agent; never empty.
 #[derive(Debug, Clone)]
-pub(crate) struct Quarters {
-    quarters: Vec<Quarter>,
+pub(crate) struct SessionSandboxes {
+    quarters: Vec<SandboxSettings>,
     /// Assignment of tool categories to the sandboxes; empty if there is only one sandbox.
     divisions: Vec<SandboxGroup>,
     /// Replacement of each sandbox, for a backend that can't enforce an agent's restrictions.
@@ -38,20 +38,20 @@ pub(crate) struct Quarters {
 #[derive(Debug, Clone)]
 struct NativeReplacement {
     /// The sandbox, or the reason why there can be none.
-    quarter: Result<Quarter, String>,
+    quarter: Result<SandboxSettings, String>,
     /// Categories that the configuration assigns to it.
     categories: BTreeSet<Category>,
 }
 
 /// Settings of one sandbox of a session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Quarter {
+pub(crate) struct SandboxSettings {
     /// Backend that creates it.
     pub(crate) backend: BackendChoice,
     /// Resource limits.
     pub(crate) limits: Limits,
     /// Isolation layers without which it must not be created.
-    pub(crate) required: Required,
+    pub(crate) required: RequiredLayers,
     /// True if it has the session's web hatch, where the session has one.
     pub(crate) has_web: bool,
     /// True if the workspace is read-only in it.
@@ -73,7 +73,7 @@ pub(crate) fn has_sandbox(category: Category) -> bool {
 
 /// Properties that categories must share to use one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Kind {
+struct SandboxKey {
     backend: BackendName,
     network: Network,
     runtime: Option<String>,
@@ -81,14 +81,14 @@ struct Kind {
 
 // === impl Quarter ===
 
-impl Quarter {
+impl SandboxSettings {
     /// Returns default settings for the only sandbox of a session.
     pub(crate) fn of(backend: BackendChoice) -> Self {
         let lifecycle = LifecycleConfig { max_idle: None, ..LifecycleConfig::default() };
         Self {
             backend,
             limits: Limits::default(),
-            required: Required::default(),
+            required: RequiredLayers::default(),
             has_web: true,
             is_seen: false,
             lifecycle,
@@ -99,12 +99,12 @@ impl Quarter {
 
 // === impl Quarters ===
 
-impl Quarters {
+impl SessionSandboxes {
     /// Returns one sandbox for all categories.
     pub(crate) fn of_one(backend: BackendChoice, allowance: &AllowanceArguments) -> Result<Self, CliError> {
         let (limits, required) = (allowance.limits(&backend)?, allowance.required_of(&backend)?);
         let name = backend.name();
-        let quarter = Quarter { limits, required, ..Quarter::of(backend) };
+        let quarter = SandboxSettings { limits, required, ..SandboxSettings::of(backend) };
         // A backend named on the command line is not replaced.
         let substitute = match name {
             BackendName::Native => Ok(quarter.clone()),
@@ -122,15 +122,15 @@ impl Quarters {
         socket: &Path,
         allowance: &AllowanceArguments,
     ) -> Result<Self, CliError> {
-        let mut kinds: Vec<(Kind, BTreeSet<Category>)> = Vec::new();
+        let mut kinds: Vec<(SandboxKey, BTreeSet<Category>)> = Vec::new();
         for category in OF_WORKSPACES {
-            let kind = Kind::of(sandboxing, category);
+            let kind = SandboxKey::of(sandboxing, category);
             match kinds.iter_mut().find(|(known, _)| *known == kind) {
                 Some((_, categories)) => drop(categories.insert(category)),
                 None => kinds.push((kind, BTreeSet::from([category]))),
             }
         }
-        let quarter = |(kind, _): &(Kind, _)| quarter((sandboxing, socket), kind, allowance);
+        let quarter = |(kind, _): &(SandboxKey, _)| quarter((sandboxing, socket), kind, allowance);
         let quarters = kinds.iter().map(quarter).collect::<Result<Vec<_>, _>>()?;
         let substitutes = kinds.iter().zip(&quarters).map(|((kind, categories), quarter)| {
             let quarter = substitute((sandboxing, kind), quarter, allowance)?;
@@ -138,7 +138,7 @@ impl Quarters {
         });
         let substitutes = substitutes.collect::<Result<Vec<_>, _>>()?;
         let is_alone = quarters.len() == 1;
-        let division = |(Kind { backend, .. }, categories)| SandboxGroup { backend, categories };
+        let division = |(SandboxKey { backend, .. }, categories)| SandboxGroup { backend, categories };
         let divisions = kinds.into_iter().map(division).filter(|_| !is_alone).collect();
         Ok(Self { quarters, divisions, substitutes, moved: Vec::new() })
     }
@@ -149,7 +149,7 @@ impl Quarters {
     }
 
     /// Returns the settings of each sandbox and the assignment of tool categories, for a session.
-    pub(crate) fn all(&self) -> (Vec<Quarter>, Vec<SandboxGroup>) {
+    pub(crate) fn all(&self) -> (Vec<SandboxSettings>, Vec<SandboxGroup>) {
         (self.quarters.clone(), self.divisions.clone())
     }
 
@@ -206,7 +206,7 @@ impl Quarters {
         self.quarter_for(category).map_or(LONGEST_RUN, |quarter| quarter.longest_call)
     }
 
-    fn quarter_for(&self, category: Category) -> Option<&Quarter> {
+    fn quarter_for(&self, category: Category) -> Option<&SandboxSettings> {
         self.quarters.get(SandboxGroup::number_for(&self.divisions, category))
     }
 }
@@ -228,40 +228,40 @@ fn works_in(backend_for: impl Fn(Category) -> BackendName) -> BTreeMap<Category,
 
 fn quarter(
     (sandboxing, socket): (&Sandboxing, &Path),
-    kind: &Kind,
+    kind: &SandboxKey,
     allowance: &AllowanceArguments,
-) -> Result<Quarter, CliError> {
+) -> Result<SandboxSettings, CliError> {
     let docker = &sandboxing.docker;
     let quarter = match kind.backend {
         BackendName::Native => {
             let (lifecycle, longest_call) = (sandboxing.native.lifecycle, sandboxing.native.timeout);
-            Quarter { lifecycle, longest_call, ..Quarter::of(BackendChoice::Native) }
+            SandboxSettings { lifecycle, longest_call, ..SandboxSettings::of(BackendChoice::Native) }
         }
         BackendName::Subprocess => {
             let chosen = BackendChoice::Subprocess(Box::new(sandboxing.subprocess.clone()));
             let longest_call = sandboxing.subprocess.timeout;
-            Quarter { has_web: false, longest_call, ..Quarter::of(chosen) }
+            SandboxSettings { has_web: false, longest_call, ..SandboxSettings::of(chosen) }
         }
-        BackendName::Docker => Quarter {
+        BackendName::Docker => SandboxSettings {
             has_web: kind.network == Network::Bridge,
             is_seen: docker.mount_mode == MountMode::ReadOnly,
             lifecycle: docker.lifecycle,
             longest_call: docker.timeout,
-            ..Quarter::of(container(docker, socket, kind))
+            ..SandboxSettings::of(container(docker, socket, kind))
         },
     };
     let limits = allowance.limits_over(sandboxing.limits_of(kind.backend));
     let required = allowance.required_of(&quarter.backend)?.and(&sandboxing.required_of(kind.backend));
-    Ok(Quarter { limits, required, ..quarter })
+    Ok(SandboxSettings { limits, required, ..quarter })
 }
 
 /// Returns a native sandbox that replaces `quarter`. It keeps the limits of a container, else it has the configured limits of native
 /// sandboxes; it requires the layers of both. The inner error says why there can be no replacement.
 fn substitute(
-    (sandboxing, kind): (&Sandboxing, &Kind),
-    quarter: &Quarter,
+    (sandboxing, kind): (&Sandboxing, &SandboxKey),
+    quarter: &SandboxSettings,
     allowance: &AllowanceArguments,
-) -> Result<Result<Quarter, String>, CliError> {
+) -> Result<Result<SandboxSettings, String>, CliError> {
     if let Some(runtime) = &kind.runtime {
         return Ok(Err(format!(
             "a list of programs (--programs, or a level of access) holds in native sandboxes alone, and sandboxing.docker asks for the runtime {runtime}"
@@ -274,10 +274,10 @@ fn substitute(
     };
     let required = quarter.required.clone().and(&sandboxing.required_of(BackendName::Native));
     let required = required.and(&allowance.required_of(&BackendChoice::Native)?);
-    Ok(Ok(Quarter { backend: BackendChoice::Native, limits, required, ..quarter.clone() }))
+    Ok(Ok(SandboxSettings { backend: BackendChoice::Native, limits, required, ..quarter.clone() }))
 }
 
-fn container(docker: &DockerConfig, socket: &Path, kind: &Kind) -> BackendChoice {
+fn container(docker: &DockerConfig, socket: &Path, kind: &SandboxKey) -> BackendChoice {
     let config = DockerConfig { runtime: kind.runtime.clone(), ..docker.clone() };
     BackendChoice::Docker { config: Box::new(config), socket: socket.to_owned() }
 }
@@ -288,7 +288,7 @@ fn in_words(categories: &BTreeSet<Category>) -> String {
 
 // === impl Kind ===
 
-impl Kind {
+impl SandboxKey {
     fn of(sandboxing: &Sandboxing, category: Category) -> Self {
         let (backend, docker) = (sandboxing.backend_for(category), &sandboxing.docker);
         match backend {

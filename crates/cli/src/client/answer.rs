@@ -1,15 +1,15 @@
 //! Sends one request over its own connection, and reads the response as a stream.
 
-use super::{ClientError, PATIENCE, Place, WHOLE};
+use super::{ClientError, NodeAddress, PATIENCE, WHOLE};
 use belljar_egress::http1::limits::{RESPONSE_HEAD_BYTES, Times};
-use belljar_egress::http1::{BodyLength, Chunks, Malformed, ResponseHead, head};
+use belljar_egress::http1::{BodyLength, Chunks, MalformedHttp, ResponseHead, head};
 use belljar_trusted::tcp_server::{self, ServerUser, UntrustedServerError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Response whose body has not been read yet.
-pub(crate) struct Answer {
+pub(crate) struct NodeResponse {
     node: String,
     stream: TcpStream,
     status: u16,
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
 
 /// What comes of a body at a time.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum BodyRead {
     Bytes(Vec<u8>),
     /// No data within the timeout.
     Nothing,
@@ -40,9 +40,9 @@ const BETWEEN_CONNECTIONS: Duration = Duration::from_millis(20);
 
 // === impl Answer ===
 
-impl Answer {
+impl NodeResponse {
     /// Sends a request there, and reads the head of what is answered. On this machine nothing is sent to a node of another user.
-    pub(super) fn to(place: &Place, user: ServerUser, request: &[u8]) -> Result<Self, ClientError> {
+    pub(super) fn to(place: &NodeAddress, user: ServerUser, request: &[u8]) -> Result<Self, ClientError> {
         let node = place.as_str().to_owned();
         let mut stream = connect_to_owner(place, user)?;
         let broken = |source: io::Error| match source.kind() {
@@ -76,9 +76,9 @@ impl Answer {
                 return Err(ClientError::Silent { node: self.node.clone() });
             }
             match self.next(PATIENCE)? {
-                Piece::Bytes(bytes) => body.extend(bytes),
-                Piece::Nothing => {}
-                Piece::End => return Ok(body),
+                BodyRead::Bytes(bytes) => body.extend(bytes),
+                BodyRead::Nothing => {}
+                BodyRead::End => return Ok(body),
             }
             if body.len() > most {
                 return Err(ClientError::TooLarge { node: self.node.clone() });
@@ -87,26 +87,26 @@ impl Answer {
     }
 
     /// Returns the next part of the body, waiting at most this long. A node that is silent for [`PATIENCE`] is an error.
-    pub(crate) fn next(&mut self, tick: Duration) -> Result<Piece, ClientError> {
+    pub(crate) fn next(&mut self, tick: Duration) -> Result<BodyRead, ClientError> {
         loop {
             if self.is_over() {
-                return Ok(Piece::End);
+                return Ok(BodyRead::End);
             }
             let bytes = self.payload()?;
             if !bytes.is_empty() {
-                return Ok(Piece::Bytes(bytes));
+                return Ok(BodyRead::Bytes(bytes));
             }
             if self.is_over() {
                 continue;
             }
             match self.fill(tick)? {
-                Some(0) if self.length == BodyLength::UntilClose => return Ok(Piece::End),
+                Some(0) if self.length == BodyLength::UntilClose => return Ok(BodyRead::End),
                 Some(0) => return Err(self.broken(ErrorKind::UnexpectedEof.into())),
                 Some(_) => self.heard_at = Instant::now(),
                 None if self.heard_at.elapsed() >= PATIENCE => {
                     return Err(ClientError::Silent { node: self.node.clone() });
                 }
-                None => return Ok(Piece::Nothing),
+                None => return Ok(BodyRead::Nothing),
             }
         }
     }
@@ -164,13 +164,13 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-fn malformed(node: &str, source: Malformed) -> ClientError {
+fn malformed(node: &str, source: MalformedHttp) -> ClientError {
     ClientError::Malformed { node: node.to_owned(), source }
 }
 
 /// A connection to a node of that user. A node that many clients connect to closes connections that say nothing yet, which costs no
 /// more than another one.
-fn connect_to_owner(place: &Place, user: ServerUser) -> Result<TcpStream, ClientError> {
+fn connect_to_owner(place: &NodeAddress, user: ServerUser) -> Result<TcpStream, ClientError> {
     let node = || place.as_str().to_owned();
     let mut left = CONNECTIONS;
     loop {
@@ -217,7 +217,7 @@ fn read_head(stream: &mut TcpStream, node: &str) -> Result<(ResponseHead, Vec<u8
             inbox.drain(..end);
             match parsed.status {
                 // The request asked for no protocol upgrade.
-                101 => return Err(ClientError::Malformed { node: node(), source: Malformed::Syntax }),
+                101 => return Err(ClientError::Malformed { node: node(), source: MalformedHttp::Syntax }),
                 100..=199 => {}
                 _ => return Ok((parsed, inbox)),
             }

@@ -1,7 +1,7 @@
 //! Why a node has not done what it was asked for.
 
 use belljar_contract::worker::problem::{ProblemDetails, ProblemKind};
-use belljar_egress::http1::Malformed;
+use belljar_egress::http1::MalformedHttp;
 use belljar_trusted::tcp_server::UntrustedServerError;
 use std::io;
 
@@ -37,7 +37,7 @@ pub(crate) enum ClientError {
     Malformed {
         node: String,
         #[source]
-        source: Malformed,
+        source: MalformedHttp,
     },
     /// It says too much.
     #[error("an answer of {node} is larger than what is taken")]

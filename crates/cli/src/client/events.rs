@@ -6,7 +6,7 @@
 //!        └────────── a pause ◄───────────────┴─► the connection breaks, or the node stops
 //! ```
 
-use super::{Answer, Client, ClientError, NodeRequest, Piece};
+use super::{BodyRead, Client, ClientError, NodeRequest, NodeResponse};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::event::{JobEvent, JobEventKind};
@@ -31,7 +31,7 @@ pub(crate) trait JobEventReceiver {
 
 /// Range of a job's events to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum FollowExtent {
     /// All events up to the job's end.
     Whole,
     /// Events that exist now.
@@ -67,7 +67,7 @@ struct EventPosition {
 
 /// Parser state of an event stream.
 #[derive(Debug, Default)]
-struct Lines {
+struct EventStreamParser {
     pending: Vec<u8>,
     data: String,
 }
@@ -91,7 +91,7 @@ const LARGEST_EVENT_BYTES: usize = 16 << 20;
 pub(crate) fn follow(
     client: &Client,
     job: &JobId,
-    extent: Extent,
+    extent: FollowExtent,
     follower: &mut dyn JobEventReceiver,
 ) -> Result<FollowResult, CliError> {
     let mut position = EventPosition::default();
@@ -137,27 +137,27 @@ fn is_over(client: &Client, job: &JobId) -> bool {
 fn pass(
     client: &Client,
     job: &JobId,
-    extent: Extent,
+    extent: FollowExtent,
     position: &mut EventPosition,
     follower: &mut dyn JobEventReceiver,
 ) -> Result<ConnectionResult, CliError> {
     let path = format!("/jobs/{job}/events");
     let headers = [("last-event-id", position.last.to_string())];
-    let mut answer: Answer =
+    let mut answer: NodeResponse =
         client.ask(&NodeRequest { path: &path, headers: &headers, ..NodeRequest::default() })?;
     position.has_begun = true;
-    let (mut lines, mut heard_at) = (Lines::default(), Instant::now());
+    let (mut lines, mut heard_at) = (EventStreamParser::default(), Instant::now());
     loop {
         if follower.has_enough()? {
             return Ok(ConnectionResult::Left);
         }
         match answer.next(TICK)? {
-            Piece::End => return Ok(ConnectionResult::Ended),
-            Piece::Nothing if extent == Extent::SoFar && heard_at.elapsed() >= QUIET => {
+            BodyRead::End => return Ok(ConnectionResult::Ended),
+            BodyRead::Nothing if extent == FollowExtent::SoFar && heard_at.elapsed() >= QUIET => {
                 return Ok(ConnectionResult::Left);
             }
-            Piece::Nothing => continue,
-            Piece::Bytes(bytes) => lines.pending.extend(bytes),
+            BodyRead::Nothing => continue,
+            BodyRead::Bytes(bytes) => lines.pending.extend(bytes),
         }
         heard_at = Instant::now();
         while let Some(document) = lines.next(client.node())? {
@@ -186,7 +186,7 @@ pub(crate) fn final_state(event: &JobEvent) -> Option<JobState> {
 
 // === impl Lines ===
 
-impl Lines {
+impl EventStreamParser {
     /// The next event that is complete.
     fn next(&mut self, node: &str) -> Result<Option<Value>, ClientError> {
         let node = || node.to_owned();
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8], piece: usize) -> Vec<Value> {
-        let (mut lines, mut events) = (Lines::default(), Vec::new());
+        let (mut lines, mut events) = (EventStreamParser::default(), Vec::new());
         for piece in bytes.chunks(piece) {
             lines.pending.extend(piece);
             while let Some(event) = lines.next("node").unwrap() {
@@ -243,9 +243,11 @@ mod tests {
 
     #[test]
     fn malformed_or_oversized_event_is_an_error() {
-        let mut lines = Lines { pending: b"data: {\n\n".to_vec(), ..Lines::default() };
+        let mut lines =
+            EventStreamParser { pending: b"data: {\n\n".to_vec(), ..EventStreamParser::default() };
         assert!(matches!(lines.next("node"), Err(ClientError::Document { .. })));
-        let mut lines = Lines { pending: vec![b'x'; LARGEST_EVENT_BYTES], ..Lines::default() };
+        let mut lines =
+            EventStreamParser { pending: vec![b'x'; LARGEST_EVENT_BYTES], ..EventStreamParser::default() };
         assert!(lines.next("node").unwrap().is_none());
         lines.pending.push(b'x');
         assert!(matches!(lines.next("node"), Err(ClientError::TooLarge { .. })));

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Address of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct NodeAddress {
     url: String,
     addresses: Vec<SocketAddr>,
     host: String,
@@ -30,7 +30,7 @@ const USUAL_PORT: u16 = 12090;
 
 // === impl Place ===
 
-impl Place {
+impl NodeAddress {
     pub(crate) fn parse(url: &str) -> Result<Self, NodeAddressError> {
         let (scheme, rest) = url.split_once("://").ok_or(NodeAddressError::Scheme)?;
         if !scheme.eq_ignore_ascii_case("http") {
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn node_url_yields_addresses_and_path_prefix() {
         let parse = |url: &str| {
-            let place = Place::parse(url).map_err(|error| error.to_string()).unwrap();
+            let place = NodeAddress::parse(url).map_err(|error| error.to_string()).unwrap();
             (place.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), place.prefix)
         };
         let is = |addresses: &str, prefix: &str| (addresses.to_owned(), prefix.to_owned());
@@ -135,7 +135,7 @@ mod tests {
             ("http://127.0.0.1/a b", NodeAddressError::Form),
             ("http://127.0.0.1/a\r\nx: y", NodeAddressError::Form),
         ] {
-            assert_eq!(Place::parse(url), Err(expected), "{url}");
+            assert_eq!(NodeAddress::parse(url), Err(expected), "{url}");
         }
     }
 }

@@ -6,14 +6,14 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 /// A token. It can be neither shown nor written down, and is wiped from memory when it goes.
-pub(crate) struct ShownToken(Zeroizing<Vec<u8>>);
+pub(crate) struct ClientToken(Zeroizing<Vec<u8>>);
 
 /// A longer file is no token's.
 const LARGEST_BYTES: u64 = 8 << 10;
 
 // === impl ShownToken ===
 
-impl ShownToken {
+impl ClientToken {
     /// The token in a file, with white space around it.
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
         crate::obeyed::check(path)?;

@@ -5,7 +5,7 @@ mod shown;
 mod workspace;
 
 use super::Subcommand;
-use super::git::outcome::Outcome;
+use super::git::outcome::PushReport;
 use crate::configuration::catalogue;
 use crate::error::{CliError, OUT_OF_TIME, OWN_FAILURE};
 use crate::grants::{GrantInputError, PresentedGrant};
@@ -18,7 +18,7 @@ use belljar_contract::agent::{AgentFailure, GraphErrorCode};
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_git::clone::Origin;
-use belljar_journal::Book;
+use belljar_journal::RunJournal;
 use belljar_node::agent::catalogue::Agent;
 use belljar_node::agent::event::TextReporter;
 use belljar_node::agent::messages::{LARGEST_BYTES, Messages};
@@ -26,27 +26,27 @@ use belljar_node::agent::outcome::GraphFinal;
 use belljar_node::agent::program::InstalledProgram;
 use belljar_node::agent::run::{AgentTask, graph_id, run};
 use belljar_node::grant::{ExecutionPermit, GrantError, GrantPresentation, of_operator};
-use belljar_node::run_once::{OnceCode, OnceLimits, OnceResult, OnceWeb, Place, Watch};
+use belljar_node::run_once::{OnceCode, OnceLimits, OnceResult, OnceWeb, RunObserver, RunReservation};
 use belljar_policy::grant::GrantRefusal;
 use belljar_sandbox::backend::Backend;
 use belljar_sandbox::backends::chosen::BackendChoice;
-use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::backends::here::HostContext;
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
-use belljar_sandbox::enclosure::{EnclosureMaker, Site};
+use belljar_sandbox::enclosure::{EnclosureMaker, EnclosureSite};
 use belljar_sandbox::limits::{Bytes, Limits};
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::state::{RunFolder, State};
+use belljar_sandbox::state::{RunFolder, StateDirectory};
 use belljar_trusted::input;
 use jiff::Timestamp;
-use report::Report;
-use shown::{Manner, Shown};
+use report::AgentRunReport;
+use shown::{AgentCallPrinter, AgentOutputFormat};
 use std::cell::Cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use workspace::{Settled, Way, WorkspaceArguments};
+use workspace::{AgentChangesOutcome, PushDestination, WorkspaceArguments};
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -62,7 +62,7 @@ pub(crate) struct AgentArguments {
     #[command(flatten)]
     web: WebArguments,
     /// The socket of the container engine, for agents of an image
-    #[arg(long, value_name = "PATH", default_value = Here::DOCKER_SOCKET)]
+    #[arg(long, value_name = "PATH", default_value = HostContext::DOCKER_SOCKET)]
     docker_socket: PathBuf,
     /// What the agent is told, as an array of OpenAI's messages; `-` reads standard input
     #[arg(long, value_name = "FILE")]
@@ -85,7 +85,7 @@ pub(crate) struct AgentArguments {
 }
 
 /// All that can be known before anything is made.
-struct Wanted {
+struct AgentRunPlan {
     agent: Agent,
     installed: InstalledProgram,
     models: InferenceConfig,
@@ -96,7 +96,7 @@ struct Wanted {
 }
 
 /// What can't be read or isn't there; nothing was run.
-enum Malformed {
+enum AgentInputError {
     /// There is no such agent.
     NoAgent(String),
     /// What is wrong with it.
@@ -122,19 +122,19 @@ impl Subcommand for AgentArguments {
         // Whether events tell of the run: from then on they also tell of its end.
         let is_told = Cell::new(false);
         let done = self.wanted();
-        let done = done.and_then(|wanted| self.carry_out(wanted, &is_told).map_err(Malformed::from));
-        if let (Err(malformed), Manner::Events, false) = (&done, self.manner(), is_told.get()) {
-            let mut tell = shown::teller(Manner::Events);
+        let done = done.and_then(|wanted| self.carry_out(wanted, &is_told).map_err(AgentInputError::from));
+        if let (Err(malformed), AgentOutputFormat::Events, false) = (&done, self.manner(), is_told.get()) {
+            let mut tell = shown::teller(AgentOutputFormat::Events);
             TextReporter::to(&mut tell).end_text().fail(malformed.failure());
         }
         match done {
             Ok(code) => Ok(code),
-            Err(Malformed::Own(error)) => Err(error),
-            Err(Malformed::NoAgent(message)) => {
+            Err(AgentInputError::Own(error)) => Err(error),
+            Err(AgentInputError::NoAgent(message)) => {
                 crate::output::errln!("belljar: not_found: {}", harmless(&message));
                 Ok(ExitCode::from(MALFORMED))
             }
-            Err(Malformed::Input(message)) => {
+            Err(AgentInputError::Input(message)) => {
                 for line in message.lines() {
                     crate::output::errln!("belljar: {}", harmless(line));
                 }
@@ -147,13 +147,13 @@ impl Subcommand for AgentArguments {
 // === impl AgentArguments ===
 
 impl AgentArguments {
-    fn wanted(&self) -> Result<Wanted, Malformed> {
+    fn wanted(&self) -> Result<AgentRunPlan, AgentInputError> {
         let catalogue = catalogue(self.models.config())?;
         let agent = catalogue.get(&self.name).cloned().ok_or_else(|| {
             let near = catalogue.nearest(&self.name).map(|near| format!(" Did you mean {near}?"));
             let names: Vec<&str> = catalogue.iter().map(|agent| agent.name.as_str()).collect();
             let near = near.unwrap_or_default();
-            Malformed::NoAgent(format!(
+            AgentInputError::NoAgent(format!(
                 "there is no agent {:?}.{near} There are: {}",
                 self.name,
                 names.join(", ")
@@ -172,10 +172,10 @@ impl AgentArguments {
         // The agent works on a copy. A policy file that it writes there doesn't take effect while it runs.
         let policy = self.web.policy(&WorkspaceChoice::Empty)?;
         let web = policy.map(|policy| OnceWeb { policy, tell: web::tell, inspection: None });
-        Ok(Wanted { agent, installed, models, messages, web, grant, origin })
+        Ok(AgentRunPlan { agent, installed, models, messages, web, grant, origin })
     }
 
-    fn messages(&self) -> Result<Messages, Malformed> {
+    fn messages(&self) -> Result<Messages, AgentInputError> {
         let prompt = self.prompt.join(" ");
         let read = self.messages.as_deref().map(|path| read(path, LARGEST_BYTES as u64)).transpose()?;
         let messages = match (read, self.prompt.is_empty()) {
@@ -187,18 +187,18 @@ impl AgentArguments {
                 return Err(CliError::usage(message.to_owned()).into());
             }
         };
-        messages.map_err(|error| Malformed::Input(error.to_string()))
+        messages.map_err(|error| AgentInputError::Input(error.to_string()))
     }
 
-    fn carry_out(&self, wanted: Wanted, is_told: &Cell<bool>) -> Result<ExitCode, CliError> {
-        let mut shown = Shown::begin(self.manner())?;
+    fn carry_out(&self, wanted: AgentRunPlan, is_told: &Cell<bool>) -> Result<ExitCode, CliError> {
+        let mut shown = AgentCallPrinter::begin(self.manner())?;
         let state = state::open();
         let docker = wanted.agent.image.as_ref().map(|image| self.docker(image, &state)).transpose()?;
-        let site = Site {
+        let site = EnclosureSite {
             state: &state,
             maker: docker.as_ref().map_or(EnclosureMaker::Itself, EnclosureMaker::Docker),
         };
-        let place = Place::begin(&site)?;
+        let place = RunReservation::begin(&site)?;
         let granted = match granted(&state, &place, (&self.name, wanted.grant)) {
             Err(GrantError::Refused { refusal }) => {
                 is_told.set(true);
@@ -242,8 +242,8 @@ impl AgentArguments {
         let telling = TextReporter::to(&mut tell);
         let (result, told) = run(place, (task, self.stream), granted, &site, (telling, &mut shown));
         let code = exit_code(&result, &told);
-        let report = Report::of(&self.name, &result, &told)?;
-        if self.manner() == Manner::People {
+        let report = AgentRunReport::of(&self.name, &result, &told)?;
+        if self.manner() == AgentOutputFormat::People {
             report.tell();
         }
         self.settle(&report, (result.folder, way), (told.is_ok(), code))
@@ -252,30 +252,30 @@ impl AgentArguments {
     /// Decides on the changes, and tells of them. Returns the exit code: that of the agent, if it has failed.
     fn settle(
         &self,
-        report: &Report,
-        (folder, way): (RunFolder, Option<Way>),
+        report: &AgentRunReport,
+        (folder, way): (RunFolder, Option<PushDestination>),
         (succeeded, code): (bool, u8),
     ) -> Result<ExitCode, CliError> {
-        let asks = self.manner() == Manner::People;
+        let asks = self.manner() == AgentOutputFormat::People;
         let settled = match self.workspace.settle(folder, (succeeded, asks), way) {
             Ok(settled) => settled,
             Err(error) => {
                 // The reader of `--json` always gets a document. The changes stay in the run's folder.
                 if self.json {
-                    report.print_json(&Settled::nothing())?;
+                    report.print_json(&AgentChangesOutcome::nothing())?;
                 }
                 return Err(error);
             }
         };
         match self.manner() {
-            Manner::People => report.tell_fate(&settled),
-            Manner::Json | Manner::Events => settled.fate.tell(),
+            AgentOutputFormat::People => report.tell_fate(&settled),
+            AgentOutputFormat::Json | AgentOutputFormat::Events => settled.fate.tell(),
         }
         if self.json {
             report.print_json(&settled)?;
         }
         let own = settled.fate.report();
-        let own = settled.push.as_ref().map_or(own, Outcome::exit_code);
+        let own = settled.push.as_ref().map_or(own, PushReport::exit_code);
         Ok(ExitCode::from(if code == 0 { own } else { code }))
     }
 
@@ -284,15 +284,19 @@ impl AgentArguments {
         crate::output::errln!("belljar: {}: {refusal}", refusal.code());
         let told = GraphFinal::refused(run_id.clone(), graph_id(&self.name), refusal);
         match self.manner() {
-            Manner::People => {}
-            Manner::Json => Report::of_refused(&self.name, told).print_json(&Settled::nothing())?,
-            Manner::Events => told.tell(TextReporter::to(&mut shown::teller(Manner::Events)).end_text()),
+            AgentOutputFormat::People => {}
+            AgentOutputFormat::Json => {
+                AgentRunReport::of_refused(&self.name, told).print_json(&AgentChangesOutcome::nothing())?;
+            }
+            AgentOutputFormat::Events => {
+                told.tell(TextReporter::to(&mut shown::teller(AgentOutputFormat::Events)).end_text());
+            }
         }
         Ok(ExitCode::from(FAILED))
     }
 
     /// The engine that has the image. What was left behind there is cleared away.
-    fn docker(&self, image: &ImageName, state: &State) -> Result<DockerBackend, CliError> {
+    fn docker(&self, image: &ImageName, state: &StateDirectory) -> Result<DockerBackend, CliError> {
         let settings = DockerSettings {
             socket: self.docker_socket.clone(),
             image: image.clone(),
@@ -306,22 +310,22 @@ impl AgentArguments {
         Ok(docker)
     }
 
-    fn manner(&self) -> Manner {
+    fn manner(&self) -> AgentOutputFormat {
         match (self.json, self.events) {
-            (true, _) => Manner::Json,
-            (_, true) => Manner::Events,
-            _ => Manner::People,
+            (true, _) => AgentOutputFormat::Json,
+            (_, true) => AgentOutputFormat::Events,
+            _ => AgentOutputFormat::People,
         }
     }
 }
 
 /// Leave for this one run. No thread is left behind: the sandbox is made by this very process.
 fn granted(
-    state: &State,
-    place: &Place,
+    state: &StateDirectory,
+    place: &RunReservation,
     (name, grant): (&str, PresentedGrant),
 ) -> Result<ExecutionPermit, GrantError> {
-    let book = Book::open(state.path())?;
+    let book = RunJournal::open(state.path())?;
     let run_id = place.run_id().clone();
     ExecutionPermit::of(
         GrantPresentation { grant, graph_id: graph_id(name), run_id, now: Timestamp::now() },
@@ -351,7 +355,7 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
 
 // === impl Malformed ===
 
-impl Malformed {
+impl AgentInputError {
     /// The same as an event tells it.
     fn failure(&self) -> AgentFailure {
         match self {
@@ -369,7 +373,7 @@ impl Malformed {
     }
 }
 
-impl From<GrantInputError> for Malformed {
+impl From<GrantInputError> for AgentInputError {
     fn from(error: GrantInputError) -> Self {
         match error {
             GrantInputError::Malformed(message) => Self::Input(message),
@@ -378,7 +382,7 @@ impl From<GrantInputError> for Malformed {
     }
 }
 
-impl From<CliError> for Malformed {
+impl From<CliError> for AgentInputError {
     fn from(error: CliError) -> Self {
         Self::Own(error)
     }

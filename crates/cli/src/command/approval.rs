@@ -7,12 +7,12 @@ mod show;
 mod source;
 
 use super::Subcommand;
-use crate::client::Place;
+use crate::client::NodeAddress;
 use crate::error::CliError;
 use belljar_contract::approval::{is_digest, is_reason};
 use belljar_contract::id::ApprovalId;
 use belljar_trusted::tcp_server::ServerUser;
-use source::Source;
+use source::ApprovalSource;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,17 +20,17 @@ use std::process::ExitCode;
 #[command(about = Self::ABOUT, after_help = AFTER_HELP)]
 pub(crate) struct ApprovalArguments {
     #[command(flatten)]
-    reach: Reach,
+    reach: ApprovalNodeArguments,
     #[command(subcommand)]
     command: Command,
 }
 
 /// Whose approvals.
 #[derive(Debug, clap::Args)]
-struct Reach {
+struct ApprovalNodeArguments {
     /// The node, such as http://127.0.0.1:12090; without one, those of this machine
-    #[arg(long, global = true, value_name = "URL", env = "BELLJAR_NODE", value_parser = Place::parse)]
-    node: Option<Place>,
+    #[arg(long, global = true, value_name = "URL", env = "BELLJAR_NODE", value_parser = NodeAddress::parse)]
+    node: Option<NodeAddress>,
     /// The file with the token that the node takes
     #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
@@ -64,7 +64,7 @@ impl Subcommand for ApprovalArguments {
     const ABOUT: &'static str = "What agents' calls wait for a person to say: list it, say yes or no";
 
     fn run(&self) -> Result<ExitCode, CliError> {
-        let source = Source::open(&self.reach)?;
+        let source = ApprovalSource::open(&self.reach)?;
         match &self.command {
             Command::List(arguments) => arguments.run(&source)?,
             Command::Show(arguments) => arguments.run(&source)?,

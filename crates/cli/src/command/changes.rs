@@ -10,8 +10,8 @@ use super::Subcommand;
 use crate::error::CliError;
 use crate::kept::tell_collected;
 use crate::state;
-use belljar_sandbox::kept::{self, Frozen, Kept};
-use belljar_sandbox::state::State;
+use belljar_sandbox::kept::{self, FrozenChangeSet, KeptChangeSet};
+use belljar_sandbox::state::StateDirectory;
 use belljar_sandbox::workspace::changes::ChangeSet;
 use std::path::{Component, PathBuf};
 use std::process::ExitCode;
@@ -76,7 +76,7 @@ impl Subcommand for ChangesArguments {
 }
 
 /// The state, once runs whose process was killed have become kept changes, and what is due is removed.
-fn look_for_leftovers() -> State {
+fn look_for_leftovers() -> StateDirectory {
     let state = state::open();
     // What can't be cleared away now is no reason not to show the rest.
     let _ = state.reconcile();
@@ -85,7 +85,7 @@ fn look_for_leftovers() -> State {
 }
 
 /// The kept change set of that name.
-fn find(name: &str) -> Result<Kept, CliError> {
+fn find(name: &str) -> Result<KeptChangeSet, CliError> {
     Ok(kept::find(&look_for_leftovers(), name)?)
 }
 
@@ -93,7 +93,7 @@ fn find(name: &str) -> Result<Kept, CliError> {
 ///
 /// # Errors
 /// [`CliError::Usage`] for a path at which nothing was changed.
-fn part_of(frozen: &Frozen, paths: &[PathBuf]) -> Result<ChangeSet, CliError> {
+fn part_of(frozen: &FrozenChangeSet, paths: &[PathBuf]) -> Result<ChangeSet, CliError> {
     Ok(frozen.part(&named(frozen, paths)?))
 }
 
@@ -101,7 +101,7 @@ fn part_of(frozen: &Frozen, paths: &[PathBuf]) -> Result<ChangeSet, CliError> {
 ///
 /// # Errors
 /// [`CliError::Usage`] for one at which nothing was changed.
-fn named(frozen: &Frozen, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+fn named(frozen: &FrozenChangeSet, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let plain = |path: &PathBuf| {
         let plain: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
         match frozen.set.iter().any(|(changed, _)| changed.starts_with(&plain)) {

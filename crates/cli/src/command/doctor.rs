@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::progress::harmless;
 use crate::state;
 use anstyle::{AnsiColor, Style};
-use belljar_sandbox::canary::{self, CanaryError, Finding, Verdict};
+use belljar_sandbox::canary::{self, CanaryError, CanaryFinding, Verdict};
 use belljar_sandbox::host::{Feature, Presence, features};
 use belljar_store::audit::anchor::{self, AnchorStatus};
 use belljar_store::audit::folder_in;
@@ -34,7 +34,7 @@ struct Findings {
     healthy: bool,
     features: Vec<Feature>,
     /// What a sandbox tried against its own walls; empty if none could be made.
-    canary: Vec<Finding>,
+    canary: Vec<CanaryFinding>,
     /// Why no sandbox could be made.
     error: Option<String>,
     /// What is known of the audit log's anchors.

@@ -6,7 +6,7 @@ use super::Subcommand;
 use crate::configuration::read_bytes;
 use crate::error::CliError;
 use crate::web::read_policy;
-use belljar_contract::yaml::{self, Log, Members, Node, list, one_of, text};
+use belljar_contract::yaml::{self, Members, MistakeLog, Node, list, one_of, text};
 use belljar_egress::upstream::names::NameSource;
 use belljar_egress::web::explain::{ExplainQuery, Explanation, Verdict};
 use belljar_trusted::input;
@@ -130,7 +130,7 @@ fn test(expectations: &Path, policy: &Path) -> Result<ExitCode, CliError> {
 
 fn read(path: &Path) -> Result<Vec<Expectation>, CliError> {
     let bytes = input::open(path).and_then(read_bytes).map_err(|error| CliError::read(path, error))?;
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let expected = yaml::parse(&bytes, &mut log).and_then(|node| {
         let mut members = Members::open(&node, &mut log)?;
         let all = members.required("expect", |node, log| list(node, log, expectation).unwrap_or_default());
@@ -141,9 +141,9 @@ fn read(path: &Path) -> Result<Vec<Expectation>, CliError> {
     Ok(expected.unwrap_or_default())
 }
 
-fn expectation(node: &Node, log: &mut Log) -> Option<Expectation> {
+fn expectation(node: &Node, log: &mut MistakeLog) -> Option<Expectation> {
     const VERDICTS: [(&str, Verdict); 2] = [("allowed", Verdict::Allowed), ("denied", Verdict::Denied)];
-    let any = |node: &Node, log: &mut Log| text(node, log, "text", |text| Some(text.to_owned()));
+    let any = |node: &Node, log: &mut MistakeLog| text(node, log, "text", |text| Some(text.to_owned()));
     let mut members = Members::open(node, log)?;
     let url = members.required("url", |node, log| {
         text(node, log, "https://HOST[:PORT][/PATH], http://… or HOST:PORT", |text| {

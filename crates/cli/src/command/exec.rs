@@ -23,13 +23,13 @@ use belljar_sandbox::kept::{CopyRecord, RunKind, RunLabel};
 use belljar_sandbox::native::{self, HostUser, StartError};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
-use belljar_sandbox::state::{RunFolder, State};
+use belljar_sandbox::state::{RunFolder, StateDirectory};
 use belljar_sandbox::workspace::snapshot::SnapshotLimits;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
-use ways_out::WaysOut;
+use ways_out::RequestedHatches;
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -84,7 +84,7 @@ impl Subcommand for ExecArguments {
 impl ExecArguments {
     fn run_natively(
         &self,
-        mut ways_out: WaysOut<'_>,
+        mut ways_out: RequestedHatches<'_>,
         choice: &WorkspaceChoice,
     ) -> Result<ExecOutcome, CliError> {
         let state = state::open();
@@ -170,9 +170,9 @@ impl ExecArguments {
     }
 
     /// The ways out that were asked for.
-    fn ways_out(&self, workspace: &WorkspaceChoice) -> Result<WaysOut<'_>, CliError> {
+    fn ways_out(&self, workspace: &WorkspaceChoice) -> Result<RequestedHatches<'_>, CliError> {
         let (models, grant, web) = (self.models.chosen()?, self.models.grant()?, self.web.policy(workspace)?);
-        Ok(WaysOut { models, arguments: &self.models, grant, granted: None, web, inspection: None })
+        Ok(RequestedHatches { models, arguments: &self.models, grant, granted: None, web, inspection: None })
     }
 
     fn spec(
@@ -182,7 +182,7 @@ impl ExecArguments {
     ) -> Result<(SandboxSpec, Option<HostPath>), CliError> {
         let (workspace, base) =
             Workspace::of_run_on_snapshot((choice, SnapshotLimits::FOR_COMMAND), folder, user)?;
-        let id = folder.map_or_else(State::new_id, |folder| folder.id().clone());
+        let id = folder.map_or_else(StateDirectory::new_id, |folder| folder.id().clone());
         let spec = SandboxSpec {
             workspace,
             provision: self.sandbox.provision(&BackendChoice::Native)?,
@@ -208,7 +208,7 @@ pub(super) fn watched(
         timings: false,
         command: command.to_vec(),
     };
-    let ways_out = WaysOut {
+    let ways_out = RequestedHatches {
         models: None,
         arguments: &arguments.models,
         grant: None,

@@ -7,7 +7,7 @@ mod requested;
 
 use super::Subcommand;
 use crate::error::CliError;
-use crate::git::{Reach, RemoteArguments};
+use crate::git::{GitHostAccess, RemoteArguments};
 use belljar_policy::git::{Remote, redact};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ impl Subcommand for GitArguments {
 // === impl CommonArguments ===
 
 impl CommonArguments {
-    fn reach(&self) -> Result<Reach, CliError> {
+    fn reach(&self) -> Result<GitHostAccess, CliError> {
         self.remote.reach(self.config.as_deref())
     }
 }

@@ -42,7 +42,7 @@ struct RevokeArguments {
 }
 
 /// The grants of this machine, and its audit.
-struct Kept {
+struct GrantStore {
     grants: Grants,
     audit: Arc<AuditLog>,
     runtime: Runtime,
@@ -61,9 +61,9 @@ impl Subcommand for GrantArguments {
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match &self.command {
-            Command::Issue(arguments) => arguments.run(&Kept::open()?)?,
-            Command::List(arguments) => arguments.run(&Kept::open()?)?,
-            Command::Revoke(arguments) => arguments.run(&Kept::open()?)?,
+            Command::Issue(arguments) => arguments.run(&GrantStore::open()?)?,
+            Command::List(arguments) => arguments.run(&GrantStore::open()?)?,
+            Command::Revoke(arguments) => arguments.run(&GrantStore::open()?)?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -72,7 +72,7 @@ impl Subcommand for GrantArguments {
 // === impl RevokeArguments ===
 
 impl RevokeArguments {
-    fn run(&self, kept: &Kept) -> Result<(), CliError> {
+    fn run(&self, kept: &GrantStore) -> Result<(), CliError> {
         let Self { id } = self;
         if kept.runtime.block_on(kept.grants.find(id))?.is_none() {
             return Err(CliError::usage(format!("there is no grant {id}; `belljar grant list` lists them")));
@@ -90,7 +90,7 @@ impl RevokeArguments {
 
 // === impl Kept ===
 
-impl Kept {
+impl GrantStore {
     fn open() -> Result<Self, CliError> {
         let runtime = approvals::runtime()?;
         let grants = runtime.block_on(grants::open())?;

@@ -16,11 +16,11 @@ mod watch;
 pub(crate) use artifacts::ArtifactError;
 
 use super::Subcommand;
-use crate::client::{Client, Place, ShownToken};
+use crate::client::{Client, ClientToken, NodeAddress};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
 use belljar_trusted::tcp_server::ServerUser;
-use embedded::{Embedded, Purpose};
+use embedded::{EmbeddedNode, Purpose};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,17 +28,17 @@ use std::process::ExitCode;
 #[command(about = Self::ABOUT, after_help = AFTER_HELP)]
 pub(crate) struct JobArguments {
     #[command(flatten)]
-    reach: Reach,
+    reach: JobNodeArguments,
     #[command(subcommand)]
     command: Command,
 }
 
 /// Which node.
 #[derive(Debug, clap::Args)]
-pub(super) struct Reach {
+pub(super) struct JobNodeArguments {
     /// The node, such as http://127.0.0.1:12090; without one, jobs are run here and kept in this machine's own state
-    #[arg(long, global = true, value_name = "URL", env = "BELLJAR_NODE", value_parser = Place::parse)]
-    node: Option<Place>,
+    #[arg(long, global = true, value_name = "URL", env = "BELLJAR_NODE", value_parser = NodeAddress::parse)]
+    node: Option<NodeAddress>,
     /// The file with the token that the node takes
     #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
@@ -103,7 +103,7 @@ impl Subcommand for JobArguments {
 
 // === impl Reach ===
 
-impl Reach {
+impl JobNodeArguments {
     fn is_remote(&self) -> bool {
         self.node.is_some()
     }
@@ -123,7 +123,7 @@ impl Reach {
         act: impl FnOnce(&Client) -> Result<ExitCode, CliError>,
     ) -> Result<ExitCode, CliError> {
         let Some(node) = &self.node else {
-            let embedded = Embedded::start(self.config.as_deref(), purpose)?;
+            let embedded = EmbeddedNode::start(self.config.as_deref(), purpose)?;
             let done = act(embedded.client());
             embedded.stop();
             return done;
@@ -133,7 +133,7 @@ impl Reach {
             return Err(CliError::usage(what.to_owned()));
         };
         let user = self.node_user.unwrap_or_default();
-        act(&Client::new(node.clone(), ShownToken::read(token_file)?, user))
+        act(&Client::new(node.clone(), ClientToken::read(token_file)?, user))
     }
 }
 

@@ -23,17 +23,17 @@ mod token_file;
 mod tools;
 mod web;
 
-pub(crate) use offering::{OfferArguments, Offered};
+pub(crate) use offering::{SessionOfferArguments, ToolService};
 pub(crate) use serving::{caller, end, follow_earned, gateway, stop_when_asked};
 pub(crate) use token_file::TokenFileError;
 pub(crate) use tools::{ToolSet, ToolsError};
 
 use super::Subcommand;
-use super::session::Opening;
+use super::session::NewSession;
 use crate::error::CliError;
 use belljar_policy::access::compiled::SandboxAccess;
 use belljar_sandbox::run::WorkspaceChoice;
-use desk::Offer;
+use desk::SessionOffer;
 use registration::ClientKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ use tracing::level_filters::LevelFilter;
 #[command(about = Self::ABOUT, after_help = AFTER_HELP)]
 pub(crate) struct McpArguments {
     #[command(flatten)]
-    offer: OfferArguments,
+    offer: SessionOfferArguments,
     /// Which tools are served
     #[arg(long, value_name = "SET", value_enum, default_value = "sessions")]
     tools: ToolSet,
@@ -115,20 +115,20 @@ impl McpArguments {
 
 // === impl Offer ===
 
-impl Offer {
+impl SessionOffer {
     /// Returns the settings for opening a session on this workspace.
     fn opening(
         &self,
         workspace: WorkspaceChoice,
         access: Option<SandboxAccess>,
-    ) -> Result<Opening, CliError> {
+    ) -> Result<NewSession, CliError> {
         let programs = self.programs.listed_with(self.own_programs, access.as_ref())?;
         // An agent may have come to a level with a list since this began, and was told of nothing then.
         let isolation = access.as_ref().map(|access| access.isolation);
         let holding = self.quarters.holding(programs.as_ref(), isolation)?;
         holding.notice().iter().for_each(|notice| tell(notice));
         let (quarters, divisions) = holding.all();
-        Ok(Opening {
+        Ok(NewSession {
             quarters,
             divisions,
             workspace,

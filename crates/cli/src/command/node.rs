@@ -15,9 +15,9 @@ use belljar_files::host_path::HostPath;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
 use belljar_node::delivery::Callbacks;
-use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::backends::here::HostContext;
 use belljar_sandbox::config::BackendName;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_store::database::Location;
 use belljar_trusted::input;
 use std::net::SocketAddr;
@@ -64,7 +64,7 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "FILE")]
     egress: Option<PathBuf>,
     /// The socket of the container engine, for jobs and sessions of an image
-    #[arg(long, value_name = "PATH", default_value = Here::DOCKER_SOCKET)]
+    #[arg(long, value_name = "PATH", default_value = HostContext::DOCKER_SOCKET)]
     docker_socket: PathBuf,
     /// As many jobs run at once [default: two for each processor]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=4_096))]
@@ -101,7 +101,7 @@ impl Subcommand for NodeArguments {
 impl NodeArguments {
     fn settings(&self) -> Result<Settings, CliError> {
         listening::check_address(self.listen, self.allow_remote)?;
-        let state = cleared(self.state_dir.as_ref().map_or_else(usual_state, State::at))?;
+        let state = cleared(self.state_dir.as_ref().map_or_else(usual_state, StateDirectory::at))?;
         state.begin_use();
         listening::check_token_file(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
@@ -162,7 +162,7 @@ impl NodeArguments {
 }
 
 /// A state that may be used, without what runs that are gone have left in it. Nothing is written before: they may have filled the disk.
-pub(super) fn cleared(state: State) -> Result<State, CliError> {
+pub(super) fn cleared(state: StateDirectory) -> Result<StateDirectory, CliError> {
     let refused = |source| CliError::StateDirectory { path: state.path().to_owned(), source };
     state.check().map_err(refused)?;
     // The node tells what can't be cleared away.
@@ -172,8 +172,8 @@ pub(super) fn cleared(state: State) -> Result<State, CliError> {
 
 /// The state of a node that was told no other. What a node has left it also removes: it shares nothing with what is run
 /// without one.
-pub(super) fn usual_state() -> State {
-    State::at(state::open().path().join("node"))
+pub(super) fn usual_state() -> StateDirectory {
+    StateDirectory::at(state::open().path().join("node"))
 }
 
 /// Says in the settings what the configuration says, if there is one.

@@ -13,19 +13,19 @@ use crate::{state, summary};
 use belljar_contract::job::Job;
 use belljar_contract::result::{ChangesState, Failure, JobResult, JobStatus};
 use belljar_files::host_path::HostPath;
-use belljar_node::inspection::Inspection;
+use belljar_node::inspection::TlsInterception;
 use belljar_node::web::judge;
 use belljar_sandbox::backends::chosen::BackendChoice;
-use belljar_sandbox::enclosure::{EnclosureMaker, Site};
+use belljar_sandbox::enclosure::{EnclosureMaker, EnclosureSite};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::provision::Provision;
-use belljar_sandbox::run::{Finished, Request, carry_out};
+use belljar_sandbox::run::{FinishedJob, JobRequest, carry_out};
 use belljar_trusted::input;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use watched::Watched;
+use watched::JobRunObserver;
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -86,14 +86,15 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
     let workspace = arguments.sandbox.workspace()?;
     let web = job.constraints.ext_net_allowed.then(|| arguments.web.policy_of_job(&workspace)).transpose()?;
     let (models, grant) = (arguments.models.chosen_of_job(&job)?, arguments.models.grant()?);
-    let inspection = web.as_ref().map(|policy| Inspection::of_live(policy.live())).transpose()?.flatten();
+    let inspection =
+        web.as_ref().map(|policy| TlsInterception::of_live(policy.live())).transpose()?.flatten();
     let mut provision = arguments.sandbox.provision(&BackendChoice::Native)?;
     let Provision { env, home, .. } = &mut provision;
     inspection.iter().for_each(|inspection| inspection.furnish(env, home));
     let hatches = [(Hatch::Web, web.is_some()), (Hatch::Inference, models.is_some())];
     provision.hatches =
         hatches.into_iter().filter_map(|(hatch, is_wanted)| is_wanted.then_some(hatch)).collect();
-    let request = Request {
+    let request = JobRequest {
         document,
         context: BTreeMap::new(),
         workspace,
@@ -107,8 +108,8 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
     let progress = Progress::new(&request.job, arguments.json)?;
     let (web, models) =
         (web.map(|policy| (policy, inspection)), models.map(|config| ((config, grant), &arguments.models)));
-    let mut watched = Watched::new(progress, (web, models), &state);
-    let site = Site { state: &state, maker: EnclosureMaker::Itself };
+    let mut watched = JobRunObserver::new(progress, (web, models), &state);
+    let site = EnclosureSite { state: &state, maker: EnclosureMaker::Itself };
     let finished = carry_out(request, &site, &mut watched);
     let seen = watched.finish()?;
     let mut finished = finished?;
@@ -138,7 +139,7 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
 }
 
 /// Decides on the changes, and on the folder of the run.
-fn settle(arguments: &RunArguments, finished: &mut Finished) -> Result<RunChangesOutcome, CliError> {
+fn settle(arguments: &RunArguments, finished: &mut FinishedJob) -> Result<RunChangesOutcome, CliError> {
     let succeeded = finished.result.status == JobStatus::Success;
     let Some(folder) = finished.folder.take() else {
         return Ok(RunChangesOutcome::of(ChangesState::None, None));

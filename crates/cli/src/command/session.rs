@@ -8,19 +8,21 @@ mod own_runner;
 
 pub(crate) use checkpoint::tell_interrupted;
 pub(crate) use keeper::keep;
-pub(crate) use opening::{Opening, open, policy_file};
+pub(crate) use opening::{NewSession, open, policy_file};
 pub(crate) use own_runner::own_runner;
 
 use super::{Subcommand, exec};
 use crate::access::AccessArguments;
-use crate::backend::{BackendArguments, Quarter};
+use crate::backend::{BackendArguments, SandboxSettings};
 use crate::error::CliError;
 use crate::lending::{SandboxArguments, parse_duration};
 use crate::terminal::{self, RelayResult};
 use crate::web::WebArguments;
 use crate::{limits, state, summary};
 use belljar_confine::plan::Stdio;
-use belljar_sandbox::session::{self, Client, Description, Session, SessionError, Streams};
+use belljar_sandbox::session::{
+    self, ProgramStreams, Session, SessionClient, SessionDescription, SessionError,
+};
 use opening::must_be_free;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -158,12 +160,12 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
         identity.map(|identity| crate::access::compiled(&identity, asked, &workspace)).transpose()?;
     let programs = arguments.sandbox.programs_for(access.as_ref())?;
     let backend = arguments.backend.for_commands(programs.as_ref())?;
-    let quarter = Quarter {
+    let quarter = SandboxSettings {
         limits: arguments.sandbox.limits(&backend)?,
         required: arguments.sandbox.required_of(&backend)?,
-        ..Quarter::of(backend)
+        ..SandboxSettings::of(backend)
     };
-    let opening = Opening {
+    let opening = NewSession {
         quarters: vec![quarter],
         divisions: Vec::new(),
         lent,
@@ -191,7 +193,7 @@ fn tell(session: &Session, as_json: bool) {
 
 /// Runs a command in a session, joined with this process's own streams or terminal.
 fn run(
-    client: &Client,
+    client: &SessionClient,
     command: &[OsString],
     directory: &str,
     timeout: Option<Duration>,
@@ -199,8 +201,8 @@ fn run(
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let (stdio, relay) = terminal::connect()?;
     let streams = match stdio {
-        Stdio::Descriptors(descriptors) => Streams::Descriptors(descriptors),
-        Stdio::Terminal => Streams::Terminal,
+        Stdio::Descriptors(descriptors) => ProgramStreams::Descriptors(descriptors),
+        Stdio::Terminal => ProgramStreams::Terminal,
     };
     let mut execution = match client.exec(command, directory, streams, deadline) {
         Ok(execution) => execution,
@@ -229,7 +231,7 @@ fn out_of_time() -> ExitCode {
 fn list(arguments: &ListArguments) -> Result<ExitCode, CliError> {
     let state = state::open();
     // One that ends at this very moment is none any more.
-    let sessions: Vec<Description> = session::describe_all(&session::list(&state));
+    let sessions: Vec<SessionDescription> = session::describe_all(&session::list(&state));
     let ended = if arguments.all { ending::ended(&state) } else { Vec::new() };
     if arguments.all {
         crate::kept::tell_stranded(&crate::kept::stranded(&state));

@@ -2,7 +2,7 @@
 
 use super::Subcommand;
 use super::audit::table::plain;
-use super::job::Reach;
+use super::job::JobNodeArguments;
 use super::operator::{call, list, settle};
 use super::printing::{aligned, print, print_json};
 use crate::client::Client;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[command(about = Self::ABOUT, after_help = AFTER_HELP)]
 pub(crate) struct SkillArguments {
     #[command(flatten)]
-    reach: Reach,
+    reach: JobNodeArguments,
     #[command(subcommand)]
     command: Command,
 }

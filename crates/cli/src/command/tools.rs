@@ -5,7 +5,7 @@ mod list;
 mod show;
 
 use super::Subcommand;
-use super::mcp::{Offered, ToolSet, caller, gateway};
+use super::mcp::{ToolService, ToolSet, caller, gateway};
 use crate::approvals;
 use crate::error::CliError;
 use belljar_contract::tool::DomainCode;
@@ -50,7 +50,7 @@ impl Subcommand for ToolsArguments {
 const SET: ToolSet = ToolSet::All;
 
 /// Lists the tools that the named caller may call.
-fn listed(offered: &Offered) -> Result<Vec<Arc<Entry>>, CliError> {
+fn listed(offered: &ToolService) -> Result<Vec<Arc<Entry>>, CliError> {
     Ok(approvals::runtime()?.block_on(gateway(offered))?.listed(&caller(offered)))
 }
 

@@ -6,7 +6,7 @@ mod show;
 
 use super::Subcommand;
 use crate::error::{BAD_INPUT, CliError};
-use crate::trust::{self, Book};
+use crate::trust::{self, TrustEventStore};
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_store::database::Location;
@@ -57,7 +57,7 @@ impl Subcommand for TrustArguments {
     fn run(&self) -> Result<ExitCode, CliError> {
         let location = self.database.as_deref().map(Location::parse).transpose();
         let location = location.map_err(|error| CliError::usage(format!("--database: {error}")))?;
-        let book = Book::open(trust::config(self.config.as_deref())?, location.as_ref())?;
+        let book = TrustEventStore::open(trust::config(self.config.as_deref())?, location.as_ref())?;
         match &self.command {
             Command::List(arguments) => arguments.run(&book),
             Command::Show(arguments) => arguments.run(&book),
@@ -72,7 +72,7 @@ impl Subcommand for TrustArguments {
 }
 
 /// Records something, and tells what came of it. An event that changes nothing is recorded all the same: it happened.
-fn record(book: &Book, event: &TrustEvent) -> Result<ExitCode, CliError> {
+fn record(book: &TrustEventStore, event: &TrustEvent) -> Result<ExitCode, CliError> {
     match book.runtime.block_on(book.events().record(event)) {
         Ok(RecordResult::Now) => {}
         Ok(RecordResult::Before) => crate::output::errln!("it was recorded already"),

@@ -14,7 +14,7 @@ use belljar_contract::inference::{BEGUN, CALL, CallRecord, CallStartRecord, Exce
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::models::Provider;
 use belljar_egress::spend::{self, Days};
-use belljar_node::usage::Calls;
+use belljar_node::usage::RecordedCalls;
 use belljar_node::usage::reconcile::{Reconciliation, reconcile};
 use belljar_store::audit::verify::{Verdict, VerifyRequirements};
 use belljar_store::audit::{self, AuditError};
@@ -150,7 +150,7 @@ impl ReconcileArguments {
         })
     }
 
-    fn compare(&self, provider: &Provider, calls: &Calls) -> Result<Reconciliation, CliError> {
+    fn compare(&self, provider: &Provider, calls: &RecordedCalls) -> Result<Reconciliation, CliError> {
         let Some((begin, end)) = calls.time() else {
             let state = state::open();
             let message = format!("no calls of {} are recorded: {}", self.provider, empty(state.path()));
@@ -183,9 +183,9 @@ fn empty(state: &Path) -> String {
 
 impl SourceArguments {
     /// The calls that are recorded and wanted, by their provider and who pays.
-    fn calls(&self, wants: impl Fn(Option<&Excerpt>, &Excerpt) -> bool) -> Result<Calls, CliError> {
+    fn calls(&self, wants: impl Fn(Option<&Excerpt>, &Excerpt) -> bool) -> Result<RecordedCalls, CliError> {
         let folder = audit::folder_in(state::open().path());
-        let mut calls = Calls::default();
+        let mut calls = RecordedCalls::default();
         if !folder.exists() {
             return Ok(calls);
         }

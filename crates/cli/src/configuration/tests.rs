@@ -16,16 +16,16 @@ use belljar_node::daemon::{
 use belljar_node::{ImageSettings, ManagedSettings};
 use belljar_policy::access::AccessRules;
 use belljar_sandbox::config::Config;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_testkit::world::World;
 use belljar_tools::builtin::configured::config::ToolsConfig;
 
 /// A member with the path to it: each element with its siblings.
-type Way = Vec<(&'static Member, &'static [Member])>;
+type MemberPath = Vec<(&'static Member, &'static [Member])>;
 
 /// Parse result of a file, as far as a default may affect it.
 #[derive(Debug, PartialEq)]
-struct Outcome {
+struct ParseOutcome {
     git: belljar_policy::git::GitRules,
     trust: Option<belljar_policy::trust::TrustConfig>,
     mcp: McpConfig,
@@ -108,10 +108,10 @@ const ONLY: &[&str] = &[
 ];
 
 /// Every member of the file.
-fn ways() -> Vec<Way> {
-    fn walk(before: &Way, members: &'static [Member], found: &mut Vec<Way>) {
+fn ways() -> Vec<MemberPath> {
+    fn walk(before: &MemberPath, members: &'static [Member], found: &mut Vec<MemberPath>) {
         for member in members {
-            let way: Way = before.iter().copied().chain([(member, members)]).collect();
+            let way: MemberPath = before.iter().copied().chain([(member, members)]).collect();
             if let AcceptedValues::Section(below) | AcceptedValues::Sections(below) = member.takes {
                 walk(&way, below, found);
             }
@@ -124,7 +124,7 @@ fn ways() -> Vec<Way> {
 }
 
 /// Returns the path of a member as error messages write it.
-fn place(way: &Way) -> String {
+fn place(way: &MemberPath) -> String {
     let last = way.len() - 1;
     let step = |(index, (member, _)): (usize, &(&Member, _))| match member.takes {
         AcceptedValues::Sections(_) if index < last => format!("{}[0]", member.name),
@@ -165,7 +165,7 @@ fn made(member: &Member) -> String {
 }
 
 /// A file in which the member at a way's end has a value, or is absent.
-fn file(way: &Way, value: Option<&str>) -> String {
+fn file(way: &MemberPath, value: Option<&str>) -> String {
     let mut value = value.map(str::to_owned);
     for (index, (member, members)) in way.iter().enumerate().rev() {
         let inner = section(members, value.as_deref().map(|value| (member.name, value)));
@@ -348,7 +348,7 @@ fn another(name: &str, value: &str) -> String {
     other.unwrap_or_else(|| panic!("no other value of {name}")).1.to_owned()
 }
 
-fn outcome(read: &Configuration, world: &World) -> Outcome {
+fn outcome(read: &Configuration, world: &World) -> ParseOutcome {
     let mut settings = settings(world);
     read.node.apply(&mut settings);
     let Settings {
@@ -362,7 +362,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         managed,
         ..
     } = settings;
-    Outcome {
+    ParseOutcome {
         sandboxing: read.sandboxing.clone(),
         git: read.git.clone(),
         trust: read.trust.clone(),
@@ -387,7 +387,7 @@ fn settings(world: &World) -> Settings {
     world.write("token", "the-token-of-tests-0123456789");
     let token = Token::read(&world.path().join("token")).unwrap();
     let runner = HostPath::resolve(std::env::current_exe().unwrap()).unwrap();
-    Settings::new("127.0.0.1:0".parse().unwrap(), State::at(world.path()), token, runner)
+    Settings::new("127.0.0.1:0".parse().unwrap(), StateDirectory::at(world.path()), token, runner)
 }
 
 #[test]

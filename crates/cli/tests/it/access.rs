@@ -2,7 +2,7 @@
 //! decisions.
 
 use crate::BELLJAR;
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::egress::git_server::GitServer;
 use crate::mcp::McpConversation;
 use crate::session::{SessionCleanup, create};
@@ -63,7 +63,7 @@ fn session_has_no_more_permissions_than_its_level() {
     let world = World::new(BELLJAR);
     let _sessions = SessionCleanup(&world);
     world.write("source/file", "of the project\n");
-    let server = Server::start();
+    let server = HelloServer::start();
     let there = format!("http://localhost:{}/", server.address.port());
     world.write(
         "policy.yaml",

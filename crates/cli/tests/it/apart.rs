@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 /// A world, and the session that its tools work in.
-struct Agent<'w> {
+struct AgentToolWorld<'w> {
     world: &'w World,
     options: Vec<String>,
 }
 
-impl<'w> Agent<'w> {
+impl<'w> AgentToolWorld<'w> {
     /// Creates an agent with this configuration of `sandboxing`, on a copy of `source`. The first call makes the session.
     fn of(world: &'w World, sandboxing: &str, options: &[&str]) -> Self {
         world.write(".config/belljar/config.yaml", format!("sandboxing: {sandboxing}\n"));
@@ -59,7 +59,7 @@ impl<'w> Agent<'w> {
 fn tools_run_in_the_backend_of_their_category_and_share_files() {
     World::as_everyone(BELLJAR, |world| {
         let _sessions = SessionCleanup(world);
-        let agent = Agent::of(
+        let agent = AgentToolWorld::of(
             world,
             "{default_backend: native, overrides: {file_system: subprocess, git: subprocess, terminal: subprocess}}",
             &[],
@@ -112,7 +112,8 @@ fn tools_run_in_the_backend_of_their_category_and_share_files() {
 fn other_sandboxes_are_frozen_during_a_diff_and_end_with_the_session() {
     let world = &World::new(BELLJAR);
     let _sessions = SessionCleanup(world);
-    let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
+    let agent =
+        AgentToolWorld::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
     let session = agent.session();
     let mut busy = world
         .command(&["session", "exec", &session, "--", "sh", "-c", "while :; do echo x >> log; done"])
@@ -137,7 +138,7 @@ fn sandboxes_of_a_session_share_one_disk_limit_and_a_restart_does_not_reset_it()
             let native = format!("{{disk_limit: 24m, lifecycle: {{strategy: {strategy}}}}}");
             let sandboxing =
                 format!("{{default_backend: native, overrides: {{terminal: subprocess}}, native: {native}}}");
-            let agent = Agent::of(world, &sandboxing, &[]);
+            let agent = AgentToolWorld::of(world, &sandboxing, &[]);
             let writes = |name: &str| {
                 let code = format!("import os; open('{name}', 'wb').write(os.urandom(10 << 20))");
                 agent.calls("code_runner", &json!({ "language": "python", "code": code }))
@@ -163,8 +164,11 @@ fn sandboxes_of_a_session_share_one_disk_limit_and_a_restart_does_not_reset_it()
 fn sandbox_per_call_keeps_only_files_for_the_next_call() {
     World::as_everyone(BELLJAR, |world| {
         let _sessions = SessionCleanup(world);
-        let agent =
-            Agent::of(world, "{default_backend: native, native: {lifecycle: {strategy: per-call}}}", &[]);
+        let agent = AgentToolWorld::of(
+            world,
+            "{default_backend: native, native: {lifecycle: {strategy: per-call}}}",
+            &[],
+        );
         assert_eq!(
             agent.prints("cat draft.txt; echo x > kept; echo gone > /tmp/gone; sleep 600 &"),
             "written\n"
@@ -202,7 +206,8 @@ while True:
 fn background_process_of_a_tool_is_killed_after_its_call_and_the_sandbox_stays() {
     World::as_everyone(BELLJAR, |world| {
         let _sessions = SessionCleanup(world);
-        let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
+        let agent =
+            AgentToolWorld::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
         let python = |code: &str| agent.does("code_runner", &json!({ "language": "python", "code": code }));
         python("open('/tmp/kept', 'w').write('kept')");
         let shell = "(setsid nohup sh -c 'while :; do echo >> alive; sleep 0.02; done' > /dev/null 2>&1 &); sleep 0.3";
@@ -231,7 +236,8 @@ fn until_refused(writes: impl Fn(usize) -> Value) -> String {
 fn other_host_users_cannot_access_the_files_of_a_session() {
     World::as_everyone(BELLJAR, |world| {
         let _sessions = SessionCleanup(world);
-        let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
+        let agent =
+            AgentToolWorld::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
         agent.prints("true");
         let folder = world.path().join("state/runs").join(agent.session());
         let mode = |name: &str| folder.join(name).metadata().unwrap().permissions().mode() & 0o777;
@@ -270,7 +276,8 @@ fn other_host_users_cannot_access_the_files_of_a_session() {
 #[test]
 fn killed_keeper_leaves_none_of_several_sandboxes() {
     World::as_everyone(BELLJAR, |world| {
-        let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
+        let agent =
+            AgentToolWorld::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
         let (session, runs) = (agent.session(), world.path().join("state/runs"));
         let mark = format!("{}", 1_000_000_000 + std::process::id());
         agent.does("code_runner", &json!({ "language": "python", "code": "1" }));
@@ -358,7 +365,7 @@ fn missing_backend_fails_only_its_own_categories() {
     let world = &World::new(BELLJAR);
     let _sessions = SessionCleanup(world);
     // The default of the specification: files and git without namespaces, code and commands in containers.
-    let agent = Agent::of(world, "{}", &["--docker-socket", "no-engine"]);
+    let agent = AgentToolWorld::of(world, "{}", &["--docker-socket", "no-engine"]);
     assert_eq!(agent.does("read_file", &json!({ "path": "draft.txt" }))["content"], "written\n");
     let told = agent.calls("shell_command", &json!({ "command": "true" }));
     assert_eq!((&told["status"], &told["domain_code"]), (&json!("error"), &json!("unavailable")), "{told}");
@@ -387,9 +394,9 @@ fn containers_follow_their_configuration_and_share_files_with_native_sandboxes()
         let sandboxing = format!(
             "{{overrides: {{git: native}}, docker: {{image: '{IMAGE}', memory_limit: 96m, {more}}}}}"
         );
-        Agent::of(world, &sandboxing, &["--docker-socket", &socket])
+        AgentToolWorld::of(world, &sandboxing, &["--docker-socket", &socket])
     };
-    let ends = |agent: Agent<'_>| {
+    let ends = |agent: AgentToolWorld<'_>| {
         world.run(&["session", "end", "--discard", &agent.session()]).succeeded();
         assert_eq!(
             (containers(), std::fs::read_dir(world.path().join("state/runs")).unwrap().count()),

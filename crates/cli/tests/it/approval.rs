@@ -12,7 +12,7 @@ use belljar_policy::untrusted;
 use belljar_store::approvals::{ApprovalRequest, Approvals, CallKey};
 use belljar_store::audit::AuditLog;
 use belljar_store::database::{Database, Location};
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, TOKEN};
 use belljar_testkit::terminal::at_a_terminal;
 use belljar_testkit::wait;
@@ -346,7 +346,7 @@ fn node_approvals_over_http_require_the_operator_token() {
     // An agent's token has no access here.
     let manager = token(&node, json!({ "kind": "project_manager", "project_id": "mean" }));
     for wrong in [manager.as_str(), "another-token-0123456789"] {
-        let asked = Asked::new("POST", &place(&first.id, ":approve"))
+        let asked = HttpRequest::new("POST", &place(&first.id, ":approve"))
             .header("Authorization", &format!("Bearer {wrong}"));
         assert_eq!(asked.json(r#"{"version":1}"#).send(node.address()).unwrap().status, 401, "{wrong}");
     }

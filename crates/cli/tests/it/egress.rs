@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A server that responds `hello` to every request, and counts.
-pub(crate) struct Server {
+pub(crate) struct HelloServer {
     pub(crate) address: SocketAddr,
     asked: Arc<AtomicUsize>,
     heard: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ pub(crate) struct Server {
 
 // === impl Server ===
 
-impl Server {
+impl HelloServer {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -68,7 +68,7 @@ fn policy_text(world: &World, text: &str) {
 
 #[test]
 fn real_clients_reach_only_what_the_policy_allows_through_the_proxy() {
-    let (world, server, other) = (World::new(BELLJAR), Server::start(), Server::start());
+    let (world, server, other) = (World::new(BELLJAR), HelloServer::start(), HelloServer::start());
     policy(
         &world,
         &format!(
@@ -256,7 +256,7 @@ fn replace(world: &World, rules: &str) {
 
 #[test]
 fn policy_change_takes_effect_while_a_command_runs() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let port = server.address.port();
     policy(&world, "[]");
     // It goes on once it is allowed, and then once it is denied.
@@ -315,7 +315,7 @@ fn policy_that_the_sandbox_could_write_is_refused() {
 
 #[test]
 fn session_and_its_forks_reach_what_the_policy_allows() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let port = server.address.port();
     policy(&world, &format!("[{}]", rule(port)));
     let _sessions = crate::session::SessionCleanup(&world);
@@ -343,7 +343,7 @@ fn session_and_its_forks_reach_what_the_policy_allows() {
 
 #[test]
 fn run_gives_web_access_only_to_jobs_that_allow_it() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let port = server.address.port();
     policy(&world, &format!("[{}]", rule(port)));
     let run = |script: &str, ext_net_allowed: bool, options: &[&str]| {

@@ -1,7 +1,7 @@
 //! Belljar is killed at any moment: the next command leaves no trace of it, and doesn't touch other sandboxes.
 
 use crate::BELLJAR;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_testkit::job::job;
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
@@ -54,7 +54,7 @@ fn resources_of_a_run_killed_at_any_moment_are_removed_by_the_next_run() {
             world.run(&["exec", "--workspace-copy", &source, "--", "true"]).succeeded();
             folders(world).is_empty()
         });
-        let deployment = State::at(world.path().join("state")).deployment();
+        let deployment = StateDirectory::at(world.path().join("state")).deployment();
         until(|| processes(&mark).is_empty());
         until(|| groups(world, &deployment).is_empty());
         let told = theirs(&["session", "exec", &session, "--", "echo", "alive"]);

@@ -2,7 +2,7 @@
 //! agent share one session.
 
 use crate::BELLJAR;
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::mcp::McpConversation;
 use crate::models::recorded;
 use crate::session::{SessionCleanup, create};
@@ -324,7 +324,7 @@ fn policy(world: &World, port: u16) -> String {
 
 #[test]
 fn agents_tools_reach_the_web_as_far_as_its_session() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let (port, egress) = (server.address.port(), policy(&world, server.address.port()));
     let there = json!({ "url": format!("http://localhost:{port}/") });
     let mut talk =
@@ -351,7 +351,7 @@ fn agents_tools_reach_the_web_as_far_as_its_session() {
 
 #[test]
 fn web_tools_are_not_offered_without_permission_or_web_access() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let egress = policy(&world, server.address.port());
     let offered = |whose: &[&str]| {
         let names = names(&world, whose);

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The kernel's description of both, read once.
-pub(super) struct Place {
+pub(super) struct CgroupMountInfo {
     mountinfo: String,
     cgroup: String,
 }
@@ -66,7 +66,7 @@ fn own_path_in(cgroup: &str, controller: Option<&str>) -> Option<PathBuf> {
 
 // === impl Place ===
 
-impl Place {
+impl CgroupMountInfo {
     pub(super) fn look() -> Self {
         Self { mountinfo: read("/proc/self/mountinfo"), cgroup: read("/proc/self/cgroup") }
     }

@@ -1,6 +1,6 @@
 //! Version 1: a tree for each kind of resource, and a group with a directory in each.
 
-use super::mounts::{MountedHierarchy, Place};
+use super::mounts::{CgroupMountInfo, MountedHierarchy};
 use super::{
     CgroupError, CgroupJoin, CgroupLimits, LaunchDescriptor, SocketMemory, make_directory, number,
     number_after, tree_error,
@@ -21,7 +21,7 @@ pub struct V1Hierarchies {
 
 /// The directories of one group.
 #[derive(Debug)]
-pub(super) struct Directories {
+pub(super) struct V1Directories {
     memory: Option<PathBuf>,
     cpu: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ fn write(path: &Path, value: u64) -> Result<(), CgroupError> {
 // === impl Trees ===
 
 impl V1Hierarchies {
-    pub(super) fn find(place: &Place) -> Result<Self, CgroupError> {
+    pub(super) fn find(place: &CgroupMountInfo) -> Result<Self, CgroupError> {
         let mounted = place.of_version(1);
         let tree = |controller: &str| {
             let own = place.own_path(Some(controller))?;
@@ -66,8 +66,8 @@ impl V1Hierarchies {
     }
 
     /// Makes the directories of a new group: one for each resource that is limited.
-    pub(super) fn make(&self, name: &str, limits: &CgroupLimits) -> Result<Directories, CgroupError> {
-        let mut made = Directories { memory: None, cpu: None };
+    pub(super) fn make(&self, name: &str, limits: &CgroupLimits) -> Result<V1Directories, CgroupError> {
+        let mut made = V1Directories { memory: None, cpu: None };
         let make = |tree: &Path| {
             let path = tree.join(name);
             make_directory(&path).map(|()| path.clone())
@@ -99,7 +99,7 @@ fn own_directory(tree: &MountedHierarchy, own: &Path) -> Option<PathBuf> {
 
 // === impl Directories ===
 
-impl Directories {
+impl V1Directories {
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         [self.memory.as_deref(), self.cpu.as_deref()].into_iter().flatten()
     }

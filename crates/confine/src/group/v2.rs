@@ -1,6 +1,6 @@
 //! Version 2: one tree, and a group is one directory in it.
 
-use super::mounts::Place;
+use super::mounts::CgroupMountInfo;
 use super::{CgroupError, CgroupJoin, CgroupLimits, make_directory, number, number_after, tree_error};
 use rustix::fs::{Access, Mode, OFlags, access, open};
 use std::ffi::OsStr;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 /// The directory in which groups are made.
 #[derive(Debug, Clone)]
-pub struct Tree {
+pub struct V2Hierarchy {
     parent: PathBuf,
 }
 
 /// The directory of one group.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct V2Directory {
     path: PathBuf,
 }
 
@@ -46,8 +46,8 @@ fn words(path: &Path) -> Vec<String> {
 
 // === impl Tree ===
 
-impl Tree {
-    pub(super) fn find(place: &Place) -> Result<Self, CgroupError> {
+impl V2Hierarchy {
+    pub(super) fn find(place: &CgroupMountInfo) -> Result<Self, CgroupError> {
         let unavailable = |why: String| CgroupError::Unavailable { why };
         let mounted = place.of_version(2);
         let tree = mounted.first().ok_or_else(|| unavailable("version 2 is not mounted".to_owned()))?;
@@ -99,10 +99,10 @@ impl Tree {
         &self.parent
     }
 
-    pub(super) fn make(&self, name: &str) -> Result<Directory, CgroupError> {
+    pub(super) fn make(&self, name: &str) -> Result<V2Directory, CgroupError> {
         let path = self.parent.join(name);
         make_directory(&path)?;
-        Ok(Directory { path })
+        Ok(V2Directory { path })
     }
 }
 
@@ -152,7 +152,7 @@ fn step_aside(parent: &Path) -> Result<(), CgroupError> {
 
 // === impl Directory ===
 
-impl Directory {
+impl V2Directory {
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -3,11 +3,11 @@
 //! It puts up every wall that takes no rights, on top of those that it finds, and then is PID 1 as in any other
 //! sandbox: the same programs are started in the same way.
 
-use super::memory::Memory;
-use super::own::Own;
-use super::watch::Watch;
+use super::memory::MemoryWatch;
+use super::own::OwnResources;
+use super::watch::InitState;
 use super::{install_filter, send};
-use crate::inside::Walls;
+use crate::inside::InitWalls;
 use crate::kernel;
 use crate::plan::Limits;
 use crate::report::Report;
@@ -18,7 +18,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 /// Runs PID 1 until the host ends the sandbox. Returns its exit code.
-pub(crate) fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
+pub(crate) fn attend(control: &OwnedFd, walls: &InitWalls) -> i32 {
     kernel::reset_signals();
     let mut stage = Stage::Clone;
     match put_up(control.as_fd(), walls, &mut stage) {
@@ -30,7 +30,11 @@ pub(crate) fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
     }
 }
 
-fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Result<Watch<'a>, WallError> {
+fn put_up<'a>(
+    control: BorrowedFd<'a>,
+    walls: &InitWalls,
+    stage: &mut Stage,
+) -> Result<InitState<'a>, WallError> {
     // A process that is not the first of a PID namespace could not answer for the others, and would kill unrelated
     // processes.
     if !rustix::process::getpid().is_init() {
@@ -51,8 +55,8 @@ fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Resu
     *stage = Stage::Exec;
     let own = walls.own.iter().map(String::as_str);
     let watched = own.clone().chain(walls.writable.iter().map(String::as_str));
-    let own = Own::of(own, watched, walls.filters)?;
-    let watch = Watch::begin(control, own, None, Memory::of_container())?;
+    let own = OwnResources::of(own, watched, walls.filters)?;
+    let watch = InitState::begin(control, own, None, MemoryWatch::of_container())?;
     send(control, &Report::Started { marks: Vec::new(), landlock_abi }, &[]);
     watch.close_all_but_its_own(());
     Ok(watch)

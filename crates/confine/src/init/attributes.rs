@@ -17,14 +17,14 @@ const LONGEST_NAME: usize = 256;
 const LONGEST_VALUE: u64 = 65_536;
 
 /// Arguments of one call.
-struct Request {
-    target: Target,
+struct SetxattrCall {
+    target: XattrTarget,
     name: Vec<u8>,
     value: Vec<u8>,
     flags: XattrFlags,
 }
 
-enum Target {
+enum XattrTarget {
     /// Target of a path, opened with `O_PATH`.
     Path(OwnedFd),
     Descriptor(OwnedFd),
@@ -32,12 +32,12 @@ enum Target {
 
 /// Answers one question, in a worker.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification) {
-    caller::answer(listener, question, Request::take, Request::fulfil);
+    caller::answer(listener, question, SetxattrCall::take, SetxattrCall::fulfil);
 }
 
 // === impl Request ===
 
-impl Request {
+impl SetxattrCall {
     fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let [target, name, value, length, flags, _] = question.arguments;
         if length > LONGEST_VALUE {
@@ -52,10 +52,10 @@ impl Request {
         };
         let target = match i64::from(question.number) {
             libc::SYS_fsetxattr => {
-                Target::Descriptor(ask::take_descriptor(question.thread, (target as u32).cast_signed())?)
+                XattrTarget::Descriptor(ask::take_descriptor(question.thread, (target as u32).cast_signed())?)
             }
-            libc::SYS_lsetxattr => Target::Path(open_path(question.thread, target, OFlags::NOFOLLOW)?),
-            _ => Target::Path(open_path(question.thread, target, OFlags::empty())?),
+            libc::SYS_lsetxattr => XattrTarget::Path(open_path(question.thread, target, OFlags::NOFOLLOW)?),
+            _ => XattrTarget::Path(open_path(question.thread, target, OFlags::empty())?),
         };
         Ok(Self { target, name, value, flags: XattrFlags::from_bits_retain(flags as u32) })
     }
@@ -64,10 +64,10 @@ impl Request {
         let Self { target, name, value, flags } = self;
         match target {
             // The name in `/proc` is a link that leads to exactly what was opened.
-            Target::Path(file) => {
+            XattrTarget::Path(file) => {
                 setxattr(format!("/proc/self/fd/{}", file.as_raw_fd()), &name[..], value, *flags)
             }
-            Target::Descriptor(file) => fsetxattr(file, &name[..], value, *flags),
+            XattrTarget::Descriptor(file) => fsetxattr(file, &name[..], value, *flags),
         }
     }
 }

@@ -12,7 +12,7 @@
 //! ([`own_sockets`]).
 
 use super::caller::{self, open, read_memory};
-use super::own::Own;
+use super::own::OwnResources;
 use super::{attributes, filters, linger, own_sockets, poll_tables, reservation, watches};
 use crate::kernel;
 use crate::kernel::ask::{self, SeccompNotification};
@@ -31,7 +31,7 @@ use std::rc::Rc;
 /// Answers the questions of one sandbox.
 pub(super) struct Connector {
     listener: OwnedFd,
-    own: Rc<Own>,
+    own: Rc<OwnResources>,
     /// Processes that answer, each with its question.
     workers: Vec<(i32, u64)>,
     /// The worker that reserves space: one at a time, so that all together are no faster than one.
@@ -60,7 +60,7 @@ const FAMILY_BYTES: usize = 2;
 // === impl Connector ===
 
 impl Connector {
-    pub(super) fn new(listener: OwnedFd, own: Rc<Own>) -> Self {
+    pub(super) fn new(listener: OwnedFd, own: Rc<OwnResources>) -> Self {
         Self { listener, own, workers: Vec::new(), reserving: None, reservations: VecDeque::new() }
     }
 

@@ -51,7 +51,7 @@ pub(super) struct DescriptorFindings {
 }
 
 /// Scope of a look, and its precision.
-pub(super) struct Scope<'a> {
+pub(super) struct ScanScope<'a> {
     /// The ids of mounts of overlays that can be written.
     pub(super) overlays: &'a [u64],
     /// A process that hides its descriptors and is trusted.
@@ -75,7 +75,7 @@ struct FdInfo {
 
 impl DescriptorFindings {
     /// Looks at every descriptor of every process but PID 1.
-    pub(super) fn look(scope: &Scope<'_>, pace: &mut ScanPace<'_>) -> Self {
+    pub(super) fn look(scope: &ScanScope<'_>, pace: &mut ScanPace<'_>) -> Self {
         let mut held = Self::default();
         let Ok(processes) = numbers_in("/proc") else { return Self { has_unseen: true, ..held } };
         for process in processes.into_iter().filter(|process| *process != 1 && Some(*process) != scope.runner)
@@ -89,12 +89,17 @@ impl DescriptorFindings {
         held
     }
 
-    fn is_enough(&mut self, scope: &Scope<'_>, pace: &mut ScanPace<'_>) -> bool {
+    fn is_enough(&mut self, scope: &ScanScope<'_>, pace: &mut ScanPace<'_>) -> bool {
         self.is_unfinished |= !pace.goes_on();
         self.is_unfinished || self.locks > scope.most_locks
     }
 
-    fn add_process(&mut self, process: i32, scope: &Scope<'_>, pace: &mut ScanPace<'_>) -> Result<(), Errno> {
+    fn add_process(
+        &mut self,
+        process: i32,
+        scope: &ScanScope<'_>,
+        pace: &mut ScanPace<'_>,
+    ) -> Result<(), Errno> {
         // Threads may have tables of their own.
         let mut tables: Vec<i32> = Vec::new();
         for thread in numbers_in(&format!("/proc/{process}/task"))? {
@@ -115,7 +120,7 @@ impl DescriptorFindings {
     }
 
     /// Looks at one descriptor after the other as they are listed: the list itself may be long.
-    fn add_table(&mut self, path: &str, scope: &Scope<'_>, pace: &mut ScanPace<'_>) -> Result<(), Errno> {
+    fn add_table(&mut self, path: &str, scope: &ScanScope<'_>, pace: &mut ScanPace<'_>) -> Result<(), Errno> {
         for descriptor in numbers(&format!("{path}/fd"))? {
             let descriptor = descriptor?;
             if self.is_enough(scope, pace) {
@@ -130,7 +135,7 @@ impl DescriptorFindings {
         &mut self,
         path: &str,
         descriptor: i32,
-        scope: &Scope<'_>,
+        scope: &ScanScope<'_>,
         pace: &mut ScanPace<'_>,
     ) -> Result<(), Errno> {
         self.descriptors += 1;
@@ -288,13 +293,14 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("belljar-descriptors-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = format!("/proc/self/task/{}", rustix::thread::gettid().as_raw_pid());
-        let scope = |overlays, counts_names| Scope { overlays, runner: None, most_locks: 16, counts_names };
+        let scope =
+            |overlays, counts_names| ScanScope { overlays, runner: None, most_locks: 16, counts_names };
         let none = scope(&[], false);
         let (directory, path_only) = (
             File::open(&folder).unwrap(),
             openat(CWD, &folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap(),
         );
-        let of = |file: &dyn std::os::fd::AsRawFd, scope: &Scope<'_>| {
+        let of = |file: &dyn std::os::fd::AsRawFd, scope: &ScanScope<'_>| {
             let mut held = DescriptorFindings::default();
             let mut others = || false;
             let mut pace = ScanPace::begin(Duration::MAX / 2, &mut others);
@@ -320,7 +326,7 @@ mod tests {
 
     #[test]
     fn interrupted_descriptor_scan_is_unfinished() {
-        let scope = Scope { overlays: &[], runner: None, most_locks: 16, counts_names: false };
+        let scope = ScanScope { overlays: &[], runner: None, most_locks: 16, counts_names: false };
         let mut others = || false;
         assert!(
             DescriptorFindings::look(&scope, &mut ScanPace::begin(Duration::ZERO, &mut others)).is_unfinished

@@ -12,7 +12,7 @@
 //! A look counts only if it can't have missed a thread (`look`). Where none does, all filters count as if they were still
 //! there, and the next one is refused.
 
-use super::own::Own;
+use super::own::OwnResources;
 use crate::kernel::{
     self,
     ask::{self, SeccompNotification},
@@ -66,7 +66,7 @@ const LOOK_LIMIT: Duration = Duration::from_millis(50);
 type Threads = HashMap<i32, Thread>;
 
 /// Answers one question.
-pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, own: &Own) {
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, own: &OwnResources) {
     let is_let = own.filters.borrow_mut().admit(question);
     match wall!(FilterLimit: is_let, else Ok(())) {
         Ok(()) => ask::let_through(listener, question.id),

@@ -17,19 +17,19 @@ use std::time::Duration;
 /// `struct linger`: whether it is on, and for how many seconds.
 const BYTES: usize = 8;
 
-struct Request {
+struct LingerCall {
     socket: OwnedFd,
     resets: bool,
 }
 
 /// Answers one question, in a worker.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification) {
-    caller::answer(listener, question, Request::take, Request::fulfil);
+    caller::answer(listener, question, LingerCall::take, LingerCall::fulfil);
 }
 
 // === impl Request ===
 
-impl Request {
+impl LingerCall {
     fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let [socket, _, _, pointer, length, _] = question.arguments;
         if usize::try_from((length as u32).cast_signed()).is_ok_and(|length| length >= BYTES) {

@@ -7,7 +7,7 @@
 //!
 //! Memory that the kernel charges to no control group is watched in all of these cases ([`super::uncharged`]).
 
-use super::own::Own;
+use super::own::OwnResources;
 use super::uncharged::UnchargedMemoryWatch;
 use crate::group::{CgroupJoin, SocketMemory};
 use crate::kernel;
@@ -21,7 +21,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 /// Watches what the sandbox holds.
-pub(super) struct Memory {
+pub(super) struct MemoryWatch {
     limit: OomDetection,
     /// Memory that no limit covers.
     uncharged: UnchargedMemoryWatch,
@@ -35,7 +35,7 @@ enum OomDetection {
     Told {
         event: OwnedFd,
         /// Memory of sockets that is counted apart.
-        sockets: Option<Sockets>,
+        sockets: Option<SocketMemoryWatch>,
     },
     /// The number of OOM kills is read from this file at intervals.
     Counted {
@@ -56,7 +56,7 @@ enum OomDetection {
 }
 
 /// Watches the memory that sockets hold in buffers.
-struct Sockets {
+struct SocketMemoryWatch {
     /// A file with the number of bytes.
     usage: File,
     most_bytes: u64,
@@ -74,7 +74,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 // === impl Memory ===
 
-impl Memory {
+impl MemoryWatch {
     pub(super) fn watch(plan: &Plan) -> Result<Self, WallError> {
         OomDetection::watch(plan).map(Self::of)
     }
@@ -121,7 +121,7 @@ impl Memory {
     }
 
     /// Returns true if more memory is held than allowed. Measures only when a look is due, also while another look goes on.
-    pub(super) fn has_run_out(&mut self, own: &Own) -> bool {
+    pub(super) fn has_run_out(&mut self, own: &OwnResources) -> bool {
         let Self { limit, uncharged } = self;
         limit.has_run_out() || uncharged.is_too_much(own, &mut || limit.has_run_out())
     }
@@ -137,7 +137,7 @@ impl OomDetection {
                 // Above the descriptors that a program gets for its streams.
                 let event = rustix::io::fcntl_dupfd_cloexec(told, 3).about("memory event")?;
                 let sockets = plan.group.as_ref().and_then(CgroupJoin::socket_memory);
-                Self::Told { event, sockets: sockets.map(Sockets::watch).transpose()? }
+                Self::Told { event, sockets: sockets.map(SocketMemoryWatch::watch).transpose()? }
             }
             (None, Some(most_bytes)) => {
                 let files = format!("/{}", plan.scratch_places().next().unwrap_or_default());
@@ -164,7 +164,7 @@ impl OomDetection {
         match self {
             Self::Added { next, .. }
             | Self::Counted { next, .. }
-            | Self::Told { sockets: Some(Sockets { next, .. }), .. } => {
+            | Self::Told { sockets: Some(SocketMemoryWatch { next, .. }), .. } => {
                 Some(next.saturating_duration_since(Instant::now()))
             }
             Self::Unwatched | Self::Told { sockets: None, .. } => None,
@@ -193,7 +193,7 @@ impl OomDetection {
 
 // === impl Sockets ===
 
-impl Sockets {
+impl SocketMemoryWatch {
     fn watch(counted: &SocketMemory) -> Result<Self, WallError> {
         let usage = rustix::io::fcntl_dupfd_cloexec(&counted.usage.0, 3).about("socket memory")?;
         Ok(Self { usage: usage.into(), most_bytes: counted.most_bytes, next: Instant::now() })

@@ -2,7 +2,7 @@
 
 use super::filters::Filters;
 use super::poll_tables::PollTables;
-use crate::plan::{Access, Entry, Plan};
+use crate::plan::{Access, Plan, RootEntry};
 use crate::walls::{ErrorContext, WallError, devices};
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use std::cell::{OnceCell, RefCell};
 
 /// The sandbox's own files and limits.
-pub(super) struct Own {
+pub(super) struct OwnResources {
     /// The devices on which a socket is the sandbox's own: its memory, and its overlays, behind whose names nothing of the
     /// host listens.
     devices: Vec<u64>,
@@ -31,19 +31,19 @@ pub(super) struct Own {
 
 // === impl Own ===
 
-impl Own {
+impl OwnResources {
     /// Reads it from the root that is in place. The root itself may be shared with other sandboxes, but it can't be written.
     pub(super) fn of_plan(plan: &Plan) -> Result<Self, WallError> {
         let overlays = plan.root.iter().filter_map(|entry| match entry {
-            Entry::Overlay { inside, .. } => Some(inside.as_str()),
+            RootEntry::Overlay { inside, .. } => Some(inside.as_str()),
             _ => None,
         });
         // All scratch directories are in one file system.
         let on_own_devices = [""].into_iter().chain(plan.scratch_places().take(1)).chain(overlays.clone());
         let watched = plan.root.iter().filter_map(|entry| match entry {
-            Entry::Overlay { inside, .. }
-            | Entry::View { inside, .. }
-            | Entry::Bind { inside, access: Access::ReadWrite, .. } => Some(inside.as_str()),
+            RootEntry::Overlay { inside, .. }
+            | RootEntry::View { inside, .. }
+            | RootEntry::Bind { inside, access: Access::ReadWrite, .. } => Some(inside.as_str()),
             _ => None,
         });
         let watched = watched.chain(plan.scratch_places()).chain([devices::SHARED_MEMORY]);

@@ -5,7 +5,7 @@
 //! ([`crate::plan::MOST_POLLED_UNCOUNTED`]). The number of descriptors is an argument, so nothing can change it after
 //! PID 1 has looked. A thread waits in one call at a time: what it last asked for counts until it asks again or ends.
 
-use super::own::Own;
+use super::own::OwnResources;
 use crate::kernel::ask::{self, SeccompNotification};
 use crate::plan::MOST_POLLED;
 use rustix::fd::BorrowedFd;
@@ -28,7 +28,7 @@ pub(super) struct PollTables {
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Answers one question.
-pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, own: &Own) {
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, own: &OwnResources) {
     // No call waits for more descriptors than there are: the kernel refuses it, or takes the lower number.
     let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let wanted = wanted(question).min(limit);

@@ -19,7 +19,7 @@ const BYTES_A_SECOND: u64 = 1 << 30;
 /// `st_blocks` counts in these.
 const BLOCK_BYTES: u64 = 512;
 
-struct Request {
+struct FallocateCall {
     file: OwnedFd,
     flags: FallocateFlags,
     offset: u64,
@@ -29,12 +29,12 @@ struct Request {
 /// Answers one question, in a worker.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification) {
     let is_asked = || ask::is_still_asked(listener, question.id);
-    caller::answer(listener, question, Request::take, |request| request.fulfil(is_asked));
+    caller::answer(listener, question, FallocateCall::take, |request| request.fulfil(is_asked));
 }
 
 // === impl Request ===
 
-impl Request {
+impl FallocateCall {
     fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let [file, mode, offset, length, ..] = question.arguments;
         let flags = flags(mode as u32)?;
@@ -98,11 +98,11 @@ mod tests {
     use std::cell::Cell;
     use std::fs::File;
 
-    fn request(length: u64) -> (Request, File) {
+    fn request(length: u64) -> (FallocateCall, File) {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = File::from(openat(CWD, std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR).unwrap());
         let copy = file.try_clone().unwrap();
-        (Request { file: copy.into(), flags: FallocateFlags::empty(), offset: 0, length }, file)
+        (FallocateCall { file: copy.into(), flags: FallocateFlags::empty(), offset: 0, length }, file)
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 /// Looks at the sockets of the sandbox's network namespace now and then.
-pub(super) struct Sockets {
+pub(super) struct SocketWatch {
     next: Instant,
     /// Earliest time at which lists may be read again.
     next_lists: Instant,
@@ -37,7 +37,7 @@ struct MaxSocketCounts {
 
 /// Numbers of sockets in the sandbox's network namespace.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Listed {
+struct SocketCounts {
     all: u64,
     netlink: u64,
     udp: u64,
@@ -56,7 +56,7 @@ const UDP: [&str; 2] = ["/proc/net/udp", "/proc/net/udp6"];
 
 // === impl Sockets ===
 
-impl Sockets {
+impl SocketWatch {
     pub(super) fn watch() -> Self {
         let now = Instant::now();
         Self { next: now + BETWEEN_LOOKS, next_lists: now, most: None, had_many_unlisted: false }
@@ -78,10 +78,10 @@ impl Sockets {
         let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
         let Some(used) = used_sockets(&text) else { return false };
         let most = *self.most.get_or_insert_with(MaxSocketCounts::of_kernel);
-        let mut listed = Listed::default();
+        let mut listed = SocketCounts::default();
         if used > most.harmless {
             self.next = Instant::now() + BETWEEN_LOOKS_AT_MANY;
-            listed = Listed::of(&fs::read_to_string("/proc/net/protocols").unwrap_or_default());
+            listed = SocketCounts::of(&fs::read_to_string("/proc/net/protocols").unwrap_or_default());
         }
         let has_many_unlisted =
             used > most.harmless && used.saturating_sub(listed.all) > MOST_UNLISTED_SOCKETS;
@@ -189,7 +189,7 @@ impl MaxSocketCounts {
 
 // === impl Listed ===
 
-impl Listed {
+impl SocketCounts {
     /// Parses `/proc/net/protocols`.
     fn of(text: &str) -> Self {
         let mut listed = Self::default();
@@ -221,9 +221,9 @@ mod tests {
                          UNIX      1152     16      -1   NI       0   yes\n\
                          UDP       1344      1     254   NI       0   yes\n\
                          NETLINK   1096      3      -1   NI       0   no\n";
-        assert_eq!(Listed::of(protocols), Listed { all: 22, netlink: 3, udp: 3 });
+        assert_eq!(SocketCounts::of(protocols), SocketCounts { all: 22, netlink: 3, udp: 3 });
         assert_eq!(used_sockets(""), None);
-        assert_eq!(Listed::of(""), Listed::default());
+        assert_eq!(SocketCounts::of(""), SocketCounts::default());
     }
 
     #[test]

@@ -6,11 +6,11 @@
 //! and tables of descriptors where the kernel's own memory has grown. `/proc/locks` is never read: that delays locks
 //! everywhere on the machine.
 
-use super::descriptors::{DescriptorFindings, Scope};
+use super::descriptors::{DescriptorFindings, ScanScope};
 use super::filters::{has_begun, next_id};
-use super::own::Own;
+use super::own::OwnResources;
 use super::pace::{ScanPace, ScanStop};
-use super::sockets::Sockets;
+use super::sockets::SocketWatch;
 use crate::plan::{MOST_FOR_DIRECTORIES, MOST_LOCKS};
 use crate::wall;
 use std::fs;
@@ -32,12 +32,12 @@ const LONGEST_LOOK: Duration = Duration::from_secs(2);
 
 /// Looks now and then.
 pub(super) struct UnchargedMemoryWatch {
-    sockets: Sockets,
-    descriptors: Descriptors,
+    sockets: SocketWatch,
+    descriptors: DescriptorWatch,
 }
 
 /// Looks at what descriptors have the kernel keep.
-struct Descriptors {
+struct DescriptorWatch {
     next: Instant,
     /// Kernel memory when descriptors were last looked at, in KiB. The first value is taken before the first program
     /// starts: a hundred thousand locks fit before the first look.
@@ -53,7 +53,7 @@ struct Descriptors {
 
 impl UnchargedMemoryWatch {
     pub(super) fn watch() -> Self {
-        Self { sockets: Sockets::watch(), descriptors: Descriptors::watch() }
+        Self { sockets: SocketWatch::watch(), descriptors: DescriptorWatch::watch() }
     }
 
     /// Maximum time before [`Self::is_too_much`] must be called again.
@@ -63,7 +63,7 @@ impl UnchargedMemoryWatch {
 
     /// Returns true if more is held than allowed. Looks only when a look is due. Other limits are checked in between: a
     /// program decides how long a look takes.
-    pub(super) fn is_too_much(&mut self, own: &Own, others: &mut dyn FnMut() -> bool) -> bool {
+    pub(super) fn is_too_much(&mut self, own: &OwnResources, others: &mut dyn FnMut() -> bool) -> bool {
         let Self { sockets, descriptors } = self;
         // In a namespace of the host's, what others hold would be counted.
         if wall!(NetworkNamespace: sockets.hold_too_much(others), else false) {
@@ -76,7 +76,7 @@ impl UnchargedMemoryWatch {
 
 // === impl Descriptors ===
 
-impl Descriptors {
+impl DescriptorWatch {
     fn watch() -> Self {
         let now = Instant::now();
         let kernel_kib = kib_of("SUnreclaim:", &read("/proc/meminfo"));
@@ -91,7 +91,7 @@ impl Descriptors {
 
     /// Returns true if the descriptors hold more than allowed, or another look found too much meanwhile. Looks only when a
     /// look is due.
-    fn hold_too_much(&mut self, own: &Own, others: &mut dyn FnMut() -> bool) -> bool {
+    fn hold_too_much(&mut self, own: &OwnResources, others: &mut dyn FnMut() -> bool) -> bool {
         let now = Instant::now();
         if now < self.next {
             return false;
@@ -126,10 +126,10 @@ impl Descriptors {
 }
 
 /// Looks at descriptors, and at the names in directories if they alone make it too much.
-fn look(own: &Own, growth: KernelMemoryGrowth, others: &mut dyn FnMut() -> bool) -> Judgement {
+fn look(own: &OwnResources, growth: KernelMemoryGrowth, others: &mut dyn FnMut() -> bool) -> Judgement {
     let mut look = |counts_names| {
         let runner = own.filters.borrow().runner();
-        let scope = Scope { overlays: own.overlays(), runner, most_locks: MOST_LOCKS, counts_names };
+        let scope = ScanScope { overlays: own.overlays(), runner, most_locks: MOST_LOCKS, counts_names };
         let mut pace = ScanPace::begin(LONGEST_LOOK, &mut *others);
         let held = look_while_none_begins(|| DescriptorFindings::look(&scope, &mut pace));
         match pace.stop() {

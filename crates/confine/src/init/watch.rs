@@ -2,14 +2,14 @@
 //! the sandbox's program has ended, or when the host orders it.
 
 use super::connector::Connector;
-use super::memory::Memory;
-use super::own::Own;
+use super::memory::MemoryWatch;
+use super::own::OwnResources;
 use super::payload;
 use super::send;
 use super::starting::StartingProgram;
 use super::streams::Streams;
-use crate::execution::attended::{self, Attended};
-use crate::execution::{Request, Told};
+use crate::execution::attended::{self, UnreapedProgram};
+use crate::execution::{InitRequest, ProgramEvent};
 use crate::inside::OUT_OF_MEMORY;
 use crate::kernel::{self, ReapedChild};
 use crate::plan::{Command, Program};
@@ -25,9 +25,9 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 /// State of PID 1.
-pub(super) struct Watch<'a> {
+pub(super) struct InitState<'a> {
     control: BorrowedFd<'a>,
-    own: Rc<Own>,
+    own: Rc<OwnResources>,
     /// The mount namespace that holds the root, if PID 1 has left it.
     hidden: Option<OwnedFd>,
     /// Readable when a child has ended.
@@ -35,22 +35,22 @@ pub(super) struct Watch<'a> {
     /// The program that the sandbox is for.
     program: Option<i32>,
     /// Further programs that the host has started.
-    executions: Vec<Attended>,
+    executions: Vec<UnreapedProgram>,
     /// Programs that have not started yet.
-    starts: Vec<Start>,
+    starts: Vec<PendingStart>,
     connectors: Vec<Connector>,
-    memory: Memory,
+    memory: MemoryWatch,
 }
 
 /// Start of a program that the host has requested.
-struct Start {
+struct PendingStart {
     starting: StartingProgram,
     /// The host's end of its terminal.
     terminal: Option<OwnedFd>,
 }
 
 /// Why a sandbox is over.
-enum Over {
+enum SandboxEndReason {
     /// The program that it was for has ended.
     Program { status: i32 },
     /// The host wants it so, or is gone.
@@ -61,12 +61,12 @@ enum Over {
 
 // === impl Watch ===
 
-impl<'a> Watch<'a> {
+impl<'a> InitState<'a> {
     pub(super) fn begin(
         control: BorrowedFd<'a>,
-        own: Own,
+        own: OwnResources,
         hidden: Option<OwnedFd>,
-        memory: Memory,
+        memory: MemoryWatch,
     ) -> Result<Self, WallError> {
         // Before the first program starts: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
@@ -134,29 +134,29 @@ impl<'a> Watch<'a> {
         while kernel::wait_for_child().is_ok() {}
         let usage = kernel::usage_of_children();
         match over {
-            Over::Program { status } => send(self.control, &Report::Ended { status, usage }, &[]),
-            Over::Memory => {
+            SandboxEndReason::Program { status } => send(self.control, &Report::Ended { status, usage }, &[]),
+            SandboxEndReason::Memory => {
                 send(self.control, &Report::OutOfMemory { usage }, &[]);
                 // In a container there is no receiver for that report; an engine returns the exit code.
                 return OUT_OF_MEMORY;
             }
-            Over::Host => {}
+            SandboxEndReason::Host => {}
         }
         0
     }
 
     /// Reaps children that have ended.
-    fn collect(&mut self) -> ControlFlow<Over, RemainingChildren> {
+    fn collect(&mut self) -> ControlFlow<SandboxEndReason, RemainingChildren> {
         reap_some(|ReapedChild { pid, status, usage }| {
             if self.program == Some(pid) {
-                return ControlFlow::Break(Over::Program { status });
+                return ControlFlow::Break(SandboxEndReason::Program { status });
             }
             self.connectors.iter_mut().for_each(|connector| connector.child_ended(pid));
             // That it has started is reported before its end.
             self.settle_starts();
             if let Some(at) = self.executions.iter().position(|execution| execution.pid == pid) {
                 if self.memory.has_cost_somebody() {
-                    return ControlFlow::Break(Over::Memory);
+                    return ControlFlow::Break(SandboxEndReason::Memory);
                 }
                 self.executions.swap_remove(at).tell_end(status, usage);
             }
@@ -165,7 +165,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits for a child to end, unless some are left that have, a word of the host's or a question, and sees to it.
-    fn wait_for_something(&mut self, left: RemainingChildren) -> Option<Over> {
+    fn wait_for_something(&mut self, left: RemainingChildren) -> Option<SandboxEndReason> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
         let listeners = self.connectors.iter().map(Connector::listener);
         let starts = self.starts.iter().map(|start| start.starting.reports());
@@ -183,7 +183,7 @@ impl<'a> Watch<'a> {
         let (of_listeners, rest) = rest.split_at_checked(self.connectors.len())?;
         let (_, of_memory) = rest.split_at_checked(self.starts.len())?;
         if of_memory.iter().any(|event| !event.is_empty()) || self.memory.has_run_out(&self.own) {
-            return Some(Over::Memory);
+            return Some(SandboxEndReason::Memory);
         }
         self.answer(of_listeners);
         attended::obey(&mut self.executions, of_channels);
@@ -207,28 +207,28 @@ impl<'a> Watch<'a> {
     }
 
     /// Does what the host asks of PID 1.
-    fn serve(&mut self) -> Option<Over> {
-        match Request::receive(self.control) {
-            Ok(Some(Request::Start { program, channel })) => {
+    fn serve(&mut self) -> Option<SandboxEndReason> {
+        match InitRequest::receive(self.control) {
+            Ok(Some(InitRequest::Start { program, channel })) => {
                 self.start_execution(&program, channel);
                 None
             }
-            Ok(Some(Request::Count { channel })) => {
-                let _ = Told::Counted(kernel::load()).send(channel.as_fd(), None);
+            Ok(Some(InitRequest::Count { channel })) => {
+                let _ = ProgramEvent::Counted(kernel::load()).send(channel.as_fd(), None);
                 None
             }
-            Ok(Some(Request::SignalAll(signal))) => {
+            Ok(Some(InitRequest::SignalAll(signal))) => {
                 kernel::signal_all_others(signal);
                 None
             }
-            Ok(Some(Request::Terminate)) => {
+            Ok(Some(InitRequest::Terminate)) => {
                 // Only the program itself: it ends the processes that it has started, and reports that.
                 if let Some(program) = self.program.and_then(Pid::from_raw) {
                     let _ = kill_process(program, Signal::TERM);
                 }
                 None
             }
-            Ok(None) => Some(Over::Host),
+            Ok(None) => Some(SandboxEndReason::Host),
             // The request was not understood, and so not carried out; the waiting requester sees its channel closed.
             Err(_) => None,
         }
@@ -237,12 +237,12 @@ impl<'a> Watch<'a> {
     fn start_execution(&mut self, Program { command, stdio }: &Program, channel: OwnedFd) {
         let begun = Streams::connect(stdio).and_then(|mut streams| {
             let terminal = streams.host_end.take();
-            payload::begin(command, streams, None).map(|starting| Start { starting, terminal })
+            payload::begin(command, streams, None).map(|starting| PendingStart { starting, terminal })
         });
         match begun {
             Ok(start) => {
                 let pid = start.starting.pid();
-                self.executions.push(Attended { pid, channel, kill: kernel::kill_session });
+                self.executions.push(UnreapedProgram { pid, channel, kill: kernel::kill_session });
                 self.starts.push(start);
             }
             Err(fault) => report_failed_start(channel.as_fd(), fault),
@@ -261,7 +261,7 @@ impl<'a> Watch<'a> {
 
     fn report_start(
         &mut self,
-        Start { starting, terminal }: &Start,
+        PendingStart { starting, terminal }: &PendingStart,
         outcome: Result<Option<OwnedFd>, WallError>,
     ) {
         let at = self.executions.iter().position(|execution| execution.pid == starting.pid());
@@ -270,7 +270,7 @@ impl<'a> Watch<'a> {
         let Some(at) = at else { return };
         let channel = self.executions[at].channel.as_fd();
         match failure {
-            None if Told::Started.send(channel, terminal.as_ref().map(AsFd::as_fd)).is_ok() => {}
+            None if ProgramEvent::Started.send(channel, terminal.as_ref().map(AsFd::as_fd)).is_ok() => {}
             None => self.executions.swap_remove(at).end(),
             Some(fault) => {
                 report_failed_start(channel, fault);
@@ -281,5 +281,5 @@ impl<'a> Watch<'a> {
 }
 
 fn report_failed_start(channel: BorrowedFd<'_>, WallError { subject, errno }: WallError) {
-    let _ = Told::NotStarted { errno, subject }.send(channel, None);
+    let _ = ProgramEvent::NotStarted { errno, subject }.send(channel, None);
 }

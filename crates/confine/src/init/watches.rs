@@ -7,7 +7,7 @@
 //! or its directory in between changes nothing.
 
 use super::caller::open_path;
-use super::own::Own;
+use super::own::OwnResources;
 use crate::kernel;
 use crate::kernel::ask::{self, SeccompNotification};
 use crate::wall;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use std::mem::ManuallyDrop;
 
 /// Arguments of one `inotify_add_watch`.
-struct Request {
+struct InotifyAddWatchCall {
     inotify: OwnedFd,
     file: OwnedFd,
     mask: u32,
@@ -25,8 +25,8 @@ struct Request {
 
 /// Answers one question, in a worker. What was taken stays open until that ends: it may be any descriptor, and PID 1 must
 /// never be the last to close it.
-pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, own: &Own) {
-    let request = ManuallyDrop::new(Request::take(question));
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, own: &OwnResources) {
+    let request = ManuallyDrop::new(InotifyAddWatchCall::take(question));
     // The data belong to the caller only if it still waits: its thread id may have been reused.
     if ask::is_still_asked(listener, question.id) {
         let answer = request.as_ref().map_err(|errno| *errno).and_then(|request| request.fulfil(own));
@@ -36,7 +36,7 @@ pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, o
 
 // === impl Request ===
 
-impl Request {
+impl InotifyAddWatchCall {
     fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let [inotify, pointer, mask, ..] = question.arguments;
         // The kernel looks at the low 32 bits of both numbers, too.
@@ -48,7 +48,7 @@ impl Request {
         Ok(Self { inotify: ManuallyDrop::into_inner(inotify), file, mask })
     }
 
-    fn fulfil(&self, own: &Own) -> Result<i64, Errno> {
+    fn fulfil(&self, own: &OwnResources) -> Result<i64, Errno> {
         if wall!(OwnWatches: !own.has_mount_of(&self.file)?, else false) {
             return Err(Errno::ACCESS);
         }

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 /// Files of one process.
 #[derive(Debug)]
-pub(super) struct Papers {
+pub(super) struct ProcFiles {
     status: OwnedFd,
     uid_map: OwnedFd,
     /// Opened only where it matters.
@@ -14,7 +14,7 @@ pub(super) struct Papers {
 }
 
 /// Contents of a status file: lines `name: value`.
-pub(super) struct Status(String);
+pub(super) struct ProcStatus(String);
 
 /// A status is about 1.5 KB long, and not twice that with thousands of processors; the others are shorter.
 const LONGEST: usize = 8 << 10;
@@ -32,7 +32,7 @@ fn read(file: &OwnedFd) -> Result<String, Errno> {
 
 // === impl Papers ===
 
-impl Papers {
+impl ProcFiles {
     pub(super) fn open(pid: i32, with_groups: bool) -> Result<Self, Errno> {
         let open = |name| open(&pid.to_string(), name);
         Ok(Self {
@@ -42,8 +42,8 @@ impl Papers {
         })
     }
 
-    pub(super) fn status(&self) -> Result<Status, Errno> {
-        read(&self.status).map(Status)
+    pub(super) fn status(&self) -> Result<ProcStatus, Errno> {
+        read(&self.status).map(ProcStatus)
     }
 
     pub(super) fn uid_map(&self) -> Result<String, Errno> {
@@ -57,7 +57,7 @@ impl Papers {
 
 // === impl Status ===
 
-impl Status {
+impl ProcStatus {
     /// Reads the status of this process.
     pub(super) fn own() -> Result<Self, Errno> {
         open("self", "status").and_then(|status| read(&status)).map(Self)
@@ -75,7 +75,7 @@ impl Status {
 }
 
 #[cfg(test)]
-impl From<&str> for Status {
+impl From<&str> for ProcStatus {
     fn from(text: &str) -> Self {
         Self(text.to_owned())
     }

@@ -8,7 +8,7 @@ use rustix::process::{DumpableBehavior, dumpable_behavior, getrlimit};
 
 /// Properties that only PID 1 can see wherever it is, or that ordinary users may not see from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Testimony {
+pub(crate) struct SelfReport {
     /// The numbers of its namespaces.
     pub(super) namespaces: [u64; NAMESPACES.len()],
     /// The higher of each limit's two values.
@@ -29,7 +29,7 @@ const WORDS: usize = NAMESPACES.len() + LIMITS.len() + 6;
 
 // === impl Testimony ===
 
-impl Testimony {
+impl SelfReport {
     /// Looks around. Nothing else of the sandbox runs yet.
     pub(crate) fn give(plan: &Plan, landlock_abi: u32) -> Result<Self, Errno> {
         let mut namespaces = [0; NAMESPACES.len()];

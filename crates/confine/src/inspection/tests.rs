@@ -34,8 +34,8 @@ fn plan() -> Plan {
     }
 }
 
-fn testimony() -> Testimony {
-    Testimony {
+fn testimony() -> SelfReport {
+    SelfReport {
         namespaces: [101, 102, 103, 104],
         limits: [1, 100, 8 << 20, 64],
         root: (5, 6),
@@ -47,9 +47,9 @@ fn testimony() -> Testimony {
 }
 
 /// Runs all checks on the given contents.
-fn judge(status: &str, map: &str, testimony: &Testimony) -> Result<(), NotInForce> {
-    let (plan, status) = (plan(), Status::from(status));
-    let own = Own { namespaces: [1, 2, 3, 4], root: (1, 2), filters: 1 };
+fn judge(status: &str, map: &str, testimony: &SelfReport) -> Result<(), MissingLayer> {
+    let (plan, status) = (plan(), ProcStatus::from(status));
+    let own = HostState { namespaces: [1, 2, 3, 4], root: (1, 2), filters: 1 };
     identity(&plan, &status, map)?;
     place(&plan, testimony, own.root)?;
     privileges(&status, testimony, own.filters)?;
@@ -92,33 +92,33 @@ fn inspection_failure_names_the_missing_layer() {
 fn self_report_of_pid_1_is_checked_against_the_plan() {
     let good = testimony();
     for (bad, layer) in [
-        (Testimony { root: (1, 2), ..good.clone() }, "mount_namespace"),
-        (Testimony { scratch_bytes: 0, ..good.clone() }, "scratch_limit"),
-        (Testimony { scratch_bytes: 1 << 30, ..good.clone() }, "scratch_limit"),
-        (Testimony { namespaces: [1, 102, 103, 104], ..good.clone() }, "network_namespace"),
-        (Testimony { namespaces: [101, 2, 103, 104], ..good.clone() }, "ipc_namespace"),
-        (Testimony { namespaces: [101, 102, 3, 104], ..good.clone() }, "uts_namespace"),
-        (Testimony { namespaces: [101, 102, 103, 4], ..good.clone() }, "cgroup_namespace"),
-        (Testimony { limits: [2, 100, 8 << 20, 64], ..good.clone() }, "resource_limits"),
-        (Testimony { limits: [1, 101, 8 << 20, 64], ..good.clone() }, "resource_limits"),
-        (Testimony { limits: [1, 100, u64::MAX, 64], ..good.clone() }, "resource_limits"),
-        (Testimony { limits: [1, 100, 8 << 20, 65], ..good.clone() }, "process_limit"),
-        (Testimony { is_dumpable: true, ..good.clone() }, "pid_namespace"),
-        (Testimony { landlock_abi: landlock_abi() + 1, ..good.clone() }, "landlock"),
+        (SelfReport { root: (1, 2), ..good.clone() }, "mount_namespace"),
+        (SelfReport { scratch_bytes: 0, ..good.clone() }, "scratch_limit"),
+        (SelfReport { scratch_bytes: 1 << 30, ..good.clone() }, "scratch_limit"),
+        (SelfReport { namespaces: [1, 102, 103, 104], ..good.clone() }, "network_namespace"),
+        (SelfReport { namespaces: [101, 2, 103, 104], ..good.clone() }, "ipc_namespace"),
+        (SelfReport { namespaces: [101, 102, 3, 104], ..good.clone() }, "uts_namespace"),
+        (SelfReport { namespaces: [101, 102, 103, 4], ..good.clone() }, "cgroup_namespace"),
+        (SelfReport { limits: [2, 100, 8 << 20, 64], ..good.clone() }, "resource_limits"),
+        (SelfReport { limits: [1, 101, 8 << 20, 64], ..good.clone() }, "resource_limits"),
+        (SelfReport { limits: [1, 100, u64::MAX, 64], ..good.clone() }, "resource_limits"),
+        (SelfReport { limits: [1, 100, 8 << 20, 65], ..good.clone() }, "process_limit"),
+        (SelfReport { is_dumpable: true, ..good.clone() }, "pid_namespace"),
+        (SelfReport { landlock_abi: landlock_abi() + 1, ..good.clone() }, "landlock"),
     ] {
         assert_eq!(judge(GOOD, MAP, &bad).unwrap_err().layer, layer, "{bad:?}");
     }
     // A host that allows less keeps its own.
-    let lower = Testimony { limits: [0, 50, 0, 5], ..good.clone() };
+    let lower = SelfReport { limits: [0, 50, 0, 5], ..good.clone() };
     assert_eq!(judge(GOOD, MAP, &lower), Ok(()));
     if good.landlock_abi > 0 {
         for errno in [0, libc::EPERM] {
-            let idle = Testimony { refused_by_landlock: errno, ..good.clone() };
+            let idle = SelfReport { refused_by_landlock: errno, ..good.clone() };
             assert_eq!(judge(GOOD, MAP, &idle).unwrap_err().layer, "landlock");
         }
     }
-    assert_eq!(Testimony::decode(&good.encode()), Some(good));
-    assert_eq!(Testimony::decode(&[0; 8]), None);
+    assert_eq!(SelfReport::decode(&good.encode()), Some(good));
+    assert_eq!(SelfReport::decode(&[0; 8]), None);
 }
 
 #[test]

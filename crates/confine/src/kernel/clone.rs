@@ -10,7 +10,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Result of `clone3`.
-pub(crate) enum Cloned {
+pub(crate) enum CloneResult {
     /// In the parent: the child's id and a descriptor for it.
     Parent { pid: i32, pidfd: OwnedFd },
     /// In the child.
@@ -25,7 +25,7 @@ pub(crate) enum Cloned {
 pub(crate) unsafe fn clone_into(
     namespaces: libc::c_int,
     group: Option<BorrowedFd<'_>>,
-) -> Result<Cloned, Errno> {
+) -> Result<CloneResult, Errno> {
     let mut pidfd: libc::c_int = -1;
     // SAFETY: all-zero is a valid clone_args: every field is an integer, zero meaning "not used".
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
@@ -39,11 +39,11 @@ pub(crate) unsafe fn clone_into(
     // SAFETY: the arguments live until the call returns; without CLONE_VM the child has its own copy of memory.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
     match check(pid)? {
-        0 => Ok(Cloned::Child),
+        0 => Ok(CloneResult::Child),
         pid => {
             // SAFETY: the kernel has just stored a new descriptor there, and it has no other owner.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-            Ok(Cloned::Parent { pid: pid as i32, pidfd })
+            Ok(CloneResult::Parent { pid: pid as i32, pidfd })
         }
     }
 }
@@ -61,12 +61,12 @@ pub(crate) unsafe fn run_until_exec<T>(
 ) -> Result<i32, Errno> {
     extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the pointer is the one passed to clone below, valid as long as the caller stands still.
-        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&mut T) -> !, *mut T>>() };
+        let start = unsafe { &mut *start.cast::<ChildStart<extern "C" fn(&mut T) -> !, *mut T>>() };
         // SAFETY: the caller's exclusive borrow is lent to the child until then.
         (start.child)(unsafe { &mut *start.argument })
     }
     let mut stack = Stack::new();
-    let mut start_argument = Start { child, argument: std::ptr::from_mut(argument) };
+    let mut start_argument = ChildStart { child, argument: std::ptr::from_mut(argument) };
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::CLONE_PARENT | libc::SIGCHLD;
     // SAFETY: stack and argument outlive the child's use of them, because the caller stands still (CLONE_VFORK).
     let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut start_argument).cast()) };
@@ -74,7 +74,7 @@ pub(crate) unsafe fn run_until_exec<T>(
 }
 
 /// A process that works in this process's memory at the same time.
-pub(crate) struct Beside {
+pub(crate) struct SharedMemoryProcess {
     pid: i32,
     done: bool,
     // Used by the other process until it is gone.
@@ -91,24 +91,24 @@ pub(crate) struct Beside {
 pub(crate) unsafe fn run_beside<T: Sync + 'static>(
     work: extern "C" fn(&T),
     argument: *const T,
-) -> Result<Beside, Errno> {
+) -> Result<SharedMemoryProcess, Errno> {
     extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: the pointer is the one passed to clone below; `Beside` keeps what it points to.
-        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&T), *const T>>() };
+        // SAFETY: the pointer is the one passed to clone below; `SharedMemoryProcess` keeps what it points to.
+        let start = unsafe { &mut *start.cast::<ChildStart<extern "C" fn(&T), *const T>>() };
         // SAFETY: promised by the caller of `run_beside`.
         (start.child)(unsafe { &*start.argument });
         0
     }
     let mut stack = Stack::new();
-    let mut start_argument = Box::new(Start { child: work, argument });
+    let mut start_argument = Box::new(ChildStart { child: work, argument });
     let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
-    // SAFETY: stack and argument are on the heap and stay there until `Beside` has waited for the process.
+    // SAFETY: stack and argument are on the heap and stay there until `SharedMemoryProcess` has waited for the process.
     let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut *start_argument).cast()) };
     let pid = check(pid.into())? as i32;
-    Ok(Beside { pid, done: false, _stack: stack, _start: start_argument })
+    Ok(SharedMemoryProcess { pid, done: false, _stack: stack, _start: start_argument })
 }
 
-struct Start<F, P> {
+struct ChildStart<F, P> {
     child: F,
     argument: P,
 }
@@ -132,7 +132,7 @@ impl Stack {
 
 // === impl Beside ===
 
-impl Beside {
+impl SharedMemoryProcess {
     /// Waits until the process is gone.
     pub(crate) fn wait(&mut self) -> Result<(), Errno> {
         self.collect(WaitIdOptions::EXITED)
@@ -153,7 +153,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for SharedMemoryProcess {
     fn drop(&mut self) {
         // Its memory must not go before it does.
         let _ = self.wait();

@@ -6,10 +6,10 @@
 
 use super::{LauncherChannel, answer};
 use crate::inspection;
-use crate::kernel::{self, Cloned};
+use crate::kernel::{self, CloneResult};
 use crate::launch::{LaunchError, LaunchState, launch_from};
 use crate::message;
-use crate::plan::{Entry, Plan, wire};
+use crate::plan::{Plan, RootEntry, wire};
 use crate::stage::Stage;
 use crate::wall;
 use crate::walls::worker::{enter_new_network, take_off_old_root};
@@ -24,22 +24,22 @@ use serde::{Deserialize, Serialize};
 
 /// The root parts that plain sandboxes share.
 #[derive(Debug, Deserialize)]
-pub(super) struct Foundation {
-    base: Vec<Entry>,
+pub(super) struct SharedRoot {
+    base: Vec<RootEntry>,
     /// Directories in which each sandbox mounts something of its own.
     places: Vec<String>,
 }
 
-/// A borrowed [`Foundation`], for serialisation.
+/// A borrowed [`SharedRoot`], for serialisation.
 #[derive(Debug, Serialize)]
-pub(super) struct FoundationRef<'a> {
-    base: &'a [Entry],
+pub(super) struct SharedRootRef<'a> {
+    base: &'a [RootEntry],
     places: Vec<&'a str>,
 }
 
 /// A ready launcher, as its owner keeps it.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadyLauncher {
     /// Encoded foundation: files of the host are named with their inodes, so that a different one has a different key.
     key: Vec<u8>,
     /// `None` if this host can't have a ready launcher.
@@ -54,7 +54,7 @@ const BASE_BYTES: u64 = 1 << 20;
 
 // === impl FoundationRef ===
 
-impl<'a> FoundationRef<'a> {
+impl<'a> SharedRootRef<'a> {
     /// Returns the foundation of a sandbox that takes nothing else from the host.
     pub(super) fn of(plan: &'a Plan) -> Option<Self> {
         let places = plan.scratch_places().collect();
@@ -68,7 +68,7 @@ impl<'a> FoundationRef<'a> {
 
 // === impl Ready ===
 
-impl Ready {
+impl ReadyLauncher {
     pub(super) fn new(key: Vec<u8>, line: Option<LauncherChannel>) -> Self {
         Self { key, line }
     }
@@ -83,11 +83,11 @@ impl Ready {
 }
 
 /// Starts one, as a child of the launcher.
-pub(super) fn start(foundation: &Foundation) -> Result<OwnedFd, Errno> {
+pub(super) fn start(foundation: &SharedRoot) -> Result<OwnedFd, Errno> {
     let (ours, theirs) = message::pair()?;
     // SAFETY: a launcher has one thread.
     match unsafe { kernel::clone_into(0, None) }? {
-        Cloned::Child => {
+        CloneResult::Child => {
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
             let standard = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
             kernel::close_all_but(&mut standard.into_iter().chain([theirs.as_fd()]).collect::<Vec<_>>());
@@ -98,12 +98,12 @@ pub(super) fn start(foundation: &Foundation) -> Result<OwnedFd, Errno> {
                 Err(_) => kernel::exit_now(1),
             }
         }
-        Cloned::Parent { .. } => Ok(ours),
+        CloneResult::Parent { .. } => Ok(ours),
     }
 }
 
 /// Builds the root and moves in.
-fn settle(foundation: &Foundation) -> Result<(), WallError> {
+fn settle(foundation: &SharedRoot) -> Result<(), WallError> {
     let _ = rustix::thread::set_name(c"belljar-ready");
     inspection::remember_the_host().about("the host")?;
     enter_new_mounts()?;
@@ -151,7 +151,7 @@ fn serve(socket: &OwnedFd) -> ! {
         }
         let Ok(Some((bytes, descriptors))) = message::receive_whole(socket.as_fd()) else { break };
         let launched = match wire::decode(&bytes, descriptors) {
-            Ok(super::Order::Launch(plan)) => launch(&plan, has_network),
+            Ok(super::LauncherRequest::Launch(plan)) => launch(&plan, has_network),
             Ok(_) => Err(LaunchError::Control { source: Errno::BADMSG }),
             Err(source) => Err(LaunchError::Control { source }),
         };

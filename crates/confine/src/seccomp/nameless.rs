@@ -18,7 +18,7 @@ pub(crate) fn refuse() -> Vec<Instruction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seccomp::program::{ARCHITECTURE, Answer, Call, Program};
+    use crate::seccomp::program::{ARCHITECTURE, Call, FilterAction, Program};
 
     #[test]
     fn nameless_filter_denies_unnamed_files_and_passes_every_other_call() {
@@ -27,9 +27,9 @@ mod tests {
             let call = Call { architecture: ARCHITECTURE, number: call as u32, arguments: [0; 6] };
             program.evaluate(&call)
         };
-        assert_eq!(answer(libc::SYS_memfd_create), Some(Answer::Errno(libc::ENOSYS as u16)));
+        assert_eq!(answer(libc::SYS_memfd_create), Some(FilterAction::Errno(libc::ENOSYS as u16)));
         for other in [libc::SYS_read, libc::SYS_execve, libc::SYS_execveat, libc::SYS_memfd_create + 1] {
-            assert_eq!(answer(other), Some(Answer::Allow), "{other}");
+            assert_eq!(answer(other), Some(FilterAction::Allow), "{other}");
         }
     }
 }

@@ -28,11 +28,11 @@ pub struct Program(Vec<Instruction>);
 
 /// The source text of constants that hold programs, by name: what [`super::compiled`] is.
 #[derive(Debug)]
-pub struct Source<'a>(pub &'a [(&'a str, Program)]);
+pub struct ConstantsSource<'a>(pub &'a [(&'a str, Program)]);
 
 /// Return value of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum FilterAction {
     /// The call reaches the kernel.
     Allow,
     /// The call fails with that errno.
@@ -114,11 +114,11 @@ impl Program {
 
     /// Returns the kernel's answer, computed by a small interpreter of our own. `None` for a program that the kernel would
     /// not accept.
-    pub fn evaluate(&self, call: &Call) -> Option<Answer> {
+    pub fn evaluate(&self, call: &Call) -> Option<FilterAction> {
         self.walk(call, |_| ())
     }
 
-    fn walk(&self, call: &Call, mut visit: impl FnMut(usize)) -> Option<Answer> {
+    fn walk(&self, call: &Call, mut visit: impl FnMut(usize)) -> Option<FilterAction> {
         let mut accumulator = 0_u32;
         let mut at = 0_usize;
         loop {
@@ -135,7 +135,7 @@ impl Program {
                 JUMP => at += usize::try_from(operand).ok()?,
                 JUMP_IF_EQUAL => at += taken(accumulator == operand),
                 JUMP_IF_AT_LEAST => at += taken(accumulator >= operand),
-                RETURN => return Answer::from_return(operand),
+                RETURN => return FilterAction::from_return(operand),
                 _ => return None,
             }
         }
@@ -176,7 +176,7 @@ impl Instruction {
 
 // === impl Source ===
 
-impl fmt::Display for Source<'_> {
+impl fmt::Display for ConstantsSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -243,11 +243,11 @@ fn block(ranges: &[Range]) -> Option<Vec<Instruction>> {
         leaves_at.push(tree.nodes.len() + code.len());
         code.extend(decide(*verdict));
     }
-    let place = |target: Target| match target {
-        Target::Node(node) => Some(node),
-        Target::Leaf(leaf) => leaves_at.get(leaf).copied(),
+    let place = |target: JumpTarget| match target {
+        JumpTarget::Node(node) => Some(node),
+        JumpTarget::Leaf(leaf) => leaves_at.get(leaf).copied(),
     };
-    let distance = |from: usize, to: Target| u8::try_from(place(to)?.checked_sub(from + 1)?).ok();
+    let distance = |from: usize, to: JumpTarget| u8::try_from(place(to)?.checked_sub(from + 1)?).ok();
     let nodes = tree.nodes.iter().enumerate().map(|(index, node)| {
         let (yes, no) = (distance(index, node.at_least)?, distance(index, node.below)?);
         Some(jump_if(JUMP_IF_AT_LEAST, node.number, yes, no))
@@ -266,32 +266,36 @@ struct Tree {
 
 struct Node {
     number: u32,
-    at_least: Target,
-    below: Target,
+    at_least: JumpTarget,
+    below: JumpTarget,
 }
 
 #[derive(Clone, Copy)]
-enum Target {
+enum JumpTarget {
     Node(usize),
     Leaf(usize),
 }
 
 impl Tree {
-    fn plant(&mut self, ranges: &[Range]) -> Target {
+    fn plant(&mut self, ranges: &[Range]) -> JumpTarget {
         if let [range] = ranges {
             return self.leaf(range.verdict);
         }
         let (lower, upper) = ranges.split_at(ranges.len() / 2);
         let node = self.nodes.len();
-        self.nodes.push(Node { number: upper[0].first, at_least: Target::Leaf(0), below: Target::Leaf(0) });
+        self.nodes.push(Node {
+            number: upper[0].first,
+            at_least: JumpTarget::Leaf(0),
+            below: JumpTarget::Leaf(0),
+        });
         self.nodes[node].below = self.plant(lower);
         self.nodes[node].at_least = self.plant(upper);
-        Target::Node(node)
+        JumpTarget::Node(node)
     }
 
-    fn leaf(&mut self, verdict: Verdict) -> Target {
+    fn leaf(&mut self, verdict: Verdict) -> JumpTarget {
         let known = self.leaves.iter().position(|leaf| *leaf == verdict);
-        Target::Leaf(known.unwrap_or_else(|| {
+        JumpTarget::Leaf(known.unwrap_or_else(|| {
             self.leaves.push(verdict);
             self.leaves.len() - 1
         }))
@@ -365,7 +369,7 @@ fn length(code: &[Instruction]) -> u32 {
 
 // === impl Answer ===
 
-impl Answer {
+impl FilterAction {
     fn from_return(value: u32) -> Option<Self> {
         match value & 0xffff_0000 {
             RETURN_ALLOW => Some(Self::Allow),

@@ -52,7 +52,7 @@ pub(crate) fn spare(pids: &[i32]) -> Vec<Instruction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seccomp::program::{ARCHITECTURE, Answer, Call, Program};
+    use crate::seccomp::program::{ARCHITECTURE, Call, FilterAction, Program};
 
     #[test]
     fn spare_filter_denies_signals_to_spared_processes_only() {
@@ -63,12 +63,16 @@ mod tests {
         };
         for call in CALLS {
             for spared in [4321, 4322, -4321, -4322, -1] {
-                assert_eq!(answer(call, spared), Some(Answer::Errno(libc::EPERM as u16)), "{call} {spared}");
+                assert_eq!(
+                    answer(call, spared),
+                    Some(FilterAction::Errno(libc::EPERM as u16)),
+                    "{call} {spared}"
+                );
             }
             for other in [4320, 4323, 1, 0, -2, i32::MAX] {
-                assert_eq!(answer(call, other), Some(Answer::Allow), "{call} {other}");
+                assert_eq!(answer(call, other), Some(FilterAction::Allow), "{call} {other}");
             }
         }
-        assert_eq!(answer(libc::SYS_getpid, 4321), Some(Answer::Allow));
+        assert_eq!(answer(libc::SYS_getpid, 4321), Some(FilterAction::Allow));
     }
 }

@@ -8,10 +8,10 @@
 
 mod request;
 
-use super::Place;
+use super::OpenedPath;
 use crate::kernel::ask;
 use crate::walls::{ErrorContext, WallError};
-use request::{Change, Request};
+use request::{Change, MetadataRequest};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
@@ -33,8 +33,8 @@ const PERMISSIONS: u32 = 0o1777;
 // === impl Metadata ===
 
 impl MetadataService {
-    pub(super) fn new(listener: OwnedFd, own: &[Place]) -> Result<Self, WallError> {
-        let copy = |place: &Place| rustix::io::fcntl_dupfd_cloexec(place, 3).about("a place");
+    pub(super) fn new(listener: OwnedFd, own: &[OpenedPath]) -> Result<Self, WallError> {
+        let copy = |place: &OpenedPath| rustix::io::fcntl_dupfd_cloexec(place, 3).about("a place");
         Ok(Self { listener, own: own.iter().map(copy).collect::<Result<_, _>>()? })
     }
 
@@ -47,7 +47,7 @@ impl MetadataService {
     pub(super) fn answer_one(&self) {
         // The caller may be gone already.
         let Ok(question) = ask::take_question(self.listener()) else { return };
-        let request = Request::take(&question);
+        let request = MetadataRequest::take(&question);
         // The data belong to the caller only if it still waits: its thread id may have been reused.
         if ask::is_still_asked(self.listener(), question.id) {
             let answer = request.and_then(|request| self.fulfil(&request));
@@ -55,7 +55,7 @@ impl MetadataService {
         }
     }
 
-    fn fulfil(&self, Request { target, change }: &Request) -> Result<(), Errno> {
+    fn fulfil(&self, MetadataRequest { target, change }: &MetadataRequest) -> Result<(), Errno> {
         let found = self.find_again(target)?;
         let stat = fstat(&found)?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {

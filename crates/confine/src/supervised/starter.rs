@@ -3,11 +3,11 @@
 //! A program inside could harm this process, and would gain nothing: it holds one socket, on which the supervisor accepts
 //! nothing but the ids of children, which it checks. Without it the sandbox is over.
 
-use super::Plan;
+use super::SupervisedPlan;
 use super::walls::{self, ActiveWalls};
 use crate::init::payload;
 use crate::init::streams::Streams;
-use crate::kernel::{self, Cloned};
+use crate::kernel::{self, CloneResult};
 use crate::message;
 use crate::plan::{Command, Stdio, wire};
 use crate::walls::{ErrorContext, WallError};
@@ -24,7 +24,7 @@ pub(super) struct Starter {
 
 /// A request to the starter.
 #[derive(Debug, Serialize, Deserialize)]
-struct Start {
+struct StartRequest {
     command: Command,
     /// Standard streams of the program.
     stdio: Stdio,
@@ -35,7 +35,7 @@ struct Start {
 }
 
 /// Answer of the starter: a number, or the errno and what it was about.
-type Answer = Result<u32, (i32, String)>;
+type StarterResponse = Result<u32, (i32, String)>;
 
 /// Why a program was not started.
 pub(super) enum StartError {
@@ -52,13 +52,13 @@ const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 impl Starter {
     /// Starts a starter behind the walls of that plan, and returns the walls in force.
-    pub(super) fn begin(plan: &Plan) -> Result<(Self, ActiveWalls), WallError> {
+    pub(super) fn begin(plan: &SupervisedPlan) -> Result<(Self, ActiveWalls), WallError> {
         let (ours, theirs) = message::pair().about("starter")?;
         let supervisor = rustix::process::getpid().as_raw_pid();
         // SAFETY: the supervisor has a single thread.
         let pid = match unsafe { kernel::clone_into(0, None) }.about("starter")? {
-            Cloned::Child => serve(plan, theirs.as_fd(), supervisor),
-            Cloned::Parent { pid, .. } => pid,
+            CloneResult::Child => serve(plan, theirs.as_fd(), supervisor),
+            CloneResult::Parent { pid, .. } => pid,
         };
         drop(theirs);
         let starter = Self { pid, socket: ours };
@@ -94,7 +94,7 @@ impl Starter {
         }
         let received = message::receive(self.socket.as_fd()).and_then(|received| received.ok_or(Errno::PIPE));
         let (bytes, descriptors) = received.about("starter")?;
-        let answer = wire::decode::<Answer>(&bytes, Vec::new()).about("starter")?;
+        let answer = wire::decode::<StarterResponse>(&bytes, Vec::new()).about("starter")?;
         let fault = |(errno, subject)| WallError { subject, errno: Errno::from_raw_os_error(errno) };
         Ok(answer.map(|number| (number, descriptors.into_iter().next())).map_err(fault))
     }
@@ -108,12 +108,13 @@ fn encode(
     let copy = |from: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(from, 3).about("standard stream");
     let [input, output, errors] = &streams.standard;
     let stdio = Stdio::Descriptors([copy(input)?, copy(output)?, copy(errors)?]);
-    let start = Start { command: command.clone(), stdio, has_terminal: streams.has_terminal, directory };
+    let start =
+        StartRequest { command: command.clone(), stdio, has_terminal: streams.has_terminal, directory };
     wire::encode(&start).about("program")
 }
 
 /// Main loop of the starter.
-fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
+fn serve(plan: &SupervisedPlan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let _ = rustix::thread::set_name(c"belljar-starter");
     let built = walls::put_up(plan, supervisor);
@@ -129,14 +130,14 @@ fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
     }
     loop {
         let Ok(Some((bytes, descriptors))) = message::receive(socket) else { kernel::exit_now(0) };
-        let started = wire::decode::<Start>(&bytes, descriptors).about("starter").and_then(start);
+        let started = wire::decode::<StartRequest>(&bytes, descriptors).about("starter").and_then(start);
         if tell(socket, &started.map(i32::cast_unsigned), None).is_err() {
             kernel::exit_now(1);
         }
     }
 }
 
-fn start(Start { command, stdio, has_terminal, directory }: Start) -> Result<i32, WallError> {
+fn start(StartRequest { command, stdio, has_terminal, directory }: StartRequest) -> Result<i32, WallError> {
     let streams = Streams { has_terminal, ..Streams::connect(&stdio)? };
     payload::start_supervised(&command, streams, directory.as_fd())
 }
@@ -147,7 +148,7 @@ fn tell(
     descriptor: Option<&OwnedFd>,
 ) -> Result<(), Errno> {
     let failure = |fault: &WallError| (fault.errno.raw_os_error(), fault.subject.clone());
-    let answer: Answer = outcome.as_ref().copied().map_err(failure);
+    let answer: StarterResponse = outcome.as_ref().copied().map_err(failure);
     let (bytes, _) = wire::encode(&answer)?;
     message::send(socket, &bytes, &descriptor.map(AsFd::as_fd).into_iter().collect::<Vec<_>>())
 }

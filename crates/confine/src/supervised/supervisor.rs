@@ -4,9 +4,9 @@
 use super::metadata::MetadataService;
 use super::starter::{StartError, Starter};
 use super::walls::ActiveWalls;
-use super::{Files, Plan, STAGE};
-use crate::execution::attended::{self, Attended};
-use crate::execution::{Request, SandboxLoad, Told};
+use super::{Files, STAGE, SupervisedPlan};
+use crate::execution::attended::{self, UnreapedProgram};
+use crate::execution::{InitRequest, ProgramEvent, SandboxLoad};
 use crate::family::{self, HeldProcess};
 use crate::init::streams::Streams;
 use crate::kernel::{self, ReapedChild};
@@ -29,18 +29,18 @@ use std::time::{Duration, Instant};
 
 /// The supervisor of one sandbox.
 struct Supervisor {
-    plan: Plan,
+    plan: SupervisedPlan,
     control: OwnedFd,
     /// Readable when a child has ended.
     children: OwnedFd,
     starter: Starter,
     /// Answers for what Landlock has no say in.
     metadata: Option<MetadataService>,
-    executions: Vec<Attended>,
+    executions: Vec<UnreapedProgram>,
 }
 
 /// The sandbox is over.
-struct Over;
+struct SupervisionEnd;
 
 /// Main function of the supervisor, for an executable that was started under its name. The host is at standard input.
 pub fn main_inside() -> ExitCode {
@@ -52,7 +52,7 @@ pub fn main_inside() -> ExitCode {
         let _ = rustix::stdio::dup2_stdin(&nowhere);
     }
     let plan = match message::receive(control.as_fd()) {
-        Ok(Some((bytes, descriptors))) => wire::decode::<Plan>(&bytes, descriptors),
+        Ok(Some((bytes, descriptors))) => wire::decode::<SupervisedPlan>(&bytes, descriptors),
         _ => return ExitCode::FAILURE,
     };
     let built = plan.about("plan").and_then(|plan| Supervisor::build(plan, control.as_fd()));
@@ -85,7 +85,7 @@ fn end_everything() {
 // === impl Supervisor ===
 
 impl Supervisor {
-    fn build(plan: Plan, control: BorrowedFd<'_>) -> Result<Self, WallError> {
+    fn build(plan: SupervisedPlan, control: BorrowedFd<'_>) -> Result<Self, WallError> {
         let control = rustix::io::fcntl_dupfd_cloexec(control, 3).about("control socket")?;
         // The user that started the host may log out, which signals the processes of its terminal.
         let _ = rustix::process::setsid();
@@ -133,10 +133,10 @@ impl Supervisor {
     }
 
     /// Reaps children that have ended. Without its starter the sandbox is over.
-    fn collect(&mut self) -> ControlFlow<Over, RemainingChildren> {
+    fn collect(&mut self) -> ControlFlow<SupervisionEnd, RemainingChildren> {
         reap_some(|ReapedChild { pid, status, usage }| {
             if pid == self.starter.pid {
-                return ControlFlow::Break(Over);
+                return ControlFlow::Break(SupervisionEnd);
             }
             if let Some(at) = self.executions.iter().position(|execution| execution.pid == pid) {
                 self.executions.swap_remove(at).tell_end(status, usage);
@@ -146,7 +146,7 @@ impl Supervisor {
     }
 
     /// Waits for a child to end, unless some are left that have, or a word of the host's, and sees to it.
-    fn wait_for_something(&mut self, left: RemainingChildren) -> Option<Over> {
+    fn wait_for_something(&mut self, left: RemainingChildren) -> Option<SupervisionEnd> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
         let listener = self.metadata.iter().map(MetadataService::listener);
         let all = [self.children.as_fd(), self.control.as_fd()].into_iter().chain(channels).chain(listener);
@@ -170,31 +170,31 @@ impl Supervisor {
     }
 
     /// Does what the host asks.
-    fn serve(&mut self) -> Option<Over> {
-        match Request::receive(self.control.as_fd()) {
-            Ok(Some(Request::Start { program, channel })) => self.start_execution(&program, channel),
-            Ok(Some(Request::Count { channel })) => {
-                let _ = Told::Counted(self.load()).send(channel.as_fd(), None);
+    fn serve(&mut self) -> Option<SupervisionEnd> {
+        match InitRequest::receive(self.control.as_fd()) {
+            Ok(Some(InitRequest::Start { program, channel })) => self.start_execution(&program, channel),
+            Ok(Some(InitRequest::Count { channel })) => {
+                let _ = ProgramEvent::Counted(self.load()).send(channel.as_fd(), None);
                 None
             }
-            Ok(Some(Request::SignalAll(signal))) => {
+            Ok(Some(InitRequest::SignalAll(signal))) => {
                 self.signal_all(signal);
                 None
             }
             // There is no such program: every one is an execution, which is signalled by its own channel.
-            Ok(Some(Request::Terminate)) => None,
-            Ok(None) => Some(Over),
+            Ok(Some(InitRequest::Terminate)) => None,
+            Ok(None) => Some(SupervisionEnd),
             // The request was not understood, and so not carried out; the waiting requester sees its channel closed.
             Err(_) => None,
         }
     }
 
-    fn start_execution(&mut self, program: &Program, channel: OwnedFd) -> Option<Over> {
+    fn start_execution(&mut self, program: &Program, channel: OwnedFd) -> Option<SupervisionEnd> {
         match self.start(program) {
             Ok((pid, terminal)) => {
-                let told = Told::Started.send(channel.as_fd(), terminal.as_ref().map(AsFd::as_fd));
+                let told = ProgramEvent::Started.send(channel.as_fd(), terminal.as_ref().map(AsFd::as_fd));
                 let kill = |leader| family::kill_branch(family::descendants, leader);
-                let execution = Attended { pid, channel, kill };
+                let execution = UnreapedProgram { pid, channel, kill };
                 match told {
                     Ok(()) => self.executions.push(execution),
                     Err(_) => execution.end(),
@@ -202,11 +202,11 @@ impl Supervisor {
                 None
             }
             Err(StartError::Program(WallError { subject, errno })) => {
-                let _ = Told::NotStarted { errno, subject }.send(channel.as_fd(), None);
+                let _ = ProgramEvent::NotStarted { errno, subject }.send(channel.as_fd(), None);
                 None
             }
             // One that doesn't answer any more starts nothing any more.
-            Err(StartError::StarterLost) => Some(Over),
+            Err(StartError::StarterLost) => Some(SupervisionEnd),
         }
     }
 

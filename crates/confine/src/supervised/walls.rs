@@ -1,6 +1,6 @@
 //! Walls around the starter, and so around every program that it starts.
 
-use super::{Files, Place, Plan, User};
+use super::{Files, OpenedPath, SupervisedPlan, User};
 use crate::family;
 use crate::kernel;
 use crate::plan::Limits;
@@ -21,7 +21,7 @@ pub(super) struct ActiveWalls {
 }
 
 /// Puts everything up around this process, which is out of reach of what is inside, like the supervisor.
-pub(super) fn put_up(plan: &Plan, supervisor: i32) -> Result<ActiveWalls, WallError> {
+pub(super) fn put_up(plan: &SupervisedPlan, supervisor: i32) -> Result<ActiveWalls, WallError> {
     let is_root = rustix::process::getuid().is_root();
     if is_root {
         rustix::thread::set_thread_groups(&[]).about("groups")?;
@@ -83,17 +83,17 @@ fn rules(files: &Files) -> Result<(Option<OwnedFd>, u32), WallError> {
         for place in group {
             let stat = fstat(place).about("a place")?;
             let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            places.push(landlock::Place { descriptor: place.as_fd(), is_directory, allowed });
+            places.push(landlock::PathRule { descriptor: place.as_fd(), is_directory, allowed });
         }
     }
     landlock::rules_among_the_hosts(Some(&places))
 }
 
 /// Opens those of the paths that are there.
-fn open_all(paths: &[String]) -> Result<Vec<Place>, WallError> {
+fn open_all(paths: &[String]) -> Result<Vec<OpenedPath>, WallError> {
     let open = |path: &String| match openat(CWD, path.as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     {
-        Ok(place) => Some(Ok(Place::from(place))),
+        Ok(place) => Some(Ok(OpenedPath::from(place))),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => None,
         Err(errno) => Some(Err(errno).about(path)),
     };

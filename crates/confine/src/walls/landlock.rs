@@ -81,7 +81,7 @@ fn allow_listed(
 /// Returns the rules for a sandbox without a root of its own: only the listed files of the host, and no networks. Without a
 /// list, all files may be used as far as their permissions go.
 pub(crate) fn rules_among_the_hosts(
-    places: Option<&[Place<'_>]>,
+    places: Option<&[PathRule<'_>]>,
 ) -> Result<(Option<OwnedFd>, u32), WallError> {
     let offered = landlock_abi();
     let abi = ABI::from(i32::try_from(offered).unwrap_or(0));
@@ -119,7 +119,7 @@ pub(crate) fn rules_among_the_hosts(
 }
 
 /// A file or directory of the host, and what may be done with it and below it.
-pub(crate) struct Place<'a> {
+pub(crate) struct PathRule<'a> {
     pub(crate) descriptor: BorrowedFd<'a>,
     pub(crate) is_directory: bool,
     pub(crate) allowed: AccessKind,

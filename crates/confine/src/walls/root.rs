@@ -4,7 +4,7 @@
 use super::sources::{EntryDescriptors, OverlayDirectories};
 use super::{ErrorContext, WallError};
 use crate::kernel::{self, set_mount_attributes};
-use crate::plan::{self, Entry, Limits, Source};
+use crate::plan::{self, HostSource, Limits, RootEntry};
 use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -68,7 +68,7 @@ pub(crate) fn cut_propagation() -> Result<(), WallError> {
 /// One file system in memory holds everything that belongs to the sandbox, so that one size bounds it all. The root
 /// itself becomes read-only; directories that may be written are mounts of their own on top.
 pub(crate) fn build<'a>(
-    entries: impl IntoIterator<Item = &'a Entry>,
+    entries: impl IntoIterator<Item = &'a RootEntry>,
     taken: Vec<EntryDescriptors>,
     size_bytes: u64,
 ) -> Result<OwnedFd, WallError> {
@@ -290,21 +290,23 @@ pub(crate) fn directory(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, E
 }
 
 /// The directory that `inside` is in, made with its own parents where missing, and the last name.
-fn parent<'r, 'i>(root: BorrowedFd<'r>, inside: &'i str) -> Result<(Parent<'r>, &'i str), Errno> {
-    let Some((above, name)) = inside.rsplit_once('/') else { return Ok((Parent::Root(root), inside)) };
+fn parent<'r, 'i>(root: BorrowedFd<'r>, inside: &'i str) -> Result<(ParentDirectory<'r>, &'i str), Errno> {
+    let Some((above, name)) = inside.rsplit_once('/') else {
+        return Ok((ParentDirectory::Root(root), inside));
+    };
     match open_place(root, above) {
-        Ok(directory) => Ok((Parent::Below(directory), name)),
-        Err(Errno::NOENT) => directory(root, above).map(|made| (Parent::Below(made), name)),
+        Ok(directory) => Ok((ParentDirectory::Below(directory), name)),
+        Err(Errno::NOENT) => directory(root, above).map(|made| (ParentDirectory::Below(made), name)),
         Err(errno) => Err(errno),
     }
 }
 
-enum Parent<'r> {
+enum ParentDirectory<'r> {
     Root(BorrowedFd<'r>),
     Below(OwnedFd),
 }
 
-impl AsFd for Parent<'_> {
+impl AsFd for ParentDirectory<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Root(root) => *root,
@@ -326,28 +328,31 @@ fn write_file(root: BorrowedFd<'_>, inside: &str, content: &[u8]) -> Result<(), 
     rustix::io::write(&file, content).map(drop)
 }
 
-fn make(root: BorrowedFd<'_>, entry: &Entry, taken: EntryDescriptors) -> Result<(), WallError> {
+fn make(root: BorrowedFd<'_>, entry: &RootEntry, taken: EntryDescriptors) -> Result<(), WallError> {
     match (entry, taken) {
-        (Entry::Symlink { inside, target }, _) => symlink(root, inside, target),
-        (Entry::File { inside, content }, _) => write_file(root, inside, content).about(inside),
-        (Entry::Scratch { inside }, _) => scratch(root, inside),
-        (Entry::Bind { inside, source, .. }, EntryDescriptors::Mount(mount)) => {
+        (RootEntry::Symlink { inside, target }, _) => symlink(root, inside, target),
+        (RootEntry::File { inside, content }, _) => write_file(root, inside, content).about(inside),
+        (RootEntry::Scratch { inside }, _) => scratch(root, inside),
+        (RootEntry::Bind { inside, source, .. }, EntryDescriptors::Mount(mount)) => {
             let kind = if source.is_directory() { MountPointKind::Directory } else { MountPointKind::File };
             attach(&mount, root, inside, kind)
         }
         (
-            Entry::View { inside, source } | Entry::Overlay { inside, lower: source, .. },
+            RootEntry::View { inside, source } | RootEntry::Overlay { inside, lower: source, .. },
             EntryDescriptors::Overlay { lower, changes },
         ) => {
             let overlay = match source {
-                Source::Path(_) => overlay(root, &lower, changes.as_ref()).about(inside)?,
-                Source::Mount { .. } => overlay_on_mount(root, &lower, changes.as_ref()).about(inside)?,
+                HostSource::Path(_) => overlay(root, &lower, changes.as_ref()).about(inside)?,
+                HostSource::Mount { .. } => overlay_on_mount(root, &lower, changes.as_ref()).about(inside)?,
             };
             attach(&overlay, root, inside, MountPointKind::Directory)
         }
-        (Entry::Bind { inside, .. } | Entry::View { inside, .. } | Entry::Overlay { inside, .. }, _) => {
-            Err(Errno::INVAL).about(inside)
-        }
+        (
+            RootEntry::Bind { inside, .. }
+            | RootEntry::View { inside, .. }
+            | RootEntry::Overlay { inside, .. },
+            _,
+        ) => Err(Errno::INVAL).about(inside),
     }
 }
 

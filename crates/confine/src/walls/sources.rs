@@ -3,7 +3,7 @@
 use super::root::restrictive;
 use super::{ErrorContext, WallError};
 use crate::kernel::set_mount_attributes;
-use crate::plan::{Access, Entry, Source};
+use crate::plan::{Access, HostSource, RootEntry};
 use crate::wall;
 use belljar_files::host_path::HostPath;
 use rustix::fd::{AsFd, OwnedFd};
@@ -29,26 +29,32 @@ pub(crate) struct OverlayDirectories {
 
 /// Opens the sources of the entries, in their order. Must happen before the new root covers anything of the old one.
 pub(crate) fn take<'a>(
-    entries: impl IntoIterator<Item = &'a Entry>,
+    entries: impl IntoIterator<Item = &'a RootEntry>,
 ) -> Result<Vec<EntryDescriptors>, WallError> {
     entries.into_iter().map(take_one).collect()
 }
 
-fn take_one(entry: &Entry) -> Result<EntryDescriptors, WallError> {
+fn take_one(entry: &RootEntry) -> Result<EntryDescriptors, WallError> {
     match entry {
-        Entry::Bind { source: Source::Path(path), access, .. } => {
+        RootEntry::Bind { source: HostSource::Path(path), access, .. } => {
             let mount = cut_loose(path)?;
             let attributes = attributes_of_lent(*access);
             set_mount_attributes(mount.as_fd(), attributes, true).about(&name(path))?;
             Ok(EntryDescriptors::Mount(mount))
         }
-        Entry::Bind { source: Source::Mount { mount, .. }, .. } => copy(mount).map(EntryDescriptors::Mount),
-        Entry::View { source, .. } => Ok(EntryDescriptors::Overlay { lower: layer(source)?, changes: None }),
-        Entry::Overlay { lower, upper, work, .. } => {
+        RootEntry::Bind { source: HostSource::Mount { mount, .. }, .. } => {
+            copy(mount).map(EntryDescriptors::Mount)
+        }
+        RootEntry::View { source, .. } => {
+            Ok(EntryDescriptors::Overlay { lower: layer(source)?, changes: None })
+        }
+        RootEntry::Overlay { lower, upper, work, .. } => {
             let changes = OverlayDirectories { upper: open(upper)?, work: open(work)? };
             Ok(EntryDescriptors::Overlay { lower: layer(lower)?, changes: Some(changes) })
         }
-        Entry::Symlink { .. } | Entry::File { .. } | Entry::Scratch { .. } => Ok(EntryDescriptors::Nothing),
+        RootEntry::Symlink { .. } | RootEntry::File { .. } | RootEntry::Scratch { .. } => {
+            Ok(EntryDescriptors::Nothing)
+        }
     }
 }
 
@@ -59,10 +65,10 @@ pub(crate) fn attributes_of_lent(access: Access) -> MountAttrFlags {
     restrictive() | if access == Access::ReadOnly { read_only } else { nothing }
 }
 
-fn layer(source: &Source) -> Result<OwnedFd, WallError> {
+fn layer(source: &HostSource) -> Result<OwnedFd, WallError> {
     match source {
-        Source::Path(path) => open(path),
-        Source::Mount { mount, .. } => copy(mount),
+        HostSource::Path(path) => open(path),
+        HostSource::Mount { mount, .. } => copy(mount),
     }
 }
 

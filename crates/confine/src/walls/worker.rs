@@ -5,7 +5,7 @@
 //! have noticed. Nothing else needs either before the program starts.
 
 use super::{ErrorContext, WallError};
-use crate::kernel::{self, Beside};
+use crate::kernel::{self, SharedMemoryProcess};
 use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 /// The second process.
 pub(crate) struct Worker {
-    process: Beside,
+    process: SharedMemoryProcess,
     shared: Box<SharedPage>,
     /// The host's `/proc/sys`, as long as the network is being made.
     _settings: Option<OwnedFd>,

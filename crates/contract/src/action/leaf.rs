@@ -5,7 +5,7 @@ use std::fmt;
 /// A built-in action type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each says what it is")]
-pub enum Leaf {
+pub enum BuiltInAction {
     CodeRead,
     CodeWrite,
     CodeCreate,
@@ -51,7 +51,7 @@ pub enum Leaf {
 
 // === impl Leaf ===
 
-impl Leaf {
+impl BuiltInAction {
     /// All of them, in the order of the specification.
     pub const ALL: [Self; 41] = [
         Self::CodeRead,
@@ -150,7 +150,7 @@ impl Leaf {
     }
 }
 
-impl fmt::Display for Leaf {
+impl fmt::Display for BuiltInAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }

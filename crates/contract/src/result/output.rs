@@ -44,7 +44,7 @@ pub struct CommandOutput {
     /// Encoding of `stderr`.
     pub stderr_encoding: ContentEncoding,
     /// Outputs that were truncated at the limit.
-    pub truncated: Truncated,
+    pub truncated: OutputTruncation,
     /// Duration, in milliseconds.
     pub duration_ms: u64,
     /// Resource usage of the program and the children it waited for.
@@ -54,7 +54,7 @@ pub struct CommandOutput {
 /// Outputs that were truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Truncated {
+pub struct OutputTruncation {
     /// True if stdout was truncated.
     pub stdout: bool,
     /// True if stderr was truncated.

@@ -18,7 +18,7 @@ pub enum Envelope {
         pagination: Option<Pagination>,
         /// Secrets that were removed from `data`, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        redacted: Option<Redacted>,
+        redacted: Option<RedactionReport>,
     },
     /// The call has failed.
     Error {
@@ -46,7 +46,7 @@ pub struct Pagination {
 /// Secrets that were removed from an answer. `***` stands in place of each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Redacted {
+pub struct RedactionReport {
     /// Number of texts that contained a secret.
     pub texts: u64,
     /// JSON pointers to the first of them, within `data`.
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn envelope_reports_redactions_beside_data() {
-        let redacted = Redacted { texts: 1, at: vec!["/text".to_owned()], notice: "gone".into() };
+        let redacted = RedactionReport { texts: 1, at: vec!["/text".to_owned()], notice: "gone".into() };
         let envelope =
             Envelope::Ok { data: json!({ "text": "***" }), pagination: None, redacted: Some(redacted) };
         let written = to_value(&envelope).unwrap();

@@ -32,7 +32,7 @@ pub struct ToolCallRecord {
     pub denied_by: Option<String>,
     /// Judgement of the call, if the caller is an agent with rules of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub judged: Option<JudgedRecord>,
+    pub judged: Option<JudgementRecord>,
     /// Outcome of the call; absent while it is in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolStatus>,
@@ -56,7 +56,7 @@ pub struct ToolCallRecord {
 
 /// Judgement of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JudgedRecord {
+pub struct JudgementRecord {
     /// The agent, if it has a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,

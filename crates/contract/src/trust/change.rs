@@ -44,7 +44,7 @@ pub struct TrustChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Figures of the agent at that time.
-    pub details: Figures,
+    pub details: AgentStatistics,
 }
 
 /// Reason of a change of level.
@@ -71,7 +71,7 @@ pub enum ChangeReason {
 
 /// Figures of an agent's work, since the start of its record unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct AgentStatistics {
     /// Start of its record.
     pub since: Timestamp,
     /// Tasks that it completed.

@@ -1,6 +1,6 @@
 //! Levels of an agent.
 
-use super::change::{ChangeReason, Figures};
+use super::change::{AgentStatistics, ChangeReason};
 use super::event::TrustEventKind;
 use super::level::{Transition, TrustLevel};
 use super::measure::Share;
@@ -60,7 +60,7 @@ pub struct ProposedPromotion {
     /// Time from which on it has been proposed.
     pub proposed_at: Timestamp,
     /// Figures of the agent at that time.
-    pub details: Figures,
+    pub details: AgentStatistics,
 }
 
 // === impl ProposedPromotion ===

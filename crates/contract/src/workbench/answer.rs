@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "each is what its content says")]
 pub enum Answer {
-    Ran(Ran),
-    FileRead(FileRead),
-    Written(Written),
-    Edited(Edited),
-    Listed(Listed),
-    Deleted(Deleted),
-    Refused(Refused),
+    Ran(ProgramResult),
+    FileRead(FileReadResult),
+    Written(FileWriteResult),
+    Edited(FileEditResult),
+    Listed(DirectoryContents),
+    Deleted(FileDeleteResult),
+    Refused(RequestRefusal),
 }
 
 /// A program that has been run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ran {
+pub struct ProgramResult {
     /// Outcome of the program.
-    pub ending: Ending,
+    pub ending: ProgramExit,
     /// Standard output.
-    pub stdout: Kept,
+    pub stdout: OutputExcerpt,
     /// Standard error.
-    pub stderr: Kept,
+    pub stderr: OutputExcerpt,
     /// Duration, in milliseconds.
     pub duration_ms: u64,
     /// True if processes of the program may still run. The program that reports this waits to be killed, so that they
@@ -38,7 +38,7 @@ pub struct Ran {
 /// Outcome of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum ProgramExit {
     /// The program exited with that code.
     Exited(i32),
     /// The program was ended by that signal.
@@ -50,7 +50,7 @@ pub enum Ending {
 /// An output of a program: all of it, or its beginning and its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Kept {
+pub struct OutputExcerpt {
     /// Beginning of the output.
     pub head: Bytes,
     /// End of the output, which directly follows the beginning unless something was left out.
@@ -62,7 +62,7 @@ pub struct Kept {
 /// A file that has been read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FileRead {
+pub struct FileReadResult {
     /// Text of the file, or the requested lines.
     pub content: String,
     /// Size of the file, in bytes.
@@ -76,7 +76,7 @@ pub struct FileRead {
 /// A file that has been written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Written {
+pub struct FileWriteResult {
     /// True if the file is new.
     pub created: bool,
 }
@@ -84,7 +84,7 @@ pub struct Written {
 /// A file that has been edited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Edited {
+pub struct FileEditResult {
     /// Number of replaced places.
     pub replacements: u64,
     /// New size of the file, in bytes.
@@ -94,9 +94,9 @@ pub struct Edited {
 /// A directory that has been listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Listed {
+pub struct DirectoryContents {
     /// Entries of the directory.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DirectoryEntry>,
     /// True if there are more.
     pub truncated: bool,
     /// Number of directories in it that could not be read.
@@ -106,7 +106,7 @@ pub struct Listed {
 /// Entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// Path below the listed directory. Bytes that are not text and characters that mislead readers are escaped.
     pub path: String,
     /// Type of the entry.
@@ -125,7 +125,7 @@ pub struct Entry {
 /// A file that has been removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Deleted {
+pub struct FileDeleteResult {
     /// Size of the file, in bytes.
     pub size_bytes: u64,
 }
@@ -133,9 +133,9 @@ pub struct Deleted {
 /// Refusal of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Refused {
+pub struct RequestRefusal {
     /// Its class.
-    pub why: Refusal,
+    pub why: RefusalReason,
     /// Error message.
     pub message: String,
 }
@@ -143,7 +143,7 @@ pub struct Refused {
 /// Reason of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Refusal {
+pub enum RefusalReason {
     /// The request is invalid.
     Invalid,
     /// There is no file of that name, or no such text in it.
@@ -168,9 +168,9 @@ pub enum Refusal {
 
 // === impl Refused ===
 
-impl Refused {
+impl RequestRefusal {
     /// Creates a refusal of that class.
-    pub fn new(why: Refusal, message: impl Into<String>) -> Self {
+    pub fn new(why: RefusalReason, message: impl Into<String>) -> Self {
         Self { why, message: message.into() }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// Run a program, and leave nothing of it behind.
-    Run(Run),
+    Run(RunProgram),
     /// Read a file's text.
     ReadFile(ReadFile),
     /// Write a file's content.
@@ -29,7 +29,7 @@ pub const VARIABLE_OF_WORKSPACE: &str = "CYNODE_WORKSPACE_DIR";
 /// A program to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
+pub struct RunProgram {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// Variables beside those of the sandbox.

@@ -42,13 +42,13 @@ fn largest_workbench_request_and_answer_fit_their_limits() {
         assert!(serde_json::to_vec(&request).unwrap().len() <= LONGEST_REQUEST_BYTES);
     }
     let content = "\u{1}".repeat(MOST_READ_BYTES);
-    let read = FileRead { content, size_bytes: u64::MAX, line_count: u64::MAX, truncated: true };
+    let read = FileReadResult { content, size_bytes: u64::MAX, line_count: u64::MAX, truncated: true };
     assert!(serde_json::to_vec(&Answer::FileRead(read)).unwrap().len() <= LONGEST_ANSWER_BYTES);
 }
 
 #[test]
 fn workbench_run_request_round_trips() {
-    let run = Request::Run(Run {
+    let run = Request::Run(RunProgram {
         argv: vec!["true".to_owned()],
         env: BTreeMap::new(),
         directory: None,

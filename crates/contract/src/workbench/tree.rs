@@ -5,7 +5,7 @@
 //! in:  {"directory": …}⏎ {"file": …}⏎ CONTENT {"end": {}}⏎          out: {"end": {}}⏎, or {"refused": …}⏎
 //! ```
 
-use super::{Bytes, Refused};
+use super::{Bytes, RequestRefusal};
 use serde::{Deserialize, Serialize};
 
 /// Argument that makes `cynode-sba` create a tree from its stdin, in the directory that follows. That directory must
@@ -51,5 +51,5 @@ pub enum TreeLine {
     /// End of the transfer.
     End {},
     /// The request was refused.
-    Refused(Refused),
+    Refused(RequestRefusal),
 }

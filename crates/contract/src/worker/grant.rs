@@ -2,7 +2,7 @@
 
 use super::ApiVersion;
 use crate::decode::{Decode, DecodeContext, Fields, decode_document, whole_number};
-use crate::grant::{BillingAccount, ExecutionGrant, GrantSubject, GraphId, Scope};
+use crate::grant::{BillingAccount, ExecutionGrant, GrantScope, GrantSubject, GraphId};
 use crate::id::{GrantId, UserId};
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -26,7 +26,7 @@ pub struct IssueGrantRequest {
     #[schemars(default, with = "UserId")]
     pub user_id: Option<UserId>,
     /// Graphs that may be executed.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<GrantScope>,
     /// Allow execution in sandboxes. Default: false. No scope implies it.
     #[schemars(default)]
     pub allow_sandbox: bool,
@@ -151,14 +151,14 @@ impl Decode for IssueGrantRequest {
             user_id: user_id?,
             scopes: scopes?,
             allow_sandbox: allow_sandbox?,
-            expires_in_seconds: life?.map(|Life(seconds)| seconds),
+            expires_in_seconds: life?.map(|GrantLifetime(seconds)| seconds),
         })
     }
 }
 
-struct Life(u64);
+struct GrantLifetime(u64);
 
-impl Decode for Life {
+impl Decode for GrantLifetime {
     fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         whole_number(node, at, 1..=LONGEST_LIFE_SECONDS).map(Self)
     }

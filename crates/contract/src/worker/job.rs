@@ -76,7 +76,7 @@ pub struct JobOutcome {
     /// Standard error as text; bytes that are not UTF-8 are replaced.
     pub stderr: String,
     /// Outputs that were truncated.
-    pub truncated: Truncated,
+    pub truncated: JobOutputTruncation,
     /// Failure code, if the job did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_code: Option<FailureCode>,
@@ -103,7 +103,7 @@ pub struct JobOutcome {
 
 /// Truncation of outputs, at 262,144 bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Truncated {
+pub struct JobOutputTruncation {
     /// Standard output.
     pub stdout: bool,
     /// Standard error.
@@ -137,7 +137,7 @@ impl JobOutcome {
             exit_code: NO_EXIT_CODE,
             stdout: String::new(),
             stderr: String::new(),
-            truncated: Truncated::default(),
+            truncated: JobOutputTruncation::default(),
             failure_code: Some(code),
             failure_message: Some(message.into()),
             sba_result: None,

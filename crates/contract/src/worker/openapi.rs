@@ -70,7 +70,7 @@ struct SchemaTypes {
 }
 
 /// Request body of an operation.
-enum Body {
+enum RequestBody {
     None,
     Json(Value),
     /// The body is optional.
@@ -78,7 +78,7 @@ enum Body {
 }
 
 /// Successful response of an operation: status, description, content type and schema.
-type Answer = (u16, &'static str, &'static str, Value);
+type SuccessResponse = (u16, &'static str, &'static str, Value);
 
 const JSON: &str = "application/json";
 
@@ -108,9 +108,9 @@ fn described(operation: Operation, types: &mut SchemaTypes) -> Value {
     });
     let body = |schema: Value, required: bool| json!({ "required": required, "content": { JSON: { "schema": schema } } });
     match body_of(operation, types) {
-        Body::None => {}
-        Body::Json(schema) => described["requestBody"] = body(schema, true),
-        Body::Maybe(schema) => described["requestBody"] = body(schema, false),
+        RequestBody::None => {}
+        RequestBody::Json(schema) => described["requestBody"] = body(schema, true),
+        RequestBody::Maybe(schema) => described["requestBody"] = body(schema, false),
     }
     if operation.is_open() {
         described["security"] = json!([]);
@@ -118,37 +118,37 @@ fn described(operation: Operation, types: &mut SchemaTypes) -> Value {
     described
 }
 
-fn body_of(operation: Operation, types: &mut SchemaTypes) -> Body {
+fn body_of(operation: Operation, types: &mut SchemaTypes) -> RequestBody {
     match operation {
-        Operation::RunJob => Body::Json(types.sent::<RunJobRequest>()),
-        Operation::StopJob => Body::Json(types.sent::<StopJobRequest>()),
-        Operation::StopAll => Body::Maybe(types.sent::<StopAllRequest>()),
-        Operation::AcknowledgeJob => Body::Json(types.sent::<AcknowledgeRequest>()),
-        Operation::OpenSession => Body::Json(types.sent::<OpenSessionRequest>()),
-        Operation::ExecInSession => Body::Json(types.sent::<SessionExecRequest>()),
-        Operation::EndSession => Body::Maybe(types.sent::<EndSessionRequest>()),
-        Operation::OpenPty => Body::Json(types.sent::<OpenPtyRequest>()),
-        Operation::SendPty => Body::Json(types.sent::<SendPtyRequest>()),
-        Operation::ResizePty => Body::Json(types.sent::<ResizePtyRequest>()),
-        Operation::ClosePty => Body::Json(types.sent::<ClosePtyRequest>()),
-        Operation::ProxyHttp => Body::Json(types.sent::<ProxyHttpRequest>()),
-        Operation::IssueToken => Body::Json(types.sent::<IssueTokenRequest>()),
-        Operation::RevokeToken => Body::Json(types.sent::<RevokeTokenRequest>()),
-        Operation::CallTool => Body::Json(types.sent::<CallToolRequest>()),
-        Operation::IssueGrant => Body::Json(types.sent::<IssueGrantRequest>()),
-        Operation::ValidateGrant => Body::Json(types.sent::<ValidateGrantRequest>()),
-        Operation::ApproveCall => Body::Maybe(types.sent::<ApproveRequest>()),
-        Operation::DenyCall => Body::Json(types.sent::<DenyRequest>()),
-        Operation::RecordTrustEvent => Body::Json(types.sent::<RecordEventRequest>()),
-        Operation::SetTrustLevel => Body::Json(types.sent::<SetLevelRequest>()),
+        Operation::RunJob => RequestBody::Json(types.sent::<RunJobRequest>()),
+        Operation::StopJob => RequestBody::Json(types.sent::<StopJobRequest>()),
+        Operation::StopAll => RequestBody::Maybe(types.sent::<StopAllRequest>()),
+        Operation::AcknowledgeJob => RequestBody::Json(types.sent::<AcknowledgeRequest>()),
+        Operation::OpenSession => RequestBody::Json(types.sent::<OpenSessionRequest>()),
+        Operation::ExecInSession => RequestBody::Json(types.sent::<SessionExecRequest>()),
+        Operation::EndSession => RequestBody::Maybe(types.sent::<EndSessionRequest>()),
+        Operation::OpenPty => RequestBody::Json(types.sent::<OpenPtyRequest>()),
+        Operation::SendPty => RequestBody::Json(types.sent::<SendPtyRequest>()),
+        Operation::ResizePty => RequestBody::Json(types.sent::<ResizePtyRequest>()),
+        Operation::ClosePty => RequestBody::Json(types.sent::<ClosePtyRequest>()),
+        Operation::ProxyHttp => RequestBody::Json(types.sent::<ProxyHttpRequest>()),
+        Operation::IssueToken => RequestBody::Json(types.sent::<IssueTokenRequest>()),
+        Operation::RevokeToken => RequestBody::Json(types.sent::<RevokeTokenRequest>()),
+        Operation::CallTool => RequestBody::Json(types.sent::<CallToolRequest>()),
+        Operation::IssueGrant => RequestBody::Json(types.sent::<IssueGrantRequest>()),
+        Operation::ValidateGrant => RequestBody::Json(types.sent::<ValidateGrantRequest>()),
+        Operation::ApproveCall => RequestBody::Maybe(types.sent::<ApproveRequest>()),
+        Operation::DenyCall => RequestBody::Json(types.sent::<DenyRequest>()),
+        Operation::RecordTrustEvent => RequestBody::Json(types.sent::<RecordEventRequest>()),
+        Operation::SetTrustLevel => RequestBody::Json(types.sent::<SetLevelRequest>()),
         Operation::ApprovePromotion | Operation::DenyPromotion | Operation::VerifyAgent => {
-            Body::Maybe(types.sent::<TrustDecisionRequest>())
+            RequestBody::Maybe(types.sent::<TrustDecisionRequest>())
         }
-        _ => Body::None,
+        _ => RequestBody::None,
     }
 }
 
-fn answers(operation: Operation, types: &mut SchemaTypes) -> Vec<Answer> {
+fn answers(operation: Operation, types: &mut SchemaTypes) -> Vec<SuccessResponse> {
     let text = json!({ "type": "string" });
     let one = |schema: Value| vec![(200, "The requested object", JSON, schema)];
     match operation {

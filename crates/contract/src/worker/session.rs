@@ -1,7 +1,7 @@
 //! Sandboxes that persist over many commands: `/v1/worker/sessions` (`REQ-WORKER-0150` to `0152`).
 
 use super::ApiVersion;
-use super::job::Truncated;
+use super::job::JobOutputTruncation;
 use super::sandbox_order::NetworkPolicy;
 use super::traceparent::TraceParent;
 use crate::decode::{Decode, DecodeContext, Fields, decode_document, whole_number};
@@ -166,7 +166,7 @@ pub struct SessionExecResponse {
     /// Standard error as text; bytes that are not UTF-8 are replaced.
     pub stderr: String,
     /// Outputs that were truncated.
-    pub truncated: Truncated,
+    pub truncated: JobOutputTruncation,
     /// Start time (UTC).
     pub started_at: Timestamp,
     /// End time (UTC).

@@ -138,12 +138,12 @@ impl Decode for IssueTokenRequest {
         let project_id = fields.optional("project_id");
         let user_id = fields.optional("user_id");
         let agent_id = fields.optional("agent_id");
-        let life = fields.or("expires_in_seconds", Life(LIFE_SECONDS));
+        let life = fields.or("expires_in_seconds", TokenLifetime(LIFE_SECONDS));
         if let Some(must) = kind.and_then(|kind| missing(&fields, kind)) {
             fields.refuse(must, "the bindings that an agent of that kind requires");
         }
         fields.finish()?;
-        let Life(expires_in_seconds) = life?;
+        let TokenLifetime(expires_in_seconds) = life?;
         Some(Self {
             version: version?,
             kind: kind?,
@@ -174,9 +174,9 @@ fn missing(fields: &Fields<'_, '_>, kind: RemoteAgent) -> Option<&'static str> {
     }
 }
 
-struct Life(u64);
+struct TokenLifetime(u64);
 
-impl Decode for Life {
+impl Decode for TokenLifetime {
     fn decode(node: &Node, at: &mut DecodeContext<'_, '_>) -> Option<Self> {
         whole_number(node, at, 1..=LONGEST_LIFE_SECONDS).map(Self)
     }

@@ -2,15 +2,15 @@
 
 use super::document::{Node, Value};
 use super::members::{instead_of, place};
-use super::mistake::{Log, quoted};
+use super::mistake::{MistakeLog, quoted};
 use crate::category::{ALIASES, Category};
 use std::collections::BTreeMap;
 
 /// A value for each of some categories, an alias and its category taken for one.
 pub fn by_category<T>(
     node: &Node,
-    log: &mut Log,
-    mut read: impl FnMut(&Node, &mut Log) -> Option<T>,
+    log: &mut MistakeLog,
+    mut read: impl FnMut(&Node, &mut MistakeLog) -> Option<T>,
 ) -> Option<BTreeMap<Category, T>> {
     let Value::Mapping(members) = &node.value else {
         log.note(node.position, place(node), node.describe(), "a mapping from categories");

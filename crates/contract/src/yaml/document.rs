@@ -4,7 +4,7 @@
 //! not plain texts, a second document. The size of the text, of the tree and its depth are bounded.
 
 use super::LARGEST_BYTES;
-use super::mistake::{Log, Position, quoted};
+use super::mistake::{MistakeLog, Position, quoted};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
 /// A value and where it stands.
@@ -41,19 +41,19 @@ pub struct Key {
 }
 
 /// Nodes that are being read, the innermost last.
-enum Open {
+enum OpenNode {
     Sequence(Node, Vec<Node>),
     Mapping { node: Node, members: Vec<(Key, Node)>, key: Option<Key> },
 }
 
 /// Builds the tree from what the parser tells.
 struct TreeBuilder<'l> {
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     root: Option<Node>,
     nodes: usize,
     /// End of the file.
     end: Position,
-    log: &'l mut Log,
+    log: &'l mut MistakeLog,
 }
 
 /// The whole document has been given up; why has been noted.
@@ -63,7 +63,7 @@ const DEEPEST: usize = 16;
 const MOST_NODES: usize = 10_000;
 
 /// Parses a document; `None` if it can't be parsed, which is noted in the log.
-pub fn parse(bytes: &[u8], log: &mut Log) -> Option<Node> {
+pub fn parse(bytes: &[u8], log: &mut MistakeLog) -> Option<Node> {
     if bytes.len() > LARGEST_BYTES {
         let expected = format!("at most {LARGEST_BYTES}");
         log.note(Position::START, "the file", format!("{} bytes", bytes.len()), expected);
@@ -132,12 +132,12 @@ impl TreeBuilder<'_> {
             Event::SequenceStart(anchor, tag) => {
                 self.refuse_extras(position, anchor, tag.is_some());
                 let node = self.node(position, Value::Sequence(Vec::new()))?;
-                self.enter(Open::Sequence(node, Vec::new()))
+                self.enter(OpenNode::Sequence(node, Vec::new()))
             }
             Event::MappingStart(anchor, tag) => {
                 self.refuse_extras(position, anchor, tag.is_some());
                 let node = self.node(position, Value::Mapping(Vec::new()))?;
-                self.enter(Open::Mapping { node, members: Vec::new(), key: None })
+                self.enter(OpenNode::Mapping { node, members: Vec::new(), key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => self.leave(),
             Event::Nothing
@@ -167,9 +167,9 @@ impl TreeBuilder<'_> {
     fn path(&self) -> String {
         match self.open.last() {
             None => String::new(),
-            Some(Open::Sequence(node, items)) => format!("{}[{}]", node.path, items.len()),
-            Some(Open::Mapping { node, key: None, .. }) => node.path.clone(),
-            Some(Open::Mapping { node, key: Some(key), .. }) => below(&node.path, &key.name),
+            Some(OpenNode::Sequence(node, items)) => format!("{}[{}]", node.path, items.len()),
+            Some(OpenNode::Mapping { node, key: None, .. }) => node.path.clone(),
+            Some(OpenNode::Mapping { node, key: Some(key), .. }) => below(&node.path, &key.name),
         }
     }
 
@@ -184,7 +184,7 @@ impl TreeBuilder<'_> {
         Ok(Node { position, path, value })
     }
 
-    fn enter(&mut self, open: Open) -> Result<(), ParseAbort> {
+    fn enter(&mut self, open: OpenNode) -> Result<(), ParseAbort> {
         let position = open.position();
         if self.open.len() >= DEEPEST {
             self.log.note(position, "the file", format!("more than {DEEPEST} levels"), "fewer");
@@ -201,10 +201,10 @@ impl TreeBuilder<'_> {
 
     fn leave(&mut self) -> Result<(), ParseAbort> {
         match self.open.pop() {
-            Some(Open::Sequence(node, items)) => {
+            Some(OpenNode::Sequence(node, items)) => {
                 self.place(Node { value: Value::Sequence(items), ..node });
             }
-            Some(Open::Mapping { node, members, .. }) => {
+            Some(OpenNode::Mapping { node, members, .. }) => {
                 self.place(Node { value: Value::Mapping(members), ..node });
             }
             None => {}
@@ -213,13 +213,13 @@ impl TreeBuilder<'_> {
     }
 
     fn expects_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open::Mapping { key: None, .. }))
+        matches!(self.open.last(), Some(OpenNode::Mapping { key: None, .. }))
     }
 
     /// Takes a text, which is a key where one is expected.
     fn put(&mut self, position: Position, value: Value) -> Result<(), ParseAbort> {
         let node = self.node(position, value)?;
-        if let (Some(Open::Mapping { key: key @ None, .. }), Value::Plain(name) | Value::Text(name)) =
+        if let (Some(OpenNode::Mapping { key: key @ None, .. }), Value::Plain(name) | Value::Text(name)) =
             (self.open.last_mut(), &node.value)
         {
             *key = Some(Key { position, name: name.clone() });
@@ -232,8 +232,8 @@ impl TreeBuilder<'_> {
     fn place(&mut self, node: Node) {
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open::Sequence(_, items)) => items.push(node),
-            Some(Open::Mapping { members, key, .. }) => {
+            Some(OpenNode::Sequence(_, items)) => items.push(node),
+            Some(OpenNode::Mapping { members, key, .. }) => {
                 if let Some(key) = key.take() {
                     members.push((key, node));
                 }
@@ -244,7 +244,7 @@ impl TreeBuilder<'_> {
 
 // === impl Open ===
 
-impl Open {
+impl OpenNode {
     fn position(&self) -> Position {
         match self {
             Self::Sequence(node, _) | Self::Mapping { node, .. } => node.position,

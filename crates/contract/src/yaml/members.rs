@@ -4,7 +4,7 @@
 //! rejects the whole file.
 
 use super::document::{Key, Node, Value, below};
-use super::mistake::{Log, quoted};
+use super::mistake::{MistakeLog, quoted};
 use std::collections::BTreeMap;
 
 /// The members of one mapping.
@@ -13,14 +13,14 @@ pub struct Members<'n, 'l> {
     members: &'n [(Key, Node)],
     known: Vec<&'static str>,
     /// Log of mistakes.
-    pub log: &'l mut Log,
+    pub log: &'l mut MistakeLog,
 }
 
 // === impl Members ===
 
 impl<'n, 'l> Members<'n, 'l> {
     /// Opens a mapping, and notes the names that are in it twice.
-    pub fn open(node: &'n Node, log: &'l mut Log) -> Option<Self> {
+    pub fn open(node: &'n Node, log: &'l mut MistakeLog) -> Option<Self> {
         let Value::Mapping(members) = &node.value else {
             log.note(node.position, place(node), node.describe(), "a mapping");
             return None;
@@ -37,7 +37,11 @@ impl<'n, 'l> Members<'n, 'l> {
     }
 
     /// A member that must be there.
-    pub fn required<T: Default>(&mut self, name: &'static str, read: impl FnOnce(&Node, &mut Log) -> T) -> T {
+    pub fn required<T: Default>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node, &mut MistakeLog) -> T,
+    ) -> T {
         if let Some(node) = self.take(name) {
             return read(node, self.log);
         }
@@ -47,7 +51,11 @@ impl<'n, 'l> Members<'n, 'l> {
     }
 
     /// A member with members of its own, that may be absent.
-    pub fn section<T: Default>(&mut self, name: &'static str, read: impl FnOnce(&Node, &mut Log) -> T) -> T {
+    pub fn section<T: Default>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node, &mut MistakeLog) -> T,
+    ) -> T {
         self.take(name).map(|node| read(node, self.log)).unwrap_or_default()
     }
 
@@ -56,7 +64,7 @@ impl<'n, 'l> Members<'n, 'l> {
         &mut self,
         name: &'static str,
         default: T,
-        read: impl FnOnce(&Node, &mut Log) -> Option<T>,
+        read: impl FnOnce(&Node, &mut MistakeLog) -> Option<T>,
     ) -> T {
         self.take(name).and_then(|node| read(node, self.log)).unwrap_or(default)
     }
@@ -65,7 +73,7 @@ impl<'n, 'l> Members<'n, 'l> {
     pub fn optional<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(&Node, &mut Log) -> Option<T>,
+        read: impl FnOnce(&Node, &mut MistakeLog) -> Option<T>,
     ) -> Option<T> {
         self.take(name).and_then(|node| read(node, self.log))
     }
@@ -103,8 +111,8 @@ pub fn place(node: &Node) -> &str {
 /// Reads every item of a list.
 pub fn list<T>(
     node: &Node,
-    log: &mut Log,
-    mut read: impl FnMut(&Node, &mut Log) -> Option<T>,
+    log: &mut MistakeLog,
+    mut read: impl FnMut(&Node, &mut MistakeLog) -> Option<T>,
 ) -> Option<Vec<T>> {
     let Value::Sequence(items) = &node.value else {
         log.note(node.position, place(node), node.describe(), "a list, such as `[]`");
@@ -116,11 +124,11 @@ pub fn list<T>(
 /// Reads a value that must be `value`; `expected` is the text for the mistake, with the reason.
 pub fn only<T: PartialEq>(
     node: &Node,
-    log: &mut Log,
+    log: &mut MistakeLog,
     (value, expected): (&T, &str),
-    read: impl FnOnce(&Node, &mut Log) -> Option<T>,
+    read: impl FnOnce(&Node, &mut MistakeLog) -> Option<T>,
 ) {
-    let mut unreported = Log::default();
+    let mut unreported = MistakeLog::default();
     if read(node, &mut unreported).is_none_or(|found| found != *value) {
         log.note(node.position, place(node), node.describe(), expected);
     }
@@ -167,7 +175,7 @@ fn slips(known: &str, written: &str) -> usize {
 }
 
 /// The one of `known` that a node names.
-pub fn one_of<T: Copy>(node: &Node, log: &mut Log, known: &[(&'static str, T)]) -> Option<T> {
+pub fn one_of<T: Copy>(node: &Node, log: &mut MistakeLog, known: &[(&'static str, T)]) -> Option<T> {
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
     let (Value::Plain(text) | Value::Text(text)) = &node.value else {
         log.note(node.position, place(node), node.describe(), instead_of("", &names));

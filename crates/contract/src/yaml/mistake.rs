@@ -37,7 +37,7 @@ pub struct Mistakes {
 
 /// The mistakes so far.
 #[derive(Debug, Default)]
-pub struct Log {
+pub struct MistakeLog {
     found: Vec<Mistake>,
     unlisted: usize,
 }
@@ -82,7 +82,7 @@ impl fmt::Display for Position {
 
 // === impl Log ===
 
-impl Log {
+impl MistakeLog {
     /// Notes a mistake.
     pub fn note(
         &mut self,

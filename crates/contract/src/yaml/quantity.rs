@@ -1,20 +1,20 @@
 //! Quantities: sizes and shares of processors, in the notations of Docker and of Kubernetes; and durations.
 
 use super::document::Node;
-use super::mistake::Log;
+use super::mistake::MistakeLog;
 use super::scalar::{text_or_number, thousandths, whole_number};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Reads a size (`512m`) in bytes, with a minimum.
-pub fn size(node: &Node, log: &mut Log, least: u64) -> Option<u64> {
+pub fn size(node: &Node, log: &mut MistakeLog, least: u64) -> Option<u64> {
     let expected =
         format!("a size from {least} bytes on, such as 64m: a whole number and k, m, g or nothing");
     text_or_number(node, log, &expected, |text| bytes(text).filter(|bytes| *bytes >= least))
 }
 
 /// Processors (`1.5`), in thousandths of one.
-pub fn processors(node: &Node, log: &mut Log) -> Option<u32> {
+pub fn processors(node: &Node, log: &mut MistakeLog) -> Option<u32> {
     const MOST: u64 = 16_000;
     text_or_number(node, log, "a number of processors above 0 up to 16, such as 1.5", |text| {
         let millis = thousandths(text).filter(|millis| (1..=MOST).contains(millis))?;
@@ -23,7 +23,7 @@ pub fn processors(node: &Node, log: &mut Log) -> Option<u32> {
 }
 
 /// Reads a duration (`4h`): a whole number and its unit.
-pub fn duration(node: &Node, log: &mut Log, range: RangeInclusive<Duration>) -> Option<Duration> {
+pub fn duration(node: &Node, log: &mut MistakeLog, range: RangeInclusive<Duration>) -> Option<Duration> {
     let [least, most] = [range.start(), range.end()].map(|one| whole_units(*one));
     let expected = format!("a duration from {least} to {most}, such as 4h: a whole number and s, m, h or d");
     text_or_number(node, log, &expected, |text| in_units(text).filter(|duration| range.contains(duration)))
@@ -56,7 +56,7 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 /// Processors in the notation of Kubernetes (`250m`, `1`), in thousandths of one.
-pub fn kubernetes_cpu(node: &Node, log: &mut Log) -> Option<u64> {
+pub fn kubernetes_cpu(node: &Node, log: &mut MistakeLog) -> Option<u64> {
     text_or_number(node, log, "a quantity of processors such as 250m or 1.5", |text| {
         let millis = match text.strip_suffix('m') {
             Some(millis) => whole_number(millis)?,
@@ -67,7 +67,7 @@ pub fn kubernetes_cpu(node: &Node, log: &mut Log) -> Option<u64> {
 }
 
 /// A size in the notation of Kubernetes (`256Mi`), in bytes.
-pub fn kubernetes_memory(node: &Node, log: &mut Log) -> Option<u64> {
+pub fn kubernetes_memory(node: &Node, log: &mut MistakeLog) -> Option<u64> {
     const UNITS: [(&str, u64); 7] = [
         ("Ki", 1 << 10),
         ("Mi", 1 << 20),

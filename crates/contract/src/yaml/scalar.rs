@@ -5,7 +5,7 @@
 
 use super::document::{Node, Value};
 use super::members::place;
-use super::mistake::{Log, quoted};
+use super::mistake::{MistakeLog, quoted};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const AMBIGUOUS: [&str; 12] = ["y", "yes", "n", "no", "on", "off", "true", "fals
 /// A text of which some check thinks well, or what it should be.
 pub fn text<T>(
     node: &Node,
-    log: &mut Log,
+    log: &mut MistakeLog,
     expected: &str,
     check: impl FnOnce(&str) -> Option<T>,
 ) -> Option<T> {
@@ -38,7 +38,7 @@ pub fn text<T>(
 /// A text that is a number with a unit, or a number alone, which needs no quotes.
 pub fn text_or_number<T>(
     node: &Node,
-    log: &mut Log,
+    log: &mut MistakeLog,
     expected: &str,
     check: impl FnOnce(&str) -> Option<T>,
 ) -> Option<T> {
@@ -50,7 +50,7 @@ pub fn text_or_number<T>(
 
 fn checked<T>(
     node: &Node,
-    log: &mut Log,
+    log: &mut MistakeLog,
     expected: &str,
     text: &str,
     check: impl FnOnce(&str) -> Option<T>,
@@ -63,7 +63,7 @@ fn checked<T>(
 }
 
 /// `true` or `false`.
-pub fn boolean(node: &Node, log: &mut Log) -> Option<bool> {
+pub fn boolean(node: &Node, log: &mut MistakeLog) -> Option<bool> {
     match &node.value {
         Value::Plain(text) if text == "true" => Some(true),
         Value::Plain(text) if text == "false" => Some(false),
@@ -75,7 +75,7 @@ pub fn boolean(node: &Node, log: &mut Log) -> Option<bool> {
 }
 
 /// A whole number.
-pub fn whole(node: &Node, log: &mut Log, range: RangeInclusive<u64>) -> Option<u64> {
+pub fn whole(node: &Node, log: &mut MistakeLog, range: RangeInclusive<u64>) -> Option<u64> {
     let number = match &node.value {
         Value::Plain(text) => whole_number(text),
         _ => None,
@@ -92,7 +92,7 @@ pub fn whole(node: &Node, log: &mut Log, range: RangeInclusive<u64>) -> Option<u
 }
 
 /// A number of seconds, of which a fraction is fine.
-pub fn seconds(node: &Node, log: &mut Log, range: RangeInclusive<Duration>) -> Option<Duration> {
+pub fn seconds(node: &Node, log: &mut MistakeLog, range: RangeInclusive<Duration>) -> Option<Duration> {
     let millis = match &node.value {
         Value::Plain(text) => thousandths(text),
         _ => None,
@@ -107,7 +107,7 @@ pub fn seconds(node: &Node, log: &mut Log, range: RangeInclusive<Duration>) -> O
 }
 
 /// A number of which a fraction is fine, from 0 to some whole one; in thousandths.
-pub fn decimal(node: &Node, log: &mut Log, most: u64) -> Option<u64> {
+pub fn decimal(node: &Node, log: &mut MistakeLog, most: u64) -> Option<u64> {
     let number = match &node.value {
         Value::Plain(text) => thousandths(text).filter(|number| *number <= most.saturating_mul(1_000)),
         _ => None,

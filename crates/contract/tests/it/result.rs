@@ -8,12 +8,12 @@ use belljar_contract::isolation::{Isolation, Layer};
 use belljar_contract::job::Job;
 use belljar_contract::job::step::StepType;
 use belljar_contract::result::output::{
-    AppliedDiff, CommandOutput, ContentEncoding, EntryKind, FileContent, Listing, PatchedFile, SearchMatch,
-    SearchMatches, StepOutput, TreeEntry, Truncated, WrittenFile,
+    AppliedDiff, CommandOutput, ContentEncoding, EntryKind, FileContent, Listing, OutputTruncation,
+    PatchedFile, SearchMatch, SearchMatches, StepOutput, TreeEntry, WrittenFile,
 };
 use belljar_contract::result::{
-    Artifact, Change, ChangedFile, Failure, JobResult, JobStatus, ResourceUsage, ResumeSummary, StepError,
-    StepResult, StepStatus, Unshown, WorkspaceChanges,
+    Artifact, Change, ChangedFile, Failure, JobResult, JobStatus, OmittedContent, ResourceUsage,
+    ResumeSummary, StepError, StepResult, StepStatus, WorkspaceChanges,
 };
 use belljar_contract::schema;
 use jiff::Timestamp;
@@ -168,7 +168,7 @@ fn command_output() -> impl Strategy<Value = CommandOutput> {
     (ends, outputs).prop_map(|((exit_code, signal, duration_ms, resource_usage), (texts, encodings, cut))| {
         let [stdout, stderr] = texts;
         let [stdout_encoding, stderr_encoding] = encodings;
-        let truncated = Truncated { stdout: cut[0], stderr: cut[1] };
+        let truncated = OutputTruncation { stdout: cut[0], stderr: cut[1] };
         CommandOutput {
             exit_code,
             signal,
@@ -290,7 +290,7 @@ fn web() -> impl Strategy<Value = WebUsage> {
 
 fn changes() -> impl Strategy<Value = WorkspaceChanges> {
     let unshown = (any::<u64>(), proptest::option::of(any::<String>()))
-        .prop_map(|(size_bytes, sha256)| Unshown { size_bytes, sha256 });
+        .prop_map(|(size_bytes, sha256)| OmittedContent { size_bytes, sha256 });
     let file = (any::<String>(), change(), proptest::option::of(unshown))
         .prop_map(|(path, change, unshown)| ChangedFile { path, change, unshown });
     (few(file), any::<String>(), any::<bool>()).prop_map(|(files, diff, truncated)| WorkspaceChanges {

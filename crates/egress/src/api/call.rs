@@ -2,8 +2,8 @@
 
 use super::config::ApiConnection;
 use super::error::ApiError;
-use super::under_way::{CallInProgress, Outside};
-use crate::upstream::Trust;
+use super::under_way::{ApiCallContext, CallInProgress};
+use crate::upstream::TrustStore;
 use crate::upstream::names::{NameResolver, NameSource};
 use crate::web::ledger::WebLedger;
 use belljar_contract::id::RunId;
@@ -54,10 +54,10 @@ pub struct Caller {
 /// Makes API calls. Dropping it cancels the calls under way.
 #[derive(Debug)]
 pub struct ApiCaller {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<ApiCallOrder>,
 }
 
-struct Order {
+struct ApiCallOrder {
     connection: Arc<ApiConnection>,
     call: ApiCall,
     caller: Caller,
@@ -97,15 +97,15 @@ impl ApiCaller {
         caller: Caller,
     ) -> Result<ApiAnswer, ApiError> {
         let (answer, answered) = oneshot::channel();
-        let order = Order { connection: Arc::clone(connection), call, caller, answer };
+        let order = ApiCallOrder { connection: Arc::clone(connection), call, caller, answer };
         self.orders.send(order).map_err(|_| ApiError::Over)?;
         answered.await.map_err(|_| ApiError::Over)?
     }
 }
 
-async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSource) {
-    let outside = Rc::new(Outside { names: NameResolver::new(names), trust: Trust::default() });
-    while let Some(Order { connection, call, caller, mut answer }) = orders.recv().await {
+async fn take_orders(mut orders: mpsc::UnboundedReceiver<ApiCallOrder>, names: NameSource) {
+    let outside = Rc::new(ApiCallContext { names: NameResolver::new(names), trust: TrustStore::default() });
+    while let Some(ApiCallOrder { connection, call, caller, mut answer }) = orders.recv().await {
         let outside = Rc::clone(&outside);
         tokio::task::spawn_local(async move {
             let mut under_way = CallInProgress::begin(&connection, &call, &caller);

@@ -18,9 +18,9 @@ use super::allowance::Allowance;
 use super::operation::Operation;
 use crate::credential::{Credential, read_source};
 use crate::web::explain::ExplainQuery;
-use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, list, one_of, place, quoted, text, whole};
 use belljar_policy::egress::{
-    Asked, Destination, EgressPolicy, HostPattern, Network, PathPrefix, Rule, is_credential_name,
+    Destination, EgressPolicy, EgressRequest, HostPattern, Network, PathPrefix, Rule, is_credential_name,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -115,12 +115,12 @@ impl ApiConnection {
     /// Returns true if the connection allows that method at that path.
     pub fn is_for(&self, method: &str, path: &str) -> bool {
         let path = format!("{}{path}", self.prefix);
-        let wanted = Asked::Request { method, path: &path };
+        let wanted = EgressRequest::Request { method, path: &path };
         self.policy.decide(self.destination.clone(), wanted).is_ok()
     }
 
     /// Reads the list. Errors in it go to `log`.
-    pub fn read_all(node: &Node, log: &mut Log) -> Connections {
+    pub fn read_all(node: &Node, log: &mut MistakeLog) -> Connections {
         let mut all = Connections::new();
         for connection in list(node, log, connection).unwrap_or_default() {
             let name = connection.name.clone();
@@ -132,7 +132,7 @@ impl ApiConnection {
     }
 }
 
-fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
+fn connection(node: &Node, log: &mut MistakeLog) -> Option<ApiConnection> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", |node, log| {
         let expected = belljar_policy::egress::CREDENTIAL_NAME;
@@ -191,7 +191,7 @@ fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
 }
 
 /// Reports operations that can never be called, and duplicate names.
-fn check(connection: &ApiConnection, node: &Node, log: &mut Log) {
+fn check(connection: &ApiConnection, node: &Node, log: &mut MistakeLog) {
     for (number, operation) in connection.operations.iter().enumerate() {
         let mut note = |found: &str, expected| {
             let found = format!("the operation {} {found}", quoted(&operation.name));
@@ -226,7 +226,7 @@ fn base(text: &str) -> Option<BaseUrl> {
     Some(BaseUrl { destination, is_secure, prefix })
 }
 
-fn placement(node: &Node, log: &mut Log) -> Option<CredentialPlacement> {
+fn placement(node: &Node, log: &mut MistakeLog) -> Option<CredentialPlacement> {
     text(node, log, "bearer, basic, `header NAME` or `query NAME`", |text| match text.split_once(' ') {
         None if text == "bearer" => Some(CredentialPlacement::Bearer),
         None if text == "basic" => Some(CredentialPlacement::Basic),
@@ -244,7 +244,7 @@ fn header(text: &str) -> Option<String> {
     is_good.then(|| text.to_owned())
 }
 
-pub(super) fn method(node: &Node, log: &mut Log) -> Option<String> {
+pub(super) fn method(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, "a method in upper case, such as GET", |text| {
         let is_good =
             !text.is_empty() && text != "CONNECT" && text.bytes().all(|byte| byte.is_ascii_uppercase());

@@ -10,7 +10,7 @@
 
 use super::call::ApiCall;
 use crate::web::encoded;
-use belljar_contract::yaml::{Log, Members, Node, text};
+use belljar_contract::yaml::{Members, MistakeLog, Node, text};
 use belljar_policy::egress::is_credential_name;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -62,7 +62,7 @@ const BY_QUERY: [&str; 4] = ["GET", "HEAD", "OPTIONS", "DELETE"];
 // === impl Operation ===
 
 impl Operation {
-    pub(super) fn read(node: &Node, log: &mut Log) -> Option<Self> {
+    pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Option<Self> {
         let mut members = Members::open(node, log)?;
         let name = members.required("name", |node, log| {
             text(node, log, belljar_policy::egress::CREDENTIAL_NAME, |text| {

@@ -7,13 +7,13 @@ use super::outgoing;
 use crate::credential::InjectedSecret;
 use crate::http1::Headers;
 use crate::upstream::names::NameResolver;
-use crate::upstream::{Connection, Patience, Trust, dial_allowed, secure};
+use crate::upstream::{ConnectTimeouts, Connection, TrustStore, dial_allowed, secure};
 use belljar_contract::egress::{
-    Asked, ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord,
+    ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord, RequestedDestination,
 };
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
-use belljar_policy::egress::{Allowed, Asked as Wanted, Destination};
+use belljar_policy::egress::{AllowedDestination, Destination, EgressRequest as Wanted};
 use jiff::Timestamp;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -39,9 +39,9 @@ pub(super) struct CallInProgress<'c> {
 }
 
 /// State that all calls share.
-pub(super) struct Outside {
+pub(super) struct ApiCallContext {
     pub(super) names: NameResolver,
-    pub(super) trust: Trust,
+    pub(super) trust: TrustStore,
 }
 
 /// Headers of an answer that are returned to the caller.
@@ -60,7 +60,8 @@ const TO_CALLER: [&str; 9] = [
 /// Maximum size of an answer's body in bytes: 4 MiB.
 const MOST_ANSWER: usize = 4 << 20;
 
-const PATIENCE: Patience = Patience { names: Duration::from_secs(2), connect: Duration::from_secs(10) };
+const PATIENCE: ConnectTimeouts =
+    ConnectTimeouts { names: Duration::from_secs(2), connect: Duration::from_secs(10) };
 
 // === impl UnderWay ===
 
@@ -83,7 +84,7 @@ impl<'c> CallInProgress<'c> {
         }
     }
 
-    pub(super) async fn make(&mut self, outside: &Outside) -> Result<ApiAnswer, ApiError> {
+    pub(super) async fn make(&mut self, outside: &ApiCallContext) -> Result<ApiAnswer, ApiError> {
         let allowed = self.decide()?;
         let (connection, call) = (self.connection, self.call);
         if connection.takes_approval(&call.method) && !call.is_approved {
@@ -111,15 +112,15 @@ impl<'c> CallInProgress<'c> {
     }
 
     /// Returns the decision of the connection's policy.
-    fn decide(&self) -> Result<Allowed<Destination>, ApiError> {
+    fn decide(&self) -> Result<AllowedDestination<Destination>, ApiError> {
         outgoing::check(self.call)?;
         let wanted = Wanted::Request { method: &self.call.method, path: &self.path };
         let decided = self.connection.policy.decide(self.connection.destination.clone(), wanted);
         decided.map_err(|denied| ApiError::NotAllowed { reason: denied.reason.code() })
     }
 
-    fn asked(&self) -> Asked {
-        Asked {
+    fn asked(&self) -> RequestedDestination {
+        RequestedDestination {
             method: Excerpt::of(&self.call.method),
             host: Excerpt::of(&self.connection.destination.host.to_string()),
             port: self.connection.destination.port,
@@ -142,8 +143,8 @@ impl<'c> CallInProgress<'c> {
 
     async fn reach(
         &mut self,
-        allowed: Allowed<Destination>,
-        outside: &Outside,
+        allowed: AllowedDestination<Destination>,
+        outside: &ApiCallContext,
     ) -> Result<Connection, ApiError> {
         let host = allowed.value().host.clone();
         let dialed = dial_allowed(allowed, &outside.names, PATIENCE).await;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 /// Latest denial, and the number of its repetitions.
 #[derive(Debug, Default)]
-pub(crate) struct Folding(Option<Repeated>);
+pub(crate) struct DenialFolding(Option<RepeatedDenial>);
 
 #[derive(Debug)]
-struct Repeated {
+struct RepeatedDenial {
     key: String,
     is_beyond: bool,
     /// Id of the latest denial that was written as a record.
@@ -39,7 +39,7 @@ const FIRST_BEYOND: u64 = 100;
 
 // === impl Folding ===
 
-impl Folding {
+impl DenialFolding {
     /// Takes a denial, which is written or counted. Beyond the quota all denials count as equal.
     pub(super) fn take(
         &mut self,
@@ -62,7 +62,7 @@ impl Folding {
         }
         let folded = self.flush(run_id);
         let like = id.to_owned();
-        self.0 = Some(Repeated {
+        self.0 = Some(RepeatedDenial {
             key,
             is_beyond,
             like,
@@ -84,7 +84,7 @@ impl Folding {
 
 // === impl Repeated ===
 
-impl Repeated {
+impl RepeatedDenial {
     fn count_one(&mut self, at: Timestamp) {
         if self.count == 0 {
             (self.first_at, self.since) = (at, Instant::now());
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn repeated_denials_are_folded_and_written_before_the_next_different_one() {
-        let (mut folding, run) = (Folding::default(), RunId::from_uuid(Uuid::from_u128(7)));
+        let (mut folding, run) = (DenialFolding::default(), RunId::from_uuid(Uuid::from_u128(7)));
         let at = Timestamp::UNIX_EPOCH;
         let mut take = |key: &str, id: &str| folding.take(&run, (key.to_owned(), id), (at, false));
         let all: Vec<_> = (0..WHOLE + 10).map(|n| take("a", &n.to_string())).collect();

@@ -1,11 +1,11 @@
 //! Reads the source of a secret from the configuration.
 
 use super::SecretSource;
-use belljar_contract::yaml::{Log, Members, Node, list, place, text, text_or_number};
+use belljar_contract::yaml::{Members, MistakeLog, Node, list, place, text, text_or_number};
 use std::ffi::OsString;
 
 /// Reads the source of a secret: one of `env`, `file` and `command`.
-pub(crate) fn read_source(node: &Node, log: &mut Log) -> Option<SecretSource> {
+pub(crate) fn read_source(node: &Node, log: &mut MistakeLog) -> Option<SecretSource> {
     let mut members = Members::open(node, log)?;
     let path_expected = "the absolute path of a file";
     let all = [

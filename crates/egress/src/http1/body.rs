@@ -1,6 +1,6 @@
 //! Body lengths and chunked framing.
 
-use super::head::Malformed;
+use super::head::MalformedHttp;
 use super::limits::CHUNK_LINE_BYTES;
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub enum BodyLength {
 /// Finds the payload and the end of a chunked body as its bytes pass.
 #[derive(Debug, Default)]
 pub struct Chunks {
-    state: State,
+    state: ChunkState,
     /// Line that is being read.
     line: ChunkLine,
 }
@@ -30,7 +30,7 @@ struct ChunkLine {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     /// In the line with the size of the next chunk.
     #[default]
     Size,
@@ -49,52 +49,56 @@ enum State {
 impl Chunks {
     /// Returns true if the body has ended.
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == ChunkState::Done
     }
 
     /// Takes the next bytes, calls `payload` with the range of each piece of payload, and returns the number of bytes that
     /// belong to the body. Until the end, all of them do.
     ///
     /// # Errors
-    /// [`Malformed`]: an extension, a trailer, a line that doesn't end in CR LF, or an invalid size.
-    pub fn pass(&mut self, bytes: &[u8], mut payload: impl FnMut(Range<usize>)) -> Result<usize, Malformed> {
+    /// [`MalformedHttp`]: an extension, a trailer, a line that doesn't end in CR LF, or an invalid size.
+    pub fn pass(
+        &mut self,
+        bytes: &[u8],
+        mut payload: impl FnMut(Range<usize>),
+    ) -> Result<usize, MalformedHttp> {
         let mut at = 0;
-        while at < bytes.len() && self.state != State::Done {
+        while at < bytes.len() && self.state != ChunkState::Done {
             match self.state {
-                State::Payload(left) => {
+                ChunkState::Payload(left) => {
                     let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
                     payload(at..at + here);
                     at += here;
                     self.state = match left - here as u64 {
-                        0 => State::After,
-                        left => State::Payload(left),
+                        0 => ChunkState::After,
+                        left => ChunkState::Payload(left),
                     };
                 }
-                State::Size | State::After | State::Last => {
+                ChunkState::Size | ChunkState::After | ChunkState::Last => {
                     let byte = bytes[at];
                     at += 1;
                     if self.line.push(byte)? {
                         self.end_line()?;
                     }
                 }
-                State::Done => {}
+                ChunkState::Done => {}
             }
         }
         Ok(at)
     }
 
-    fn end_line(&mut self) -> Result<(), Malformed> {
+    fn end_line(&mut self) -> Result<(), MalformedHttp> {
         let line = std::mem::take(&mut self.line);
         let text = line.text();
         self.state = match self.state {
-            State::Size => match size(text)? {
-                0 => State::Last,
-                size => State::Payload(size),
+            ChunkState::Size => match size(text)? {
+                0 => ChunkState::Last,
+                size => ChunkState::Payload(size),
             },
-            State::After if text.is_empty() => State::Size,
-            State::Last if text.is_empty() => State::Done,
-            State::Last => return Err(Malformed::Trailer),
-            _ => return Err(Malformed::Chunk),
+            ChunkState::After if text.is_empty() => ChunkState::Size,
+            ChunkState::Last if text.is_empty() => ChunkState::Done,
+            ChunkState::Last => return Err(MalformedHttp::Trailer),
+            _ => return Err(MalformedHttp::Chunk),
         };
         Ok(())
     }
@@ -104,14 +108,14 @@ impl Chunks {
 
 impl ChunkLine {
     /// Returns true if the line is complete. It ends in CR LF and nothing else.
-    fn push(&mut self, byte: u8) -> Result<bool, Malformed> {
+    fn push(&mut self, byte: u8) -> Result<bool, MalformedHttp> {
         let before = self.length.checked_sub(1).and_then(|at| self.bytes.get(at));
         match (before, byte) {
             (Some(b'\r'), b'\n') => return Ok(true),
-            (Some(b'\r'), _) | (_, b'\n') => return Err(Malformed::LineEnd),
+            (Some(b'\r'), _) | (_, b'\n') => return Err(MalformedHttp::LineEnd),
             _ => {}
         }
-        *self.bytes.get_mut(self.length).ok_or(Malformed::Chunk)? = byte;
+        *self.bytes.get_mut(self.length).ok_or(MalformedHttp::Chunk)? = byte;
         self.length += 1;
         Ok(false)
     }
@@ -123,12 +127,12 @@ impl ChunkLine {
 }
 
 /// Parses a size: hexadecimal digits only, without sign, space or extension.
-fn size(text: &[u8]) -> Result<u64, Malformed> {
+fn size(text: &[u8]) -> Result<u64, MalformedHttp> {
     if text.is_empty() || text.len() > 16 || !text.iter().all(u8::is_ascii_hexdigit) {
-        return Err(Malformed::Chunk);
+        return Err(MalformedHttp::Chunk);
     }
-    let text = std::str::from_utf8(text).map_err(|_| Malformed::Chunk)?;
-    u64::from_str_radix(text, 16).map_err(|_| Malformed::Chunk)
+    let text = std::str::from_utf8(text).map_err(|_| MalformedHttp::Chunk)?;
+    u64::from_str_radix(text, 16).map_err(|_| MalformedHttp::Chunk)
 }
 
 #[cfg(test)]
@@ -137,7 +141,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Reads the bytes in pieces of a size. Returns the payload, whether the body is complete, and the number of unused bytes.
-    fn read(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, bool, usize), Malformed> {
+    fn read(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, bool, usize), MalformedHttp> {
         let (mut chunks, mut payload, mut taken) = (Chunks::default(), Vec::new(), 0);
         for piece in bytes.chunks(piece) {
             let used = chunks.pass(piece, |range| payload.extend_from_slice(&piece[range]))?;

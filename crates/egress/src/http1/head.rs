@@ -58,7 +58,7 @@ pub struct ResponseHead {
 
 /// Reason why bytes are not acceptable HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum MalformedHttp {
     /// A line that doesn't end in CR LF.
     #[error("a line doesn't end in CR LF")]
     LineEnd,
@@ -114,11 +114,11 @@ impl RequestHead {
     /// Parses the head of a request for a path, as found by [`end`].
     ///
     /// # Errors
-    /// [`Malformed`], for anything that a server behind the proxy might understand differently.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+    /// [`MalformedHttp`], for anything that a server behind the proxy might understand differently.
+    pub fn parse(bytes: &[u8]) -> Result<Self, MalformedHttp> {
         match Self::parse_for_proxy(bytes)? {
             (head, Target::Origin) => Ok(head),
-            _ => Err(Malformed::Target),
+            _ => Err(MalformedHttp::Target),
         }
     }
 
@@ -126,15 +126,15 @@ impl RequestHead {
     ///
     /// # Errors
     /// Those of [`RequestHead::parse`].
-    pub fn parse_for_proxy(bytes: &[u8]) -> Result<(Self, Target), Malformed> {
+    pub fn parse_for_proxy(bytes: &[u8]) -> Result<(Self, Target), MalformedHttp> {
         plain(bytes)?;
         let mut space = [httparse::EMPTY_HEADER; REQUEST_HEADERS];
         let mut request = httparse::Request::new(&mut space);
         match request.parse(bytes) {
             Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
-            Err(httparse::Error::TooManyHeaders) => return Err(Malformed::TooManyHeaders),
-            Err(httparse::Error::Version) => return Err(Malformed::Version),
-            _ => return Err(Malformed::Syntax),
+            Err(httparse::Error::TooManyHeaders) => return Err(MalformedHttp::TooManyHeaders),
+            Err(httparse::Error::Version) => return Err(MalformedHttp::Version),
+            _ => return Err(MalformedHttp::Syntax),
         }
         let is_1_1 = request.version == Some(1);
         // Exactly one space on each side, which the library doesn't enforce.
@@ -142,13 +142,13 @@ impl RequestHead {
         let version: &[u8] = if is_1_1 { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" };
         let mut line = bytes;
         for part in [method.as_bytes(), b" ", target.as_bytes(), version] {
-            line = line.strip_prefix(part).ok_or(Malformed::Syntax)?;
+            line = line.strip_prefix(part).ok_or(MalformedHttp::Syntax)?;
         }
         let (kind, path, query) = read_target(method, target)?;
         let headers = Headers::of(request.headers);
         let hosts = headers.all("host").count();
         if hosts > 1 || (is_1_1 && hosts == 0) {
-            return Err(Malformed::Host);
+            return Err(MalformedHttp::Host);
         }
         let body = match length(&headers, is_1_1)? {
             Some(body) => body,
@@ -158,7 +158,7 @@ impl RequestHead {
         let expects_continue = match (expectations.next(), expectations.next()) {
             (None, _) => false,
             (Some(one), None) if one.eq_ignore_ascii_case(b"100-continue") => is_1_1,
-            _ => return Err(Malformed::Expectation),
+            _ => return Err(MalformedHttp::Expectation),
         };
         drop(expectations);
         let keeps_alive = is_1_1 && !headers.has_token("connection", "close");
@@ -178,24 +178,24 @@ impl ResponseHead {
     /// Parses the head that [`end`] has found.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+    /// [`MalformedHttp`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, MalformedHttp> {
         plain(bytes)?;
         // The library would accept empty lines before it.
         if !bytes.starts_with(b"HTTP/") {
-            return Err(Malformed::Syntax);
+            return Err(MalformedHttp::Syntax);
         }
         let mut space = [httparse::EMPTY_HEADER; RESPONSE_HEADERS];
         let mut response = httparse::Response::new(&mut space);
         match response.parse(bytes) {
             Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
-            Err(httparse::Error::TooManyHeaders) => return Err(Malformed::TooManyHeaders),
-            Err(httparse::Error::Version) => return Err(Malformed::Version),
-            _ => return Err(Malformed::Syntax),
+            Err(httparse::Error::TooManyHeaders) => return Err(MalformedHttp::TooManyHeaders),
+            Err(httparse::Error::Version) => return Err(MalformedHttp::Version),
+            _ => return Err(MalformedHttp::Syntax),
         }
         let is_1_1 = response.version == Some(1);
         // A status has three digits, and the first is not zero (RFC 9110 §15).
-        let status = response.code.filter(|code| *code >= 100).ok_or(Malformed::Syntax)?;
+        let status = response.code.filter(|code| *code >= 100).ok_or(MalformedHttp::Syntax)?;
         let headers = Headers::of(response.headers);
         let body = match (status, length(&headers, is_1_1)?) {
             (100..=199 | 204 | 304, _) => BodyLength::Exact(0),
@@ -219,10 +219,10 @@ impl ResponseHead {
 }
 
 /// Parses a target into its kind, path and query.
-fn read_target(method: &str, target: &str) -> Result<(Target, String, Option<String>), Malformed> {
+fn read_target(method: &str, target: &str) -> Result<(Target, String, Option<String>), MalformedHttp> {
     const PLAIN: &str = "http://";
     if target.contains('#') || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Malformed::Target);
+        return Err(MalformedHttp::Target);
     }
     if method == "CONNECT" {
         return Ok((Target::Authority { authority: target.to_owned() }, String::new(), None));
@@ -243,19 +243,19 @@ fn read_target(method: &str, target: &str) -> Result<(Target, String, Option<Str
     // A URL without a path means the root (RFC 9110 §4.2.3).
     let path = if path.is_empty() && kind != Target::Origin { "/" } else { path };
     if !path.starts_with('/') {
-        return Err(Malformed::Target);
+        return Err(MalformedHttp::Target);
     }
     Ok((kind, path.to_owned(), query))
 }
 
 /// Checks that lines end in CR LF and contain text only.
-fn plain(bytes: &[u8]) -> Result<(), Malformed> {
+fn plain(bytes: &[u8]) -> Result<(), MalformedHttp> {
     let is_text = |byte: u8| matches!(byte, b'\t' | b'\r' | b'\n' | 0x20..=0x7e | 0x80..);
     // Without an early exit, so that the loop is vectorized.
     let is_all_text = bytes.iter().fold(true, |all, byte| all & is_text(*byte));
     match (lines_end_alike(bytes), is_all_text) {
-        (false, _) => Err(Malformed::LineEnd),
-        (_, false) => Err(Malformed::Control),
+        (false, _) => Err(MalformedHttp::LineEnd),
+        (_, false) => Err(MalformedHttp::Control),
         _ => Ok(()),
     }
 }
@@ -268,26 +268,26 @@ fn lines_end_alike(bytes: &[u8]) -> bool {
 }
 
 /// Returns the length of the body, if it is stated in exactly one way.
-fn length(headers: &Headers, is_1_1: bool) -> Result<Option<BodyLength>, Malformed> {
+fn length(headers: &Headers, is_1_1: bool) -> Result<Option<BodyLength>, MalformedHttp> {
     let (mut lengths, mut codings) = (headers.all("content-length"), headers.all("transfer-encoding"));
     match (lengths.next(), lengths.next(), codings.next(), codings.next()) {
         (None, _, None, _) => Ok(None),
         (None, _, Some(coding), None) if is_1_1 && coding.eq_ignore_ascii_case(b"chunked") => {
             Ok(Some(BodyLength::Chunked))
         }
-        (None, _, _, _) => Err(Malformed::Coding),
+        (None, _, _, _) => Err(MalformedHttp::Coding),
         (Some(length), None, None, _) => exact(length).map(Some),
-        _ => Err(Malformed::Length),
+        _ => Err(MalformedHttp::Length),
     }
 }
 
-fn exact(text: &[u8]) -> Result<BodyLength, Malformed> {
+fn exact(text: &[u8]) -> Result<BodyLength, MalformedHttp> {
     const LONGEST: Range<usize> = 1..19;
     if !LONGEST.contains(&text.len()) || !text.iter().all(u8::is_ascii_digit) {
-        return Err(Malformed::Length);
+        return Err(MalformedHttp::Length);
     }
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    number.map(BodyLength::Exact).ok_or(Malformed::Length)
+    number.map(BodyLength::Exact).ok_or(MalformedHttp::Length)
 }
 
 #[cfg(test)]

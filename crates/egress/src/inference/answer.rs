@@ -115,7 +115,7 @@ fn tag(name: &str) -> serde_json::Value {
 
 /// Body of `/api/show`. `name` is the older name of `model`.
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct ShowRequest<'a> {
     #[serde(borrow)]
     model: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -125,7 +125,7 @@ struct Asked<'a> {
 const SHOW: &str = "/api/show";
 
 fn show(models: &Models, body: &[u8]) -> Result<serde_json::Value, Refusal> {
-    let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| Refusal::not_json(&error))?;
+    let asked: ShowRequest<'_> = serde_json::from_slice(body).map_err(|error| Refusal::not_json(&error))?;
     let name = asked.model.or(asked.name).ok_or(Refusal::NoModel)?;
     let Some(model) = models.get(&name) else {
         let allowed = models.names().into_iter().map(str::to_owned).collect();

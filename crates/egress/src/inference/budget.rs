@@ -5,7 +5,7 @@
 
 mod state;
 
-use self::state::{Attempt, Charge, ReservedAmounts, State};
+use self::state::{BudgetState, Charge, ReservationAttempt, ReservedAmounts};
 use super::demand::Demand;
 use super::models::Price;
 use super::observe::Usage;
@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 #[derive(Debug)]
 pub struct Budget {
     limits: BudgetLimits,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     /// Quota of audit records.
     pub(crate) audit: AuditQuota,
     /// Notified each time a call has ended.
@@ -51,7 +51,7 @@ pub struct BudgetLimits {
 
 /// Usage of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Spent {
+pub struct BudgetUsage {
     /// Number of calls.
     pub calls: u64,
     /// Number of tokens.
@@ -132,9 +132,9 @@ impl Budget {
     }
 
     /// Returns the usage so far.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> BudgetUsage {
         let state = self.state();
-        Spent { calls: state.calls, tokens: state.tokens, cost: state.cost as f64 / MICRO }
+        BudgetUsage { calls: state.calls, tokens: state.tokens, cost: state.cost as f64 / MICRO }
     }
 
     /// Returns true if calls of a model at that price have to reserve their maximum, so that their size must be known.
@@ -163,8 +163,8 @@ impl Budget {
             ended.as_mut().enable();
             let attempt = self.state().begin(&self.limits, (demand, price), may_wait)?;
             match attempt {
-                Attempt::Wait => may_wait = timeout_at(given_up, ended).await.is_ok(),
-                Attempt::Begun(grant) => {
+                ReservationAttempt::Wait => may_wait = timeout_at(given_up, ended).await.is_ok(),
+                ReservationAttempt::Begun(grant) => {
                     let (is_charged, has_output) = (demand.is_charged(), demand.has_output());
                     let is_sent = false;
                     return Ok(Reservation { budget: self, grant, price, is_charged, has_output, is_sent });
@@ -173,7 +173,7 @@ impl Budget {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
         // No panic can leave the value half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

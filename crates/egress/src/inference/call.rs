@@ -5,9 +5,9 @@ use super::demand::Demand;
 use super::draft::CallRecordBuilder;
 use super::models::{Model, Provider};
 use super::observe::{AnswerFormat, Observer};
-use super::outgoing::Outgoing;
+use super::outgoing::OutgoingCall;
 use super::refusal::Refusal;
-use super::relay::{Cut, Framing, Relay};
+use super::relay::{CutReason, Framing, Relay};
 use super::request::{self, PreparedRequest};
 use super::route::Call;
 use super::run::{InferenceProxy, Run};
@@ -16,7 +16,7 @@ use crate::credential::InjectedSecret;
 use crate::http1::limits::Times;
 use crate::http1::{BodyLength, RequestHead, ResponseHead};
 use crate::leak_scan::SecretForms;
-use crate::memory_quota::Place;
+use crate::memory_quota::MemoryReservation;
 use crate::upstream::{AnswerError, Connection};
 use crate::within::within;
 use std::sync::Arc;
@@ -25,37 +25,37 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Reason why a call has no answer, or an answer that was not forwarded to its end.
 #[derive(Debug)]
-pub(crate) enum Failed {
+pub(crate) enum CallFailure {
     /// Nothing was forwarded yet, so the client can get a refusal.
     Refused(Refusal),
     /// The answer was under way, or the client is gone.
-    Cut(Cut),
+    Cut(CutReason),
 }
 
-impl From<Refusal> for Failed {
+impl From<Refusal> for CallFailure {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<ClientStop> for Failed {
+impl From<ClientStop> for CallFailure {
     fn from(stop: ClientStop) -> Self {
         match stop {
-            ClientStop::Gone => Self::Cut(Cut::Gone),
+            ClientStop::Gone => Self::Cut(CutReason::Gone),
             ClientStop::Faulty(fault) => Self::Refused(fault.into()),
         }
     }
 }
 
-impl From<Cut> for Failed {
-    fn from(cut: Cut) -> Self {
+impl From<CutReason> for CallFailure {
+    fn from(cut: CutReason) -> Self {
         Self::Cut(cut)
     }
 }
 
 /// Request, and the secrets that must not come back.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct PreparedCall<'a> {
     head: &'a RequestHead,
     call: Call,
     model: &'a Model,
@@ -73,10 +73,10 @@ const LARGE_BODY: usize = 256 << 10;
 pub(crate) async fn make<S>(
     client: &mut Client<S>,
     (head, call): (&RequestHead, Call),
-    (body, place): (Vec<u8>, Place<'_>),
+    (body, place): (Vec<u8>, MemoryReservation<'_>),
     served: &InferenceProxy,
     draft: &mut CallRecordBuilder<'_>,
-) -> Result<bool, Failed>
+) -> Result<bool, CallFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -88,22 +88,22 @@ where
     let body = tokio::select! {
         biased;
         reserved = reserved => reserved?,
-        () = client.gone() => return Err(Cut::Gone.into()),
+        () = client.gone() => return Err(CutReason::Gone.into()),
     };
     let injected = injected(&model.provider).await?;
     let own = (&run.identity, draft.call_id());
-    let outgoing = Outgoing::new((head, call), &model.provider, own, injected.clone(), body);
+    let outgoing = OutgoingCall::new((head, call), &model.provider, own, injected.clone(), body);
     draft.said(outgoing.body());
     let nothing = SecretForms::of(None);
     let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
-    let asked = Asked { head, call, model: &model, streams, forms };
+    let asked = PreparedCall { head, call, model: &model, streams, forms };
     draft.begin_on_disk().await?;
     let exchanged = async {
         let ask = ask(&model.provider, served, &outgoing, draft);
         let (mut connection, answer) = tokio::select! {
             biased;
             asked = ask => asked?,
-            () = client.gone() => return Err(Cut::Gone.into()),
+            () = client.gone() => return Err(CutReason::Gone.into()),
         };
         // The request isn't needed any more.
         drop((outgoing, place));
@@ -125,7 +125,7 @@ where
     };
     match ended {
         Ok(exchanged) => exchanged,
-        Err(_) if draft.has_begun() => Err(Cut::Silent.into()),
+        Err(_) if draft.has_begun() => Err(CutReason::Silent.into()),
         Err(_) => Err(Refusal::OutOfTime.into()),
     }
 }
@@ -191,7 +191,11 @@ async fn beside<T: Send + 'static>(
 }
 
 /// Checks an answer before anything of it is forwarded.
-fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut CallRecordBuilder<'_>) -> Result<(), Refusal> {
+fn check(
+    answer: &ResponseHead,
+    asked: PreparedCall<'_>,
+    draft: &mut CallRecordBuilder<'_>,
+) -> Result<(), Refusal> {
     let is_harmless = !asked.forms.are_in_lines(answer.headers.text());
     draft.answered(answer, is_harmless);
     if answer.status == 401
@@ -221,7 +225,7 @@ async fn injected(provider: &Arc<Provider>) -> Result<Option<Arc<InjectedSecret>
 async fn ask(
     provider: &Provider,
     served: &InferenceProxy,
-    outgoing: &Outgoing,
+    outgoing: &OutgoingCall,
     draft: &mut CallRecordBuilder<'_>,
 ) -> Result<(Connection, ResponseHead), Refusal> {
     let times = &served.run.times;
@@ -255,10 +259,10 @@ async fn ask(
 async fn pass_on_error<S>(
     client: &mut Client<S>,
     (answer, connection): (&ResponseHead, &mut Connection),
-    asked: Asked<'_>,
+    asked: PreparedCall<'_>,
     served: &InferenceProxy,
     draft: &mut CallRecordBuilder<'_>,
-) -> Result<bool, Failed>
+) -> Result<bool, CallFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -291,9 +295,9 @@ where
 async fn pass_on<S>(
     client: &mut Client<S>,
     (answer, connection): (&ResponseHead, &mut Connection),
-    (asked, times): (Asked<'_>, &Times),
+    (asked, times): (PreparedCall<'_>, &Times),
     draft: &mut CallRecordBuilder<'_>,
-) -> Result<bool, Failed>
+) -> Result<bool, CallFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -306,7 +310,7 @@ where
     let passed = relay.run(head, client, connection, times.idle).await;
     drop(relay);
     match passed {
-        Err(Cut::Echo) if !draft.has_begun() => Err(Refusal::Withheld { status: answer.status }.into()),
+        Err(CutReason::Echo) if !draft.has_begun() => Err(Refusal::Withheld { status: answer.status }.into()),
         passed => Ok(passed.map(|()| keeps_alive)?),
     }
 }

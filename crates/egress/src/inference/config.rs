@@ -24,7 +24,7 @@ use crate::audit_quota::{self, AuditLimits};
 use crate::credential::{Credential, read_source};
 use crate::upstream::{Upstream, read_user};
 use belljar_contract::yaml::{
-    Log, Members, Node, boolean, list, one_of, place, quoted, text, text_or_number, thousandths, whole,
+    Members, MistakeLog, Node, boolean, list, one_of, place, quoted, text, text_or_number, thousandths, whole,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ const UNSAID: BudgetLimits = BudgetLimits {
 
 impl InferenceConfig {
     /// Reads the section. Errors in it go to `log`.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let providers: Vec<Arc<Provider>> = members.required("providers", |node, log| {
             let all = list(node, log, provider).unwrap_or_default();
@@ -85,7 +85,7 @@ impl InferenceConfig {
     }
 }
 
-fn provider(node: &Node, log: &mut Log) -> Option<Arc<Provider>> {
+fn provider(node: &Node, log: &mut MistakeLog) -> Option<Arc<Provider>> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", name);
     let kind = members.required("kind", |node, log| one_of(node, log, &KINDS));
@@ -110,7 +110,7 @@ fn provider(node: &Node, log: &mut Log) -> Option<Arc<Provider>> {
 }
 
 /// Returns the upstream, trusting the given authority.
-fn tls(node: &Node, log: &mut Log, upstream: Option<Upstream>) -> Option<Upstream> {
+fn tls(node: &Node, log: &mut MistakeLog, upstream: Option<Upstream>) -> Option<Upstream> {
     let mut members = Members::open(node, log)?;
     let authority = members.required("ca", |node, log| {
         text(node, log, "the absolute path of a file", |text| {
@@ -126,7 +126,7 @@ fn tls(node: &Node, log: &mut Log, upstream: Option<Upstream>) -> Option<Upstrea
     trusting
 }
 
-fn model(node: &Node, log: &mut Log, providers: &BTreeMap<&str, &Arc<Provider>>) -> Option<Model> {
+fn model(node: &Node, log: &mut MistakeLog, providers: &BTreeMap<&str, &Arc<Provider>>) -> Option<Model> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", name);
     let provider = members.required("provider", |node, log| {
@@ -143,9 +143,9 @@ fn model(node: &Node, log: &mut Log, providers: &BTreeMap<&str, &Arc<Provider>>)
 }
 
 /// Reads a price in US dollars for a million tokens.
-fn price(node: &Node, log: &mut Log) -> Option<Price> {
+fn price(node: &Node, log: &mut MistakeLog) -> Option<Price> {
     let mut members = Members::open(node, log)?;
-    let dollars = |node: &Node, log: &mut Log| {
+    let dollars = |node: &Node, log: &mut MistakeLog| {
         text_or_number(node, log, "dollars for a million tokens, such as 0.15", thousandths)
     };
     let (input, output) = (members.required("input", dollars), members.required("output", dollars));
@@ -154,7 +154,7 @@ fn price(node: &Node, log: &mut Log) -> Option<Price> {
 }
 
 /// Reads the name of a model or a provider, as it may stand in a request.
-fn name(node: &Node, log: &mut Log) -> Option<String> {
+fn name(node: &Node, log: &mut MistakeLog) -> Option<String> {
     const LONGEST: usize = 200;
     let is_name = |text: &str| {
         !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -164,7 +164,7 @@ fn name(node: &Node, log: &mut Log) -> Option<String> {
     })
 }
 
-fn unique<'n>(node: &Node, log: &mut Log, names: impl Iterator<Item = &'n str>) {
+fn unique<'n>(node: &Node, log: &mut MistakeLog, names: impl Iterator<Item = &'n str>) {
     let mut seen = std::collections::BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
@@ -173,9 +173,9 @@ fn unique<'n>(node: &Node, log: &mut Log, names: impl Iterator<Item = &'n str>) 
     }
 }
 
-fn budget(node: &Node, log: &mut Log) -> BudgetLimits {
+fn budget(node: &Node, log: &mut MistakeLog) -> BudgetLimits {
     let Some(mut members) = Members::open(node, log) else { return UNSAID };
-    let count = |node: &Node, log: &mut Log| whole(node, log, 1..=u64::MAX >> 1);
+    let count = |node: &Node, log: &mut MistakeLog| whole(node, log, 1..=u64::MAX >> 1);
     let read = BudgetLimits {
         calls: members.optional("calls", count),
         tokens: members.optional("tokens", count),
@@ -198,7 +198,7 @@ mod tests {
     use belljar_trusted::tcp_server::ServerUser;
 
     fn read(text: &str) -> Result<InferenceConfig, String> {
-        let mut log = Log::default();
+        let mut log = MistakeLog::default();
         let config =
             yaml::parse(text.as_bytes(), &mut log).map(|root| InferenceConfig::read(&root, &mut log));
         log.finish().map_err(|mistakes| mistakes.to_string())?;

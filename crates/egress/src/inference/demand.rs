@@ -354,8 +354,8 @@ fn set_object(members: &mut Members<'_>, name: &'static str, object: Option<Vec<
 
 impl<'de> Deserialize<'de> for Elements {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
+        struct ElementsVisitor;
+        impl<'de> Visitor<'de> for ElementsVisitor {
             type Value = Elements;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -372,7 +372,7 @@ impl<'de> Deserialize<'de> for Elements {
                 Ok(elements)
             }
         }
-        deserializer.deserialize_seq(Reader)
+        deserializer.deserialize_seq(ElementsVisitor)
     }
 }
 

@@ -5,7 +5,7 @@ use super::demand::Demand;
 use super::models::{Model, Price, ProviderKind};
 use super::observe::Usage;
 use super::refusal::Refusal;
-use super::relay::Cut;
+use super::relay::CutReason;
 use super::run::Run;
 use crate::http1::{RequestHead, ResponseHead};
 use belljar_contract::id::CallId;
@@ -213,13 +213,13 @@ impl<'r> CallRecordBuilder<'r> {
     }
 
     /// Ends the record: the answer was cut off.
-    pub(crate) fn cut(mut self, cut: Cut) {
+    pub(crate) fn cut(mut self, cut: CutReason) {
         let code = match cut {
-            Cut::Gone => return self.write(CallOutcome::Canceled),
-            Cut::Broken => "provider_cut",
-            Cut::Silent => "provider_timeout",
-            Cut::Echo => "credential_echoed",
-            Cut::TooLarge => "provider_answer_too_large",
+            CutReason::Gone => return self.write(CallOutcome::Canceled),
+            CutReason::Broken => "provider_cut",
+            CutReason::Silent => "provider_timeout",
+            CutReason::Echo => "credential_echoed",
+            CutReason::TooLarge => "provider_answer_too_large",
         };
         self.write(CallOutcome::Failed { code: ReasonCode::of(code) });
     }

@@ -4,7 +4,7 @@ use super::answer;
 use super::call;
 use super::draft::CallRecordBuilder;
 use super::refusal::Refusal;
-use super::relay::Cut;
+use super::relay::CutReason;
 use super::route::{self, Route};
 use super::run::InferenceProxy;
 use crate::client::{Client, ClientStop};
@@ -53,7 +53,7 @@ where
     let body = match client.body(head, most, &mut place).await {
         Ok(body) => body,
         Err(ClientStop::Gone) => {
-            draft.cut(Cut::Gone);
+            draft.cut(CutReason::Gone);
             return false;
         }
         Err(ClientStop::Faulty(fault)) => {
@@ -77,10 +77,10 @@ where
             draft.complete();
             keeps_alive
         }
-        Err(call::Failed::Refused(refusal)) => {
+        Err(call::CallFailure::Refused(refusal)) => {
             refuse(client, draft, &refusal, (served, surface, head.keeps_alive)).await
         }
-        Err(call::Failed::Cut(cut)) => {
+        Err(call::CallFailure::Cut(cut)) => {
             draft.cut(cut);
             false
         }

@@ -81,13 +81,13 @@ impl<'b> Members<'b> {
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 
-struct Reader;
+struct MembersVisitor;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for MembersVisitor {
     type Value = Members<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
         let mut all: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::new();
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(MemberName(name)) = map.next_key()? {
             if name.len() > LONGEST_NAME {
                 return Err(A::Error::custom(format_args!(
                     "a member's name is longer than {LONGEST_NAME} bytes"
@@ -116,27 +116,27 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 /// Name of a member, borrowed if it has no escapes.
-pub(super) struct Name<'de>(pub(super) Cow<'de, str>);
+pub(super) struct MemberName<'de>(pub(super) Cow<'de, str>);
 
-impl<'de> Deserialize<'de> for Name<'de> {
+impl<'de> Deserialize<'de> for MemberName<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Name<'de>;
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = MemberName<'de>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("a member's name")
             }
 
-            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(name)))
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<MemberName<'de>, E> {
+                Ok(MemberName(Cow::Borrowed(name)))
             }
 
-            fn visit_str<E>(self, name: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(name.to_owned())))
+            fn visit_str<E>(self, name: &str) -> Result<MemberName<'de>, E> {
+                Ok(MemberName(Cow::Owned(name.to_owned())))
             }
         }
-        deserializer.deserialize_str(Reader)
+        deserializer.deserialize_str(MembersVisitor)
     }
 }
 

@@ -5,7 +5,7 @@ mod members;
 mod received;
 
 use self::completion::{Completion, ends_with_usage};
-use self::members::{Members, NestedMembers};
+use self::members::{MemberScanner, NestedMembers};
 use self::received::ReceivedSize;
 use belljar_contract::inference::{ApiDialect, Cost};
 use memchr::memmem::Finder;
@@ -52,7 +52,7 @@ pub(crate) struct Observer {
     /// Bytes of the incomplete line, or of the whole document.
     kept: Vec<u8>,
     /// Parser for a line or document that is too long to be kept.
-    members: Option<Members>,
+    members: Option<MemberScanner>,
     usage: Usage,
     received: ReceivedSize,
     completion: Completion,
@@ -75,7 +75,7 @@ const INNER: NestedMembers = NestedMembers { holders: &["response", "message"], 
 
 /// Members by which any provider reports usage. Members of these names may have other types elsewhere.
 #[derive(Deserialize)]
-struct Said<'s> {
+struct UsageMembers<'s> {
     #[serde(borrow)]
     usage: Option<&'s RawValue>,
     #[serde(borrow)]
@@ -198,7 +198,7 @@ impl Observer {
             self.kept.extend_from_slice(bytes);
             return;
         }
-        let members = self.members.get_or_insert_with(|| Members::new(MEMBERS, INNER));
+        let members = self.members.get_or_insert_with(|| MemberScanner::new(MEMBERS, INNER));
         members.see(&std::mem::take(&mut self.kept));
         members.see(bytes);
     }
@@ -216,7 +216,7 @@ impl Observer {
     }
 
     /// Reads a line that was too long to be kept. Returns true if it reports usage.
-    fn long_line(&mut self, members: &Members) -> bool {
+    fn long_line(&mut self, members: &MemberScanner) -> bool {
         let value =
             |name: &str| serde_json::from_slice::<&RawValue>(members.get(name)?.strip_prefix(b":")?).ok();
         let mut is_report = value("usage").is_some_and(|counts| self.count(counts));
@@ -258,7 +258,7 @@ impl Observer {
         }
         let line = line.trim_ascii();
         let document = line.strip_prefix(b"data:").unwrap_or(line);
-        let Ok(said) = serde_json::from_slice::<Said<'_>>(document) else { return false };
+        let Ok(said) = serde_json::from_slice::<UsageMembers<'_>>(document) else { return false };
         let mut is_report = false;
         for counts in [said.usage, usage_of(said.response), usage_of(said.message)].into_iter().flatten() {
             is_report |= self.count(counts);
@@ -279,7 +279,7 @@ impl Observer {
     /// Notes counts. Returns true if there are any. A later report replaces an earlier one: Anthropic reports input tokens
     /// first.
     fn count(&mut self, counts: &RawValue) -> bool {
-        let Ok(counts) = serde_json::from_str::<Said<'_>>(counts.get()) else { return false };
+        let Ok(counts) = serde_json::from_str::<UsageMembers<'_>>(counts.get()) else { return false };
         let [input, output, cached] = all_passes(&counts);
         self.usage.input_tokens = input.or(self.usage.input_tokens);
         self.usage.output_tokens = output.or(self.usage.output_tokens);
@@ -292,10 +292,10 @@ impl Observer {
 }
 
 /// Returns the input, output and separately counted tokens: the sums of all passes, where those are larger.
-fn all_passes(counts: &Said<'_>) -> [Option<u64>; 3] {
+fn all_passes(counts: &UsageMembers<'_>) -> [Option<u64>; 3] {
     let mut sums = [None; 3];
     let passes =
-        counts.iterations.and_then(|passes| serde_json::from_str::<Vec<Said<'_>>>(passes.get()).ok());
+        counts.iterations.and_then(|passes| serde_json::from_str::<Vec<UsageMembers<'_>>>(passes.get()).ok());
     for pass in passes.iter().flatten() {
         for (sum, count) in sums.iter_mut().zip(of_pass(pass)) {
             *sum = (*sum).into_iter().chain(count).reduce(u64::saturating_add);
@@ -305,7 +305,7 @@ fn all_passes(counts: &Said<'_>) -> [Option<u64>; 3] {
     [input.max(sums[0]), output.max(sums[1]), cached.max(sums[2])]
 }
 
-fn of_pass(counts: &Said<'_>) -> [Option<u64>; 3] {
+fn of_pass(counts: &UsageMembers<'_>) -> [Option<u64>; 3] {
     let (input, output) = (number(counts.prompt_tokens), number(counts.completion_tokens));
     let cached = [counts.cache_creation_input_tokens, counts.cache_read_input_tokens].map(number);
     [
@@ -324,7 +324,7 @@ fn says_nothing(behind: &[u8]) -> bool {
 }
 
 fn usage_of(value: Option<&RawValue>) -> Option<&RawValue> {
-    serde_json::from_str::<Said<'_>>(value?.get()).ok()?.usage
+    serde_json::from_str::<UsageMembers<'_>>(value?.get()).ok()?.usage
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const PASSED_ON: &[&str] = &["accept", "anthropic-beta", "anthropic-version", "o
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Call as it is sent.
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingCall {
     /// Head, up to the secret if there is one. The secret is sent from its own buffer: a copy would have to be wiped.
     head: Vec<u8>,
     injected: Option<Arc<InjectedSecret>>,
@@ -28,7 +28,7 @@ const ROOM: usize = 768;
 
 // === impl Outgoing ===
 
-impl Outgoing {
+impl OutgoingCall {
     /// Makes the provider request from a client's call.
     pub(crate) fn new(
         (client, call): (&RequestHead, Call),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("malformed request: {0}")]
-    Malformed(crate::http1::Malformed),
+    Malformed(crate::http1::MalformedHttp),
     #[error("the request's head is larger than {} bytes", crate::http1::limits::REQUEST_HEAD_BYTES)]
     HeadTooLarge,
     #[error("the request's body is larger than {most} bytes")]

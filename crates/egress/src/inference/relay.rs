@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 /// Body of an answer under way. Whatever ends it, the usage so far is noted.
 pub(crate) struct Relay<'r, 'd> {
-    end: End,
+    end: BodyEnd,
     framing: Framing,
     watch: leak_scan::LeakScanner<'r>,
     observer: Observer,
@@ -28,7 +28,7 @@ pub(crate) struct Relay<'r, 'd> {
 }
 
 /// End of the body.
-enum End {
+enum BodyEnd {
     After(u64),
     Chunks(Chunks),
     WithConnection,
@@ -47,7 +47,7 @@ pub(crate) enum Framing {
 
 /// Reason why an answer isn't forwarded to its end. The client can tell, because the end is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum CutReason {
     /// The client is gone.
     Gone,
     /// The provider closed the connection in the middle, or sent invalid HTTP.
@@ -60,7 +60,7 @@ pub(crate) enum Cut {
     TooLarge,
 }
 
-impl From<ClientStop> for Cut {
+impl From<ClientStop> for CutReason {
     fn from(_: ClientStop) -> Self {
         Self::Gone
     }
@@ -103,9 +103,9 @@ impl<'r, 'd> Relay<'r, 'd> {
         draft: &'r mut CallRecordBuilder<'d>,
     ) -> Self {
         let end = match body {
-            BodyLength::Exact(length) => End::After(length),
-            BodyLength::Chunked => End::Chunks(Chunks::default()),
-            BodyLength::UntilClose => End::WithConnection,
+            BodyLength::Exact(length) => BodyEnd::After(length),
+            BodyLength::Chunked => BodyEnd::Chunks(Chunks::default()),
+            BodyLength::UntilClose => BodyEnd::WithConnection,
         };
         Self { end, framing, watch, observer, draft, held: Vec::new(), room: ROOM }
     }
@@ -117,7 +117,7 @@ impl<'r, 'd> Relay<'r, 'd> {
         client: &mut Client<S>,
         provider: &mut Connection,
         patience: Duration,
-    ) -> Result<(), Cut>
+    ) -> Result<(), CutReason>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -141,11 +141,11 @@ impl<'r, 'd> Relay<'r, 'd> {
             }
             if !self.read(client, provider, patience).await? {
                 return match self.end {
-                    End::WithConnection => {
+                    BodyEnd::WithConnection => {
                         self.release(&mut out)?;
                         Ok(client.send(&out).await?)
                     }
-                    End::After(_) | End::Chunks(_) => Err(Cut::Broken),
+                    BodyEnd::After(_) | BodyEnd::Chunks(_) => Err(CutReason::Broken),
                 };
             }
         }
@@ -157,7 +157,7 @@ impl<'r, 'd> Relay<'r, 'd> {
         client: &mut Client<S>,
         provider: &mut Connection,
         patience: Duration,
-    ) -> Result<bool, Cut>
+    ) -> Result<bool, CutReason>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -172,26 +172,26 @@ impl<'r, 'd> Relay<'r, 'd> {
                     }
                     Ok(count > 0)
                 }
-                Ok(Err(_)) => Err(Cut::Broken),
-                Err(_) => Err(Cut::Silent),
+                Ok(Err(_)) => Err(CutReason::Broken),
+                Err(_) => Err(CutReason::Silent),
             },
-            () = client.gone() => Err(Cut::Gone),
+            () = client.gone() => Err(CutReason::Gone),
         }
     }
 
     fn is_done(&self) -> bool {
         match &self.end {
-            End::After(left) => *left == 0,
-            End::Chunks(chunks) => chunks.is_done(),
-            End::WithConnection => false,
+            BodyEnd::After(left) => *left == 0,
+            BodyEnd::Chunks(chunks) => chunks.is_done(),
+            BodyEnd::WithConnection => false,
         }
     }
 
     /// Releases the held bytes at the end of the answer, where no secret can be completed any more, and ends the host's own
     /// framing. A secret that was cut in the middle is not released.
-    fn release(&mut self, out: &mut Vec<u8>) -> Result<(), Cut> {
+    fn release(&mut self, out: &mut Vec<u8>) -> Result<(), CutReason> {
         if self.watch.ends_within() {
-            return Err(Cut::Echo);
+            return Err(CutReason::Echo);
         }
         let held = std::mem::take(&mut self.held);
         self.frame(&held, out);
@@ -203,17 +203,19 @@ impl<'r, 'd> Relay<'r, 'd> {
 
     /// Scans bytes and appends those that may pass to `out`. Returns the number of bytes that belong to the answer, and whether
     /// all of them may pass unchanged; in that case `out` gets none.
-    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), Cut> {
+    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), CutReason> {
         let mut pieces: Vec<Range<usize>> = Vec::new();
         let used = match &mut self.end {
-            End::After(left) => {
+            BodyEnd::After(left) => {
                 let used = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 *left -= used as u64;
                 pieces.push(0..used);
                 used
             }
-            End::Chunks(chunks) => chunks.pass(bytes, |range| pieces.push(range)).map_err(|_| Cut::Broken)?,
-            End::WithConnection => {
+            BodyEnd::Chunks(chunks) => {
+                chunks.pass(bytes, |range| pieces.push(range)).map_err(|_| CutReason::Broken)?
+            }
+            BodyEnd::WithConnection => {
                 pieces.push(0..bytes.len());
                 bytes.len()
             }
@@ -230,11 +232,11 @@ impl<'r, 'd> Relay<'r, 'd> {
             return Ok((used, false));
         }
         self.draft.response_bytes += payload.len() as u64;
-        let held_bytes = self.watch.see(&payload).ok_or(Cut::Echo)?;
+        let held_bytes = self.watch.see(&payload).ok_or(CutReason::Echo)?;
         self.observer.see(&payload);
         self.draft.heard(&payload);
         if self.draft.response_bytes > RESPONSE_BODY_BYTES {
-            return Err(Cut::TooLarge);
+            return Err(CutReason::TooLarge);
         }
         let is_free = held_bytes == 0 && self.held.is_empty() && out.is_empty();
         match self.framing {
@@ -256,11 +258,11 @@ impl<'r, 'd> Relay<'r, 'd> {
         pieces: &[Range<usize>],
         held_bytes: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), CutReason> {
         let Some(at) = first_held(pieces, held_bytes) else {
             // The match began before these bytes, and may continue after them.
             if self.held.len() > leak_scan::MOST_HELD {
-                return Err(Cut::Echo);
+                return Err(CutReason::Echo);
             }
             self.held.extend_from_slice(all);
             return Ok(());

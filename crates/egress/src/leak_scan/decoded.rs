@@ -16,7 +16,7 @@ pub(super) const LEVELS: usize = 2;
 const LONGEST: usize = 32;
 
 /// Views of the bytes as they pass: unchanged, with escapes decoded, and without bytes that occur in no form.
-pub(super) struct Views<'f> {
+pub(super) struct ScanViews<'f> {
     plain: ScanTail<'f>,
     levels: [DecodingLevel<'f>; LEVELS],
     stripped: StrippedViews<'f>,
@@ -76,7 +76,7 @@ const NAMED: [(&[u8], u8); 34] = [
 
 // === impl Views ===
 
-impl<'f> Views<'f> {
+impl<'f> ScanViews<'f> {
     pub(super) fn new(forms: &'f SecretForms) -> Self {
         let level = || DecodingLevel { tail: ScanTail::new(forms), rest: Zeroizing::default() };
         Self { plain: ScanTail::new(forms), levels: [level(), level()], stripped: StrippedViews::new(forms) }

@@ -1,20 +1,20 @@
 //! Joins the texts of a stream's events: a word that is split over two events is in neither.
 
-use super::decoded::{Views, escaped};
+use super::decoded::{ScanViews, escaped};
 use super::{BY_CHANCE, SecretForms};
 use crate::searcher::Searcher;
 use std::sync::LazyLock;
 
 /// Texts of one answer, as its bytes pass.
-pub(super) struct Spoken<'f> {
-    views: Views<'f>,
-    state: State,
+pub(super) struct EventTexts<'f> {
+    views: ScanViews<'f>,
+    state: EventTextState,
     /// Bytes that can't be interpreted without those that follow.
     rest: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EventTextState {
     Between,
     Within,
 }
@@ -47,9 +47,9 @@ static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(&NA
 
 // === impl Spoken ===
 
-impl<'f> Spoken<'f> {
+impl<'f> EventTexts<'f> {
     pub(super) fn new(forms: &'f SecretForms) -> Self {
-        Self { views: Views::new(forms), state: State::Between, rest: Vec::new() }
+        Self { views: ScanViews::new(forms), state: EventTextState::Between, rest: Vec::new() }
     }
 
     /// Scans the next bytes. Returns `None` if they complete a form of the secret; otherwise returns true if they could be part
@@ -72,20 +72,20 @@ impl<'f> Spoken<'f> {
         loop {
             let here = bytes.get(at..).unwrap_or_default();
             match self.state {
-                State::Between => {
+                EventTextState::Between => {
                     let Some(name) = searcher.find(here) else {
                         return bytes.len() - here.len().min(LONGEST_NAME - 1);
                     };
                     match behind(&here[name.end..]) {
                         MemberValue::Text(begin) => {
                             at += name.end + begin;
-                            self.state = State::Within;
+                            self.state = EventTextState::Within;
                         }
                         MemberValue::Other => at += name.end,
                         MemberValue::Unknown => return at + name.start,
                     }
                 }
-                State::Within => match memchr::memchr2(b'"', b'\\', here) {
+                EventTextState::Within => match memchr::memchr2(b'"', b'\\', here) {
                     None => {
                         said.extend_from_slice(here);
                         return bytes.len();
@@ -95,7 +95,7 @@ impl<'f> Spoken<'f> {
                         at += end;
                         if here[end] == b'"' {
                             at += 1;
-                            self.state = State::Between;
+                            self.state = EventTextState::Between;
                         } else {
                             let Some((byte, length)) = unescaped(&here[end..]) else { return at };
                             said.push(byte);

@@ -3,7 +3,7 @@
 use super::{Address, Login, Mailbox};
 use crate::credential::Credential;
 use crate::upstream::Upstream;
-use belljar_contract::yaml::{Log, Members, Node, below, list, one_of, text, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, below, list, one_of, text, whole};
 use std::path::PathBuf;
 
 /// Submission ports: with STARTTLS, and with TLS from the first byte.
@@ -49,7 +49,7 @@ impl Mailbox {
 // === impl Login ===
 
 impl Login {
-    fn read(node: &Node, log: &mut Log) -> Option<Self> {
+    fn read(node: &Node, log: &mut MistakeLog) -> Option<Self> {
         let mut members = Members::open(node, log)?;
         let user = members.required("user", |node, log| {
             let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_control);
@@ -64,7 +64,7 @@ impl Login {
 // === impl Address ===
 
 impl Address {
-    fn read(node: &Node, log: &mut Log) -> Option<Self> {
+    fn read(node: &Node, log: &mut MistakeLog) -> Option<Self> {
         text(node, log, ADDRESS, |text| is_address(text).then(|| Self(text.to_owned())))
     }
 }

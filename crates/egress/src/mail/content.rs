@@ -17,7 +17,7 @@ pub struct Mail {
 
 /// Reason why a text can't be a mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotMailError {
+pub enum InvalidMailError {
     /// The subject has a line end or another control character.
     #[error("a subject is one line, without control characters")]
     Subject,
@@ -40,13 +40,13 @@ impl Mail {
     /// Creates a mail with a unique id of letters, digits and `-`.
     ///
     /// # Errors
-    /// [`NotMailError`].
-    pub fn new(id: String, at: Timestamp, subject: &str, body: &str) -> Result<Self, NotMailError> {
+    /// [`InvalidMailError`].
+    pub fn new(id: String, at: Timestamp, subject: &str, body: &str) -> Result<Self, InvalidMailError> {
         if subject.contains(char::is_control) {
-            return Err(NotMailError::Subject);
+            return Err(InvalidMailError::Subject);
         }
         if subject.chars().count() > LONGEST_SUBJECT {
-            return Err(NotMailError::LongSubject);
+            return Err(InvalidMailError::LongSubject);
         }
         Ok(Self { id, at, subject: subject.to_owned(), body: body.to_owned() })
     }
@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn mail_subject_with_line_ends_is_rejected_and_non_ascii_is_encoded() {
         let mail = |subject: &str| Mail::new("1".to_owned(), Timestamp::UNIX_EPOCH, subject, "");
-        assert_eq!(mail("a\r\nBcc: x@y"), Err(NotMailError::Subject));
-        assert_eq!(mail("a\nb"), Err(NotMailError::Subject));
-        assert_eq!(mail(&"x".repeat(LONGEST_SUBJECT + 1)), Err(NotMailError::LongSubject));
+        assert_eq!(mail("a\r\nBcc: x@y"), Err(InvalidMailError::Subject));
+        assert_eq!(mail("a\nb"), Err(InvalidMailError::Subject));
+        assert_eq!(mail(&"x".repeat(LONGEST_SUBJECT + 1)), Err(InvalidMailError::LongSubject));
         assert_eq!(subject("plain"), "plain");
         assert_eq!(subject("Größe"), "=?utf-8?B?R3LDtsOfZQ==?=");
         assert_eq!(subject("=?utf-8?Q?x?="), "=?utf-8?B?PT91dGYtOD9RP3g/PQ==?=");

@@ -17,13 +17,13 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 /// Provider that is asked, with its credential.
-pub(super) struct Asking<'p> {
+pub(super) struct SpendClient<'p> {
     provider: &'p Provider,
     injected: Option<Arc<InjectedSecret>>,
 }
 
 /// Answer of the provider.
-struct Answer {
+struct SpendAnswer {
     head: ResponseHead,
     body: Vec<u8>,
 }
@@ -42,7 +42,7 @@ const NO_DATABASE: [&[u8]; 2] = [b"Database not connected", b"No connected db"];
 
 // === impl Asking ===
 
-impl<'p> Asking<'p> {
+impl<'p> SpendClient<'p> {
     pub(super) fn new(provider: &'p Provider) -> Result<Self, SpendError> {
         let injected = provider.credential.as_ref().map(|credential| credential.get()).transpose();
         let failed = |source| SpendError::Credential { provider: provider.name.clone(), source };
@@ -67,7 +67,7 @@ impl<'p> Asking<'p> {
             Ok(Err(AnswerError::TooLarge)) => return Err(SpendError::TooLarge { provider }),
             Ok(Err(AnswerError::Silent)) | Err(_) => return Err(SpendError::OutOfTime { provider }),
         };
-        let Answer { head, body } = answer;
+        let SpendAnswer { head, body } = answer;
         // The answer is scanned before any part of it is used.
         let has_echo = self.injected.as_ref().is_some_and(|injected| injected.forms.are_told_by(&body));
         match head.status {
@@ -103,7 +103,7 @@ impl<'p> Asking<'p> {
         bytes
     }
 
-    async fn exchange(&self, pool: &Pool, request: &[u8]) -> Result<Answer, AnswerError> {
+    async fn exchange(&self, pool: &Pool, request: &[u8]) -> Result<SpendAnswer, AnswerError> {
         let connecting = timeout(Times::default().connect, pool.take(&self.provider.upstream)).await;
         let connected = connecting.map_err(|_| AnswerError::Silent)?;
         let mut connection = connected.map_err(|source| AnswerError::Ended(io::Error::other(source)))?;
@@ -114,7 +114,7 @@ impl<'p> Asking<'p> {
         if head.keeps_alive {
             pool.give_back(&self.provider.upstream, connection);
         }
-        Ok(Answer { head, body })
+        Ok(SpendAnswer { head, body })
     }
 }
 

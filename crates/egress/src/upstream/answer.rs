@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::http1::limits::RESPONSE_HEAD_BYTES;
-use crate::http1::{BodyLength, Chunks, Malformed, ResponseHead, head};
+use crate::http1::{BodyLength, Chunks, MalformedHttp, ResponseHead, head};
 use crate::within::within;
 use bytes::Buf;
 use std::io;
@@ -15,15 +15,15 @@ pub(crate) enum AnswerError {
     /// The upstream closed the connection.
     Ended(io::Error),
     /// The answer is not acceptable HTTP.
-    Malformed(Malformed),
+    Malformed(MalformedHttp),
     /// The answer is too large.
     TooLarge,
     /// The idle timeout was exceeded.
     Silent,
 }
 
-impl From<Malformed> for AnswerError {
-    fn from(source: Malformed) -> Self {
+impl From<MalformedHttp> for AnswerError {
+    fn from(source: MalformedHttp) -> Self {
         Self::Malformed(source)
     }
 }
@@ -55,7 +55,7 @@ impl Connection {
                 tell(end as u64);
                 match parsed? {
                     // No request asks for another protocol.
-                    ResponseHead { status: 101, .. } => return Err(Malformed::Syntax.into()),
+                    ResponseHead { status: 101, .. } => return Err(MalformedHttp::Syntax.into()),
                     ResponseHead { status: 100..=199, .. } => continue,
                     answer => return Ok(answer),
                 }

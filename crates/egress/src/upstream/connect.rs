@@ -2,11 +2,11 @@
 
 use super::dial::{DialError, dial};
 use super::names::{NameResolver, NameSource};
-use super::place::{Tls, Upstream};
+use super::place::{Upstream, UpstreamTls};
 use super::pool::Connection;
-use super::secure::Secure;
+use super::secure::SecureStream;
 use super::stream::Stream;
-use super::trust::{Authorities, Trust, TrustError};
+use super::trust::{Authorities, TrustError, TrustStore};
 use belljar_policy::egress::Host;
 use belljar_trusted::tcp_server::UntrustedServerError;
 use rustls::ClientConfig;
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 /// Makes connections. Its parts are loaded when first needed.
 pub(crate) struct Connector {
     names: NameResolver,
-    trust: Trust,
+    trust: TrustStore,
 }
 
 /// Reason why there is no connection. The text is for the operator of the host.
@@ -63,7 +63,7 @@ pub(crate) enum ConnectError {
 
 impl Connector {
     pub(crate) fn new(names: NameSource) -> Self {
-        Self { names: NameResolver::new(names), trust: Trust::default() }
+        Self { names: NameResolver::new(names), trust: TrustStore::default() }
     }
 
     pub(crate) async fn connect(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {
@@ -84,14 +84,18 @@ impl Connector {
         made_secure(stream, tls, self.trusted(tls).await?).await
     }
 
-    async fn trusted(&self, tls: &Tls) -> Result<Arc<ClientConfig>, ConnectError> {
+    async fn trusted(&self, tls: &UpstreamTls) -> Result<Arc<ClientConfig>, ConnectError> {
         let authorities = tls.authority.clone().map_or(Authorities::System, Authorities::Only);
         self.trust.config(authorities).await.map_err(|source| ConnectError::NoTrust { source })
     }
 }
 
-async fn made_secure(stream: Stream, tls: &Tls, config: Arc<ClientConfig>) -> Result<Stream, ConnectError> {
-    match Secure::open(stream, tls.server.clone(), config).await {
+async fn made_secure(
+    stream: Stream,
+    tls: &UpstreamTls,
+    config: Arc<ClientConfig>,
+) -> Result<Stream, ConnectError> {
+    match SecureStream::open(stream, tls.server.clone(), config).await {
         Ok(stream) => Ok(Stream::Secure(Box::new(stream))),
         Err(source) if is_of_tls(&source) => Err(ConnectError::Untrusted { source }),
         Err(source) => Err(ConnectError::Unreachable { source }),
@@ -102,7 +106,7 @@ async fn made_secure(stream: Stream, tls: &Tls, config: Arc<ClientConfig>) -> Re
 pub(crate) async fn secure(
     stream: TcpStream,
     host: &Host,
-    (trust, besides): (&Trust, Option<&Path>),
+    (trust, besides): (&TrustStore, Option<&Path>),
     patience: Duration,
 ) -> Result<Connection, ConnectError> {
     let authorities = besides.map_or(Authorities::System, |path| Authorities::Besides(path.to_owned()));
@@ -112,7 +116,7 @@ pub(crate) async fn secure(
         Host::Address(address) => Ok(ServerName::from(*address)),
     };
     let server = server.map_err(|source| ConnectError::Untrusted { source: io::Error::other(source) })?;
-    match timeout(patience, Secure::open(Stream::Tcp(stream), server, config)).await {
+    match timeout(patience, SecureStream::open(Stream::Tcp(stream), server, config)).await {
         Ok(Ok(stream)) => Ok(Connection::over(Stream::Secure(Box::new(stream)))),
         Ok(Err(source)) if is_of_tls(&source) => Err(ConnectError::Untrusted { source }),
         Ok(Err(source)) => Err(ConnectError::Unreachable { source }),

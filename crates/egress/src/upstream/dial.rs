@@ -2,9 +2,11 @@
 
 use super::address::may_be_named;
 use super::names::NameResolver;
-use super::place::{Place, Upstream};
+use super::place::{Upstream, UpstreamAddress};
 use super::stream::Stream;
-use belljar_policy::egress::{Allowed, Denied, Destination, Host, MOST_ADDRESSES, Vetted};
+use belljar_policy::egress::{
+    AllowedDestination, Destination, EgressDenial, Host, MOST_ADDRESSES, VettedDestination,
+};
 use belljar_trusted::socket::{self, Server};
 use belljar_trusted::tcp_server::{self, ServerUser, UntrustedServerError};
 use bytes::BytesMut;
@@ -34,7 +36,7 @@ pub(super) enum DialError {
 }
 
 /// Connection that was dialed for a sandbox, with its address.
-pub(crate) struct Dialed {
+pub(crate) struct DialedConnection {
     pub(crate) stream: TcpStream,
     /// `None` if an upstream proxy has resolved the name.
     pub(crate) address: Option<IpAddr>,
@@ -46,7 +48,7 @@ pub(crate) struct Dialed {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialAllowedError {
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] EgressDenial),
     #[error("the name lookup timed out")]
     NoAnswer,
     #[error("the upstream proxy answered with status {status}")]
@@ -65,7 +67,7 @@ pub(crate) enum DialAllowedError {
 
 /// Time limits for connecting.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct ConnectTimeouts {
     /// For the name lookup.
     pub(crate) names: Duration,
     /// For the connection.
@@ -114,11 +116,11 @@ async fn check_user(stream: &TcpStream, user: ServerUser) -> Result<(), DialErro
 }
 
 /// Connects to a place. A name is resolved once, and only the addresses that were checked are dialed.
-async fn dial_place(place: &Place, names: &NameResolver) -> Result<Stream, DialError> {
+async fn dial_place(place: &UpstreamAddress, names: &NameResolver) -> Result<Stream, DialError> {
     let opened = match place {
-        Place::Local { path } => local(path).await.map(Stream::Local),
-        Place::Address { address } => first_of(&[*address]).await,
-        Place::Name { name, port } => {
+        UpstreamAddress::Local { path } => local(path).await.map(Stream::Local),
+        UpstreamAddress::Address { address } => first_of(&[*address]).await,
+        UpstreamAddress::Name { name, port } => {
             let found = names.resolve(name).await.map_err(|source| DialError::Failed { source })?;
             let vetted: Vec<_> = found.iter().filter(|address| may_be_named(**address)).collect();
             if vetted.is_empty() && !found.is_empty() {
@@ -135,10 +137,10 @@ async fn dial_place(place: &Place, names: &NameResolver) -> Result<Stream, DialE
 /// Connects for a sandbox where the policy allows it. The name is resolved once and all its addresses are checked. Nothing else
 /// is dialed, which prevents DNS rebinding.
 pub(crate) async fn dial_allowed(
-    allowed: Allowed<Destination>,
+    allowed: AllowedDestination<Destination>,
     names: &NameResolver,
-    patience: Patience,
-) -> Result<Dialed, DialAllowedError> {
+    patience: ConnectTimeouts,
+) -> Result<DialedConnection, DialAllowedError> {
     let vetted = vetted(allowed, names, patience.names).await?;
     let addresses = vetted.value().addresses();
     let addresses = addresses.get(..MOST_ATTEMPTS).unwrap_or(addresses);
@@ -146,7 +148,7 @@ pub(crate) async fn dial_allowed(
         Ok(Ok(Stream::Tcp(stream))) => {
             let address = stream.peer_addr().map_err(|source| DialAllowedError::Failed { source })?;
             let address = Some(address.ip().to_canonical());
-            Ok(Dialed { stream, address, early: BytesMut::new() })
+            Ok(DialedConnection { stream, address, early: BytesMut::new() })
         }
         Ok(Ok(_)) => Err(DialAllowedError::Failed { source: io::ErrorKind::Unsupported.into() }),
         Ok(Err(source)) => Err(DialAllowedError::Failed { source }),
@@ -156,10 +158,10 @@ pub(crate) async fn dial_allowed(
 
 /// Resolves a destination and checks its addresses.
 pub(super) async fn vetted(
-    allowed: Allowed<Destination>,
+    allowed: AllowedDestination<Destination>,
     names: &NameResolver,
     patience: Duration,
-) -> Result<Allowed<Vetted>, DialAllowedError> {
+) -> Result<AllowedDestination<VettedDestination>, DialAllowedError> {
     let found = match &allowed.value().host {
         Host::Address(address) => vec![*address],
         Host::Name(name) => match timeout(patience, names.resolve_whole(name.as_str())).await {

@@ -39,11 +39,11 @@ enum NameServers {
 /// Name resolver. Nothing is loaded before the first lookup.
 pub(crate) struct NameResolver {
     source: NameSource,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<LoadedNames>>,
 }
 
 #[derive(Clone)]
-struct Known {
+struct LoadedNames {
     hosts: Rc<HashMap<String, Vec<IpAddr>>>,
     /// `None` if there is no usable name server.
     resolver: Option<TokioResolver>,
@@ -51,7 +51,7 @@ struct Known {
 }
 
 /// Configuration of the resolver.
-type Asking = (ResolverConfig, ResolverOpts);
+type ResolverSetup = (ResolverConfig, ResolverOpts);
 
 /// Time after which the files are read again, because networks change.
 const FRESH_TIME: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ impl NameSource {
         Self { hosts, servers: NameServers::At(servers) }
     }
 
-    fn read(&self) -> (HashMap<String, Vec<IpAddr>>, Option<Asking>) {
+    fn read(&self) -> (HashMap<String, Vec<IpAddr>>, Option<ResolverSetup>) {
         // A missing file has no entries.
         let hosts = std::fs::read(&self.hosts).unwrap_or_default();
         let asking = match &self.servers {
@@ -83,11 +83,11 @@ impl NameSource {
     }
 }
 
-fn listed(path: &Path) -> Option<Asking> {
+fn listed(path: &Path) -> Option<ResolverSetup> {
     parse_resolv_conf(std::fs::read(path).ok()?).ok()
 }
 
-fn asking(servers: &[SocketAddr]) -> Asking {
+fn asking(servers: &[SocketAddr]) -> ResolverSetup {
     let each = servers.iter().map(|server| {
         let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
         let connections = connections.map(|mut connection| {
@@ -143,7 +143,7 @@ impl NameResolver {
         }
     }
 
-    async fn known(&self) -> io::Result<Known> {
+    async fn known(&self) -> io::Result<LoadedNames> {
         // Other tasks wait for the lock, and then get the loaded value.
         let mut slot = self.known.lock().await;
         if let Some(known) = slot.as_ref().filter(|known| known.read_at.elapsed() < FRESH_TIME) {
@@ -152,13 +152,13 @@ impl NameResolver {
         let source = self.source.clone();
         let (hosts, asking) = tokio::task::spawn_blocking(move || source.read()).await?;
         let resolver = asking.and_then(resolver);
-        let known = Known { hosts: Rc::new(hosts), resolver, read_at: Instant::now() };
+        let known = LoadedNames { hosts: Rc::new(hosts), resolver, read_at: Instant::now() };
         *slot = Some(known.clone());
         Ok(known)
     }
 }
 
-fn resolver((config, mut options): Asking) -> Option<TokioResolver> {
+fn resolver((config, mut options): ResolverSetup) -> Option<TokioResolver> {
     // The hosts file was read before.
     options.use_hosts_file = ResolveHosts::Never;
     let builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());

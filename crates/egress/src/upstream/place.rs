@@ -10,9 +10,9 @@ use std::path::PathBuf;
 /// Address and protocol of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Upstream {
-    pub(super) place: Place,
+    pub(super) place: UpstreamAddress,
     /// Without TLS, others on the network path can read the traffic.
-    pub(super) tls: Option<Tls>,
+    pub(super) tls: Option<UpstreamTls>,
     /// Value of the `Host` header.
     host: String,
     /// Prefix of every path.
@@ -23,7 +23,7 @@ pub struct Upstream {
 
 /// Address that is dialed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum UpstreamAddress {
     /// IP address.
     Address { address: SocketAddr },
     /// Name that is resolved for each connection.
@@ -34,7 +34,7 @@ pub(super) enum Place {
 
 /// Name that the server has to prove, and the authority for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Tls {
+pub(super) struct UpstreamTls {
     pub(super) server: ServerName<'static>,
     /// File with the authorities that are trusted instead of the system's.
     pub(super) authority: Option<PathBuf>,
@@ -66,13 +66,13 @@ impl Upstream {
 
     /// Trusts only the authorities in a file. Returns `None` if there is no TLS.
     pub fn trusting(self, authority: PathBuf) -> Option<Self> {
-        let tls = self.tls.map(|tls| Tls { authority: Some(authority), ..tls })?;
+        let tls = self.tls.map(|tls| UpstreamTls { authority: Some(authority), ..tls })?;
         Some(Self { tls: Some(tls), ..self })
     }
 
     /// Trusts a server of that user with a credential, too. Returns `None` if TLS or a socket's permissions decide about that.
     pub fn served_by(self, user: ServerUser) -> Option<Self> {
-        let is_plain_tcp = self.tls.is_none() && !matches!(self.place, Place::Local { .. });
+        let is_plain_tcp = self.tls.is_none() && !matches!(self.place, UpstreamAddress::Local { .. });
         is_plain_tcp.then_some(Self { user: Some(user), ..self })
     }
 
@@ -90,9 +90,9 @@ impl Upstream {
     /// Returns true if the traffic can't be read on a network.
     pub(crate) fn keeps_to_itself(&self) -> bool {
         let is_of_this_machine = match &self.place {
-            Place::Address { address } => address.ip().to_canonical().is_loopback(),
-            Place::Local { .. } => true,
-            Place::Name { .. } => false,
+            UpstreamAddress::Address { address } => address.ip().to_canonical().is_loopback(),
+            UpstreamAddress::Local { .. } => true,
+            UpstreamAddress::Name { .. } => false,
         };
         self.tls.is_some() || is_of_this_machine
     }
@@ -100,16 +100,16 @@ impl Upstream {
     /// Returns true if it is a socket, a loopback address or `localhost` of this machine.
     pub fn is_on_this_machine(&self) -> bool {
         match &self.place {
-            Place::Address { address } => address.ip().to_canonical().is_loopback(),
-            Place::Local { .. } => true,
-            Place::Name { name, .. } => name.eq_ignore_ascii_case("localhost"),
+            UpstreamAddress::Address { address } => address.ip().to_canonical().is_loopback(),
+            UpstreamAddress::Local { .. } => true,
+            UpstreamAddress::Name { name, .. } => name.eq_ignore_ascii_case("localhost"),
         }
     }
 
     /// Returns the address as a URL: scheme, host, port and prefix, or the path of a socket. It contains no credential.
     pub fn address(&self) -> String {
         match (&self.place, &self.tls) {
-            (Place::Local { path }, _) => format!("unix:{}", escaped(path.as_os_str().as_bytes())),
+            (UpstreamAddress::Local { path }, _) => format!("unix:{}", escaped(path.as_os_str().as_bytes())),
             (_, Some(_)) => format!("https://{}{}", self.host, self.prefix),
             (_, None) => format!("http://{}{}", self.host, self.prefix),
         }
@@ -143,7 +143,7 @@ fn parse(text: &str) -> Result<Upstream, &'static str> {
         if !path.starts_with('/') {
             return Err("unix: must be followed by the absolute path of a socket");
         }
-        let place = Place::Local { path: path.into() };
+        let place = UpstreamAddress::Local { path: path.into() };
         return Ok(Upstream {
             place,
             tls: None,
@@ -167,7 +167,7 @@ fn parse(text: &str) -> Result<Upstream, &'static str> {
         _ => (host, default_port),
     };
     let (place, server) = parse_host(name, port)?;
-    let tls = (default_port == HTTPS).then_some(Tls { server, authority: None });
+    let tls = (default_port == HTTPS).then_some(UpstreamTls { server, authority: None });
     Ok(Upstream { place, tls, host: host.to_owned(), prefix: prefix.to_owned(), user: None })
 }
 
@@ -180,8 +180,8 @@ fn parse_port(text: &str) -> Result<u16, &'static str> {
 }
 
 /// Parses a host into its address, and the name that its certificate must have.
-fn parse_host(text: &str, port: u16) -> Result<(Place, ServerName<'static>), &'static str> {
-    let at = |address: IpAddr| Place::Address { address: SocketAddr::new(address, port) };
+fn parse_host(text: &str, port: u16) -> Result<(UpstreamAddress, ServerName<'static>), &'static str> {
+    let at = |address: IpAddr| UpstreamAddress::Address { address: SocketAddr::new(address, port) };
     if let Some(inner) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
         let address: Ipv6Addr = inner.parse().map_err(|_| "there is no IP address between the brackets")?;
         return Ok((at(address.into()), IpAddr::from(address).into()));
@@ -197,7 +197,7 @@ fn parse_host(text: &str, port: u16) -> Result<(Place, ServerName<'static>), &'s
     match name.as_str() {
         // `localhost` always means this machine, whatever a name server returns.
         "localhost" => Ok((at(Ipv4Addr::LOCALHOST.into()), server)),
-        _ => Ok((Place::Name { name, port }, server)),
+        _ => Ok((UpstreamAddress::Name { name, port }, server)),
     }
 }
 
@@ -238,8 +238,8 @@ mod tests {
     #[test]
     fn upstream_url_is_parsed_into_address_host_and_prefix() {
         let parse = |text: &str| Upstream::parse(text).map(|it| (it.place, it.host, it.prefix));
-        let tcp = |text: &str| Place::Address { address: text.parse().unwrap() };
-        let named = |name: &str, port| Place::Name { name: name.to_owned(), port };
+        let tcp = |text: &str| UpstreamAddress::Address { address: text.parse().unwrap() };
+        let named = |name: &str, port| UpstreamAddress::Name { name: name.to_owned(), port };
         assert_eq!(
             parse("http://127.0.0.1:4000/v0/"),
             Ok((tcp("127.0.0.1:4000"), "127.0.0.1:4000".to_owned(), "/v0".to_owned()))
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(parse("http://[::1]").unwrap().0, tcp("[::1]:80"));
         assert_eq!(parse("http://localhost:1").unwrap().0, tcp("127.0.0.1:1"));
         assert_eq!(parse("https://127.0.0.1").unwrap().0, tcp("127.0.0.1:443"));
-        assert_eq!(parse("unix:/run/model").unwrap().0, Place::Local { path: "/run/model".into() });
+        assert_eq!(parse("unix:/run/model").unwrap().0, UpstreamAddress::Local { path: "/run/model".into() });
         assert_eq!(
             parse("https://API.example.com/openai/v1"),
             Ok((named("api.example.com", 443), "API.example.com".to_owned(), "/openai/v1".to_owned()))

@@ -1,7 +1,7 @@
 //! Pool of idle connections. If none is available, a new one is made.
 
 use super::connect::{ConnectError, Connector};
-use super::dial::Dialed;
+use super::dial::DialedConnection;
 use super::names::NameSource;
 use super::place::Upstream;
 use super::stream::Stream;
@@ -20,11 +20,11 @@ pub(crate) struct Connection {
 /// Idle connections, and the means to make others.
 pub(crate) struct Pool {
     connector: Connector,
-    idle: RefCell<Vec<Idle>>,
+    idle: RefCell<Vec<IdleConnections>>,
 }
 
 /// Idle connections to one upstream. There are few upstreams, and comparing costs less than hashing.
-struct Idle {
+struct IdleConnections {
     upstream: Upstream,
     waiting: Vec<(Instant, Connection)>,
 }
@@ -40,7 +40,7 @@ const ROOM: usize = 4 << 10;
 
 impl Connection {
     /// Wraps a connection that was dialed for a sandbox. It is never shared or reused.
-    pub(crate) fn of(Dialed { stream, early, .. }: Dialed) -> Self {
+    pub(crate) fn of(DialedConnection { stream, early, .. }: DialedConnection) -> Self {
         Self { stream: Stream::Tcp(stream), inbox: early, is_used: false }
     }
 
@@ -70,7 +70,7 @@ impl Pool {
 
     fn pop(&self, upstream: &Upstream) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
-        let Idle { waiting, .. } = idle.iter_mut().find(|idle| idle.upstream == *upstream)?;
+        let IdleConnections { waiting, .. } = idle.iter_mut().find(|idle| idle.upstream == *upstream)?;
         // The latest is used first; the others expire.
         let (since, connection) = waiting.pop()?;
         match since.elapsed() < LONGEST_IDLE {
@@ -92,9 +92,9 @@ impl Pool {
         let mut idle = self.idle.borrow_mut();
         let now = (Instant::now(), connection);
         match idle.iter_mut().find(|idle| idle.upstream == *upstream) {
-            Some(Idle { waiting, .. }) if waiting.len() < MOST_IDLE => waiting.push(now),
+            Some(IdleConnections { waiting, .. }) if waiting.len() < MOST_IDLE => waiting.push(now),
             Some(_) => {}
-            None => idle.push(Idle { upstream: upstream.clone(), waiting: vec![now] }),
+            None => idle.push(IdleConnections { upstream: upstream.clone(), waiting: vec![now] }),
         }
     }
 }

@@ -16,14 +16,14 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// TLS over a connection.
-pub(crate) struct Secure(TlsStream<Stream>);
+pub(crate) struct SecureStream(TlsStream<Stream>);
 
 /// Maximum number of unrequested bytes. A server that sends more can't be reused.
 const MOST_UNASKED: usize = 64 << 10;
 
 // === impl Secure ===
 
-impl Secure {
+impl SecureStream {
     /// Makes the TLS handshake and authenticates the server.
     pub(super) async fn open(
         stream: Stream,
@@ -71,13 +71,13 @@ fn has_nothing_to_say(session: &mut ClientConnection) -> bool {
     state.is_ok_and(|state| state.plaintext_bytes_to_read() == 0 && !state.peer_has_closed())
 }
 
-impl AsFd for Secure {
+impl AsFd for SecureStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.get_ref().0.as_fd()
     }
 }
 
-impl AsyncRead for Secure {
+impl AsyncRead for SecureStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl AsyncRead for Secure {
     }
 }
 
-impl AsyncWrite for Secure {
+impl AsyncWrite for SecureStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().0).poll_write(context, bytes)
     }
@@ -150,7 +150,8 @@ mod tests {
     async fn buffered_tls_data_is_flushed_while_reading() {
         let (client, server) = configs();
         let (near, far) = UnixStream::pair().unwrap();
-        let opened = Secure::open(Stream::Local(near), ServerName::try_from("localhost").unwrap(), client);
+        let opened =
+            SecureStream::open(Stream::Local(near), ServerName::try_from("localhost").unwrap(), client);
         let (opened, accepted) = tokio::join!(opened, TlsAcceptor::from(server).accept(far));
         let (mut near, mut far) = (opened.unwrap(), accepted.unwrap());
         rustix::net::sockopt::set_socket_send_buffer_size(&near, 4 << 10).unwrap();
@@ -179,7 +180,8 @@ mod tests {
     async fn vectored_write_becomes_one_tls_record() {
         let (client, server) = configs();
         let (near, far) = UnixStream::pair().unwrap();
-        let opened = Secure::open(Stream::Local(near), ServerName::try_from("localhost").unwrap(), client);
+        let opened =
+            SecureStream::open(Stream::Local(near), ServerName::try_from("localhost").unwrap(), client);
         let (opened, accepted) = tokio::join!(opened, TlsAcceptor::from(server).accept(far));
         let (mut near, far) = (opened.unwrap(), accepted.unwrap());
         let pieces = [&b"head"[..], b"secret", b"", b"end"];

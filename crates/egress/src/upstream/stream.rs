@@ -1,6 +1,6 @@
 //! Byte streams to upstreams, of any kind.
 
-use super::secure::Secure;
+use super::secure::SecureStream;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::RecvFlags;
 use std::io::IoSlice;
@@ -13,7 +13,7 @@ use tokio::net::{TcpStream, UnixStream};
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Local(UnixStream),
-    Secure(Box<Secure>),
+    Secure(Box<SecureStream>),
 }
 
 // === impl Stream ===

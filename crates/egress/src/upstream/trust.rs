@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 
 /// TLS configurations, by their authorities.
 #[derive(Default)]
-pub(crate) struct Trust {
+pub(crate) struct TrustStore {
     known: RefCell<HashMap<Authorities, Rc<ConfigSlot>>>,
 }
 
@@ -36,10 +36,10 @@ pub(crate) enum Authorities {
 }
 
 /// Empty until it is needed, and locked while it is filled.
-type ConfigSlot = Mutex<Option<Known>>;
+type ConfigSlot = Mutex<Option<LoadedConfig>>;
 
 #[derive(Clone)]
-struct Known {
+struct LoadedConfig {
     config: Arc<ClientConfig>,
     loaded_at: Instant,
 }
@@ -84,14 +84,14 @@ pub enum TrustError {
 const FRESH_TIME: Duration = Duration::from_secs(600);
 
 /// Shared by all threads of this process: each run has its own thread, and loading takes milliseconds.
-static LOADED: SharedMutex<Vec<(Authorities, Known)>> = SharedMutex::new(Vec::new());
+static LOADED: SharedMutex<Vec<(Authorities, LoadedConfig)>> = SharedMutex::new(Vec::new());
 
 /// The only protocol that is offered (ALPN).
 const PROTOCOL: &[u8] = b"http/1.1";
 
 // === impl Trust ===
 
-impl Trust {
+impl TrustStore {
     /// Returns the TLS configuration by which a connection authenticates its other end.
     pub(super) async fn config(&self, authorities: Authorities) -> Result<Arc<ClientConfig>, TrustError> {
         let slot = Rc::clone(self.known.borrow_mut().entry(authorities.clone()).or_default());
@@ -108,19 +108,19 @@ impl Trust {
     }
 }
 
-impl Known {
+impl LoadedConfig {
     fn is_fresh(&self) -> bool {
         self.loaded_at.elapsed() < FRESH_TIME
     }
 }
 
-fn known_or_loaded(authorities: &Authorities) -> Result<Known, TrustError> {
+fn known_or_loaded(authorities: &Authorities) -> Result<LoadedConfig, TrustError> {
     let all = || LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     let known = all().iter().find(|(of, known)| of == authorities && known.is_fresh()).cloned();
     if let Some((_, known)) = known {
         return Ok(known);
     }
-    let known = Known { config: Arc::new(load(authorities)?), loaded_at: Instant::now() };
+    let known = LoadedConfig { config: Arc::new(load(authorities)?), loaded_at: Instant::now() };
     let mut all = all();
     all.retain(|(of, known)| of != authorities && known.is_fresh());
     all.push((authorities.clone(), known.clone()));

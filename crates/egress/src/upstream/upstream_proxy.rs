@@ -5,7 +5,7 @@
 //! A proxy that is asked for a URL resolves the name in it. So where names are resolved here, a request to a name goes through
 //! a tunnel to the checked address; a request to an address goes as a URL.
 
-use super::dial::{DialAllowedError, Dialed, Patience, dial, vetted};
+use super::dial::{ConnectTimeouts, DialAllowedError, DialedConnection, dial, vetted};
 use super::names::NameResolver;
 use super::place::Upstream;
 use super::stream::Stream;
@@ -16,7 +16,7 @@ use crate::identity::RunOwner;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use belljar_contract::id::{JobId, TaskId};
-use belljar_policy::egress::{Allowed, Destination, Host, HostPattern};
+use belljar_policy::egress::{AllowedDestination, Destination, Host, HostPattern};
 use bytes::{Buf, BytesMut};
 use std::io;
 use std::net::SocketAddr;
@@ -28,13 +28,13 @@ use zeroize::Zeroizing;
 
 /// Upstream proxy.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Through {
+pub(crate) struct UpstreamProxy {
     /// Address of the proxy; connections to it have no TLS.
     pub(crate) upstream: Upstream,
     /// User and password with a colon between them, if the proxy requires them.
     pub(crate) credential: Option<Arc<Credential>>,
     /// Host that resolves names: this one or the proxy.
-    pub(crate) names: Resolver,
+    pub(crate) names: ResolverLocation,
     /// True if requests to the proxy name the task and the job.
     pub(crate) tells_owner: bool,
     /// Hosts that are reached without the proxy.
@@ -43,7 +43,7 @@ pub(crate) struct Through {
 
 /// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wants {
+pub(crate) enum ConnectionPurpose {
     /// Tunnel to the destination itself.
     Tunnel,
     /// One request of plain HTTP.
@@ -51,21 +51,21 @@ pub(crate) enum Wants {
 }
 
 /// Connection, and what has to be sent on it first.
-pub(crate) struct Reached {
-    pub(crate) dialed: Dialed,
+pub(crate) struct RoutedConnection {
+    pub(crate) dialed: DialedConnection,
     /// Set for a connection to the proxy itself, which gets a whole URL. `None` if the other end is the destination.
-    pub(crate) proxy: Option<Introduction>,
+    pub(crate) proxy: Option<ProxyHeaders>,
 }
 
 /// Header lines that introduce the client to a proxy.
-pub(crate) struct Introduction {
+pub(crate) struct ProxyHeaders {
     lines: Zeroizing<Vec<u8>>,
     names: Vec<&'static str>,
 }
 
 /// Host that resolves names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Resolver {
+pub(crate) enum ResolverLocation {
     /// On this host. The proxy is asked for addresses that the sandbox may reach.
     Here,
     /// At the proxy. It has to keep sandboxes out of private networks.
@@ -74,7 +74,7 @@ pub(crate) enum Resolver {
 
 // === impl Through ===
 
-impl Through {
+impl UpstreamProxy {
     /// Returns true if that host is reached through the proxy.
     pub(crate) fn leads_to(&self, host: &Host) -> bool {
         !self.except.iter().any(|pattern| pattern.matches(host))
@@ -83,15 +83,15 @@ impl Through {
     /// Connects through the proxy.
     pub(crate) async fn reach(
         &self,
-        (allowed, wants): (Allowed<Destination>, Wants),
-        (names, patience): (&NameResolver, Patience),
+        (allowed, wants): (AllowedDestination<Destination>, ConnectionPurpose),
+        (names, patience): (&NameResolver, ConnectTimeouts),
         owner: &RunOwner,
-    ) -> Result<Reached, DialAllowedError> {
+    ) -> Result<RoutedConnection, DialAllowedError> {
         let introduction = self.introduction(owner).await?;
         let destination = allowed.value().clone();
         let is_named = matches!(destination.host, Host::Name(_));
-        let by_name = self.names == Resolver::There && is_named;
-        if wants == Wants::Request && (by_name || !is_named) {
+        let by_name = self.names == ResolverLocation::There && is_named;
+        if wants == ConnectionPurpose::Request && (by_name || !is_named) {
             let address = match by_name {
                 true => None,
                 false => vetted(allowed, names, patience.names)
@@ -105,8 +105,8 @@ impl Through {
                 Ok(connected) => connected?,
                 Err(_) => return Err(DialAllowedError::NoProxy { source: io::ErrorKind::TimedOut.into() }),
             };
-            let dialed = Dialed { stream, address, early: BytesMut::new() };
-            return Ok(Reached { dialed, proxy: Some(introduction) });
+            let dialed = DialedConnection { stream, address, early: BytesMut::new() };
+            return Ok(RoutedConnection { dialed, proxy: Some(introduction) });
         }
         let asked = match by_name {
             true => vec![(destination.to_string(), None)],
@@ -120,7 +120,7 @@ impl Through {
         let mut last = DialAllowedError::NoAnswer;
         for (authority, address) in asked.into_iter().take(MOST_ASKED) {
             match timeout(patience.connect, self.tunnel(&authority, names, &introduction)).await {
-                Ok(Ok((stream, early))) => return Ok(Dialed { stream, address, early }.into()),
+                Ok(Ok((stream, early))) => return Ok(DialedConnection { stream, address, early }.into()),
                 Ok(Err(error)) => last = error,
                 Err(_) => last = DialAllowedError::Failed { source: io::ErrorKind::TimedOut.into() },
             }
@@ -138,9 +138,9 @@ impl Through {
     }
 
     /// Returns the header lines that introduce the client.
-    async fn introduction(&self, owner: &RunOwner) -> Result<Introduction, DialAllowedError> {
+    async fn introduction(&self, owner: &RunOwner) -> Result<ProxyHeaders, DialAllowedError> {
         let mut introduction =
-            Introduction { lines: Zeroizing::new(Vec::with_capacity(ROOM)), names: Vec::new() };
+            ProxyHeaders { lines: Zeroizing::new(Vec::with_capacity(ROOM)), names: Vec::new() };
         if let Some(credential) = &self.credential {
             let known = credential.get_beside().await.map_err(|error| no_proxy(io::Error::other(error)))?;
             let encoded = Zeroizing::new(STANDARD.encode(known.secret.expose()));
@@ -166,7 +166,7 @@ impl Through {
         &self,
         authority: &str,
         names: &NameResolver,
-        introduction: &Introduction,
+        introduction: &ProxyHeaders,
     ) -> Result<(TcpStream, BytesMut), DialAllowedError> {
         let mut stream = self.connect(names).await?;
         let mut asked = Zeroizing::new(Vec::with_capacity(ROOM + introduction.lines.len()));
@@ -196,7 +196,7 @@ impl Through {
 
 // === impl Introduction ===
 
-impl Introduction {
+impl ProxyHeaders {
     fn say(&mut self, name: &[u8], value: &[&[u8]]) {
         let parts = [name, b": "].into_iter().chain(value.iter().copied()).chain([&b"\r\n"[..]]);
         parts.for_each(|part| self.lines.extend_from_slice(part));
@@ -218,8 +218,8 @@ impl Introduction {
     }
 }
 
-impl From<Dialed> for Reached {
-    fn from(dialed: Dialed) -> Self {
+impl From<DialedConnection> for RoutedConnection {
+    fn from(dialed: DialedConnection) -> Self {
         Self { dialed, proxy: None }
     }
 }

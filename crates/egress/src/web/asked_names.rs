@@ -1,7 +1,7 @@
 //! Rate limit for the host names that a run requests and that only wildcard patterns allow. The name server of such a zone sees
 //! each name, so names could carry data out. The limit is checked before a name is resolved.
 
-use belljar_policy::egress::{Allowed, Destination, Host, HostName, HostPattern, NameLimits};
+use belljar_policy::egress::{AllowedDestination, Destination, Host, HostName, HostPattern, NameLimits};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 impl RequestedNames {
     /// Returns true if the name may be requested. A new name counts against the limit; a known one does not.
-    pub(super) fn may_ask(&self, allowed: &Allowed<Destination>, now: Instant) -> bool {
+    pub(super) fn may_ask(&self, allowed: &AllowedDestination<Destination>, now: Instant) -> bool {
         let (Host::Name(name), wildcards) = (&allowed.value().host, allowed.wildcards()) else { return true };
         if wildcards.is_empty() {
             return true;
@@ -79,7 +79,7 @@ impl WildcardNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_policy::egress::{Asked, EgressPolicy, Rule};
+    use belljar_policy::egress::{EgressPolicy, EgressRequest, Rule};
 
     fn rule(pattern: &str, at_once: u32, an_hour: u32) -> Rule {
         let names = NameLimits { at_once, an_hour, ..NameLimits::default() };
@@ -96,7 +96,7 @@ mod tests {
         names
             .filter(|name| {
                 let destination = Destination { host: Host::parse(name).unwrap(), port: 443 };
-                asked.may_ask(&policy.decide(destination, Asked::Tunnel).unwrap(), now)
+                asked.may_ask(&policy.decide(destination, EgressRequest::Tunnel).unwrap(), now)
             })
             .count()
     }

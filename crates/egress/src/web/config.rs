@@ -33,8 +33,8 @@ use super::passed_on::may_pass;
 use crate::api::{ApiConnection, Connections};
 use crate::audit_quota::{self, AuditLimits};
 use crate::credential::{Credential, read_source};
-use crate::upstream::{Resolver, Through, Upstream, read_user};
-use belljar_contract::yaml::{Log, Members, Node, boolean, list, one_of, place, quoted, text};
+use crate::upstream::{ResolverLocation, Upstream, UpstreamProxy, read_user};
+use belljar_contract::yaml::{Members, MistakeLog, Node, boolean, list, one_of, place, quoted, text};
 use belljar_policy::egress::{CREDENTIAL_NAME, EgressPolicy, HostPattern, is_credential_name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub struct WebConfig {
     /// File with authorities that are trusted besides the system's, for intercepted connections.
     pub authorities: Option<PathBuf>,
     /// Upstream proxy for all connections.
-    pub(crate) through: Option<Through>,
+    pub(crate) through: Option<UpstreamProxy>,
     /// APIs that the host calls.
     pub connections: Connections,
     /// Search service for agents, if they may search.
@@ -115,10 +115,10 @@ impl From<EgressPolicy> for WebConfig {
 
 impl WebConfig {
     /// Reads the section. Errors in it go to `log`.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let mut credentials = Credentials::new();
-        for (list, read) in [("credentials", credential as Read), ("aws_keys", aws)] {
+        for (list, read) in [("credentials", credential as CredentialReader), ("aws_keys", aws)] {
             members.optional(list, |node, log| {
                 add(&mut credentials, (node, log), read);
                 Some(())
@@ -156,7 +156,7 @@ impl WebConfig {
     }
 }
 
-fn search(connections: &Connections, node: &Node, log: &mut Log) -> Option<Search> {
+fn search(connections: &Connections, node: &Node, log: &mut MistakeLog) -> Option<Search> {
     const KINDS: [(&str, SearchKind); 2] = [("searxng", SearchKind::Searxng), ("brave", SearchKind::Brave)];
     let mut members = Members::open(node, log)?;
     let kind = members.required("kind", |node, log| one_of(node, log, &KINDS));
@@ -167,8 +167,9 @@ fn search(connections: &Connections, node: &Node, log: &mut Log) -> Option<Searc
     Some(Search { kind: kind?, connection: connection? })
 }
 
-fn through(node: &Node, log: &mut Log) -> Option<Through> {
-    const NAMES: [(&str, Resolver); 2] = [("here", Resolver::Here), ("there", Resolver::There)];
+fn through(node: &Node, log: &mut MistakeLog) -> Option<UpstreamProxy> {
+    const NAMES: [(&str, ResolverLocation); 2] =
+        [("here", ResolverLocation::Here), ("there", ResolverLocation::There)];
     let mut members = Members::open(node, log)?;
     let upstream = members.required("url", |node, log| {
         text(node, log, "http://HOST:PORT, without a path", |text| {
@@ -178,7 +179,7 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
     });
     let upstream = read_user(&mut members, upstream);
     let credential = members.optional("credential", source);
-    let names = members.or("names", Resolver::Here, |node, log| one_of(node, log, &NAMES));
+    let names = members.or("names", ResolverLocation::Here, |node, log| one_of(node, log, &NAMES));
     let tells_owner = members.or("identity", false, boolean);
     let except = members.or("except", Vec::new(), |node, log| {
         list(node, log, |node, log| {
@@ -190,13 +191,13 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
         Some(_) => upstream?,
         None => upstream?.without_credential(),
     };
-    Some(Through { upstream, credential, names, tells_owner, except })
+    Some(UpstreamProxy { upstream, credential, names, tells_owner, except })
 }
 
-type Read = fn(&Node, &mut Log) -> Option<(String, HeldCredential)>;
+type CredentialReader = fn(&Node, &mut MistakeLog) -> Option<(String, HeldCredential)>;
 
 /// Adds the entries of a list to the credentials.
-fn add(all: &mut Credentials, (node, log): (&Node, &mut Log), read: Read) {
+fn add(all: &mut Credentials, (node, log): (&Node, &mut MistakeLog), read: CredentialReader) {
     for (name, held) in list(node, log, read).unwrap_or_default() {
         if all.insert(name.clone(), Arc::new(held)).is_some() {
             log.note(node.position, place(node), format!("{} twice", quoted(&name)), "each name once");
@@ -204,7 +205,7 @@ fn add(all: &mut Credentials, (node, log): (&Node, &mut Log), read: Read) {
     }
 }
 
-fn credential(node: &Node, log: &mut Log) -> Option<(String, HeldCredential)> {
+fn credential(node: &Node, log: &mut MistakeLog) -> Option<(String, HeldCredential)> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", name);
     let credential = members.required("from", source);
@@ -218,7 +219,7 @@ fn credential(node: &Node, log: &mut Log) -> Option<(String, HeldCredential)> {
     Some((name?, HeldCredential::Text { credential: credential?, headers, query: query.unwrap_or_default() }))
 }
 
-fn aws(node: &Node, log: &mut Log) -> Option<(String, HeldCredential)> {
+fn aws(node: &Node, log: &mut MistakeLog) -> Option<(String, HeldCredential)> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", name);
     let access_key_id = members.required("access_key_id", source);
@@ -233,22 +234,22 @@ fn aws(node: &Node, log: &mut Log) -> Option<(String, HeldCredential)> {
 }
 
 /// Reads a service or a region, as signatures name it.
-fn word(node: &Node, log: &mut Log) -> Option<String> {
+fn word(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, "letters, digits and `-`, such as s3 or eu-west-1", |text| {
         let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         (!text.is_empty() && text.bytes().all(is_inside)).then(|| text.to_owned())
     })
 }
 
-fn name(node: &Node, log: &mut Log) -> Option<String> {
+fn name(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, CREDENTIAL_NAME, |text| is_credential_name(text).then(|| text.to_owned()))
 }
 
-fn source(node: &Node, log: &mut Log) -> Option<Arc<Credential>> {
+fn source(node: &Node, log: &mut MistakeLog) -> Option<Arc<Credential>> {
     read_source(node, log).map(|source| Arc::new(Credential::new(source)))
 }
 
-fn header(node: &Node, log: &mut Log) -> Option<String> {
+fn header(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, "the name of a header in lower case, of none that the host writes", |text| {
         let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let is_header = !text.is_empty()
@@ -259,13 +260,13 @@ fn header(node: &Node, log: &mut Log) -> Option<String> {
     })
 }
 
-fn parameter(node: &Node, log: &mut Log) -> Option<String> {
+fn parameter(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, "the name of a parameter: letters, digits, `-`, `_` and `.`", |text| {
         let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         (!text.is_empty() && text.bytes().all(is_inside)).then(|| text.to_owned())
     })
 }
 
-fn file(node: &Node, log: &mut Log) -> Option<PathBuf> {
+fn file(node: &Node, log: &mut MistakeLog) -> Option<PathBuf> {
     text(node, log, "the absolute path of a file", |text| text.starts_with('/').then(|| PathBuf::from(text)))
 }

@@ -15,9 +15,9 @@ use super::sigv4::SignatureClaim;
 use crate::client::Client;
 use crate::credential::InjectedSecret;
 use crate::http1::RequestHead;
-use crate::memory_quota::Place;
-use belljar_policy::egress::{Allowed, Destination};
-use filler::{Filler, basic};
+use crate::memory_quota::MemoryReservation;
+use belljar_policy::egress::{AllowedDestination, Destination};
+use filler::{CredentialInjector, basic};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use zeroize::Zeroizing;
@@ -35,7 +35,7 @@ pub(super) struct CredentialInjection<'g> {
     /// Body, where it had to be held whole to be signed.
     pub(super) body: Option<Vec<u8>>,
     /// Memory reservation of the body.
-    place: Option<Place<'g>>,
+    place: Option<MemoryReservation<'g>>,
     used: Vec<(String, Arc<InjectedSecret>)>,
     /// Credentials that could have been injected, and must not come back in the answer either.
     watched: Vec<Arc<InjectedSecret>>,
@@ -51,7 +51,7 @@ const OF_PARTS: [&[u8]; 2] = [b"range", b"if-range"];
 pub(super) async fn fill<'g, S>(
     (client, gate): (&mut Client<S>, &'g WebProxy),
     head: &RequestHead,
-    (allowed, way): (&Allowed<Destination>, RequestRoute<'_>),
+    (allowed, way): (&AllowedDestination<Destination>, RequestRoute<'_>),
     config: &WebConfig,
 ) -> Result<CredentialInjection<'g>, Refusal>
 where
@@ -65,7 +65,8 @@ where
     if !way.is_secure() || is_in(head.path.as_bytes()) {
         return Err(Refusal::Unfilled { placeholder });
     }
-    let mut filler = Filler { allowed, credentials: &config.credentials, used: Vec::new(), count: 0 };
+    let mut filler =
+        CredentialInjector { allowed, credentials: &config.credentials, used: Vec::new(), count: 0 };
     let query = match &head.query {
         Some(query) if is_in(query.as_bytes()) => Some(filler.query(query).await?),
         _ => None,
@@ -120,7 +121,7 @@ fn watched<'g>(head: &RequestHead, watched: Vec<Arc<InjectedSecret>>) -> Credent
 /// its own credential and may pass it on, so that is included.
 async fn must_not_come_back(
     gate: &WebProxy,
-    (allowed, way): (&Allowed<Destination>, RequestRoute<'_>),
+    (allowed, way): (&AllowedDestination<Destination>, RequestRoute<'_>),
     config: &WebConfig,
 ) -> Vec<Arc<InjectedSecret>> {
     let host = &allowed.value().host;

@@ -4,7 +4,9 @@
 use super::decision::read;
 use crate::upstream::is_of_this_machine;
 use crate::upstream::names::{NameResolver, NameSource};
-use belljar_policy::egress::{Allowed, Asked, Denied, DenyReason, Destination, EgressPolicy, Host};
+use belljar_policy::egress::{
+    AllowedDestination, DenyReason, Destination, EgressDenial, EgressPolicy, EgressRequest, Host,
+};
 use serde::Serialize;
 use std::io;
 use std::net::IpAddr;
@@ -120,14 +122,14 @@ impl ExplainQuery {
         }
     }
 
-    fn decide(self, policy: &EgressPolicy) -> Result<Allowed<Destination>, Denied> {
+    fn decide(self, policy: &EgressPolicy) -> Result<AllowedDestination<Destination>, EgressDenial> {
         let Self { destination, method, path, is_tunnel } = self;
-        let request = Asked::Request { method: &method, path: &path };
+        let request = EgressRequest::Request { method: &method, path: &path };
         if !is_tunnel {
             return policy.decide(destination, request);
         }
         // The request inside is decided about later, if rules require interception.
-        let tunnel = policy.decide(destination.clone(), Asked::Tunnel)?;
+        let tunnel = policy.decide(destination.clone(), EgressRequest::Tunnel)?;
         if tunnel.is_inspected() { policy.decide(destination, request) } else { Ok(tunnel) }
     }
 }
@@ -141,7 +143,7 @@ fn resolve(name: &str, names: NameSource) -> io::Result<Vec<IpAddr>> {
     Ok(asked.ok().and_then(Result::ok).unwrap_or_default())
 }
 
-fn vetted(allowed: Allowed<Destination>, addresses: Vec<IpAddr>) -> Explanation {
+fn vetted(allowed: AllowedDestination<Destination>, addresses: Vec<IpAddr>) -> Explanation {
     let own: Vec<_> = addresses.iter().copied().filter(|&address| is_of_this_machine(address)).collect();
     let explanation = Explanation::allowed(&allowed, addresses.clone());
     match allowed.vet(&addresses, &own) {
@@ -153,7 +155,7 @@ fn vetted(allowed: Allowed<Destination>, addresses: Vec<IpAddr>) -> Explanation 
 // === impl Explanation ===
 
 impl Explanation {
-    fn allowed(allowed: &Allowed<Destination>, addresses: Vec<IpAddr>) -> Self {
+    fn allowed(allowed: &AllowedDestination<Destination>, addresses: Vec<IpAddr>) -> Self {
         Self {
             verdict: Verdict::Allowed,
             reason: None,
@@ -166,7 +168,7 @@ impl Explanation {
     }
 
     /// Explanation of a denied request. A rule that allows it must also allow the addresses that its name resolves to.
-    fn leading_on(denied: Denied, names: NameSource) -> io::Result<Self> {
+    fn leading_on(denied: EgressDenial, names: NameSource) -> io::Result<Self> {
         let addresses = match (&denied.destination.host, denied.needed()) {
             (Host::Name(name), Some(_)) => resolve(name.as_str(), names)?,
             _ => Vec::new(),
@@ -181,7 +183,7 @@ impl Explanation {
         Ok(explanation)
     }
 
-    fn denied(denied: &Denied, rule: Option<usize>, addresses: Vec<IpAddr>) -> Self {
+    fn denied(denied: &EgressDenial, rule: Option<usize>, addresses: Vec<IpAddr>) -> Self {
         Self {
             verdict: Verdict::Denied,
             reason: Some(denied.reason.code()),

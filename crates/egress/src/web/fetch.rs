@@ -7,17 +7,17 @@
 //!                                                                      └──────── redirect ◄────────┘
 //! ```
 //! Pages are fetched by `GET`, without credentials, cookies or any header that the sandbox chooses. Any other request is a
-//! [`Request`]; its redirects are not followed.
+//! [`FetchRequest`]; its redirects are not followed.
 
 mod request;
 
-pub use request::{Answered, Method, Request};
+pub use request::{FetchAnswer, FetchRequest, Method};
 
 use super::decision::RequestRoute;
 use super::forward::authority;
 use super::gate::WebProxy;
 use super::placeholder;
-use super::proxied_request::{Asking, Fetched, ProxiedRequest, Taken};
+use super::proxied_request::{BodyExtent, FetchInput, FetchedAnswer, ProxiedRequest};
 use super::refusal::Refusal;
 use crate::http1::RequestHead;
 use belljar_policy::egress::{Destination, Host};
@@ -29,13 +29,13 @@ use url::Url;
 /// Fetches pages for one run, for as long as its [`Fetches`] are served.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<PendingFetch>,
 }
 
 /// Receiving end of a [`Fetcher`], served together with the sockets of the run.
 #[derive(Debug)]
 pub struct Fetches {
-    orders: mpsc::UnboundedReceiver<Order>,
+    orders: mpsc::UnboundedReceiver<PendingFetch>,
 }
 
 /// Answered page.
@@ -118,28 +118,30 @@ pub enum FetchError {
 
 /// Request of a caller that waits for an answer.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum PendingFetch {
     Page { url: String, answer: oneshot::Sender<Result<Page, FetchError>> },
-    Request { request: Request, answer: oneshot::Sender<Result<Answered, FetchError>> },
+    Request { request: FetchRequest, answer: oneshot::Sender<Result<FetchAnswer, FetchError>> },
 }
 
 /// Request as it is sent.
-struct Wanted {
+struct FetchTarget {
     destination: Destination,
     is_secure: bool,
     head: RequestHead,
 }
 
 /// Parts of a request besides its destination.
-struct Said<'s> {
+struct RequestTemplate<'s> {
     method: &'static str,
     /// Complete header lines.
     headers: &'s str,
 }
 
 /// Method and headers for pages.
-const FOR_PAGES: Said<'static> =
-    Said { method: "GET", headers: "user-agent: belljar\r\naccept: text/html, text/*;q=0.9, */*;q=0.5\r\n" };
+const FOR_PAGES: RequestTemplate<'static> = RequestTemplate {
+    method: "GET",
+    headers: "user-agent: belljar\r\naccept: text/html, text/*;q=0.9, */*;q=0.5\r\n",
+};
 
 /// Maximum size of a page in bytes: 5 MiB.
 pub const MOST_PAGE_BYTES: usize = 5 << 20;
@@ -174,7 +176,7 @@ impl Fetcher {
     /// [`FetchError`].
     pub async fn fetch(&self, url: &str) -> Result<Page, FetchError> {
         let (answer, answered) = oneshot::channel();
-        let order = Order::Page { url: url.to_owned(), answer };
+        let order = PendingFetch::Page { url: url.to_owned(), answer };
         self.orders.send(order).map_err(|_| FetchError::Over)?;
         answered.await.map_err(|_| FetchError::Over)?
     }
@@ -184,9 +186,9 @@ impl Fetcher {
     ///
     /// # Errors
     /// [`FetchError`].
-    pub async fn request(&self, request: Request) -> Result<Answered, FetchError> {
+    pub async fn request(&self, request: FetchRequest) -> Result<FetchAnswer, FetchError> {
         let (answer, answered) = oneshot::channel();
-        self.orders.send(Order::Request { request, answer }).map_err(|_| FetchError::Over)?;
+        self.orders.send(PendingFetch::Request { request, answer }).map_err(|_| FetchError::Over)?;
         answered.await.map_err(|_| FetchError::Over)?
     }
 }
@@ -195,7 +197,7 @@ impl Fetcher {
 
 impl Fetches {
     /// Returns the next request. Never resolves once no caller can send any more.
-    pub(crate) async fn next(&mut self) -> Order {
+    pub(crate) async fn next(&mut self) -> PendingFetch {
         match self.orders.recv().await {
             Some(order) => order,
             None => std::future::pending().await,
@@ -204,10 +206,10 @@ impl Fetches {
 }
 
 /// Serves one request.
-pub(super) async fn serve(gate: &WebProxy, order: Order) {
+pub(super) async fn serve(gate: &WebProxy, order: PendingFetch) {
     match order {
-        Order::Page { url, answer } => answer_by(page(gate, &url), WITHIN, answer).await,
-        Order::Request { request, answer } => {
+        PendingFetch::Page { url, answer } => answer_by(page(gate, &url), WITHIN, answer).await,
+        PendingFetch::Request { request, answer } => {
             answer_by(request::answered(gate, &request), request.within, answer).await;
         }
     }
@@ -232,16 +234,16 @@ async fn page(gate: &WebProxy, text: &str) -> Result<Page, FetchError> {
     let _place = gate.fetching.acquire().await;
     let address = |why| FetchError::Address { url: repeated(text), why };
     let mut url = Url::parse(text).map_err(|_| address("it is not an absolute URL"))?;
-    let mut wanted = Wanted::of(&mut url, &FOR_PAGES).map_err(address)?;
+    let mut wanted = FetchTarget::of(&mut url, &FOR_PAGES).map_err(address)?;
     for _ in 0..=MOST_REDIRECTS {
-        let fetched = wanted.fetch(gate, &[], Taken::Whole).await?;
+        let fetched = wanted.fetch(gate, &[], BodyExtent::Whole).await?;
         let Some(location) = fetched.location else {
             let (status, content_type, body) = (fetched.status, fetched.content_type, fetched.body);
             return Ok(Page { url: url.into(), status, content_type, body });
         };
         let elsewhere = |why| FetchError::Redirect { to: repeated(&location), why };
         url = url.join(&location).map_err(|_| elsewhere("it is not a valid URL"))?;
-        wanted = Wanted::of(&mut url, &FOR_PAGES).map_err(elsewhere)?;
+        wanted = FetchTarget::of(&mut url, &FOR_PAGES).map_err(elsewhere)?;
     }
     Err(FetchError::TooManyRedirects)
 }
@@ -261,9 +263,9 @@ fn repeated(text: &str) -> String {
 
 // === impl Wanted ===
 
-impl Wanted {
+impl FetchTarget {
     /// Makes the request for a URL. The fragment of a URL is never sent.
-    fn of(url: &mut Url, said: &Said<'_>) -> Result<Self, &'static str> {
+    fn of(url: &mut Url, said: &RequestTemplate<'_>) -> Result<Self, &'static str> {
         url.set_fragment(None);
         let is_secure = match url.scheme() {
             "https" => true,
@@ -284,7 +286,7 @@ impl Wanted {
         let port = url.port_or_known_default().filter(|port| *port != 0).ok_or("its port is malformed")?;
         let destination = Destination { host, port };
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
-        let Said { method, headers } = said;
+        let RequestTemplate { method, headers } = said;
         let head = format!(
             "{method} {}{query} HTTP/1.1\r\nhost: {}\r\n{headers}accept-encoding: identity\r\n\r\n",
             url.path(),
@@ -294,9 +296,14 @@ impl Wanted {
         Ok(Self { destination, is_secure, head })
     }
 
-    async fn fetch(&self, gate: &WebProxy, body: &[u8], taken: Taken) -> Result<Fetched, FetchError> {
+    async fn fetch(
+        &self,
+        gate: &WebProxy,
+        body: &[u8],
+        taken: BodyExtent,
+    ) -> Result<FetchedAnswer, FetchError> {
         let way = RequestRoute::Inside { destination: &self.destination, is_secure: self.is_secure };
-        let asking = Asking { head: &self.head, body, taken };
+        let asking = FetchInput { head: &self.head, body, taken };
         ProxiedRequest::begin(gate).fetch(asking, way).await.map_err(|refusal| of_refusal(&refusal))
     }
 }
@@ -307,7 +314,7 @@ mod tests {
 
     fn asked(text: &str) -> Result<String, &'static str> {
         let mut url = Url::parse(text).map_err(|_| "no address")?;
-        let Wanted { destination, is_secure, head } = Wanted::of(&mut url, &FOR_PAGES)?;
+        let FetchTarget { destination, is_secure, head } = FetchTarget::of(&mut url, &FOR_PAGES)?;
         let query = head.query.map(|query| format!("?{query}")).unwrap_or_default();
         Ok(format!("{destination} {is_secure} {}{query}", head.path))
     }

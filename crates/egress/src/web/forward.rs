@@ -5,12 +5,12 @@ use super::limits::ROOM;
 use super::passed_on::passed_on;
 use super::proxied_request::ProxiedRequest;
 use super::refusal::Refusal;
-use super::response_scan::{Repeated, ResponseScanner};
+use super::response_scan::{LeakedSecret, ResponseScanner};
 use super::run::WebRun;
 use crate::client::{Client, ClientStop};
 use crate::http1::limits::REQUEST_HEAD_BYTES;
-use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, ResponseHead};
-use crate::upstream::{AnswerError, Connection, Introduction};
+use crate::http1::{BodyLength, Chunks, MalformedHttp, RequestHead, ResponseHead};
+use crate::upstream::{AnswerError, Connection, ProxyHeaders};
 use crate::within::within;
 use belljar_policy::egress::Destination;
 use bytes::Buf;
@@ -28,7 +28,7 @@ pub(super) struct ForwardedAnswer {
 }
 
 /// The answer was not forwarded completely.
-pub(super) enum Failed {
+pub(super) enum ForwardFailure {
     /// Nothing was sent to the client yet, so it can get a refusal.
     Refused(Refusal),
     /// The answer has begun, or the client is gone.
@@ -36,22 +36,22 @@ pub(super) enum Failed {
 }
 
 /// Request as it is sent.
-pub(super) struct Outgoing<'o, 'g> {
+pub(super) struct ForwardedRequest<'o, 'g> {
     pub(super) destination: &'o Destination,
     /// True if it is sent over TLS.
     pub(super) is_secure: bool,
     pub(super) filling: CredentialInjection<'g>,
     /// Headers for an upstream proxy that gets the whole URL.
-    pub(super) proxy: Option<Introduction>,
+    pub(super) proxy: Option<ProxyHeaders>,
 }
 
 /// Forwards a request and its answer, for as long as the policy allows it.
 pub(super) async fn run<S>(
     client: &mut Client<S>,
     head: &RequestHead,
-    (outgoing, mut upstream): (Outgoing<'_, '_>, Connection),
+    (outgoing, mut upstream): (ForwardedRequest<'_, '_>, Connection),
     passage: &ProxiedRequest<'_>,
-) -> Result<ForwardedAnswer, Failed>
+) -> Result<ForwardedAnswer, ForwardFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -67,10 +67,10 @@ where
             Ok(()) = policy.changed() => {
                 policy.borrow_and_update();
                 if !passage.is_still_allowed(outgoing.destination) {
-                    return Err(Failed::Cut { status: None, code: "policy_changed" });
+                    return Err(ForwardFailure::Cut { status: None, code: "policy_changed" });
                 }
             }
-            ended = &mut whole => return ended.unwrap_or(Err(Failed::Cut { status: None, code: "too_long" })),
+            ended = &mut whole => return ended.unwrap_or(Err(ForwardFailure::Cut { status: None, code: "too_long" })),
         }
     }
 }
@@ -78,15 +78,15 @@ where
 async fn exchange<S>(
     client: &mut Client<S>,
     head: &RequestHead,
-    (outgoing, upstream): (&Outgoing<'_, '_>, &mut Connection),
+    (outgoing, upstream): (&ForwardedRequest<'_, '_>, &mut Connection),
     passage: &ProxiedRequest<'_>,
-) -> Result<ForwardedAnswer, Failed>
+) -> Result<ForwardedAnswer, ForwardFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (run, times) = (&passage.gate.run, passage.gate.run.limits.times);
     let host = outgoing.destination.host.to_string();
-    let unreachable = |_| Failed::Refused(Refusal::Unreachable { host: host.clone() });
+    let unreachable = |_| ForwardFailure::Refused(Refusal::Unreachable { host: host.clone() });
     let begun = request(head, outgoing);
     count(run, &passage.sent, begun.len() as u64, WebRun::may_send)?;
     let sent = within(times.idle, upstream.stream.write_all(&begun)).await;
@@ -101,18 +101,18 @@ where
         None => client.pass_body(head, &mut upstream.stream, tell).await?,
     };
     if !run.may_send(0) {
-        return Err(Failed::Refused(Refusal::Spent));
+        return Err(ForwardFailure::Refused(Refusal::Spent));
     }
     upstream.stream.flush().await.map_err(unreachable)?;
     let mut received = 0;
     let answer = upstream.head_counted(times.idle, |bytes| received += bytes).await;
     count(run, &passage.received, received, WebRun::may_receive)?;
-    let answer = answer.map_err(|error| Failed::Refused(of_answer(&error, &host)))?;
+    let answer = answer.map_err(|error| ForwardFailure::Refused(of_answer(&error, &host)))?;
     let noted = passage.note_answer(outgoing.destination, outgoing.proxy.as_ref(), &answer);
-    noted.map_err(Failed::Refused)?;
-    let guard = guard(&outgoing.filling, &answer).map_err(|Repeated| {
+    noted.map_err(ForwardFailure::Refused)?;
+    let guard = guard(&outgoing.filling, &answer).map_err(|LeakedSecret| {
         let host = host.clone();
-        Failed::Refused(Refusal::Repeated { host })
+        ForwardFailure::Refused(Refusal::Repeated { host })
     })?;
     pass_back(client, (head, &answer, guard), (upstream, is_whole), passage).await
 }
@@ -121,14 +121,14 @@ where
 fn guard<'f>(
     filling: &'f CredentialInjection<'_>,
     answer: &ResponseHead,
-) -> Result<Option<ResponseScanner<'f>>, Repeated> {
+) -> Result<Option<ResponseScanner<'f>>, LeakedSecret> {
     if !filling.is_watched() {
         return Ok(None);
     }
     let is_told = filling.injected().any(|injected| injected.forms.are_in_lines(answer.headers.text()));
     // The request asked for an unencoded answer. One that is encoded can't be scanned, so it is refused.
     match is_told || !answer.is_plain() {
-        true => Err(Repeated),
+        true => Err(LeakedSecret),
         false => Ok(Some(ResponseScanner::of(filling.injected()))),
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn authority(Destination { host, port }: &Destination, is_secure: boo
 }
 
 /// Head of the request as it is sent. It may contain secrets.
-pub(super) fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroizing<Vec<u8>> {
+pub(super) fn request(head: &RequestHead, outgoing: &ForwardedRequest<'_, '_>) -> Zeroizing<Vec<u8>> {
     let filling = &outgoing.filling;
     // The buffer has room for everything: growing would leave a copy of the secrets in freed memory.
     let filled: usize =
@@ -183,7 +183,7 @@ pub(super) fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroiz
         (BodyLength::UntilClose, None) => {}
     }
     // The introduction is for the proxy alone: `Connection` names its headers, so the proxy doesn't forward them.
-    let between = outgoing.proxy.as_ref().map(Introduction::names).unwrap_or_default();
+    let between = outgoing.proxy.as_ref().map(ProxyHeaders::names).unwrap_or_default();
     let between = between.iter().flat_map(|name| [", ", *name]).collect::<String>();
     put(&mut out, b"connection", format!("close{between}").as_bytes());
     out.extend_from_slice(b"\r\n");
@@ -213,12 +213,12 @@ async fn pass_back<S>(
     (head, answer, mut guard): (&RequestHead, &ResponseHead, Option<ResponseScanner<'_>>),
     (upstream, is_whole): (&mut Connection, bool),
     passage: &ProxiedRequest<'_>,
-) -> Result<ForwardedAnswer, Failed>
+) -> Result<ForwardedAnswer, ForwardFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (run, status) = (&passage.gate.run, answer.status);
-    let cut = |code| Failed::Cut { status: Some(status), code };
+    let cut = |code| ForwardFailure::Cut { status: Some(status), code };
     let body = if head.method == "HEAD" { BodyLength::Exact(0) } else { answer.body };
     let framing = match body {
         BodyLength::Exact(_) => Framing::Length,
@@ -227,7 +227,7 @@ where
     };
     let keeps_alive = head.keeps_alive && is_whole && framing != Framing::Close;
     client.send(&head_back(head, answer, (framing, keeps_alive))).await.map_err(|_| cut("client_gone"))?;
-    let mut incoming = Incoming::of(body);
+    let mut incoming = BodyProgress::of(body);
     loop {
         let (payload, used) = incoming.take(&upstream.inbox).map_err(|_| cut("answer_malformed"))?;
         count(run, &passage.received, used as u64, WebRun::may_receive).map_err(|_| cut("bytes_used_up"))?;
@@ -237,11 +237,11 @@ where
             (None, Framing::Chunks) => upstream.inbox[..used].to_vec(),
             (None, _) => payload,
             (Some(guard), _) => {
-                framed(guard.pass(&payload).map_err(|Repeated| cut("credential_repeated"))?, framing)
+                framed(guard.pass(&payload).map_err(|LeakedSecret| cut("credential_repeated"))?, framing)
             }
         };
         if is_done && let Some(guard) = guard.take() {
-            let rest = guard.end().map_err(|Repeated| cut("credential_repeated"))?;
+            let rest = guard.end().map_err(|LeakedSecret| cut("credential_repeated"))?;
             out.extend_from_slice(&framed(rest, framing));
             out.extend_from_slice(if framing == Framing::Chunks { b"0\r\n\r\n" } else { b"" });
         }
@@ -254,16 +254,16 @@ where
         }
         upstream.inbox.reserve(ROOM);
         match read(upstream, client, run.limits.times.idle).await {
-            Read::More => {}
-            Read::End if body == BodyLength::UntilClose => {
+            ReadOutcome::More => {}
+            ReadOutcome::End if body == BodyLength::UntilClose => {
                 let rest = guard.map_or_else(|| Ok(Vec::new()), ResponseScanner::end);
-                let rest = rest.map_err(|Repeated| cut("credential_repeated"))?;
+                let rest = rest.map_err(|LeakedSecret| cut("credential_repeated"))?;
                 client.send(&rest).await.map_err(|_| cut("client_gone"))?;
                 return Ok(ForwardedAnswer { status, keeps_alive: false });
             }
-            Read::End => return Err(cut("answer_cut")),
-            Read::Silent => return Err(cut("answer_timeout")),
-            Read::ClientGone => return Err(cut("client_gone")),
+            ReadOutcome::End => return Err(cut("answer_cut")),
+            ReadOutcome::Silent => return Err(cut("answer_timeout")),
+            ReadOutcome::ClientGone => return Err(cut("client_gone")),
         }
     }
 }
@@ -296,7 +296,7 @@ fn framed(payload: Vec<u8>, framing: Framing) -> Vec<u8> {
 }
 
 /// Progress of an answer's body.
-enum Incoming {
+enum BodyProgress {
     /// Number of bytes still to come.
     Exact(u64),
     Chunked(Chunks),
@@ -305,7 +305,7 @@ enum Incoming {
 
 // === impl Incoming ===
 
-impl Incoming {
+impl BodyProgress {
     fn of(body: BodyLength) -> Self {
         match body {
             BodyLength::Exact(length) => Self::Exact(length),
@@ -315,7 +315,7 @@ impl Incoming {
     }
 
     /// Returns the payload in these bytes, and the number of bytes that belong to the body.
-    fn take(&mut self, bytes: &[u8]) -> Result<(Vec<u8>, usize), Malformed> {
+    fn take(&mut self, bytes: &[u8]) -> Result<(Vec<u8>, usize), MalformedHttp> {
         match self {
             Self::Exact(left) => {
                 let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
@@ -340,25 +340,25 @@ impl Incoming {
     }
 }
 
-enum Read {
+enum ReadOutcome {
     More,
     End,
     Silent,
     ClientGone,
 }
 
-async fn read<S>(upstream: &mut Connection, client: &mut Client<S>, patience: Duration) -> Read
+async fn read<S>(upstream: &mut Connection, client: &mut Client<S>, patience: Duration) -> ReadOutcome
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     tokio::select! {
         biased;
         read = upstream.fill(patience) => match read {
-            Ok(true) => Read::More,
-            Ok(false) | Err(AnswerError::Ended(_)) => Read::End,
-            Err(_) => Read::Silent,
+            Ok(true) => ReadOutcome::More,
+            Ok(false) | Err(AnswerError::Ended(_)) => ReadOutcome::End,
+            Err(_) => ReadOutcome::Silent,
         },
-        () = client.gone() => Read::ClientGone,
+        () = client.gone() => ReadOutcome::ClientGone,
     }
 }
 
@@ -367,9 +367,9 @@ fn count(
     counter: &std::cell::Cell<u64>,
     bytes: u64,
     may: fn(&WebRun, u64) -> bool,
-) -> Result<(), Failed> {
+) -> Result<(), ForwardFailure> {
     counter.set(counter.get() + bytes);
-    if may(run, bytes) { Ok(()) } else { Err(Failed::Refused(Refusal::Spent)) }
+    if may(run, bytes) { Ok(()) } else { Err(ForwardFailure::Refused(Refusal::Spent)) }
 }
 
 fn of_answer(error: &AnswerError, host: &str) -> Refusal {
@@ -384,7 +384,7 @@ fn of_answer(error: &AnswerError, host: &str) -> Refusal {
 
 // === impl Failed ===
 
-impl From<ClientStop> for Failed {
+impl From<ClientStop> for ForwardFailure {
     fn from(stop: ClientStop) -> Self {
         match stop {
             ClientStop::Gone => Self::Cut { status: None, code: "client_gone" },

@@ -1,6 +1,6 @@
 //! Serves the connections that come through the sockets of one run.
 
-use super::fetch::{self, Order};
+use super::fetch::{self, PendingFetch};
 use super::proxied_request::ProxiedRequest;
 use super::run::WebRun;
 use super::tunnel::socket::Socket;
@@ -9,7 +9,7 @@ use crate::http1::Target;
 use crate::memory_quota::MemoryQuota;
 use crate::proxy::{ConnectionFuture, Service};
 use crate::rate_limit::RateLimit;
-use crate::upstream::Trust;
+use crate::upstream::TrustStore;
 use crate::upstream::names::NameResolver;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 pub(crate) struct WebProxy {
     pub(super) run: Arc<WebRun>,
     pub(super) names: Rc<NameResolver>,
-    pub(super) trust: Rc<Trust>,
+    pub(super) trust: Rc<TrustStore>,
     /// Rate limit for refusals.
     pub(super) pace: RateLimit,
     /// Rate limit for allowed requests and tunnels.
@@ -34,7 +34,7 @@ pub(crate) struct WebProxy {
 // === impl Gate ===
 
 impl WebProxy {
-    pub(crate) fn new(run: Arc<WebRun>, names: Rc<NameResolver>, trust: Rc<Trust>) -> Self {
+    pub(crate) fn new(run: Arc<WebRun>, names: Rc<NameResolver>, trust: Rc<TrustStore>) -> Self {
         let passages = RateLimit::of(run.limits.passages);
         Self {
             run,
@@ -80,7 +80,7 @@ impl Service for WebProxy {
         Box::pin(async move { self.serve(stream).await })
     }
 
-    fn fetch(self: Rc<Self>, order: Order) -> ConnectionFuture {
+    fn fetch(self: Rc<Self>, order: PendingFetch) -> ConnectionFuture {
         Box::pin(async move { fetch::serve(&self, order).await })
     }
 }

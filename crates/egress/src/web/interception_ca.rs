@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
 /// Certificate authority of one run.
-pub struct Authority {
+pub struct InterceptionCa {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
     /// One key for the certificates of all hosts: only the issuer's signature matters.
@@ -47,7 +47,7 @@ const PROTOCOL: &[u8] = b"http/1.1";
 
 // === impl Authority ===
 
-impl Authority {
+impl InterceptionCa {
     /// Makes the authority of a run.
     ///
     /// # Errors

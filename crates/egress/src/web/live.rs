@@ -8,7 +8,7 @@ use tokio::sync::watch;
 /// Policy in force, with its replacements.
 #[derive(Debug)]
 pub struct LivePolicy {
-    current: watch::Sender<Arc<Generation>>,
+    current: watch::Sender<Arc<LivePolicyVersion>>,
     /// Policies that are derived from it.
     derived: Mutex<Vec<DerivedPolicy>>,
 }
@@ -24,7 +24,7 @@ struct DerivedPolicy {
 
 /// One version of the policy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Generation {
+pub struct LivePolicyVersion {
     /// Version number, from 1.
     pub number: u64,
     /// Configuration of this version.
@@ -36,10 +36,10 @@ pub struct Generation {
 impl LivePolicy {
     /// Creates the first version.
     pub fn new(config: impl Into<WebConfig>) -> Self {
-        Self::of(Generation { number: 1, config: config.into() })
+        Self::of(LivePolicyVersion { number: 1, config: config.into() })
     }
 
-    fn of(first: Generation) -> Self {
+    fn of(first: LivePolicyVersion) -> Self {
         let (current, _) = watch::channel(Arc::new(first));
         Self { current, derived: Mutex::default() }
     }
@@ -61,7 +61,7 @@ impl LivePolicy {
     }
 
     /// Returns the version in force.
-    pub fn current(&self) -> Arc<Generation> {
+    pub fn current(&self) -> Arc<LivePolicyVersion> {
         Arc::clone(&self.current.borrow())
     }
 
@@ -72,7 +72,7 @@ impl LivePolicy {
         self.current.send_if_modified(|current| {
             let is_other = current.config != config;
             if is_other {
-                *current = Arc::new(Generation { number: current.number + 1, config });
+                *current = Arc::new(LivePolicyVersion { number: current.number + 1, config });
             }
             is_other
         });
@@ -85,7 +85,7 @@ impl LivePolicy {
         current.number
     }
 
-    fn set(&self, next: Generation) {
+    fn set(&self, next: LivePolicyVersion) {
         self.current.send_if_modified(|current| {
             let is_other = **current != next;
             if is_other {
@@ -96,13 +96,16 @@ impl LivePolicy {
     }
 
     /// Subscribes to all versions after the current one.
-    pub(crate) fn hear(&self) -> watch::Receiver<Arc<Generation>> {
+    pub(crate) fn hear(&self) -> watch::Receiver<Arc<LivePolicyVersion>> {
         self.current.subscribe()
     }
 }
 
-fn made(of: &Generation, change: &(dyn Fn(WebConfig) -> WebConfig + Send + Sync)) -> Generation {
-    Generation { number: of.number, config: change(of.config.clone()) }
+fn made(
+    of: &LivePolicyVersion,
+    change: &(dyn Fn(WebConfig) -> WebConfig + Send + Sync),
+) -> LivePolicyVersion {
+    LivePolicyVersion { number: of.number, config: change(of.config.clone()) }
 }
 
 // === impl Derived ===

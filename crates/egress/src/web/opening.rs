@@ -9,7 +9,7 @@ mod prefix;
 
 pub(super) use self::client_hello::{HANDSHAKE, TlsRecord, first_record};
 
-use self::client_hello::Reader;
+use self::client_hello::ClientHelloReader;
 use super::limits::{CLIENT_HELLO_BYTES, ROOM};
 use bytes::BytesMut;
 use std::io;
@@ -35,7 +35,7 @@ pub(crate) enum Opening {
 /// Parses the first bytes as they arrive. Each byte is parsed once, even if the stream comes byte by byte.
 #[derive(Default)]
 pub(crate) struct OpeningReader {
-    records: Reader,
+    records: ClientHelloReader,
 }
 
 /// Reads into the buffer until the opening is known. Calls `tell` each time bytes have arrived.

@@ -7,7 +7,7 @@ mod text;
 
 use crate::upstream::is_of_this_machine;
 use belljar_contract::egress::{
-    Asked, ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord,
+    ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord, RequestedDestination,
 };
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::Excerpt;
@@ -19,10 +19,10 @@ use std::net::IpAddr;
 
 /// Attempts of a run, collected from its records.
 #[derive(Debug, Default)]
-pub struct Tried {
-    places: BTreeMap<(String, u16), Place>,
+pub struct RunAttempts {
+    places: BTreeMap<(String, u16), HostAttempts>,
     /// Allowed requests and tunnels whose result isn't known yet.
-    begun: Vec<(PassageId, Asked)>,
+    begun: Vec<(PassageId, RequestedDestination)>,
     unreadable: u64,
     unlisted: u64,
 }
@@ -70,7 +70,7 @@ pub struct UnproposedHost {
 
 /// Attempts at one port of one host.
 #[derive(Debug)]
-struct Place {
+struct HostAttempts {
     host: Host,
     has_tunnels: bool,
     methods: BTreeSet<String>,
@@ -114,7 +114,7 @@ const NETWORK_NEEDED: &str =
 
 // === impl Tried ===
 
-impl Tried {
+impl RunAttempts {
     /// Takes the record of a request or tunnel that was about to begin.
     pub fn begin(&mut self, record: ProxiedRequestStartRecord) {
         self.begun.push((record.passage_id, record.asked));
@@ -136,7 +136,7 @@ impl Tried {
         self.take(asked, code, record.address);
     }
 
-    fn take(&mut self, asked: &Asked, code: Option<&str>, dialed: Option<IpAddr>) {
+    fn take(&mut self, asked: &RequestedDestination, code: Option<&str>, dialed: Option<IpAddr>) {
         let Ok(host) = Host::parse(asked.host.as_str()) else {
             self.unreadable += 1;
             return;
@@ -150,7 +150,7 @@ impl Tried {
             Host::Address(address) => Some(*address),
             Host::Name(_) => dialed,
         };
-        let place = self.places.entry(key).or_insert_with(|| Place::of(host));
+        let place = self.places.entry(key).or_insert_with(|| HostAttempts::of(host));
         let is_taken = place.take(asked.method.as_str(), code, leads_to);
         self.unlisted += u64::from(!is_taken);
     }
@@ -190,7 +190,7 @@ impl Tried {
 
 // === impl Place ===
 
-impl Place {
+impl HostAttempts {
     fn of(host: Host) -> Self {
         Self {
             host,

@@ -3,14 +3,14 @@
 mod fetched;
 mod kept_out;
 
-pub(super) use fetched::{Asking, Fetched, Taken};
+pub(super) use fetched::{BodyExtent, FetchInput, FetchedAnswer};
 
 use super::answer;
 use super::credential_injection::{CredentialInjection, fill};
 use super::decision::{self, RequestRoute};
 use super::forward;
 use super::gate::WebProxy;
-use super::live::Generation;
+use super::live::LivePolicyVersion;
 use super::other_resource;
 use super::refusal::Refusal;
 use super::tls_interception;
@@ -19,14 +19,15 @@ use super::tunnel::socket::Socket;
 use crate::client::Client;
 use crate::http1::{BodyLength, RequestHead, Target};
 use crate::upstream::{
-    Connection, Introduction, Patience, Reached, Wants, dial_allowed, is_of_this_machine, secure,
+    ConnectTimeouts, Connection, ConnectionPurpose, ProxyHeaders, RoutedConnection, dial_allowed,
+    is_of_this_machine, secure,
 };
 use belljar_contract::egress::{
-    Asked, ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord,
+    ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord, RequestedDestination,
 };
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
-use belljar_policy::egress::{Allowed, Asked as Wanted, Destination};
+use belljar_policy::egress::{AllowedDestination, Destination, EgressRequest as Wanted};
 use jiff::Timestamp;
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -41,13 +42,13 @@ use uuid::Uuid;
 pub(super) struct ProxiedRequest<'g> {
     pub(super) gate: &'g WebProxy,
     /// Policy versions: the one that decides, and later ones.
-    pub(super) policy: watch::Receiver<Arc<Generation>>,
+    pub(super) policy: watch::Receiver<Arc<LivePolicyVersion>>,
     passage_id: PassageId,
     started_at: Timestamp,
     since: Instant,
     /// Version that has decided.
-    generation: Arc<Generation>,
-    asked: Option<Asked>,
+    generation: Arc<LivePolicyVersion>,
+    asked: Option<RequestedDestination>,
     /// Destination of the request.
     destination: Option<Destination>,
     /// Method, and path with the query; `None` for a tunnel.
@@ -75,7 +76,7 @@ struct DestinationConnection<'g> {
     filling: CredentialInjection<'g>,
     destination: Destination,
     /// Headers for an upstream proxy that gets the whole URL.
-    proxy: Option<Introduction>,
+    proxy: Option<ProxyHeaders>,
 }
 
 /// Code that is recorded if the run ends meanwhile.
@@ -122,7 +123,7 @@ impl<'g> ProxiedRequest<'g> {
                 self.can_look_into(&allowed).await.map(|()| (allowed, None))
             }
             Ok(allowed) => {
-                let reached = self.reach(allowed.clone(), Wants::Tunnel).await;
+                let reached = self.reach(allowed.clone(), ConnectionPurpose::Tunnel).await;
                 reached.map(|reached| (allowed, Some(reached.dialed)))
             }
             Err(refusal) => Err(refusal),
@@ -139,9 +140,9 @@ impl<'g> ProxiedRequest<'g> {
         }
         self.status = Some(200);
         let ended = match dialed {
-            Some(dialed) => {
-                tunnel::run(client, dialed, &allowed, &mut self).await.map_err(tls_interception::End::from)
-            }
+            Some(dialed) => tunnel::run(client, dialed, &allowed, &mut self)
+                .await
+                .map_err(tls_interception::InterceptionEnd::from),
             None => tls_interception::run(client, allowed.value(), &mut self).await,
         };
         self.outcome = ended.map_or_else(|end| failed(end.code()), |()| ProxiedRequestOutcome::Completed);
@@ -177,20 +178,20 @@ impl<'g> ProxiedRequest<'g> {
                 }
             };
         let (destination, is_secure) = (&destination, way.is_secure());
-        let outgoing = forward::Outgoing { destination, is_secure, filling, proxy };
+        let outgoing = forward::ForwardedRequest { destination, is_secure, filling, proxy };
         match forward::run(client, head, (outgoing, connection), &self).await {
             Ok(forward::ForwardedAnswer { status, keeps_alive }) => {
                 (self.status, self.outcome) = (Some(status), ProxiedRequestOutcome::Completed);
                 keeps_alive
             }
-            Err(forward::Failed::Refused(refusal)) => {
+            Err(forward::ForwardFailure::Refused(refusal)) => {
                 let code = refusal.recorded_code();
                 self.note_kept_out(&refusal);
                 self.tell(client, &refusal, (false, has_body)).await;
                 self.outcome = failed(code);
                 false
             }
-            Err(forward::Failed::Cut { status, code }) => {
+            Err(forward::ForwardFailure::Cut { status, code }) => {
                 (self.status, self.outcome) = (status, failed(code));
                 false
             }
@@ -213,8 +214,8 @@ impl<'g> ProxiedRequest<'g> {
         let filling = fill((client, self.gate), head, (&allowed, way), config).await?;
         self.credentials = filling.names();
         let destination = allowed.value().clone();
-        let wants = if way.is_secure() { Wants::Tunnel } else { Wants::Request };
-        let Reached { dialed, proxy } = self.reach(allowed, wants).await?;
+        let wants = if way.is_secure() { ConnectionPurpose::Tunnel } else { ConnectionPurpose::Request };
+        let RoutedConnection { dialed, proxy } = self.reach(allowed, wants).await?;
         if !way.is_secure() {
             return Ok(DestinationConnection {
                 connection: Connection::of(dialed),
@@ -238,10 +239,14 @@ impl<'g> ProxiedRequest<'g> {
     }
 
     /// Decides about the request, and notes for the record what was requested.
-    fn decide(&mut self, head: &RequestHead, way: RequestRoute<'_>) -> Result<Allowed<Destination>, Refusal> {
+    fn decide(
+        &mut self,
+        head: &RequestHead,
+        way: RequestRoute<'_>,
+    ) -> Result<AllowedDestination<Destination>, Refusal> {
         let found = decision::destination(head, way)?;
         let path = (!head.path.is_empty()).then(|| Excerpt::of(&head.path));
-        self.asked = Some(Asked {
+        self.asked = Some(RequestedDestination {
             method: Excerpt::of(&head.method),
             host: Excerpt::of(&found.host.to_string()),
             port: found.port,
@@ -270,7 +275,7 @@ impl<'g> ProxiedRequest<'g> {
     fn check_other_resource(
         &self,
         head: &RequestHead,
-        allowed: &Allowed<Destination>,
+        allowed: &AllowedDestination<Destination>,
     ) -> Result<(), Refusal> {
         let (there, policy) = (allowed.value(), &self.generation.config.policy);
         let is_allowed = |path: &str| {
@@ -289,7 +294,7 @@ impl<'g> ProxiedRequest<'g> {
 
     /// Fails if rules require interception and the run has no authority. Each intercepted connection is recorded, so the rate
     /// limits apply.
-    async fn can_look_into(&self, allowed: &Allowed<Destination>) -> Result<(), Refusal> {
+    async fn can_look_into(&self, allowed: &AllowedDestination<Destination>) -> Result<(), Refusal> {
         self.can_be_recorded()?;
         self.gate.passages.wait().await;
         self.gate.run.audit.wait().await;
@@ -300,7 +305,11 @@ impl<'g> ProxiedRequest<'g> {
     }
 
     /// Connects to the destination once the record of the approval is on the disk. Before that, not even a name is resolved.
-    async fn reach(&mut self, allowed: Allowed<Destination>, wants: Wants) -> Result<Reached, Refusal> {
+    async fn reach(
+        &mut self,
+        allowed: AllowedDestination<Destination>,
+        wants: ConnectionPurpose,
+    ) -> Result<RoutedConnection, Refusal> {
         let gate = self.gate;
         self.can_be_recorded()?;
         if !gate.run.may_send(0) || !gate.run.may_receive(0) {
@@ -312,14 +321,14 @@ impl<'g> ProxiedRequest<'g> {
             return Err(Refusal::NotRecorded);
         }
         let limits = gate.run.limits;
-        let patience = Patience { names: limits.names, connect: limits.times.connect };
+        let patience = ConnectTimeouts { names: limits.names, connect: limits.times.connect };
         let destination = allowed.value().clone();
         let generation = Arc::clone(&self.generation);
         let reached = match &generation.config.through {
             Some(through) if through.leads_to(&destination.host) => {
                 through.reach((allowed, wants), (&gate.names, patience), &gate.run.owner).await
             }
-            _ => dial_allowed(allowed, &gate.names, patience).await.map(Reached::from),
+            _ => dial_allowed(allowed, &gate.names, patience).await.map(RoutedConnection::from),
         };
         let reached = reached.map_err(|error| Refusal::of_dial(error, &destination.host.to_string()))?;
         self.address = reached.dialed.address;
@@ -421,7 +430,7 @@ impl<'g> ProxiedRequest<'g> {
     }
 
     /// Returns the decision of the current policy, if it still allows this request or tunnel.
-    pub(super) fn still_allowed(&self, destination: &Destination) -> Option<Allowed<Destination>> {
+    pub(super) fn still_allowed(&self, destination: &Destination) -> Option<AllowedDestination<Destination>> {
         let generation = Arc::clone(&self.policy.borrow());
         let allowed = generation.config.policy.decide(destination.clone(), self.wanted()).ok()?;
         let is_blind = self.request.is_none() && allowed.is_inspected();

@@ -1,17 +1,17 @@
 //! Refusals, as the client of the proxy gets them.
 
 use crate::client::RequestFault;
-use crate::http1::Malformed;
+use crate::http1::MalformedHttp;
 use crate::upstream::{ConnectError, DialAllowedError};
 use belljar_contract::egress::UNREACHED;
-use belljar_policy::egress::{Denied, DenyReason, Host, InvalidHost};
+use belljar_policy::egress::{DenyReason, EgressDenial, Host, InvalidHost};
 
 /// Reason why a request or tunnel is refused. The text is for programs in the sandbox: it reveals nothing about the rules or
 /// about the addresses that names resolve to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("malformed request: {0}")]
-    Malformed(Malformed),
+    Malformed(MalformedHttp),
     #[error("the request's head is larger than {most} bytes")]
     HeadTooLarge { most: usize },
     #[error("the request's body is larger than {most} bytes")]
@@ -33,7 +33,7 @@ pub(crate) enum Refusal {
     #[error("{header} names another resource, which the request is not allowed to use")]
     OtherResource { header: String },
     #[error("{} is not allowed{}", .0.destination, because(.0.reason))]
-    Denied(Denied),
+    Denied(EgressDenial),
     #[error(
         "rules for {destination} need TLS interception, which is off in this run: use http://, or start another run"
     )]

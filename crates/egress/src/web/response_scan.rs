@@ -13,7 +13,7 @@ pub(super) struct ResponseScanner<'f> {
 
 /// A secret has come back, or too many bytes would have to be held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Repeated;
+pub(super) struct LeakedSecret;
 
 // === impl Guard ===
 
@@ -24,14 +24,14 @@ impl<'f> ResponseScanner<'f> {
     }
 
     /// Takes the next bytes and returns those that may be forwarded.
-    pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Repeated> {
+    pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<Vec<u8>, LeakedSecret> {
         let mut hold = 0;
         for watch in &mut self.watches {
-            hold = watch.see(bytes).ok_or(Repeated)?.max(hold);
+            hold = watch.see(bytes).ok_or(LeakedSecret)?.max(hold);
         }
         // None of the bytes held earlier can be released yet.
         if hold > bytes.len() && self.held.len() > MOST_HELD {
-            return Err(Repeated);
+            return Err(LeakedSecret);
         }
         self.held.extend_from_slice(bytes);
         let free = self.held.len().saturating_sub(hold);
@@ -40,9 +40,9 @@ impl<'f> ResponseScanner<'f> {
 
     /// Returns the held bytes once nothing follows: they only looked like the beginning of a secret. Fails if they contain one
     /// whose end the host has cut off.
-    pub(super) fn end(mut self) -> Result<Vec<u8>, Repeated> {
+    pub(super) fn end(mut self) -> Result<Vec<u8>, LeakedSecret> {
         if self.watches.iter().any(LeakScanner::ends_within) {
-            return Err(Repeated);
+            return Err(LeakedSecret);
         }
         Ok(std::mem::take(&mut *self.held))
     }

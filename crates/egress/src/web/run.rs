@@ -1,7 +1,7 @@
 //! State of one run's web hatch: its policy, its limits and its denials.
 
 use super::asked_names::RequestedNames;
-use super::interception_ca::Authority;
+use super::interception_ca::InterceptionCa;
 use super::ledger::WebLedger;
 use super::limits::WebLimits;
 use super::live::LivePolicy;
@@ -28,11 +28,11 @@ pub struct WebRun {
     /// Task and job of the run.
     pub(super) owner: RunOwner,
     /// Certificate authority for TLS interception, if rules require it.
-    pub(super) authority: Option<Arc<Authority>>,
+    pub(super) authority: Option<Arc<InterceptionCa>>,
     pub(super) asked_names: RequestedNames,
     /// Quota of audit records.
     pub(super) audit: AuditQuota,
-    spent: Spent,
+    spent: ByteCounters,
     denials: Mutex<Denials>,
     /// Credentials that were injected so far. None may come back in an answer, whichever rule allows the request.
     filled_in: Mutex<Vec<Arc<InjectedSecret>>>,
@@ -62,7 +62,7 @@ pub struct Denial {
 
 /// Bytes in both directions.
 #[derive(Debug, Default)]
-struct Spent {
+struct ByteCounters {
     sent: AtomicU64,
     received: AtomicU64,
 }
@@ -84,7 +84,8 @@ impl WebRun {
         limits: WebLimits,
         ledger: Arc<dyn WebLedger>,
     ) -> Self {
-        let (asked_names, spent, denials) = (RequestedNames::default(), Spent::default(), Mutex::default());
+        let (asked_names, spent, denials) =
+            (RequestedNames::default(), ByteCounters::default(), Mutex::default());
         let audit = AuditQuota::new(limits.audit);
         let filled_in = Mutex::default();
         Self {
@@ -104,7 +105,7 @@ impl WebRun {
 
     /// Enables TLS interception by this authority, which the run trusts.
     #[must_use]
-    pub fn inspecting_as(self, authority: Arc<Authority>) -> Self {
+    pub fn inspecting_as(self, authority: Arc<InterceptionCa>) -> Self {
         Self { authority: Some(authority), ..self }
     }
 
@@ -197,9 +198,9 @@ mod tests {
     use crate::secret::Secret;
     use belljar_contract::egress::{ProxiedRequestRecord, ProxiedRequestStartRecord};
 
-    struct Nothing;
+    struct NullLedger;
 
-    impl WebLedger for Nothing {
+    impl WebLedger for NullLedger {
         fn begin(&self, _: ProxiedRequestStartRecord) -> WriteConfirmation {
             Box::pin(async { true })
         }
@@ -214,7 +215,7 @@ mod tests {
     fn run() -> WebRun {
         let run_id = RunId::parse("01a20073-e9f5-7598-b496-5102b8186da2").unwrap();
         let policy = LivePolicy::new(belljar_policy::egress::EgressPolicy::default());
-        WebRun::new(run_id, Arc::new(policy), WebLimits::default(), Arc::new(Nothing))
+        WebRun::new(run_id, Arc::new(policy), WebLimits::default(), Arc::new(NullLedger))
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) struct SignatureClaim<'h> {
 }
 
 /// Request as it is sent, without its signature.
-pub(super) struct Request<'r> {
+pub(super) struct UnsignedRequest<'r> {
     pub(super) method: &'r str,
     pub(super) path: &'r str,
     pub(super) query: Option<&'r str>,
@@ -75,7 +75,7 @@ impl<'h> SignatureClaim<'h> {
     /// Returns the value of `authorization` for that request; `None` if a signed header is missing.
     pub(super) fn sign(
         &self,
-        request: &Request<'_>,
+        request: &UnsignedRequest<'_>,
         key_id: &[u8],
         (key, has_token): (&[u8], bool),
     ) -> Option<Zeroizing<Vec<u8>>> {
@@ -107,7 +107,7 @@ impl<'h> SignatureClaim<'h> {
     }
 
     /// Returns the canonical request, whose digest is signed.
-    fn canonical(&self, request: &Request<'_>, names: &[&str]) -> Option<Zeroizing<Vec<u8>>> {
+    fn canonical(&self, request: &UnsignedRequest<'_>, names: &[&str]) -> Option<Zeroizing<Vec<u8>>> {
         // Only S3 takes a path as it is.
         let path = match self.service {
             "s3" | "s3express" => request.path.to_owned(),
@@ -132,7 +132,7 @@ impl<'h> SignatureClaim<'h> {
 
 // === impl Request ===
 
-impl Request<'_> {
+impl UnsignedRequest<'_> {
     /// Returns all values of a header as they are signed: with single spaces between words.
     fn value(&self, name: &str) -> Option<Vec<u8>> {
         let mut values = self.headers.iter().filter(|(own, _)| own == name.as_bytes()).peekable();
@@ -224,7 +224,7 @@ mod tests {
             "AWS4-HMAC-SHA256 Credential=belljar:cred:a/20150830/us-east-1/iam/aws4_request, \
              SignedHeaders=content-type;host;x-amz-date, Signature=0",
         );
-        let request = Request {
+        let request = UnsignedRequest {
             method: "GET",
             path: "/",
             query: Some("Version=2010-05-08&Action=ListUsers"),
@@ -255,8 +255,13 @@ mod tests {
         let text = "AWS4-HMAC-SHA256 Credential=x/20130524/us-east-1/s3/aws4_request,\
                     SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,Signature=0";
         let claim = SignatureClaim::parse(text).unwrap();
-        let request =
-            Request { method: "GET", path: "/test.txt", query: None, headers: &store, payload: &empty };
+        let request = UnsignedRequest {
+            method: "GET",
+            path: "/test.txt",
+            query: None,
+            headers: &store,
+            payload: &empty,
+        };
         let signed = claim.sign(&request, b"AKIAIOSFODNN7EXAMPLE", (key, false)).unwrap();
         let signed = String::from_utf8_lossy(&signed);
         assert!(

@@ -15,16 +15,16 @@ use tokio_rustls::TlsAcceptor;
 
 /// Reason why an intercepted connection ended before its first request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum InterceptionEnd {
     /// A reason for which any tunnel can end.
-    Tunnel(tunnel::End),
+    Tunnel(tunnel::TunnelEnd),
     /// The TLS handshake with the client failed for another reason than trust, such as its version or its ciphers.
     Handshake,
 }
 
 // === impl End ===
 
-impl End {
+impl InterceptionEnd {
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::Tunnel(end) => end.code(),
@@ -44,16 +44,16 @@ impl End {
                 | Alert::CertificateUnknown
                 | Alert::CertificateExpired
                 | Alert::CertificateRevoked,
-            )) => tunnel::End::NoTrust.into(),
+            )) => tunnel::TunnelEnd::NoTrust.into(),
             Some(_) => Self::Handshake,
             // The client hung up without an alert, or its connection is gone.
-            None => tunnel::End::Broken.into(),
+            None => tunnel::TunnelEnd::Broken.into(),
         }
     }
 }
 
-impl From<tunnel::End> for End {
-    fn from(end: tunnel::End) -> Self {
+impl From<tunnel::TunnelEnd> for InterceptionEnd {
+    fn from(end: tunnel::TunnelEnd) -> Self {
         Self::Tunnel(end)
     }
 }
@@ -63,7 +63,7 @@ pub(super) async fn run<S>(
     client: Client<S>,
     destination: &Destination,
     passage: &mut ProxiedRequest<'_>,
-) -> Result<(), End>
+) -> Result<(), InterceptionEnd>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -72,7 +72,7 @@ where
     let (stream, mut early) = client.into_parts();
     let (mut from, to) = tokio::io::split(stream);
     let read = within(times.head, opening::read(&mut from, &mut early, || {})).await;
-    let opening = read.map_err(|_| tunnel::End::Idle)?.map_err(|_| tunnel::End::Broken)?;
+    let opening = read.map_err(|_| tunnel::TunnelEnd::Idle)?.map_err(|_| tunnel::TunnelEnd::Broken)?;
     let stream = tokio::io::join(Cursor::new(early).chain(from), to);
     match opening {
         Opening::Tls { server_name, .. } => {
@@ -80,11 +80,12 @@ where
             let judged = tunnel::judge_name(server_name.as_deref(), destination, false);
             passage.tls_name = server_name;
             judged?;
-            let authority = gate.run.authority.as_ref().ok_or(tunnel::End::Broken)?;
-            let shown = authority.shows(&destination.host).map_err(|_| tunnel::End::Broken)?;
+            let authority = gate.run.authority.as_ref().ok_or(tunnel::TunnelEnd::Broken)?;
+            let shown = authority.shows(&destination.host).map_err(|_| tunnel::TunnelEnd::Broken)?;
             let accepted = within(times.head, TlsAcceptor::from(shown).accept(stream)).await;
-            let stream =
-                accepted.map_err(|_| tunnel::End::Idle)?.map_err(|error| End::of_handshake(&error))?;
+            let stream = accepted
+                .map_err(|_| tunnel::TunnelEnd::Idle)?
+                .map_err(|error| InterceptionEnd::of_handshake(&error))?;
             serve(Client::new(stream, times), (destination, true), passage).await;
             Ok(())
         }
@@ -93,7 +94,7 @@ where
             serve(Client::new(stream, times), (destination, false), passage).await;
             Ok(())
         }
-        Opening::Incomplete | Opening::Malformed => Err(tunnel::End::BrokenTls.into()),
+        Opening::Incomplete | Opening::Malformed => Err(tunnel::TunnelEnd::BrokenTls.into()),
     }
 }
 

@@ -8,8 +8,8 @@ use super::opening::{self, Opening};
 use super::proxied_request::ProxiedRequest;
 use super::run::WebRun;
 use crate::client::Client;
-use crate::upstream::Dialed;
-use belljar_policy::egress::{Allowed, Destination, Host, TunnelStart};
+use crate::upstream::DialedConnection;
+use belljar_policy::egress::{AllowedDestination, Destination, Host, TunnelStart};
 use bytes::BytesMut;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ mod splice;
 
 /// Reason why a tunnel ended that neither end has closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TunnelEnd {
     /// The ClientHello named another server (SNI) than the tunnel's host.
     OtherName,
     /// The ClientHello named no server, and the rules require a name.
@@ -61,13 +61,13 @@ struct OpeningCheck<'p> {
     destination: &'p Destination,
     /// Requirements of the current rules.
     rules: &'p Cell<TunnelStart>,
-    begun: &'p Cell<Begun>,
+    begun: &'p Cell<OpeningState>,
     tls_name: &'p RefCell<Option<String>>,
 }
 
 /// Opening of the tunnel so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Begun {
+struct OpeningState {
     /// True if something else than TLS has passed.
     is_plain: bool,
     /// True if a ClientHello to a named host had no server name.
@@ -83,7 +83,7 @@ struct Direction<'s> {
 
 // === impl End ===
 
-impl End {
+impl TunnelEnd {
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::OtherName => "tls_name_mismatch",
@@ -103,10 +103,10 @@ impl End {
 /// Forwards bytes until the tunnel ends.
 pub(super) async fn run<S>(
     client: Client<S>,
-    mut dialed: Dialed,
-    allowed: &Allowed<Destination>,
+    mut dialed: DialedConnection,
+    allowed: &AllowedDestination<Destination>,
     passage: &mut ProxiedRequest<'_>,
-) -> Result<(), End>
+) -> Result<(), TunnelEnd>
 where
     S: Socket,
 {
@@ -147,12 +147,12 @@ where
                         Some(allowed) if begun.get().is_allowed(allowed.tunnel_start()) => {
                             rules.set(allowed.tunnel_start());
                         }
-                        _ => break Err(End::Policy),
+                        _ => break Err(TunnelEnd::Policy),
                     }
                 }
-                () = &mut total => break Err(End::TooLong),
+                () = &mut total => break Err(TunnelEnd::TooLong),
                 ended = &mut both => break ended,
-                () = shared.idle(times.idle) => break Err(End::Idle),
+                () = shared.idle(times.idle) => break Err(TunnelEnd::Idle),
             }
         }
     };
@@ -166,11 +166,11 @@ async fn out<S: Socket>(
     mut early: BytesMut,
     start: OpeningCheck<'_>,
     direction: &Direction<'_>,
-) -> Result<(), End> {
+) -> Result<(), TunnelEnd> {
     let handshake = &direction.shared.handshake;
     loop {
         let read = opening::read(&mut from, &mut early, || direction.shared.moves()).await;
-        match read.map_err(|_| End::Broken)? {
+        match read.map_err(|_| TunnelEnd::Broken)? {
             Opening::Tls { server_name, bytes } => {
                 start.judge(server_name)?;
                 handshake.hello_sent();
@@ -183,9 +183,9 @@ async fn out<S: Socket>(
                 break;
             }
             Opening::Nothing => break,
-            Opening::Incomplete | Opening::Malformed => return Err(End::BrokenTls),
+            Opening::Incomplete | Opening::Malformed => return Err(TunnelEnd::BrokenTls),
             Opening::Plain | Opening::Upgrade { .. } if start.rules.get().needs_tls => {
-                return Err(End::NoTls);
+                return Err(TunnelEnd::NoTls);
             }
             Opening::Plain => {
                 start.note(|begun| begun.is_plain = true);
@@ -207,12 +207,12 @@ async fn back<S: Socket>(
     (mut from, mut to): (FromOutside<'_>, S::Into<'_>),
     mut buffer: BytesMut,
     direction: &Direction<'_>,
-) -> Result<(), End> {
+) -> Result<(), TunnelEnd> {
     let handshake = &direction.shared.handshake;
     while handshake.is_open() {
         if buffer.is_empty() {
             buffer.reserve(ROOM);
-            if from.read_buf(&mut buffer).await.map_err(|_| End::Broken)? == 0 {
+            if from.read_buf(&mut buffer).await.map_err(|_| TunnelEnd::Broken)? == 0 {
                 handshake.end();
                 break;
             }
@@ -230,13 +230,13 @@ pub(super) fn judge_name(
     server_name: Option<&str>,
     destination: &Destination,
     needs_server_name: bool,
-) -> Result<(), End> {
+) -> Result<(), TunnelEnd> {
     match (server_name, &destination.host) {
-        (None, Host::Name(_)) if needs_server_name => Err(End::NoName),
+        (None, Host::Name(_)) if needs_server_name => Err(TunnelEnd::NoName),
         (None, _) => Ok(()),
         (Some(found), Host::Name(name)) if found == name.as_str() => Ok(()),
         (Some(found), Host::Address(address)) if found == address.to_string() => Ok(()),
-        (Some(_), _) => Err(End::OtherName),
+        (Some(_), _) => Err(TunnelEnd::OtherName),
     }
 }
 
@@ -244,7 +244,7 @@ pub(super) fn judge_name(
 
 impl OpeningCheck<'_> {
     /// Notes and checks the server name of a ClientHello.
-    fn judge(&self, server_name: Option<String>) -> Result<(), End> {
+    fn judge(&self, server_name: Option<String>) -> Result<(), TunnelEnd> {
         let needs_name = self.rules.get().needs_server_name;
         let judged = judge_name(server_name.as_deref(), self.destination, needs_name);
         let is_unnamed = server_name.is_none() && matches!(self.destination.host, Host::Name(_));
@@ -254,7 +254,7 @@ impl OpeningCheck<'_> {
     }
 
     /// Notes something about the opening.
-    fn note(&self, change: impl FnOnce(&mut Begun)) {
+    fn note(&self, change: impl FnOnce(&mut OpeningState)) {
         let mut begun = self.begun.get();
         change(&mut begun);
         self.begun.set(begun);
@@ -263,7 +263,7 @@ impl OpeningCheck<'_> {
 
 // === impl Begun ===
 
-impl Begun {
+impl OpeningState {
     /// Returns true if those rules allow this opening.
     fn is_allowed(self, rules: TunnelStart) -> bool {
         let lacks_tls = self.is_plain && rules.needs_tls;
@@ -281,7 +281,7 @@ impl Direction<'_> {
         mut from: R::From<'_>,
         mut to: W::Into<'_>,
         mut buffer: BytesMut,
-    ) -> Result<(), End> {
+    ) -> Result<(), TunnelEnd> {
         let mut splices = true;
         loop {
             if !buffer.is_empty() {
@@ -299,26 +299,26 @@ impl Direction<'_> {
             if buffer.capacity() != ROOM {
                 buffer = BytesMut::with_capacity(ROOM);
             }
-            if from.read_buf(&mut buffer).await.map_err(|_| End::Broken)? == 0 {
+            if from.read_buf(&mut buffer).await.map_err(|_| TunnelEnd::Broken)? == 0 {
                 break;
             }
         }
         // The other direction may go on.
-        to.shutdown().await.map_err(|_| End::Broken)
+        to.shutdown().await.map_err(|_| TunnelEnd::Broken)
     }
 
     /// Sends bytes, if the byte limit allows it.
-    async fn send<W: AsyncWrite + Unpin>(&self, bytes: &[u8], to: &mut W) -> Result<(), End> {
+    async fn send<W: AsyncWrite + Unpin>(&self, bytes: &[u8], to: &mut W) -> Result<(), TunnelEnd> {
         self.note(bytes.len())?;
-        to.write_all(bytes).await.map_err(|_| End::Broken)
+        to.write_all(bytes).await.map_err(|_| TunnelEnd::Broken)
     }
 
     /// Counts bytes. Fails if they exceed the byte limit.
-    fn note(&self, bytes: usize) -> Result<(), End> {
+    fn note(&self, bytes: usize) -> Result<(), TunnelEnd> {
         let bytes = bytes as u64;
         self.shared.moves();
         self.counter.set(self.counter.get() + bytes);
-        if (self.may)(self.shared.run, bytes) { Ok(()) } else { Err(End::Spent) }
+        if (self.may)(self.shared.run, bytes) { Ok(()) } else { Err(TunnelEnd::Spent) }
     }
 }
 

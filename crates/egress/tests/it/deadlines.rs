@@ -27,7 +27,7 @@ fn stream() -> Value {
 }
 
 /// Sends bytes one by one until the other end closes, and returns the answer.
-fn drip(rig: &Rig, first: &[u8], byte: u8) -> crate::rig::Answer {
+fn drip(rig: &Rig, first: &[u8], byte: u8) -> crate::rig::ClientAnswer {
     let mut stream = rig.connect();
     stream.write_all(first).unwrap();
     stream.set_read_timeout(Some(DRIP)).unwrap();

@@ -2,9 +2,9 @@
 
 pub(crate) mod nameserver;
 
-use crate::rig::{Answer as Reply, CHAT, Rig};
+use crate::rig::{CHAT, ClientAnswer as Reply, Rig};
 use crate::tls::authority::{Authority, NOW};
-use crate::tls::front::Front;
+use crate::tls::front::TlsServer;
 use belljar_egress::upstream::Upstream;
 use belljar_egress::upstream::names::NameSource;
 use belljar_testkit::models::{Answer, ModelServer, Script};
@@ -139,7 +139,7 @@ fn provider_behind_a_hostname_must_prove_that_name() {
     // A server that a wrong address leads to doesn't have the name's certificate.
     for (shown, status) in [(HOST, 200), ("other.house.test", 502), ("127.0.0.1", 502)] {
         let server = ModelServer::start(Script::always(Answer::text("hello")));
-        let front = Front::start(house.server(shown, NOW), server.address());
+        let front = TlsServer::start(house.server(shown, NOW), server.address());
         let url = format!("https://{HOST}:{}", front.port());
         let upstream = Upstream::parse(&url).unwrap().trusting(house.file()).unwrap();
         let source = NameSource::at("/nowhere".into(), vec![names.address()]);

@@ -63,7 +63,7 @@ pub(crate) struct CallLedger {
 
 /// Answer as the client got it.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ClientAnswer {
     pub(crate) bytes: Vec<u8>,
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -197,7 +197,7 @@ impl Rig {
     }
 
     /// Sends bytes, and reads until the other end closes.
-    pub(crate) fn raw(&self, bytes: &[u8]) -> Answer {
+    pub(crate) fn raw(&self, bytes: &[u8]) -> ClientAnswer {
         let mut stream = self.connect();
         // A proxy that refuses early closes early.
         let _ = stream.write_all(bytes);
@@ -205,13 +205,13 @@ impl Rig {
     }
 
     /// Posts a document with additional headers, and waits for the whole answer.
-    pub(crate) fn post(&self, path: &str, headers: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, headers: &str, body: &Value) -> ClientAnswer {
         let mut stream = self.connect();
         stream.write_all(&request(path, &format!("{headers}Connection: close\r\n"), body)).unwrap();
         read(stream)
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> ClientAnswer {
         let mut stream = self.connect();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
         read(stream)
@@ -250,22 +250,22 @@ pub(crate) fn request(path: &str, headers: &str, body: &Value) -> Vec<u8> {
 }
 
 /// Reads one answer to its end.
-pub(crate) fn read(mut stream: TcpStream) -> Answer {
+pub(crate) fn read(mut stream: TcpStream) -> ClientAnswer {
     let mut bytes = Vec::new();
     // A connection that is cut off may be reset.
     let _ = stream.read_to_end(&mut bytes);
-    Answer::from(bytes)
+    ClientAnswer::from(bytes)
 }
 
 // === impl Answer ===
 
-impl Answer {
+impl ClientAnswer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
-impl From<Vec<u8>> for Answer {
+impl From<Vec<u8>> for ClientAnswer {
     fn from(bytes: Vec<u8>) -> Self {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));

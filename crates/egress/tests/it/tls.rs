@@ -4,13 +4,13 @@ pub(crate) mod authority;
 pub(crate) mod front;
 mod tap;
 
-use crate::rig::{Answer as Reply, CHAT, KEY, Rig, read, request};
+use crate::rig::{CHAT, ClientAnswer as Reply, KEY, Rig, read, request};
 use authority::{Authority, NOW};
 use belljar_egress::upstream::Upstream;
 use belljar_egress::upstream::names::NameSource;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::skip::skip;
-use front::{Front, Order};
+use front::{TlsServer, TlsServerAction};
 use rustls::ServerConfig;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -21,9 +21,9 @@ use std::process::Command;
 use tap::Tap;
 
 /// Makes a rig whose provider is behind a server with that configuration, at a name.
-fn rig(config: ServerConfig, host: &str, authority: Option<&Path>, answer: Answer) -> (Rig, Front) {
+fn rig(config: ServerConfig, host: &str, authority: Option<&Path>, answer: Answer) -> (Rig, TlsServer) {
     let server = ModelServer::start(Script::always(answer));
-    let front = Front::start(config, server.address());
+    let front = TlsServer::start(config, server.address());
     let rig = at(&format!("https://{host}:{}", front.port()), authority, server);
     (rig, front)
 }
@@ -190,7 +190,7 @@ fn system_authorities_are_trusted_without_a_configured_ca() {
     }
     let (house, other) = (Authority::new("house"), Authority::new("other"));
     let server = ModelServer::start(Script::always(hello()));
-    let front = Front::start(house.server("localhost", NOW), server.address());
+    let front = TlsServer::start(house.server("localhost", NOW), server.address());
     let is_trusted_by = |authority: &Authority| asked_with("SSL_CERT_FILE", &authority.file(), front.port());
     assert!(is_trusted_by(&house).0);
     let (is_trusted, told) = is_trusted_by(&other);
@@ -214,7 +214,7 @@ fn asked_with(variable: &str, value: &Path, port: u16) -> (bool, String) {
 fn ca_files_writable_by_another_user_are_not_trusted() {
     let house = Authority::new("house");
     let server = ModelServer::start(Script::always(hello()));
-    let front = Front::start(house.server("localhost", NOW), server.address());
+    let front = TlsServer::start(house.server("localhost", NOW), server.address());
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
     let set = |name: &str, mode| std::fs::set_permissions(at(name), PermissionsExt::from_mode(mode)).unwrap();
@@ -268,7 +268,7 @@ fn connection_is_reused_after_tls_key_updates_and_tickets() {
             assert_eq!(call(&rig).status, 200);
         }
         if versions.len() > 1 {
-            front.order(Order::ChangeKeys);
+            front.order(TlsServerAction::ChangeKeys);
             for _ in 0..2 {
                 assert_eq!(call(&rig).status, 200);
             }
@@ -280,7 +280,7 @@ fn connection_is_reused_after_tls_key_updates_and_tickets() {
 #[test]
 fn closed_idle_connection_is_not_reused() {
     let house = Authority::new("house");
-    for order in [Order::SayGoodbye, Order::HangUp] {
+    for order in [TlsServerAction::SayGoodbye, TlsServerAction::HangUp] {
         let (rig, front) = rig(house.server("localhost", NOW), "localhost", Some(&house.file()), hello());
         assert_eq!(call(&rig).status, 200);
         front.order(order);
@@ -295,7 +295,7 @@ fn unrequested_data_on_an_idle_connection_is_not_used_as_an_answer() {
     let house = Authority::new("house");
     let (rig, front) = rig(house.server("localhost", NOW), "localhost", Some(&house.file()), hello());
     assert_eq!(call(&rig).status, 200);
-    front.order(Order::Say(FORGED));
+    front.order(TlsServerAction::Say(FORGED));
     let reply = call(&rig);
     assert_eq!(reply.status, 200);
     assert!(reply.body.contains("hello") && !reply.body.contains("forged"), "{reply:?}");
@@ -334,9 +334,11 @@ fn large_requests_and_streamed_answers_are_forwarded_over_tls() {
 fn answer_without_length_is_complete_only_after_close_notify() {
     let house = Authority::new("house");
     let old = || Answer::raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nso far".to_vec());
-    for (order, outcome) in [(Order::SayGoodbye, "completed"), (Order::HangUp, "failed: provider_cut")] {
+    for (order, outcome) in
+        [(TlsServerAction::SayGoodbye, "completed"), (TlsServerAction::HangUp, "failed: provider_cut")]
+    {
         let server = ModelServer::start(Script::always(old().silent_after(1)));
-        let front = Front::start(house.server("localhost", NOW), server.address());
+        let front = TlsServer::start(house.server("localhost", NOW), server.address());
         let rig = at(&format!("https://localhost:{}", front.port()), Some(&house.file()), server);
         let mut stream = rig.connect();
         stream.write_all(&request(CHAT, "Connection: close\r\n", &json!({"model": "small"}))).unwrap();
@@ -357,7 +359,7 @@ fn answer_without_length_is_complete_only_after_close_notify() {
 fn tls_hides_credential_and_bodies_from_an_eavesdropper() {
     let house = Authority::new("house");
     let server = ModelServer::start(Script::always(Answer::text("a secret answer")));
-    let front = Front::start(house.server("localhost", NOW), server.address());
+    let front = TlsServer::start(house.server("localhost", NOW), server.address());
     let tap = Tap::before(front.port());
     let rig = at(&format!("https://localhost:{}", tap.port()), Some(&house.file()), server);
     let body = json!({"model": "small", "messages": [{"role": "user", "content": "a secret question"}]});

@@ -8,14 +8,14 @@ use jiff::Timestamp;
 
 /// Trust records and configuration. Clones share the records.
 #[derive(Debug, Clone)]
-pub struct TrustBook {
+pub struct TrustRecords {
     events: TrustEvents,
     config: TrustConfig,
 }
 
 // === impl TrustBook ===
 
-impl TrustBook {
+impl TrustRecords {
     /// Returns a book of these events.
     pub fn new(events: TrustEvents, config: TrustConfig) -> Self {
         Self { events, config }

@@ -5,11 +5,11 @@
 //! TrustBook ──► replay ─► HouseAccess::set_earned
 //! ```
 
-use super::{HouseAccess, TrustBook};
+use super::{RuleBasedAccess, TrustRecords};
 use belljar_contract::access::AccessLevel;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
-use belljar_policy::access::Earned;
+use belljar_policy::access::EarnedLevels;
 use belljar_policy::trust::replay;
 use belljar_store::database::DatabaseError;
 use belljar_store::trust::RecordError;
@@ -23,16 +23,16 @@ use uuid::Uuid;
 
 /// Follows trust events.
 #[derive(Debug)]
-pub struct Earning {
-    book: TrustBook,
-    access: Arc<HouseAccess>,
+pub struct TrustFollower {
+    book: TrustRecords,
+    access: Arc<RuleBasedAccess>,
     /// Locked during a whole look, so that the later one of two concurrent looks sees no less.
-    known: Mutex<BTreeMap<AgentId, Known>>,
+    known: Mutex<BTreeMap<AgentId, AgentSnapshot>>,
 }
 
 /// State of an agent at the last look.
 #[derive(Debug)]
-struct Known {
+struct AgentSnapshot {
     /// Number of its events.
     events: u64,
     at: Timestamp,
@@ -46,9 +46,9 @@ const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 // === impl Earning ===
 
-impl Earning {
+impl TrustFollower {
     /// Returns a follower of these events, for those access rules.
-    pub fn new(book: TrustBook, access: Arc<HouseAccess>) -> Self {
+    pub fn new(book: TrustRecords, access: Arc<RuleBasedAccess>) -> Self {
         Self { book, access, known: Mutex::default() }
     }
 
@@ -81,11 +81,11 @@ impl Earning {
                     Ok(events) => events,
                     Err(error) => {
                         // The agent is noted as unknown, even if it was not noted before, so that its trust is reset.
-                        known.entry(agent).or_insert(Known { events: 0, at: now });
+                        known.entry(agent).or_insert(AgentSnapshot { events: 0, at: now });
                         return Err(error);
                     }
                 };
-                known.insert(agent, Known { events, at: now });
+                known.insert(agent, AgentSnapshot { events, at: now });
             }
         }
         Ok(())
@@ -116,6 +116,6 @@ impl Earning {
     }
 }
 
-fn nothing() -> Earned {
-    Earned { level: AccessLevel::Sandboxed, by_category: BTreeMap::new(), setback: None }
+fn nothing() -> EarnedLevels {
+    EarnedLevels { level: AccessLevel::Sandboxed, by_category: BTreeMap::new(), setback: None }
 }

@@ -4,7 +4,7 @@ use super::{Access, AccessStanding};
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
-use belljar_policy::access::{AccessRules, Earned, UnknownAgentError};
+use belljar_policy::access::{AccessRules, EarnedLevels, UnknownAgentError};
 use belljar_policy::constraint::ExecutionLocation;
 use belljar_tools::caller::{Caller, Identity};
 use sha2::{Digest, Sha256};
@@ -13,17 +13,17 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Access rules with earned trust.
 #[derive(Debug)]
-pub struct HouseAccess {
+pub struct RuleBasedAccess {
     now: RwLock<CurrentRules>,
     /// Trust of agents without records; `None` if the configuration sets their level.
-    newcomers: Option<Earned>,
+    newcomers: Option<EarnedLevels>,
     works_in: BTreeMap<Category, ExecutionLocation>,
 }
 
 #[derive(Debug)]
 struct CurrentRules {
     rules: Arc<AccessRules>,
-    earned: BTreeMap<AgentId, Earned>,
+    earned: BTreeMap<AgentId, EarnedLevels>,
     of_agents: BTreeMap<AgentId, Arc<AccessStanding>>,
     of_levels: BTreeMap<AccessLevel, Arc<AccessStanding>>,
 }
@@ -36,7 +36,7 @@ const DIGITS: usize = 12;
 
 // === impl HouseAccess ===
 
-impl HouseAccess {
+impl RuleBasedAccess {
     /// Returns access under these rules; `works_in` maps categories to the place where their tools run; others run on the host.
     pub fn new(rules: AccessRules, works_in: BTreeMap<Category, ExecutionLocation>) -> Self {
         let now = CurrentRules {
@@ -50,7 +50,7 @@ impl HouseAccess {
 
     /// Sets the trust of agents without records.
     #[must_use]
-    pub fn with_newcomers(self, newcomers: Option<Earned>) -> Self {
+    pub fn with_newcomers(self, newcomers: Option<EarnedLevels>) -> Self {
         Self { newcomers, ..self }
     }
 
@@ -80,7 +80,7 @@ impl HouseAccess {
     }
 
     /// Sets an agent's earned trust; `None` removes it.
-    pub fn set_earned(&self, agent: &AgentId, earned: Option<Earned>) {
+    pub fn set_earned(&self, agent: &AgentId, earned: Option<EarnedLevels>) {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         match earned {
             Some(earned) => drop(now.earned.insert(agent.clone(), earned)),
@@ -127,7 +127,7 @@ impl HouseAccess {
     }
 }
 
-impl Access for HouseAccess {
+impl Access for RuleBasedAccess {
     fn standing(&self, caller: &Caller) -> Option<Arc<AccessStanding>> {
         caller.identity.as_ref().map(|identity| self.of(identity))
     }
@@ -137,7 +137,7 @@ impl Access for HouseAccess {
     }
 }
 
-fn generation(rules: &AccessRules, earned: Option<&Earned>) -> String {
+fn generation(rules: &AccessRules, earned: Option<&EarnedLevels>) -> String {
     // Both are ordered maps, so equal values have equal texts.
     let digest = Sha256::digest(format!("{rules:?}|{earned:?}"));
     let mut text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,6 +1,6 @@
 //! `request_human_approval`: an agent requests an approval, of a refused call or of an action that it describes.
 
-use super::{Asking, of_approver};
+use super::{ApprovalRequests, of_approver};
 use crate::access::{ExactCall, of_place};
 use crate::arguments;
 use crate::recording::subject;
@@ -31,7 +31,7 @@ const DESCRIPTION: &str = "Requests a person's approval. With `decision`, the id
 
 struct RequestHumanApproval {
     definition: Definition,
-    asking: Arc<Asking>,
+    asking: Arc<ApprovalRequests>,
 }
 
 /// An action type that approvals can be requested for.
@@ -48,7 +48,7 @@ pub(crate) fn is_asking(name: &ToolName) -> bool {
 }
 
 /// Returns the tool.
-pub(crate) fn tool(asking: &Arc<Asking>) -> Option<Arc<dyn Tool>> {
+pub(crate) fn tool(asking: &Arc<ApprovalRequests>) -> Option<Arc<dyn Tool>> {
     let definition = Definition::named(NAME, Category::Communication, SUMMARY, takes()).ok()?;
     let definition =
         Definition { effect: Effect::Idempotent, description: DESCRIPTION.to_owned(), ..definition };

@@ -3,9 +3,9 @@
 use crate::rig::{Rig, TASK, in_sandbox, planner};
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
-use belljar_gateway::bearer::{InvalidTokenError, NoSeat, OneToken, Tokens, guarded};
-use belljar_gateway::caller_slot::{CallerSlot, NoRoom};
-use belljar_gateway::{Door, routes};
+use belljar_gateway::bearer::{InvalidTokenError, OneToken, TokenLookupError, Tokens, guarded};
+use belljar_gateway::caller_slot::{CallerSlot, TooManyRequests};
+use belljar_gateway::{EndpointKind, routes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ const LOST: &str = "000000000000000000000000000000000000000000000000000000000000
 struct TokenTable(BTreeMap<&'static str, CallerSlot>);
 
 impl Tokens for TokenTable {
-    async fn seat(&self, token: &str) -> Result<CallerSlot, NoSeat> {
+    async fn seat(&self, token: &str) -> Result<CallerSlot, TokenLookupError> {
         tokio::task::yield_now().await;
-        let unknown = if token == LOST { NoSeat::NotKnown } else { NoSeat::Unknown };
+        let unknown = if token == LOST { TokenLookupError::NotKnown } else { TokenLookupError::Unknown };
         self.0.get(token).cloned().ok_or(unknown)
     }
 }
@@ -36,7 +36,7 @@ fn door(rig: &Rig) -> (axum::Router, CancellationToken) {
         (SANDBOX, CallerSlot::new(in_sandbox(), ended.clone())),
         (PLANNER, CallerSlot::new(planner(), CancellationToken::new())),
     ];
-    let door = Door::Remote(vec!["node.example:443".to_owned()]);
+    let door = EndpointKind::Remote(vec!["node.example:443".to_owned()]);
     let routes = routes(Arc::clone(&rig.gateway), door, CancellationToken::new());
     (guarded(routes, Arc::new(TokenTable(seats.into_iter().collect()))), ended)
 }
@@ -127,7 +127,7 @@ fn caller_slot_limits_concurrent_requests_and_reports_when_unused() {
     let other = seat.clone();
     assert!(!seat.is_unused());
     let (first, second) = (seat.enter().unwrap(), other.enter().unwrap());
-    assert_eq!(seat.enter().err(), Some(NoRoom));
+    assert_eq!(seat.enter().err(), Some(TooManyRequests));
     drop(first);
     assert!(other.enter().is_ok());
     drop((second, other));

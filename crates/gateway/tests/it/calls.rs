@@ -4,7 +4,7 @@ use crate::rig::{Rig, TASK, in_sandbox, planner, seat};
 use belljar_contract::tool::{DomainCode, Envelope};
 use belljar_gateway::call::{CallOutcome, Refusal};
 use belljar_gateway::caller_slot::CallerSlot;
-use belljar_policy::tool::{DenyReason, ToolGrants};
+use belljar_policy::tool::{ToolDenyReason, ToolGrants};
 use belljar_tools::caller::Caller;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -55,10 +55,10 @@ async fn denied_call_is_not_made_and_is_recorded() {
     let denied = |reason| move |refusal: Refusal| matches!(refusal, Refusal::Denied { denied } if denied.reason == reason);
     for name in ["db.task.get", "sandbox.exec", "skills.create"] {
         let refusal = refusal(call(&rig, in_sandbox(), name, json!({ "task_id": TASK })).await);
-        assert!(denied(DenyReason::Never)(refusal), "{name}");
+        assert!(denied(ToolDenyReason::Never)(refusal), "{name}");
     }
     let fetched = refusal(call(&rig, in_sandbox(), "web.fetch", json!({ "task_id": TASK })).await);
-    assert!(denied(DenyReason::NoReach)(fetched));
+    assert!(denied(ToolDenyReason::NoReach)(fetched));
     let spelled_otherwise = [
         "Artifact.get",
         "ARTIFACT.GET",

@@ -6,7 +6,7 @@
 use crate::rig::{in_sandbox, seat};
 use belljar_contract::category::Category;
 use belljar_contract::tool::{DomainCode, ToolName};
-use belljar_gateway::{Door, Gateway, routes};
+use belljar_gateway::{EndpointKind, Gateway, routes};
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_testkit::mcp;
 use belljar_testkit::skip::skip;
@@ -194,7 +194,7 @@ async fn serve() -> (String, tempfile::TempDir) {
     let state = tempfile::tempdir().unwrap();
     let audit = Arc::new(AuditLog::open(&folder_in(state.path())).unwrap());
     let gateway = Arc::new(Gateway::new(Arc::new(Registry::new(fixtures()).unwrap()), audit));
-    let routes = routes(gateway, Door::Hatch(seat(in_sandbox())), CancellationToken::new());
+    let routes = routes(gateway, EndpointKind::Hatch(seat(in_sandbox())), CancellationToken::new());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, routes).await });

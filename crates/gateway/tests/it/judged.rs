@@ -8,11 +8,13 @@ use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::tool::{AgentKind, DomainCode, Envelope};
 use belljar_contract::trust::{Quality, TrustEvent, TrustEventKind};
-use belljar_contract::yaml::{self, Log, Members};
-use belljar_gateway::access::{Approver, ApproverError, Earning, ExactCall, HouseAccess, TrustBook};
+use belljar_contract::yaml::{self, Members, MistakeLog};
+use belljar_gateway::access::{
+    Approver, ApproverError, ExactCall, RuleBasedAccess, TrustFollower, TrustRecords,
+};
 use belljar_gateway::call::{CallOutcome, Refusal};
 use belljar_gateway::caller_slot::CallerSlot;
-use belljar_policy::access::{AccessRules, Earned};
+use belljar_policy::access::{AccessRules, EarnedLevels};
 use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::trust::{TrustConfig, replay};
 use belljar_store::database::{Database, Location};
@@ -29,7 +31,7 @@ use uuid::Uuid;
 
 /// Parses access rules.
 fn rules(text: &str) -> AccessRules {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let root = yaml::parse(text.as_bytes(), &mut log).unwrap();
     let mut members = Members::open(&root, &mut log).unwrap();
     let rules = AccessRules::read(&mut members);
@@ -59,7 +61,7 @@ milestones:
 ";
 
 pub(crate) fn milestones() -> TrustConfig {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let root = yaml::parse(MILESTONES.as_bytes(), &mut log).unwrap();
     let config = TrustConfig::read(&root, &mut log);
     log.finish().unwrap();
@@ -68,7 +70,7 @@ pub(crate) fn milestones() -> TrustConfig {
 
 struct AccessRig {
     rig: Rig,
-    access: Arc<HouseAccess>,
+    access: Arc<RuleBasedAccess>,
     approver: Arc<TestApprover>,
 }
 
@@ -106,7 +108,7 @@ fn is_same(one: &ExactCall, other: &ExactCall) -> bool {
 impl AccessRig {
     fn new() -> Self {
         let works_in = BTreeMap::from([(Category::CodeExecution, ExecutionLocation::Container)]);
-        let access = Arc::new(HouseAccess::new(rules(RULES), works_in));
+        let access = Arc::new(RuleBasedAccess::new(rules(RULES), works_in));
         let approver = Arc::new(TestApprover::default());
         let (judging, asking) = (Arc::clone(&access), Arc::clone(&approver));
         let rig = Rig::with(|gateway| gateway.judging_by(judging).asking(asking).unwrap());
@@ -114,7 +116,7 @@ impl AccessRig {
     }
 
     fn without_anybody_to_ask() -> Rig {
-        let access = Arc::new(HouseAccess::new(rules(RULES), BTreeMap::new()));
+        let access = Arc::new(RuleBasedAccess::new(rules(RULES), BTreeMap::new()));
         Rig::with(|gateway| gateway.judging_by(access))
     }
 
@@ -348,7 +350,7 @@ async fn access_changes_apply_at_once_to_open_caller_slots() {
     };
     assert_eq!(call().await, None);
     let before = house.last()["judged"]["generation"].clone();
-    let demoted = Earned { level: AccessLevel::Sandboxed, by_category: BTreeMap::new(), setback: None };
+    let demoted = EarnedLevels { level: AccessLevel::Sandboxed, by_category: BTreeMap::new(), setback: None };
     house.access.set_earned(&AgentId::parse("free").unwrap(), Some(demoted));
     assert_eq!(call().await, Some(DomainCode::PermissionDenied));
     assert_ne!(house.last()["judged"]["generation"], before);
@@ -428,7 +430,8 @@ async fn trust_events_apply_at_the_agents_next_call() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(&Location::File(folder.path().join("agents.db"))).await.unwrap();
     let events = TrustEvents::new(database);
-    let earning = Earning::new(TrustBook::new(events.clone(), milestones()), Arc::clone(&house.access));
+    let earning =
+        TrustFollower::new(TrustRecords::new(events.clone(), milestones()), Arc::clone(&house.access));
     let (agent, begun) = (AgentId::parse("free").unwrap(), Timestamp::now());
     let mut now = begun;
     let mut later = || {

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use belljar_contract::id::RunId;
 use belljar_contract::tool::AgentKind;
-use belljar_gateway::{Door, LARGEST_SHORT_BYTES, routes};
+use belljar_gateway::{EndpointKind, LARGEST_SHORT_BYTES, routes};
 use belljar_tools::caller::Caller;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tower::ServiceExt;
 fn run(rig: &Rig, number: u8) -> axum::Router {
     let run_id = RunId::parse(&format!("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d{number:02x}")).unwrap();
     let caller = Caller { kind: AgentKind::Operator, run_id: Some(run_id), ..in_sandbox() };
-    routes(Arc::clone(&rig.gateway), Door::Hatch(seat(caller)), CancellationToken::new())
+    routes(Arc::clone(&rig.gateway), EndpointKind::Hatch(seat(caller)), CancellationToken::new())
 }
 
 /// Calls a tool with arguments of that length.

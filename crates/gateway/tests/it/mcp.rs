@@ -3,7 +3,7 @@
 use crate::rig::{Rig, TASK, in_sandbox, seat};
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use belljar_gateway::{Door, routes};
+use belljar_gateway::{EndpointKind, routes};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +12,7 @@ use tower::ServiceExt;
 const STATELESS: &str = "2026-07-28";
 
 fn router(rig: &Rig) -> axum::Router {
-    routes(Arc::clone(&rig.gateway), Door::Hatch(seat(in_sandbox())), CancellationToken::new())
+    routes(Arc::clone(&rig.gateway), EndpointKind::Hatch(seat(in_sandbox())), CancellationToken::new())
 }
 
 /// Sends one message; returns the status and the answer.

@@ -40,7 +40,7 @@ impl CloneFixture {
 
     /// Returns true if the clone is still there afterwards.
     fn survives(&self, new: Option<&Path>) -> bool {
-        Base::clear_away(&self.folder.path().join("state"), new);
+        HostClone::clear_away(&self.folder.path().join("state"), new);
         self.base.exists()
     }
 }

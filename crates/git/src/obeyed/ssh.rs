@@ -3,7 +3,7 @@
 use super::super::environment::HostEnv;
 use belljar_trusted::accounts;
 use belljar_trusted::command::{check_texts, paths_named_in};
-use belljar_trusted::trusted_file::{self, Found, PathRole, UntrustedFileError};
+use belljar_trusted::trusted_file::{self, PathRole, PathState, UntrustedFileError};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -73,7 +73,7 @@ fn check_settings(mut pending: Vec<SshConfigFile>) -> Result<(), UntrustedFileEr
 
 /// Reads a settings file; empty if it doesn't exist.
 fn read(path: &Path) -> Result<Vec<u8>, UntrustedFileError> {
-    if trusted_file::expect(path, PathRole::File)? != Found::File {
+    if trusted_file::expect(path, PathRole::File)? != PathState::File {
         return Ok(Vec::new());
     }
     let look = |source| UntrustedFileError::Look { path: path.to_owned(), source };

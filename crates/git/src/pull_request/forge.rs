@@ -1,13 +1,13 @@
 //! API calls to a forge.
 
 use super::error::PullRequestError;
-use super::plan::{PullRequestContent, PullRequestOrder};
+use super::plan::{PullRequestContent, PullRequestPlan};
 use super::shape;
 use belljar_contract::id::RunId;
 use belljar_egress::api::{ApiAnswer, ApiCall, ApiCaller, ApiError, Caller};
 use belljar_egress::upstream::names::NameSource;
 use belljar_egress::web::ledger::WebLedger;
-use belljar_journal::Book;
+use belljar_journal::RunJournal;
 use belljar_policy::git::ForgeKind;
 use serde_json::Value;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use tokio::runtime::Runtime;
 
 /// The forge's API, for one repository.
 pub(super) struct ForgeApi<'f> {
-    order: &'f PullRequestOrder,
+    order: &'f PullRequestPlan,
     caller: ApiCaller,
     runtime: Runtime,
     run_id: RunId,
-    book: Arc<Book>,
+    book: Arc<RunJournal>,
     /// Path of the repository's pull requests.
     path: String,
 }
@@ -37,9 +37,9 @@ const MOST_PAGES: usize = 20;
 
 impl<'f> ForgeApi<'f> {
     pub(super) fn reach(
-        order: &'f PullRequestOrder,
+        order: &'f PullRequestPlan,
         names: NameSource,
-        (book, run_id): (&Arc<Book>, RunId),
+        (book, run_id): (&Arc<RunJournal>, RunId),
     ) -> Result<Self, PullRequestError> {
         let start = |source| PullRequestError::Start { source };
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(start)?;

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 /// A pull request that can be opened.
 #[derive(Debug)]
-pub struct PullRequestOrder {
+pub struct PullRequestPlan {
     pub(super) forge: Forge,
     pub(super) project: Project,
     pub(super) connection: Arc<ApiConnection>,
-    words: PullRequestWords,
+    words: PullRequestTexts,
 }
 
 /// Texts and options that the user gave.
 #[derive(Debug, Clone, Default)]
-pub struct PullRequestWords {
+pub struct PullRequestTexts {
     /// Title. Default: the first line of the commit message.
     pub title: Option<String>,
     /// Description. Default: the rest of the commit message.
@@ -82,7 +82,7 @@ const LONGEST_BODY: usize = 60_000;
 
 // === impl PullRequestOrder ===
 
-impl PullRequestOrder {
+impl PullRequestPlan {
     /// Checks that a pull request could be opened. Calls nothing.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl PullRequestOrder {
     pub fn plan(
         remote: &Remote,
         (rules, connections): (&GitRules, &Connections),
-        words: PullRequestWords,
+        words: PullRequestTexts,
     ) -> Result<Self, PlanError> {
         let forge = rules.forge(remote).ok_or_else(|| PlanError::NoForge { remote: remote.clone() })?;
         let no_project = |source| PlanError::NoProject { remote: remote.clone(), source };
@@ -120,7 +120,7 @@ impl PullRequestOrder {
 
     /// Returns the texts, for that commit message and branch.
     pub(super) fn says(&self, commit: &str, branch: &str) -> PullRequestContent {
-        let PullRequestWords { title, body, is_draft, .. } = &self.words;
+        let PullRequestTexts { title, body, is_draft, .. } = &self.words;
         let (first, rest) = commit.trim().split_once('\n').unwrap_or((commit.trim(), ""));
         let title = title.as_deref().unwrap_or(first);
         let is_plain = |char: &char| !char.is_control();

@@ -1,14 +1,14 @@
 //! A single attempt at a push, from the check of approvals to the branch.
 
-use super::server::{Found, look, send};
-use super::{Prepared, PushError, PushOrder, Standing};
+use super::server::{RemoteRefs, look, send};
+use super::{PreparedPush, PushError, PushParams, RefOrigin};
 use crate::journal::Journal;
-use crate::pull_request::PullRequestOrder;
+use crate::pull_request::PullRequestPlan;
 use belljar_contract::git::PushStartRecord;
 use belljar_contract::inference::Excerpt;
 use belljar_egress::git::PinnedRemote;
 use belljar_policy::git::is_branch_name;
-use belljar_policy::handoff::Trust;
+use belljar_policy::handoff::ApprovedPaths;
 use jiff::Timestamp;
 
 /// Maximum number of approved paths that are recorded by name.
@@ -16,14 +16,14 @@ const MOST_NAMED: usize = 100;
 
 // === impl Prepared ===
 
-impl Prepared<'_> {
+impl PreparedPush<'_> {
     /// Returns whether the branch existed before, and the target branch of the pull request, if one is requested.
-    pub(super) fn attempt(&self, trust: &Trust) -> Result<(Standing, Option<String>), PushError> {
+    pub(super) fn attempt(&self, trust: &ApprovedPaths) -> Result<(RefOrigin, Option<String>), PushError> {
         let findings = self.asks(trust);
         if !findings.is_empty() {
             return Err(PushError::Handoff { findings });
         }
-        let PushOrder { remote, rules, names, branch, env, state, is_canceled, .. } = &self.order;
+        let PushParams { remote, rules, names, branch, env, state, is_canceled, .. } = &self.order;
         let pinned = PinnedRemote::pin(remote.clone(), rules, names.clone())?;
         belljar_failpoint::before("git_push_begun");
         Journal::of(state).push_begun(&self.begun(&pinned))?;
@@ -44,12 +44,12 @@ impl Prepared<'_> {
         if let Err(error) = sent {
             // Another push may have come first, or only the response was lost.
             return match look().map_err(PushError::from).and_then(|found| self.compared(&found)) {
-                Ok(Some(_)) => Ok((Standing::New, base)),
+                Ok(Some(_)) => Ok((RefOrigin::New, base)),
                 Err(taken @ PushError::Taken { .. }) => Err(taken),
                 _ => Err(error.into()),
             };
         }
-        Ok((Standing::New, base))
+        Ok((RefOrigin::New, base))
     }
 
     /// Returns the references to look up: the branch, and the target of a pull request.
@@ -61,14 +61,14 @@ impl Prepared<'_> {
 
     /// Returns the pull request's target branch: the requested one, or the one that was cloned; `None` for the server's
     /// default.
-    fn named_base<'a>(&'a self, wanted: &'a PullRequestOrder) -> Option<&'a str> {
+    fn named_base<'a>(&'a self, wanted: &'a PullRequestPlan) -> Option<&'a str> {
         let cloned = self.order.base.record().reference.as_str();
         let named = wanted.base().unwrap_or(cloned);
         (named != "HEAD").then(|| named.strip_prefix("refs/heads/").unwrap_or(named))
     }
 
     /// Returns the pull request's target branch, after checking that it exists.
-    fn base(&self, wanted: &PullRequestOrder, found: &Found) -> Result<String, PushError> {
+    fn base(&self, wanted: &PullRequestPlan, found: &RemoteRefs) -> Result<String, PushError> {
         let default = || found.default.as_deref().and_then(|name| name.strip_prefix("refs/heads/"));
         let base = match self.named_base(wanted) {
             None => default(),
@@ -83,10 +83,10 @@ impl Prepared<'_> {
     }
 
     /// Compares the existing branch with the commit; `None` if the branch doesn't exist.
-    fn compared(&self, found: &Found) -> Result<Option<Standing>, PushError> {
+    fn compared(&self, found: &RemoteRefs) -> Result<Option<RefOrigin>, PushError> {
         match found.branches.get(&self.order.branch.reference()) {
             None => Ok(None),
-            Some(commit) if *commit == self.made.commit => Ok(Some(Standing::AlreadyThere)),
+            Some(commit) if *commit == self.made.commit => Ok(Some(RefOrigin::AlreadyThere)),
             Some(found) => Err(PushError::Taken { branch: self.order.branch.clone(), found: found.clone() }),
         }
     }

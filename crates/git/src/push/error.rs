@@ -2,7 +2,7 @@
 
 use crate::base::BaseError;
 use crate::commit::CommitError;
-use crate::ignored::Ignored;
+use crate::ignored::IgnoredFiles;
 use crate::runner::GitError;
 use crate::tree::TreeError;
 use belljar_egress::git::PinError;
@@ -26,7 +26,7 @@ pub enum PushError {
         /// Skipped paths.
         left_out: Vec<String>,
         /// Ignored files.
-        ignored: Ignored,
+        ignored: IgnoredFiles,
     },
     /// Git may not connect to the remote.
     #[error(transparent)]

@@ -2,7 +2,7 @@
 //! one's result.
 
 use super::PushError;
-use crate::base::{Base, write_durably};
+use crate::base::{HostClone, write_durably};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ use std::io;
 /// The note of a push, for a branch of a remote.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Note {
+pub(crate) struct PushNote {
     remote: String,
     branch: String,
     /// The commit's time.
@@ -22,13 +22,13 @@ pub(crate) struct Note {
     pub(crate) is_there: bool,
     /// Its pull request, once known.
     #[serde(default)]
-    pub(crate) pull_request: Option<NotedRequest>,
+    pub(crate) pull_request: Option<PullRequestNote>,
 }
 
 /// A pull request that exists or existed: if it was closed, no other one is opened.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NotedRequest {
+pub(crate) struct PullRequestNote {
     pub(crate) base: String,
     /// The commit that it was opened for; another commit gets another pull request.
     #[serde(default)]
@@ -38,14 +38,14 @@ pub(crate) struct NotedRequest {
 
 // === impl Note ===
 
-impl Note {
+impl PushNote {
     /// Returns the noted pull request of that commit into that branch.
-    pub(crate) fn request_for(&self, base: &str, commit: &str) -> Option<&NotedRequest> {
+    pub(crate) fn request_for(&self, base: &str, commit: &str) -> Option<&PullRequestNote> {
         self.pull_request.as_ref().filter(|noted| noted.base == base && noted.commit == commit)
     }
 
     /// Returns the note of an earlier attempt, or a new one.
-    pub(crate) fn of(base: &Base, remote: String, branch: String) -> Result<Self, PushError> {
+    pub(crate) fn of(base: &HostClone, remote: String, branch: String) -> Result<Self, PushError> {
         if let Ok(bytes) = std::fs::read(base.folder().join(name(&remote, &branch)))
             && let Ok(note) = serde_json::from_slice(&bytes)
         {
@@ -60,7 +60,7 @@ impl Note {
     }
 
     /// Writes the note durably.
-    pub(crate) fn keep(&self, base: &Base) -> io::Result<()> {
+    pub(crate) fn keep(&self, base: &HostClone) -> io::Result<()> {
         write_durably(base.folder(), &name(&self.remote, &self.branch), self)
     }
 }

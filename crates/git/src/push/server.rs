@@ -7,7 +7,7 @@ use belljar_policy::git::BranchName;
 use std::collections::BTreeMap;
 
 /// State of a remote.
-pub(super) struct Found {
+pub(super) struct RemoteRefs {
     /// Full name of its default branch.
     pub(super) default: Option<String>,
     /// The requested branches that exist, by their full names, with their commits.
@@ -15,14 +15,18 @@ pub(super) struct Found {
 }
 
 /// Returns a remote's default branch, and those of the requested references that exist.
-pub(super) fn look(git: &Git<'_>, pinned: &PinnedRemote, references: &[String]) -> Result<Found, GitError> {
+pub(super) fn look(
+    git: &Git<'_>,
+    pinned: &PinnedRemote,
+    references: &[String],
+) -> Result<RemoteRefs, GitError> {
     let url = pinned.remote().to_string();
     let ask = ["ls-remote", "--quiet", "--symref", "--", &url, "HEAD"];
     let asked: Vec<&str> = ask.into_iter().chain(references.iter().map(String::as_str)).collect();
     let said = git.reach(pinned, &asked)?;
     let said = String::from_utf8_lossy(&said);
     let unreadable = || GitError::Unreadable { step: "ls-remote".to_owned() };
-    let mut found = Found { default: None, branches: BTreeMap::new() };
+    let mut found = RemoteRefs { default: None, branches: BTreeMap::new() };
     for line in said.lines() {
         let (what, name) = line.split_once('\t').ok_or_else(unreadable)?;
         let is_asked_for = || references.iter().any(|reference| reference == name);

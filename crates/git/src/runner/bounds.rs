@@ -1,7 +1,7 @@
 //! What the host's git may take of the host, besides time: the server whose data it reads is untrusted.
 
 use super::GitError;
-use belljar_files::reserve::Room;
+use belljar_files::reserve::FreeSpace;
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::fs::File;
@@ -15,7 +15,7 @@ pub(super) const MEMORY_BYTES: u64 = 2 << 30;
 const HARMLESS_BYTES: u64 = 1 << 20;
 
 /// The disk that a step writes to.
-pub(super) struct Disk {
+pub(super) struct DiskBudget {
     directory: Option<File>,
     available_before: u64,
 }
@@ -28,17 +28,17 @@ pub(super) fn limit_memory(process: Pid) -> Result<(), Errno> {
 
 // === impl Disk ===
 
-impl Disk {
+impl DiskBudget {
     /// The disk of a directory, as it is before the step. One that can't be looked at is not watched: git can't write there either.
     pub(super) fn of(directory: &Path) -> Self {
         let directory = File::open(directory).ok();
-        let room = directory.as_ref().and_then(|directory| Room::of(directory).ok());
+        let room = directory.as_ref().and_then(|directory| FreeSpace::of(directory).ok());
         Self { directory, available_before: room.map_or(0, |room| room.available_bytes) }
     }
 
     /// Fails when the step has taken what is kept free for records of the host's.
     pub(super) fn check(&self, step: &str) -> Result<(), GitError> {
-        let room = self.directory.as_ref().and_then(|directory| Room::of(directory).ok());
+        let room = self.directory.as_ref().and_then(|directory| FreeSpace::of(directory).ok());
         match room {
             Some(room) if !room.takes(0) && room.available_bytes + HARMLESS_BYTES < self.available_before => {
                 Err(GitError::DiskFull { step: step.to_owned() })

@@ -3,14 +3,14 @@
 use belljar_policy::git::redact;
 
 /// Output of git.
-pub(super) struct Heard {
+pub(super) struct GitOutput {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
 }
 
 // === impl Heard ===
 
-impl Heard {
+impl GitOutput {
     /// Returns ssh's message that it could not connect, which is the first line. A server could send the same text later.
     pub(super) fn unreached(&self) -> Option<String> {
         let said = String::from_utf8_lossy(&self.stderr);

@@ -13,9 +13,9 @@
 //! true`, and needs no `{prompt}`. Each variant of an agent is another row; no additional program is involved.
 
 use super::similar::nearest;
-use super::template::{Gap, Template};
+use super::template::{PlaceholderKind, Template};
 use belljar_contract::yaml::{
-    self, Log, Members, Mistakes, Node, Value, below, boolean, list, one_of, place, quoted, text,
+    self, Members, MistakeLog, Mistakes, Node, Value, below, boolean, list, one_of, place, quoted, text,
     text_or_number,
 };
 use belljar_sandbox::docker::ImageName;
@@ -83,7 +83,7 @@ impl Catalogue {
     /// # Errors
     /// [`Mistakes`]: all mistakes in the document.
     pub fn parse(bytes: &[u8]) -> Result<Self, Mistakes> {
-        let mut log = Log::default();
+        let mut log = MistakeLog::default();
         let catalogue = yaml::parse(bytes, &mut log).and_then(|root| {
             let mut members = Members::open(&root, &mut log)?;
             let catalogue = members.required("agents", Self::read);
@@ -94,7 +94,7 @@ impl Catalogue {
     }
 
     /// Reads the section `agents`; its mistakes are logged.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let mut agents = BTreeMap::new();
         for agent in list(node, log, agent).unwrap_or_default() {
             if let Some(twice) = agents.insert(agent.name.clone(), agent) {
@@ -130,7 +130,7 @@ impl Catalogue {
 
 const OUTPUT_FORMS: [(&str, OutputForm); 2] = [("any", OutputForm::Any), ("envelope", OutputForm::Envelope)];
 
-fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
+fn agent(node: &Node, log: &mut MistakeLog) -> Option<Agent> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", name);
     let description = members.required("description", |node, log| {
@@ -157,7 +157,7 @@ fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
             }
             Some(_) => {}
         }
-        if !reads_messages && !argv.iter().any(|argument| argument.has(Gap::Prompt)) {
+        if !reads_messages && !argv.iter().any(|argument| argument.has(PlaceholderKind::Prompt)) {
             log.note(
                 node.position,
                 place(node),
@@ -173,7 +173,7 @@ fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
     Some(Agent { name: name?, description: description?, reads_messages, output, image, argv, env, files })
 }
 
-fn name(node: &Node, log: &mut Log) -> Option<String> {
+fn name(node: &Node, log: &mut MistakeLog) -> Option<String> {
     let is_name = |text: &str| {
         (1..=64).contains(&text.len())
             && text
@@ -183,7 +183,7 @@ fn name(node: &Node, log: &mut Log) -> Option<String> {
     text(node, log, "small letters, digits, `-`, `_` and `.`", |text| is_name(text).then(|| text.to_owned()))
 }
 
-fn template(node: &Node, log: &mut Log) -> Option<Template> {
+fn template(node: &Node, log: &mut MistakeLog) -> Option<Template> {
     let parsed = text_or_number(node, log, "a text", |text| Some(Template::parse(text)))?;
     match parsed {
         Ok(template) if template.fill(&NOTHING).contains('\0') => {
@@ -203,7 +203,7 @@ const NOTHING: super::template::PlaceholderValues<'static> =
 
 fn templates(
     node: &Node,
-    log: &mut Log,
+    log: &mut MistakeLog,
     expected: &str,
     is_key: fn(&str) -> bool,
 ) -> BTreeMap<String, Template> {

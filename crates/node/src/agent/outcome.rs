@@ -6,7 +6,7 @@ use super::event::UsageReporter;
 use super::failure;
 use crate::chain;
 use crate::run_once::{OnceCode, OnceResult};
-use crate::usage::Calls;
+use crate::usage::RecordedCalls;
 use belljar_contract::agent::{AgentFailure, FinishReason, GraphErrorCode};
 use belljar_contract::id::RunId;
 use belljar_contract::usage::{UsageReport, UsageTotals};
@@ -35,7 +35,7 @@ impl GraphFinal {
     /// Returns the outcome of a run.
     pub fn of(result: &OnceResult, graph_id: &str, form: OutputForm) -> Self {
         let (content, failure) = judged(result, form);
-        let billed: Calls = result.calls.listed.iter().collect();
+        let billed: RecordedCalls = result.calls.listed.iter().collect();
         Self {
             run_id: result.run_id.clone(),
             graph_id: graph_id.to_owned(),

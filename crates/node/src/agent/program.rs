@@ -141,7 +141,7 @@ pub fn located(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
 
 // === impl Untrusted ===
 
-impl Untrusted {
+impl UntrustedProgram {
     fn about(self, name: &OsStr) -> ProgramError {
         let name = name.to_owned();
         match self {
@@ -193,19 +193,19 @@ impl CollectedFiles {
 }
 
 /// Reasons why a program is not trusted.
-enum Untrusted {
+enum UntrustedProgram {
     File(UntrustedFileError),
     Link(CheckedPathError),
 }
 
 /// Checks that no sandbox can replace a program, a link to it or a directory on the way, and that no link of an ended sandbox
 /// leads to files that would be mounted. Links out of a work tree are accepted: a virtual environment of Python usually has them.
-fn check(found: &Path, real: &Path) -> Result<(), Untrusted> {
-    trusted_file::look_at(found).map_err(Untrusted::File)?;
+fn check(found: &Path, real: &Path) -> Result<(), UntrustedProgram> {
+    trusted_file::look_at(found).map_err(UntrustedProgram::File)?;
     match given_path::resolve(found) {
         Err(CheckedPathError::Planted { kind: TreeKind::WorkTree, .. }) => Ok(()),
         Err(CheckedPathError::Planted { .. }) if shows(real) => Ok(()),
-        Err(error) => Err(Untrusted::Link(error)),
+        Err(error) => Err(UntrustedProgram::Link(error)),
         Ok(_) => Ok(()),
     }
 }
@@ -269,9 +269,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    struct Host(tempfile::TempDir);
+    struct FakeHost(tempfile::TempDir);
 
-    impl Host {
+    impl FakeHost {
         fn new() -> Self {
             Self(tempfile::tempdir().unwrap())
         }
@@ -312,14 +312,14 @@ mod tests {
 
     #[test]
     fn system_program_needs_no_mounts() {
-        let (command, lent) = Host::new().find("true").unwrap();
+        let (command, lent) = FakeHost::new().find("true").unwrap();
         assert!(command[0].starts_with("/usr/bin/") || command[0].starts_with("/bin/"), "{command:?}");
         assert_eq!(lent, texts(&[]));
     }
 
     #[test]
     fn single_file_program_is_mounted_without_its_directory() {
-        let host = Host::new();
+        let host = FakeHost::new();
         host.write("share/tool/1.2/tool", "\x7fELF");
         host.write("share/tool/1.2/secret", "");
         host.link("bin/tool", "../share/tool/1.2/tool");
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn npm_program_is_mounted_with_its_packages_and_node() {
-        let host = Host::new();
+        let host = FakeHost::new();
         host.write("lib/node_modules/tool/cli.js", "#!/usr/bin/env -S node --no-warnings\n");
         host.write("lib/node_modules/tool/node_modules/inner/x.js", "");
         host.link("bin/tool", "../lib/node_modules/tool/cli.js");
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn python_venv_is_mounted_whole_and_keeps_its_interpreter_path() {
-        let host = Host::new();
+        let host = FakeHost::new();
         let script = format!("#!{}\n", host.at("venv/bin/python").display());
         host.write("venv/pyvenv.cfg", "");
         host.write("venv/bin/tool", &script);
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn non_executables_and_interpreter_loops_are_rejected() {
-        let host = Host::new();
+        let host = FakeHost::new();
         host.write("bin/tool", "");
         std::fs::set_permissions(host.at("bin/tool"), PermissionsExt::from_mode(0o644)).unwrap();
         host.write("bin/folder/x", "");

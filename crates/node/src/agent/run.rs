@@ -7,12 +7,14 @@ use super::outcome::GraphFinal;
 use super::program::InstalledProgram;
 use super::template::PlaceholderValues;
 use crate::grant::ExecutionPermit;
-use crate::run_once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, Place, Watch, run_once};
+use crate::run_once::{
+    MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, RunObserver, RunReservation, run_once,
+};
 use belljar_contract::inference::CallRecord;
 use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_files::host_path::HostPath;
-use belljar_sandbox::enclosure::Site;
+use belljar_sandbox::enclosure::EnclosureSite;
 use belljar_sandbox::hatch::OPENAI_PORT;
 use belljar_sandbox::provision::Provision;
 use std::collections::BTreeMap;
@@ -47,7 +49,7 @@ struct OutputForwarder<'p, 's> {
     is_wanted: bool,
     pending: Vec<u8>,
     is_text: Option<bool>,
-    watch: &'p mut dyn Watch,
+    watch: &'p mut dyn RunObserver,
 }
 
 /// Graph provider name of agents in sandboxes.
@@ -63,11 +65,11 @@ pub fn graph_id(agent: &str) -> String {
 
 /// Runs an agent, and reports its events. With `streams` its text is reported as it comes, otherwise at the end.
 pub fn run(
-    place: Place,
+    place: RunReservation,
     (task, streams): (AgentTask<'_>, bool),
     granted: ExecutionPermit,
-    site: &Site<'_>,
-    (telling, watch): (TextReporter<'_>, &mut dyn Watch),
+    site: &EnclosureSite<'_>,
+    (telling, watch): (TextReporter<'_>, &mut dyn RunObserver),
 ) -> (OnceResult, GraphFinal) {
     let graph_id = granted.graph_id().to_owned();
     let form = task.agent.output;
@@ -141,7 +143,7 @@ impl OutputForwarder<'_, '_> {
     }
 }
 
-impl Watch for OutputForwarder<'_, '_> {
+impl RunObserver for OutputForwarder<'_, '_> {
     fn printed(&mut self, bytes: &[u8]) {
         self.watch.printed(bytes);
         if !self.is_wanted {
@@ -198,7 +200,7 @@ mod tests {
 
     struct NoopWatch;
 
-    impl Watch for NoopWatch {}
+    impl RunObserver for NoopWatch {}
 
     /// Returns the text reported for these pieces before the end.
     fn passed(pieces: &[&[u8]]) -> String {

@@ -11,12 +11,12 @@ pub struct Template(Vec<TemplatePart>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TemplatePart {
     Text(String),
-    Gap { gap: Gap, is_json: bool },
+    Gap { gap: PlaceholderKind, is_json: bool },
 }
 
 /// Placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gap {
+pub enum PlaceholderKind {
     /// The agent's prompt.
     Prompt,
     /// The model's name inside the sandbox.
@@ -50,7 +50,11 @@ pub enum TemplateError {
     Brace,
 }
 
-const GAPS: [(&str, Gap); 3] = [("prompt", Gap::Prompt), ("model", Gap::Model), ("base_url", Gap::BaseUrl)];
+const GAPS: [(&str, PlaceholderKind); 3] = [
+    ("prompt", PlaceholderKind::Prompt),
+    ("model", PlaceholderKind::Model),
+    ("base_url", PlaceholderKind::BaseUrl),
+];
 
 // === impl Template ===
 
@@ -103,7 +107,7 @@ impl Template {
     }
 
     /// Returns true if it has that placeholder.
-    pub fn has(&self, wanted: Gap) -> bool {
+    pub fn has(&self, wanted: PlaceholderKind) -> bool {
         self.0.iter().any(|part| matches!(part, TemplatePart::Gap { gap, .. } if *gap == wanted))
     }
 }
@@ -111,11 +115,11 @@ impl Template {
 // === impl Filling ===
 
 impl<'f> PlaceholderValues<'f> {
-    fn of(&self, gap: Gap) -> &'f str {
+    fn of(&self, gap: PlaceholderKind) -> &'f str {
         match gap {
-            Gap::Prompt => self.prompt,
-            Gap::Model => self.model,
-            Gap::BaseUrl => self.base_url,
+            PlaceholderKind::Prompt => self.prompt,
+            PlaceholderKind::Model => self.model,
+            PlaceholderKind::BaseUrl => self.base_url,
         }
     }
 }
@@ -145,7 +149,7 @@ mod tests {
         assert_eq!(fill("{{\"m\": {json:prompt}}}"), "{\"m\": \"say \\\"{model}\\\"\"}");
         assert_eq!(fill("{base_url}/v1 }}{{"), "http://localhost:8080/v1 }{");
         assert_eq!(fill(""), "");
-        assert!(Template::parse("a {prompt}").unwrap().has(Gap::Prompt));
+        assert!(Template::parse("a {prompt}").unwrap().has(PlaceholderKind::Prompt));
     }
 
     #[test]

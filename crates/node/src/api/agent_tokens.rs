@@ -11,7 +11,7 @@ use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::token::{
     IssueTokenRequest, IssueTokenResponse, RemoteAgent, RevokeTokenRequest, RevokeTokenResponse,
 };
-use belljar_store::tokens::{Holder, HolderKind, IssueError, TokenDigest};
+use belljar_store::tokens::{HolderKind, IssueError, TokenDigest, TokenHolder};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
@@ -87,20 +87,20 @@ pub(super) async fn revoke(State(api): State<SharedApi>, request: Request) -> Re
     Ok(json(StatusCode::OK, &RevokeTokenResponse { version: ApiVersion, revoked }))
 }
 
-fn holder(wanted: &IssueTokenRequest) -> Holder {
+fn holder(wanted: &IssueTokenRequest) -> TokenHolder {
     let kind = match wanted.kind {
         RemoteAgent::Sandbox => HolderKind::Sandbox,
         RemoteAgent::ProjectManager => HolderKind::ProjectManager,
         RemoteAgent::ProjectAnalyst => HolderKind::ProjectAnalyst,
         RemoteAgent::Operator => HolderKind::Operator,
     };
-    Holder {
+    TokenHolder {
         task_id: wanted.task_id.clone(),
         job_id: wanted.job_id.clone(),
         project_id: wanted.project_id.clone(),
         user: wanted.user_id.clone(),
         agent_id: wanted.agent_id.clone(),
-        ..Holder::new(kind)
+        ..TokenHolder::new(kind)
     }
 }
 

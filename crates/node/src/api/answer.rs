@@ -1,6 +1,6 @@
 //! Responses: JSON documents, or problems (RFC 9457).
 
-use crate::denials::Denied;
+use crate::denials::DenialReason;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use belljar_contract::problem::Problems;
 use belljar_contract::worker::operation::{Method, Operation};
 use belljar_contract::worker::problem::{ProblemDetails, ProblemKind};
-use belljar_store::database::{DatabaseError, Failing};
+use belljar_store::database::{DatabaseError, FailureKind};
 use belljar_store::jobs::{ChangeError, SubmitError};
 use serde::Serialize;
 
@@ -52,12 +52,14 @@ impl Refusal {
         tracing::warn!(error = crate::chain(error), "the database failed");
         // The database's error names the database, so it goes only to the node's log.
         match error.kind {
-            Failing::Unavailable => Self::new(ProblemKind::Unavailable, "the node can't reach its database"),
-            Failing::InDoubt => Self::new(
+            FailureKind::Unavailable => {
+                Self::new(ProblemKind::Unavailable, "the node can't reach its database")
+            }
+            FailureKind::InDoubt => Self::new(
                 ProblemKind::Unavailable,
                 "the node doesn't know whether its database has kept this; to ask once more is safe",
             ),
-            Failing::Refused => Self::new(ProblemKind::Internal, "the node's database has failed"),
+            FailureKind::Refused => Self::new(ProblemKind::Internal, "the node's database has failed"),
         }
     }
 }
@@ -84,8 +86,8 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let bytes = serde_json::to_vec(&problem).unwrap_or_default();
     let mut response = of_bytes(status, "application/problem+json", bytes);
-    if Denied::is_denial(problem.kind) {
-        response.extensions_mut().insert(Denied { kind: problem.kind, detail: problem.detail });
+    if DenialReason::is_denial(problem.kind) {
+        response.extensions_mut().insert(DenialReason { kind: problem.kind, detail: problem.detail });
     }
     let headers = response.headers_mut();
     if let Some(seconds) = retry_after_seconds {

@@ -14,7 +14,7 @@ use belljar_contract::worker::approval::{
     ApprovalListResponse, ApprovalResponse, ApproveRequest, DenyRequest,
 };
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_store::approvals::{Answer, ApprovalError};
+use belljar_store::approvals::{ApprovalDecision, ApprovalError};
 
 /// Default and maximum number of approvals per page.
 const USUAL: u32 = 100;
@@ -59,7 +59,12 @@ pub(super) async fn approve(
         true => ApproveRequest { version: ApiVersion, reason: None, arguments_sha256: None },
         false => ApproveRequest::parse(&bytes)?,
     };
-    answer(&api, &name, Answer { ruling: Ruling::Approve, by: operator()?, reason, arguments_sha256 }).await
+    answer(
+        &api,
+        &name,
+        ApprovalDecision { ruling: Ruling::Approve, by: operator()?, reason, arguments_sha256 },
+    )
+    .await
 }
 
 /// `POST /v1/worker/approvals/{approval_id}:deny`.
@@ -71,10 +76,11 @@ pub(super) async fn deny(
     let DenyRequest { reason, arguments_sha256, .. } =
         DenyRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
     let reason = Some(reason);
-    answer(&api, &name, Answer { ruling: Ruling::Deny, by: operator()?, reason, arguments_sha256 }).await
+    answer(&api, &name, ApprovalDecision { ruling: Ruling::Deny, by: operator()?, reason, arguments_sha256 })
+        .await
 }
 
-async fn answer(api: &SharedApi, name: &str, answer: Answer) -> Result<Response, Refusal> {
+async fn answer(api: &SharedApi, name: &str, answer: ApprovalDecision) -> Result<Response, Refusal> {
     let decided = api.workplace.tools.approvals().decide(&id(name)?, answer, api.workplace.now()).await?;
     Ok(told(decided))
 }

@@ -29,14 +29,14 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 /// A hatch that is being served. Dropping it ends its connections.
-pub(crate) struct Served {
+pub(crate) struct ServedHatch {
     // Declared before the thread, which ends with its last user.
     _serving: ServedRun,
     _thread: Arc<HatchThread>,
     _seated: Option<AgentSlot>,
 }
 
-struct Hatch {
+struct JobHatch {
     reports: Arc<StatusReports>,
     /// Number of reports so far. The lock serializes them.
     turn: Mutex<u32>,
@@ -66,8 +66,8 @@ pub(crate) fn serve(
     thread: &Arc<HatchThread>,
     (reports, seated): (Arc<StatusReports>, Option<AgentSlot>),
     sockets: Vec<OwnedFd>,
-) -> io::Result<Served> {
-    let hatch = Hatch { reports, turn: Mutex::default() };
+) -> io::Result<ServedHatch> {
+    let hatch = JobHatch { reports, turn: Mutex::default() };
     let routes = Router::new()
         .route("/v1/jobs/{job_id}/status", post(report).fallback(super::no_such_method))
         .fallback(nothing_here)
@@ -92,11 +92,11 @@ pub(crate) fn serve(
     };
     let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
     let serving = thread.proxy().serve_with(Box::new(answer), (sockets, MOST_CONNECTIONS))?;
-    Ok(Served { _serving: serving, _thread: Arc::clone(thread), _seated: seated })
+    Ok(ServedHatch { _serving: serving, _thread: Arc::clone(thread), _seated: seated })
 }
 
 async fn report(
-    State(hatch): State<Arc<Hatch>>,
+    State(hatch): State<Arc<JobHatch>>,
     Path(job_id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -135,7 +135,7 @@ async fn read(request: Request, most: usize) -> Result<Vec<u8>, Refusal> {
 
 // === impl Hatch ===
 
-impl Hatch {
+impl JobHatch {
     async fn hear(&self, document: &[u8]) -> Result<StatusAnswer, Refusal> {
         self.hear_parsed(StatusReport::parse(document)?).await
     }

@@ -10,7 +10,7 @@ use belljar_contract::id::TaskId;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::job::JobListResponse;
 use belljar_contract::worker::state::JobState;
-use belljar_store::jobs::{Filter, JobRecord};
+use belljar_store::jobs::{JobListFilter, JobRecord};
 
 /// Default and maximum number of jobs per page.
 const USUAL: u32 = 100;
@@ -24,13 +24,13 @@ pub(super) async fn list(State(api): State<SharedApi>, uri: Uri) -> Result<Respo
     Ok(json(StatusCode::OK, &JobListResponse { version: ApiVersion, jobs, next_page_token }))
 }
 
-fn wanted(query: &str) -> Result<(Filter, u32), Refusal> {
+fn wanted(query: &str) -> Result<(JobListFilter, u32), Refusal> {
     let mut query = Query::parse(query)?;
-    let filter = Filter {
+    let filter = JobListFilter {
         task_id: query.optional("task_id", "a UUID", |text| TaskId::parse(text).ok())?,
         state: query.optional("status", &states(), JobState::from_name)?,
         before: query.optional("page_token", "a `next_page_token` of this node", whole)?,
-        ..Filter::default()
+        ..JobListFilter::default()
     };
     let limit = query.limit(USUAL, MOST)?;
     query.finish()?;

@@ -1,8 +1,8 @@
 //! Tools for remote agents: `/mcp` beside the Worker API, by tokens of their own. The node's token isn't accepted there.
 
 use super::SharedApi;
-use crate::denials::Denied;
-use crate::tools::RemoteSeats;
+use crate::denials::DenialReason;
+use crate::tools::RemoteSlots;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_gateway::caller_slot::{CallerSlot, NoRoom};
+use belljar_gateway::caller_slot::{CallerSlot, TooManyRequests};
 
 /// Denial code for requests without a token, or with a malformed one.
 const NOT_SHOWN: &str = "token_not_shown";
@@ -19,7 +19,7 @@ const NOT_SHOWN: &str = "token_not_shown";
 const OTHER_HOST: &str = "other_host_or_origin";
 
 pub(super) fn routes(api: &SharedApi) -> Router {
-    let seats = RemoteSeats::new(std::sync::Arc::clone(&api.workplace));
+    let seats = RemoteSlots::new(std::sync::Arc::clone(&api.workplace));
     let settings = &api.workplace.settings;
     let hosts = settings.mcp.names(settings.listen.ip());
     let tools = api.workplace.tools.remote(hosts, api.stop.clone()).layer(middleware::from_fn(few_at_once));
@@ -38,10 +38,10 @@ async fn few_at_once(request: Request, next: Next) -> Response {
             drop(permit);
             response
         }
-        Err(NoRoom) => {
+        Err(TooManyRequests) => {
             let headers =
                 [(RETRY_AFTER, HeaderValue::from(1)), (CONNECTION, HeaderValue::from_static("close"))];
-            (StatusCode::TOO_MANY_REQUESTS, headers, NoRoom.to_string()).into_response()
+            (StatusCode::TOO_MANY_REQUESTS, headers, TooManyRequests.to_string()).into_response()
         }
     }
 }
@@ -58,7 +58,7 @@ async fn denied(request: Request, next: Next) -> Response {
         _ => None,
     };
     if let Some((kind, code)) = denied {
-        response.extensions_mut().insert(Denied { kind, detail: code.to_owned() });
+        response.extensions_mut().insert(DenialReason { kind, detail: code.to_owned() });
     }
     response
 }

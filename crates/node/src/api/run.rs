@@ -3,10 +3,10 @@
 use super::answer::Refusal;
 use super::health::check_recorded;
 use super::{SharedApi, body, endpoints, job};
-use crate::house::{Order, TooMuch};
-use crate::images::{Image, NoImage, OF_JOB};
+use crate::house::{AccessRequest, PermissionExceeded};
+use crate::images::{Image, ImageError, OF_JOB};
 use crate::job::context::{self, ContextError};
-use crate::models::NoModels;
+use crate::models::ModelsError;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -15,7 +15,7 @@ use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::traceparent::TraceParent;
 use belljar_policy::access::UnknownAgentError;
-use belljar_store::jobs::{Callback, JobRecord, Submission, Submitted};
+use belljar_store::jobs::{AcceptedJob, Callback, JobRecord, Submission};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,8 +69,8 @@ async fn accept(api: &SharedApi, submission: Submission) -> Result<JobRecord, Re
     let accepting = tokio::spawn(async move {
         let callback = submission.callback.clone();
         match api.workplace.jobs.submit(submission).await? {
-            Submitted::Known(record) => Ok(record),
-            Submitted::New(record) => {
+            AcceptedJob::Known(record) => Ok(record),
+            AcceptedJob::New(record) => {
                 api.workplace.metrics.job_accepted();
                 api.dispatcher.wake();
                 if let Some((url, _)) = callback {
@@ -138,7 +138,7 @@ fn check(api: &SharedApi, assignment: &Assignment) -> Result<Image, Refusal> {
         return Err(Refusal::new(ProblemKind::Validation, detail));
     }
     if let Some(house) = api.workplace.tools.house() {
-        house.terms(assignment.agent_id.as_ref(), &Order::of_job(sandbox, &image))?;
+        house.terms(assignment.agent_id.as_ref(), &AccessRequest::of_job(sandbox, &image))?;
     }
     Ok(image)
 }
@@ -155,10 +155,10 @@ pub(super) async fn check_volumes(api: &SharedApi, image: Image, place: &'static
     Ok(checked?)
 }
 
-impl From<TooMuch> for Refusal {
-    fn from(error: TooMuch) -> Self {
+impl From<PermissionExceeded> for Refusal {
+    fn from(error: PermissionExceeded) -> Self {
         match error {
-            TooMuch::Unknown(error) => error.into(),
+            PermissionExceeded::Unknown(error) => error.into(),
             error => Self::new(ProblemKind::Authorization, crate::chain(&error)),
         }
     }
@@ -170,11 +170,11 @@ impl From<UnknownAgentError> for Refusal {
     }
 }
 
-impl From<NoImage> for Refusal {
-    fn from(error: NoImage) -> Self {
+impl From<ImageError> for Refusal {
+    fn from(error: ImageError) -> Self {
         let kind = match error {
-            NoImage::Invalid { .. } => ProblemKind::Validation,
-            NoImage::Denied { .. } | NoImage::Volumes { .. } => ProblemKind::Authorization,
+            ImageError::Invalid { .. } => ProblemKind::Validation,
+            ImageError::Denied { .. } | ImageError::Volumes { .. } => ProblemKind::Authorization,
         };
         Self::new(kind, error.to_string())
     }
@@ -193,8 +193,8 @@ impl From<ContextError> for Refusal {
     }
 }
 
-impl From<NoModels> for Refusal {
-    fn from(error: NoModels) -> Self {
+impl From<ModelsError> for Refusal {
+    fn from(error: ModelsError) -> Self {
         Self::new(ProblemKind::Authorization, error.to_string())
     }
 }

@@ -4,10 +4,10 @@ use super::answer::{Refusal, json};
 use super::health::check_recorded;
 use super::run::{check_volumes, traceparent};
 use super::{SharedApi, body, endpoints};
-use crate::house::Order;
+use crate::house::AccessRequest;
 use crate::images::OF_SESSION;
 use crate::models::CallOwner;
-use crate::session::{Session, SessionError, With};
+use crate::session::{Session, SessionError, SessionProvision};
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -30,13 +30,14 @@ pub(super) async fn open(State(api): State<SharedApi>, request: Request) -> Resu
     let image = api.workplace.images.choose(wanted.image.as_deref(), OF_SESSION)?;
     let models = api.workplace.models.allowed_in_session(&wanted)?;
     let house = api.workplace.tools.house();
-    let terms = house.map(|house| house.terms(wanted.agent_id.as_ref(), &Order::of_session(&wanted, &image)));
+    let terms =
+        house.map(|house| house.terms(wanted.agent_id.as_ref(), &AccessRequest::of_session(&wanted, &image)));
     check_volumes(&api, image.clone(), OF_SESSION).await?;
     let owner = CallOwner {
         user_id: wanted.user_id.clone(),
         trace_id: wanted.traceparent.as_ref().or(said.as_ref()).map(|parent| parent.trace_id().to_owned()),
     };
-    let with = With { image, models, owner, terms: terms.transpose()? };
+    let with = SessionProvision { image, models, owner, terms: terms.transpose()? };
     let (session, is_new) = api.sessions.open(wanted, with).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(told(status, &session, SessionStatus::Open))

@@ -10,7 +10,7 @@ use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::state::JobState;
 use belljar_contract::worker::stop::{StopAllRequest, StopAllResponse, StopJobRequest, StopJobResponse};
-use belljar_store::jobs::{ChangeError, Filter, JobRecord};
+use belljar_store::jobs::{ChangeError, JobListFilter, JobRecord};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -109,7 +109,7 @@ async fn unfinished(api: &SharedApi) -> Result<Vec<JobRecord>, Refusal> {
     for state in [JobState::Accepted, JobState::InProgress] {
         let mut before = None;
         loop {
-            let filter = Filter { state: Some(state), before, ..Filter::default() };
+            let filter = JobListFilter { state: Some(state), before, ..JobListFilter::default() };
             let page = api.workplace.jobs.page(&filter, PAGE).await?;
             jobs.extend(page.jobs);
             before = page.next;

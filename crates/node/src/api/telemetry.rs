@@ -124,7 +124,7 @@ pub(super) async fn logs(State(api): State<SharedApi>, uri: Uri) -> Result<Respo
         SourceKind::Container => {
             let container = query.required("container_id", "the id of a container", plain)?;
             query.finish()?;
-            let wanted = Printed { since, until, stream, after };
+            let wanted = OutputFilter { since, until, stream, after };
             printed(&api, &container, &wanted, most).await?
         }
     };
@@ -132,7 +132,7 @@ pub(super) async fn logs(State(api): State<SharedApi>, uri: Uri) -> Result<Respo
 }
 
 /// Filter for the output of a sandbox's program.
-struct Printed {
+struct OutputFilter {
     since: Option<Timestamp>,
     until: Option<Timestamp>,
     stream: Option<String>,
@@ -143,7 +143,7 @@ struct Printed {
 async fn printed(
     api: &SharedApi,
     container: &str,
-    wanted: &Printed,
+    wanted: &OutputFilter,
     most: u32,
 ) -> Result<Vec<(u64, LogEvent)>, Refusal> {
     let unknown =

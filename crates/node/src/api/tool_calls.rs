@@ -9,7 +9,7 @@ use axum::response::Response;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::tool_call::{CallToolRequest, CallToolResponse, ToolAttachment};
-use belljar_gateway::call::{Answered, CallOutcome, Refusal as NotCalled};
+use belljar_gateway::call::{CallOutcome, Refusal as NotCalled, ToolAnswer};
 use belljar_tools::answer::Attachment;
 
 /// `POST /v1/worker/tools:call`. The call is canceled if the client hangs up.
@@ -21,7 +21,7 @@ pub(super) async fn call(State(api): State<SharedApi>, request: Request) -> Resu
     let stopped = api.stop.child_token();
     match api.workplace.tools.call_as_operator(caller, (&tool, arguments), stopped).await {
         CallOutcome::Answered(answered) => {
-            let Answered { envelope: answer, attachments } = answered;
+            let ToolAnswer { envelope: answer, attachments } = answered;
             let attachments = attachments.into_iter().map(attached).collect();
             Ok(json(StatusCode::OK, &CallToolResponse { version: ApiVersion, answer, attachments }))
         }

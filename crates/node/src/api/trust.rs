@@ -4,7 +4,7 @@
 use super::answer::{Refusal, json};
 use super::query::Query;
 use super::{SharedApi, approvals, body};
-use crate::trust::{Entered, TrustError};
+use crate::trust::{TrustEntry, TrustError};
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
@@ -120,7 +120,7 @@ async fn answer(
     Ok(told(StatusCode::OK, entered))
 }
 
-fn told(status: StatusCode, Entered { event_id, ignored, state, is_new: _ }: Entered) -> Response {
+fn told(status: StatusCode, TrustEntry { event_id, ignored, state, is_new: _ }: TrustEntry) -> Response {
     let ignored = ignored.map(|why| why.to_string());
     json(status, &TrustEventResponse { version: ApiVersion, event_id, ignored, state })
 }

@@ -4,7 +4,7 @@ use super::settings::{Retention, SessionLimits, Settings, Timeouts};
 use crate::managed::{ManagedService, ManagedSettings};
 use belljar_contract::image::ImageReference;
 use belljar_contract::worker::assignment::NATIVE_IMAGE;
-use belljar_contract::yaml::{Log, Members, Node, boolean, list, place, seconds, size, text, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, boolean, list, place, seconds, size, text, whole};
 use belljar_egress::callback::Destination;
 use belljar_egress::identity::is_plain;
 use belljar_egress::upstream::{Upstream, read_server_user, read_user};
@@ -80,10 +80,10 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 impl NodeConfig {
     /// Reads the section.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let number = |range: std::ops::RangeInclusive<u64>| {
-            move |node: &Node, log: &mut Log| whole(node, log, range.clone())
+            move |node: &Node, log: &mut MistakeLog| whole(node, log, range.clone())
         };
         let read = Self {
             id: members.optional("id", |node, log| {
@@ -132,10 +132,10 @@ impl NodeConfig {
     }
 }
 
-fn read_timeouts(node: &Node, log: &mut Log) -> Timeouts {
+fn read_timeouts(node: &Node, log: &mut MistakeLog) -> Timeouts {
     let default = Timeouts::default();
     let Some(mut members) = Members::open(node, log) else { return default };
-    let time = |node: &Node, log: &mut Log| seconds(node, log, Duration::from_secs(1)..=30 * DAY);
+    let time = |node: &Node, log: &mut MistakeLog| seconds(node, log, Duration::from_secs(1)..=30 * DAY);
     let read = Timeouts {
         default: members.or("default_seconds", default.default, time),
         max: members.or("max_seconds", default.max, time),
@@ -145,11 +145,11 @@ fn read_timeouts(node: &Node, log: &mut Log) -> Timeouts {
     read
 }
 
-fn read_sessions(node: &Node, log: &mut Log) -> SessionLimits {
+fn read_sessions(node: &Node, log: &mut MistakeLog) -> SessionLimits {
     let default = SessionLimits::default();
     let Some(mut members) = Members::open(node, log) else { return default };
-    let time = |node: &Node, log: &mut Log| seconds(node, log, Duration::from_secs(1)..=30 * DAY);
-    let count = |node: &Node, log: &mut Log| {
+    let time = |node: &Node, log: &mut MistakeLog| seconds(node, log, Duration::from_secs(1)..=30 * DAY);
+    let count = |node: &Node, log: &mut MistakeLog| {
         whole(node, log, 0..=100_000).and_then(|number| usize::try_from(number).ok())
     };
     let read = SessionLimits {
@@ -161,7 +161,7 @@ fn read_sessions(node: &Node, log: &mut Log) -> SessionLimits {
     read
 }
 
-fn read_sandbox(node: &Node, log: &mut Log) -> SandboxConfig {
+fn read_sandbox(node: &Node, log: &mut MistakeLog) -> SandboxConfig {
     const PATTERN: &str = "an image such as debian:12, debian:* or registry.example/team/*";
     let Some(mut members) = Members::open(node, log) else { return SandboxConfig::default() };
     let allowed = members.or("allowed_images", Vec::new(), |node, log| {
@@ -204,7 +204,7 @@ fn read_managed(members: &mut Members<'_, '_>) -> ManagedSettings {
     ManagedSettings { services, timeout }
 }
 
-fn read_traces(node: &Node, log: &mut Log) -> Option<TracesConfig> {
+fn read_traces(node: &Node, log: &mut MistakeLog) -> Option<TracesConfig> {
     let mut members = Members::open(node, log)?;
     let endpoint = members.required("endpoint", |node, log| {
         text(node, log, "a URL such as http://127.0.0.1:4318", |text| {
@@ -220,9 +220,9 @@ fn read_traces(node: &Node, log: &mut Log) -> Option<TracesConfig> {
     Some(TracesConfig { endpoint: endpoint?, timeout })
 }
 
-fn read_service(node: &Node, log: &mut Log) -> Option<ManagedService> {
+fn read_service(node: &Node, log: &mut MistakeLog) -> Option<ManagedService> {
     const NAME: &str = "1 to 64 letters, digits, `-` and `_`";
-    let name = |node: &Node, log: &mut Log| {
+    let name = |node: &Node, log: &mut MistakeLog| {
         text(node, log, NAME, |text| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
             ((1..=64).contains(&text.len()) && text.bytes().all(is_plain)).then(|| text.to_owned())
@@ -243,10 +243,10 @@ fn read_service(node: &Node, log: &mut Log) -> Option<ManagedService> {
     Some(ManagedService { id, kind, upstream: upstream? })
 }
 
-fn read_retention(node: &Node, log: &mut Log) -> Retention {
+fn read_retention(node: &Node, log: &mut MistakeLog) -> Retention {
     let default = Retention::default();
     let Some(mut members) = Members::open(node, log) else { return default };
-    let time = |node: &Node, log: &mut Log| seconds(node, log, Duration::ZERO..=3_650 * DAY);
+    let time = |node: &Node, log: &mut MistakeLog| seconds(node, log, Duration::ZERO..=3_650 * DAY);
     let read = Retention {
         acknowledged: members.or("acknowledged_seconds", default.acknowledged, time),
         unacknowledged: members.or("unacknowledged_seconds", default.unacknowledged, time),
@@ -255,9 +255,9 @@ fn read_retention(node: &Node, log: &mut Log) -> Retention {
     read
 }
 
-fn read_callback(node: &Node, log: &mut Log) -> Option<CallbackConfig> {
+fn read_callback(node: &Node, log: &mut MistakeLog) -> Option<CallbackConfig> {
     let mut members = Members::open(node, log)?;
-    let url = |node: &Node, log: &mut Log| {
+    let url = |node: &Node, log: &mut MistakeLog| {
         text(node, log, "a URL such as https://orchestrator.example/status", |text| {
             Destination::parse(text).ok()
         })

@@ -20,13 +20,13 @@ pub(super) const LEASE: Duration = Duration::from_secs(20);
 
 /// Last heartbeats of the other instances, timed by a monotonic clock.
 #[derive(Default)]
-struct Heard {
+struct PeerHeartbeats {
     beats: HashMap<String, (u64, Instant)>,
     last: Option<Instant>,
 }
 
 /// The heartbeat task, and the parts of the node that it drives.
-pub(super) struct Heart {
+pub(super) struct HeartbeatTask {
     pub(super) workplace: Arc<NodeState>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) deliverer: Arc<Deliverer>,
@@ -43,10 +43,10 @@ const LONGEST_GAP: Duration = Duration::from_secs(5);
 
 // === impl Heart ===
 
-impl Heart {
+impl HeartbeatTask {
     /// Sends heartbeats until it is stopped.
     pub(super) async fn beat(mut self, stop: CancellationToken) {
-        let (mut heard, mut beats) = (Heard::default(), 0);
+        let (mut heard, mut beats) = (PeerHeartbeats::default(), 0);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -55,7 +55,7 @@ impl Heart {
         }
     }
 
-    async fn once(&mut self, heard: &mut Heard, beats: &mut u64) {
+    async fn once(&mut self, heard: &mut PeerHeartbeats, beats: &mut u64) {
         let Self { workplace, dispatcher, deliverer, announced } = self;
         let instance = &workplace.owner.instance;
         let beaten = workplace.jobs.beat(instance).await;
@@ -94,7 +94,7 @@ impl Heart {
 
 // === impl Heard ===
 
-impl Heard {
+impl PeerHeartbeats {
     /// Discards all noted heartbeats.
     fn forget(&mut self) {
         *self = Self::default();
@@ -123,14 +123,14 @@ impl Heard {
 mod tests {
     use super::*;
 
-    fn hear(heard: &mut Heard, begun: Instant, beat: u64, seconds: u64) -> Vec<String> {
+    fn hear(heard: &mut PeerHeartbeats, begun: Instant, beat: u64, seconds: u64) -> Vec<String> {
         let beats = [("silent".to_owned(), 7), ("alive".to_owned(), beat)];
         heard.hear(beats.into_iter(), begun + Duration::from_secs(seconds))
     }
 
     #[test]
     fn instance_without_heartbeat_for_a_lease_is_reported_once() {
-        let (mut heard, begun) = (Heard::default(), Instant::now());
+        let (mut heard, begun) = (PeerHeartbeats::default(), Instant::now());
         for second in 0..20 {
             assert_eq!(hear(&mut heard, begun, second, second), Vec::<String>::new());
         }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn missed_heartbeats_are_not_counted_while_this_instance_was_away() {
-        let (mut heard, begun) = (Heard::default(), Instant::now());
+        let (mut heard, begun) = (PeerHeartbeats::default(), Instant::now());
         assert_eq!(hear(&mut heard, begun, 1, 0), Vec::<String>::new());
         // The database was away, or this instance was asleep.
         assert_eq!(hear(&mut heard, begun, 2, 25), Vec::<String>::new());

@@ -1,7 +1,7 @@
 //! The identity of the node, which lasts as long as its state directory, and of this instance.
 
 use super::DaemonError;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_store::jobs::Owner;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -40,7 +40,7 @@ const REMEMBERED: usize = 32;
 /// The instances that held the lock, and the lock's identity. A copied state directory has another lock, and a rebooted host
 /// another boot id: then the list proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Held {
+struct LockRecord {
     boot_id: String,
     device: u64,
     inode: u64,
@@ -53,7 +53,7 @@ impl StateLock {
     /// Takes the lock. Writes nothing else: leftovers of former instances may fill the disk.
     pub(super) fn take(state: &Path) -> Result<Self, DaemonError> {
         // Users of sandboxes can search the directory for their own parts, but not list it.
-        State::at(state).create().map_err(|error| failed(state, error))?;
+        StateDirectory::at(state).create().map_err(|error| failed(state, error))?;
         let path = state.join(LOCK);
         let file = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(&path);
         let file = file.map_err(|error| failed(&path, error))?;
@@ -74,7 +74,7 @@ impl Identity {
         let (node, is_new) = node_id(&path).map_err(|error| failed(&path, error))?;
         let instance = uuid::Uuid::now_v7().to_string();
         let path = lock.state.join(INSTANCES);
-        let gone = Held::succeed(&path, &lock.file, &instance).map_err(|error| failed(&path, error))?;
+        let gone = LockRecord::succeed(&path, &lock.file, &instance).map_err(|error| failed(&path, error))?;
         Ok(Self { owner: Owner { instance, node }, gone, is_new, _lock: lock })
     }
 }
@@ -85,7 +85,7 @@ fn failed(path: &Path, source: std::io::Error) -> DaemonError {
 
 // === impl Held ===
 
-impl Held {
+impl LockRecord {
     /// Adds this instance to the list, and returns those that held the lock before.
     fn succeed(path: &Path, lock: &File, instance: &str) -> std::io::Result<Vec<String>> {
         let lock = lock.metadata()?;

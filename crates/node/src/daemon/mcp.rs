@@ -3,7 +3,9 @@
 
 use axum::http::uri::Authority;
 use belljar_contract::tool::{ToolName, ToolScope};
-use belljar_contract::yaml::{Log, Members, Node, Value, below, boolean, list, one_of, place, quoted, text};
+use belljar_contract::yaml::{
+    Members, MistakeLog, Node, Value, below, boolean, list, one_of, place, quoted, text,
+};
 use belljar_tools::bridge::config::ServersConfig;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -30,7 +32,7 @@ const SAME_MACHINE: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 impl McpConfig {
     /// Reads the section.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let hosts = members.or("hosts", Vec::new(), |node, log| {
             list(node, log, |node, log| {
@@ -63,7 +65,7 @@ impl McpConfig {
 }
 
 /// Reads a mapping of tools to scopes.
-fn tool_scopes(node: &Node, log: &mut Log) -> BTreeMap<ToolName, ToolScope> {
+fn tool_scopes(node: &Node, log: &mut MistakeLog) -> BTreeMap<ToolName, ToolScope> {
     let Value::Mapping(written) = &node.value else {
         log.note(node.position, place(node), node.describe(), "a mapping of tools' names to scopes");
         return BTreeMap::new();

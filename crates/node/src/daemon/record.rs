@@ -3,7 +3,7 @@
 use crate::job::NodeState;
 use crate::machine;
 use belljar_store::database::DatabaseError;
-use belljar_store::telemetry::{Boot, FILE, Said, Telemetry};
+use belljar_store::telemetry::{FILE, NodeBoot, ServiceLogEvent, Telemetry};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) async fn open(state: &Path) -> Result<Telemetry, DatabaseError> {
 /// Records that the node starts.
 pub(super) fn begun(workplace: &NodeState) {
     let platform = machine::platform();
-    workplace.telemetry.booted(Boot {
+    workplace.telemetry.booted(NodeBoot {
         at: workplace.now(),
         boot_id: workplace.owner.instance.clone(),
         node_slug: workplace.settings.node_slug.clone(),
@@ -59,5 +59,5 @@ pub(super) fn stopped(workplace: &NodeState) {
 
 fn say(workplace: &NodeState, service: &'static str, message: &str, fields: &serde_json::Value) {
     let (message, fields) = (message.to_owned(), fields.clone());
-    workplace.telemetry.log(Said { at: workplace.now(), service, level: "info", message, fields });
+    workplace.telemetry.log(ServiceLogEvent { at: workplace.now(), service, level: "info", message, fields });
 }

@@ -8,9 +8,9 @@ use belljar_contract::id::JobId;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::native;
 use belljar_sandbox::resumption;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_store::database::DatabaseError;
-use belljar_store::jobs::{ChangeError, Left};
+use belljar_store::jobs::{ChangeError, ReleaseReason};
 use std::path::Path;
 
 /// Removes the sandboxes and leftovers of former instances. It is idempotent.
@@ -52,7 +52,7 @@ pub(super) async fn remove_unresumed(workplace: &NodeState) -> Result<(), Databa
     Ok(())
 }
 
-fn clear_now(state: &State, images: &Images) -> Result<(), DaemonError> {
+fn clear_now(state: &StateDirectory, images: &Images) -> Result<(), DaemonError> {
     // Before the folders, which containers may still work in. Containers end by themselves when their host's connection is
     // closed, so an unreachable engine doesn't keep the node from starting.
     if let Err(error) = images.reconcile() {
@@ -66,7 +66,7 @@ fn clear_now(state: &State, images: &Images) -> Result<(), DaemonError> {
 
 /// Removes the state kept for resumption if the disk is full: attempts then begin anew, as a node that can't write wouldn't
 /// start.
-fn forget_where_full(state: &State) {
+fn forget_where_full(state: &StateDirectory) {
     if !machine::is_full(state.path()) {
         return;
     }
@@ -88,7 +88,7 @@ fn remove_unfinished(artifacts: &Path) {
 /// Gives up the jobs of an instance that is gone, and forgets the instance.
 pub(super) async fn give_up(workplace: &NodeState, instance: &str) -> Result<(), DatabaseError> {
     for job in workplace.jobs.owned_by(instance).await? {
-        match workplace.jobs.leave(&job.job_id, job.life.fence, Left::Gone, workplace.now()).await {
+        match workplace.jobs.leave(&job.job_id, job.life.fence, ReleaseReason::Gone, workplace.now()).await {
             Ok(_) => workplace.hub.ring(&job.job_id),
             Err(ChangeError::Database(error)) => return Err(error),
             // Another instance has done it meanwhile.

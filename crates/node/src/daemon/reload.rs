@@ -8,7 +8,7 @@ use belljar_policy::access::AccessRules;
 use belljar_tools::bridge::config::ServersConfig;
 
 /// Configuration that was read again without an error.
-pub struct Reloaded {
+pub struct ReloadedConfig {
     /// The token that the orchestrator presents from now on.
     pub token: Token,
     /// Models for runs that begin from now on.
@@ -26,8 +26,8 @@ impl Daemon {
     ///
     /// # Errors
     /// [`DaemonError::Threads`] when the bridge to MCP servers can't be started; everything else is applied.
-    pub async fn reload(&mut self, reloaded: Reloaded) -> Result<(), DaemonError> {
-        let Reloaded { token, models, access, servers } = reloaded;
+    pub async fn reload(&mut self, reloaded: ReloadedConfig) -> Result<(), DaemonError> {
+        let ReloadedConfig { token, models, access, servers } = reloaded;
         self.workplace.settings.token.replace(&token);
         self.workplace.models.replace(models);
         match (self.workplace.tools.house(), access) {

@@ -69,7 +69,7 @@ async fn once(workplace: &Arc<NodeState>) -> Result<(), DatabaseError> {
         let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
         now.checked_sub(age).unwrap_or(Timestamp::MIN)
     };
-    let retention = belljar_store::jobs::Retention {
+    let retention = belljar_store::jobs::RetentionCutoffs {
         acknowledged_before: before(acknowledged),
         ended_before: before(unacknowledged),
     };

@@ -8,14 +8,14 @@ use crate::machine;
 use crate::managed::ManagedSettings;
 use crate::traces::TraceSettings;
 use crate::web::policy_file::PolicyFile;
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_files::host_path::HostPath;
 use belljar_policy::access::AccessRules;
 use belljar_policy::approval::ApprovalRules;
 use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::limits::Limits;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_store::database::Location;
 use belljar_tools::builtin::configured::config::ToolsConfig;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub struct Settings {
     /// Address that it listens on.
     pub listen: SocketAddr,
     /// State directory.
-    pub state: State,
+    pub state: StateDirectory,
     /// Database of jobs. Default: `node.db` in the state directory.
     pub database: Location,
     /// The token that the orchestrator presents, without `Bearer`.
@@ -78,7 +78,7 @@ pub struct Settings {
     /// Resource limits of each sandbox with the node's own programs.
     pub limits: Limits,
     /// Isolation layers that such a sandbox must have.
-    pub required: Required,
+    pub required: RequiredLayers,
 }
 
 /// A bucket for artifacts.
@@ -122,7 +122,7 @@ pub struct SessionLimits {
 
 /// Reasons why a job gets no more time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoExtension {
+pub enum ExtensionError {
     /// The node extends no job's time limit.
     #[error("this node gives no job more time than it had")]
     Never,
@@ -152,7 +152,7 @@ const MAX_WAITING: u64 = 1_000;
 
 impl Settings {
     /// Returns the default settings, with a database in the state directory and two jobs per processor.
-    pub fn new(listen: SocketAddr, state: State, token: Token, runner: HostPath) -> Self {
+    pub fn new(listen: SocketAddr, state: StateDirectory, token: Token, runner: HostPath) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             node_slug: machine::host_name(),
@@ -181,7 +181,7 @@ impl Settings {
             trust: TrustConfig::default(),
             tools: ToolsConfig::default(),
             limits: Limits::default(),
-            required: Required::default(),
+            required: RequiredLayers::default(),
         }
     }
 }
@@ -197,12 +197,12 @@ impl Timeouts {
     /// Checks that a job with the time limit `has` may get `asked` more.
     ///
     /// # Errors
-    /// [`NoExtension`] when it may not.
-    pub fn extend(self, has: Duration, asked: Duration) -> Result<(), NoExtension> {
+    /// [`ExtensionError`] when it may not.
+    pub fn extend(self, has: Duration, asked: Duration) -> Result<(), ExtensionError> {
         let left = self.max.saturating_sub(has);
         match self.may_extend {
-            false => Err(NoExtension::Never),
-            true if asked > left => Err(NoExtension::TooMuch { left_seconds: left.as_secs() }),
+            false => Err(ExtensionError::Never),
+            true if asked > left => Err(ExtensionError::TooMuch { left_seconds: left.as_secs() }),
             true => Ok(()),
         }
     }
@@ -247,9 +247,9 @@ mod tests {
         let of = Duration::from_secs;
         let timeouts = Timeouts { default: of(60), max: of(90), may_extend: true };
         assert_eq!(timeouts.extend(of(60), of(30)), Ok(()));
-        assert_eq!(timeouts.extend(of(60), of(31)), Err(NoExtension::TooMuch { left_seconds: 30 }));
-        assert_eq!(timeouts.extend(of(100), of(1)), Err(NoExtension::TooMuch { left_seconds: 0 }));
+        assert_eq!(timeouts.extend(of(60), of(31)), Err(ExtensionError::TooMuch { left_seconds: 30 }));
+        assert_eq!(timeouts.extend(of(100), of(1)), Err(ExtensionError::TooMuch { left_seconds: 0 }));
         let never = Timeouts { may_extend: false, ..timeouts };
-        assert_eq!(never.extend(of(60), of(1)), Err(NoExtension::Never));
+        assert_eq!(never.extend(of(60), of(1)), Err(ExtensionError::Never));
     }
 }

@@ -6,16 +6,16 @@ use crate::metrics::Metrics;
 use crate::models::NodeModels;
 use crate::serving::HatchThread;
 use crate::web::NodeWeb;
-use crate::web::policy_file::{Change, Following, OpenPolicy, PolicyFile};
+use crate::web::policy_file::{OpenPolicy, PolicyChange, PolicyFile, PolicyFollower};
 use belljar_store::audit::{AuditLog, Event};
 use std::sync::Arc;
 
 /// Models and web access of a node's sandboxes.
-pub(super) struct WaysOut {
+pub(super) struct NodeHatches {
     pub(super) models: NodeModels,
     pub(super) web: NodeWeb,
     /// Follows the policy file.
-    pub(super) following: Following,
+    pub(super) following: PolicyFollower,
 }
 
 /// Sets up models and web access from the settings. Without a policy file every request to the web is denied, and the denial
@@ -24,7 +24,7 @@ pub(super) fn begin(
     settings: &mut Settings,
     audit: &Arc<AuditLog>,
     (metrics, listed_calls): (&Metrics, usize),
-) -> Result<WaysOut, DaemonError> {
+) -> Result<NodeHatches, DaemonError> {
     let threads = |source| DaemonError::Threads { source };
     let callers = Arc::new(HatchThread::start().map_err(threads)?);
     let account = settings.billing_account_id.clone();
@@ -34,16 +34,16 @@ pub(super) fn begin(
     policy.first().iter().for_each(|first| tell(first, audit, metrics));
     let (audit, metrics) = (Arc::clone(audit), metrics.clone());
     let following = policy.follow(move |change| tell(change, &audit, &metrics)).map_err(threads)?;
-    Ok(WaysOut { models, web, following })
+    Ok(NodeHatches { models, web, following })
 }
 
-fn tell(change: &Change, audit: &AuditLog, metrics: &Metrics) {
+fn tell(change: &PolicyChange, audit: &AuditLog, metrics: &Metrics) {
     match change {
-        Change::Taken { path, sha256, generation, rules } => {
+        PolicyChange::Taken { path, sha256, generation, rules } => {
             tracing::info!(path, sha256, generation, rules, "this policy for the web counts from now on");
             metrics.web_policy_read(true, *generation);
         }
-        Change::Refused { path, sha256, generation, why } => {
+        PolicyChange::Refused { path, sha256, generation, why } => {
             tracing::error!(path, sha256, generation, why, "the former policy for the web goes on to count");
             metrics.web_policy_read(false, *generation);
         }

@@ -1,20 +1,20 @@
 //! Assembles the shared state of a node.
 
-use super::ways_out::{self, WaysOut};
+use super::ways_out::{self, NodeHatches};
 use super::{Bucket, DaemonError, Settings, WallClock, former, record};
 use crate::canary::Canary;
 use crate::denials::Denials;
 use crate::house::NodeAccessRules;
 use crate::images::Images;
 use crate::job::NodeState;
-use crate::job::context::Library;
+use crate::job::context::ContextStores;
 use crate::job::hub::Hub;
 use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::tools::{NodeTools, ToolDependencies};
 use crate::traces::{self, Traces};
 use crate::trust::NodeTrust;
-use crate::web::policy_file::Following;
+use crate::web::policy_file::PolicyFollower;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::{Artifacts, ArtifactsError};
 use belljar_store::audit::{AuditLog, folder_in};
@@ -32,7 +32,7 @@ pub(super) async fn furnish(
     mut settings: Settings,
     (launcher, clock): (Launcher, WallClock),
     (database, owner): (&Database, &Owner),
-) -> Result<(Arc<NodeState>, Following), DaemonError> {
+) -> Result<(Arc<NodeState>, PolicyFollower), DaemonError> {
     let artifacts = artifacts(&settings)?;
     let audit = Arc::new(AuditLog::open(&folder_in(settings.state.path())).map_err(DaemonError::Audit)?);
     warn_of_missing(&audit);
@@ -41,7 +41,7 @@ pub(super) async fn furnish(
     let traces =
         Traces::start(settings.traces.take(), settings.node_slug.clone(), &metrics).map_err(threads)?;
     let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
-    let WaysOut { models, web, following } =
+    let NodeHatches { models, web, following } =
         ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
     let web = Arc::new(web);
     let house = settings.access.take().map(|rules| NodeAccessRules::new(rules, &settings.trust));
@@ -79,7 +79,7 @@ pub(super) async fn furnish(
         web,
         tools,
         trust,
-        library: Library::new(database),
+        library: ContextStores::new(database),
         audit,
         tokens: Tokens::new(database.clone()),
         grants: Grants::new(database.clone()),

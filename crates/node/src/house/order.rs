@@ -6,7 +6,7 @@ use belljar_contract::worker::assignment::SandboxRequest;
 use belljar_contract::worker::session::OpenSessionRequest;
 
 /// A sandbox request.
-pub(crate) struct Order<'a> {
+pub(crate) struct AccessRequest<'a> {
     /// Its kind, for error messages.
     pub(super) what: &'static str,
     pub(super) image: (&'static str, &'a Image),
@@ -20,7 +20,7 @@ const NO_NETWORK: &str = "expected `none`";
 
 // === impl Order ===
 
-impl<'a> Order<'a> {
+impl<'a> AccessRequest<'a> {
     /// Returns the request of a job.
     pub(crate) fn of_job(sandbox: &'a SandboxRequest, image: &'a Image) -> Self {
         let web = match sandbox.job_spec {

@@ -1,6 +1,6 @@
 //! The permissions of one sandbox, by its agent's trust level, and their check against a request.
 
-use super::order::Order;
+use super::order::AccessRequest;
 use crate::images::Image;
 use belljar_contract::programs::{ParseProgramsError, ProgramList};
 use belljar_gateway::access::AccessStanding;
@@ -14,35 +14,35 @@ use std::path::Path;
 
 /// Permissions of a sandbox.
 #[derive(Debug, Clone)]
-pub(crate) struct Terms {
-    whose: Whose,
+pub(crate) struct SandboxPermissions {
+    whose: RequestSubject,
     compiled: SandboxAccess,
     programs: Option<ProgramList>,
 }
 
 /// The identity that a sandbox is for, and the kind of the request.
 #[derive(Debug, Clone)]
-pub(crate) struct Whose(Identity, &'static str);
+pub(crate) struct RequestSubject(Identity, &'static str);
 
 /// A request exceeds the agent's permissions. Each message has the JSON path and an accepted value.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TooMuch {
+pub(crate) enum PermissionExceeded {
     #[error(transparent)]
     Unknown(#[from] UnknownAgentError),
     #[error("{place}: {whose} reaches nothing of the web (`network: none`): {right}")]
-    Web { place: &'static str, whose: Whose, right: &'static str },
+    Web { place: &'static str, whose: RequestSubject, right: &'static str },
     #[error(
         "{place}: {image}, and {whose} may start listed programs alone (`terminal`), which only the node's own sandboxes \
          hold: `native`"
     )]
-    Image { place: &'static str, image: String, whose: Whose },
+    Image { place: &'static str, image: String, whose: RequestSubject },
     #[error(
         "{place}: {program:?} is none of the programs that {whose} may start (`terminal`, `commands`): {listed}"
     )]
-    Program { place: String, program: String, whose: Whose, listed: String },
+    Program { place: String, program: String, whose: RequestSubject, listed: String },
     #[error("the programs that {whose} may start are no list of programs")]
     Listed {
-        whose: Whose,
+        whose: RequestSubject,
         #[source]
         source: ParseProgramsError,
     },
@@ -53,16 +53,20 @@ const SHOWN: usize = 12;
 
 // === impl Terms ===
 
-impl Terms {
+impl SandboxPermissions {
     /// Returns the terms of an identity with that standing.
-    pub(super) fn of(identity: Identity, stood: &AccessStanding, order: &Order<'_>) -> Result<Self, TooMuch> {
-        let whose = Whose(identity, order.what);
+    pub(super) fn of(
+        identity: Identity,
+        stood: &AccessStanding,
+        order: &AccessRequest<'_>,
+    ) -> Result<Self, PermissionExceeded> {
+        let whose = RequestSubject(identity, order.what);
         let compiled = of_node(SandboxAccess::of_agent(&stood.agent.permissions), order.web.is_some());
         let programs = match &compiled.programs {
             ProgramAccess::All => None,
             ProgramAccess::Only { names } => {
                 let listed = ProgramList::new(names.iter().cloned());
-                Some(listed.map_err(|source| TooMuch::Listed { whose: whose.clone(), source })?)
+                Some(listed.map_err(|source| PermissionExceeded::Listed { whose: whose.clone(), source })?)
             }
         };
         Ok(Self { whose, compiled, programs })
@@ -85,15 +89,15 @@ impl Terms {
 
     /// Checks that the request doesn't exceed the permissions. Its workspace is empty, has no host files and its own root
     /// file system; no level permits less than that.
-    pub(super) fn admit(&self, order: &Order<'_>) -> Result<(), TooMuch> {
+    pub(super) fn admit(&self, order: &AccessRequest<'_>) -> Result<(), PermissionExceeded> {
         if let Some((place, right)) = order.web
             && self.compiled.web == WebAccess::None
         {
-            return Err(TooMuch::Web { place, whose: self.whose.clone(), right });
+            return Err(PermissionExceeded::Web { place, whose: self.whose.clone(), right });
         }
         let (place, image) = order.image;
         if self.programs.is_some() && *image != Image::Native {
-            return Err(TooMuch::Image { place, image: image.name(), whose: self.whose.clone() });
+            return Err(PermissionExceeded::Image { place, image: image.name(), whose: self.whose.clone() });
         }
         order.programs.iter().try_for_each(|(place, program)| self.admit_program(place, program))
     }
@@ -101,13 +105,13 @@ impl Terms {
     /// Checks that a program may be started in it; `place` is its JSON path.
     ///
     /// # Errors
-    /// [`TooMuch::Program`]
-    pub(crate) fn admit_program(&self, place: &str, program: &str) -> Result<(), TooMuch> {
+    /// [`PermissionExceeded::Program`]
+    pub(crate) fn admit_program(&self, place: &str, program: &str) -> Result<(), PermissionExceeded> {
         let Some(listed) = self.programs.as_ref().filter(|listed| !listed.has(name(program))) else {
             return Ok(());
         };
         let (place, program, whose) = (place.to_owned(), program.to_owned(), self.whose.clone());
-        Err(TooMuch::Program { place, program, whose, listed: shown(listed) })
+        Err(PermissionExceeded::Program { place, program, whose, listed: shown(listed) })
     }
 }
 
@@ -140,7 +144,7 @@ fn shown(listed: &ProgramList) -> String {
 
 // === impl Whose ===
 
-impl fmt::Display for Whose {
+impl fmt::Display for RequestSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Identity::Agent(agent) => write!(f, "the agent {agent}"),

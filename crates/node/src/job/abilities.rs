@@ -14,7 +14,7 @@ use crate::images::{Image, OF_JOB};
 use belljar_contract::image::ImageReference;
 use belljar_contract::worker::assignment::{Assignment, NATIVE_IMAGE};
 use belljar_policy::image::{ImagePattern, ImageRules};
-use belljar_store::jobs::{Fits, Instance, JobRecord};
+use belljar_store::jobs::{Instance, JobFilter, JobRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -100,7 +100,7 @@ impl JobSelector {
     }
 }
 
-impl Fits for JobSelector {
+impl JobFilter for JobSelector {
     fn runs(&self, assignment: &Assignment) -> bool {
         let (sandbox, workplace) = (&assignment.sandbox, &self.workplace);
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB);

@@ -10,8 +10,8 @@
 use super::NodeState;
 use super::outcome::RunOutcome;
 use super::recorder::JobRecorder;
-use super::run::{Run, run};
-use crate::traces::{self, Anchor, Noted};
+use super::run::{FinishedRun, run};
+use crate::traces::{self, AttemptStart, ClockAnchor};
 use crate::trust::NodeTrust;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::worker::assignment::Assignment;
@@ -19,8 +19,8 @@ use belljar_contract::worker::state::JobState;
 use belljar_gateway::apart;
 use belljar_sandbox::state::RunFolder;
 use belljar_store::artifacts::ArtifactsError;
-use belljar_store::database::{DatabaseError, Failing};
-use belljar_store::jobs::{ChangeError, Claimed, Ended, Left, Report, Told};
+use belljar_store::database::{DatabaseError, FailureKind};
+use belljar_store::jobs::{ChangeError, ClaimedJob, FinalReport, JobEnd, JobNews, ReleaseReason};
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,10 +30,10 @@ use tracing::{Instrument, Span};
 
 /// A request to stop a job, with its reason and grace period.
 #[derive(Debug, Clone, Default)]
-pub(super) struct StopRequest(Arc<Mutex<Stopping>>);
+pub(super) struct StopRequest(Arc<Mutex<StopState>>);
 
 #[derive(Debug, Default)]
-struct Stopping {
+struct StopState {
     why: Option<StopReason>,
     grace: Duration,
 }
@@ -59,12 +59,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs a claimed job, and records its end. Returns true if the end is recorded, or is another instance's to record.
-pub(super) async fn carry_out(workplace: &Arc<NodeState>, claimed: Claimed, stop: &StopRequest) -> bool {
+pub(super) async fn carry_out(workplace: &Arc<NodeState>, claimed: ClaimedJob, stop: &StopRequest) -> bool {
     let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
     let waited = workplace.now().duration_since(claimed.job.accepted_at).unsigned_abs();
     let (taken, _under_way) = (Instant::now(), workplace.metrics.job_taken(waited));
     let assignment = claimed.assignment.clone();
-    let noted = Noted { job: claimed.job.clone(), taken, anchor: Anchor::new((workplace.clock)()) };
+    let noted =
+        AttemptStart { job: claimed.job.clone(), taken, anchor: ClockAnchor::new((workplace.clock)()) };
     let (heard, hears) = mpsc::unbounded_channel();
     let recorder = JobRecorder::new(Arc::clone(workplace), (job_id.clone(), fence), stop.clone());
     let about = Span::current();
@@ -74,7 +75,8 @@ pub(super) async fn carry_out(workplace: &Arc<NodeState>, claimed: Claimed, stop
         tokio::task::spawn_blocking(move || about.in_scope(|| run(&place, claimed, heard, &thread_stop)))
             .await;
     belljar_failpoint::reached("run.collected");
-    let Run { came, folder, has_begun, ran } = ran.unwrap_or_else(|died| Run::of_fault(&died, true));
+    let FinishedRun { came, folder, has_begun, ran } =
+        ran.unwrap_or_else(|died| FinishedRun::of_fault(&died, true));
     let removed = folder.map(|folder| tokio::task::spawn_blocking(move || remove(folder)));
     // The run's thread has ended and closed its channel to the recorder. The recorder's last events may wait for the disk
     // space that the folder takes.
@@ -83,9 +85,11 @@ pub(super) async fn carry_out(workplace: &Arc<NodeState>, claimed: Claimed, stop
     let mut ended_as = None;
     let recorded = match stop.why() {
         Some(StopReason::Lost) => Ok(()),
-        Some(StopReason::Shutdown) if !has_begun => leave(workplace, (&job_id, fence), Left::Unbegun).await,
+        Some(StopReason::Shutdown) if !has_begun => {
+            leave(workplace, (&job_id, fence), ReleaseReason::Unbegun).await
+        }
         Some(StopReason::Shutdown) if came.was_stopped() => {
-            leave(workplace, (&job_id, fence), Left::Gone).await
+            leave(workplace, (&job_id, fence), ReleaseReason::Gone).await
         }
         _ => {
             let came = with_files(workplace, &assignment, keep_artifacts(workplace, came).await).await;
@@ -94,7 +98,7 @@ pub(super) async fn carry_out(workplace: &Arc<NodeState>, claimed: Claimed, stop
             // A job that was not begun says nothing about its agent.
             let earns = workplace.trust.is_earned() && has_begun;
             let trust = earns.then(|| NodeTrust::ended(&assignment, (ending, &outcome), workplace.now()));
-            let report = Report { untold, ending, outcome, trust: trust.flatten() };
+            let report = FinalReport { untold, ending, outcome, trust: trust.flatten() };
             // An outcome may be long, and is written as one document.
             let (place, id) = (Arc::clone(workplace), job_id.clone());
             let recorded = apart(async move { end(&place, (&id, fence), report).await }).await;
@@ -108,7 +112,7 @@ pub(super) async fn carry_out(workplace: &Arc<NodeState>, claimed: Claimed, stop
             })
         }
     };
-    let told = traces::Ended { kept, recorded: Instant::now(), state: ended_as, failure };
+    let told = traces::AttemptEnd { kept, recorded: Instant::now(), state: ended_as, failure };
     workplace.traces.tell(&noted, ran.as_ref(), &told);
     workplace.hub.ring(&job_id);
     if let Some(removed) = removed {
@@ -155,7 +159,8 @@ async fn with_files(workplace: &NodeState, assignment: &Assignment, came: RunOut
         return came;
     }
     let look = || workplace.tools.files().of_job(&assignment.task_id, &assignment.job_id);
-    match insistently(&workplace.stop, |error: &DatabaseError| error.kind == Failing::Unavailable, look).await
+    match insistently(&workplace.stop, |error: &DatabaseError| error.kind == FailureKind::Unavailable, look)
+        .await
     {
         Ok(files) => came.with_files(&files),
         Err(error) => {
@@ -168,11 +173,11 @@ async fn with_files(workplace: &NodeState, assignment: &Assignment, came: RunOut
 /// Records the end of a job, and returns the recorded state.
 async fn end(
     workplace: &NodeState,
-    (job_id, fence): Claim<'_>,
-    report: Report,
+    (job_id, fence): ClaimRef<'_>,
+    report: FinalReport,
 ) -> Result<JobState, ChangeError> {
     let now = workplace.now();
-    let record = |report: Report| workplace.jobs.end(job_id, fence, report, now);
+    let record = |report: FinalReport| workplace.jobs.end(job_id, fence, report, now);
     let recorded = insistently(&workplace.stop, ChangeError::is_passing, || record(report.clone())).await;
     let Err(error @ ChangeError::Database(_)) = recorded else { return recorded.map(state) };
     if error.is_passing() {
@@ -180,23 +185,27 @@ async fn end(
     }
     // The database rejects this outcome, and will reject it later: a failure of the node is recorded instead.
     let RunOutcome { ending, outcome } = RunOutcome::of_fault(&error);
-    let instead = Report { untold: Told::default(), ending, outcome, trust: None };
+    let instead = FinalReport { untold: JobNews::default(), ending, outcome, trust: None };
     insistently(&workplace.stop, ChangeError::is_passing, || record(instead.clone())).await.map(state)
 }
 
-fn state(ended: Ended) -> JobState {
-    let (Ended::Now(job) | Ended::Before(job)) = ended;
+fn state(ended: JobEnd) -> JobState {
+    let (JobEnd::Now(job) | JobEnd::Before(job)) = ended;
     job.life.state
 }
 
 /// Records that a job was ended because the node stops: another attempt is made, or the job has failed because of the node.
-async fn leave(workplace: &NodeState, (job_id, fence): Claim<'_>, left: Left) -> Result<(), ChangeError> {
+async fn leave(
+    workplace: &NodeState,
+    (job_id, fence): ClaimRef<'_>,
+    left: ReleaseReason,
+) -> Result<(), ChangeError> {
     let now = workplace.now();
     let record = || workplace.jobs.leave(job_id, fence, left, now);
     insistently(&workplace.stop, ChangeError::is_passing, record).await.map(drop)
 }
 
-type Claim<'a> = (&'a belljar_contract::id::JobId, belljar_policy::lifecycle::Fence);
+type ClaimRef<'a> = (&'a belljar_contract::id::JobId, belljar_policy::lifecycle::Fence);
 
 /// Retries an action with backoff, while its error may pass. While the database can't be reached, the result is known only
 /// here. When the node stops, it is tried for [`LAST_PATIENCE`] longer.
@@ -239,7 +248,7 @@ impl StopRequest {
     pub(super) fn within(&self, grace: Duration, why: StopReason) {
         let mut stopping = self.locked();
         match stopping.why {
-            None => *stopping = Stopping { why: Some(why), grace },
+            None => *stopping = StopState { why: Some(why), grace },
             Some(_) => stopping.grace = stopping.grace.min(grace),
         }
     }
@@ -253,7 +262,7 @@ impl StopRequest {
         self.locked().grace
     }
 
-    fn locked(&self) -> MutexGuard<'_, Stopping> {
+    fn locked(&self) -> MutexGuard<'_, StopState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,7 @@ use super::NodeState;
 use belljar_contract::id::JobId;
 use belljar_contract::scope::Scopes;
 use belljar_contract::worker::assignment::Assignment;
-use belljar_policy::preferences::{Agent, EffectivePreferences};
+use belljar_policy::preferences::{ContextAgent, EffectivePreferences};
 use belljar_store::audit::{Event, EventError};
 use belljar_store::database::DatabaseError;
 use belljar_store::preferences::{self, Preferences};
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 /// The stores of preferences and skills.
 #[derive(Debug, Clone)]
-pub(crate) struct Library {
+pub(crate) struct ContextStores {
     preferences: Preferences,
     skills: Skills,
 }
@@ -52,9 +52,9 @@ const LONGEST_SKILLS: usize = 1 << 20;
 
 // === impl Library ===
 
-impl Library {
+impl ContextStores {
     pub(crate) fn new(database: &belljar_store::database::Database) -> Self {
-        let preferences = Preferences::new(database.clone(), preferences::Limits::default());
+        let preferences = Preferences::new(database.clone(), preferences::PreferenceLimits::default());
         Self { preferences, skills: Skills::new(database.clone()) }
     }
 
@@ -123,14 +123,14 @@ fn with_given(given: Option<Value>, found: Vec<Value>) -> Value {
 
 /// Adds the effective preferences that the job doesn't set itself. Returns true if there are any.
 fn add_preferences(context: &mut Map<String, Value>, effective: &EffectivePreferences) -> bool {
-    let own = Agent::Sandbox.key();
+    let own = ContextAgent::Sandbox.key();
     let told: Vec<_> = effective
         .values
         .iter()
         .filter(|(key, applied)| !key.as_str().starts_with("agents.") && !applied.value.is_null())
         .map(|(key, applied)| (key.as_str().to_owned(), applied.value.clone()))
         .collect();
-    let more = effective.additional_context(Agent::Sandbox);
+    let more = effective.additional_context(ContextAgent::Sandbox);
     if told.is_empty() && more.is_none() {
         return false;
     }

@@ -6,7 +6,7 @@ use super::attempt::{self, StopReason, StopRequest};
 use super::queue::WaitingJobs;
 use belljar_contract::id::JobId;
 use belljar_policy::lifecycle::Fence;
-use belljar_store::jobs::{ClaimError, Claimed, Fits, JobRecord, Left};
+use belljar_store::jobs::{ClaimError, ClaimedJob, JobFilter, JobRecord, ReleaseReason};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,22 +20,22 @@ use tracing::Instrument;
 pub(crate) struct Dispatcher {
     workplace: Arc<NodeState>,
     /// Filter of the jobs to claim, if other nodes share the database; `None` to claim all of them.
-    choice: Option<Arc<dyn Fits>>,
+    choice: Option<Arc<dyn JobFilter>>,
     room: Arc<Semaphore>,
     queue: WaitingJobs,
-    held: Mutex<HashMap<Claim, Held>>,
+    held: Mutex<HashMap<JobClaim, ClaimState>>,
     /// Claims in the database that this instance didn't know at the last check.
-    strange: Mutex<HashSet<Claim>>,
+    strange: Mutex<HashSet<JobClaim>>,
     /// Number of claims that are being made, and may be in the database already.
     claims: AtomicU32,
 }
 
 /// A job's key, and the fencing token of its claim.
-type Claim = (String, Fence);
+type JobClaim = (String, Fence);
 
 /// State of a claim.
 #[derive(Debug, Clone)]
-enum Held {
+enum ClaimState {
     /// The job is running.
     Running(StopRequest),
     /// The job has ended, but its end could not be recorded.
@@ -46,7 +46,7 @@ enum Held {
 
 impl Dispatcher {
     pub(crate) fn new(workplace: Arc<NodeState>) -> Self {
-        let choice = || Arc::new(JobSelector::new(Arc::clone(&workplace))) as Arc<dyn Fits>;
+        let choice = || Arc::new(JobSelector::new(Arc::clone(&workplace))) as Arc<dyn JobFilter>;
         let choice = workplace.shares_database.then(choice);
         let room = Arc::new(Semaphore::new(workplace.settings.max_concurrency));
         let (queue, held, strange) = (WaitingJobs::default(), Mutex::default(), Mutex::default());
@@ -66,7 +66,7 @@ impl Dispatcher {
             let (claimed, room) = claimed;
             let (claim, held) = ((claimed.job.job_id.key(), claimed.fence()), StopRequest::default());
             // Before the job can be canceled, or its claim be checked.
-            self.locked().insert(claim.clone(), Held::Running(held.clone()));
+            self.locked().insert(claim.clone(), ClaimState::Running(held.clone()));
             self.claims.fetch_sub(1, Ordering::SeqCst);
             let dispatcher = Arc::clone(&self);
             attempts.spawn(async move {
@@ -80,7 +80,10 @@ impl Dispatcher {
     }
 
     /// Waits for the next job and the capacity for it; `None` when stopped.
-    async fn next(&self, stop: &CancellationToken) -> Option<(Claimed, tokio::sync::OwnedSemaphorePermit)> {
+    async fn next(
+        &self,
+        stop: &CancellationToken,
+    ) -> Option<(ClaimedJob, tokio::sync::OwnedSemaphorePermit)> {
         let room = tokio::select! {
             () = stop.cancelled() => return None,
             room = Arc::clone(&self.room).acquire_owned() => room.ok()?,
@@ -111,7 +114,7 @@ impl Dispatcher {
         }
     }
 
-    async fn claim(&self) -> Result<Option<Claimed>, ClaimError> {
+    async fn claim(&self) -> Result<Option<ClaimedJob>, ClaimError> {
         let NodeState { jobs, owner, .. } = &*self.workplace;
         let now = self.workplace.now();
         match &self.choice {
@@ -120,7 +123,7 @@ impl Dispatcher {
         }
     }
 
-    async fn carry_out(&self, claim: Claim, claimed: Claimed, stop: StopRequest) {
+    async fn carry_out(&self, claim: JobClaim, claimed: ClaimedJob, stop: StopRequest) {
         let workplace = Arc::clone(&self.workplace);
         // In a task of its own, so that its end is noticed here even if it panics.
         let (job_id, attempt) = (&claimed.job.job_id, claimed.job.life.attempt);
@@ -132,7 +135,7 @@ impl Dispatcher {
         let mut held = self.locked();
         match is_recorded {
             true => held.remove(&claim),
-            false => held.insert(claim, Held::Unrecorded),
+            false => held.insert(claim, ClaimState::Unrecorded),
         };
     }
 
@@ -141,7 +144,7 @@ impl Dispatcher {
         let key = job_id.key();
         let held = self.locked();
         for (_, held) in held.iter().filter(|((job, _), _)| *job == key) {
-            if let Held::Running(stop) = held {
+            if let ClaimState::Running(stop) = held {
                 match grace {
                     Some(grace) => stop.within(grace, StopReason::Canceled),
                     None => stop.because(StopReason::Canceled),
@@ -166,14 +169,14 @@ impl Dispatcher {
             let claim = (job.job_id.key(), job.life.fence);
             let held = self.locked().get(&claim).cloned();
             match held {
-                Some(Held::Running(stop)) if job.life.cancel_requested => {
+                Some(ClaimState::Running(stop)) if job.life.cancel_requested => {
                     stop.within(job.grace, StopReason::Canceled);
                 }
-                Some(Held::Running(_)) => {}
-                Some(Held::Unrecorded) => self.leave(job, Left::Gone).await,
+                Some(ClaimState::Running(_)) => {}
+                Some(ClaimState::Unrecorded) => self.leave(job, ReleaseReason::Gone).await,
                 // A claim that was committed while the connection broke. A claim made just now is held here by the next check.
                 None if may_be_strange && self.strange().contains(&claim) => {
-                    self.leave(job, Left::Unbegun).await;
+                    self.leave(job, ReleaseReason::Unbegun).await;
                 }
                 None if may_be_strange => {
                     strange.insert(claim);
@@ -182,11 +185,11 @@ impl Dispatcher {
             }
         }
         let owned: HashSet<_> = owned.iter().map(|job| (job.job_id.key(), job.life.fence)).collect();
-        self.locked().retain(|claim, held| matches!(held, Held::Running(_)) || owned.contains(claim));
+        self.locked().retain(|claim, held| matches!(held, ClaimState::Running(_)) || owned.contains(claim));
         *self.strange() = strange;
     }
 
-    async fn leave(&self, job: &JobRecord, left: Left) {
+    async fn leave(&self, job: &JobRecord, left: ReleaseReason) {
         let NodeState { jobs, hub, .. } = &*self.workplace;
         match jobs.leave(&job.job_id, job.life.fence, left, self.workplace.now()).await {
             Ok(_) => {
@@ -201,17 +204,17 @@ impl Dispatcher {
 
     fn stop_all(&self, why: StopReason) {
         for held in self.locked().values() {
-            if let Held::Running(stop) = held {
+            if let ClaimState::Running(stop) = held {
                 stop.because(why);
             }
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<Claim, Held>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<JobClaim, ClaimState>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn strange(&self) -> MutexGuard<'_, HashSet<Claim>> {
+    fn strange(&self) -> MutexGuard<'_, HashSet<JobClaim>> {
         self.strange.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,16 +2,16 @@
 
 use super::NodeState;
 use super::attempt::{StopReason, StopRequest};
-use super::recorder::Heard;
+use super::recorder::RunEvent;
 use super::reports::StatusReports;
-use crate::api::hatch::{self, Served};
-use crate::house::Terms;
+use crate::api::hatch::{self, ServedHatch};
+use crate::house::SandboxPermissions;
 use crate::images::Image;
-use crate::models::{CallOwner, Caller, RunModels};
+use crate::models::{CallOwner, ModelCaller, RunModels};
 use crate::serving::{HatchThread, ServeError};
-use crate::tools::{AgentSlot, Given};
-use crate::traces::{Ran, Step};
-use crate::web::{RunPolicy, RunWeb, Seen};
+use crate::tools::{AgentSlot, RunOwnership};
+use crate::traces::{AttemptRun, TracedStep};
+use crate::web::{RunPolicy, RunWeb, WebTotals};
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::id::{JobId, RunId, TaskId};
@@ -24,8 +24,8 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_journal::RunJournalError;
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::command::CommandWatch;
-use belljar_sandbox::run::{Begun, Watch};
-use belljar_store::telemetry::Made;
+use belljar_sandbox::run::{JobWatch, StartedRun};
+use belljar_store::telemetry::SandboxRecord;
 use jiff::Timestamp;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -35,16 +35,16 @@ use tokio::sync::mpsc;
 /// The watcher of a run. Dropping it ends what it serves to the sandbox.
 pub(super) struct RunWatcher {
     workplace: Arc<NodeState>,
-    whose: Whose,
+    whose: RunIdentity,
     /// Models that it may call, until they are served.
     models: Option<InferenceConfig>,
     served: Option<Result<RunModels, ServeError>>,
     /// Web access, if the run has it.
     way: Option<RunPolicy>,
     web: Option<Result<RunWeb, ServeError>>,
-    heard: mpsc::UnboundedSender<Heard>,
+    heard: mpsc::UnboundedSender<RunEvent>,
     stop: StopRequest,
-    begun: Option<(Arc<StatusReports>, Option<Served>)>,
+    begun: Option<(Arc<StatusReports>, Option<ServedHatch>)>,
     taken: Instant,
     /// The run whose sandbox has started, and when it did.
     run: Option<RunId>,
@@ -58,13 +58,13 @@ pub(super) struct HatchTotals {
     /// Model usage, if it could call any.
     pub(super) models: Option<Result<UsageTotals, RunJournalError>>,
     /// Web usage, if it had access.
-    pub(super) web: Option<Result<Seen, RunJournalError>>,
+    pub(super) web: Option<Result<WebTotals, RunJournalError>>,
     /// Timeline of the run, if it had a sandbox.
-    pub(super) ran: Option<Ran>,
+    pub(super) ran: Option<AttemptRun>,
 }
 
 /// Identity and terms of a run.
-pub(super) struct Whose {
+pub(super) struct RunIdentity {
     pub(super) task_id: TaskId,
     pub(super) job_id: JobId,
     pub(super) attempt: u32,
@@ -72,19 +72,19 @@ pub(super) struct Whose {
     /// True for a command, which has no runner to report its start: it counts as started when its sandbox is ready.
     pub(super) is_command: bool,
     /// Owners of its agent's tool calls.
-    pub(super) given: Given,
+    pub(super) given: RunOwnership,
     /// User and trace that its model calls are recorded for.
     pub(super) owner: CallOwner,
     /// Terms of its sandbox, if there are access rules.
-    pub(super) terms: Option<Terms>,
+    pub(super) terms: Option<SandboxPermissions>,
 }
 
 // === impl Whose ===
 
-impl Whose {
+impl RunIdentity {
     /// Returns the telemetry record of the run's sandbox.
-    fn made(&self, run: &RunId, at: Timestamp) -> Made {
-        Made {
+    fn made(&self, run: &RunId, at: Timestamp) -> SandboxRecord {
+        SandboxRecord {
             at,
             run_id: run.clone(),
             name: format!("belljar-{run}"),
@@ -107,9 +107,9 @@ impl Whose {
 impl RunWatcher {
     pub(super) fn new(
         workplace: &Arc<NodeState>,
-        whose: Whose,
+        whose: RunIdentity,
         (models, way): (Option<InferenceConfig>, Option<RunPolicy>),
-        heard: mpsc::UnboundedSender<Heard>,
+        heard: mpsc::UnboundedSender<RunEvent>,
         stop: StopRequest,
     ) -> Self {
         let workplace = Arc::clone(workplace);
@@ -120,7 +120,7 @@ impl RunWatcher {
     }
 
     /// Ends what is served, and returns the run's usage and timeline.
-    pub(super) fn end(&mut self, timings: Timings, steps: Vec<Step>) -> HatchTotals {
+    pub(super) fn end(&mut self, timings: Timings, steps: Vec<TracedStep>) -> HatchTotals {
         let ended = Instant::now();
         if let Some((reports, _)) = self.begun.take() {
             // The hatch's server may hold the reports for longer.
@@ -135,7 +135,7 @@ impl RunWatcher {
         let (calls, passages) = (calls.unwrap_or_default(), passages.unwrap_or_default());
         let runtime = self.whose.image.runtime();
         let stood = self.run.clone().zip(self.stood);
-        let ran = stood.map(|(run_id, stood)| Ran {
+        let ran = stood.map(|(run_id, stood)| AttemptRun {
             run_id,
             runtime,
             stood,
@@ -150,11 +150,11 @@ impl RunWatcher {
 
     fn say(&self, happening: JobEventKind) {
         // The receiver is gone only if the whole runtime is shutting down.
-        let _ = self.heard.send(Heard::Happened((self.workplace.clock)(), happening));
+        let _ = self.heard.send(RunEvent::Happened((self.workplace.clock)(), happening));
     }
 
-    fn stands(&mut self, begun: Begun) {
-        let Begun { run, hatches, deadline } = begun;
+    fn stands(&mut self, begun: StartedRun) {
+        let StartedRun { run, hatches, deadline } = begun;
         self.run = Some(run.clone());
         self.stood = Some(Instant::now());
         self.workplace.metrics.sandbox_stands(self.taken);
@@ -183,7 +183,7 @@ impl RunWatcher {
         (run, reports): (&RunId, &Arc<StatusReports>),
         thread: &Arc<HatchThread>,
         hatches: Vec<(Hatch, Vec<OwnedFd>)>,
-    ) -> Option<Served> {
+    ) -> Option<ServedHatch> {
         let mut statuses = None;
         for (hatch, sockets) in hatches {
             match hatch {
@@ -213,8 +213,8 @@ impl RunWatcher {
 }
 
 impl RunWatcher {
-    fn caller(&self) -> Caller {
-        Caller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt }
+    fn caller(&self) -> ModelCaller {
+        ModelCaller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt }
     }
 
     /// Returns the grace period if the run is to stop: a stop was requested, or its agent's permissions no longer cover the
@@ -231,7 +231,7 @@ impl RunWatcher {
 
     /// Returns the caller slot of its agent's tool calls; `None` for a command.
     fn seat(&self, run: &RunId) -> Option<AgentSlot> {
-        let Whose { task_id, job_id, is_command, given, .. } = &self.whose;
+        let RunIdentity { task_id, job_id, is_command, given, .. } = &self.whose;
         let tools = &self.workplace.tools;
         (!is_command).then(|| tools.seat((task_id, job_id, run), given))
     }
@@ -253,8 +253,8 @@ impl Drop for RunWatcher {
     }
 }
 
-impl Watch for RunWatcher {
-    fn begun(&mut self, begun: Begun) {
+impl JobWatch for RunWatcher {
+    fn begun(&mut self, begun: StartedRun) {
         self.stands(begun);
     }
 
@@ -285,7 +285,7 @@ impl Watch for RunWatcher {
 }
 
 impl CommandWatch for RunWatcher {
-    fn begun(&mut self, begun: Begun) {
+    fn begun(&mut self, begun: StartedRun) {
         self.stands(begun);
     }
 

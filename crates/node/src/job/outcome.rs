@@ -1,20 +1,20 @@
 //! The outcome of a job, as the Worker API reports it.
 
-use crate::house::TooMuch;
-use crate::web::{Seen, judge, judged};
+use crate::house::PermissionExceeded;
+use crate::web::{WebTotals, judge, judged};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{Artifact, JobResult, JobStatus};
 use belljar_contract::usage::UsageTotals;
-use belljar_contract::worker::job::{JobOutcome, Truncated};
+use belljar_contract::worker::job::{JobOutcome, JobOutputTruncation};
 use belljar_journal::RunJournalError;
-use belljar_policy::lifecycle::Ending;
+use belljar_policy::lifecycle::ReportedEnding;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::enclosure::EnclosureError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
-use belljar_sandbox::run::command::{FinishedCommand, Printed};
+use belljar_sandbox::run::command::{CapturedOutput, FinishedCommand};
 use belljar_store::task_artifacts::TaskArtifact;
 use jiff::Timestamp;
 use rustix::io::Errno;
@@ -23,7 +23,7 @@ use std::error::Error;
 /// Outcome of an attempt.
 #[derive(Debug)]
 pub(super) struct RunOutcome {
-    pub(super) ending: Ending,
+    pub(super) ending: ReportedEnding,
     pub(super) outcome: JobOutcome,
 }
 
@@ -35,7 +35,7 @@ impl RunOutcome {
     /// Returns the outcome of a failure of the node.
     pub(super) fn of_fault(error: &dyn Error) -> Self {
         let outcome = JobOutcome::of_failure(FailureCode::NodeFailure, crate::chain(error));
-        Self { ending: Ending::NodeFailure, outcome }
+        Self { ending: ReportedEnding::NodeFailure, outcome }
     }
 
     /// Returns the outcome of a run that could not be made. A program that can't be started is the job's failure; anything
@@ -47,22 +47,22 @@ impl RunOutcome {
                 let exit_code = if why == Errno::NOENT { 127 } else { 126 };
                 let message = cant_run(program, why);
                 let outcome = JobOutcome::of_failure(FailureCode::StepFailed, message);
-                Self { ending: Ending::Failed, outcome: JobOutcome { exit_code, ..outcome } }
+                Self { ending: ReportedEnding::Failed, outcome: JobOutcome { exit_code, ..outcome } }
             }
             _ => Self::of_fault(error),
         }
     }
 
     /// Returns the outcome of a job whose agent's current permissions don't cover its request.
-    pub(super) fn of_policy(error: &TooMuch) -> Self {
+    pub(super) fn of_policy(error: &PermissionExceeded) -> Self {
         let outcome = JobOutcome::of_failure(FailureCode::PolicyViolation, crate::chain(error));
-        Self { ending: Ending::Failed, outcome }
+        Self { ending: ReportedEnding::Failed, outcome }
     }
 
     /// Returns the outcome of a job that was canceled before it began.
     pub(super) fn of_stop() -> Self {
         let outcome = JobOutcome::of_failure(FailureCode::Canceled, "the job was canceled before it began");
-        Self { ending: Ending::Canceled, outcome }
+        Self { ending: ReportedEnding::Canceled, outcome }
     }
 
     /// Adds the model usage. If not all of it could be recorded, the job has failed, whatever it did.
@@ -80,7 +80,7 @@ impl RunOutcome {
 
     /// Adds the web usage, and adjusts the failure code by the denied requests. If not all of it could be recorded, the job
     /// has failed.
-    pub(super) fn with_web(mut self, web: Option<Result<Seen, RunJournalError>>) -> Self {
+    pub(super) fn with_web(mut self, web: Option<Result<WebTotals, RunJournalError>>) -> Self {
         match web {
             None => {}
             Some(Ok(seen)) => self.judge_by(seen),
@@ -92,7 +92,7 @@ impl RunOutcome {
         self
     }
 
-    fn judge_by(&mut self, seen: Seen) {
+    fn judge_by(&mut self, seen: WebTotals) {
         let outcome = &mut self.outcome;
         outcome.web = Some(seen.usage.clone());
         if let Some(result) = &mut outcome.sba_result {
@@ -111,8 +111,8 @@ impl RunOutcome {
     fn is_not_recorded(&mut self, error: &RunJournalError) {
         self.outcome.failure_code = Some(FailureCode::InternalError);
         self.outcome.failure_message = Some(crate::chain(error));
-        if self.ending == Ending::Completed {
-            self.ending = Ending::Failed;
+        if self.ending == ReportedEnding::Completed {
+            self.ending = ReportedEnding::Failed;
         }
     }
 
@@ -120,7 +120,7 @@ impl RunOutcome {
     pub(super) fn demoted(mut self) -> Self {
         let why = "the agent of the job may do less by now than its sandbox was made for";
         let told = (Some(FailureCode::PolicyViolation), Some(why.to_owned()));
-        self.ending = Ending::Failed;
+        self.ending = ReportedEnding::Failed;
         (self.outcome.failure_code, self.outcome.failure_message) = told.clone();
         if let Some(result) = &mut self.outcome.sba_result {
             (result.failure_code, result.failure_message) = told;
@@ -143,7 +143,7 @@ impl RunOutcome {
 
     /// Returns true if it was canceled.
     pub(super) fn was_stopped(&self) -> bool {
-        self.ending == Ending::Canceled
+        self.ending == ReportedEnding::Canceled
     }
 }
 
@@ -176,15 +176,15 @@ fn why_not_run(error: &RunError) -> Option<Errno> {
 /// Returns the outcome of a runner's job.
 pub(super) fn of_job(result: JobResult) -> RunOutcome {
     let ending = match result.status {
-        JobStatus::Success => Ending::Completed,
-        JobStatus::Timeout => Ending::Timeout,
+        JobStatus::Success => ReportedEnding::Completed,
+        JobStatus::Timeout => ReportedEnding::Timeout,
         JobStatus::Failure => of_code(result.failure_code),
     };
     let outcome = JobOutcome {
         exit_code: result.exit_code().into(),
         stdout: String::new(),
         stderr: String::new(),
-        truncated: Truncated::default(),
+        truncated: JobOutputTruncation::default(),
         failure_code: result.failure_code,
         failure_message: result.failure_message.clone(),
         artifacts: result.artifacts.clone(),
@@ -205,7 +205,10 @@ fn bounded(came: RunOutcome) -> RunOutcome {
     }
     let why = format!("the job's result is larger than {LARGEST_OUTCOME_BYTES} bytes");
     let failed = JobOutcome::of_failure(FailureCode::ConstraintViolation, why);
-    RunOutcome { ending: Ending::Failed, outcome: JobOutcome { artifacts: came.outcome.artifacts, ..failed } }
+    RunOutcome {
+        ending: ReportedEnding::Failed,
+        outcome: JobOutcome { artifacts: came.outcome.artifacts, ..failed },
+    }
 }
 
 /// Returns the outcome of a command. Takes its output out of `finished`.
@@ -219,10 +222,10 @@ pub(super) fn of_command(finished: &mut FinishedCommand) -> RunOutcome {
         ),
     };
     let ending = match failure_code {
-        None => Ending::Completed,
+        None => ReportedEnding::Completed,
         code => of_code(code),
     };
-    let truncated = Truncated { stdout: finished.stdout.is_cut, stderr: finished.stderr.is_cut };
+    let truncated = JobOutputTruncation { stdout: finished.stdout.is_cut, stderr: finished.stderr.is_cut };
     let outcome = JobOutcome {
         exit_code: finished.exit_code,
         stdout: text(&mut finished.stdout),
@@ -240,17 +243,17 @@ pub(super) fn of_command(finished: &mut FinishedCommand) -> RunOutcome {
     RunOutcome { ending, outcome }
 }
 
-fn of_code(code: Option<FailureCode>) -> Ending {
+fn of_code(code: Option<FailureCode>) -> ReportedEnding {
     match code {
-        Some(FailureCode::Timeout) => Ending::Timeout,
-        Some(FailureCode::Canceled) => Ending::Canceled,
-        Some(FailureCode::NodeFailure) => Ending::NodeFailure,
-        _ => Ending::Failed,
+        Some(FailureCode::Timeout) => ReportedEnding::Timeout,
+        Some(FailureCode::Canceled) => ReportedEnding::Canceled,
+        Some(FailureCode::NodeFailure) => ReportedEnding::NodeFailure,
+        _ => ReportedEnding::Failed,
     }
 }
 
 /// Returns the output as text. A character cut at the end is dropped; other invalid UTF-8 is replaced.
-fn text(printed: &mut Printed) -> String {
+fn text(printed: &mut CapturedOutput) -> String {
     let mut bytes = std::mem::take(&mut printed.bytes);
     if printed.is_cut
         && let Err(error) = std::str::from_utf8(&bytes)
@@ -267,7 +270,7 @@ mod tests {
 
     #[test]
     fn truncated_output_ends_at_a_character_boundary() {
-        let of = |bytes: &[u8], is_cut| text(&mut Printed { bytes: bytes.to_vec(), is_cut });
+        let of = |bytes: &[u8], is_cut| text(&mut CapturedOutput { bytes: bytes.to_vec(), is_cut });
         assert_eq!(of("aé".as_bytes(), true), "aé");
         assert_eq!(of(&"aé".as_bytes()[..2], true), "a");
         assert_eq!(of(&"a€".as_bytes()[..3], true), "a");

@@ -5,7 +5,7 @@ use super::attempt::{StopReason, StopRequest, insistently};
 use belljar_contract::id::JobId;
 use belljar_contract::worker::event::JobEventKind;
 use belljar_policy::lifecycle::Fence;
-use belljar_store::jobs::{ChangeError, Started, Told};
+use belljar_store::jobs::{ChangeError, JobNews, RunStart};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 /// An event of a run.
 #[derive(Debug)]
-pub(super) enum Heard {
-    Started(Started),
+pub(super) enum RunEvent {
+    Started(RunStart),
     Happened(Timestamp, JobEventKind),
 }
 
@@ -40,9 +40,9 @@ impl JobRecorder {
     }
 
     /// Records events until the channel is closed; returns those that are not recorded then.
-    pub(super) async fn run(mut self, mut hears: UnboundedReceiver<Heard>) -> Told {
+    pub(super) async fn run(mut self, mut hears: UnboundedReceiver<RunEvent>) -> JobNews {
         loop {
-            let Some(first) = hears.recv().await else { return Told::default() };
+            let Some(first) = hears.recv().await else { return JobNews::default() };
             let mut portion = vec![first];
             let is_over = self.gather(&mut hears, &mut portion).await;
             let portion = self.keep(portion);
@@ -54,7 +54,7 @@ impl JobRecorder {
     }
 
     /// Collects events for a while. Returns true if the channel is closed.
-    async fn gather(&self, hears: &mut UnboundedReceiver<Heard>, portion: &mut Vec<Heard>) -> bool {
+    async fn gather(&self, hears: &mut UnboundedReceiver<RunEvent>, portion: &mut Vec<RunEvent>) -> bool {
         let pause = tokio::time::sleep(GATHERED);
         tokio::pin!(pause);
         loop {
@@ -69,11 +69,11 @@ impl JobRecorder {
     }
 
     /// Drops events beyond the limit, with a `Truncated` event in place of the first.
-    fn keep(&mut self, portion: Vec<Heard>) -> Vec<Heard> {
+    fn keep(&mut self, portion: Vec<RunEvent>) -> Vec<RunEvent> {
         let mut kept = Vec::with_capacity(portion.len());
         for heard in portion {
             let (at, happening) = match heard {
-                Heard::Happened(at, happening) if !matches!(happening, JobEventKind::Extension { .. }) => {
+                RunEvent::Happened(at, happening) if !matches!(happening, JobEventKind::Extension { .. }) => {
                     (at, happening)
                 }
                 // Starts and extensions decide about a job's deadline, and are few.
@@ -84,15 +84,15 @@ impl JobRecorder {
             };
             self.kept += 1;
             match self.kept.cmp(&MOST_EVENTS) {
-                std::cmp::Ordering::Less => kept.push(Heard::Happened(at, happening)),
-                std::cmp::Ordering::Equal => kept.push(Heard::Happened(at, JobEventKind::Truncated)),
+                std::cmp::Ordering::Less => kept.push(RunEvent::Happened(at, happening)),
+                std::cmp::Ordering::Equal => kept.push(RunEvent::Happened(at, JobEventKind::Truncated)),
                 std::cmp::Ordering::Greater => {}
             }
         }
         kept
     }
 
-    async fn record(&self, told: Told) {
+    async fn record(&self, told: JobNews) {
         let (job_id, fence) = &self.claim;
         let tell = || self.workplace.jobs.tell(job_id, *fence, told.clone());
         match insistently(&self.workplace.stop, ChangeError::is_passing, tell).await {
@@ -106,12 +106,12 @@ impl JobRecorder {
     }
 }
 
-fn told(portion: Vec<Heard>) -> Told {
-    let mut told = Told::default();
+fn told(portion: Vec<RunEvent>) -> JobNews {
+    let mut told = JobNews::default();
     for heard in portion {
         match heard {
-            Heard::Started(started) => told.started = Some(started),
-            Heard::Happened(at, happening) => told.happenings.push((at, happening)),
+            RunEvent::Started(started) => told.started = Some(started),
+            RunEvent::Happened(at, happening) => told.happenings.push((at, happening)),
         }
     }
     told

@@ -1,15 +1,15 @@
 //! Status reports of a run by its hatch, and extensions of its time limit.
 
 use super::NodeState;
-use super::recorder::Heard;
-use crate::daemon::{NoExtension, Timeouts, WallClock};
+use super::recorder::RunEvent;
+use crate::daemon::{ExtensionError, Timeouts, WallClock};
 use belljar_contract::id::{JobId, RunId};
 use belljar_contract::result::JobResult;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::event::JobEventKind;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use belljar_sandbox::run::Deadline;
-use belljar_store::jobs::Started;
+use belljar_store::jobs::RunStart;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,8 +24,8 @@ pub(crate) struct StatusReports {
     timeouts: Timeouts,
     clock: WallClock,
     /// Taken when the run is over: the recorder waits until this sender is dropped.
-    heard: Mutex<Option<mpsc::UnboundedSender<Heard>>>,
-    state: Mutex<State>,
+    heard: Mutex<Option<mpsc::UnboundedSender<RunEvent>>>,
+    state: Mutex<StatusReportState>,
     workplace: Arc<NodeState>,
 }
 
@@ -35,10 +35,10 @@ pub(crate) struct StatusReports {
 pub(crate) struct TooManyError;
 
 #[derive(Default)]
-struct State {
+struct StatusReportState {
     has_started: bool,
     last: Option<u64>,
-    granted: Option<Result<(), NoExtension>>,
+    granted: Option<Result<(), ExtensionError>>,
     noted: usize,
     result: Option<JobResult>,
 }
@@ -53,7 +53,7 @@ impl StatusReports {
         workplace: &Arc<NodeState>,
         (job_id, run_id): (JobId, RunId),
         deadline: Deadline,
-        heard: mpsc::UnboundedSender<Heard>,
+        heard: mpsc::UnboundedSender<RunEvent>,
     ) -> Self {
         let (timeouts, clock) = (workplace.settings.timeouts, WallClock::clone(&workplace.clock));
         Self {
@@ -78,7 +78,7 @@ impl StatusReports {
     pub(super) fn started(&self) {
         if !std::mem::replace(&mut self.locked().has_started, true) {
             let (at, deadline) = ((self.clock)(), self.deadline().0);
-            self.pass_on(Heard::Started(Started { run_id: self.run_id.clone(), at, deadline }));
+            self.pass_on(RunEvent::Started(RunStart { run_id: self.run_id.clone(), at, deadline }));
         }
     }
 
@@ -115,12 +115,12 @@ impl StatusReports {
         self.locked().result.take()
     }
 
-    fn extend(&self, asked_seconds: u32) -> Result<(), NoExtension> {
+    fn extend(&self, asked_seconds: u32) -> Result<(), ExtensionError> {
         let asked = Duration::from_secs(asked_seconds.into());
         let is_over = Instant::now() >= self.deadline.at();
         let has = self.deadline.at().duration_since(self.begun);
         let granted = match is_over {
-            true => Err(NoExtension::Late),
+            true => Err(ExtensionError::Late),
             false => self.timeouts.extend(has, asked),
         };
         self.workplace.metrics.extension_asked(granted.is_ok());
@@ -136,7 +136,7 @@ impl StatusReports {
         granted
     }
 
-    fn answer(&self, granted: Option<Result<(), NoExtension>>) -> StatusAnswer {
+    fn answer(&self, granted: Option<Result<(), ExtensionError>>) -> StatusAnswer {
         let (deadline, remaining) = self.deadline();
         StatusAnswer {
             version: ApiVersion,
@@ -155,7 +155,7 @@ impl StatusReports {
     }
 
     fn say(&self, happening: JobEventKind) {
-        self.pass_on(Heard::Happened((self.clock)(), happening));
+        self.pass_on(RunEvent::Happened((self.clock)(), happening));
     }
 
     /// Drops all further events.
@@ -163,13 +163,13 @@ impl StatusReports {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    fn pass_on(&self, heard: Heard) {
+    fn pass_on(&self, heard: RunEvent) {
         let sender = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         // The receiver is gone only if the whole runtime is shutting down.
         let _ = sender.as_ref().map(|sender| sender.send(heard));
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, StatusReportState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

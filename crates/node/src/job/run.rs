@@ -2,19 +2,19 @@
 
 use super::NodeState;
 use super::attempt::{StopReason, StopRequest};
-use super::hearing::{HatchTotals, RunWatcher, Whose};
+use super::hearing::{HatchTotals, RunIdentity, RunWatcher};
 use super::outcome::{self, RunOutcome};
-use super::recorder::Heard;
-use crate::house::{Order, Terms, TooMuch};
-use crate::images::{Image, NoImage, OF_JOB};
-use crate::models::{CallOwner, NoModels, NodeModels};
+use super::recorder::RunEvent;
+use crate::house::{AccessRequest, PermissionExceeded, SandboxPermissions};
+use crate::images::{Image, ImageError, OF_JOB};
+use crate::models::{CallOwner, ModelsError, NodeModels};
 use crate::serving::ServeError;
-use crate::tools::Given;
-use crate::traces::{Ran, Step};
+use crate::tools::RunOwnership;
+use crate::traces::{AttemptRun, TracedStep};
 use crate::web::RunPolicy;
 use belljar_confine::stage::Timings;
 use belljar_contract::id::{AgentId, JobId, TaskId};
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
 use belljar_egress::identity::RunOwner;
@@ -23,52 +23,52 @@ use belljar_policy::lifecycle::JobLifecycle;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::docker::DockerBackend;
-use belljar_sandbox::enclosure::{EnclosureMaker, Site};
+use belljar_sandbox::enclosure::{EnclosureMaker, EnclosureSite};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::resumption::Resumption;
 use belljar_sandbox::run::command::{CommandRequest, carry_out_command};
-use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
+use belljar_sandbox::run::{self, JobRequest, RunError, WorkspaceChoice};
 use belljar_sandbox::state::RunFolder;
-use belljar_store::jobs::{Claimed, JobRecord};
+use belljar_store::jobs::{ClaimedJob, JobRecord};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// A run that is over.
-pub(super) struct Run {
+pub(super) struct FinishedRun {
     pub(super) came: RunOutcome,
     pub(super) folder: Option<RunFolder>,
     pub(super) has_begun: bool,
     /// Its timeline, if it had a sandbox.
-    pub(super) ran: Option<Ran>,
+    pub(super) ran: Option<AttemptRun>,
 }
 
 /// Resources and limits of a run.
-struct With {
+struct RunProvision {
     models: Option<InferenceConfig>,
     /// Web access, if the run has it.
     way: Option<RunPolicy>,
     /// Terms of its agent; `None` without access rules.
-    terms: Option<Terms>,
+    terms: Option<SandboxPermissions>,
     image: Image,
     /// `None` for the node's own programs.
     docker: Option<DockerBackend>,
     limits: Limits,
-    required: Required,
+    required: RequiredLayers,
 }
 
 /// Reasons why the resources can't be provided.
 #[derive(Debug, thiserror::Error)]
 enum ProvisionError {
     #[error(transparent)]
-    TooMuch(#[from] TooMuch),
+    TooMuch(#[from] PermissionExceeded),
     #[error(transparent)]
-    NoModels(#[from] NoModels),
+    NoModels(#[from] ModelsError),
     #[error(transparent)]
-    NoImage(#[from] NoImage),
+    NoImage(#[from] ImageError),
     #[error(transparent)]
     Serve(#[from] ServeError),
     #[error(transparent)]
@@ -78,32 +78,37 @@ enum ProvisionError {
 /// Runs a claimed job.
 pub(super) fn run(
     workplace: &Arc<NodeState>,
-    claimed: Claimed,
-    heard: mpsc::UnboundedSender<Heard>,
+    claimed: ClaimedJob,
+    heard: mpsc::UnboundedSender<RunEvent>,
     stop: &StopRequest,
-) -> Run {
+) -> FinishedRun {
     if stop.why().is_some() {
-        return Run { came: RunOutcome::of_stop(), folder: None, has_begun: false, ran: None };
+        return FinishedRun { came: RunOutcome::of_stop(), folder: None, has_begun: false, ran: None };
     }
-    let with = match With::what_is_asked_for(workplace, &claimed.assignment) {
+    let with = match RunProvision::what_is_asked_for(workplace, &claimed.assignment) {
         Ok(with) => with,
         // The access rules or the agent's trust may have changed since the job was accepted.
         Err(ProvisionError::TooMuch(error)) => {
-            return Run { came: RunOutcome::of_policy(&error), folder: None, has_begun: false, ran: None };
+            return FinishedRun {
+                came: RunOutcome::of_policy(&error),
+                folder: None,
+                has_begun: false,
+                ran: None,
+            };
         }
         // Another node may have accepted the job, with other resources.
-        Err(error) => return Run::of_fault(&error, false),
+        Err(error) => return FinishedRun::of_fault(&error, false),
     };
     let assignment = &claimed.assignment;
     let is_command = assignment.sandbox.job_spec.is_none();
     let program = assignment.sandbox.command.first().cloned().filter(|_| is_command);
-    let whose = Whose {
+    let whose = RunIdentity {
         task_id: assignment.task_id.clone(),
         job_id: assignment.job_id.clone(),
         attempt: claimed.job.life.attempt,
         image: with.image.clone(),
         is_command,
-        given: Given {
+        given: RunOwnership {
             project_id: assignment.project_id.clone(),
             user_id: assignment.user_id.clone(),
             group_ids: assignment.group_ids.clone(),
@@ -123,41 +128,42 @@ pub(super) fn run(
         (RunOutcome::of_run_error(&error, program.as_deref()), None, Timings::default())
     });
     hearing.exit_code = came.outcome.exit_code;
-    let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
+    let steps =
+        came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| TracedStep::all(&result.steps));
     // The sandbox is gone, so no call is made any more.
     let HatchTotals { models, web, ran } = hearing.end(timings, steps);
     let came = came.with_web(web).with_models(models);
     let is_demoted = stop.why() == Some(StopReason::Demoted) && came.was_stopped();
-    Run { came: if is_demoted { came.demoted() } else { came }, folder, has_begun: true, ran }
+    FinishedRun { came: if is_demoted { came.demoted() } else { came }, folder, has_begun: true, ran }
 }
 
 /// Outcome, folder, and duration of each launch stage.
-type Done = (RunOutcome, Option<RunFolder>, Timings);
+type RunResult = (RunOutcome, Option<RunFolder>, Timings);
 
 fn carry_out(
     workplace: &NodeState,
-    claimed: Claimed,
-    with: With,
+    claimed: ClaimedJob,
+    with: RunProvision,
     hearing: &mut RunWatcher,
-) -> Result<Done, RunError> {
+) -> Result<RunResult, RunError> {
     let settings = &workplace.settings;
-    let Claimed { job: JobRecord { life: JobLifecycle { attempt, max_attempts, .. }, .. }, assignment } =
+    let ClaimedJob { job: JobRecord { life: JobLifecycle { attempt, max_attempts, .. }, .. }, assignment } =
         claimed;
     let Assignment { job_id, task_id, agent_id, mut sandbox, .. } = assignment;
     let mut home = BTreeMap::new();
-    let With { models, way, terms, image: _, docker, limits, required } = with;
-    let programs = terms.as_ref().and_then(Terms::programs).cloned();
+    let RunProvision { models, way, terms, image: _, docker, limits, required } = with;
+    let programs = terms.as_ref().and_then(SandboxPermissions::programs).cloned();
     let ways_out = models.iter().map(|_| Hatch::Inference).chain(way.iter().map(|_| Hatch::Web));
     let hatches = ways_out.chain([Hatch::Status]).collect();
     sandbox.env.extend(correlated(&job_id, &task_id, agent_id.as_ref()));
     way.iter().for_each(|way| way.furnish(&mut sandbox.env, &mut home));
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let maker = docker.as_ref().map_or(EnclosureMaker::Launcher(&workplace.launcher), EnclosureMaker::Docker);
-    let site = Site { state: &settings.state, maker };
+    let site = EnclosureSite { state: &settings.state, maker };
     let env = sandbox.env;
     let provision = Provision { lent: Vec::new(), env, home, programs, limits, required, hatches };
     if let Some(spec) = sandbox.job_spec {
-        let request = Request {
+        let request = JobRequest {
             document: spec.document().into_bytes(),
             job: spec.job,
             context: sandbox.context_files.into_map(),
@@ -197,7 +203,7 @@ fn correlated(job: &JobId, task: &TaskId, agent: Option<&AgentId>) -> BTreeMap<S
 
 // === impl Run ===
 
-impl Run {
+impl FinishedRun {
     /// Returns a run that failed because of the node.
     pub(super) fn of_fault(error: &dyn Error, has_begun: bool) -> Self {
         Self { came: RunOutcome::of_fault(error), folder: None, has_begun, ran: None }
@@ -206,17 +212,18 @@ impl Run {
 
 // === impl With ===
 
-impl With {
+impl RunProvision {
     fn what_is_asked_for(workplace: &NodeState, assignment: &Assignment) -> Result<Self, ProvisionError> {
         let sandbox = &assignment.sandbox;
         let models = workplace.models.allowed(sandbox)?;
         NodeModels::check_credentials(models.as_ref())?;
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
         let house = workplace.tools.house();
-        let terms =
-            house.map(|house| house.terms(assignment.agent_id.as_ref(), &Order::of_job(sandbox, &image)));
+        let terms = house
+            .map(|house| house.terms(assignment.agent_id.as_ref(), &AccessRequest::of_job(sandbox, &image)));
         let terms = terms.transpose()?;
-        let way = sandbox.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled)));
+        let way =
+            sandbox.wants_web().then(|| workplace.web.way(terms.as_ref().map(SandboxPermissions::compiled)));
         let owner =
             RunOwner { task_id: Some(assignment.task_id.clone()), job_id: Some(assignment.job_id.clone()) };
         let way = way.transpose()?.map(|way| way.owned_by(owner));

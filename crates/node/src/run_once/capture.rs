@@ -1,14 +1,14 @@
 //! Captures a program's output up to a limit, and reports its model calls.
 
-use super::Watch;
-use belljar_journal::Book;
+use super::RunObserver;
+use belljar_journal::RunJournal;
 use belljar_sandbox::streams::Stream;
 use belljar_sandbox::supervise::Hearer;
 use std::time::Duration;
 
 /// Captured output.
 #[derive(Debug, Default)]
-pub(super) struct Captured {
+pub(super) struct CapturedStreams {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
     most: usize,
@@ -18,9 +18,9 @@ pub(super) struct Captured {
 
 /// Receiver of a program's output and model calls.
 pub(super) struct Capture<'c> {
-    pub(super) captured: &'c mut Captured,
-    pub(super) book: &'c Book,
-    pub(super) watch: &'c mut dyn Watch,
+    pub(super) captured: &'c mut CapturedStreams,
+    pub(super) book: &'c RunJournal,
+    pub(super) watch: &'c mut dyn RunObserver,
     /// Number of calls that were reported.
     pub(super) told: usize,
 }
@@ -47,7 +47,7 @@ impl Hearer for Capture<'_> {
 
 // === impl Captured ===
 
-impl Captured {
+impl CapturedStreams {
     /// Returns an empty capture with that limit, in bytes.
     pub(super) fn new(most: usize) -> Self {
         Self { most, ..Self::default() }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn output_limit_is_shared_by_both_streams_and_truncation_is_noted() {
-        let mut captured = Captured::new(10);
+        let mut captured = CapturedStreams::new(10);
         assert_eq!(captured.take(b"12345", Stream::Stdout), b"12345");
         assert_eq!(captured.take(b"abc", Stream::Stderr), b"abc");
         assert!(!captured.is_cut());
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn output_of_exactly_the_limit_is_not_truncated() {
-        let mut captured = Captured::new(3);
+        let mut captured = CapturedStreams::new(3);
         captured.take(b"abc", Stream::Stdout);
         captured.finish();
         assert!(!captured.is_cut() && captured.stderr.is_empty());

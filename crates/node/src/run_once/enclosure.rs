@@ -1,16 +1,16 @@
 //! Starts a program in a sandbox of either kind, with the copy that it works on.
 
-use super::copied::Copied;
+use super::copied::CopiedDirectory;
 use super::messages::MESSAGES;
-use super::{OnceError, OnceSpec, Place};
+use super::{OnceError, OnceSpec, RunReservation};
 use belljar_confine::plan::{Identity, Stdio};
 use belljar_contract::id::RunId;
 use belljar_files::directory::Directory;
 use belljar_files::host_path::HostPath;
 use belljar_sandbox::archive;
-use belljar_sandbox::backend::Wanted;
+use belljar_sandbox::backend::SandboxRequest;
 use belljar_sandbox::docker::DockerBackend;
-use belljar_sandbox::enclosure::{Enclosure, EnclosureMaker, Site};
+use belljar_sandbox::enclosure::{Enclosure, EnclosureMaker, EnclosureSite};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::kept::{CopyRecord, HostFile, RunKind, RunLabel};
 use belljar_sandbox::native::HOME;
@@ -29,10 +29,10 @@ const WORKSPACE: &str = "/workspace";
 
 /// Makes the copy that the program works on, writes its messages, and starts it. The copy may exist even if that fails.
 pub(super) fn begin(
-    place: &Place,
+    place: &RunReservation,
     spec: &OnceSpec,
-    site: &Site<'_>,
-    (stdio, copied): (Stdio, &mut Option<Copied>),
+    site: &EnclosureSite<'_>,
+    (stdio, copied): (Stdio, &mut Option<CopiedDirectory>),
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<Enclosure, OnceError> {
     match site.maker {
@@ -42,10 +42,10 @@ pub(super) fn begin(
 }
 
 fn natively(
-    place: &Place,
+    place: &RunReservation,
     spec: &OnceSpec,
-    site: &Site<'_>,
-    (stdio, copied): (Stdio, &mut Option<Copied>),
+    site: &EnclosureSite<'_>,
+    (stdio, copied): (Stdio, &mut Option<CopiedDirectory>),
 ) -> Result<Enclosure, OnceError> {
     let choice = WorkspaceChoice::Copy(spec.source.clone());
     // A source inside the run's own folder isn't changed by others, so it needs no snapshot.
@@ -53,7 +53,7 @@ fn natively(
     let cheap = if is_own { SnapshotLimits { names: 0, bytes: 0 } } else { SnapshotLimits::FOR_LONG_RUN };
     let (workspace, base) = Workspace::of_run_on_snapshot((&choice, cheap), Some(&place.folder), place.user)?;
     let Workspace::Copy { source, upper, .. } = &workspace else { return Err(StateError::NoFolder.into()) };
-    let held = Copied::as_layer(source, upper)?;
+    let held = CopiedDirectory::as_layer(source, upper)?;
     if let Some(messages) = &spec.messages {
         held.tell(messages, place.user.identity())?;
     }
@@ -68,15 +68,15 @@ fn natively(
 }
 
 fn in_container(
-    place: &Place,
+    place: &RunReservation,
     spec: &OnceSpec,
     docker: &DockerBackend,
-    (stdio, copied): (Stdio, &mut Option<Copied>),
+    (stdio, copied): (Stdio, &mut Option<CopiedDirectory>),
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<Enclosure, OnceError> {
     // Home files are copied in below, so that the program owns them.
     let provision = Provision { home: BTreeMap::new(), ..provision(spec, place.run_id()) };
-    let wanted = Wanted { workspace: WorkspaceChoice::Copy(spec.source.clone()), provision };
+    let wanted = SandboxRequest { workspace: WorkspaceChoice::Copy(spec.source.clone()), provision };
     let mut told = None;
     let made = docker.create_in(&place.folder, wanted, &mut |copy, owner| {
         let held = told_whole(spec, copy, owner);
@@ -104,7 +104,7 @@ fn in_container(
 
 /// Records the data that is needed to keep the changes, however the run ends.
 fn record(
-    place: &Place,
+    place: &RunReservation,
     spec: &OnceSpec,
     (layer, imprint): (&Path, Option<&Imprint>),
     base: Option<&HostPath>,
@@ -121,8 +121,8 @@ fn record(
     record.write(folder).map_err(|source| OnceError::Record { source })
 }
 
-fn told_whole(spec: &OnceSpec, copy: &Directory, owner: Identity) -> Result<Copied, OnceError> {
-    let held = Copied::as_whole(&spec.source, copy)?;
+fn told_whole(spec: &OnceSpec, copy: &Directory, owner: Identity) -> Result<CopiedDirectory, OnceError> {
+    let held = CopiedDirectory::as_whole(&spec.source, copy)?;
     if let Some(messages) = &spec.messages {
         held.tell(messages, owner)?;
     }

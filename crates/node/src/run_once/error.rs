@@ -1,6 +1,6 @@
 //! Errors around the program of a run.
 
-use super::{OnceCode, PlaceError};
+use super::{OnceCode, WriteMessagesError};
 use crate::serving::ServeError;
 use belljar_egress::identity::IdentityError;
 use belljar_files::directory::DirectoryError;
@@ -32,7 +32,7 @@ pub enum OnceError {
     Directory(#[from] DirectoryError),
     /// The agent's messages can't be written.
     #[error(transparent)]
-    Messages(#[from] PlaceError),
+    Messages(#[from] WriteMessagesError),
     /// The sandbox can't be made, or the program can't be started in it.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -17,7 +17,7 @@ pub const MESSAGES: &str = ".cogni/messages.json";
 
 /// Reasons why the messages can't be written.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum WriteMessagesError {
     /// Another kind of file is in the way.
     #[error("the workspace has something else than a {expected} at {}", path.display())]
     InTheWay {
@@ -46,7 +46,7 @@ pub(super) fn place(
     messages: &[u8],
     (source, changed): (&Directory, &Directory),
     owner: Identity,
-) -> Result<(), PlaceError> {
+) -> Result<(), WriteMessagesError> {
     let folder = look(source, FOLDER, FileType::Directory, "directory")?;
     look(source, MESSAGES, FileType::RegularFile, "file")?;
     // The folder keeps the mode that it has in the workspace: another one would be a change.
@@ -54,8 +54,8 @@ pub(super) fn place(
     let folder = changed.make(Path::new(FOLDER), 0o700)?;
     // A copied folder may have a mode that excludes even its owner.
     folder.set_mode(0o700)?;
-    write(&folder, messages, owner).map_err(|source| PlaceError::Write { source })?;
-    give(&folder, owner).map_err(|errno| PlaceError::Write { source: errno.into() })?;
+    write(&folder, messages, owner).map_err(|source| WriteMessagesError::Write { source })?;
+    give(&folder, owner).map_err(|errno| WriteMessagesError::Write { source: errno.into() })?;
     Ok(folder.set_mode(mode)?)
 }
 
@@ -64,11 +64,11 @@ fn look(
     path: &str,
     kind: FileType,
     expected: &'static str,
-) -> Result<Option<Stat>, PlaceError> {
+) -> Result<Option<Stat>, WriteMessagesError> {
     let found = source.stat(Path::new(path))?;
     match found {
         Some(stat) if FileType::from_raw_mode(stat.st_mode) != kind => {
-            Err(PlaceError::InTheWay { path: path.into(), expected })
+            Err(WriteMessagesError::InTheWay { path: path.into(), expected })
         }
         found => Ok(found),
     }
@@ -136,7 +136,7 @@ mod tests {
             self.folder.path().join(path)
         }
 
-        fn place(&self) -> Result<(), PlaceError> {
+        fn place(&self) -> Result<(), WriteMessagesError> {
             let open = |name: &str| Directory::open_host(&self.at(name)).unwrap();
             let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
             let owner = Identity { inside_uid: 1000, inside_gid: 1000, host_uid: uid, host_gid: gid };
@@ -174,16 +174,16 @@ mod tests {
             let layers = OverlayFixture::new();
             std::fs::create_dir(layers.at("outside")).unwrap();
             in_the_way(&layers);
-            assert!(matches!(layers.place(), Err(PlaceError::InTheWay { .. })));
+            assert!(matches!(layers.place(), Err(WriteMessagesError::InTheWay { .. })));
             assert_eq!(std::fs::read_dir(layers.at("outside")).unwrap().count(), 0);
         }
     }
 
-    type Change = fn(&OverlayFixture);
+    type LayerChange = fn(&OverlayFixture);
 
     #[test]
     fn messages_changed_by_the_agent_count_as_changes() {
-        let changes: [(Change, bool); 5] = [
+        let changes: [(LayerChange, bool); 5] = [
             (|layers| std::fs::write(layers.at("upper/.cogni/messages.json"), "[ ]").unwrap(), false),
             (|layers| std::fs::write(layers.at("upper/.cogni/messages.json"), "[]\n").unwrap(), false),
             (|layers| std::fs::remove_file(layers.at("upper/.cogni/messages.json")).unwrap(), true),

@@ -1,7 +1,7 @@
 //! The place of a run, made before its permission is decided: the host chooses the run's id.
 
 use belljar_contract::id::RunId;
-use belljar_sandbox::enclosure::Site;
+use belljar_sandbox::enclosure::EnclosureSite;
 use belljar_sandbox::native::HostUser;
 use belljar_sandbox::state::{RunFolder, StateError};
 use std::fs::DirBuilder;
@@ -10,19 +10,19 @@ use std::path::PathBuf;
 
 /// The folder and the user of a future run. The host makes the run's id with it.
 #[derive(Debug)]
-pub struct Place {
+pub struct RunReservation {
     pub(super) user: HostUser,
     pub(super) folder: RunFolder,
 }
 
 // === impl Place ===
 
-impl Place {
+impl RunReservation {
     /// Makes the place of a run.
     ///
     /// # Errors
     /// [`StateError`] when the folder can't be made.
-    pub fn begin(site: &Site<'_>) -> Result<Self, StateError> {
+    pub fn begin(site: &EnclosureSite<'_>) -> Result<Self, StateError> {
         let user = HostUser::choose();
         Ok(Self { user, folder: site.state.begin_run(site.maker.owner(user))? })
     }

@@ -1,7 +1,7 @@
 //! The specification of a run, and the trait of its observers.
 
-use crate::inspection::Inspection;
-use crate::web::policy_file::{Change, OpenPolicy};
+use crate::inspection::TlsInterception;
+use crate::web::policy_file::{OpenPolicy, PolicyChange};
 use belljar_contract::inference::CallRecord;
 use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;
@@ -39,9 +39,9 @@ pub struct OnceWeb {
     /// The policy.
     pub policy: OpenPolicy,
     /// Called for each change of the policy file.
-    pub tell: fn(&Change),
+    pub tell: fn(&PolicyChange),
     /// TLS interception, set when it is prepared.
-    pub inspection: Option<Inspection>,
+    pub inspection: Option<TlsInterception>,
 }
 
 /// Limits of a run.
@@ -54,7 +54,7 @@ pub struct OnceLimits {
 }
 
 /// Observer of a run.
-pub trait Watch {
+pub trait RunObserver {
     /// The program wrote to standard output. The bytes are untrusted.
     fn printed(&mut self, _bytes: &[u8]) {}
     /// A model call has ended.

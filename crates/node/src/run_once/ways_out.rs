@@ -2,28 +2,28 @@
 
 use super::enclosure::hatches;
 use super::{OnceError, OnceSpec, OnceWeb};
-use crate::inspection::Inspection;
-use crate::serving::{Served, ServedWeb};
-use crate::web::policy_file::{Change, Following};
+use crate::inspection::TlsInterception;
+use crate::serving::{ServedModels, ServedWeb};
+use crate::web::policy_file::{PolicyChange, PolicyFollower};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_egress::identity::Identity;
-use belljar_journal::Book;
+use belljar_journal::RunJournal;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Hatches that are being served. Dropping it ends their calls.
 #[derive(Default)]
-pub(super) struct WaysOut {
-    models: Option<Served>,
-    web: Option<(ServedWeb, Following)>,
+pub(super) struct ServedHatches {
+    models: Option<ServedModels>,
+    web: Option<(ServedWeb, PolicyFollower)>,
 }
 
 /// Adds the interception authority to the sandbox's trusted CAs, if TLS is intercepted.
 pub(super) fn furnish(spec: &mut OnceSpec) -> Result<(), OnceError> {
     let Some(web) = &mut spec.web else { return Ok(()) };
-    web.inspection = Inspection::of_live(web.policy.live())?;
+    web.inspection = TlsInterception::of_live(web.policy.live())?;
     if let Some(inspection) = &web.inspection {
         inspection.furnish(&mut spec.provision.env, &mut spec.provision.home);
     }
@@ -34,17 +34,17 @@ pub(super) fn furnish(spec: &mut OnceSpec) -> Result<(), OnceError> {
 pub(super) fn serve(
     spec: &mut OnceSpec,
     identity: Identity,
-    book: &Arc<Book>,
+    book: &Arc<RunJournal>,
     sockets: Vec<OwnedFd>,
-) -> Result<WaysOut, OnceError> {
-    let mut served = WaysOut::default();
+) -> Result<ServedHatches, OnceError> {
+    let mut served = ServedHatches::default();
     let run_id = identity.run_id.clone();
     let mut identity = Some(identity);
     for (hatch, sockets) in by_hatch(&hatches(spec), sockets) {
         match hatch {
             Hatch::Inference => {
                 if let (Some(models), Some(identity)) = (spec.models.take(), identity.take()) {
-                    served.models = Some(Served::begin(models, identity, book, sockets)?);
+                    served.models = Some(ServedModels::begin(models, identity, book, sockets)?);
                 }
             }
             Hatch::Web => {
@@ -61,14 +61,14 @@ pub(super) fn serve(
 fn reach(
     web: OnceWeb,
     run_id: &RunId,
-    book: &Arc<Book>,
+    book: &Arc<RunJournal>,
     sockets: Vec<OwnedFd>,
-) -> Result<(ServedWeb, Following), OnceError> {
+) -> Result<(ServedWeb, PolicyFollower), OnceError> {
     let OnceWeb { policy, tell, inspection } = web;
     policy.first().iter().for_each(|first| book.note(first.kind(), Some(run_id), first));
     let served = ServedWeb::begin((policy.live(), inspection.as_ref()), run_id, book, sockets)?;
     let (entered, id) = (Arc::clone(book), run_id.clone());
-    let following = policy.follow(move |change: &Change| {
+    let following = policy.follow(move |change: &PolicyChange| {
         entered.note(change.kind(), Some(&id), change);
         tell(change);
     });
@@ -77,7 +77,7 @@ fn reach(
 
 // === impl WaysOut ===
 
-impl WaysOut {
+impl ServedHatches {
     /// Ends calls that are under way. When this returns, the journal has all of them. Returns the web usage.
     pub(super) fn end(self) -> Option<WebUsage> {
         if let Some(models) = self.models {

@@ -3,14 +3,14 @@
 use super::command_log::CommandEventKind;
 use super::{Session, SessionError};
 use crate::daemon::{Timeouts, WallClock};
-use belljar_confine::sealed::{Ending, Outcome};
+use belljar_confine::sealed::{ProgramOutcome, SandboxEnding};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::worker::ApiVersion;
-use belljar_contract::worker::job::{LARGEST_STREAM_BYTES, Truncated};
+use belljar_contract::worker::job::{JobOutputTruncation, LARGEST_STREAM_BYTES};
 use belljar_contract::worker::session::{ExecStatus, SessionExecRequest, SessionExecResponse};
 use belljar_sandbox::backend::Execution;
 use belljar_sandbox::limits::Limit;
-use belljar_sandbox::streams::{Stream, Streams};
+use belljar_sandbox::streams::{PipeEnds, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const CAN_NOT_BE_RUN: u8 = 127;
 
 #[derive(Default)]
-struct Printed {
+struct CollectedOutput {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    truncated: Truncated,
+    truncated: JobOutputTruncation,
 }
 
 /// Stops a command when its caller gives up.
-struct Given(Arc<AtomicBool>);
+struct CommandCancelGuard(Arc<AtomicBool>);
 
-impl Drop for Given {
+impl Drop for CommandCancelGuard {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -42,7 +42,7 @@ impl Drop for Given {
 
 /// Reasons why a command was killed.
 #[derive(Clone, Copy)]
-enum Cut {
+enum KillReason {
     OutOfTime,
     GivenUp,
 }
@@ -60,7 +60,7 @@ impl Session {
         let asked = request.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
         let timeout = timeouts.allow(asked).min(self.left());
         let is_given_up = Arc::<AtomicBool>::default();
-        let given = Given(Arc::clone(&is_given_up));
+        let given = CommandCancelGuard(Arc::clone(&is_given_up));
         let started_at = clock();
         let (session, logged_at) = (Arc::clone(self), Arc::clone(&clock));
         let ran = tokio::task::spawn_blocking(move || {
@@ -76,7 +76,9 @@ impl Session {
         let (printed, exit_code, (status, failure)) = match ran {
             Ok((printed, ending, cut)) => {
                 let outcome = match ending.outcome {
-                    Outcome::Killed if self.ended_by() == Some(Limit::Memory) => Outcome::OutOfMemory,
+                    ProgramOutcome::Killed if self.ended_by() == Some(Limit::Memory) => {
+                        ProgramOutcome::OutOfMemory
+                    }
                     other => other,
                 };
                 (printed, outcome.exit_code(), judged(outcome, cut))
@@ -84,11 +86,11 @@ impl Session {
             // Exit code as in a shell.
             Err(error @ SessionError::NotStarted(_)) => {
                 let failed = Some((FailureCode::StepFailed, crate::chain(&error)));
-                (Printed::default(), CAN_NOT_BE_RUN, (ExecStatus::Failed, failed))
+                (CollectedOutput::default(), CAN_NOT_BE_RUN, (ExecStatus::Failed, failed))
             }
             Err(error) => return Err(error),
         };
-        let Printed { stdout, stderr, truncated } = printed;
+        let CollectedOutput { stdout, stderr, truncated } = printed;
         let (failure_code, failure_message) = failure.unzip();
         Ok(SessionExecResponse {
             version: ApiVersion,
@@ -119,13 +121,13 @@ fn run(
     request: SessionExecRequest,
     deadline: Instant,
     is_given_up: &AtomicBool,
-) -> Result<(Printed, Ending, Option<Cut>), SessionError> {
+) -> Result<(CollectedOutput, SandboxEnding, Option<KillReason>), SessionError> {
     let kernel = |errno: Errno| SessionError::Terminal(errno.into());
-    let (stdio, mut streams) = Streams::make().map_err(kernel)?;
+    let (stdio, mut streams) = PipeEnds::make().map_err(kernel)?;
     let command = request.command.clone();
     let mut execution = recorder.session.start((request.command, request.cwd), stdio)?;
     recorder.add(CommandEventKind::Started { command });
-    let (mut printed, mut cut) = (Printed::default(), None);
+    let (mut printed, mut cut) = (CollectedOutput::default(), None);
     loop {
         let mut ready = vec![PollFd::from_borrowed_fd(execution.ending(), PollFlags::IN)];
         streams.wait_for(&mut ready);
@@ -148,8 +150,8 @@ fn run(
             continue;
         }
         let over = match (Instant::now() >= deadline, is_given_up.load(Ordering::SeqCst)) {
-            (true, _) => Cut::OutOfTime,
-            (_, true) => Cut::GivenUp,
+            (true, _) => KillReason::OutOfTime,
+            (_, true) => KillReason::GivenUp,
             _ => continue,
         };
         cut = Some(over);
@@ -157,28 +159,28 @@ fn run(
     }
 }
 
-fn ended(execution: &mut dyn Execution) -> Result<Ending, SessionError> {
+fn ended(execution: &mut dyn Execution) -> Result<SandboxEnding, SessionError> {
     let ending = execution.wait_until(None).map_err(SessionError::Sandbox)?;
     ending.ok_or(SessionError::Sandbox(belljar_sandbox::backend::BackendError::Gone))
 }
 
-fn judged(outcome: Outcome, cut: Option<Cut>) -> (ExecStatus, Option<(FailureCode, String)>) {
+fn judged(outcome: ProgramOutcome, cut: Option<KillReason>) -> (ExecStatus, Option<(FailureCode, String)>) {
     let because = |code, why: &str| Some((code, why.to_owned()));
     match (cut, outcome) {
-        (Some(Cut::OutOfTime), _) => (
+        (Some(KillReason::OutOfTime), _) => (
             ExecStatus::Timeout,
             because(FailureCode::Timeout, "the command ran longer than allowed and was ended"),
         ),
-        (Some(Cut::GivenUp), _) => {
+        (Some(KillReason::GivenUp), _) => {
             (ExecStatus::Failed, because(FailureCode::Canceled, "nobody waited for the command any more"))
         }
-        (None, Outcome::OutOfMemory) => {
+        (None, ProgramOutcome::OutOfMemory) => {
             (ExecStatus::Failed, because(FailureCode::ConstraintViolation, "the session's memory is used up"))
         }
-        (None, Outcome::Killed) => {
+        (None, ProgramOutcome::Killed) => {
             (ExecStatus::Failed, because(FailureCode::Canceled, "the session was ended under the command"))
         }
-        (None, Outcome::Exited(0)) => (ExecStatus::Completed, None),
+        (None, ProgramOutcome::Exited(0)) => (ExecStatus::Completed, None),
         (None, _) => (ExecStatus::Failed, None),
     }
 }
@@ -197,7 +199,7 @@ impl CommandRecorder<'_> {
 
 // === impl Printed ===
 
-impl Printed {
+impl CollectedOutput {
     fn take(&mut self, stream: Stream, bytes: &[u8]) {
         let (kept, is_cut) = match stream {
             Stream::Stdout => (&mut self.stdout, &mut self.truncated.stdout),

@@ -5,7 +5,7 @@
 //!                └─ full: the terminal is not read, and the program blocks
 //! ```
 
-use super::{Session, SessionError, Use};
+use super::{Session, SessionError, SessionUse};
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::PtyId;
 use belljar_sandbox::backend::{Execution, TerminalSize};
@@ -32,7 +32,7 @@ pub(crate) struct Pty {
     exit_code: Mutex<Option<i32>>,
     /// Number of clients that have attached; only the last one is served.
     attached: watch::Sender<u64>,
-    _using: Use,
+    _using: SessionUse,
 }
 
 /// A client that is attached, until another one is.
@@ -143,7 +143,7 @@ impl Session {
 // === impl Pty ===
 
 impl Pty {
-    fn begin(mut execution: Box<dyn Execution>, using: Use) -> io::Result<Self> {
+    fn begin(mut execution: Box<dyn Execution>, using: SessionUse) -> io::Result<Self> {
         let terminal = execution.take_terminal().ok_or(Errno::NOTTY)?;
         rustix::io::ioctl_fionbio(&terminal, true)?;
         let ending = execution.ending().try_clone_to_owned()?;

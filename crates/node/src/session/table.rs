@@ -2,10 +2,10 @@
 
 use super::command_log::CommandLog;
 use super::{MOST_COMMANDS_OF_ALL, Session, SessionError, SharedSandbox};
-use crate::house::Terms;
+use crate::house::SandboxPermissions;
 use crate::images::Image;
 use crate::job::NodeState;
-use crate::models::{CallOwner, Caller, NodeModels, RunModels};
+use crate::models::{CallOwner, ModelCaller, NodeModels, RunModels};
 use crate::serving::HatchThread;
 use crate::web::{RunPolicy, RunWeb};
 use belljar_contract::id::{RunId, SessionId};
@@ -13,7 +13,7 @@ use belljar_contract::path::WORKSPACE;
 use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
+use belljar_sandbox::backend::{Backend, BackendError, Sandbox, SandboxRequest};
 use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::native::NativeBackend;
@@ -46,12 +46,12 @@ struct SessionTable {
 }
 
 /// Resources of a session.
-pub(crate) struct With {
+pub(crate) struct SessionProvision {
     pub(crate) image: Image,
     /// Models that may be called in it, and the owner of its calls.
     pub(crate) models: Option<InferenceConfig>,
     pub(crate) owner: CallOwner,
-    pub(crate) terms: Option<Terms>,
+    pub(crate) terms: Option<SandboxPermissions>,
 }
 
 /// A slot for a session. Concurrent requests to open the same session wait for the first one.
@@ -77,7 +77,7 @@ impl Sessions {
     pub(crate) async fn open(
         self: &Arc<Self>,
         request: OpenSessionRequest,
-        with: With,
+        with: SessionProvision,
     ) -> Result<(Arc<Session>, bool), SessionError> {
         let sessions = Arc::clone(self);
         let opened = tokio::spawn(async move { sessions.open_to_the_end(request, with).await }).await;
@@ -87,7 +87,7 @@ impl Sessions {
     async fn open_to_the_end(
         self: &Arc<Self>,
         request: OpenSessionRequest,
-        with: With,
+        with: SessionProvision,
     ) -> Result<(Arc<Session>, bool), SessionError> {
         let slot = self.slot(&request.session_id)?;
         let mut is_new = false;
@@ -247,13 +247,19 @@ impl Sessions {
         drop(slot);
     }
 
-    fn make(&self, request: OpenSessionRequest, with: With) -> Result<Arc<Session>, SessionError> {
-        let With { image, models, owner, terms } = with;
+    fn make(
+        &self,
+        request: OpenSessionRequest,
+        with: SessionProvision,
+    ) -> Result<Arc<Session>, SessionError> {
+        let SessionProvision { image, models, owner, terms } = with;
         let workplace = &self.workplace;
         NodeModels::check_credentials(models.as_ref()).map_err(SessionError::NoModels)?;
         let hatches = hatches(&request, models.is_some());
-        let way =
-            request.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled))).transpose();
+        let way = request
+            .wants_web()
+            .then(|| workplace.web.way(terms.as_ref().map(SandboxPermissions::compiled)))
+            .transpose();
         let run_owner = RunOwner { task_id: Some(request.task_id.clone()), job_id: None };
         let way = way.map_err(SessionError::Serve)?.map(|way| way.owned_by(run_owner));
         let mut sandbox = self.sandbox((&request, terms.as_ref()), &image, (&hatches, way.as_ref()))?;
@@ -296,7 +302,7 @@ impl Sessions {
 
     fn sandbox(
         &self,
-        (request, terms): (&OpenSessionRequest, Option<&Terms>),
+        (request, terms): (&OpenSessionRequest, Option<&SandboxPermissions>),
         image: &Image,
         (hatches, way): (&[Hatch], Option<&RunPolicy>),
     ) -> Result<Box<dyn Sandbox>, SessionError> {
@@ -309,13 +315,13 @@ impl Sessions {
             limits,
             required,
             hatches: hatches.to_vec(),
-            programs: terms.and_then(Terms::programs).cloned(),
+            programs: terms.and_then(SandboxPermissions::programs).cloned(),
             ..Provision::default()
         };
         if let Some(way) = way {
             way.furnish(&mut provision.env, &mut provision.home);
         }
-        let wanted = Wanted { workspace: WorkspaceChoice::Empty, provision };
+        let wanted = SandboxRequest { workspace: WorkspaceChoice::Empty, provision };
         let made = match image {
             Image::Native => self.native.create(wanted),
             Image::Of(image) => {
@@ -332,7 +338,7 @@ impl Sessions {
         (request, run_id, way): (&OpenSessionRequest, &RunId, Option<&RunPolicy>),
         sockets: Vec<(Hatch, Vec<OwnedFd>)>,
     ) -> Result<(Option<RunModels>, Option<RunWeb>), SessionError> {
-        let caller = || Caller::Session { session_id: request.session_id.clone() };
+        let caller = || ModelCaller::Session { session_id: request.session_id.clone() };
         let (mut served_models, mut served_web) = (None, None);
         if sockets.is_empty() {
             return Ok((None, None));

@@ -9,7 +9,7 @@ use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
 use belljar_tools::bridge::config::{Folder, FolderMode, ServersConfig, StdioConfig};
-use belljar_tools::bridge::{Bridge, BridgeResources, Found};
+use belljar_tools::bridge::{Bridge, BridgeResources, ServerProgram};
 use belljar_trusted::trusted_file;
 use std::error::Error;
 use std::ffi::OsStr;
@@ -37,7 +37,7 @@ impl NodeTools {
 }
 
 /// Looks for a server's program in this process's `PATH`, and for the host files that it needs.
-fn found(config: &StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> {
+fn found(config: &StdioConfig) -> Result<ServerProgram, Box<dyn Error + Send + Sync>> {
     let workspace = match &config.workspace {
         None => WorkspaceChoice::Empty,
         Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(given::resolve(path)?),
@@ -55,5 +55,5 @@ fn found(config: &StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> {
     for path in &config.lend {
         lent.push(Lent::at_its_place(path)?);
     }
-    Ok(Found { command, lent, workspace, search_path })
+    Ok(ServerProgram { command, lent, workspace, search_path })
 }

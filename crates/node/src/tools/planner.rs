@@ -10,13 +10,13 @@ mod sandbox;
 mod task;
 
 use crate::api::Api;
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use belljar_contract::tool::{InvalidToolNameError, ToolScope};
 use belljar_tools::Tool;
 use belljar_tools::answer::{DEFAULT_LIMIT, LARGEST_LIMIT};
 use belljar_tools::definition::{Definition, Effect};
-use desk::{Desk, Endpoint};
+use desk::{EndpointClient, EndpointTool};
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -27,10 +27,10 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// Returns all tools of planners. They hold the API weakly, so they end with the node.
 pub(crate) fn tools(api: &Weak<Api>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
-    let desk = Arc::new(Desk::new(Weak::clone(api)));
+    let desk = Arc::new(EndpointClient::new(Weak::clone(api)));
     let endpoints = [job::endpoints()?, sandbox::endpoints()?].into_iter().flatten();
     let mut all: Vec<Arc<dyn Tool>> =
-        endpoints.map(|(definition, ask)| Endpoint::tool(definition, ask, &desk)).collect();
+        endpoints.map(|(definition, ask)| EndpointTool::tool(definition, ask, &desk)).collect();
     all.extend(task::tools(&desk)?);
     all.extend(files::tools(&desk)?);
     all.extend(images::tools(&desk)?);
@@ -63,7 +63,7 @@ fn define(name: &str, summary: &str, input: Value) -> Result<Definition, Invalid
 }
 
 /// Defines a tool that changes something, with its action type. Read-only tools need no approval.
-fn changing(definition: Definition, effect: Effect, action: Leaf) -> Definition {
+fn changing(definition: Definition, effect: Effect, action: BuiltInAction) -> Definition {
     Definition { effect, action: ActionType::from(action), ..definition }
 }
 
@@ -99,7 +99,11 @@ mod tests {
         let mut changing = 0;
         for tool in tools(&Weak::new()).unwrap() {
             let Definition { name, effect, action, .. } = tool.definition();
-            assert_eq!(effect.is_change(), *action != ActionType::from(Leaf::CodeRead), "{name}: {action}");
+            assert_eq!(
+                effect.is_change(),
+                *action != ActionType::from(BuiltInAction::CodeRead),
+                "{name}: {action}"
+            );
             changing += usize::from(effect.is_change());
         }
         assert_eq!(changing, 9);

@@ -7,16 +7,16 @@
 //!                      └── watch ◄────┘ revoked, expired or can't be checked: calls under way are canceled
 //! ```
 
-use crate::denials::Denied;
+use crate::denials::DenialReason;
 use crate::job::NodeState;
 use belljar_contract::id::AgentId;
 use belljar_contract::tool::AgentKind;
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_gateway::bearer::{NoSeat, Tokens};
+use belljar_gateway::bearer::{TokenLookupError, Tokens};
 use belljar_gateway::caller_slot::CallerSlot;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::database::DatabaseError;
-use belljar_store::tokens::{FindError, Holder, HolderKind, TokenDenied, TokenDigest};
+use belljar_store::tokens::{FindError, HolderKind, TokenDenied, TokenDigest, TokenHolder};
 use belljar_tools::caller::Caller;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// The remote callers, and their slots.
-pub(crate) struct RemoteSeats {
+pub(crate) struct RemoteSlots {
     workplace: Arc<NodeState>,
-    places: Mutex<HashMap<TokenDigest, Place>>,
+    places: Mutex<HashMap<TokenDigest, RemoteSlot>>,
 }
 
 /// The slot of a token, from its first request on.
-struct Place {
+struct RemoteSlot {
     seat: CallerSlot,
     ended: CancellationToken,
     used: Instant,
@@ -69,7 +69,7 @@ const OTHER_AUDIENCE: &str = "token_other_audience";
 
 // === impl RemoteSeats ===
 
-impl RemoteSeats {
+impl RemoteSlots {
     pub(crate) fn new(workplace: Arc<NodeState>) -> Arc<Self> {
         Arc::new(Self { workplace, places: Mutex::default() })
     }
@@ -85,7 +85,7 @@ impl RemoteSeats {
     }
 
     /// Returns the token's holder, if the token is valid now.
-    async fn holder(&self, digest: &TokenDigest) -> Result<Holder, SlotError> {
+    async fn holder(&self, digest: &TokenDigest) -> Result<TokenHolder, SlotError> {
         let found = self.workplace.tokens.find_again(digest, self.workplace.now()).await;
         found.map(|record| record.holder).map_err(|error| match error {
             FindError::Denied(denied) => SlotError::Denied(denied),
@@ -112,7 +112,7 @@ impl RemoteSeats {
                 place.used = Instant::now();
                 return place.seat.clone();
             }
-            let place = Place { seat: seat.clone(), ended: ended.clone(), used: Instant::now() };
+            let place = RemoteSlot { seat: seat.clone(), ended: ended.clone(), used: Instant::now() };
             places.insert(digest.clone(), place);
         }
         tokio::spawn(Arc::clone(self).watch(digest, ended));
@@ -127,10 +127,10 @@ impl RemoteSeats {
                 () = tokio::time::sleep(LOOK) => {}
             }
             match self.use_of(&digest) {
-                Use::Over => break,
-                Use::None => {}
-                Use::UnderWay if self.is_good(&digest).await => {}
-                Use::UnderWay => break,
+                SlotUse::Over => break,
+                SlotUse::None => {}
+                SlotUse::UnderWay if self.is_good(&digest).await => {}
+                SlotUse::UnderWay => break,
             }
         }
         ended.cancel();
@@ -142,15 +142,15 @@ impl RemoteSeats {
     }
 
     /// Returns the use of a slot, and removes it if it has been unused for too long.
-    fn use_of(&self, digest: &TokenDigest) -> Use {
+    fn use_of(&self, digest: &TokenDigest) -> SlotUse {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         match places.get(digest) {
-            None => Use::Over,
-            Some(place) if !place.seat.is_unused() => Use::UnderWay,
-            Some(place) if place.used.elapsed() < KEPT => Use::None,
+            None => SlotUse::Over,
+            Some(place) if !place.seat.is_unused() => SlotUse::UnderWay,
+            Some(place) if place.used.elapsed() < KEPT => SlotUse::None,
             Some(_) => {
                 places.remove(digest);
-                Use::Over
+                SlotUse::Over
             }
         }
     }
@@ -173,7 +173,7 @@ impl RemoteSeats {
     }
 
     /// Returns the caller that a token stands for.
-    async fn caller(&self, digest: &TokenDigest, holder: Holder) -> Result<Caller, SlotError> {
+    async fn caller(&self, digest: &TokenDigest, holder: TokenHolder) -> Result<Caller, SlotError> {
         let of_elsewhere = |kind| (kind, self.workplace.web.lets_anybody_out(), holder.agent_id.clone());
         let (kind, may_reach_out, agent) = match holder.kind {
             HolderKind::Sandbox => {
@@ -212,7 +212,7 @@ impl RemoteSeats {
     }
 
     /// Returns whether the job's sandbox has web access, and the job's agent.
-    async fn of_job(&self, holder: &Holder) -> Result<(bool, Option<AgentId>), SlotError> {
+    async fn of_job(&self, holder: &TokenHolder) -> Result<(bool, Option<AgentId>), SlotError> {
         let Some(job_id) = &holder.job_id else { return Ok((false, None)) };
         let Some(job) = self.workplace.jobs.find(job_id).await? else {
             return Err(TokenDenied::Revoked.into());
@@ -222,23 +222,23 @@ impl RemoteSeats {
     }
 
     fn note(&self, code: &str) {
-        let denied = Denied { kind: ProblemKind::Authentication, detail: code.to_owned() };
+        let denied = DenialReason { kind: ProblemKind::Authentication, detail: code.to_owned() };
         self.workplace.denials.note(&denied, "POST", super::REMOTE_PATH);
     }
 }
 
 /// Use of a slot.
-enum Use {
+enum SlotUse {
     UnderWay,
     None,
     Over,
 }
 
-/// [`RemoteSeats`] as the token store of the gateway.
-pub(crate) struct RemoteTokens(pub(crate) Arc<RemoteSeats>);
+/// [`RemoteSlots`] as the token store of the gateway.
+pub(crate) struct RemoteTokens(pub(crate) Arc<RemoteSlots>);
 
 impl Tokens for RemoteTokens {
-    async fn seat(&self, token: &str) -> Result<CallerSlot, NoSeat> {
+    async fn seat(&self, token: &str) -> Result<CallerSlot, TokenLookupError> {
         let Self(seats) = self;
         match seats.find(token).await {
             Ok(seat) => return Ok(seat),
@@ -246,9 +246,9 @@ impl Tokens for RemoteTokens {
             Err(SlotError::OtherAudience) => seats.note(OTHER_AUDIENCE),
             Err(SlotError::Database(error)) => {
                 tracing::warn!(error = crate::chain(&error), "nobody knows whether a token is good");
-                return Err(NoSeat::NotKnown);
+                return Err(TokenLookupError::NotKnown);
             }
         }
-        Err(NoSeat::Unknown)
+        Err(TokenLookupError::Unknown)
     }
 }

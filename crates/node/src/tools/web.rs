@@ -8,7 +8,7 @@ use belljar_contract::id::{AgentId, JobId, RunId, TaskId};
 use belljar_contract::tool::{AgentKind, DomainCode};
 use belljar_policy::access::compiled::SandboxAccess;
 use belljar_tools::answer::Failure;
-use belljar_tools::builtin::web::reach::{Reach, WebHatch};
+use belljar_tools::builtin::web::reach::{RunWebAccess, WebHatch};
 use belljar_tools::caller::{Caller, Identity};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -24,12 +24,12 @@ pub(super) struct NodeHatch {
     /// Access rules of callers, if the node has any.
     house: Option<NodeAccessRules>,
     /// Remote callers. The limits of a run apply to all requests of one of them.
-    callers: Mutex<HashMap<Whose, Served>>,
+    callers: Mutex<HashMap<RemoteIdentity, RemoteWeb>>,
 }
 
 /// Identity of a remote caller, also in the audit log.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
-struct Whose {
+struct RemoteIdentity {
     kind: AgentKind,
     agent_id: Option<AgentId>,
     actor: Option<String>,
@@ -40,10 +40,10 @@ struct Whose {
 }
 
 /// Web access of a remote caller.
-struct Served {
+struct RemoteWeb {
     /// Its permissions.
     terms: Option<SandboxAccess>,
-    reach: Reach,
+    reach: RunWebAccess,
     used: Instant,
 }
 
@@ -60,11 +60,11 @@ impl NodeHatch {
         Self { web: Arc::clone(web), house, callers: Mutex::default() }
     }
 
-    fn reached(&self, caller: &Caller) -> Result<Reach, Failure> {
+    fn reached(&self, caller: &Caller) -> Result<RunWebAccess, Failure> {
         if caller.run_id.is_some() {
             return self.web.reaches().of(caller);
         }
-        let (whose, now) = (Whose::of(caller), Instant::now());
+        let (whose, now) = (RemoteIdentity::of(caller), Instant::now());
         let terms = self.house.as_ref().zip(caller.identity.as_ref());
         let terms = terms.map(|(house, identity)| house.web_of(identity));
         // Ignores poisoning: each change is complete.
@@ -85,20 +85,20 @@ impl NodeHatch {
             tracing::error!(error = chain(&error), "the web can't be served to a caller");
             Failure::new(DomainCode::Unavailable, "the web can't be reached just now")
         })?;
-        callers.insert(whose, Served { terms, reach: reach.clone(), used: now });
+        callers.insert(whose, RemoteWeb { terms, reach: reach.clone(), used: now });
         Ok(reach)
     }
 }
 
 impl WebHatch for NodeHatch {
-    fn reach<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Reach, Failure>> {
+    fn reach<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<RunWebAccess, Failure>> {
         std::future::ready(self.reached(caller)).boxed()
     }
 }
 
 // === impl Whose ===
 
-impl Whose {
+impl RemoteIdentity {
     fn of(caller: &Caller) -> Self {
         let agent_id = caller.identity.as_ref().and_then(|identity| match identity {
             Identity::Agent(agent) => Some(agent.clone()),

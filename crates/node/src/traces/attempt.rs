@@ -1,7 +1,7 @@
 //! The spans of one attempt at a job. Of the job's own data they contain only the kinds and results of its steps: no prompts,
 //! arguments, output or variables.
 
-use super::span::{Anchor, Span, Value, nanoseconds, new_id, root_of, trace_of};
+use super::span::{AttributeValue, ClockAnchor, Span, nanoseconds, new_id, root_of, trace_of};
 use belljar_confine::stage::Timings;
 use belljar_contract::egress::{ProxiedRequestOutcome, ProxiedRequestRecord};
 use belljar_contract::failure::FailureCode;
@@ -15,29 +15,29 @@ use std::time::Instant;
 
 /// Data noted when an attempt begins.
 #[derive(Debug, Clone)]
-pub(crate) struct Noted {
+pub(crate) struct AttemptStart {
     pub(crate) job: JobRecord,
     pub(crate) taken: Instant,
-    pub(crate) anchor: Anchor,
+    pub(crate) anchor: ClockAnchor,
 }
 
 /// Data noted while it runs.
 #[derive(Debug, Clone)]
-pub(crate) struct Ran {
+pub(crate) struct AttemptRun {
     pub(crate) run_id: RunId,
     /// Its sandbox's runtime.
     pub(crate) runtime: &'static str,
     pub(crate) stood: Instant,
     pub(crate) ended: Instant,
     pub(crate) timings: Timings,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<TracedStep>,
     pub(crate) calls: Vec<CallRecord>,
     pub(crate) passages: Vec<ProxiedRequestRecord>,
 }
 
 /// A step, as its runner reports it.
 #[derive(Debug, Clone)]
-pub(crate) struct Step {
+pub(crate) struct TracedStep {
     kind: &'static str,
     index: usize,
     has_failed: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Step {
 
 /// Data noted at its end.
 #[derive(Debug, Clone)]
-pub(crate) struct Ended {
+pub(crate) struct AttemptEnd {
     /// When its artifacts were stored.
     pub(crate) kept: Instant,
     /// When its outcome was recorded.
@@ -60,14 +60,19 @@ pub(crate) struct Ended {
 /// Builder of nested spans in one trace.
 struct TraceBuilder<'n> {
     id: [u8; 16],
-    noted: &'n Noted,
+    noted: &'n AttemptStart,
     spans: Vec<Span>,
 }
 
 /// Maximum number of steps of one attempt that get spans, so that others' spans have room in the queue.
 const MOST_STEPS: usize = 1_000;
 
-pub(super) fn spans(node: &str, noted: &Noted, ran: Option<&Ran>, ended: &Ended) -> Vec<Span> {
+pub(super) fn spans(
+    node: &str,
+    noted: &AttemptStart,
+    ran: Option<&AttemptRun>,
+    ended: &AttemptEnd,
+) -> Vec<Span> {
     let job_id = noted.job.job_id.as_str();
     let root = root_of(job_id);
     let mut trace = TraceBuilder { id: trace_of(job_id), noted, spans: Vec::new() };
@@ -76,7 +81,7 @@ pub(super) fn spans(node: &str, noted: &Noted, ran: Option<&Ran>, ended: &Ended)
     let of_job = |trace: &TraceBuilder<'_>| {
         let life = &trace.noted.job.life;
         vec![
-            ("belljar.job_id", Value::from(job_id)),
+            ("belljar.job_id", AttributeValue::from(job_id)),
             ("belljar.task_id", trace.noted.job.task_id.as_str().into()),
             ("belljar.node", node.into()),
             ("belljar.attempt", u64::from(life.attempt).into()),
@@ -138,14 +143,14 @@ impl TraceBuilder<'_> {
     }
 
     /// Adds details to the last span.
-    fn last(&mut self, attributes: Vec<(&'static str, Value)>, failure: Option<String>) {
+    fn last(&mut self, attributes: Vec<(&'static str, AttributeValue)>, failure: Option<String>) {
         if let Some(span) = self.spans.last_mut() {
             span.attributes = attributes;
             span.failure = failure;
         }
     }
 
-    fn ran(&mut self, attempt: [u8; 8], ran: &Ran) {
+    fn ran(&mut self, attempt: [u8; 8], ran: &AttemptRun) {
         let (stood, ended) = (self.at(ran.stood), self.at(ran.ended));
         let sandbox = self.add(Some(attempt), "sandbox", (self.at(self.noted.taken), stood));
         self.last(
@@ -191,7 +196,7 @@ impl TraceBuilder<'_> {
         let over = began.saturating_add(passage.total_ms.saturating_mul(1_000_000));
         self.add(Some(run), "web", within((began, over)));
         let mut attributes = vec![
-            ("belljar.passage_id", Value::from(passage.passage_id.as_str())),
+            ("belljar.passage_id", AttributeValue::from(passage.passage_id.as_str())),
             ("belljar.web.sent_bytes", passage.sent_bytes.into()),
             ("belljar.web.received_bytes", passage.received_bytes.into()),
         ];
@@ -219,7 +224,7 @@ impl TraceBuilder<'_> {
         let model = call.model_used.as_ref().map_or("", |model| model.as_str());
         self.add(Some(run), format!("chat {model}").trim_end().to_owned(), within((began, over)));
         let mut attributes = vec![
-            ("gen_ai.operation.name", Value::from("chat")),
+            ("gen_ai.operation.name", AttributeValue::from("chat")),
             ("gen_ai.request.model", model.into()),
             ("belljar.call_id", call.call_id.as_str().into()),
         ];
@@ -246,7 +251,7 @@ impl TraceBuilder<'_> {
 
 // === impl Step ===
 
-impl Step {
+impl TracedStep {
     /// Returns the steps that have begun. Their times come from inside the sandbox, so they are clamped to the run's.
     pub(crate) fn all(results: &[StepResult]) -> Vec<Self> {
         let of_one = |step: &StepResult| {

@@ -3,7 +3,7 @@
 use super::span::Span;
 use super::{TraceSettings, otlp};
 use crate::metrics::Metrics;
-use belljar_egress::exchange::{Exchanger, Outgoing};
+use belljar_egress::exchange::{Exchanger, OutgoingRequest};
 use std::borrow::Cow;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ pub(super) struct Exporter {
 }
 
 /// Result of a request.
-enum Sent {
+enum ExportResult {
     Taken,
     /// It may be accepted later; the duration is the collector's `retry-after`.
     Later(Option<Duration>),
@@ -67,22 +67,24 @@ impl Exporter {
         let mut pause = FIRST_PAUSE;
         for left in (0..TRIES).rev() {
             match self.try_send(document.clone()).await {
-                Sent::Taken => return true,
-                Sent::Refused => return false,
-                Sent::Later(_) if left == 0 => return false,
-                Sent::Later(told) => tokio::time::sleep(told.unwrap_or(pause).min(LONGEST_PAUSE)).await,
+                ExportResult::Taken => return true,
+                ExportResult::Refused => return false,
+                ExportResult::Later(_) if left == 0 => return false,
+                ExportResult::Later(told) => {
+                    tokio::time::sleep(told.unwrap_or(pause).min(LONGEST_PAUSE)).await;
+                }
             }
             pause *= 2;
         }
         false
     }
 
-    async fn try_send(&self, body: Vec<u8>) -> Sent {
+    async fn try_send(&self, body: Vec<u8>) -> ExportResult {
         let given = self.settings.headers.iter();
         let mut headers: Vec<(Cow<'static, str>, String)> =
             given.map(|(name, value)| (Cow::Owned(name.clone()), value.clone())).collect();
         headers.push((Cow::Borrowed("content-type"), otlp::CONTENT_TYPE.to_owned()));
-        let outgoing = Outgoing {
+        let outgoing = OutgoingRequest {
             method: "POST",
             target: self.settings.path.clone(),
             headers,
@@ -92,19 +94,19 @@ impl Exporter {
         };
         match self.exchanger.ask(&self.settings.collector, outgoing, &WANTED).await {
             Ok(answer) => match answer.status {
-                200..=299 => Sent::Taken,
+                200..=299 => ExportResult::Taken,
                 429 | 502..=504 => {
                     let seconds = answer.headers.first().and_then(|(_, value)| value.trim().parse().ok());
-                    Sent::Later(seconds.map(Duration::from_secs))
+                    ExportResult::Later(seconds.map(Duration::from_secs))
                 }
                 status => {
                     tracing::warn!(status, "traces are refused by their collector");
-                    Sent::Refused
+                    ExportResult::Refused
                 }
             },
             Err(error) => {
                 tracing::warn!(error = crate::chain(&error), "traces don't arrive");
-                Sent::Later(None)
+                ExportResult::Later(None)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Spans in OpenTelemetry's protocol: the only module that uses its crates, which change often.
 
-use super::span::{Span, Value};
+use super::span::{AttributeValue, Span};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyOf;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
@@ -19,9 +19,9 @@ const SAMPLED: u32 = 1;
 pub(super) fn document(node: &str, spans: &[Span]) -> Vec<u8> {
     let resource = Resource {
         attributes: vec![
-            attribute("service.name", &Value::from("belljar-node")),
-            attribute("service.version", &Value::from(env!("CARGO_PKG_VERSION"))),
-            attribute("service.instance.id", &Value::from(node)),
+            attribute("service.name", &AttributeValue::from("belljar-node")),
+            attribute("service.version", &AttributeValue::from(env!("CARGO_PKG_VERSION"))),
+            attribute("service.instance.id", &AttributeValue::from(node)),
         ],
         ..Resource::default()
     };
@@ -51,10 +51,10 @@ fn told(span: &Span) -> Told {
     }
 }
 
-fn attribute(name: &str, value: &Value) -> KeyValue {
+fn attribute(name: &str, value: &AttributeValue) -> KeyValue {
     let value = match value {
-        Value::Text(text) => AnyOf::StringValue(text.clone()),
-        Value::Number(number) => AnyOf::IntValue(*number),
+        AttributeValue::Text(text) => AnyOf::StringValue(text.clone()),
+        AttributeValue::Number(number) => AnyOf::IntValue(*number),
     };
     KeyValue { key: name.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
 }

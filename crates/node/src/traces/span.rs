@@ -18,21 +18,21 @@ pub(super) struct Span {
     /// Begin and end, in nanoseconds since 1970.
     pub(super) began: u64,
     pub(super) ended: u64,
-    pub(super) attributes: Vec<(&'static str, Value)>,
+    pub(super) attributes: Vec<(&'static str, AttributeValue)>,
     /// Failure code, if it failed.
     pub(super) failure: Option<String>,
 }
 
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum AttributeValue {
     Text(String),
     Number(i64),
 }
 
 /// A moment by two clocks: the wall clock and the monotonic clock.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Anchor {
+pub(crate) struct ClockAnchor {
     at: Timestamp,
     instant: Instant,
 }
@@ -62,7 +62,7 @@ pub(super) fn nanoseconds(at: Timestamp) -> u64 {
 
 // === impl Anchor ===
 
-impl Anchor {
+impl ClockAnchor {
     pub(crate) fn new(at: Timestamp) -> Self {
         Self { at, instant: Instant::now() }
     }
@@ -78,13 +78,13 @@ impl Anchor {
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for AttributeValue {
     fn from(number: u64) -> Self {
         Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
     }

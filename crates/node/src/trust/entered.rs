@@ -5,7 +5,7 @@ use crate::daemon::WallClock;
 use belljar_contract::approval::Ruling;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{AgentTrust, ProposedPromotion, TrustEvent, TrustEventKind, TrustState};
-use belljar_policy::trust::{Ignored, Replay};
+use belljar_policy::trust::{IgnoredReason, Replay};
 use belljar_store::database::DatabaseError;
 use belljar_store::trust::{RecordError, RecordResult};
 use jiff::Timestamp;
@@ -15,11 +15,11 @@ use uuid::Uuid;
 
 /// Result of recording an event.
 #[derive(Debug)]
-pub(crate) struct Entered {
+pub(crate) struct TrustEntry {
     pub(crate) event_id: Uuid,
     pub(crate) is_new: bool,
     /// Reason why it has no effect, if it has none.
-    pub(crate) ignored: Option<Ignored>,
+    pub(crate) ignored: Option<IgnoredReason>,
     /// State of its agent now.
     pub(crate) state: TrustState,
 }
@@ -36,7 +36,7 @@ pub(crate) enum TrustError {
     #[error("it is recorded, and changes nothing")]
     Nothing {
         #[source]
-        why: Ignored,
+        why: IgnoredReason,
     },
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -85,7 +85,7 @@ impl NodeTrust {
         (agent, event_id, kind): (&AgentId, Uuid, TrustEventKind),
         at: Option<Timestamp>,
         clock: &WallClock,
-    ) -> Result<Entered, RecordError> {
+    ) -> Result<TrustEntry, RecordError> {
         let event = TrustEvent { at: at.unwrap_or_else(|| clock()), event_id, agent_id: agent.clone(), kind };
         let recorded = match self.book.events().record(&event).await {
             Err(RecordError::Another { .. }) if at.is_none() && self.has(&event).await? => {
@@ -101,7 +101,7 @@ impl NodeTrust {
         &self,
         (agent, kind): (&AgentId, TrustEventKind),
         clock: &WallClock,
-    ) -> Result<Entered, TrustError> {
+    ) -> Result<TrustEntry, TrustError> {
         self.told(agent, clock()).await?;
         let entered = self.report((agent, Uuid::now_v7(), kind), None, clock).await?;
         match entered.ignored {
@@ -116,7 +116,7 @@ impl NodeTrust {
         (agent, proposal_id): (&AgentId, Uuid),
         ruling: Ruling,
         clock: &WallClock,
-    ) -> Result<Entered, TrustError> {
+    ) -> Result<TrustEntry, TrustError> {
         let pending = self.told(agent, clock()).await?.state.pending;
         let is_meant = |one: &&ProposedPromotion| one.proposal_id == proposal_id;
         let Some(proposed) = pending.iter().find(is_meant) else {
@@ -128,7 +128,7 @@ impl NodeTrust {
         };
         match self.say((agent, kind), clock).await {
             // Another operator has decided at the same time.
-            Err(TrustError::Nothing { why: Ignored::NotProposed }) => {
+            Err(TrustError::Nothing { why: IgnoredReason::NotProposed }) => {
                 self.answered((agent, proposal_id), ruling, clock()).await
             }
             said => said,
@@ -141,7 +141,7 @@ impl NodeTrust {
         (agent, proposal_id): (&AgentId, Uuid),
         ruling: Ruling,
         now: Timestamp,
-    ) -> Result<Entered, TrustError> {
+    ) -> Result<TrustEntry, TrustError> {
         let replayed = self.of(agent, now).await?;
         let events = self.book.events().of(agent).await?;
         let answer = |event: &TrustEvent| match &event.kind {
@@ -161,7 +161,7 @@ impl NodeTrust {
             }
             Some((event_id, _)) => {
                 let state = replayed.trust.state(self.book.config());
-                Ok(Entered { event_id, is_new: false, ignored: None, state })
+                Ok(TrustEntry { event_id, is_new: false, ignored: None, state })
             }
         }
     }
@@ -172,7 +172,7 @@ impl NodeTrust {
         event: &TrustEvent,
         recorded: RecordResult,
         clock: &WallClock,
-    ) -> Result<Entered, RecordError> {
+    ) -> Result<TrustEntry, RecordError> {
         // Events of one millisecond are ordered by id, so the evaluation must be later than that.
         tokio::time::sleep(MOMENT).await;
         let now = clock();
@@ -182,7 +182,7 @@ impl NodeTrust {
             tracing::warn!(error = crate::chain(&error), "what was recorded of an agent counts later");
         }
         let replayed = self.of(&event.agent_id, now).await?;
-        Ok(Entered {
+        Ok(TrustEntry {
             event_id: event.event_id,
             is_new: recorded == RecordResult::Now,
             ignored: replayed.ignored(event.event_id),

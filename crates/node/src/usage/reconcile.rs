@@ -3,7 +3,7 @@
 //! The spend logs are what is billed (`spec/2 §Invariants`, 11). The reports come from the host's audit log: a row without a
 //! report is a call that bypassed the host.
 
-use super::Calls;
+use super::RecordedCalls;
 use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{Cost, CostTotal, Excerpt};
 use belljar_contract::spend::SpendRow;
@@ -128,7 +128,7 @@ pub enum TokenKind {
 const ROUNDING: f64 = 1e-12;
 
 /// Compares reports and rows. Rows of calls that ended after `settled_until` may not be written yet.
-pub fn reconcile(calls: &Calls, rows: &[SpendRow], settled_until: Timestamp) -> Reconciliation {
+pub fn reconcile(calls: &RecordedCalls, rows: &[SpendRow], settled_until: Timestamp) -> Reconciliation {
     let mut by_call: HashMap<&CallId, Vec<&SpendRow>> = HashMap::new();
     for row in rows {
         if let Some(call_id) = &row.call_id {
@@ -190,7 +190,7 @@ impl Reconciliation {
     }
 
     /// Checks a row that belongs to no reported call.
-    fn add_stranger(&mut self, calls: &Calls, row: &SpendRow) {
+    fn add_stranger(&mut self, calls: &RecordedCalls, row: &SpendRow) {
         let (request_id, logged_usd) = (row.request_id.clone(), row.cost_usd.clone());
         if let Some(call_id) = row.call_id.clone().filter(|id| calls.may_be_billed(id)) {
             self.rows += 1;

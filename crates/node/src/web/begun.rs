@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Requests that are under way.
 #[derive(Debug, Default)]
-pub(super) struct Begun(Mutex<HashSet<PassageId>>);
+pub(super) struct RequestsInProgress(Mutex<HashSet<PassageId>>);
 
 /// Verdict about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) enum Verdict {
 
 // === impl Begun ===
 
-impl Begun {
+impl RequestsInProgress {
     pub(super) fn begin(&self, record: &ProxiedRequestStartRecord) {
         self.locked().insert(record.passage_id.clone());
     }

@@ -4,7 +4,7 @@
 //! while the failing step ran are taken for the cause. This also applies to an agent that gives up, or whose work isn't verified.
 //! Without a proxy, only the runner's interpretation of the programs' output is available.
 
-use super::noted::Seen;
+use super::noted::WebTotals;
 use belljar_contract::egress::DeniedDestination;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{JobResult, StepStatus};
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 const MOST_NAMED: usize = 5;
 
 /// Adds the web usage to a runner's result, and adjusts its failure code by the denials.
-pub fn judge(result: &mut JobResult, seen: Seen) {
+pub fn judge(result: &mut JobResult, seen: WebTotals) {
     let failed = result.steps.last().filter(|step| step.status == StepStatus::Failure);
     // Steps run one after the other, so the failing one is the last. The runner reports its begin. An agent begins after all
     // steps.
@@ -50,7 +50,7 @@ fn of_agent(result: &JobResult) -> FailureCode {
 /// attributed to web access without any denial.
 pub(crate) fn judged(
     (code, message): (Option<FailureCode>, Option<&str>),
-    seen: &Seen,
+    seen: &WebTotals,
     (began, own): (Timestamp, FailureCode),
 ) -> Option<(FailureCode, String)> {
     let message = message.unwrap_or_default();
@@ -95,10 +95,10 @@ fn needed(denied: &[&DeniedDestination]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::noted::Noted;
+    use super::super::noted::SummingLedger;
     use super::*;
     use belljar_contract::egress::{
-        Asked, ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord,
+        ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord, RequestedDestination,
     };
     use belljar_contract::id::{PassageId, RunId};
     use belljar_contract::inference::{Excerpt, ReasonCode};
@@ -137,7 +137,12 @@ mod tests {
             passage_id: PassageId::parse(ID).unwrap(),
             run_id: RunId::parse(ID).unwrap(),
             started_at: at(second),
-            asked: Some(Asked { method: Excerpt::of("CONNECT"), host: Excerpt::of(host), port, path: None }),
+            asked: Some(RequestedDestination {
+                method: Excerpt::of("CONNECT"),
+                host: Excerpt::of(host),
+                port,
+                path: None,
+            }),
             rule: (outcome == ProxiedRequestOutcome::Completed).then_some(0),
             outcome,
             generation: 1,
@@ -165,12 +170,12 @@ mod tests {
     }
 
     /// Returns the state of a run with these denials, each last requested at that second.
-    fn seen(denied: &[(&str, u16, i64)]) -> Seen {
+    fn seen(denied: &[(&str, u16, i64)]) -> WebTotals {
         seen_for("no_rules", denied)
     }
 
-    fn seen_for(reason: &'static str, denied: &[(&str, u16, i64)]) -> Seen {
-        let noted = Noted::of(Arc::new(NoopLedger));
+    fn seen_for(reason: &'static str, denied: &[(&str, u16, i64)]) -> WebTotals {
+        let noted = SummingLedger::of(Arc::new(NoopLedger));
         let mut listed: Vec<Denial> = Vec::new();
         for (host, port, second) in denied {
             let outcome = ProxiedRequestOutcome::Denied { reason: ReasonCode::of(reason) };
@@ -186,7 +191,7 @@ mod tests {
         noted.seen(Denials { listed, unlisted: 0 })
     }
 
-    fn judged_from(began: i64, code: FailureCode, seen: &Seen) -> Option<(FailureCode, String)> {
+    fn judged_from(began: i64, code: FailureCode, seen: &WebTotals) -> Option<(FailureCode, String)> {
         judged((Some(code), Some("exited with code 1")), seen, (at(began), FailureCode::StepFailed))
     }
 
@@ -216,7 +221,7 @@ mod tests {
 
     #[test]
     fn failure_message_distinguishes_unreachable_from_denied_hosts() {
-        let message = |seen: &Seen| judged_from(1, FailureCode::AgentGaveUp, seen).unwrap().1;
+        let message = |seen: &WebTotals| judged_from(1, FailureCode::AgentGaveUp, seen).unwrap().1;
         let unreached = message(&seen_for("upstream_proxy_unavailable", &[("a.example", 443, 10)]));
         assert_eq!(
             unreached,

@@ -1,6 +1,6 @@
 //! Sums up a run's web usage, from records on their way into the journal.
 
-use super::begun::{Begun, Verdict};
+use super::begun::{RequestsInProgress, Verdict};
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::egress::{
     DeniedDestination, ProxiedRequestRecord, ProxiedRequestStartRecord, WebUsage,
@@ -12,15 +12,15 @@ use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A ledger that sums up records and passes them to another ledger.
-pub(crate) struct Noted {
+pub(crate) struct SummingLedger {
     ledger: Arc<dyn WebLedger>,
-    begun: Begun,
-    notes: Mutex<Notes>,
+    begun: RequestsInProgress,
+    notes: Mutex<LedgerSums>,
 }
 
 /// Web usage of a run, and the times of its denials.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct WebTotals {
     /// The reported usage.
     pub usage: WebUsage,
     /// Time of the last request to each destination in `denied`.
@@ -28,7 +28,7 @@ pub struct Seen {
 }
 
 #[derive(Debug, Default)]
-struct Notes {
+struct LedgerSums {
     passages: u64,
     sent_bytes: u64,
     received_bytes: u64,
@@ -36,13 +36,13 @@ struct Notes {
 
 // === impl Noted ===
 
-impl Noted {
+impl SummingLedger {
     pub(crate) fn of(ledger: Arc<dyn WebLedger>) -> Self {
-        Self { ledger, begun: Begun::default(), notes: Mutex::default() }
+        Self { ledger, begun: RequestsInProgress::default(), notes: Mutex::default() }
     }
 
     /// Returns the usage so far, with these denials.
-    pub(crate) fn seen(&self, denials: Denials) -> Seen {
+    pub(crate) fn seen(&self, denials: Denials) -> WebTotals {
         let Denials { listed, unlisted } = denials;
         let notes = self.locked();
         let last_denied_at = listed.iter().map(|denial| denial.last_at).collect();
@@ -53,16 +53,16 @@ impl Noted {
             denied: listed.into_iter().map(told).collect(),
             denied_unlisted: unlisted,
         };
-        Seen { usage, last_denied_at }
+        WebTotals { usage, last_denied_at }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Notes> {
+    fn locked(&self) -> MutexGuard<'_, LedgerSums> {
         // Ignores poisoning: each change is complete.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl WebLedger for Noted {
+impl WebLedger for SummingLedger {
     fn begin(&self, record: ProxiedRequestStartRecord) -> WriteConfirmation {
         self.begun.begin(&record);
         self.ledger.begin(record)
@@ -101,7 +101,7 @@ fn told(denial: Denial) -> DeniedDestination {
 
 // === impl Notes ===
 
-impl Notes {
+impl LedgerSums {
     fn note(&mut self, record: &ProxiedRequestRecord, verdict: Verdict) {
         self.sent_bytes = self.sent_bytes.saturating_add(record.sent_bytes);
         self.received_bytes = self.received_bytes.saturating_add(record.received_bytes);
@@ -113,7 +113,7 @@ impl Notes {
 
 // === impl Seen ===
 
-impl Seen {
+impl WebTotals {
     /// Returns the destinations that were denied from that time on.
     pub fn denied_since(&self, began: Timestamp) -> Vec<&DeniedDestination> {
         let all = self.usage.denied.iter().zip(&self.last_denied_at);

@@ -10,12 +10,12 @@
 
 mod follower;
 
-use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Mistakes};
+use belljar_contract::yaml::{self, LARGEST_BYTES, MistakeLog, Mistakes};
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::live::LivePolicy;
 use belljar_trusted::named;
 use belljar_trusted::trusted_file::{self, UntrustedFileError};
-use follower::{Follower, Look};
+use follower::{FilePoller, FileState};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -42,15 +42,15 @@ pub type ReadPolicy = Arc<dyn Fn(&[u8]) -> Result<WebConfig, Mistakes> + Send + 
 pub struct OpenPolicy {
     live: Arc<LivePolicy>,
     /// The first content; `None` without a file.
-    first: Option<Change>,
+    first: Option<PolicyChange>,
     /// The file to follow; `None` for input that can be read only once, such as a pipe.
-    followed: Option<(PolicyFile, Look)>,
+    followed: Option<(PolicyFile, FileState)>,
 }
 
 /// Result of a change of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Change {
+pub enum PolicyChange {
     /// The new policy is in effect.
     Taken {
         /// The file.
@@ -100,7 +100,7 @@ pub enum PolicyFileError {
 }
 
 /// The follower of a file. Dropping it ends the following.
-pub struct Following {
+pub struct PolicyFollower {
     // Dropped before the thread is joined: the thread ends when its sender is gone.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -133,7 +133,7 @@ impl PolicyFile {
     /// See [`Self::new`].
     pub fn of_rules(path: &Path) -> io::Result<Self> {
         let read = |bytes: &[u8]| {
-            let mut log = Log::default();
+            let mut log = MistakeLog::default();
             let policy = yaml::parse(bytes, &mut log).map(|node| WebConfig::read(&node, &mut log));
             log.finish()?;
             // Reads nothing from an invalid document; its mistakes are in the log.
@@ -167,7 +167,7 @@ impl PolicyFile {
         let policy = self.parse(&bytes)?;
         let sha256 = digest(&bytes);
         let first = Some(self.taken(&sha256, 1, &policy));
-        let followed = is_file.then_some((self, Look::Holds(sha256)));
+        let followed = is_file.then_some((self, FileState::Holds(sha256)));
         Ok(OpenPolicy { live: Arc::new(LivePolicy::new(policy)), first, followed })
     }
 
@@ -181,14 +181,14 @@ impl PolicyFile {
         (self.read)(bytes).map_err(|source| PolicyFileError::Mistakes { path: self.path.clone(), source })
     }
 
-    fn taken(&self, sha256: &str, generation: u64, policy: &WebConfig) -> Change {
+    fn taken(&self, sha256: &str, generation: u64, policy: &WebConfig) -> PolicyChange {
         let (path, rules) = (self.path.display().to_string(), policy.policy.rules().len());
-        Change::Taken { path, sha256: sha256.to_owned(), generation, rules }
+        PolicyChange::Taken { path, sha256: sha256.to_owned(), generation, rules }
     }
 
-    fn refused(&self, sha256: Option<String>, generation: u64, why: &dyn std::error::Error) -> Change {
+    fn refused(&self, sha256: Option<String>, generation: u64, why: &dyn std::error::Error) -> PolicyChange {
         let why = crate::chain(why).chars().take(LONGEST_WHY).collect();
-        Change::Refused { path: self.path.display().to_string(), sha256, generation, why }
+        PolicyChange::Refused { path: self.path.display().to_string(), sha256, generation, why }
     }
 }
 
@@ -211,7 +211,7 @@ impl OpenPolicy {
     }
 
     /// Returns the first content, if there is a file.
-    pub fn first(&self) -> Option<&Change> {
+    pub fn first(&self) -> Option<&PolicyChange> {
         self.first.as_ref()
     }
 
@@ -219,10 +219,10 @@ impl OpenPolicy {
     ///
     /// # Errors
     /// The system's error when the thread can't be started.
-    pub fn follow(self, tell: impl FnMut(&Change) + Send + 'static) -> io::Result<Following> {
+    pub fn follow(self, tell: impl FnMut(&PolicyChange) + Send + 'static) -> io::Result<PolicyFollower> {
         let Self { live, first: _, followed } = self;
-        let Some((file, handled)) = followed else { return Ok(Following { stop: None, thread: None }) };
-        let mut follower = Follower { file, live, handled, unsettled: None, tell };
+        let Some((file, handled)) = followed else { return Ok(PolicyFollower { stop: None, thread: None }) };
+        let mut follower = FilePoller { file, live, handled, unsettled: None, tell };
         let (stop, stopped) = channel();
         let named = std::thread::Builder::new().name("belljar-policy".to_owned());
         let thread = named.spawn(move || {
@@ -230,13 +230,13 @@ impl OpenPolicy {
                 follower.look();
             }
         })?;
-        Ok(Following { stop: Some(stop), thread: Some(thread) })
+        Ok(PolicyFollower { stop: Some(stop), thread: Some(thread) })
     }
 }
 
 // === impl Change ===
 
-impl Change {
+impl PolicyChange {
     /// Returns the kind of the audit record.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -246,7 +246,7 @@ impl Change {
     }
 }
 
-impl Drop for Following {
+impl Drop for PolicyFollower {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {

@@ -2,7 +2,7 @@
 
 use super::commands;
 use super::constraints::Constraints;
-use super::place::NetworkPlace;
+use super::place::NetworkEndpoint;
 use crate::egress::{EgressPolicy, HostPattern, Rule};
 use crate::permission::Permissions;
 use belljar_contract::access::{CodeIsolation, FileSystemScope, GitAccess, NetworkMode, TerminalAccess};
@@ -46,7 +46,7 @@ pub enum WebAccess {
     /// The configured rules and these places.
     Listed {
         /// The places.
-        places: Vec<NetworkPlace>,
+        places: Vec<NetworkEndpoint>,
         /// True if git pushes there are refused.
         refuses_pushes: bool,
     },
@@ -169,7 +169,7 @@ impl SandboxAccess {
         let (rules, refuses_pushes) = match &self.web {
             WebAccess::None => return None,
             WebAccess::Listed { places, refuses_pushes } => {
-                (places.iter().map(NetworkPlace::rule).collect(), *refuses_pushes)
+                (places.iter().map(NetworkEndpoint::rule).collect(), *refuses_pushes)
             }
             WebAccess::Open { refuses_pushes } => (open, *refuses_pushes),
         };

@@ -1,6 +1,6 @@
 //! Six dimensions in which levels differ, and overrides for one level or one agent.
 
-use super::place::NetworkPlace;
+use super::place::NetworkEndpoint;
 use belljar_contract::access::{CodeIsolation, FileSystemScope, GitAccess, NetworkMode, TerminalAccess};
 use belljar_contract::action::ActionType;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub struct Constraints {
     /// Actions that require a user's approval.
     pub requires_approval: BTreeSet<ActionType>,
     /// Places that `allowlist_only` allows, in addition to the configured egress rules.
-    pub network_allowlist: Vec<NetworkPlace>,
+    pub network_allowlist: Vec<NetworkEndpoint>,
     /// Programs of `restricted_commands`, by name.
     pub commands: BTreeSet<String>,
 }
@@ -37,7 +37,7 @@ pub struct ConstraintOverrides {
     pub code_execution: Option<CodeIsolation>,
     pub terminal: Option<TerminalAccess>,
     pub requires_approval: Option<BTreeSet<ActionType>>,
-    pub network_allowlist: Option<Vec<NetworkPlace>>,
+    pub network_allowlist: Option<Vec<NetworkEndpoint>>,
     pub commands: Option<BTreeSet<String>>,
 }
 

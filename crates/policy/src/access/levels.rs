@@ -5,7 +5,7 @@ use super::constraints::Constraints;
 use belljar_contract::access::{
     AccessLevel, CodeIsolation, FileSystemScope, GitAccess, NetworkMode, TerminalAccess,
 };
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ impl Default for Levels {
             categories: categories.concat().into_iter().collect(),
             constraints,
         };
-        let asks = [Leaf::DeployStaging, Leaf::DeployProduction, Leaf::DbMutate];
+        let asks = [BuiltInAction::DeployStaging, BuiltInAction::DeployProduction, BuiltInAction::DbMutate];
         let restricted = Constraints {
             file_system: FileSystemScope::ProjectDirectory,
             network: NetworkMode::AllowlistOnly,

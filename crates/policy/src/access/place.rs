@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Network place in an allowlist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NetworkPlace {
+pub struct NetworkEndpoint {
     host: HostPattern,
     port: Option<u16>,
 }
@@ -14,23 +14,23 @@ pub struct NetworkPlace {
 /// The text is no network place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a host, `*.NAME`, `**.NAME` or address, with or without `:PORT`")]
-pub struct InvalidPlaceError;
+pub struct InvalidEndpointError;
 
 // === impl NetworkPlace ===
 
-impl NetworkPlace {
+impl NetworkEndpoint {
     /// Parses a place. An IPv6 address with a port stands in brackets.
     ///
     /// # Errors
-    /// [`InvalidPlaceError`].
-    pub fn parse(text: &str) -> Result<Self, InvalidPlaceError> {
+    /// [`InvalidEndpointError`].
+    pub fn parse(text: &str) -> Result<Self, InvalidEndpointError> {
         if let Ok(host) = HostPattern::parse(text) {
             return Ok(Self { host, port: None });
         }
-        let (host, port) = text.rsplit_once(':').ok_or(InvalidPlaceError)?;
+        let (host, port) = text.rsplit_once(':').ok_or(InvalidEndpointError)?;
         let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-        let port = port.parse().ok().filter(|port| is_number && *port > 0).ok_or(InvalidPlaceError)?;
-        let host = HostPattern::parse(host).map_err(|_| InvalidPlaceError)?;
+        let port = port.parse().ok().filter(|port| is_number && *port > 0).ok_or(InvalidEndpointError)?;
+        let host = HostPattern::parse(host).map_err(|_| InvalidEndpointError)?;
         Ok(Self { host, port: Some(port) })
     }
 
@@ -44,7 +44,7 @@ impl NetworkPlace {
     }
 }
 
-impl fmt::Display for NetworkPlace {
+impl fmt::Display for NetworkEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.port {
             Some(port) => write!(f, "{}:{port}", self.host),
@@ -53,13 +53,13 @@ impl fmt::Display for NetworkPlace {
     }
 }
 
-impl Serialize for NetworkPlace {
+impl Serialize for NetworkEndpoint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for NetworkPlace {
+impl<'de> Deserialize<'de> for NetworkEndpoint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).map_err(serde::de::Error::custom)
@@ -80,9 +80,9 @@ mod tests {
             ("192.0.2.7:80", &[80]),
             ("[2001:db8::1]:443", &[443]),
         ] {
-            let place = NetworkPlace::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let place = NetworkEndpoint::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(place.rule().ports, ports, "{text}");
-            assert_eq!(NetworkPlace::parse(&place.to_string()).unwrap(), place, "{text}");
+            assert_eq!(NetworkEndpoint::parse(&place.to_string()).unwrap(), place, "{text}");
         }
         for text in [
             "",
@@ -96,7 +96,7 @@ mod tests {
             "*.com:80",
             "a b",
         ] {
-            assert_eq!(NetworkPlace::parse(text), Err(InvalidPlaceError), "{text}");
+            assert_eq!(NetworkEndpoint::parse(text), Err(InvalidEndpointError), "{text}");
         }
     }
 }

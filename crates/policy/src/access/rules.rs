@@ -48,7 +48,7 @@ struct AgentRules {
 
 /// Levels that an agent has earned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Earned {
+pub struct EarnedLevels {
     /// General level.
     pub level: AccessLevel,
     /// Levels for tools of a category, where they differ.
@@ -59,7 +59,7 @@ pub struct Earned {
 
 /// Current permissions and autonomy of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentStanding {
+pub struct AgentAuthority {
     /// Tools that it may call, with the constraints of the calls.
     pub permissions: Permissions,
     /// Actions that require an approval.
@@ -111,7 +111,7 @@ impl AccessRules {
 
     /// Returns the permissions and autonomy of that agent, at its earned level if it has one. A `custom` agent earns no level:
     /// only its configured rules count.
-    pub fn of_agent(&self, agent: &AgentId, earned: Option<&Earned>) -> AgentStanding {
+    pub fn of_agent(&self, agent: &AgentId, earned: Option<&EarnedLevels>) -> AgentAuthority {
         let nothing = AgentRules::default();
         let rules = self.agents.get(agent).unwrap_or(&nothing);
         let own = rules.level.unwrap_or_else(|| self.default_level());
@@ -127,12 +127,12 @@ impl AccessRules {
     }
 
     /// Returns the permissions and autonomy of an agent at that level without rules of its own.
-    pub fn of_level(&self, level: AccessLevel) -> AgentStanding {
+    pub fn of_level(&self, level: AccessLevel) -> AgentAuthority {
         self.standing(level, &AgentRules::default(), None)
     }
 
     /// Returns what calls of such an agent are judged by.
-    pub fn judging<'a>(&'a self, agent: &'a AgentStanding) -> JudgementContext<'a> {
+    pub fn judging<'a>(&'a self, agent: &'a AgentAuthority) -> JudgementContext<'a> {
         JudgementContext {
             actions: &self.actions,
             permissions: &agent.permissions,
@@ -145,11 +145,11 @@ impl AccessRules {
         level: AccessLevel,
         rules: &AgentRules,
         setback: Option<crate::autonomy::Setback>,
-    ) -> AgentStanding {
+    ) -> AgentAuthority {
         let permissions =
             Permissions::new(&self.levels, level).with_tools(rules.allowed.clone(), rules.denied.clone());
         let constraints = permissions.constraints().with(&rules.said);
-        AgentStanding {
+        AgentAuthority {
             permissions: permissions.with_constraints(constraints),
             autonomy: self.autonomy_of(rules, setback),
         }

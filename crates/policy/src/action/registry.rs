@@ -1,7 +1,7 @@
 //! Action types: the built-in ones and those that a configuration adds.
 
 use super::risk::{UNSAID, weighed};
-use belljar_contract::action::{ActionType, Leaf, Risk};
+use belljar_contract::action::{ActionType, BuiltInAction, Risk};
 use belljar_contract::yaml::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ struct KnownAction {
 
 /// Action type that isn't built in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CustomRow {
+pub struct RegisteredAction {
     /// Name of the action.
     pub action: ActionType,
     /// Risk of the action. Default: high.
@@ -61,7 +61,7 @@ impl ActionRegistry {
     ///
     /// # Errors
     /// [`RegisterActionError`], for the first name that is taken.
-    pub fn with(custom: impl IntoIterator<Item = CustomRow>) -> Result<Self, RegisterActionError> {
+    pub fn with(custom: impl IntoIterator<Item = RegisteredAction>) -> Result<Self, RegisterActionError> {
         custom.into_iter().try_fold(Self::default(), Self::and)
     }
 
@@ -69,7 +69,10 @@ impl ActionRegistry {
     ///
     /// # Errors
     /// [`RegisterActionError`], if its name is taken.
-    pub fn and(mut self, CustomRow { action, risk, why }: CustomRow) -> Result<Self, RegisterActionError> {
+    pub fn and(
+        mut self,
+        RegisteredAction { action, risk, why }: RegisteredAction,
+    ) -> Result<Self, RegisterActionError> {
         if self.all.contains_key(&action) {
             return Err(RegisterActionError::Taken { action });
         }
@@ -123,11 +126,11 @@ impl ActionRegistry {
 
 impl Default for ActionRegistry {
     fn default() -> Self {
-        let known = |leaf: Leaf| {
+        let known = |leaf: BuiltInAction| {
             let weighed = weighed(leaf);
             (leaf.into(), KnownAction { risk: weighed.risk, why: weighed.why.to_owned() })
         };
-        Self { all: Leaf::ALL.into_iter().map(known).collect() }
+        Self { all: BuiltInAction::ALL.into_iter().map(known).collect() }
     }
 }
 

@@ -12,9 +12,9 @@ fn names(pattern: &str) -> Vec<String> {
 fn registry_has_forty_one_actions_each_with_a_reason() {
     let registry = ActionRegistry::default();
     assert_eq!(registry.all().count(), 41);
-    for leaf in Leaf::ALL {
+    for leaf in BuiltInAction::ALL {
         assert!(registry.knows(&leaf.into()));
-        assert_eq!(Leaf::named(leaf.as_str()), Some(leaf));
+        assert_eq!(BuiltInAction::named(leaf.as_str()), Some(leaf));
         assert_eq!(registry.risk(&leaf.into()), weighed(leaf).risk);
         assert_eq!(registry.why(&leaf.into()), weighed(leaf).why);
         assert!(!weighed(leaf).why.is_empty());
@@ -24,7 +24,12 @@ fn registry_has_forty_one_actions_each_with_a_reason() {
 /// Published risk levels.
 #[test]
 fn action_risks_match_the_documented_table() {
-    let of = |risk| Leaf::ALL.into_iter().filter(move |leaf| weighed(*leaf).risk == risk).map(Leaf::as_str);
+    let of = |risk| {
+        BuiltInAction::ALL
+            .into_iter()
+            .filter(move |leaf| weighed(*leaf).risk == risk)
+            .map(BuiltInAction::as_str)
+    };
     assert_eq!(of(Risk::Critical).collect::<Vec<_>>(), ["deploy:production", "org:fire", "db:admin"]);
     let high: Vec<_> = of(Risk::High).collect();
     for name in [
@@ -87,7 +92,7 @@ fn misspelt_pattern_is_refused_with_the_nearest_name() {
 #[test]
 fn custom_actions_behave_like_built_in_ones() {
     let acme = ActionType::parse("acme:rotate").unwrap();
-    let row = |action: &ActionType, risk| CustomRow { action: action.clone(), risk, why: None };
+    let row = |action: &ActionType, risk| RegisteredAction { action: action.clone(), risk, why: None };
     let registry = ActionRegistry::with([row(&acme, None)]).unwrap();
     assert_eq!(registry.all().count(), 42);
     assert_eq!(registry.risk(&acme), Risk::High, "much, where nothing is said");
@@ -96,8 +101,8 @@ fn custom_actions_behave_like_built_in_ones() {
     let low = ActionRegistry::with([row(&acme, Some(Risk::Low))]).unwrap();
     assert_eq!(low.risk(&acme), Risk::Low);
     // Neither a built-in action nor a custom one can get another risk.
-    let taken = Err(RegisterActionError::Taken { action: Leaf::DbAdmin.into() });
-    assert_eq!(ActionRegistry::with([row(&Leaf::DbAdmin.into(), Some(Risk::Low))]), taken);
+    let taken = Err(RegisterActionError::Taken { action: BuiltInAction::DbAdmin.into() });
+    assert_eq!(ActionRegistry::with([row(&BuiltInAction::DbAdmin.into(), Some(Risk::Low))]), taken);
     assert!(ActionRegistry::with([row(&acme, None), row(&acme, Some(Risk::Low))]).is_err());
     // An unregistered action is unknown, and its risk is high.
     assert!(!ActionRegistry::default().knows(&acme));

@@ -2,7 +2,7 @@
 
 use super::{ApprovalRules, TimeoutPolicy};
 use belljar_contract::action::Risk;
-use belljar_contract::yaml::{Log, Members, Node, Value, duration, place, text_or_number, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, Value, duration, place, text_or_number, whole};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ const TIMEOUT: &str = "`wait`, `{deny_after: 4h}`, or durations for some of low,
 
 impl ApprovalRules {
     /// Reads the section. Errors in it go to `log`.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let usual = Self::default();
         let Some(mut members) = Members::open(node, log) else { return usual };
-        let days = |node: &Node, log: &mut Log| {
+        let days = |node: &Node, log: &mut MistakeLog| {
             let days = whole(node, log, 1..=LONGEST_DAYS)?;
             u32::try_from(days).ok().map(|days| DAY * days)
         };
@@ -36,7 +36,7 @@ impl ApprovalRules {
     }
 }
 
-fn timeout(node: &Node, log: &mut Log) -> Option<TimeoutPolicy> {
+fn timeout(node: &Node, log: &mut MistakeLog) -> Option<TimeoutPolicy> {
     let Value::Mapping(written) = &node.value else {
         return text_or_number(node, log, TIMEOUT, |text| (text == "wait").then_some(TimeoutPolicy::Wait));
     };
@@ -56,6 +56,6 @@ fn timeout(node: &Node, log: &mut Log) -> Option<TimeoutPolicy> {
     Some(deny_after.map_or(TimeoutPolicy::Tiered(tiers), TimeoutPolicy::DenyAfter))
 }
 
-fn time(node: &Node, log: &mut Log) -> Option<Duration> {
+fn time(node: &Node, log: &mut MistakeLog) -> Option<Duration> {
     duration(node, log, Duration::from_secs(1)..=DAY * 365)
 }

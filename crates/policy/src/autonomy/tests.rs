@@ -1,7 +1,7 @@
 //! Tests of presets and lists.
 
 use super::*;
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 
 fn preset(level: AutonomyLevel) -> Autonomy {
     Autonomy::new(&ActionRegistry::default(), level, &AutonomyLists::default()).unwrap()
@@ -13,7 +13,11 @@ fn lists(auto: &[&str], human: &[&str]) -> AutonomyLists {
 }
 
 fn by_itself(autonomy: &Autonomy) -> Vec<&'static str> {
-    Leaf::ALL.into_iter().filter(|leaf| !autonomy.asks(&(*leaf).into())).map(Leaf::as_str).collect()
+    BuiltInAction::ALL
+        .into_iter()
+        .filter(|leaf| !autonomy.asks(&(*leaf).into()))
+        .map(BuiltInAction::as_str)
+        .collect()
 }
 
 /// No action is forgotten, and none is in both lists.
@@ -28,7 +32,7 @@ fn each_preset_covers_every_action_once() {
         }
         seen.sort();
         assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "{level}: {seen:?}");
-        assert_eq!(seen.len(), Leaf::ALL.len(), "{level}");
+        assert_eq!(seen.len(), BuiltInAction::ALL.len(), "{level}");
     }
 }
 
@@ -37,7 +41,7 @@ fn presets_match_the_documented_table() {
     assert_eq!(by_itself(&preset(AutonomyLevel::Full)).len(), 41);
     assert_eq!(by_itself(&preset(AutonomyLevel::Locked)), Vec::<&str>::new());
     let semi = preset(AutonomyLevel::Semi);
-    for leaf in Leaf::ALL {
+    for leaf in BuiltInAction::ALL {
         let name = leaf.as_str();
         let is_own = ["code:", "test:", "docs:", "vcs:", "memory:", "browser:", "desktop:"]
             .iter()
@@ -59,7 +63,7 @@ fn presets_match_the_documented_table() {
     // The displayed list equals the one that decisions use.
     let shown: Vec<&str> = supervised.by_itself().map(ActionType::as_str).collect();
     assert_eq!(shown.len(), expected.len(), "{shown:?}");
-    for leaf in Leaf::ALL {
+    for leaf in BuiltInAction::ALL {
         assert_eq!(!supervised.asks(&leaf.into()), expected.contains(&leaf.as_str()), "{leaf}");
     }
 }
@@ -82,7 +86,7 @@ fn specific_pattern_wins_and_required_approval_wins_ties() {
     assert_eq!(by_itself(&autonomy), ["code:read", "code:write", "code:delete", "code:refactor"]);
     let autonomy = said(AutonomyLevel::Full, &[], &["deploy"]).unwrap();
     assert_eq!(by_itself(&autonomy).len(), 39);
-    let staging = Leaf::DeployStaging.into();
+    let staging = BuiltInAction::DeployStaging.into();
     assert!(autonomy.asks(&staging) && autonomy.asked_by(&staging) == ApprovalReason::Agent);
     let both = said(AutonomyLevel::Semi, &["code"], &["code"]);
     assert_eq!(both, Err(AutonomyError::InBoth { pattern: "code".to_owned() }));
@@ -95,7 +99,7 @@ fn specific_pattern_wins_and_required_approval_wins_ties() {
 #[test]
 fn unlisted_action_requires_an_approval() {
     let acme = ActionType::parse("acme:rotate").unwrap();
-    let row = crate::action::CustomRow { action: acme.clone(), risk: None, why: None };
+    let row = crate::action::RegisteredAction { action: acme.clone(), risk: None, why: None };
     let registry = ActionRegistry::with([row]).unwrap();
     let of = |level| Autonomy::new(&registry, level, &AutonomyLists::default()).unwrap();
     for level in [AutonomyLevel::Semi, AutonomyLevel::Supervised] {

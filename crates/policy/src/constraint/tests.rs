@@ -11,7 +11,7 @@ fn constraints(said: &ConstraintOverrides) -> Constraints {
 
 fn against(
     constraints: &Constraints,
-    (name, category, action, reaches_out): (&str, Category, Leaf, bool),
+    (name, category, action, reaches_out): (&str, Category, BuiltInAction, bool),
     works_in: ExecutionLocation,
 ) -> Option<Dimension> {
     let (name, action) = (ToolName::parse(name).unwrap(), action.into());
@@ -25,20 +25,20 @@ fn network_none_denies_every_tool_that_leaves_the_host() {
     let none = of(NetworkMode::None);
     let git = Category::VersionControl;
     for (tool, leaves) in [
-        (("a_tool", Category::Other, Leaf::CodeRead, true), true),
-        (("git_clone", git, Leaf::VcsRead, false), true),
-        (("git_push", git, Leaf::VcsRead, false), true),
-        (("a_tool", git, Leaf::VcsPush, false), true),
-        (("a_tool", Category::Web, Leaf::ExternalDataRequest, false), true),
-        (("a_tool", Category::Web, Leaf::CodeWrite, false), true),
-        (("a_tool", Category::Other, Leaf::ExternalDataRequest, false), true),
-        (("a_tool", Category::Other, Leaf::CommsExternal, false), true),
+        (("a_tool", Category::Other, BuiltInAction::CodeRead, true), true),
+        (("git_clone", git, BuiltInAction::VcsRead, false), true),
+        (("git_push", git, BuiltInAction::VcsRead, false), true),
+        (("a_tool", git, BuiltInAction::VcsPush, false), true),
+        (("a_tool", Category::Web, BuiltInAction::ExternalDataRequest, false), true),
+        (("a_tool", Category::Web, BuiltInAction::CodeWrite, false), true),
+        (("a_tool", Category::Other, BuiltInAction::ExternalDataRequest, false), true),
+        (("a_tool", Category::Other, BuiltInAction::CommsExternal, false), true),
         // Tools that only work on existing text.
-        (("a_tool", Category::Web, Leaf::CodeRead, false), false),
-        (("a_tool", Category::Other, Leaf::CodeRead, false), false),
-        (("a_tool", Category::Other, Leaf::CommsInternal, false), false),
-        (("git_status", git, Leaf::VcsRead, false), false),
-        (("git_commit", git, Leaf::VcsCommit, false), false),
+        (("a_tool", Category::Web, BuiltInAction::CodeRead, false), false),
+        (("a_tool", Category::Other, BuiltInAction::CodeRead, false), false),
+        (("a_tool", Category::Other, BuiltInAction::CommsInternal, false), false),
+        (("git_status", git, BuiltInAction::VcsRead, false), false),
+        (("git_commit", git, BuiltInAction::VcsCommit, false), false),
     ] {
         let expected = leaves.then_some(Dimension::Network);
         assert_eq!(against(&none, tool, ExecutionLocation::Container), expected, "{tool:?}");
@@ -53,7 +53,7 @@ fn containerized_code_runs_only_in_containers() {
     let of = |isolation| {
         constraints(&ConstraintOverrides { code_execution: Some(isolation), ..Default::default() })
     };
-    let run = |category| ("a_tool", category, Leaf::CodeWrite, false);
+    let run = |category| ("a_tool", category, BuiltInAction::CodeWrite, false);
     for category in [Category::CodeExecution, Category::Terminal] {
         let containerized = of(CodeIsolation::Containerized);
         assert_eq!(against(&containerized, run(category), ExecutionLocation::Container), None);

@@ -20,7 +20,7 @@
 use super::names::{MOST_BITS, MOST_CHARACTERS};
 use super::rule::USUAL_PORTS;
 use super::{EgressPolicy, HostPattern, NameLimits, Network, PathPrefix, Rule, TunnelTls};
-use belljar_contract::yaml::{Log, Members, Node, boolean, list, one_of, place, text, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, boolean, list, one_of, place, text, whole};
 
 /// Format that [`is_credential_name`] requires, in words.
 pub const CREDENTIAL_NAME: &str = "1 to 64 letters, digits, `-` and `_`";
@@ -38,7 +38,7 @@ pub fn is_credential_name(text: &str) -> bool {
 
 impl EgressPolicy {
     /// Reads the section. Errors in it go to `log`.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let policy = members.required("rules", Self::read_rules);
         members.finish();
@@ -46,12 +46,12 @@ impl EgressPolicy {
     }
 
     /// Reads only the list of rules, for a section with further members.
-    pub fn read_rules(node: &Node, log: &mut Log) -> Self {
+    pub fn read_rules(node: &Node, log: &mut MistakeLog) -> Self {
         Self::new(list(node, log, rule).unwrap_or_default())
     }
 }
 
-fn rule(node: &Node, log: &mut Log) -> Option<Rule> {
+fn rule(node: &Node, log: &mut MistakeLog) -> Option<Rule> {
     let mut members = Members::open(node, log)?;
     let host = members.required("host", host);
     let ports = members.or("ports", USUAL_PORTS.to_vec(), |node, log| some(node, log, port));
@@ -83,15 +83,15 @@ fn rule(node: &Node, log: &mut Log) -> Option<Rule> {
     })
 }
 
-fn tls(node: &Node, log: &mut Log) -> Option<TunnelTls> {
+fn tls(node: &Node, log: &mut MistakeLog) -> Option<TunnelTls> {
     one_of(node, log, &[("optional", TunnelTls::Optional), ("required", TunnelTls::Required)])
 }
 
-fn needs_server_name(node: &Node, log: &mut Log) -> Option<bool> {
+fn needs_server_name(node: &Node, log: &mut MistakeLog) -> Option<bool> {
     one_of(node, log, &[("optional", false), ("required", true)])
 }
 
-fn names(node: &Node, log: &mut Log) -> Option<NameLimits> {
+fn names(node: &Node, log: &mut MistakeLog) -> Option<NameLimits> {
     let mut members = Members::open(node, log)?;
     let usual = NameLimits::default();
     let mut figure = |name, usual, most: u32| {
@@ -110,7 +110,11 @@ fn names(node: &Node, log: &mut Log) -> Option<NameLimits> {
 }
 
 /// Reads a non-empty list: an empty one could mean none or all.
-fn some<T>(node: &Node, log: &mut Log, read: impl Fn(&Node, &mut Log) -> Option<T>) -> Option<Vec<T>> {
+fn some<T>(
+    node: &Node,
+    log: &mut MistakeLog,
+    read: impl Fn(&Node, &mut MistakeLog) -> Option<T>,
+) -> Option<Vec<T>> {
     let all = list(node, log, read)?;
     if all.is_empty() {
         log.note(node.position, place(node), "an empty list", "at least one, or no list");
@@ -119,15 +123,15 @@ fn some<T>(node: &Node, log: &mut Log, read: impl Fn(&Node, &mut Log) -> Option<
     Some(all)
 }
 
-fn host(node: &Node, log: &mut Log) -> Option<HostPattern> {
+fn host(node: &Node, log: &mut MistakeLog) -> Option<HostPattern> {
     text(node, log, "a name, *.NAME, **.NAME or an address", |text| HostPattern::parse(text).ok())
 }
 
-fn port(node: &Node, log: &mut Log) -> Option<u16> {
+fn port(node: &Node, log: &mut MistakeLog) -> Option<u16> {
     whole(node, log, 1..=u64::from(u16::MAX)).and_then(|port| u16::try_from(port).ok())
 }
 
-fn method(node: &Node, log: &mut Log) -> Option<String> {
+fn method(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, "a method in upper case, such as GET", |text| {
         let is_method =
             !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
@@ -135,14 +139,14 @@ fn method(node: &Node, log: &mut Log) -> Option<String> {
     })
 }
 
-fn path(node: &Node, log: &mut Log) -> Option<PathPrefix> {
+fn path(node: &Node, log: &mut MistakeLog) -> Option<PathPrefix> {
     text(node, log, "a path that begins with a slash", PathPrefix::parse)
 }
 
-fn credential(node: &Node, log: &mut Log) -> Option<String> {
+fn credential(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, CREDENTIAL_NAME, |text| is_credential_name(text).then(|| text.to_owned()))
 }
 
-fn network(node: &Node, log: &mut Log) -> Option<Network> {
+fn network(node: &Node, log: &mut MistakeLog) -> Option<Network> {
     text(node, log, "a network, such as 10.0.0.0/8, that names its first address", Network::parse)
 }

@@ -3,7 +3,7 @@
 //! The client learns the smallest rule that its request would need. It learns nothing about the existing rules.
 
 use super::address::AddressClass;
-use super::{Asked, Destination, Host};
+use super::{Destination, EgressRequest, Host};
 use core::net::IpAddr;
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::fmt;
 /// Destination that was denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{destination} is denied: {reason}")]
-pub struct Denied {
+pub struct EgressDenial {
     /// The destination.
     pub destination: Destination,
     /// Reason, for the operator of the host.
@@ -66,8 +66,8 @@ pub enum DenyReason {
 
 // === impl Denied ===
 
-impl Denied {
-    pub(super) fn new(destination: Destination, asked: &Asked<'_>, reason: DenyReason) -> Self {
+impl EgressDenial {
+    pub(super) fn new(destination: Destination, asked: &EgressRequest<'_>, reason: DenyReason) -> Self {
         // The address of a literal is known; a name is not resolved yet.
         let found = match destination.host {
             Host::Address(address) => vec![address],
@@ -116,8 +116,8 @@ pub fn method_in_yaml(method: &str) -> Cow<'_, str> {
 /// Maximum length of a method; no real one is longer.
 const LONGEST_METHOD: usize = 20;
 
-fn named_method(asked: &Asked<'_>) -> Option<String> {
-    let Asked::Request { method, .. } = asked else { return None };
+fn named_method(asked: &EgressRequest<'_>) -> Option<String> {
+    let EgressRequest::Request { method, .. } = asked else { return None };
     let is_plain = method.len() <= LONGEST_METHOD && method.bytes().all(|byte| byte.is_ascii_alphabetic());
     is_plain.then(|| (*method).to_owned())
 }

@@ -2,19 +2,19 @@
 
 use super::address::AddressClass;
 use super::*;
-use belljar_contract::yaml::{Log, parse};
+use belljar_contract::yaml::{MistakeLog, parse};
 use core::net::IpAddr;
 use proptest::prelude::*;
 
 pub(super) fn policy(yaml: &str) -> EgressPolicy {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let policy = parse(yaml.as_bytes(), &mut log).map(|node| EgressPolicy::read(&node, &mut log));
     log.finish().unwrap();
     policy.unwrap()
 }
 
 fn mistakes(yaml: &str) -> Vec<String> {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let _ = parse(yaml.as_bytes(), &mut log).map(|node| EgressPolicy::read(&node, &mut log));
     log.finish().unwrap_err().as_slice().iter().map(ToString::to_string).collect()
 }
@@ -26,8 +26,8 @@ pub(super) fn to(host: &str, port: u16) -> Destination {
 /// Returns the decision about `METHOD PATH` there, or about a tunnel: `allowed`, or the code.
 fn verdict(policy: &EgressPolicy, host: &str, port: u16, asked: &str) -> &'static str {
     let asked = match asked.split_once(' ') {
-        Some((method, path)) => Asked::Request { method, path },
-        None => Asked::Tunnel,
+        Some((method, path)) => EgressRequest::Request { method, path },
+        None => EgressRequest::Tunnel,
     };
     match policy.decide(to(host, port), asked) {
         Ok(_) => "allowed",
@@ -79,7 +79,7 @@ fn destination_without_a_matching_rule_is_denied() {
 #[test]
 fn tunnel_is_inspected_if_any_matching_rule_requires_it() {
     let policy = policy(RULES);
-    let inspected = |host: &str| policy.decide(to(host, 443), Asked::Tunnel).unwrap().is_inspected();
+    let inspected = |host: &str| policy.decide(to(host, 443), EgressRequest::Tunnel).unwrap().is_inspected();
     assert!(inspected("api.example.com") && inspected("looked.example.com"));
     assert!(!inspected("pkgs.example"));
 }
@@ -106,33 +106,36 @@ fn denial_names_the_missing_permission_but_not_the_rules() {
     let needed = |host: &str, port, asked| {
         policy.decide(to(host, port), asked).unwrap_err().needed().unwrap_or_default().to_owned()
     };
-    assert_eq!(needed("other.example", 443, Asked::Tunnel), r#"{host: "other.example", ports: [443]}"#);
     assert_eq!(
-        needed("api.example.com", 443, Asked::Request { method: "DELETE", path: "/v1/a" }),
+        needed("other.example", 443, EgressRequest::Tunnel),
+        r#"{host: "other.example", ports: [443]}"#
+    );
+    assert_eq!(
+        needed("api.example.com", 443, EgressRequest::Request { method: "DELETE", path: "/v1/a" }),
         r#"{host: "api.example.com", ports: [443], methods: [DELETE]}"#
     );
     // The address is known, so the needed rule names its network. Some addresses no rule can allow.
     assert_eq!(
-        needed("10.0.0.1", 80, Asked::Request { method: "GET", path: "/" }),
+        needed("10.0.0.1", 80, EgressRequest::Request { method: "GET", path: "/" }),
         r#"{host: "10.0.0.1", ports: [80], methods: [GET], networks: ["10.0.0.1"]}"#
     );
-    assert_eq!(needed("169.254.169.254", 80, Asked::Tunnel), "");
+    assert_eq!(needed("169.254.169.254", 80, EgressRequest::Tunnel), "");
     // The needed rule is enough.
     for (host, port) in
         [("other.example", 443), ("pkgs.example", 8080), ("93.184.216.34", 443), ("[2606:4700::1]", 80)]
     {
-        let rule = needed(host, port, Asked::Tunnel);
+        let rule = needed(host, port, EgressRequest::Tunnel);
         let granted = self::policy(&format!("rules:\n- {rule}\n"));
         assert_eq!(verdict(&granted, host, port, "tunnel"), "allowed", "{rule}");
     }
-    let denied = policy.decide(to("pkgs.example", 443), Asked::Tunnel).unwrap();
+    let denied = policy.decide(to("pkgs.example", 443), EgressRequest::Tunnel).unwrap();
     let denied = denied.vet(&["10.0.0.1".parse().unwrap()], &[]).unwrap_err();
     assert_eq!(denied.needed(), Some(r#"{host: "pkgs.example", ports: [443], networks: ["10.0.0.1"]}"#));
     assert_eq!(denied.to_string(), "pkgs.example:443 is denied: it resolves to 10.0.0.1, a private address");
     // The needed rule names all networks; one address that can't be granted leaves no rule.
     let leading_to = |addresses: &[&str]| {
         let found: Vec<_> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        let allowed = policy.decide(to("pkgs.example", 443), Asked::Tunnel).unwrap();
+        let allowed = policy.decide(to("pkgs.example", 443), EgressRequest::Tunnel).unwrap();
         allowed.vet(&found, &[]).unwrap_err().needed().unwrap_or_default().to_owned()
     };
     let both = leading_to(&["10.0.0.1", "93.184.216.34", "192.168.0.1"]);
@@ -168,11 +171,11 @@ rules:
     let looked_into = self::policy(
         "rules:\n- {host: '*.a.example', inspect: true}\n- {host: '**.a.example', names: {characters: 253, bits: 1328}}\n",
     );
-    let allowed = looked_into.decide(to(&format!("{file}.a.example"), 443), Asked::Tunnel).unwrap();
+    let allowed = looked_into.decide(to(&format!("{file}.a.example"), 443), EgressRequest::Tunnel).unwrap();
     assert!(allowed.is_inspected() && allowed.wildcards().len() == 1, "{allowed:?}");
     // The result names the patterns that allowed the name; none if a rule names it.
     let by = |host: &str, port| {
-        let allowed = policy.decide(to(host, port), Asked::Tunnel).unwrap();
+        let allowed = policy.decide(to(host, port), EgressRequest::Tunnel).unwrap();
         allowed.wildcards().iter().map(|wildcard| wildcard.pattern.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(by("short.files.example.com", 443), ["**.example.com", "*.files.example.com"]);
@@ -216,7 +219,7 @@ fn policy_intercepts_tls_if_a_rule_requires_it_or_git_is_denied() {
     for one in ["inspect: true", "methods: [GET]", "paths: [/a/]", "credentials: [c]"] {
         let policy = policy(&format!("rules: [{{host: a.example}}, {{host: b.example, {one}}}]"));
         assert!(policy.looks_inside(), "{one}");
-        let inspected = |host| policy.decide(to(host, 443), Asked::Tunnel).unwrap().is_inspected();
+        let inspected = |host| policy.decide(to(host, 443), EgressRequest::Tunnel).unwrap().is_inspected();
         assert!(inspected("b.example") && !inspected("a.example"), "{one}");
     }
 }
@@ -234,7 +237,7 @@ fn allowed_destination_names_its_rule_and_credentials() {
         ("y.b.example", 3, vec!["three"]),
         ("x.b.example", 3, vec!["three", "four"]),
     ] {
-        let allowed = policy.decide(to(host, 443), Asked::Tunnel).unwrap();
+        let allowed = policy.decide(to(host, 443), EgressRequest::Tunnel).unwrap();
         assert_eq!((allowed.rule(), allowed.credentials()), (rule, &*strings(&credentials)), "{host}");
         let vetted = allowed.vet(&["93.184.216.34".parse().unwrap()], &[]).unwrap();
         assert_eq!((vetted.rule(), vetted.credentials()), (rule, &*strings(&credentials)), "{host}");
@@ -264,7 +267,7 @@ fn get_with_a_body_is_denied_by_rules_that_restrict_requests() {
         // If one rule has no conditions on requests, any body is allowed.
         ("b.example", "GET", true),
     ] {
-        let asked = Asked::Request { method, path: "/" };
+        let asked = EgressRequest::Request { method, path: "/" };
         let allowed = policy.decide(to(host, 443), asked).unwrap();
         assert_eq!(allowed.may_have_content(method), may, "{method} {host}");
     }
@@ -298,7 +301,7 @@ proptest! {
         prop_assume!(AddressClass::of(bad) != AddressClass::Global);
         let mut found: Vec<IpAddr> = vec!["93.184.216.34".parse().unwrap(); 3];
         found.insert(place, bad);
-        let allowed = policy("rules: [{host: a.example}]").decide(to("a.example", 443), Asked::Tunnel).unwrap();
+        let allowed = policy("rules: [{host: a.example}]").decide(to("a.example", 443), EgressRequest::Tunnel).unwrap();
         prop_assert!(allowed.vet(&found, &[]).is_err());
     }
 }

@@ -46,7 +46,7 @@ impl TunnelStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::egress::{Asked, Destination, EgressPolicy, Host, HostPattern};
+    use crate::egress::{Destination, EgressPolicy, EgressRequest, Host, HostPattern};
 
     fn start(rules: &[(TunnelTls, bool)], port: u16) -> TunnelStart {
         let rule = |&(tls, needs_server_name): &(TunnelTls, bool)| Rule {
@@ -57,7 +57,7 @@ mod tests {
         };
         let policy = EgressPolicy::new(rules.iter().map(rule).collect());
         let destination = Destination { host: Host::parse("one.test").unwrap(), port };
-        policy.decide(destination, Asked::Tunnel).unwrap().tunnel_start()
+        policy.decide(destination, EgressRequest::Tunnel).unwrap().tunnel_start()
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Checks the addresses of a name before they are dialed for a sandbox.
 
 use super::address::AddressClass;
-use super::{Allowed, Asked, Denied, DenyReason, Destination};
+use super::{AllowedDestination, DenyReason, Destination, EgressDenial, EgressRequest};
 use core::net::{IpAddr, SocketAddr};
 
 /// Destination with the checked addresses at which it may be dialed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vetted {
+pub struct VettedDestination {
     destination: Destination,
     addresses: Vec<SocketAddr>,
 }
@@ -16,20 +16,24 @@ pub const MOST_ADDRESSES: usize = 64;
 
 // === impl Allowed ===
 
-impl Allowed<Destination> {
+impl AllowedDestination<Destination> {
     /// Returns the denial of a name beyond the limit of wildcard names. The caller counts the names.
-    pub fn too_many_names(self, asked: &Asked<'_>) -> Denied {
-        Denied::new(self.value, asked, DenyReason::TooManyNames)
+    pub fn too_many_names(self, asked: &EgressRequest<'_>) -> EgressDenial {
+        EgressDenial::new(self.value, asked, DenyReason::TooManyNames)
     }
 
     /// Checks the addresses of the destination; `own` are those of this machine.
     ///
     /// # Errors
-    /// [`Denied`], if a sandbox may not reach one of them, or if there are none or too many.
-    pub fn vet(self, found: &[IpAddr], own: &[IpAddr]) -> Result<Allowed<Vetted>, Denied> {
+    /// [`EgressDenial`], if a sandbox may not reach one of them, or if there are none or too many.
+    pub fn vet(
+        self,
+        found: &[IpAddr],
+        own: &[IpAddr],
+    ) -> Result<AllowedDestination<VettedDestination>, EgressDenial> {
         let Self { value: destination, networks, .. } = &self;
         let refuse = |destination: &Destination, reason| {
-            let denied = Denied::new(destination.clone(), &Asked::Tunnel, reason);
+            let denied = EgressDenial::new(destination.clone(), &EgressRequest::Tunnel, reason);
             Err(denied.leading_to(found, own))
         };
         if found.is_empty() {
@@ -54,13 +58,13 @@ impl Allowed<Destination> {
         let mut addresses: Vec<_> =
             found.iter().map(|address| SocketAddr::new(address.to_canonical(), port)).collect();
         addresses.dedup();
-        Ok(self.map(|destination| Vetted { destination, addresses }))
+        Ok(self.map(|destination| VettedDestination { destination, addresses }))
     }
 }
 
 // === impl Vetted ===
 
-impl Vetted {
+impl VettedDestination {
     /// Returns the destination.
     pub fn destination(&self) -> &Destination {
         &self.destination

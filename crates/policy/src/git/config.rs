@@ -13,13 +13,13 @@
 
 use super::{Forge, ForgeKind, GitRules, RemotePattern};
 use crate::egress::{Host, HostPattern, Network};
-use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text};
+use belljar_contract::yaml::{Members, MistakeLog, Node, list, one_of, place, quoted, text};
 
 // === impl GitRules ===
 
 impl GitRules {
     /// Reads the section. Errors in it go to `log`.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let hosts = members.or("hosts", Vec::new(), |node, log| list(node, log, host));
         let networks = members.or("networks", Vec::new(), |node, log| list(node, log, network));
@@ -30,7 +30,7 @@ impl GitRules {
     }
 }
 
-fn forges(node: &Node, log: &mut Log) -> Vec<Forge> {
+fn forges(node: &Node, log: &mut MistakeLog) -> Vec<Forge> {
     let mut all: Vec<Forge> = Vec::new();
     for forge in list(node, log, forge).unwrap_or_default() {
         if all.iter().any(|known| known.host == forge.host) {
@@ -42,7 +42,7 @@ fn forges(node: &Node, log: &mut Log) -> Vec<Forge> {
     all
 }
 
-fn forge(node: &Node, log: &mut Log) -> Option<Forge> {
+fn forge(node: &Node, log: &mut MistakeLog) -> Option<Forge> {
     let mut members = Members::open(node, log)?;
     let host = members
         .required("host", |node, log| text(node, log, "a name or an address", |text| Host::parse(text).ok()));
@@ -54,16 +54,16 @@ fn forge(node: &Node, log: &mut Log) -> Option<Forge> {
     Some(Forge { host: host?, kind: kind?, connection: connection? })
 }
 
-fn host(node: &Node, log: &mut Log) -> Option<HostPattern> {
+fn host(node: &Node, log: &mut MistakeLog) -> Option<HostPattern> {
     text(node, log, "a name, *.NAME, **.NAME or an address", |text| HostPattern::parse(text).ok())
 }
 
-fn remote(node: &Node, log: &mut Log) -> Option<RemotePattern> {
+fn remote(node: &Node, log: &mut MistakeLog) -> Option<RemotePattern> {
     let would_be = "the address of a repository, or one with a slash at its end for all below it";
     text(node, log, would_be, |text| RemotePattern::parse(text).ok())
 }
 
-fn network(node: &Node, log: &mut Log) -> Option<Network> {
+fn network(node: &Node, log: &mut MistakeLog) -> Option<Network> {
     text(node, log, "a network, such as 10.0.0.0/8, that names its first address", Network::parse)
 }
 

@@ -9,12 +9,12 @@ pub enum RemotePattern {
     /// One remote.
     One(Remote),
     /// All below a URL that ends with a slash, or with the colon of `user@host:`.
-    Below(Below),
+    Below(RemoteBaseUrl),
 }
 
 /// Base URL of remotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Below {
+pub struct RemoteBaseUrl {
     /// Any remote below the URL.
     example: Remote,
     /// Prefix of the paths.
@@ -37,7 +37,7 @@ impl RemotePattern {
         }
         let example = Remote::parse(&format!("{text}{SOME}"), false)?;
         let beginning = example.path().trim_end_matches(SOME).to_owned();
-        Ok(Self::Below(Below { example, beginning }))
+        Ok(Self::Below(RemoteBaseUrl { example, beginning }))
     }
 
     /// Returns true if a remote matches.
@@ -45,7 +45,7 @@ impl RemotePattern {
         match self {
             Self::One(one) => one == remote,
             // A server may decode a path to one that leads elsewhere.
-            Self::Below(Below { example, beginning }) => {
+            Self::Below(RemoteBaseUrl { example, beginning }) => {
                 example.is_beside(remote)
                     && remote.path().starts_with(beginning.as_str())
                     && !remote.path().contains('%')
@@ -58,7 +58,9 @@ impl fmt::Display for RemotePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::One(remote) => remote.fmt(f),
-            Self::Below(Below { example, .. }) => f.write_str(example.to_string().trim_end_matches(SOME)),
+            Self::Below(RemoteBaseUrl { example, .. }) => {
+                f.write_str(example.to_string().trim_end_matches(SOME))
+            }
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Remotes that the host's git may use: all on the public internet, and configured ones; and their forges.
 
 use super::{Forge, Remote, RemotePattern};
-use crate::egress::{Allowed, Asked, Denied, Destination, EgressPolicy, HostPattern, Network, Rule};
+use crate::egress::{
+    AllowedDestination, Destination, EgressDenial, EgressPolicy, EgressRequest, HostPattern, Network, Rule,
+};
 
 /// Rules for the host's git, besides the public internet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,8 +25,8 @@ impl GitRules {
     /// connection.
     ///
     /// # Errors
-    /// [`Denied`], which is not expected here: the later check of the addresses decides.
-    pub fn decide(&self, remote: &Remote) -> Result<Option<Allowed<Destination>>, Denied> {
+    /// [`EgressDenial`], which is not expected here: the later check of the addresses decides.
+    pub fn decide(&self, remote: &Remote) -> Result<Option<AllowedDestination<Destination>>, EgressDenial> {
         let Some(destination) = remote.destination() else { return Ok(None) };
         let is_named = self.hosts.iter().any(|pattern| pattern.matches(&destination.host));
         let everywhere = ["0.0.0.0/0", "::/0"].into_iter().filter(|_| is_named).filter_map(Network::parse);
@@ -33,7 +35,7 @@ impl GitRules {
             networks: self.networks.iter().copied().chain(everywhere).collect(),
             ..Rule::for_hosts(HostPattern::One(destination.host.clone()))
         };
-        EgressPolicy::new(vec![rule]).decide(destination.clone(), Asked::Tunnel).map(Some)
+        EgressPolicy::new(vec![rule]).decide(destination.clone(), EgressRequest::Tunnel).map(Some)
     }
 
     /// Returns true if agents' tools may use this remote.

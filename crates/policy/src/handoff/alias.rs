@@ -77,7 +77,8 @@ pub(super) fn folded_path(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::{
-        Entry, Finding, HandoffKind, NoOutside, Touched, TreeContext, TreeLinks, review_in_tree,
+        ChangeEntryKind, ChangedPath, Finding, TreeContext, TreeLinks, TrustKind, UnknownOutside,
+        review_in_tree,
     };
     use super::*;
 
@@ -103,15 +104,15 @@ mod tests {
 
     #[test]
     fn changed_link_target_needs_the_approval_of_its_links() {
-        let file = Some(Entry::File { is_executable: false });
-        let touched = Touched::new("rules.txt", file.clone(), file);
+        let file = Some(ChangeEntryKind::File { is_executable: false });
+        let touched = ChangedPath::new("rules.txt", file.clone(), file);
         let (mut links, mut context) = (TreeLinks::default(), TreeContext::default());
         assert_eq!(review_in_tree([touched.clone()], &context), []);
         links.insert(b"Makefile", b"./rules.txt");
-        context.add_links(&links, &mut NoOutside);
+        context.add_links(&links, &mut UnknownOutside);
         let found = review_in_tree([touched], &context);
         let [Finding { path, kind, reason }] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((path.as_str(), *kind), ("rules.txt", HandoffKind::Build));
+        assert_eq!((path.as_str(), *kind), ("rules.txt", TrustKind::Build));
         assert!(reason.starts_with("the link Makefile leads to it: "), "{reason}");
     }
 

@@ -3,7 +3,7 @@
 //! GNU make has built-in rules, which apply unless a makefile overrides them: `X.sh` becomes `X`, and `Makefile.sh` the
 //! makefile.
 
-use super::HandoffKind;
+use super::TrustKind;
 use super::rows::ROWS;
 use crate::git::{folded, is_dot_git};
 
@@ -58,7 +58,7 @@ pub(super) fn review(path: &str) -> Option<&'static str> {
         let name = parts.last().copied().unwrap_or_default();
         // `build.sh` and `setup.c` are ordinary names.
         let is_telling = target.is_version || name.contains('.') || MAKEFILES.contains(&name);
-        let mut rows = ROWS.into_iter().flatten().filter(|row| row.kind != HandoffKind::Executable);
+        let mut rows = ROWS.into_iter().flatten().filter(|row| row.kind != TrustKind::Executable);
         is_telling && rows.any(|row| row.at.holds(&parts, (false, false)))
     };
     let made = targets(path).into_iter().any(gains_trust);
@@ -111,11 +111,13 @@ fn join(above: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Entry, NoOutside, Touched, TreeContext, TreeLinks, review_in_tree};
+    use super::super::{
+        ChangeEntryKind, ChangedPath, TreeContext, TreeLinks, UnknownOutside, review_in_tree,
+    };
 
-    fn asks(context: &TreeContext, path: &str, before: Option<Entry>) -> bool {
-        let file = Some(Entry::File { is_executable: false });
-        !review_in_tree([Touched::new(path, before, file)], context).is_empty()
+    fn asks(context: &TreeContext, path: &str, before: Option<ChangeEntryKind>) -> bool {
+        let file = Some(ChangeEntryKind::File { is_executable: false });
+        !review_in_tree([ChangedPath::new(path, before, file)], context).is_empty()
     }
 
     #[test]
@@ -146,9 +148,9 @@ mod tests {
         there.iter().for_each(|path| context.add_file(path));
         for path in all {
             assert!(asks(&context, path, None), "{path}");
-            assert!(asks(&context, path, Some(Entry::Directory)), "{path}");
+            assert!(asks(&context, path, Some(ChangeEntryKind::Directory)), "{path}");
             // The file was its source before.
-            assert!(!asks(&context, path, Some(Entry::File { is_executable: false })), "{path}");
+            assert!(!asks(&context, path, Some(ChangeEntryKind::File { is_executable: false })), "{path}");
         }
         for path in ["deploy.sh", "tool.c", "sub/server.js", "server.php"] {
             assert!(!asks(&context, path, None), "{path}");
@@ -161,7 +163,7 @@ mod tests {
         let mut links = TreeLinks::default();
         links.insert(b"bin/check.sh", b"../lib/x.txt");
         let mut context = TreeContext::default();
-        context.add_links(&links, &mut NoOutside);
+        context.add_links(&links, &mut UnknownOutside);
         assert_eq!(context.counting_beside("lib/x.txt"), ["bin/check"]);
         assert!(!asks(&context, "lib/x.txt", None), "the control");
         context.add_file("bin/check");

@@ -1,11 +1,11 @@
 //! Directories that a tool has marked as its own by a file in them: caches for its next run, and installed packages.
 
-use super::HandoffKind::{self, Build, Package};
+use super::TrustKind::{self, Build, Package};
 use super::alias::folded_path;
 use std::collections::BTreeMap;
 
 /// Marker names, with who trusts the directory's content and why.
-const MARKS: [(&str, HandoffKind, &str); 3] = [
+const MARKS: [(&str, TrustKind, &str); 3] = [
     // Marks every cache that backups should leave out: cargo's is called `target` only by default.
     ("cachedir.tag", Build, "a tool keeps it for itself, and may run or evaluate it the next time"),
     ("pyvenv.cfg", Package, "Python runs what is in it in the place of what was installed"),
@@ -17,7 +17,7 @@ const HARMLESS: [&str; 4] = [".pytest_cache", ".ruff_cache", ".mypy_cache", ".hy
 
 /// Marked directories of a tree, by folded paths. The tree itself is never one: users work in it, whatever has marked it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct MarkedDirectories(BTreeMap<String, (HandoffKind, &'static str)>);
+pub(super) struct MarkedDirectories(BTreeMap<String, (TrustKind, &'static str)>);
 
 // === impl Marked ===
 
@@ -33,7 +33,7 @@ impl MarkedDirectories {
     }
 
     /// Returns who trusts a path because of a marked directory above it, and why.
-    pub(super) fn review(&self, path: &str) -> Option<(HandoffKind, &'static str)> {
+    pub(super) fn review(&self, path: &str) -> Option<(TrustKind, &'static str)> {
         if self.0.is_empty() {
             return None;
         }
@@ -44,7 +44,7 @@ impl MarkedDirectories {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Entry, Touched, TreeContext, review_in_tree};
+    use super::super::{ChangeEntryKind, ChangedPath, TreeContext, review_in_tree};
 
     #[test]
     fn everything_below_a_marked_directory_requires_approval() {
@@ -59,7 +59,7 @@ mod tests {
             context.add_path(path);
         }
         let kinds = |path: &str| {
-            let touched = Touched::new(path, None, Some(Entry::File { is_executable: false }));
+            let touched = ChangedPath::new(path, None, Some(ChangeEntryKind::File { is_executable: false }));
             review_in_tree([touched], &context).into_iter().map(|found| found.kind.code()).collect::<Vec<_>>()
         };
         for (path, kind) in [

@@ -1,7 +1,7 @@
 //! Tests of names of many ecosystems, each with who trusts it.
 
 use super::tests::kinds;
-use super::{Entry, Touched, review};
+use super::{ChangeEntryKind, ChangedPath, review};
 
 #[test]
 fn trusted_file_names_are_known_in_every_ecosystem() {
@@ -209,12 +209,12 @@ fn new_module_that_shadows_a_known_one_requires_approval() {
          _colorize.py _pyrepl/__init__.py _sysconfigdata__linux_x86_64-linux-gnu.py _sysconfig/__main__.py _opcode_metadata.py \
          _pylong.py _pydatetime.py _suggestions.py _interpreters.py _android_support.py _ios_support.py _new_in_some_version.pyw",
     )]);
-    let file = || Some(Entry::File { is_executable: false });
+    let file = || Some(ChangeEntryKind::File { is_executable: false });
     let kinds_of =
         |touched| review([touched]).into_iter().map(|finding| finding.kind.code()).collect::<Vec<_>>();
-    let link = || Some(Entry::Link { target: "lib".to_owned() });
+    let link = || Some(ChangeEntryKind::Link { target: "lib".to_owned() });
     for path in ["json", "json.py"] {
-        assert_eq!(kinds_of(Touched::new(path, None, link())), ["build"], "{path}");
+        assert_eq!(kinds_of(ChangedPath::new(path, None, link())), ["build"], "{path}");
     }
     // Controls: other names, modules of packages, and existing files.
     for path in [
@@ -234,7 +234,7 @@ fn new_module_that_shadows_a_known_one_requires_approval() {
         assert_eq!(kinds(path), [""; 0], "{path}");
     }
     for path in ["types.py", "test/__init__.py"] {
-        assert_eq!(kinds_of(Touched::new(path, file(), file())), [""; 0], "{path}");
+        assert_eq!(kinds_of(ChangedPath::new(path, file(), file())), [""; 0], "{path}");
     }
 }
 

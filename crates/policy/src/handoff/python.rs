@@ -1,7 +1,7 @@
 //! Python modules at the top of a tree. If Python is started there, they shadow modules of the standard library, and programs
 //! that are started by `python3 -m`.
 
-use super::Entry;
+use super::ChangeEntryKind;
 
 /// Names in `sys.stdlib_module_names` of Python 3.8 to 3.15. All names with a single leading underscore count, too.
 #[rustfmt::skip]
@@ -62,12 +62,12 @@ const REASON: &str =
 /// Returns the reason why a path requires an approval as a module that is new and shadows another one. The parts are folded.
 pub(super) fn review(
     parts: &[&str],
-    (before, after): (&Option<Entry>, &Option<Entry>),
+    (before, after): (&Option<ChangeEntryKind>, &Option<ChangeEntryKind>),
 ) -> Option<&'static str> {
     if after.is_none() {
         return None;
     }
-    let is_link = matches!(after, Some(Entry::Link { .. }));
+    let is_link = matches!(after, Some(ChangeEntryKind::Link { .. }));
     let name = match parts {
         // The link may lead to a package.
         [name] if is_link => name.strip_suffix(".py").unwrap_or(name),
@@ -76,7 +76,7 @@ pub(super) fn review(
         _ => return None,
     };
     // Only a file was the module before: a directory is none by its name alone, and the old target of a link is unknown.
-    if !is_link && matches!(before, Some(Entry::File { .. })) {
+    if !is_link && matches!(before, Some(ChangeEntryKind::File { .. })) {
         return None;
     }
     // Internal parts of Python have such names, and each version adds some (`_colorize`, `_pyrepl`,
@@ -93,11 +93,11 @@ mod tests {
 
     #[test]
     fn python_module_was_shadowed_only_if_it_was_a_file() {
-        let file = || Some(Entry::File { is_executable: false });
-        let link = || Some(Entry::Link { target: "x".to_owned() });
+        let file = || Some(ChangeEntryKind::File { is_executable: false });
+        let link = || Some(ChangeEntryKind::Link { target: "x".to_owned() });
         let asks = |parts: &[&str], before, after| review(parts, (&before, &after)).is_some();
         for parts in [&["csv.py"][..], &["csv", "__init__.py"]] {
-            for before in [None, Some(Entry::Directory), Some(Entry::Other), link()] {
+            for before in [None, Some(ChangeEntryKind::Directory), Some(ChangeEntryKind::Other), link()] {
                 assert!(asks(parts, before.clone(), file()), "{parts:?} {before:?}");
                 assert!(!asks(parts, before, None), "it is removed");
             }

@@ -4,17 +4,17 @@ use crate::git::is_dot_git;
 
 /// Kinds of a path's entries before and after a change.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kinds {
+pub(super) struct EntryKinds {
     pub(super) is_file: bool,
     pub(super) is_link: bool,
     pub(super) is_directory: bool,
-    /// See [`Touched::is_new_git_object`](super::Touched::is_new_git_object).
+    /// See [`ChangedPath::is_new_git_object`](super::Touched::is_new_git_object).
     pub(super) is_new_object: bool,
 }
 
 /// Meaning of a path for repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RepositoryRole {
     /// Git runs or trusts the content. The reason why it requires an approval of its own.
     Trusted(&'static str),
     /// Data of the tree's own repository, with the reason why all of it together requires an approval. A new object has no
@@ -25,26 +25,26 @@ pub(super) enum Place {
 }
 
 /// Judges a path. The parts are folded.
-pub(super) fn judge(parts: &[&str], kinds: Kinds) -> Place {
+pub(super) fn judge(parts: &[&str], kinds: EntryKinds) -> RepositoryRole {
     let of_directory = review_directory(parts).filter(|_| kinds.is_directory);
     let of_file = review(parts, kinds.is_new_object).filter(|_| kinds.is_file);
     if let Some(reason) = of_directory.or(of_file) {
-        return Place::Trusted(reason);
+        return RepositoryRole::Trusted(reason);
     }
     match parts {
         [first, _, ..] if is_dot_git(first) && kinds.is_link => {
-            Place::Trusted("git reads and writes what it leads to")
+            RepositoryRole::Trusted("git reads and writes what it leads to")
         }
-        [first, "objects", ..] if is_dot_git(first) => Place::Data(None),
-        [first, _, ..] if is_dot_git(first) => Place::Data(Some(
+        [first, "objects", ..] if is_dot_git(first) => RepositoryRole::Data(None),
+        [first, _, ..] if is_dot_git(first) => RepositoryRole::Data(Some(
             "git acts on its index, HEAD, references and reflogs, and a review doesn't show all that it will write",
         )),
-        _ => Place::Elsewhere,
+        _ => RepositoryRole::Elsewhere,
     }
 }
 
 /// Returns the reason why a path in a repository requires an approval. The parts are folded; for `is_new_object` see
-/// [`Touched::is_new_git_object`](super::Touched::is_new_git_object).
+/// [`ChangedPath::is_new_git_object`](super::Touched::is_new_git_object).
 fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str> {
     let name = parts.last()?;
     if is_dot_git(name) {

@@ -1,7 +1,7 @@
 //! Resolves the symbolic links of a tree as the kernel does: name by name, through further links, and with `..` from where they
 //! have led.
 //!
-//! Pure: the tree's links are known beforehand. Paths outside of the tree are looked up by an [`Outside`].
+//! Pure: the tree's links are known beforehand. Paths outside of the tree are looked up by an [`OutsideResolver`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -25,7 +25,7 @@ pub type Names = VecDeque<Vec<u8>>;
 
 /// Way in which a path leaves the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum TreeExit {
     /// To the directory above the tree.
     Above,
     /// To the root of the file system.
@@ -34,7 +34,7 @@ pub enum Exit {
 
 /// Place that a path leads to after it has left the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Landing {
+pub enum ExitTarget {
     /// Back in the tree, in this directory; the remaining names continue from there.
     Within(Vec<u8>),
     /// An entry outside of the tree.
@@ -46,24 +46,24 @@ pub enum Landing {
 }
 
 /// Follows paths outside of a tree.
-pub trait Outside {
+pub trait OutsideResolver {
     /// Follows the names until they lead back into the tree or end. At most `links_left` links may be followed.
-    fn follow(&mut self, exit: Exit, names: &mut Names, links_left: &mut u32) -> Landing;
+    fn follow(&mut self, exit: TreeExit, names: &mut Names, links_left: &mut u32) -> ExitTarget;
 }
 
 /// Outside of a tree whose place is unknown, such as that of a commit.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoOutside;
+pub struct UnknownOutside;
 
 /// Destination of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedLink {
     /// Links of the tree that were followed, each once, beginning with the link itself.
     pub passed: Vec<Vec<u8>>,
     /// True if the path leads out of the tree, even if it comes back.
     pub has_left: bool,
     /// Destination. Within the tree it need not exist.
-    pub end: Landing,
+    pub end: ExitTarget,
 }
 
 /// Maximum number of links that the kernel follows.
@@ -103,24 +103,29 @@ impl TreeLinks {
     }
 
     /// Follows a path of the tree to its end, including a link as its last name.
-    pub fn resolve(&self, path: &[u8], outside: &mut dyn Outside) -> Resolved {
+    pub fn resolve(&self, path: &[u8], outside: &mut dyn OutsideResolver) -> ResolvedLink {
         self.follow(None, path, outside)
     }
 
     /// Follows an absolute path of the host, which may lead into the tree.
-    pub fn resolve_absolute(&self, path: &[u8], outside: &mut dyn Outside) -> Resolved {
-        self.follow(Some(Exit::Root), path, outside)
+    pub fn resolve_absolute(&self, path: &[u8], outside: &mut dyn OutsideResolver) -> ResolvedLink {
+        self.follow(Some(TreeExit::Root), path, outside)
     }
 
-    fn follow(&self, begin: Option<Exit>, path: &[u8], outside: &mut dyn Outside) -> Resolved {
-        let mut resolved = Resolved { passed: Vec::new(), has_left: false, end: Landing::Nowhere };
+    fn follow(
+        &self,
+        begin: Option<TreeExit>,
+        path: &[u8],
+        outside: &mut dyn OutsideResolver,
+    ) -> ResolvedLink {
+        let mut resolved = ResolvedLink { passed: Vec::new(), has_left: false, end: ExitTarget::Nowhere };
         let (mut at, mut names, mut links_left) = (Vec::new(), names_of(path), MOST_LINKS);
         let mut exit = begin;
         loop {
             if let Some(exit) = exit.take() {
                 resolved.has_left = true;
                 match outside.follow(exit, &mut names, &mut links_left) {
-                    Landing::Within(directory) => at = directory,
+                    ExitTarget::Within(directory) => at = directory,
                     end => {
                         resolved.end = end;
                         return resolved;
@@ -130,13 +135,13 @@ impl TreeLinks {
             let Some(name) = names.pop_front() else { break };
             exit = match name.as_slice() {
                 b"." => None,
-                b".." if at.is_empty() => Some(Exit::Above),
+                b".." if at.is_empty() => Some(TreeExit::Above),
                 b".." => {
                     at.truncate(at.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
                     None
                 }
                 _ if self.closed.contains(&at) => {
-                    resolved.end = Landing::Unknown;
+                    resolved.end = ExitTarget::Unknown;
                     return resolved;
                 }
                 name => {
@@ -150,20 +155,20 @@ impl TreeLinks {
                     links_left = left;
                     at.truncate(parent);
                     prepend(&mut names, &link.target);
-                    link.target.starts_with(b"/").then_some(Exit::Root)
+                    link.target.starts_with(b"/").then_some(TreeExit::Root)
                 }
             };
         }
-        resolved.end = Landing::Within(at);
+        resolved.end = ExitTarget::Within(at);
         resolved
     }
 }
 
 // === impl NoOutside ===
 
-impl Outside for NoOutside {
-    fn follow(&mut self, _: Exit, _: &mut Names, _: &mut u32) -> Landing {
-        Landing::Outside
+impl OutsideResolver for UnknownOutside {
+    fn follow(&mut self, _: TreeExit, _: &mut Names, _: &mut u32) -> ExitTarget {
+        ExitTarget::Outside
     }
 }
 
@@ -204,21 +209,21 @@ mod tests {
         links
     }
 
-    fn within(path: &str) -> Landing {
-        Landing::Within(path.as_bytes().to_owned())
+    fn within(path: &str) -> ExitTarget {
+        ExitTarget::Within(path.as_bytes().to_owned())
     }
 
     /// Host whose root leads to a directory of the tree by one name.
     struct BindMountedHost;
 
-    impl Outside for BindMountedHost {
-        fn follow(&mut self, exit: Exit, names: &mut Names, _: &mut u32) -> Landing {
+    impl OutsideResolver for BindMountedHost {
+        fn follow(&mut self, exit: TreeExit, names: &mut Names, _: &mut u32) -> ExitTarget {
             match (exit, names.pop_front().as_deref()) {
-                (Exit::Root, Some(b"mnt")) => Landing::Within(b"sub".to_vec()),
-                (Exit::Above, Some(b"tree")) => Landing::Within(Vec::new()),
-                (_, Some(b"none")) => Landing::Nowhere,
-                (_, Some(b"proc")) => Landing::Unknown,
-                _ => Landing::Outside,
+                (TreeExit::Root, Some(b"mnt")) => ExitTarget::Within(b"sub".to_vec()),
+                (TreeExit::Above, Some(b"tree")) => ExitTarget::Within(Vec::new()),
+                (_, Some(b"none")) => ExitTarget::Nowhere,
+                (_, Some(b"proc")) => ExitTarget::Unknown,
+                _ => ExitTarget::Outside,
             }
         }
     }
@@ -234,12 +239,12 @@ mod tests {
             (vec![("a", "b"), ("b/l", "../../tree/a/x")], within("b/x")),
             (vec![("l", "/mnt/rules.txt")], within("sub/rules.txt")),
             (vec![("l", "/mnt/../rules.txt")], within("rules.txt")),
-            (vec![("out", "/etc"), ("l", "out/passwd")], Landing::Outside),
-            (vec![("b", "."), ("l", "b/../x")], Landing::Outside),
-            (vec![("l", "../none")], Landing::Nowhere),
-            (vec![("l", "l")], Landing::Nowhere),
-            (vec![("l", "m"), ("m", "l")], Landing::Nowhere),
-            (vec![("l", "/proc/self/cwd")], Landing::Unknown),
+            (vec![("out", "/etc"), ("l", "out/passwd")], ExitTarget::Outside),
+            (vec![("b", "."), ("l", "b/../x")], ExitTarget::Outside),
+            (vec![("l", "../none")], ExitTarget::Nowhere),
+            (vec![("l", "l")], ExitTarget::Nowhere),
+            (vec![("l", "m"), ("m", "l")], ExitTarget::Nowhere),
+            (vec![("l", "/proc/self/cwd")], ExitTarget::Unknown),
             (vec![("A", "b"), ("l", "a/x")], within("b/x")),
             (vec![("A", "b"), ("a", "c"), ("l", "a/x")], within("c/x")),
         ] {
@@ -252,7 +257,7 @@ mod tests {
     fn resolved_link_lists_followed_links_and_whether_it_leaves() {
         let all = links(&[("a", "sub/dir"), ("l", "a/../rules.txt"), ("o", "../tree/a"), ("m", "/mnt")]);
         let told = |path: &str| {
-            let Resolved { passed, has_left, .. } = all.resolve(path.as_bytes(), &mut BindMountedHost);
+            let ResolvedLink { passed, has_left, .. } = all.resolve(path.as_bytes(), &mut BindMountedHost);
             let passed: Vec<String> =
                 passed.into_iter().map(|path| String::from_utf8(path).unwrap()).collect();
             (passed.join(" "), has_left)
@@ -267,7 +272,7 @@ mod tests {
     fn link_through_an_unreadable_directory_is_unresolved() {
         let mut all = links(&[("l", "shut/x"), ("m", "open/x")]);
         all.note_closed(b"shut");
-        assert_eq!(all.resolve(b"l", &mut NoOutside).end, Landing::Unknown);
-        assert_eq!(all.resolve(b"m", &mut NoOutside).end, within("open/x"));
+        assert_eq!(all.resolve(b"l", &mut UnknownOutside).end, ExitTarget::Unknown);
+        assert_eq!(all.resolve(b"m", &mut UnknownOutside).end, within("open/x"));
     }
 }

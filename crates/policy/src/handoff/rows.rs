@@ -21,17 +21,17 @@ mod tools;
 mod web;
 mod workplace;
 
-use super::HandoffKind;
+use super::TrustKind;
 
 /// Row of the table.
 pub(super) struct Row {
-    pub(super) at: At,
-    pub(super) kind: HandoffKind,
+    pub(super) at: PathCondition,
+    pub(super) kind: TrustKind,
     pub(super) why: &'static str,
 }
 
 /// Condition on a path.
-pub(super) enum At {
+pub(super) enum PathCondition {
     /// A file of one of these names, anywhere.
     Named(&'static [&'static str]),
     /// A file whose name has this prefix, anywhere.
@@ -53,7 +53,7 @@ pub(super) enum At {
     Shaped(fn(&[&str], bool) -> bool),
 }
 
-use At::{Begins, Below, Ends, In, Inside, Named, Shaped, Under, Wraps};
+use PathCondition::{Begins, Below, Ends, In, Inside, Named, Shaped, Under, Wraps};
 
 /// All rows. Among those of one kind, the first that matches gives the reason.
 pub(super) const ROWS: [&[Row]; 19] = [
@@ -78,13 +78,13 @@ pub(super) const ROWS: [&[Row]; 19] = [
     spellings::ROWS,
 ];
 
-const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {
+const fn row(at: PathCondition, kind: TrustKind, why: &'static str) -> Row {
     Row { at, kind, why }
 }
 
 // === impl At ===
 
-impl At {
+impl PathCondition {
     /// Returns true if a path matches. `is_link`: it is or was a symbolic link. `is_alias`: a link leads to the path.
     pub(super) fn holds(&self, parts: &[&str], (is_link, is_alias): (bool, bool)) -> bool {
         let name = parts.last().copied().unwrap_or_default();

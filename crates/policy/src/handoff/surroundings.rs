@@ -4,8 +4,8 @@ use super::alias::{Aliases, folded_path};
 use super::beside;
 use super::marked::MarkedDirectories;
 use super::mention::Mentions;
-use super::resolve::{Landing, Outside, Resolved, TreeLinks};
-use super::{Entry, Finding, GitSetting, HandoffKind, Touched, hidden, review_at, review_one};
+use super::resolve::{ExitTarget, OutsideResolver, ResolvedLink, TreeLinks};
+use super::{ChangeEntryKind, ChangedPath, Finding, GitSetting, TrustKind, hidden, review_at, review_one};
 use crate::git::{folded, is_dot_git};
 use crate::untrusted::Untrusted;
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ pub struct TreeContext {
     programs: BTreeSet<String>,
     /// Repository files in each directory, by folded paths.
     repositories: BTreeMap<String, RepositoryNames>,
-    place: Place,
+    place: TreeLocation,
     /// Paths that Git settings name: by folded path, with the path for display.
     named: BTreeMap<String, String>,
     /// Links on the way to those, by folded paths.
@@ -40,7 +40,7 @@ pub struct TreeContext {
 
 /// Place of a tree.
 #[derive(Debug, Clone, Default)]
-struct Place {
+struct TreeLocation {
     /// Names of the directories above the tree and of its own, folded.
     parts: Vec<String>,
     /// True if a directory above is a repository.
@@ -59,7 +59,7 @@ struct RepositoryNames {
 /// Reviews a change by the names of its paths, by links of its tree that lead to them, and by the repositories that contain
 /// them. Returns one finding for each path and kind.
 pub fn review_in_tree<'t>(
-    touched: impl IntoIterator<Item = Touched<'t>>,
+    touched: impl IntoIterator<Item = ChangedPath<'t>>,
     context: &TreeContext,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -73,30 +73,30 @@ pub fn review_in_tree<'t>(
 
 impl TreeContext {
     /// Adds links with their destinations.
-    pub fn add_links(&mut self, links: &TreeLinks, outside: &mut dyn Outside) {
+    pub fn add_links(&mut self, links: &TreeLinks, outside: &mut dyn OutsideResolver) {
         for path in links.paths() {
             let link = text(path);
-            let Resolved { passed, has_left, end } = links.resolve(path, outside);
+            let ResolvedLink { passed, has_left, end } = links.resolve(path, outside);
             let passed: Vec<String> = passed.iter().map(|path| text(path)).collect();
             // A link on the way decides where this one leads, too.
             for other in passed.iter().filter(|other| **other != link) {
                 self.aliases.add(&link, other);
             }
             let reason = match &end {
-                Landing::Unknown => Some("its target can't be determined"),
+                ExitTarget::Unknown => Some("its target can't be determined"),
                 _ if has_left => Some("it leads out of the tree, or other links do by it"),
-                Landing::Within(path) if text(path).split('/').any(is_dot_git) => {
+                ExitTarget::Within(path) if text(path).split('/').any(is_dot_git) => {
                     Some("it leads into a repository")
                 }
                 _ => None,
             };
             match end {
-                Landing::Within(path) => {
+                ExitTarget::Within(path) => {
                     self.aliases.add(&link, &text(&path));
                     self.ends.insert(link, text(&path));
                 }
-                Landing::Unknown => drop(self.unresolved.insert(link)),
-                Landing::Outside | Landing::Nowhere => {}
+                ExitTarget::Unknown => drop(self.unresolved.insert(link)),
+                ExitTarget::Outside | ExitTarget::Nowhere => {}
             }
             for (path, reason) in passed.into_iter().filter_map(|path| Some((path, reason?))) {
                 self.leading.entry(path).or_insert(reason);
@@ -109,7 +109,7 @@ impl TreeContext {
     pub fn set_place(&mut self, path: &str, is_in_repository: bool) {
         let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(folded).collect();
         let is_in_repository = is_in_repository || parts.iter().any(|part| is_dot_git(part));
-        self.place = Place { parts: hidden::above(&parts).to_vec(), is_in_repository };
+        self.place = TreeLocation { parts: hidden::above(&parts).to_vec(), is_in_repository };
     }
 
     /// Adds a path of the tree that Git settings name: hooks, an included file, a program. An empty path is the whole tree.
@@ -178,7 +178,7 @@ impl TreeContext {
     }
 
     /// Returns the reason why a new file requires an approval because of one beside it.
-    fn beside(&self, touched: &Touched<'_>) -> Option<&'static str> {
+    fn beside(&self, touched: &ChangedPath<'_>) -> Option<&'static str> {
         if self.beside.is_empty() || !touched.is_new_file() {
             return None;
         }
@@ -209,46 +209,49 @@ impl TreeContext {
         self.unresolved.iter().map(String::as_str)
     }
 
-    fn review(&self, touched: &Touched<'_>) -> Vec<Finding> {
+    fn review(&self, touched: &ChangedPath<'_>) -> Vec<Finding> {
         let mut found = review_one(touched, false);
         let mut note = |kind, reason: Cow<'static, str>| {
             if !found.iter().any(|known: &Finding| known.kind == kind && known.path == touched.path) {
                 found.push(Finding { path: touched.path.to_owned(), kind, reason });
             }
         };
-        if let (Some(Entry::Link { .. }), Some(reason)) = (&touched.after, self.leading.get(touched.path)) {
-            note(HandoffKind::Link, (*reason).into());
+        if let (Some(ChangeEntryKind::Link { .. }), Some(reason)) =
+            (&touched.after, self.leading.get(touched.path))
+        {
+            note(TrustKind::Link, (*reason).into());
         }
-        if matches!(touched.after, Some(Entry::Link { .. })) && self.leads_to_program(touched.path) {
+        if matches!(touched.after, Some(ChangeEntryKind::Link { .. })) && self.leads_to_program(touched.path)
+        {
             note(
-                HandoffKind::Executable,
+                TrustKind::Executable,
                 "it leads to a program, which can be run by this name from now on".into(),
             );
         }
         if touched.is_something() && self.is_in_repository(touched.path) {
             note(
-                HandoffKind::Git,
+                TrustKind::Git,
                 "it is in a directory that may be a repository, and git would use its settings".into(),
             );
         }
         if touched.is_something() && self.place.is_in_repository {
-            note(HandoffKind::Git, "the tree is in a repository, and git uses its settings".into());
+            note(TrustKind::Git, "the tree is in a repository, and git uses its settings".into());
         }
         if let Some(reason) = self.named_by_settings(touched) {
-            note(HandoffKind::Git, reason.into());
+            note(TrustKind::Git, reason.into());
         }
         if let Some((kind, reason)) = self.marked.review(touched.path).filter(|_| touched.is_something()) {
             note(kind, reason.into());
         }
         if let Some(reason) = self.beside(touched) {
-            note(HandoffKind::Build, reason.into());
+            note(TrustKind::Build, reason.into());
         }
         for (kind, reason) in review_at(&self.place.parts, touched) {
             note(kind, reason.into());
         }
         let aliases = self.aliases.of(touched.path);
         if aliases.is_none() {
-            note(HandoffKind::Link, "too many links lead to it to review it".into());
+            note(TrustKind::Link, "too many links lead to it to review it".into());
         }
         for alias in aliases.unwrap_or_default() {
             let touched = touched.at_alias(&alias);
@@ -256,10 +259,10 @@ impl TreeContext {
                 note(kind, format!("the link {alias} leads to it: {reason}").into());
             }
             if let Some(reason) = self.named_by_settings(&touched) {
-                note(HandoffKind::Git, format!("the link {alias} leads to it: {reason}").into());
+                note(TrustKind::Git, format!("the link {alias} leads to it: {reason}").into());
             }
             if let Some(reason) = self.beside(&touched) {
-                note(HandoffKind::Build, format!("the link {alias} leads to it: {reason}").into());
+                note(TrustKind::Build, format!("the link {alias} leads to it: {reason}").into());
             }
         }
         found
@@ -267,7 +270,7 @@ impl TreeContext {
 
     /// Returns the reason why a path requires an approval because Git settings name it, a directory above it, or an entry below
     /// it as a link.
-    fn named_by_settings(&self, touched: &Touched<'_>) -> Option<String> {
+    fn named_by_settings(&self, touched: &ChangedPath<'_>) -> Option<String> {
         if !touched.is_something() {
             return None;
         }

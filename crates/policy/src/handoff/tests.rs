@@ -1,14 +1,14 @@
 //! Tests of paths that require an approval, and of those that don't.
 
-use super::rows::{At, ROWS};
+use super::rows::{PathCondition, ROWS};
 use super::*;
 
-fn file(is_executable: bool) -> Option<Entry> {
-    Some(Entry::File { is_executable })
+fn file(is_executable: bool) -> Option<ChangeEntryKind> {
+    Some(ChangeEntryKind::File { is_executable })
 }
 
 pub(super) fn kinds(path: &str) -> Vec<&'static str> {
-    let found = review([Touched::new(path, None, file(false))]);
+    let found = review([ChangedPath::new(path, None, file(false))]);
     found.into_iter().map(|finding| finding.kind.code()).collect()
 }
 
@@ -83,8 +83,8 @@ fn ordinary_files_need_no_approval() {
 #[test]
 fn newly_executable_file_requires_approval() {
     let executable = |before, after| {
-        let found = review([Touched::new("a.sh", before, after)]);
-        found.iter().any(|finding| finding.kind == HandoffKind::Executable)
+        let found = review([ChangedPath::new("a.sh", before, after)]);
+        found.iter().any(|finding| finding.kind == TrustKind::Executable)
     };
     assert!(executable(None, file(true)));
     assert!(executable(file(false), file(true)));
@@ -95,24 +95,24 @@ fn newly_executable_file_requires_approval() {
 
 #[test]
 fn removed_trusted_file_requires_approval() {
-    let found = review([Touched::new("CODEOWNERS", file(false), None)]);
+    let found = review([ChangedPath::new("CODEOWNERS", file(false), None)]);
     assert_eq!(found.len(), 1);
-    let directory = Touched::new(".vscode", None, Some(Entry::Other));
+    let directory = ChangedPath::new(".vscode", None, Some(ChangeEntryKind::Other));
     assert!(review([directory]).is_empty(), "what is in it is told by itself");
 }
 
 #[test]
 fn link_replacing_a_trusted_directory_requires_approval() {
     let link = |path, target: &str| {
-        review([Touched::new(path, None, Some(Entry::Link { target: target.to_owned() }))])
+        review([ChangedPath::new(path, None, Some(ChangeEntryKind::Link { target: target.to_owned() }))])
     };
-    assert_eq!(link(".vscode", "docs")[0].kind, HandoffKind::Editor);
-    assert_eq!(link(".github", "docs")[0].kind, HandoffKind::Ci);
-    assert_eq!(link("docs/x", "../../../etc/passwd")[0].kind, HandoffKind::Link);
+    assert_eq!(link(".vscode", "docs")[0].kind, TrustKind::Editor);
+    assert_eq!(link(".github", "docs")[0].kind, TrustKind::Ci);
+    assert_eq!(link("docs/x", "../../../etc/passwd")[0].kind, TrustKind::Link);
     assert!(link("docs/x", "../README.md").is_empty());
     for name in ["renv", "a/project", "requirements", "config", "a/features"] {
         assert!(!link(name, "x").is_empty(), "{name}");
-        let plain = review([Touched::new(name, None, file(false))]);
+        let plain = review([ChangedPath::new(name, None, file(false))]);
         assert!(plain.is_empty(), "a file in its place brings nothing along: {name}");
     }
 }
@@ -120,7 +120,7 @@ fn link_replacing_a_trusted_directory_requires_approval() {
 #[test]
 fn each_trust_kind_of_a_path_is_reported_once() {
     let touched = |path, before, after| {
-        review([Touched::new(path, before, after)])
+        review([ChangedPath::new(path, before, after)])
             .into_iter()
             .map(|found| found.kind.code())
             .collect::<Vec<_>>()
@@ -146,14 +146,14 @@ fn branch_named_like_a_trusted_file_needs_no_approval() {
 
 #[test]
 fn git_internal_files_share_one_finding() {
-    let file = || Some(Entry::File { is_executable: false });
+    let file = || Some(ChangeEntryKind::File { is_executable: false });
     let paths =
         [".git/index", ".git/HEAD", ".git/refs/heads/a", ".git/logs/HEAD", "a.txt", ".git/hooks/update"];
-    let found = review(paths.map(|path| Touched::new(path, None, file())));
+    let found = review(paths.map(|path| ChangedPath::new(path, None, file())));
     let found: Vec<_> = found.iter().map(|finding| (finding.path.as_str(), finding.kind.code())).collect();
     assert_eq!(found, [(".git", "git"), (".git/hooks/update", "git")]);
-    let link = Some(Entry::Link { target: "../a.txt".into() });
-    let found = review([Touched::new(".git/COMMIT_EDITMSG", None, link)]);
+    let link = Some(ChangeEntryKind::Link { target: "../a.txt".into() });
+    let found = review([ChangedPath::new(".git/COMMIT_EDITMSG", None, link)]);
     assert!(found.iter().any(|finding| finding.path == ".git/COMMIT_EDITMSG"), "{found:?}");
 }
 
@@ -169,7 +169,7 @@ fn possible_dos_short_name_requires_approval() {
 
 #[test]
 fn each_trust_kind_displays_its_code() {
-    use HandoffKind::{
+    use TrustKind::{
         Agent, Alias, Belljar, Build, Ci, Editor, Executable, Git, Link, Package, Review, Shell,
     };
     let codes: Vec<String> =
@@ -186,45 +186,49 @@ fn each_trust_kind_displays_its_code() {
 #[test]
 fn approving_more_paths_keeps_earlier_ones_and_never_approves_all() {
     let strings = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
-    let trust = Trust::in_paths(strings(&[".envrc"])).and_in(strings(&[".vscode/", ".envrc"]));
-    assert!(!trust.is_in_all() && !Trust::default().is_in_all() && Trust::in_all().is_in_all());
+    let trust = ApprovedPaths::in_paths(strings(&[".envrc"])).and_in(strings(&[".vscode/", ".envrc"]));
+    assert!(
+        !trust.is_in_all() && !ApprovedPaths::default().is_in_all() && ApprovedPaths::in_all().is_in_all()
+    );
     assert_eq!(trust.paths().collect::<Vec<_>>(), [".envrc", ".vscode/"]);
-    assert_eq!(Trust::in_all().paths().count(), 0);
+    assert_eq!(ApprovedPaths::in_all().paths().count(), 0);
     let all = [".envrc", ".vscode/a", "Makefile"];
-    let all = all.map(|path| Touched::new(path, None, file(false)));
+    let all = all.map(|path| ChangedPath::new(path, None, file(false)));
     let left = trust.without(review(all.clone()));
     assert_eq!(left.iter().map(|finding| finding.path.as_str()).collect::<Vec<_>>(), ["Makefile"]);
-    assert!(Trust::in_all().and_in(strings(&["a"])).is_in_all());
-    assert_eq!(Trust::default().without(review(all)).len(), 3);
+    assert!(ApprovedPaths::in_all().and_in(strings(&["a"])).is_in_all());
+    assert_eq!(ApprovedPaths::default().without(review(all)).len(), 3);
 }
 
 #[test]
 fn approval_covers_only_the_named_paths() {
     let all =
-        || review([".envrc", ".vscode/a", ".vscode/b"].map(|path| Touched::new(path, None, file(false))));
+        || review([".envrc", ".vscode/a", ".vscode/b"].map(|path| ChangedPath::new(path, None, file(false))));
     let left = |paths: &[&str]| {
-        let trust = Trust::in_paths(paths.iter().map(|path| (*path).to_owned()));
+        let trust = ApprovedPaths::in_paths(paths.iter().map(|path| (*path).to_owned()));
         trust.without(all()).into_iter().map(|finding| finding.path).collect::<Vec<_>>()
     };
     assert_eq!(left(&[]), [".envrc", ".vscode/a", ".vscode/b"]);
     assert_eq!(left(&[".vscode/a"]), [".envrc", ".vscode/b"]);
     assert_eq!(left(&[".vscode/"]), [".envrc"]);
     assert_eq!(left(&[".vscode", ".ENVRC", "."]), [".envrc", ".vscode/a", ".vscode/b"]);
-    assert!(Trust::in_all().without(all()).is_empty());
+    assert!(ApprovedPaths::in_all().without(all()).is_empty());
 }
 
 #[test]
 fn table_names_are_in_folded_form() {
     for row in ROWS.into_iter().flatten() {
         let names: Vec<&str> = match row.at {
-            At::Named(names) | At::In(names) | At::Under(names) => names.to_vec(),
-            At::Below(one, other) => vec![one, other],
+            PathCondition::Named(names) | PathCondition::In(names) | PathCondition::Under(names) => {
+                names.to_vec()
+            }
+            PathCondition::Below(one, other) => vec![one, other],
             // Parts of names are at least in lower case: only the end of a whole name has ignored characters.
-            At::Begins(begin) => vec![begin.trim_end_matches('.')],
-            At::Wraps(begin, end) => vec![begin.trim_end_matches('.'), end],
-            At::Ends(ends) => ends.to_vec(),
-            At::Inside(directory, ends) => [&[directory], ends].concat(),
-            At::Shaped(_) => Vec::new(),
+            PathCondition::Begins(begin) => vec![begin.trim_end_matches('.')],
+            PathCondition::Wraps(begin, end) => vec![begin.trim_end_matches('.'), end],
+            PathCondition::Ends(ends) => ends.to_vec(),
+            PathCondition::Inside(directory, ends) => [&[directory], ends].concat(),
+            PathCondition::Shaped(_) => Vec::new(),
         };
         for name in names {
             assert_eq!(folded(name), name);
@@ -234,13 +238,13 @@ fn table_names_are_in_folded_form() {
 
 #[test]
 fn file_replacing_a_directory_is_reviewed_as_both() {
-    let file = || Some(Entry::File { is_executable: false });
-    let asks = |path: &str, before, after| !review([Touched::new(path, before, after)]).is_empty();
+    let file = || Some(ChangeEntryKind::File { is_executable: false });
+    let asks = |path: &str, before, after| !review([ChangedPath::new(path, before, after)]).is_empty();
     for (path, is_asked) in [(".git/objects/ab", true), (".git/index", true), ("docs", false)] {
         assert_eq!(asks(path, None, file()), is_asked, "{path}");
-        assert_eq!(asks(path, Some(Entry::Directory), file()), is_asked, "{path}");
-        assert_eq!(asks(path, file(), Some(Entry::Directory)), is_asked, "{path}");
+        assert_eq!(asks(path, Some(ChangeEntryKind::Directory), file()), is_asked, "{path}");
+        assert_eq!(asks(path, file(), Some(ChangeEntryKind::Directory)), is_asked, "{path}");
     }
     // Control: the directory alone.
-    assert!(!asks(".git/objects/ab", None, Some(Entry::Directory)));
+    assert!(!asks(".git/objects/ab", None, Some(ChangeEntryKind::Directory)));
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 /// Approved paths, each as it was reported; or everything in a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trust {
+pub struct ApprovedPaths {
     is_all: bool,
     paths: BTreeSet<String>,
 }
 
 // === impl Trust ===
 
-impl Trust {
+impl ApprovedPaths {
     /// Trusts everything. For changes that don't reach a user's tree, or that a user has approved as a whole.
     pub fn in_all() -> Self {
         Self { is_all: true, paths: BTreeSet::new() }

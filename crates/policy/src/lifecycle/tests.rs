@@ -85,11 +85,11 @@ impl Model {
 fn input() -> impl Strategy<Value = LifecycleEvent> {
     let fence = (0..6_u64).prop_map(Fence);
     let ending = prop_oneof![
-        Just(Ending::Completed),
-        Just(Ending::Failed),
-        Just(Ending::Timeout),
-        Just(Ending::Canceled),
-        Just(Ending::NodeFailure),
+        Just(ReportedEnding::Completed),
+        Just(ReportedEnding::Failed),
+        Just(ReportedEnding::Timeout),
+        Just(ReportedEnding::Canceled),
+        Just(ReportedEnding::NodeFailure),
     ];
     prop_oneof![
         4 => Just(LifecycleEvent::Claim),
@@ -149,17 +149,20 @@ fn stale_fence_cannot_change_the_next_attempt() {
     job.apply(LifecycleEvent::Claim).unwrap();
     for input in [
         LifecycleEvent::Start(stale),
-        LifecycleEvent::End(stale, Ending::Completed),
+        LifecycleEvent::End(stale, ReportedEnding::Completed),
         LifecycleEvent::Lose(stale),
         LifecycleEvent::GiveBack(stale),
     ] {
         let before = job.clone();
-        assert_eq!(job.apply(input), Err(Refused::Fenced), "{input:?}");
+        assert_eq!(job.apply(input), Err(LifecycleRefusal::Fenced), "{input:?}");
         assert_eq!(job, before);
     }
     // Control: the current owner may end it.
     let fence = job.fence;
-    assert_eq!(job.apply(LifecycleEvent::End(fence, Ending::Completed)), Ok(LifecycleChange::Changed));
+    assert_eq!(
+        job.apply(LifecycleEvent::End(fence, ReportedEnding::Completed)),
+        Ok(LifecycleChange::Changed)
+    );
 }
 
 #[test]
@@ -167,7 +170,10 @@ fn unclaimed_job_is_canceled_at_once_and_claimed_job_by_its_owner() {
     let mut waiting = JobLifecycle::accepted(1);
     waiting.apply(LifecycleEvent::Cancel).unwrap();
     assert_eq!(waiting.state, JobState::Canceled);
-    assert_eq!(waiting.apply(LifecycleEvent::Claim), Err(Refused::Over { state: JobState::Canceled }));
+    assert_eq!(
+        waiting.apply(LifecycleEvent::Claim),
+        Err(LifecycleRefusal::Over { state: JobState::Canceled })
+    );
 
     let mut running = JobLifecycle::accepted(1);
     running.apply(LifecycleEvent::Claim).unwrap();
@@ -175,6 +181,6 @@ fn unclaimed_job_is_canceled_at_once_and_claimed_job_by_its_owner() {
     running.apply(LifecycleEvent::Cancel).unwrap();
     assert_eq!((running.state, running.cancel_requested), (JobState::InProgress, true));
     // The job may complete before its owner gets the request.
-    running.apply(LifecycleEvent::End(running.fence, Ending::Completed)).unwrap();
+    running.apply(LifecycleEvent::End(running.fence, ReportedEnding::Completed)).unwrap();
     assert_eq!(running.state, JobState::Completed);
 }

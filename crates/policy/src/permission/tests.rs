@@ -1,7 +1,7 @@
 //! Tests of the order: denied, allowed, the level's categories, nothing else.
 
 use super::*;
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 
 fn patterns(names: &[&str]) -> ToolRules {
     ToolRules::new(names.iter().map(|name| ToolPattern::parse(name).unwrap()))
@@ -13,7 +13,7 @@ fn check(
     category: Category,
 ) -> Result<PermissionBasis, PermissionDenial> {
     let name = ToolName::parse(name).unwrap();
-    let action = Leaf::CodeRead.into();
+    let action = BuiltInAction::CodeRead.into();
     permissions.check(&ToolFacts { name: &name, category, action: &action, reaches_out: false })
 }
 

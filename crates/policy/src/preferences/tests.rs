@@ -133,8 +133,9 @@ fn task_scope_ignores_the_case_of_the_id() {
 
 #[test]
 fn additional_context_is_taken_from_the_nearest_scope_only() {
-    let name = Agent::Sandbox.key();
-    let told = |entries: &[Preference]| effective(entries, &all_scopes()).additional_context(Agent::Sandbox);
+    let name = ContextAgent::Sandbox.key();
+    let told =
+        |entries: &[Preference]| effective(entries, &all_scopes()).additional_context(ContextAgent::Sandbox);
     assert_eq!(told(&[]), None);
     let system = entry(1, "system", name, json!("s"));
     assert_eq!(told(std::slice::from_ref(&system)), Some("s".to_owned()));
@@ -147,7 +148,7 @@ fn additional_context_is_taken_from_the_nearest_scope_only() {
     }
     assert_eq!(told(&[system.clone(), entry(2, "user:u", name, Value::Null)]), None);
     assert_eq!(told(&[entry(2, "user:u", name, json!([]))]), None);
-    let of_another = entry(3, "user:u", Agent::ProjectManager.key(), json!("m"));
+    let of_another = entry(3, "user:u", ContextAgent::ProjectManager.key(), json!("m"));
     assert_eq!(told(&[system, of_another]), Some("s".to_owned()));
 }
 

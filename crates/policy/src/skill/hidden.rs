@@ -1,7 +1,7 @@
 //! Finds text in a skill that a human reader doesn't see and a model does.
 
 use super::rules;
-use super::words::{Word, words};
+use super::words::{TextWord, words};
 use super::{Category, SkillRejection};
 use belljar_contract::text::is_hidden;
 
@@ -84,7 +84,7 @@ fn comment(content: &str) -> Option<&str> {
     })
 }
 
-fn speaks_to_an_agent(words: &[Word]) -> bool {
+fn speaks_to_an_agent(words: &[TextWord]) -> bool {
     rules::first(words).is_some() || rules::addresses(words)
 }
 

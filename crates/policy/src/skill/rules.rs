@@ -1,12 +1,12 @@
 //! Phrases that are looked for: words in order within one sentence, with few other words between them.
 
 use super::Category::{self, InstructionOverride, SecretBypass};
-use super::words::Word;
+use super::words::TextWord;
 use std::collections::{HashMap, HashSet};
 
 /// Phrase.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct PhraseRule {
     pub(super) category: Category,
     pub(super) reason: &'static str,
     /// First words. After a word such as `never` the phrase means the opposite.
@@ -61,7 +61,7 @@ const AWAY: WordAlternatives = "to http, to https, to this url, to this address,
     me, webhook, to an external, to a remote";
 
 /// All phrases.
-const RULES: &[Rule] = &[
+const RULES: &[PhraseRule] = &[
     rule(InstructionOverride, OVERRIDE, DISREGARD, &[FollowingWords(3, EARLIER), FollowingWords(2, TOLD)]),
     rule(
         InstructionOverride,
@@ -191,14 +191,14 @@ const fn rule(
     reason: &'static str,
     begin: WordAlternatives,
     then: &'static [FollowingWords],
-) -> Rule {
-    Rule { category, reason, begin, then }
+) -> PhraseRule {
+    PhraseRule { category, reason, begin, then }
 }
 
 /// Returns the first phrase, with its byte range.
-pub(super) fn first(words: &[Word]) -> Option<(&'static Rule, usize, usize)> {
+pub(super) fn first(words: &[TextWord]) -> Option<(&'static PhraseRule, usize, usize)> {
     // Most words begin no phrase.
-    let mut by_first_word: HashMap<&str, Vec<&'static Rule>> = HashMap::new();
+    let mut by_first_word: HashMap<&str, Vec<&'static PhraseRule>> = HashMap::new();
     for rule in RULES {
         let first_words: HashSet<_> =
             rule.begin.split(", ").filter_map(|phrase| phrase.split(' ').next()).collect();
@@ -216,17 +216,17 @@ pub(super) fn first(words: &[Word]) -> Option<(&'static Rule, usize, usize)> {
 }
 
 /// Returns true if the words address an agent.
-pub(super) fn addresses(words: &[Word]) -> bool {
+pub(super) fn addresses(words: &[TextWord]) -> bool {
     (0..words.len()).any(|at| one_of(words, at, ADDRESSES).is_some())
 }
 
 /// Returns the index of the last word of the phrase that begins there.
-fn matched(words: &[Word], at: usize, rule: &Rule) -> Option<usize> {
+fn matched(words: &[TextWord], at: usize, rule: &PhraseRule) -> Option<usize> {
     let begin = one_of(words, at, rule.begin)?;
     followed(words, begin, rule.then)
 }
 
-fn followed(words: &[Word], last: usize, then: &[FollowingWords]) -> Option<usize> {
+fn followed(words: &[TextWord], last: usize, then: &[FollowingWords]) -> Option<usize> {
     let Some((FollowingWords(within, next), then)) = then.split_first() else { return Some(last) };
     for at in last + 1..=last + 1 + within {
         if words.get(at - 1).is_none_or(|before| before.is_last) {
@@ -241,11 +241,11 @@ fn followed(words: &[Word], last: usize, then: &[FollowingWords]) -> Option<usiz
 }
 
 /// Returns the index of the last word of the longest alternative that stands there.
-fn one_of(words: &[Word], at: usize, any: WordAlternatives) -> Option<usize> {
+fn one_of(words: &[TextWord], at: usize, any: WordAlternatives) -> Option<usize> {
     any.split(", ").filter_map(|phrase| stands(words, at, phrase)).max()
 }
 
-fn stands(words: &[Word], at: usize, phrase: &str) -> Option<usize> {
+fn stands(words: &[TextWord], at: usize, phrase: &str) -> Option<usize> {
     let mut last = None;
     for (place, part) in (at..).zip(phrase.split(' ')) {
         let is_there = words.get(place).is_some_and(|word| word.sound == part);
@@ -258,7 +258,7 @@ fn stands(words: &[Word], at: usize, phrase: &str) -> Option<usize> {
     last
 }
 
-fn is_negated(words: &[Word], at: usize) -> bool {
+fn is_negated(words: &[TextWord], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| words.get(before));
     before.is_some_and(|before| !before.is_last && NOT.split(", ").any(|not| before.sound == not))
 }

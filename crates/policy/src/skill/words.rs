@@ -5,7 +5,7 @@ use unicode_normalization::char::is_combining_mark;
 
 /// Word with its position.
 #[derive(Debug)]
-pub(super) struct Word {
+pub(super) struct TextWord {
     pub(super) sound: String,
     pub(super) from: usize,
     pub(super) to: usize,
@@ -13,8 +13,8 @@ pub(super) struct Word {
     pub(super) is_last: bool,
 }
 
-pub(super) fn words(text: &str) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
+pub(super) fn words(text: &str) -> Vec<TextWord> {
+    let mut words: Vec<TextWord> = Vec::new();
     let mut begun = None;
     let end = [(text.len(), ' ')];
     for (at, c) in text.char_indices().chain(end) {
@@ -25,7 +25,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
                 if let Some(before) = words.last_mut() {
                     before.is_last = is_end(&text[between..from]);
                 }
-                words.push(Word { sound: sound(&text[from..at]), from, to: at, is_last: false });
+                words.push(TextWord { sound: sound(&text[from..at]), from, to: at, is_last: false });
                 begun = None;
             }
             _ => {}

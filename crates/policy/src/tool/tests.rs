@@ -6,7 +6,7 @@ fn facts<'a>(name: &'a ToolName, scope: ToolScope) -> ToolTraits<'a> {
     ToolTraits { name, scope, is_enabled: true, is_installed: false, reaches_out: false, is_read_only: true }
 }
 
-fn reason(kind: AgentKind, tool: ToolTraits<'_>, grants: &ToolGrants) -> Option<DenyReason> {
+fn reason(kind: AgentKind, tool: ToolTraits<'_>, grants: &ToolGrants) -> Option<ToolDenyReason> {
     decide(kind, &tool, grants).err().map(|denied| denied.reason)
 }
 
@@ -25,10 +25,10 @@ fn sandbox_agents_may_call_only_their_listed_tools() {
         assert_eq!(reason_for(name), None, "{name}");
     }
     for name in others {
-        assert_eq!(reason_for(name), Some(DenyReason::NotListed), "{name}");
+        assert_eq!(reason_for(name), Some(ToolDenyReason::NotListed), "{name}");
     }
     for name in never {
-        assert_eq!(reason_for(name), Some(DenyReason::Never), "{name}");
+        assert_eq!(reason_for(name), Some(ToolDenyReason::Never), "{name}");
     }
 }
 
@@ -41,9 +41,9 @@ fn installed_tool_is_offered_by_scope_and_never_under_a_host_name() {
     };
     assert_eq!(decide_installed("mcp_files_read", ToolScope::Sandbox), None);
     assert_eq!(decide_installed("mcp_files_read", ToolScope::Both), None);
-    assert_eq!(decide_installed("mcp_files_read", ToolScope::Pm), Some(DenyReason::OtherScope));
+    assert_eq!(decide_installed("mcp_files_read", ToolScope::Pm), Some(ToolDenyReason::OtherScope));
     for name in ["sandbox.exec", "SANDBOX.exec", "Db.task.get", "skills.Create"] {
-        assert_eq!(decide_installed(name, ToolScope::Sandbox), Some(DenyReason::Never), "{name}");
+        assert_eq!(decide_installed(name, ToolScope::Sandbox), Some(ToolDenyReason::Never), "{name}");
     }
 }
 
@@ -52,7 +52,7 @@ fn analyst_cannot_call_mutating_installed_tools() {
     let name = ToolName::parse("mcp_files_write").unwrap();
     let tool = ToolTraits { is_installed: true, is_read_only: false, ..facts(&name, ToolScope::Both) };
     let reason_for = |kind, tool| reason(kind, tool, &ToolGrants::default());
-    assert_eq!(reason_for(AgentKind::ProjectAnalyst, tool), Some(DenyReason::NotReadOnly));
+    assert_eq!(reason_for(AgentKind::ProjectAnalyst, tool), Some(ToolDenyReason::NotReadOnly));
     assert_eq!(reason_for(AgentKind::ProjectManager, tool), None);
     let reads = ToolTraits { is_read_only: true, ..tool };
     assert_eq!(reason_for(AgentKind::ProjectAnalyst, reads), None);
@@ -65,7 +65,7 @@ fn disabled_tool_is_denied_to_every_agent_kind() {
         let on = facts(&name, ToolScope::Both);
         assert_eq!(reason(kind, on, &ToolGrants::default()), None, "{kind}");
         let off = ToolTraits { is_enabled: false, ..on };
-        assert_eq!(reason(kind, off, &ToolGrants::default()), Some(DenyReason::Disabled), "{kind}");
+        assert_eq!(reason(kind, off, &ToolGrants::default()), Some(ToolDenyReason::Disabled), "{kind}");
     }
 }
 
@@ -73,7 +73,7 @@ fn disabled_tool_is_denied_to_every_agent_kind() {
 fn network_tool_requires_network_grant() {
     let name = ToolName::parse("web.fetch").unwrap();
     let tool = ToolTraits { reaches_out: true, ..facts(&name, ToolScope::Both) };
-    assert_eq!(reason(AgentKind::Sandbox, tool, &ToolGrants::default()), Some(DenyReason::NoReach));
+    assert_eq!(reason(AgentKind::Sandbox, tool, &ToolGrants::default()), Some(ToolDenyReason::NoReach));
     let grants = ToolGrants { may_reach_out: true, ..ToolGrants::default() };
     assert_eq!(reason(AgentKind::Sandbox, tool, &grants), None);
 }
@@ -86,11 +86,11 @@ fn agent_tool_rules_only_narrow_permissions() {
     let none = ToolGrants { only: Some(Vec::new()), ..ToolGrants::default() };
     for (name, grants, expected) in [
         ("artifact.put", &only, None),
-        ("memory.add", &only, Some(DenyReason::ByRule)),
-        ("db.task.get", &only, Some(DenyReason::Never)),
-        ("artifact.put", &not, Some(DenyReason::ByRule)),
+        ("memory.add", &only, Some(ToolDenyReason::ByRule)),
+        ("db.task.get", &only, Some(ToolDenyReason::Never)),
+        ("artifact.put", &not, Some(ToolDenyReason::ByRule)),
         ("artifact.get", &not, None),
-        ("artifact.get", &none, Some(DenyReason::ByRule)),
+        ("artifact.get", &none, Some(ToolDenyReason::ByRule)),
     ] {
         let name = ToolName::parse(name).unwrap();
         assert_eq!(reason(AgentKind::Sandbox, facts(&name, ToolScope::Both), grants), expected, "{name}");
@@ -102,6 +102,7 @@ fn agent_tool_rules_only_narrow_permissions() {
 
 #[test]
 fn tool_deny_reasons_have_distinct_names() {
-    let names: std::collections::BTreeSet<_> = DenyReason::ALL.iter().map(|reason| reason.as_str()).collect();
-    assert_eq!(names.len(), DenyReason::ALL.len());
+    let names: std::collections::BTreeSet<_> =
+        ToolDenyReason::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(names.len(), ToolDenyReason::ALL.len());
 }

@@ -15,7 +15,7 @@ use belljar_contract::id::UserId;
 use belljar_contract::trust::{
     ChangeReason, Quality, Share, Transition, TrustChange, TrustEvent, TrustEventKind,
 };
-use belljar_contract::yaml::{Log, parse};
+use belljar_contract::yaml::{MistakeLog, parse};
 use jiff::SignedDuration;
 
 /// Maximum number of evaluations in a row with a result; more would be a bug.
@@ -25,7 +25,7 @@ const MOST_LOOKS: usize = 100;
 #[derive(Debug, Clone)]
 struct TrustHistory {
     config: TrustConfig,
-    trust: Trust,
+    trust: TrustTracker,
     events: Vec<TrustEvent>,
     now: Timestamp,
     /// Outcomes that fell due since the last evaluation, at their own times.
@@ -33,14 +33,14 @@ struct TrustHistory {
 }
 
 fn config(yaml: &str) -> TrustConfig {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let config = parse(yaml.as_bytes(), &mut log).map(|node| TrustConfig::read(&node, &mut log));
     log.finish().unwrap();
     config.unwrap()
 }
 
 fn mistakes(yaml: &str) -> String {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let _ = parse(yaml.as_bytes(), &mut log).map(|node| TrustConfig::read(&node, &mut log));
     log.finish().expect_err("a mistake").to_string()
 }
@@ -116,7 +116,13 @@ impl TrustHistory {
 
     fn before_hiring(yaml: &str) -> Self {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        Self { config: config(yaml), trust: Trust::new(agent()), events: Vec::new(), now, unseen: Vec::new() }
+        Self {
+            config: config(yaml),
+            trust: TrustTracker::new(agent()),
+            events: Vec::new(),
+            now,
+            unseen: Vec::new(),
+        }
     }
 
     fn event(&self, kind: TrustEventKind) -> TrustEvent {
@@ -204,9 +210,9 @@ fn agent_that_was_not_hired_has_no_trust() {
     let mut world = TrustHistory::before_hiring("strategy: disabled\ninitial_level: elevated");
     for kind in [done(None), TrustEventKind::Evaluated, set(TrustLevel::Elevated, None)] {
         let event = world.event(kind);
-        assert_eq!(world.trust.apply(&world.config, &event), Err(Ignored::NotHired));
+        assert_eq!(world.trust.apply(&world.config, &event), Err(IgnoredReason::NotHired));
     }
-    assert_eq!(world.trust, Trust::new(agent()));
+    assert_eq!(world.trust, TrustTracker::new(agent()));
     assert_eq!(world.trust.evaluate(&world.config, world.now), []);
     assert_eq!(world.trust.level_for(Category::Web), AccessLevel::Sandboxed);
     // Control.
@@ -230,7 +236,7 @@ fn disabled_trust_strategy_uses_configured_and_manual_levels() {
         outcomes.extend(world.looks());
         assert_eq!((world.level().as_str(), outcomes), (expected, vec![]), "{yaml}");
         let incident = world.does(TrustEventKind::SecurityIncident);
-        assert_eq!(incident, [Outcome::Ignored(Ignored::Disabled)]);
+        assert_eq!(incident, [Outcome::Ignored(IgnoredReason::Disabled)]);
         assert_eq!((world.level().as_str(), world.state().score), (expected, None));
         let said = world.does(set(TrustLevel::Sandboxed, None));
         assert_eq!(
@@ -251,11 +257,14 @@ fn foreign_duplicate_or_late_event_changes_nothing() {
     let kind = || set(TrustLevel::Elevated, None);
     let early = world.now.checked_sub(SignedDuration::from_nanos(1)).unwrap();
     for (event, why) in [
-        (TrustEvent { agent_id: AgentId::parse("eve").unwrap(), ..world.event(kind()) }, Ignored::OtherAgent),
-        (TrustEvent { kind: kind(), ..last.clone() }, Ignored::Duplicate),
-        (TrustEvent { at: early, ..world.event(kind()) }, Ignored::Late),
-        (TrustEvent { event_id: Uuid::nil(), ..world.event(kind()) }, Ignored::Late),
-        (world.event(hired()), Ignored::HiredAlready),
+        (
+            TrustEvent { agent_id: AgentId::parse("eve").unwrap(), ..world.event(kind()) },
+            IgnoredReason::OtherAgent,
+        ),
+        (TrustEvent { kind: kind(), ..last.clone() }, IgnoredReason::Duplicate),
+        (TrustEvent { at: early, ..world.event(kind()) }, IgnoredReason::Late),
+        (TrustEvent { event_id: Uuid::nil(), ..world.event(kind()) }, IgnoredReason::Late),
+        (world.event(hired()), IgnoredReason::HiredAlready),
     ] {
         assert_eq!(world.trust.apply(&world.config, &event), Err(why));
         assert_eq!(world.trust, before);
@@ -265,7 +274,7 @@ fn foreign_duplicate_or_late_event_changes_nothing() {
     assert_eq!(world.does_at_once(set(TrustLevel::Sandboxed, None)).len(), 1);
     world.trust.evaluate(&world.config, world.now.checked_add(SignedDuration::from_nanos(1)).unwrap());
     let late = world.event(set(TrustLevel::Standard, None));
-    assert_eq!(world.trust.apply(&world.config, &late), Err(Ignored::Late));
+    assert_eq!(world.trust.apply(&world.config, &late), Err(IgnoredReason::Late));
 }
 
 #[test]
@@ -284,17 +293,20 @@ fn replay_reports_ignored_events() {
     world.passes(SignedDuration::from_mins(2));
     let replay = replay(&world.config, &agent(), &events, world.now);
     assert_eq!(replay.trust.level_for(Category::Web), AccessLevel::Sandboxed);
-    assert_eq!(replay.ignored, [(id, Ignored::Duplicate), (future, Ignored::NotYet)]);
+    assert_eq!(replay.ignored, [(id, IgnoredReason::Duplicate), (future, IgnoredReason::NotYet)]);
     // Each with its own reason; the event that counted has none.
     let why = |id| replay.ignored(id);
     let hired = world.events[0].event_id;
-    assert_eq!([why(id), why(future), why(hired)], [Some(Ignored::Duplicate), Some(Ignored::NotYet), None]);
+    assert_eq!(
+        [why(id), why(future), why(hired)],
+        [Some(IgnoredReason::Duplicate), Some(IgnoredReason::NotYet), None]
+    );
     assert_eq!(replay.changes.len(), 1);
 }
 
 #[test]
 fn each_ignored_reason_has_a_name() {
-    use Ignored::{
+    use IgnoredReason::{
         Disabled, Duplicate, HiredAlready, Late, NoCategories, NotHired, NotJustified, NotProposed, NotYet,
         OtherAgent,
     };

@@ -5,16 +5,16 @@ use super::moment::Moment;
 use super::outcome::Outcome;
 use super::record::days_between;
 use super::track::Track;
-use super::{Trust, TrustConfig, identity};
+use super::{TrustConfig, TrustTracker, identity};
 use belljar_contract::category::Category;
 use belljar_contract::trust::{
-    ChangeReason, Figures, ProposedPromotion, Transition, TrustChange, TrustLevel,
+    AgentStatistics, ChangeReason, ProposedPromotion, Transition, TrustChange, TrustLevel,
 };
 use jiff::Timestamp;
 
 // === impl Trust ===
 
-impl Trust {
+impl TrustTracker {
     /// Gives a track another level. A proposal for the old level is withdrawn.
     pub(super) fn change(
         &mut self,
@@ -130,9 +130,9 @@ impl Trust {
         config: &TrustConfig,
         category: Option<Category>,
         now: Timestamp,
-    ) -> Option<Figures> {
+    ) -> Option<AgentStatistics> {
         let record = &self.tracks.get(&category)?.record;
-        Some(Figures {
+        Some(AgentStatistics {
             since: record.since(),
             tasks_completed: record.completed(),
             tasks_failed: record.failed(),

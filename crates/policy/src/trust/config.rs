@@ -16,11 +16,11 @@ mod step;
 use super::gate::{Gate, Weights};
 use super::jobs::JobRules;
 use super::record::Record;
-use crate::access::Earned;
+use crate::access::EarnedLevels;
 use belljar_contract::category::Category;
 use belljar_contract::trust::{Quality, Share, Transition, TrustLevel};
 use belljar_contract::yaml::{
-    Log, Members, Node, below, boolean, by_category, decimal, one_of, quoted, whole,
+    Members, MistakeLog, Node, below, boolean, by_category, decimal, one_of, quoted, whole,
 };
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ const LONGEST: u64 = 3_650;
 
 impl TrustConfig {
     /// Reads the section. Errors in it go to `log`.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let written = members.optional("strategy", |node, log| one_of(node, log, &Strategy::NAMES));
         let is_known = written.is_some() || members.node("strategy").is_none();
@@ -136,11 +136,11 @@ impl TrustConfig {
     }
 
     /// Returns the levels of an agent without recorded events; `None` if nothing is earned.
-    pub fn of_newcomer(&self) -> Option<Earned> {
+    pub fn of_newcomer(&self) -> Option<EarnedLevels> {
         let level = self.begins.values().min().filter(|_| !self.is_disabled())?.access();
         let begins = self.begins.iter();
         let by_category = begins.filter_map(|(category, level)| Some(((*category)?, level.access())));
-        Some(Earned { level, by_category: by_category.collect(), setback: None })
+        Some(EarnedLevels { level, by_category: by_category.collect(), setback: None })
     }
 
     /// Returns the initial levels.
@@ -198,12 +198,12 @@ fn by_each(criteria: BTreeMap<Category, BTreeMap<Transition, Gate>>) -> Gates {
 }
 
 /// Reads a level. Where levels are earned, none may begin with the one that requires an approval.
-fn level(node: &Node, log: &mut Log, with_highest: bool) -> Option<TrustLevel> {
+fn level(node: &Node, log: &mut MistakeLog, with_highest: bool) -> Option<TrustLevel> {
     let known = TrustLevel::ALL.map(|level| (level.as_str(), level));
     one_of(node, log, if with_highest { &known } else { &known[..known.len() - 1] })
 }
 
-fn weights(node: &Node, log: &mut Log) -> Option<Weights> {
+fn weights(node: &Node, log: &mut MistakeLog) -> Option<Weights> {
     let mut members = Members::open(node, log)?;
     let usual = Weights::default();
     let mut weight = |name, usual| members.or(name, usual, |node, log| decimal(node, log, 1));
@@ -276,10 +276,10 @@ impl Strategy {
 // === impl ReVerification ===
 
 impl ReVerification {
-    fn read(node: &Node, log: &mut Log) -> Self {
+    fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let usual = Self::default();
         let Some(mut members) = Members::open(node, log) else { return usual };
-        let span = |node: &Node, log: &mut Log| u32::try_from(whole(node, log, 1..=LONGEST)?).ok();
+        let span = |node: &Node, log: &mut MistakeLog| u32::try_from(whole(node, log, 1..=LONGEST)?).ok();
         let read = Self {
             is_enabled: members.or("enabled", usual.is_enabled, boolean),
             interval_days: members.or("interval_days", usual.interval_days, span),

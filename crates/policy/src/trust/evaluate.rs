@@ -4,7 +4,7 @@ use super::lapse::TimeLimit;
 use super::level::NewLevel;
 use super::moment::Moment;
 use super::outcome::Outcome;
-use super::{Trust, TrustConfig};
+use super::{TrustConfig, TrustTracker};
 use belljar_contract::category::Category;
 use belljar_contract::trust::{ChangeReason, ProposedPromotion, Transition};
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ pub(super) struct EarnedStep {
 
 // === impl Trust ===
 
-impl Trust {
+impl TrustTracker {
     /// Advances the time, with all that falls due. A time before the latest one counts as that one.
     ///
     /// The outcomes follow from the events: calling this makes no difference for later results.

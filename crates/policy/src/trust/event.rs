@@ -4,10 +4,10 @@ use super::jobs::{CompletedJob, end_of_job};
 use super::lapse::TimeLimit;
 use super::level::{Approval, HIGHEST_BY_ITSELF, NewLevel};
 use super::moment::{Cause, Moment};
-use super::outcome::{Ignored, Outcome};
-use super::record::Completed;
+use super::outcome::{IgnoredReason, Outcome};
+use super::record::CompletedTask;
 use super::track::Track;
-use super::{AgentTimes, Trust, TrustConfig};
+use super::{AgentTimes, TrustConfig, TrustTracker};
 use belljar_contract::category::Category;
 use belljar_contract::trust::{
     ChangeReason, ProposedPromotion, Transition, TrustEvent, TrustEventKind, TrustLevel,
@@ -17,13 +17,13 @@ use uuid::Uuid;
 
 // === impl Trust ===
 
-impl Trust {
+impl TrustTracker {
     /// Applies an event, after the time that passed until it.
     ///
     /// # Errors
-    /// [`Ignored`], if it can't be an event of this agent at this point; then nothing changes. An event that is
-    /// [`Ignored::Late`] counts once all events are replayed in order.
-    pub fn apply(&mut self, config: &TrustConfig, event: &TrustEvent) -> Result<Vec<Outcome>, Ignored> {
+    /// [`IgnoredReason`], if it can't be an event of this agent at this point; then nothing changes. An event that is
+    /// [`IgnoredReason::Late`] counts once all events are replayed in order.
+    pub fn apply(&mut self, config: &TrustConfig, event: &TrustEvent) -> Result<Vec<Outcome>, IgnoredReason> {
         self.accept(event)?;
         self.last_event = Some((event.at, event.event_id));
         let mut outcomes = self.pass(config, TimeLimit::Event(event.at));
@@ -33,23 +33,23 @@ impl Trust {
         Ok(outcomes)
     }
 
-    fn accept(&self, event: &TrustEvent) -> Result<(), Ignored> {
+    fn accept(&self, event: &TrustEvent) -> Result<(), IgnoredReason> {
         if event.agent_id != self.agent {
-            return Err(Ignored::OtherAgent);
+            return Err(IgnoredReason::OtherAgent);
         }
         let key = (event.at, event.event_id);
         let since_last = self.last_event.map(|last| key.cmp(&last));
         if since_last == Some(Ordering::Equal) {
-            return Err(Ignored::Duplicate);
+            return Err(IgnoredReason::Duplicate);
         }
         let is_past = self.as_of.is_some_and(|as_of| event.at < as_of);
         if is_past || since_last == Some(Ordering::Less) {
-            return Err(Ignored::Late);
+            return Err(IgnoredReason::Late);
         }
         match (&event.kind, &self.life) {
-            (TrustEventKind::AgentHired { .. }, Some(_)) => Err(Ignored::HiredAlready),
+            (TrustEventKind::AgentHired { .. }, Some(_)) => Err(IgnoredReason::HiredAlready),
             (TrustEventKind::AgentHired { .. }, None) | (_, Some(_)) => Ok(()),
-            (_, None) => Err(Ignored::NotHired),
+            (_, None) => Err(IgnoredReason::NotHired),
         }
     }
 
@@ -59,7 +59,7 @@ impl Trust {
         match &event.kind {
             TrustEventKind::AgentHired { level } => self.hire(&moment, *level),
             TrustEventKind::TaskCompleted { category, difficulty, quality } => {
-                let task = Completed {
+                let task = CompletedTask {
                     difficulty: difficulty.unwrap_or_default(),
                     quality: quality.unwrap_or_default(),
                 };
@@ -72,7 +72,7 @@ impl Trust {
                 return self.complete_job(&moment, job);
             }
             TrustEventKind::JobAssessed { job_id, difficulty, quality, by: _ } => {
-                let task = Completed {
+                let task = CompletedTask {
                     difficulty: difficulty.unwrap_or_default(),
                     quality: quality.unwrap_or_default(),
                 };
@@ -119,7 +119,12 @@ impl Trust {
         self.tracks = tracks.collect();
     }
 
-    fn complete(&mut self, moment: &Moment<'_>, category: Option<Category>, task: Completed) -> Vec<Outcome> {
+    fn complete(
+        &mut self,
+        moment: &Moment<'_>,
+        category: Option<Category>,
+        task: CompletedTask,
+    ) -> Vec<Outcome> {
         self.was_active(moment);
         if let Some(track) = self.tracks.get_mut(&self.track_of(category)) {
             track.record.complete(task);
@@ -140,7 +145,7 @@ impl Trust {
     }
 
     /// Adds the difficulty and quality of a counted job. A job from before a demotion doesn't count any more.
-    fn assess(&mut self, end: Uuid, task: Completed) -> Vec<Outcome> {
+    fn assess(&mut self, end: Uuid, task: CompletedTask) -> Vec<Outcome> {
         let (category, at) = match self.jobs.assess(end) {
             Ok(counted) => counted,
             Err(why) => return vec![Outcome::Ignored(why)],
@@ -148,7 +153,7 @@ impl Trust {
         let is_lately = self.life.as_ref().is_some_and(|life| at > life.verified_at);
         match self.tracks.get_mut(&category).filter(|track| at > track.record.since()) {
             Some(track) => track.record.assess(task, is_lately),
-            None => return vec![Outcome::Ignored(Ignored::NotCounted)],
+            None => return vec![Outcome::Ignored(IgnoredReason::NotCounted)],
         }
         Vec::new()
     }
@@ -192,10 +197,10 @@ impl Trust {
             Some((proposal, NewLevel::approved(self.level_of(category), proposal, approval)?))
         });
         match level {
-            None => vec![Outcome::Ignored(Ignored::NotProposed)],
+            None => vec![Outcome::Ignored(IgnoredReason::NotProposed)],
             Some((proposal, _)) if !self.is_justified(moment, proposal) => {
                 let withdrawn = self.withdraw(category);
-                withdrawn.into_iter().chain([Outcome::Ignored(Ignored::NotJustified)]).collect()
+                withdrawn.into_iter().chain([Outcome::Ignored(IgnoredReason::NotJustified)]).collect()
             }
             Some((_, level)) => self.change(moment, category, &level, ChangeReason::HumanApproval),
         }
@@ -205,7 +210,7 @@ impl Trust {
     fn deny(&mut self, moment: &Moment<'_>, proposal_id: Uuid) -> Vec<Outcome> {
         let is_this = |pending: &ProposedPromotion| pending.proposal_id == proposal_id;
         let denied = self.pending.iter().find(|(_, pending)| is_this(pending)).map(|(category, _)| *category);
-        let Some(category) = denied else { return vec![Outcome::Ignored(Ignored::NotProposed)] };
+        let Some(category) = denied else { return vec![Outcome::Ignored(IgnoredReason::NotProposed)] };
         if let Some(track) = self.tracks.get_mut(&category) {
             track.begin_after_denial(moment.at);
         }
@@ -217,7 +222,7 @@ impl Trust {
         let has_categories = !self.tracks.contains_key(&None);
         let meant = match category {
             None => self.categories(),
-            Some(_) if !has_categories => return vec![Outcome::Ignored(Ignored::NoCategories)],
+            Some(_) if !has_categories => return vec![Outcome::Ignored(IgnoredReason::NoCategories)],
             Some(_) => {
                 // A category without a level of its own had the lowest of the others.
                 let lowest = NewLevel::begun(self.global_level());
@@ -244,7 +249,7 @@ impl Trust {
 
     fn distrust(&mut self, moment: &Moment<'_>) -> Vec<Outcome> {
         if moment.config.is_disabled() {
-            return vec![Outcome::Ignored(Ignored::Disabled)];
+            return vec![Outcome::Ignored(IgnoredReason::Disabled)];
         }
         let mut outcomes = Vec::new();
         for category in self.categories() {

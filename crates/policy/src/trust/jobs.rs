@@ -3,10 +3,10 @@
 //! No user has judged such a job. So it counts once for its content and once for its task, only if commands have checked the
 //! result, and only a limited number counts per hour and day: a level requires different work over time, however fast jobs end.
 
-use super::{Ignored, identity};
+use super::{IgnoredReason, identity};
 use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, TaskId};
-use belljar_contract::yaml::{Log, Members, Node, boolean, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, boolean, whole};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
@@ -66,7 +66,7 @@ pub fn end_of_job(job_id: &JobId) -> Uuid {
 // === impl JobRules ===
 
 impl JobRules {
-    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+    pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let usual = Self::default();
         let Some(mut members) = Members::open(node, log) else { return usual };
         let needs_check = members.or("needs_check", usual.needs_check, boolean);
@@ -101,14 +101,14 @@ impl CountedJobs {
     /// Counts a job.
     ///
     /// # Errors
-    /// [`Ignored`], with the reason why it doesn't count.
-    pub(super) fn count(&mut self, rules: &JobRules, job: CompletedJob<'_>) -> Result<(), Ignored> {
+    /// [`IgnoredReason`], with the reason why it doesn't count.
+    pub(super) fn count(&mut self, rules: &JobRules, job: CompletedJob<'_>) -> Result<(), IgnoredReason> {
         if rules.needs_check && !job.is_checked {
-            return Err(Ignored::Unchecked);
+            return Err(IgnoredReason::Unchecked);
         }
         let task = job.task_id.key();
         if self.contents.contains(&job.content) || self.tasks.contains(&task) {
-            return Err(Ignored::Repeated);
+            return Err(IgnoredReason::Repeated);
         }
         while self.lately.front().is_some_and(|at| job.at.duration_since(*at) >= DAY) {
             self.lately.pop_front();
@@ -116,7 +116,7 @@ impl CountedJobs {
         let within_hour =
             self.lately.iter().rev().take_while(|at| job.at.duration_since(**at) < HOUR).count();
         if within_hour >= rules.an_hour as usize || self.lately.len() >= rules.a_day as usize {
-            return Err(Ignored::TooFast);
+            return Err(IgnoredReason::TooFast);
         }
         self.lately.push_back(job.at);
         self.contents.insert(job.content);
@@ -128,12 +128,12 @@ impl CountedJobs {
     /// Takes the track and the time of the counted job whose end is that event. Works once for each job.
     ///
     /// # Errors
-    /// [`Ignored`], if no such job has counted, or it was already assessed.
-    pub(super) fn assess(&mut self, event_id: Uuid) -> Result<(Option<Category>, Timestamp), Ignored> {
+    /// [`IgnoredReason`], if no such job has counted, or it was already assessed.
+    pub(super) fn assess(&mut self, event_id: Uuid) -> Result<(Option<Category>, Timestamp), IgnoredReason> {
         if self.assessed.contains(&event_id) {
-            return Err(Ignored::Assessed);
+            return Err(IgnoredReason::Assessed);
         }
-        let counted = self.unassessed.remove(&event_id).ok_or(Ignored::NotCounted)?;
+        let counted = self.unassessed.remove(&event_id).ok_or(IgnoredReason::NotCounted)?;
         self.assessed.insert(event_id);
         Ok(counted)
     }

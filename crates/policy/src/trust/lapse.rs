@@ -9,7 +9,7 @@ use super::gate::Gate;
 use super::moment::Moment;
 use super::outcome::Outcome;
 use super::record::{days, days_between};
-use super::{AgentTimes, Trust};
+use super::{AgentTimes, TrustTracker};
 use belljar_contract::category::Category;
 use belljar_contract::trust::{ChangeReason, TrustLevel};
 use jiff::Timestamp;
@@ -50,7 +50,7 @@ impl TimeLimit {
 
 // === impl Trust ===
 
-impl Trust {
+impl TrustTracker {
     /// Lets time pass. Lapses come before steps up of the same moment.
     pub(super) fn pass(&mut self, config: &TrustConfig, until: TimeLimit) -> Vec<Outcome> {
         let mut outcomes = Vec::new();

@@ -16,12 +16,12 @@ pub enum Outcome {
         proposal_id: Uuid,
     },
     /// The event changes nothing.
-    Ignored(Ignored),
+    Ignored(IgnoredReason),
 }
 
 /// Reason why an event changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Ignored {
+pub enum IgnoredReason {
     /// The event belongs to another agent.
     #[error("the event is about another agent")]
     OtherAgent,
@@ -71,7 +71,7 @@ pub enum Ignored {
 
 // === impl Ignored ===
 
-impl Ignored {
+impl IgnoredReason {
     /// Returns a stable code.
     pub const fn code(self) -> &'static str {
         match self {

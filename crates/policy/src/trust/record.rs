@@ -39,7 +39,7 @@ struct UnverifiedWork {
 
 /// Completed task.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Completed {
+pub(super) struct CompletedTask {
     pub(super) difficulty: Share,
     pub(super) quality: Quality,
 }
@@ -93,7 +93,7 @@ impl Record {
         Self { recent: self.recent, ..self.begun_anew(since) }
     }
 
-    pub(super) fn complete(&mut self, task: Completed) {
+    pub(super) fn complete(&mut self, task: CompletedTask) {
         self.completed = self.completed.saturating_add(1);
         self.difficulty = self.difficulty.saturating_add(task.difficulty.steps());
         self.quality = self.quality.saturating_add(task.quality.steps());
@@ -103,12 +103,12 @@ impl Record {
     }
 
     pub(super) fn complete_job(&mut self) {
-        self.complete(Completed::default());
+        self.complete(CompletedTask::default());
         self.jobs = self.jobs.saturating_add(1);
     }
 
     /// Adds the assessment of one of the jobs, which then counts as judged.
-    pub(super) fn assess(&mut self, task: Completed, is_lately: bool) {
+    pub(super) fn assess(&mut self, task: CompletedTask, is_lately: bool) {
         self.jobs = self.jobs.saturating_sub(1);
         self.difficulty = self.difficulty.saturating_add(task.difficulty.steps());
         self.quality = self.quality.saturating_add(task.quality.steps());

@@ -1,8 +1,8 @@
 //! Replays all events of an agent.
 
-use super::outcome::{Ignored, Outcome};
-use super::{Trust, TrustConfig};
-use crate::access::Earned;
+use super::outcome::{IgnoredReason, Outcome};
+use super::{TrustConfig, TrustTracker};
+use crate::access::EarnedLevels;
 use crate::autonomy::Setback;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{
@@ -18,11 +18,11 @@ use uuid::Uuid;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
     /// Trust in the agent.
-    pub trust: Trust,
+    pub trust: TrustTracker,
     /// All changes of levels, the latest last.
     pub changes: Vec<TrustChange>,
     /// Events that changed nothing, with the reasons.
-    pub ignored: Vec<(Uuid, Ignored)>,
+    pub ignored: Vec<(Uuid, IgnoredReason)>,
     /// The gravest setback that no later decision has ended.
     pub setback: Option<Setback>,
 }
@@ -31,9 +31,9 @@ pub struct Replay {
 #[derive(Debug)]
 pub struct History<'e> {
     config: &'e TrustConfig,
-    trust: Trust,
+    trust: TrustTracker,
     changes: Vec<TrustChange>,
-    ignored: Vec<(Uuid, Ignored)>,
+    ignored: Vec<(Uuid, IgnoredReason)>,
     setback: Option<Setback>,
     known: BTreeSet<Uuid>,
     /// Events still to come, by time.
@@ -50,7 +50,7 @@ pub fn replay<'e>(
 ) -> Replay {
     let mut history = History::new(config, agent, events);
     let mut replay = history.at(now);
-    replay.ignored.extend(history.ahead.map(|event| (event.event_id, Ignored::NotYet)));
+    replay.ignored.extend(history.ahead.map(|event| (event.event_id, IgnoredReason::NotYet)));
     replay
 }
 
@@ -67,7 +67,7 @@ impl<'e> History<'e> {
         events.sort_unstable();
         Self {
             config,
-            trust: Trust::new(agent.clone()),
+            trust: TrustTracker::new(agent.clone()),
             changes: Vec::new(),
             ignored: Vec::new(),
             setback: None,
@@ -96,7 +96,7 @@ impl<'e> History<'e> {
         let outcomes = if self.known.insert(event.event_id) {
             self.trust.apply(self.config, event)
         } else {
-            Err(Ignored::Duplicate)
+            Err(IgnoredReason::Duplicate)
         };
         let outcomes = outcomes.unwrap_or_else(|why| vec![Outcome::Ignored(why)]);
         let is_ignored = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Ignored(_)));
@@ -124,8 +124,10 @@ impl<'e> History<'e> {
 impl Replay {
     /// Returns the result for display.
     pub fn told(&self, config: &TrustConfig) -> AgentTrust {
-        let ignored =
-            |(event_id, why): &(Uuid, Ignored)| IgnoredEvent { event_id: *event_id, why: why.to_string() };
+        let ignored = |(event_id, why): &(Uuid, IgnoredReason)| IgnoredEvent {
+            event_id: *event_id,
+            why: why.to_string(),
+        };
         AgentTrust {
             state: self.trust.state(config),
             changes: self.changes.clone(),
@@ -134,13 +136,13 @@ impl Replay {
     }
 
     /// Returns the reason why an event changes nothing; `None` if it changes something.
-    pub fn ignored(&self, event_id: Uuid) -> Option<Ignored> {
+    pub fn ignored(&self, event_id: Uuid) -> Option<IgnoredReason> {
         self.ignored.iter().find(|(id, _)| *id == event_id).map(|(_, why)| *why)
     }
 
     /// Returns the levels that the agent has earned; `None` if it wasn't hired. If nothing is earned, returns levels that a
     /// user has set, if any.
-    pub fn earned(&self, config: &TrustConfig) -> Option<Earned> {
+    pub fn earned(&self, config: &TrustConfig) -> Option<EarnedLevels> {
         self.trust.life.as_ref()?;
         let is_said = || self.changes.iter().any(|change| change.reason == ChangeReason::Manual);
         if config.is_disabled() && !is_said() {
@@ -150,7 +152,7 @@ impl Replay {
             let category = (*category)?;
             Some((category, track.level().access()))
         });
-        Some(Earned {
+        Some(EarnedLevels {
             level: self.trust.global_level().access(),
             by_category: by_category.collect(),
             setback: self.setback,

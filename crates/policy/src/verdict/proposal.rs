@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proposal {
     /// A single approval of this call with these arguments, or a lasting change for all such calls.
-    Call(Lasting),
+    Call(ConfigurationChange),
     /// Another value in one dimension: a sandbox with the current one would not allow the call, even if a user approves it.
     Constraint {
         /// The dimension.
@@ -22,7 +22,7 @@ pub enum Proposal {
 
 /// Configuration changes that would allow all such calls without an approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lasting {
+pub struct ConfigurationChange {
     /// Add the tool to those that the agent may call.
     pub(super) allows_tool: bool,
     /// Rest of the level's `requires_approval` without the action.
@@ -72,7 +72,7 @@ fn of_constraint(dimension: &dyn std::fmt::Display, value: &str) -> String {
 
 // === impl Lasting ===
 
-impl Lasting {
+impl ConfigurationChange {
     /// Returns the change for a tool that itself requires an approval: it is made where the tool is configured.
     pub fn elsewhere(change: String) -> Self {
         Self { elsewhere: Some(change), ..Self::default() }

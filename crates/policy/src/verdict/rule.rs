@@ -3,7 +3,7 @@
 use crate::autonomy::{ApprovalReason, AutonomyLevel};
 use crate::constraint::Violation;
 use crate::permission::PermissionBasis;
-use crate::tool::DenyReason;
+use crate::tool::ToolDenyReason;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
     /// Agents of this kind don't get the tool.
-    Kind(DenyReason),
+    Kind(ToolDenyReason),
     /// The agent's denylist names the tool.
     DeniedList,
     /// The agent's level doesn't include the tool's category.

@@ -9,7 +9,7 @@ use crate::tool::ToolPattern;
 use belljar_contract::access::{
     AccessLevel, CodeIsolation, FileSystemScope, GitAccess, NetworkMode, TerminalAccess,
 };
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use belljar_contract::tool::ToolName;
 
@@ -17,13 +17,13 @@ use belljar_contract::tool::ToolName;
 struct Row {
     name: &'static str,
     category: Category,
-    action: Leaf,
+    action: BuiltInAction,
     reaches_out: bool,
     leaves: bool,
     git: Option<GitAccess>,
 }
 
-const fn row(name: &'static str, category: Category, action: Leaf) -> Row {
+const fn row(name: &'static str, category: Category, action: BuiltInAction) -> Row {
     Row { name, category, action, reaches_out: false, leaves: false, git: None }
 }
 
@@ -38,34 +38,41 @@ fn rows() -> Vec<Row> {
         })
         .collect();
     rows.extend([
-        Row { reaches_out: true, leaves: true, ..row("mcp_far_look", Category::Mcp, Leaf::CodeRead) },
+        Row {
+            reaches_out: true,
+            leaves: true,
+            ..row("mcp_far_look", Category::Mcp, BuiltInAction::CodeRead)
+        },
         Row {
             leaves: true,
             git: Some(GitAccess::ReadAndBranch),
-            ..row("git_clone", Category::VersionControl, Leaf::VcsRead)
+            ..row("git_clone", Category::VersionControl, BuiltInAction::VcsRead)
         },
         Row {
             leaves: true,
             git: Some(GitAccess::Full),
-            ..row("git_push", Category::VersionControl, Leaf::VcsPush)
+            ..row("git_push", Category::VersionControl, BuiltInAction::VcsPush)
         },
         Row {
             leaves: true,
             git: Some(GitAccess::Full),
-            ..row("mcp_forge_send", Category::Mcp, Leaf::VcsPush)
+            ..row("mcp_forge_send", Category::Mcp, BuiltInAction::VcsPush)
         },
-        Row { leaves: true, ..row("send_external_message", Category::Communication, Leaf::CommsExternal) },
-        row("html_parser", Category::Web, Leaf::CodeRead),
+        Row {
+            leaves: true,
+            ..row("send_external_message", Category::Communication, BuiltInAction::CommsExternal)
+        },
+        row("html_parser", Category::Web, BuiltInAction::CodeRead),
         // By its category alone, and by its name alone.
-        Row { leaves: true, ..row("web_form", Category::Web, Leaf::DocsWrite) },
+        Row { leaves: true, ..row("web_form", Category::Web, BuiltInAction::DocsWrite) },
         Row {
             leaves: true,
             git: Some(GitAccess::Full),
-            ..row("git_push", Category::VersionControl, Leaf::VcsCommit)
+            ..row("git_push", Category::VersionControl, BuiltInAction::VcsCommit)
         },
-        row("git_status", Category::VersionControl, Leaf::VcsRead),
-        row("delete_file", Category::FileSystem, Leaf::CodeDelete),
-        row("sql_execute", Category::Database, Leaf::DbMutate),
+        row("git_status", Category::VersionControl, BuiltInAction::VcsRead),
+        row("delete_file", Category::FileSystem, BuiltInAction::CodeDelete),
+        row("sql_execute", Category::Database, BuiltInAction::DbMutate),
     ]);
     rows
 }
@@ -160,7 +167,7 @@ fn every_level_category_and_constraint_matches_the_documented_verdict() {
 
 /// Returns every combination of values of all dimensions.
 fn all_constraints() -> Vec<ConstraintOverrides> {
-    let asks = [Vec::new(), vec![ActionType::from(Leaf::DbMutate), Leaf::VcsRead.into()]];
+    let asks = [Vec::new(), vec![ActionType::from(BuiltInAction::DbMutate), BuiltInAction::VcsRead.into()]];
     let mut all = Vec::new();
     for file_system in FileSystemScope::ALL {
         for network in NetworkMode::ALL {
@@ -186,7 +193,7 @@ fn all_constraints() -> Vec<ConstraintOverrides> {
     all
 }
 
-fn judge(rules: &AccessRules, agent: &crate::access::AgentStanding, row: &Row) -> JudgedCall {
+fn judge(rules: &AccessRules, agent: &crate::access::AgentAuthority, row: &Row) -> JudgedCall {
     let (name, action) = (ToolName::parse(row.name).unwrap(), ActionType::from(row.action));
     let facts =
         ToolFacts { name: &name, category: row.category, action: &action, reaches_out: row.reaches_out };
@@ -203,7 +210,7 @@ fn verdict_names_its_rule_and_the_smallest_change() {
             .map(|proposal| proposal.in_configuration("a", &ToolName::parse(row.name).unwrap()));
         (judged.verdict, judged.rule.code(), proposal.unwrap_or_default())
     };
-    let terminal = || row("shell_command", Category::Terminal, Leaf::CodeWrite);
+    let terminal = || row("shell_command", Category::Terminal, BuiltInAction::CodeWrite);
     let yaml = |what: &str| format!("tool_access: {{agents: [{{name: a, {what}}}]}}");
     let expected = |verdict, code: &str, proposal: String| (verdict, code.to_owned(), proposal);
     assert_eq!(
@@ -219,17 +226,17 @@ fn verdict_names_its_rule_and_the_smallest_change() {
         expected(Verdict::Allow, "level:standard", String::new())
     );
     assert_eq!(
-        at(AccessLevel::Standard, row("sql_query", Category::Database, Leaf::DbQuery)),
+        at(AccessLevel::Standard, row("sql_query", Category::Database, BuiltInAction::DbQuery)),
         expected(Verdict::Deny, "level:standard:database", yaml("allowed: [sql_query]"))
     );
     assert_eq!(
-        at(AccessLevel::Elevated, row("sql_execute", Category::Database, Leaf::DbMutate)),
+        at(AccessLevel::Elevated, row("sql_execute", Category::Database, BuiltInAction::DbMutate)),
         expected(Verdict::Escalate, "autonomy:semi", yaml("auto_approve: ['db:mutate']"))
     );
     assert_eq!(
         at(
             AccessLevel::Restricted,
-            Row { leaves: true, ..row("git_push", Category::VersionControl, Leaf::VcsPush) }
+            Row { leaves: true, ..row("git_push", Category::VersionControl, BuiltInAction::VcsPush) }
         ),
         expected(Verdict::Deny, "constraint:git:read_and_branch", yaml("sub_constraints: {git: full}"))
     );
@@ -259,7 +266,7 @@ fn tool_denied_by_name_never_requests_approval() {
     let mut agent = rules.of_level(AccessLevel::Elevated);
     let denied = ToolRules::new([ToolPattern::parse("delete_*").unwrap()]);
     agent.permissions = agent.permissions.with_tools(ToolRules::default(), denied);
-    let judged = judge(&rules, &agent, &row("delete_file", Category::FileSystem, Leaf::CodeDelete));
+    let judged = judge(&rules, &agent, &row("delete_file", Category::FileSystem, BuiltInAction::CodeDelete));
     assert_eq!((judged.verdict, judged.rule, judged.proposal), (Verdict::Deny, Rule::DeniedList, None));
     assert_eq!(judged.risk, Risk::High);
 }
@@ -270,7 +277,7 @@ fn discovery_tools_need_no_approval() {
     let mut agent = rules.of_level(AccessLevel::Custom);
     agent.autonomy =
         Autonomy::new(rules.actions(), AutonomyLevel::Locked, &AutonomyLists::default()).unwrap();
-    let judged = judge(&rules, &agent, &row("list_tools", Category::Memory, Leaf::MemoryRead));
+    let judged = judge(&rules, &agent, &row("list_tools", Category::Memory, BuiltInAction::MemoryRead));
     assert_eq!((judged.verdict, judged.rule.code().as_str()), (Verdict::Allow, "discovery"));
 }
 
@@ -282,13 +289,16 @@ fn verdict_and_proposal_names_match_the_audit_records() {
         assert_eq!(serde_json::to_value(verdict).unwrap(), name);
     }
     let constraint = Proposal::Constraint { dimension: Dimension::Git, value: "full" };
-    assert_eq!((Proposal::Call(Lasting::default()).code(), constraint.code()), ("call", "constraint"));
+    assert_eq!(
+        (Proposal::Call(ConfigurationChange::default()).code(), constraint.code()),
+        ("call", "constraint")
+    );
 }
 
 #[test]
 fn verdict_rules_have_names_and_explanations() {
     let all = [
-        Rule::Kind(crate::tool::DenyReason::Never),
+        Rule::Kind(crate::tool::ToolDenyReason::Never),
         Rule::DeniedList,
         Rule::Level { level: AccessLevel::Standard, category: Category::Database },
         Rule::RequiresApproval,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Entry of a conversation, which is in chronological order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Entry {
+pub(super) enum ConversationEntry {
     /// Message of the runner.
     Note(String),
     /// Message of a model.
@@ -44,7 +44,7 @@ pub(super) struct Definition {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'r> {
     pub(super) system: &'r str,
-    pub(super) conversation: &'r [Entry],
+    pub(super) conversation: &'r [ConversationEntry],
     /// Present state, sent last and not kept in the conversation.
     pub(super) runtime: &'r str,
     pub(super) tools: &'r [Definition],
@@ -58,7 +58,7 @@ pub(super) struct Request<'r> {
 /// Answer of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reply {
-    pub(super) entry: Entry,
+    pub(super) entry: ConversationEntry,
     /// Tokens as the model reports them; `None` if it doesn't.
     pub(super) prompt_tokens: Option<u64>,
     pub(super) completion_tokens: Option<u64>,
@@ -92,7 +92,7 @@ impl Call {
 
 // === impl Entry ===
 
-impl Entry {
+impl ConversationEntry {
     /// Returns the number of bytes that belong to the conversation itself.
     pub(super) fn size(&self) -> usize {
         match self {

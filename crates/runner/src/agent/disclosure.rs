@@ -25,7 +25,7 @@ pub(super) struct LoadedTools {
 /// A tool that takes more room than there is for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its definition takes about {needed} tokens, but all loaded tools together may take at most {room}")]
-pub(super) struct TooLarge {
+pub(super) struct ToolTooLargeError {
     needed: usize,
     room: usize,
 }
@@ -65,7 +65,7 @@ impl LoadedTools {
     }
 
     /// Loads a tool, and unloads the oldest ones until all fit; returns the indices of the unloaded ones.
-    pub(super) fn load(&mut self, at: usize, toolbox: &Toolbox) -> Result<Vec<usize>, TooLarge> {
+    pub(super) fn load(&mut self, at: usize, toolbox: &Toolbox) -> Result<Vec<usize>, ToolTooLargeError> {
         let size = |at: usize| toolbox.tools().get(at).map_or(0, GatewayTool::size);
         let mut unloaded = Vec::new();
         if self.is_loaded(at) {
@@ -73,7 +73,7 @@ impl LoadedTools {
         }
         if size(at) > self.l2 {
             let tokens = |bytes| bytes / BYTES_OF_A_TOKEN;
-            return Err(TooLarge { needed: tokens(size(at)), room: tokens(self.l2) });
+            return Err(ToolTooLargeError { needed: tokens(size(at)), room: tokens(self.l2) });
         }
         while !self.loaded.is_empty()
             && self.loaded.iter().copied().map(size).sum::<usize>() + size(at) > self.l2

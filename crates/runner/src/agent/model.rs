@@ -5,22 +5,22 @@ mod openai;
 mod refusal;
 mod route;
 
-pub(super) use refusal::Unusable;
+pub(super) use refusal::UnusableReply;
 
-use super::conversation::{Entry, Reply, Request};
-use crate::deadline::{Deadline, Interrupted};
+use super::conversation::{ConversationEntry, Reply, Request};
+use crate::deadline::{Deadline, Interruption};
 use crate::fault::{Fault, explain};
-use crate::http_client::{Answer, HttpRequest, NoAnswer};
+use crate::http_client::{HttpError, HttpRequest, HttpResponse};
 use belljar_contract::failure::FailureCode;
-use openai::Limit;
-use refusal::Next;
-use route::{Dialect, Route};
+use openai::TokenLimitParameter;
+use refusal::RetryDecision;
+use route::{Dialect, ModelRoute};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// The models of a job.
 pub(super) struct Models {
-    routes: Vec<Route>,
+    routes: Vec<ModelRoute>,
     candidates: Vec<ModelCandidate>,
     /// Index of the candidate that answered last, which is asked first.
     current: usize,
@@ -36,7 +36,7 @@ pub(super) struct ModelAnswer {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ModelError {
     #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    Interrupted(#[from] Interruption),
     #[error("the model budget is exhausted: {said}")]
     Spent { said: String },
     /// Concurrent calls of the same run use up its allowance. A job can cause that, so it is not a failure of the
@@ -58,7 +58,7 @@ struct ModelCandidate {
     is_out: Option<CandidateFailure>,
     /// See [`Request::is_said_first`].
     is_said_first: bool,
-    limit: Limit,
+    limit: TokenLimitParameter,
 }
 
 /// Reason why a candidate gave no answer.
@@ -97,7 +97,7 @@ impl Models {
                 route,
                 is_out: None,
                 is_said_first: false,
-                limit: Limit::MaxTokens,
+                limit: TokenLimitParameter::MaxTokens,
             })
         };
         let candidates = allowed.iter().flat_map(by_each).collect();
@@ -132,11 +132,11 @@ impl Models {
                 let (model, is_absent) = (self.candidates[at].model.clone(), error.is_of_other_route());
                 let reason = CandidateFailure { model, said: said.clone(), is_absent };
                 match error.next() {
-                    Next::Spent => return Err(ModelError::Spent { said }),
+                    RetryDecision::Spent => return Err(ModelError::Spent { said }),
                     // Another candidate may accept the request unchanged.
-                    Next::Shorter => too_long = Some(said),
-                    Next::Never => self.candidates[at].is_out = Some(reason.clone()),
-                    Next::Later => {
+                    RetryDecision::Shorter => too_long = Some(said),
+                    RetryDecision::Never => self.candidates[at].is_out = Some(reason.clone()),
+                    RetryDecision::Later => {
                         held = error.is_held_by_run().then_some(said).or(held);
                         let wait = retry_after.unwrap_or(pause).max(pause);
                         soonest = Some(soonest.map_or(wait, |other| other.min(wait)));
@@ -192,7 +192,7 @@ impl Models {
         request: &Request<'_>,
         turn: u32,
         deadline: &Deadline<'_>,
-    ) -> Result<Result<Reply, (Unusable, Option<Duration>)>, ModelError> {
+    ) -> Result<Result<Reply, (UnusableReply, Option<Duration>)>, ModelError> {
         let ModelCandidate { model, route, is_said_first, limit, .. } = &self.candidates[at];
         let limit = *limit;
         let route = &mut self.routes[*route];
@@ -213,16 +213,16 @@ impl Models {
         };
         let answer = match route.peer.ask(question, deadline) {
             Ok(answer) => answer,
-            Err(NoAnswer::Interrupted(interrupted)) => return Err(interrupted.into()),
+            Err(HttpError::Interrupted(interrupted)) => return Err(interrupted.into()),
             Err(error) => return Ok(Err((error.into(), None))),
         };
-        let Answer { status: 200..=299, body, .. } = &answer else {
-            let refused = Unusable::of(&answer);
+        let HttpResponse { status: 200..=299, body, .. } = &answer else {
+            let refused = UnusableReply::of(&answer);
             if let Some(limit) = limit.after(&refused).filter(|_| matches!(answer.status, 400 | 422)) {
                 self.candidates[at].limit = limit;
                 return self.ask_one(at, &request, turn, deadline);
             }
-            if answer.status == 400 && refused.next() == Next::Never && !request.is_said_first {
+            if answer.status == 400 && refused.next() == RetryDecision::Never && !request.is_said_first {
                 self.candidates[at].is_said_first = true;
                 return self.ask_one(at, &request, turn, deadline);
             }
@@ -247,7 +247,7 @@ fn told(reasons: &[CandidateFailure]) -> String {
 }
 
 /// Waits, but not beyond the deadline.
-fn rest(wait: Duration, deadline: &Deadline<'_>) -> Result<(), Interrupted> {
+fn rest(wait: Duration, deadline: &Deadline<'_>) -> Result<(), Interruption> {
     const GLANCE: Duration = Duration::from_millis(50);
     let until = Instant::now() + wait;
     loop {
@@ -260,12 +260,12 @@ fn rest(wait: Duration, deadline: &Deadline<'_>) -> Result<(), Interrupted> {
 }
 
 /// Returns the messages of a request in a provider's format.
-fn messages(request: &Request<'_>, word: impl Fn(&Entry) -> Value) -> Vec<Value> {
+fn messages(request: &Request<'_>, word: impl Fn(&ConversationEntry) -> Value) -> Vec<Value> {
     let first = match request.is_said_first {
         true => format!("{}{}", request.system, request.runtime),
         false => request.system.to_owned(),
     };
-    let last = Entry::Note(request.runtime.to_owned());
+    let last = ConversationEntry::Note(request.runtime.to_owned());
     let conversation = request.conversation.iter().chain((!request.is_said_first).then_some(&last));
     let mut messages = vec![json!({ "role": "system", "content": first })];
     for message in conversation.map(word) {

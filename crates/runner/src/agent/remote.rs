@@ -4,10 +4,10 @@ use super::conversation::Definition;
 use super::disclosure::{self, LoadedTools};
 use super::toolbox::{GatewayTool, JobIds, Toolbox};
 use super::tools;
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use crate::fault::explain;
 use crate::log::Log;
-use crate::mcp::{Called, Gateway, GatewayCapabilities, McpError};
+use crate::mcp::{Gateway, GatewayCapabilities, McpError, ToolCallResult};
 use belljar_contract::job::Job;
 use serde_json::{Map, Value};
 
@@ -34,7 +34,7 @@ impl Remote {
         window: u32,
         log: &Log<'_>,
         deadline: &Deadline<'_>,
-    ) -> Result<Self, Interrupted> {
+    ) -> Result<Self, Interruption> {
         let none = |why: &str| {
             log.warn(format!("the agent has only its own tools: {why}"));
             Ok(Self::default())
@@ -46,7 +46,7 @@ impl Remote {
         };
         let found = gateway.discover(deadline).and_then(|offer| match offer.tools {
             true => Ok((offer, gateway.tools(deadline)?)),
-            false => Ok((offer, crate::mcp::Listed::default())),
+            false => Ok((offer, crate::mcp::ToolList::default())),
         });
         let (GatewayCapabilities { resources: has_resources, .. }, listed) = match found {
             Ok(found) => found,
@@ -127,7 +127,7 @@ impl Remote {
         name: &str,
         arguments: &str,
         deadline: &Deadline<'_>,
-    ) -> Result<Called, String> {
+    ) -> Result<ToolCallResult, String> {
         let (Some(at), Some(gateway)) = (self.toolbox.find(name), &mut self.gateway) else {
             return Err("there is no such tool".to_owned());
         };

@@ -2,9 +2,9 @@
 
 use super::material::{Material, Skill};
 use super::remote::Remote;
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use crate::log::Log;
-use crate::mcp::Called;
+use crate::mcp::ToolCallResult;
 use serde_json::{Value, json};
 
 /// The gateway's tool that has them.
@@ -21,7 +21,7 @@ pub(super) fn fetch(
     remote: &mut Remote,
     log: &Log<'_>,
     deadline: &Deadline<'_>,
-) -> Result<(), Interrupted> {
+) -> Result<(), Interruption> {
     let is_given = |id: &String| material.skills.iter().any(|skill| skill.name == *id);
     let (_, wanted): (Vec<_>, Vec<_>) =
         std::mem::take(&mut material.skill_ids).into_iter().partition(is_given);
@@ -49,7 +49,7 @@ pub(super) fn fetch(
 
 fn skill(remote: &mut Remote, id: &str, left: usize, deadline: &Deadline<'_>) -> Result<Skill, String> {
     let arguments = json!({ "skill_id": id }).to_string();
-    let Called { text, structured, is_error } = remote.call(TOOL, &arguments, deadline)?;
+    let ToolCallResult { text, structured, is_error } = remote.call(TOOL, &arguments, deadline)?;
     if is_error {
         return Err(crate::excerpt::within(text, 300));
     }

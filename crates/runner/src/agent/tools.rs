@@ -11,7 +11,7 @@ pub(super) use discovery::discovery;
 use super::conversation::Call;
 use super::remote::Remote;
 use super::todo::{TodoFile, TodoList};
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use crate::step::{self, StepContext};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::{Action, Step, StepType};
@@ -19,7 +19,7 @@ use belljar_contract::result::ResourceUsage;
 use serde::Deserialize;
 
 /// Environment of the tools.
-pub(super) struct Bench<'b> {
+pub(super) struct ToolContext<'b> {
     pub(super) surroundings: &'b StepContext<'b>,
     pub(super) todo: &'b mut TodoList,
     pub(super) file: &'b TodoFile,
@@ -35,7 +35,7 @@ pub(super) struct Bench<'b> {
 }
 
 /// Outcome of a call.
-pub(super) enum Outcome {
+pub(super) enum ToolOutcome {
     /// Text for the model.
     Told { text: String, failed: bool },
     /// The agent reports that it is done, or can't be.
@@ -81,28 +81,28 @@ pub(super) fn own_names() -> Vec<&'static str> {
 
 // === impl Bench ===
 
-impl Bench<'_> {
+impl ToolContext<'_> {
     /// Performs a model's call, if the tool was offered. A failure is reported to the model, and ends nothing else.
     pub(super) fn call(
         &mut self,
         call: &Call,
         offered: &[super::conversation::Definition],
         deadline: &Deadline<'_>,
-    ) -> Result<Outcome, Interrupted> {
+    ) -> Result<ToolOutcome, Interruption> {
         if !offered.iter().any(|tool| tool.name == call.tool) {
             if let Some(why) = self.remote.why_not(&call.tool) {
-                return Ok(Outcome::failed(why));
+                return Ok(ToolOutcome::failed(why));
             }
             let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
-            return Ok(Outcome::failed(format!(
+            return Ok(ToolOutcome::failed(format!(
                 "there is no tool of that name; available tools: {}",
                 names.join(", ")
             )));
         }
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         let outcome = match call.tool.as_str() {
-            FINISH => read(arguments, Outcome::Finish),
-            REPORT => read(arguments, |Report { results }| Outcome::Report(results)),
+            FINISH => read(arguments, ToolOutcome::Finish),
+            REPORT => read(arguments, |Report { results }| ToolOutcome::Report(results)),
             name => match StepType::ALL.into_iter().find(|step| step.as_str() == name) {
                 Some(step_type) => self.carry_out(step_type, arguments, deadline),
                 None => self
@@ -116,13 +116,13 @@ impl Bench<'_> {
         Ok(outcome)
     }
 
-    fn carry_out(&mut self, step_type: StepType, arguments: &str, deadline: &Deadline<'_>) -> Outcome {
+    fn carry_out(&mut self, step_type: StepType, arguments: &str, deadline: &Deadline<'_>) -> ToolOutcome {
         let action = match Action::parse(step_type, arguments.as_bytes()) {
             Ok(action) => action,
-            Err(problems) => return Outcome::failed(format!("the arguments are wrong: {problems}")),
+            Err(problems) => return ToolOutcome::failed(format!("the arguments are wrong: {problems}")),
         };
         let (text, failed) = self.run(action, deadline);
-        Outcome::Told { text, failed }
+        ToolOutcome::Told { text, failed }
     }
 
     /// Runs a step that isn't the job's, within the job's limits; returns its text for the model.
@@ -147,16 +147,16 @@ impl Bench<'_> {
     }
 }
 
-impl Outcome {
+impl ToolOutcome {
     fn failed(text: impl Into<String>) -> Self {
         Self::Told { text: text.into(), failed: true }
     }
 }
 
 /// Parses arguments, or returns the problem.
-fn read<'a, T: Deserialize<'a>>(arguments: &'a str, then: impl FnOnce(T) -> Outcome) -> Outcome {
+fn read<'a, T: Deserialize<'a>>(arguments: &'a str, then: impl FnOnce(T) -> ToolOutcome) -> ToolOutcome {
     match serde_json::from_str(arguments) {
         Ok(arguments) => then(arguments),
-        Err(error) => Outcome::failed(format!("the arguments are wrong: {error}")),
+        Err(error) => ToolOutcome::failed(format!("the arguments are wrong: {error}")),
     }
 }

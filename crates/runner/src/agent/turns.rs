@@ -1,9 +1,9 @@
 //! An agent at work: it asks a model, performs its calls, and returns the outcomes, turn by turn.
 
-use super::conversation::{Call, Definition, Entry, Request};
+use super::conversation::{Call, ConversationEntry, Definition, Request};
 use super::model::{ModelAnswer, ModelError, Models};
 use super::prompt::Runtime;
-use super::tools::{self, Bench, Outcome};
+use super::tools::{self, ToolContext, ToolOutcome};
 use super::verification;
 use super::window::Window;
 use crate::deadline::Deadline;
@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 
 /// An agent at work.
 pub(super) struct Agent<'a> {
-    pub(super) bench: Bench<'a>,
+    pub(super) bench: ToolContext<'a>,
     pub(super) models: Models,
     pub(super) system: String,
     /// Criteria that are verified in the end.
     pub(super) criteria: Vec<Criterion>,
-    pub(super) conversation: Vec<Entry>,
+    pub(super) conversation: Vec<ConversationEntry>,
     pub(super) window: Window,
     pub(super) max_turns: u32,
     pub(super) phase: Phase,
@@ -69,7 +69,7 @@ impl Agent<'_> {
             }
             false => "Begin.",
         };
-        self.conversation.push(Entry::Note(begin.to_owned()));
+        self.conversation.push(ConversationEntry::Note(begin.to_owned()));
         loop {
             let turn = self.turn(deadline).map_err(|failure| self.for_want_of_network(failure))?;
             if let Turn::Done = turn {
@@ -110,19 +110,19 @@ impl Agent<'_> {
         for (at, call) in calls.into_iter().enumerate() {
             let outcome = match at < MOST_CALLS {
                 true => self.call(&call, &offered, deadline)?,
-                false => Outcome::Told {
+                false => ToolOutcome::Told {
                     text: format!("not carried out: more than {MOST_CALLS} calls"),
                     failed: true,
                 },
             };
             match outcome {
-                Outcome::Told { text, failed } => self.tell(call, text, failed),
-                Outcome::Finish(finish) => {
+                ToolOutcome::Told { text, failed } => self.tell(call, text, failed),
+                ToolOutcome::Finish(finish) => {
                     if let Turn::Done = self.finish(call, finish, deadline)? {
                         return Ok(Turn::Done);
                     }
                 }
-                Outcome::Report(findings) => {
+                ToolOutcome::Report(findings) => {
                     if let Turn::Done = self.reported(call, &findings, deadline)? {
                         return Ok(Turn::Done);
                     }
@@ -131,7 +131,7 @@ impl Agent<'_> {
         }
         if self.was_cut {
             let note = "Your last answer was cut off because it was too long. Work in smaller pieces.";
-            self.conversation.push(Entry::Note(note.to_owned()));
+            self.conversation.push(ConversationEntry::Note(note.to_owned()));
         }
         Ok(Turn::Goes)
     }
@@ -221,7 +221,7 @@ impl Agent<'_> {
         let event = Event::ModelAnswered { turn, model, prompt_tokens, completion_tokens };
         self.bench.surroundings.log.write(event);
         let calls = match &reply.entry {
-            Entry::Said { calls, .. } => calls.clone(),
+            ConversationEntry::Said { calls, .. } => calls.clone(),
             _ => Vec::new(),
         };
         self.conversation.push(reply.entry);
@@ -240,7 +240,7 @@ impl Agent<'_> {
             Phase::Working => "Nothing was done: call a tool. If all is done, call `finish`.",
             Phase::Checking { .. } => "Nothing was done: check with the tools, then call `report_criteria`.",
         };
-        self.conversation.push(Entry::Note(note.to_owned()));
+        self.conversation.push(ConversationEntry::Note(note.to_owned()));
         Ok(Turn::Goes)
     }
 
@@ -249,13 +249,13 @@ impl Agent<'_> {
         call: &Call,
         offered: &[Definition],
         deadline: &Deadline<'_>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<ToolOutcome, Failure> {
         let begun = Instant::now();
         let outcome =
             self.bench.call(call, offered, deadline).map_err(|interrupted| interrupted.failure())?;
         self.report.tool_calls += 1;
         let status = match outcome {
-            Outcome::Told { failed: true, .. } => StepStatus::Failure,
+            ToolOutcome::Told { failed: true, .. } => StepStatus::Failure,
             _ => StepStatus::Success,
         };
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -272,6 +272,6 @@ impl Agent<'_> {
     pub(super) fn tell(&mut self, call: Call, text: String, failed: bool) {
         self.report.failed_tool_calls += u32::from(failed);
         let text = if failed && !text.starts_with("failed") { format!("failed: {text}") } else { text };
-        self.conversation.push(Entry::Outcome { call, text });
+        self.conversation.push(ConversationEntry::Outcome { call, text });
     }
 }

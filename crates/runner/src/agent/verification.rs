@@ -3,8 +3,8 @@
 //! The commands run last, when nothing is changed any more. A model's finding is marked as such, because it may be
 //! wrong.
 
-use super::tools::{Bench, Finding};
-use crate::deadline::{Deadline, Interrupted};
+use super::tools::{Finding, ToolContext};
+use crate::deadline::{Deadline, Interruption};
 use belljar_contract::job::context::Criterion;
 use belljar_contract::job::step::Action;
 use belljar_contract::result::agent::{CriterionVerification, TodoOrigin, TodoStatus, Verifier};
@@ -54,9 +54,9 @@ pub(super) fn fault(criteria: &[Criterion], report: &[Finding]) -> Option<String
 pub(super) fn conclude(
     criteria: &[Criterion],
     report: &[Finding],
-    bench: &mut Bench<'_>,
+    bench: &mut ToolContext<'_>,
     deadline: &Deadline<'_>,
-) -> Result<Vec<CriterionVerification>, Interrupted> {
+) -> Result<Vec<CriterionVerification>, Interruption> {
     let mut all = Vec::new();
     for (number, criterion) in (1..).zip(criteria) {
         let (met, by, evidence) = match &criterion.check {
@@ -77,7 +77,7 @@ pub(super) fn conclude(
     Ok(all)
 }
 
-fn mark(verified: &[CriterionVerification], bench: &mut Bench<'_>) {
+fn mark(verified: &[CriterionVerification], bench: &mut ToolContext<'_>) {
     let items = bench.todo.items().iter().filter(|item| item.origin == TodoOrigin::AcceptanceCriterion);
     let mut ids: Vec<u32> = items.map(|item| item.id).collect();
     // Sorts by the job's numbering, because the agent may have reordered the items.

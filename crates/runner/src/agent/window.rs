@@ -1,7 +1,7 @@
 //! Keeps a request within a model's context window. Outputs of tools are shortened first, oldest first; text of the job
 //! never is.
 
-use super::conversation::{Definition, Entry};
+use super::conversation::{ConversationEntry, Definition};
 
 /// Size of the context window.
 pub(super) struct Window {
@@ -39,7 +39,11 @@ impl Window {
     }
 
     /// Returns how much of the window is used, in percent.
-    pub(super) fn fill_percent(&self, fixed: (&str, &str, &[Definition]), conversation: &[Entry]) -> usize {
+    pub(super) fn fill_percent(
+        &self,
+        fixed: (&str, &str, &[Definition]),
+        conversation: &[ConversationEntry],
+    ) -> usize {
         let said: usize = conversation.iter().map(weight).sum();
         (tokens_of(fixed) + said / BYTES_OF_A_TOKEN) * 100 / self.room().max(1)
     }
@@ -48,21 +52,22 @@ impl Window {
     pub(super) fn fit(
         &self,
         fixed: (&str, &str, &[Definition]),
-        conversation: &mut Vec<Entry>,
+        conversation: &mut Vec<ConversationEntry>,
     ) -> Result<(), WindowTooSmallError> {
         let fixed = tokens_of(fixed);
         let room = self.room();
         let left = room.checked_sub(fixed).ok_or(WindowTooSmallError { needed: fixed, room })?;
         let left = left * BYTES_OF_A_TOKEN;
         let mut taken: usize = conversation.iter().map(weight).sum();
-        let outcomes = conversation.iter().filter(|entry| matches!(entry, Entry::Outcome { .. })).count();
+        let outcomes =
+            conversation.iter().filter(|entry| matches!(entry, ConversationEntry::Outcome { .. })).count();
         for keep in [LATEST, 0] {
             let mut older = outcomes.saturating_sub(keep);
             for entry in conversation.iter_mut() {
                 if taken <= left || older == 0 {
                     break;
                 }
-                if let Entry::Outcome { call, text } = entry {
+                if let ConversationEntry::Outcome { call, text } = entry {
                     older -= 1;
                     if let Some(short) = shortened(&call.tool, text) {
                         taken -= text.len() - short.len();
@@ -91,11 +96,11 @@ fn tokens_of((system, runtime, tools): (&str, &str, &[Definition])) -> usize {
 }
 
 /// Leaves out texts and arguments of the latest exchange, if these are what is too long: its calls have been performed.
-fn abridge(conversation: &mut [Entry]) -> Option<usize> {
+fn abridge(conversation: &mut [ConversationEntry]) -> Option<usize> {
     let before: usize = conversation.iter().map(weight).sum();
     for entry in conversation.iter_mut() {
         match entry {
-            Entry::Said { text, calls, raw_calls } => {
+            ConversationEntry::Said { text, calls, raw_calls } => {
                 *raw_calls = None;
                 if let Some(long) = text.as_mut().filter(|text| text.len() > KEPT) {
                     *long = crate::excerpt::within(std::mem::take(long), KEPT);
@@ -104,17 +109,17 @@ fn abridge(conversation: &mut [Entry]) -> Option<usize> {
                     "{}".clone_into(&mut call.arguments);
                 }
             }
-            Entry::Outcome { text, .. } if text.len() > KEPT * 2 => {
+            ConversationEntry::Outcome { text, .. } if text.len() > KEPT * 2 => {
                 *text = crate::excerpt::within(std::mem::take(text), KEPT);
             }
-            Entry::Note(_) | Entry::Outcome { .. } => {}
+            ConversationEntry::Note(_) | ConversationEntry::Outcome { .. } => {}
         }
     }
     let after: usize = conversation.iter().map(weight).sum();
     (after < before).then(|| before - after)
 }
 
-fn weight(entry: &Entry) -> usize {
+fn weight(entry: &ConversationEntry) -> usize {
     entry.size() + OVERHEAD * BYTES_OF_A_TOKEN
 }
 
@@ -134,22 +139,22 @@ fn shortened(tool: &str, text: &str) -> Option<String> {
 
 /// Drops the oldest exchange: a message of a model with all outcomes of its calls. Returns its size; `None` if only the
 /// latest exchange is left.
-fn forget_oldest(conversation: &mut Vec<Entry>) -> Option<usize> {
-    let is_said = |entry: &Entry| matches!(entry, Entry::Said { .. });
+fn forget_oldest(conversation: &mut Vec<ConversationEntry>) -> Option<usize> {
+    let is_said = |entry: &ConversationEntry| matches!(entry, ConversationEntry::Said { .. });
     let first = conversation.iter().position(is_said)?;
     let next = first + 1 + conversation[first + 1..].iter().position(is_said)?;
-    let gone: Vec<Entry> = conversation.drain(first..next).collect();
+    let gone: Vec<ConversationEntry> = conversation.drain(first..next).collect();
     let before: usize = gone.iter().map(weight).sum();
     let called = gone.iter().filter_map(|entry| match entry {
-        Entry::Outcome { call, .. } => Some(call.tool.as_str()),
+        ConversationEntry::Outcome { call, .. } => Some(call.tool.as_str()),
         _ => None,
     });
     let called: Vec<&str> = called.collect();
     const LEFT_OUT: &str = "[left out to make room: an earlier turn";
-    let noted = Entry::Note(format!("{LEFT_OUT}, which called {}]", called.join(", ")));
+    let noted = ConversationEntry::Note(format!("{LEFT_OUT}, which called {}]", called.join(", ")));
     // One such note is enough; several would fill the window themselves.
     match first.checked_sub(1).map(|at| &mut conversation[at]) {
-        Some(Entry::Note(note)) if note.starts_with(LEFT_OUT) => {
+        Some(ConversationEntry::Note(note)) if note.starts_with(LEFT_OUT) => {
             *note = format!("{LEFT_OUT} and those before it]");
             Some(before)
         }
@@ -166,7 +171,7 @@ mod tests {
     use super::super::conversation::Call;
     use super::*;
 
-    fn exchange(number: usize, length: usize) -> [Entry; 2] {
+    fn exchange(number: usize, length: usize) -> [ConversationEntry; 2] {
         let call = Call {
             id: format!("{number}"),
             is_named: false,
@@ -175,19 +180,19 @@ mod tests {
         };
         let text = format!("{number:04}{}", "x".repeat(length));
         [
-            Entry::Said { text: None, calls: vec![call.clone()], raw_calls: None },
-            Entry::Outcome { call, text },
+            ConversationEntry::Said { text: None, calls: vec![call.clone()], raw_calls: None },
+            ConversationEntry::Outcome { call, text },
         ]
     }
 
-    fn whole(count: usize, length: usize) -> Vec<Entry> {
+    fn whole(count: usize, length: usize) -> Vec<ConversationEntry> {
         (0..count).flat_map(|number| exchange(number, length)).collect()
     }
 
-    fn text(entry: &Entry) -> &str {
+    fn text(entry: &ConversationEntry) -> &str {
         match entry {
-            Entry::Outcome { text, .. } | Entry::Note(text) => text,
-            Entry::Said { .. } => "",
+            ConversationEntry::Outcome { text, .. } | ConversationEntry::Note(text) => text,
+            ConversationEntry::Said { .. } => "",
         }
     }
 
@@ -217,9 +222,12 @@ mod tests {
         let mut conversation = whole(200, 300);
         Window { tokens: 2_000 }.fit(("system", "now", &[]), &mut conversation).unwrap();
         assert!(conversation.len() < 100);
-        let notes = conversation.iter().filter(|entry| matches!(entry, Entry::Note(_))).count();
+        let notes = conversation.iter().filter(|entry| matches!(entry, ConversationEntry::Note(_))).count();
         assert_eq!(notes, 1);
-        assert!(matches!(conversation[1], Entry::Said { .. }), "an outcome never stands without its call");
+        assert!(
+            matches!(conversation[1], ConversationEntry::Said { .. }),
+            "an outcome never stands without its call"
+        );
     }
 
     #[test]

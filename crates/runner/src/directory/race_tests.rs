@@ -7,7 +7,7 @@
 use super::*;
 use crate::cancellation::Cancellation;
 use crate::deadline::{Deadline, JobTime};
-use crate::walk::{Route, walk};
+use crate::walk::{WalkOptions, walk};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -166,7 +166,7 @@ fn swapped_symlink_cannot_redirect_a_walk_or_a_working_directory_outside() {
     for directory in contenders(&arena) {
         let walk_and_enter = || {
             read_ahead_after = if read_ahead_after.is_none() { Some(0) } else { None };
-            let route = Route { max_depth: usize::MAX, targets: true, sizes: true, read_ahead_after };
+            let route = WalkOptions { max_depth: usize::MAX, targets: true, sizes: true, read_ahead_after };
             let root = directory.subdirectory(Path::new("")).unwrap();
             let walked = walk(&root, route, &deadline, |met| {
                 assert!(!met.path.ends_with(b"only-outside"));

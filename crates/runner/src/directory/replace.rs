@@ -22,7 +22,7 @@ pub(crate) struct Replacement<'c> {
 
 /// Result of a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct ReplacedFile {
     /// True if the file is new.
     pub(crate) created: bool,
     /// Its permission bits.
@@ -32,7 +32,7 @@ pub(crate) struct Written {
 const MODE_OF_NEW_FILES: u32 = 0o644;
 
 /// A file beside the one that is to be replaced; gone when dropped, unless it was published.
-struct Draft<'d> {
+struct TemporaryFile<'d> {
     directory: &'d OwnedFd,
     name: String,
     published: bool,
@@ -46,7 +46,7 @@ impl Directory {
         &self,
         path: &Path,
         replacement: &Replacement<'_>,
-    ) -> Result<Written, PathError> {
+    ) -> Result<ReplacedFile, PathError> {
         let (parent, name) = match self.locate_parent(path) {
             Err(PathError::Io { source, .. })
                 if replacement.create_parents && source.kind() == std::io::ErrorKind::NotFound =>
@@ -62,10 +62,10 @@ impl Directory {
         }
         let kept_mode = existing.map_or(MODE_OF_NEW_FILES, |stat| stat.st_mode & 0o777);
         let mode = replacement.mode.unwrap_or(kept_mode);
-        let mut draft = Draft::write(&parent, replacement.content, mode)
+        let mut draft = TemporaryFile::write(&parent, replacement.content, mode)
             .map_err(|error| PathError::io("write", path, error))?;
         match draft.publish(name, replacement.overwrite) {
-            Ok(()) => Ok(Written { created: existing.is_none(), mode }),
+            Ok(()) => Ok(ReplacedFile { created: existing.is_none(), mode }),
             Err(Errno::EXIST) => Err(PathError::Exists { path: path.to_owned() }),
             Err(Errno::ISDIR) => Err(PathError::IsDirectory { path: path.to_owned() }),
             Err(error) => Err(PathError::io("replace", path, error)),
@@ -85,7 +85,7 @@ fn existing_file(parent: &OwnedFd, name: &Path, path: &Path) -> Result<Option<St
 
 // === impl Draft ===
 
-impl<'d> Draft<'d> {
+impl<'d> TemporaryFile<'d> {
     fn write(directory: &'d OwnedFd, content: &[u8], mode: u32) -> std::io::Result<Self> {
         let name = format!(".belljar-{}", uuid::Uuid::new_v4().simple());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -125,7 +125,7 @@ impl<'d> Draft<'d> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if !self.published {
             // A draft that can't be removed is left behind.

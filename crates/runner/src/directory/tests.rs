@@ -8,11 +8,11 @@ use std::os::unix::net::UnixListener;
 const RESOLVERS: [Resolver; 2] = [Resolver::Kernel, Resolver::Components];
 
 /// `root/workspace` with a file `inside` in it, and `root/secret` beside it.
-struct Place {
+struct WorkspaceFixture {
     root: tempfile::TempDir,
 }
 
-impl Place {
+impl WorkspaceFixture {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("workspace/folder")).unwrap();
@@ -39,7 +39,7 @@ fn code(outcome: Result<impl std::fmt::Debug, PathError>) -> FailureCode {
 
 #[test]
 fn symlink_inside_the_workspace_is_followed_and_one_leading_outside_is_refused() {
-    let place = Place::new();
+    let place = WorkspaceFixture::new();
     symlink("folder", place.path("in")).unwrap();
     symlink("..", place.path("out")).unwrap();
     symlink(place.root.path(), place.path("absolute")).unwrap();
@@ -70,7 +70,7 @@ fn symlink_inside_the_workspace_is_followed_and_one_leading_outside_is_refused()
 
 #[test]
 fn symlinks_refused_mode_follows_no_inner_symlink() {
-    let place = Place::new();
+    let place = WorkspaceFixture::new();
     symlink("folder", place.path("in")).unwrap();
     for directory in RESOLVERS.map(|resolver| place.open(resolver).with_symlinks(Symlinks::Refused)) {
         assert!(directory.open_file(Path::new("folder/inside")).is_ok());
@@ -81,7 +81,7 @@ fn symlinks_refused_mode_follows_no_inner_symlink() {
 
 #[test]
 fn path_that_escapes_the_workspace_is_refused() {
-    let place = Place::new();
+    let place = WorkspaceFixture::new();
     for resolver in RESOLVERS {
         let directory = place.open(resolver);
         for path in ["../secret", "folder/../../secret", "/etc/passwd"] {
@@ -92,7 +92,7 @@ fn path_that_escapes_the_workspace_is_refused() {
 
 #[test]
 fn directory_opens_and_replaces_only_regular_files_without_blocking() {
-    let place = Place::new();
+    let place = WorkspaceFixture::new();
     mkfifoat(CWD, place.path("fifo"), Mode::RWXU).unwrap();
     let _listener = UnixListener::bind(place.path("socket")).unwrap();
     symlink("folder/inside", place.path("link")).unwrap();
@@ -121,7 +121,7 @@ fn directory_opens_and_replaces_only_regular_files_without_blocking() {
 #[test]
 fn replaced_file_keeps_its_mode_and_leaves_its_hard_links_unchanged() {
     for resolver in RESOLVERS {
-        let place = Place::new();
+        let place = WorkspaceFixture::new();
         let file = place.path("folder/inside");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o4750)).unwrap();
         std::fs::hard_link(&file, place.path("twin")).unwrap();
@@ -136,7 +136,7 @@ fn replaced_file_keeps_its_mode_and_leaves_its_hard_links_unchanged() {
 #[test]
 fn create_parents_and_no_overwrite_options_are_obeyed() {
     for resolver in RESOLVERS {
-        let place = Place::new();
+        let place = WorkspaceFixture::new();
         let directory = place.open(resolver);
         let without_parents = Replacement { create_parents: false, ..REPLACEMENT };
         assert!(directory.replace_file(Path::new("a/b/c"), &without_parents).is_err());
@@ -157,7 +157,7 @@ fn create_parents_and_no_overwrite_options_are_obeyed() {
 #[test]
 fn remove_file_removes_the_link_itself_and_never_a_directory() {
     for resolver in RESOLVERS {
-        let place = Place::new();
+        let place = WorkspaceFixture::new();
         symlink("../secret", place.path("link")).unwrap();
         let directory = place.open(resolver);
         assert_eq!(directory.remove_file(Path::new("link")).unwrap(), 9);

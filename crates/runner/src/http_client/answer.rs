@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// An answer, whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     /// Value of `Retry-After`, if it is in seconds.
     pub(crate) retry_after: Option<Duration>,
@@ -16,7 +16,7 @@ pub(crate) struct Answer {
 }
 
 /// An answer that is being read.
-pub(crate) struct Reading {
+pub(crate) struct ResponseReader {
     bytes: Vec<u8>,
     head: Option<ResponseHead>,
     has_no_body: bool,
@@ -51,7 +51,7 @@ const LONGEST_BODY: usize = 8 << 20;
 
 // === impl Reading ===
 
-impl Reading {
+impl ResponseReader {
     pub(crate) fn of(method: &str) -> Self {
         Self {
             bytes: Vec::new(),
@@ -70,7 +70,7 @@ impl Reading {
 
     /// Adds more bytes; an empty slice is the end. Returns the answer once it is complete, and whether another may
     /// follow.
-    pub(crate) fn hear(&mut self, more: &[u8]) -> Result<Option<(Answer, bool)>, &'static str> {
+    pub(crate) fn hear(&mut self, more: &[u8]) -> Result<Option<(HttpResponse, bool)>, &'static str> {
         let is_closed = more.is_empty();
         self.has_begun |= !is_closed;
         self.bytes.extend_from_slice(more);
@@ -121,15 +121,15 @@ impl Reading {
     }
 
     /// Returns the answer as far as it has come, for a caller that needs no more of it.
-    pub(super) fn cut_short(&self) -> Option<Answer> {
+    pub(super) fn cut_short(&self) -> Option<HttpResponse> {
         Some(self.head?.answer(self.events_so_far()?.to_vec(), self.session_id.clone()))
     }
 }
 
 impl ResponseHead {
-    fn answer(self, body: Vec<u8>, session_id: Option<String>) -> Answer {
+    fn answer(self, body: Vec<u8>, session_id: Option<String>) -> HttpResponse {
         let Self { status, retry_after, is_stream, .. } = self;
-        Answer { status, retry_after, is_stream, session_id, body }
+        HttpResponse { status, retry_after, is_stream, session_id, body }
     }
 
     fn read(bytes: &[u8], session_id: &mut Option<String>) -> Result<Option<Self>, &'static str> {
@@ -234,9 +234,9 @@ mod tests {
     use super::*;
 
     /// However it is cut; the end of the connection follows.
-    fn read(bytes: &[u8]) -> Result<Option<(Answer, bool)>, &'static str> {
+    fn read(bytes: &[u8]) -> Result<Option<(HttpResponse, bool)>, &'static str> {
         let mut outcomes = [1, 7, bytes.len()].map(|piece| {
-            let mut reading = Reading::of("GET");
+            let mut reading = ResponseReader::of("GET");
             for piece in bytes.chunks(piece) {
                 if let Some(answer) = reading.hear(piece)? {
                     return Ok(Some(answer));

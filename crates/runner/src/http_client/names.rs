@@ -3,7 +3,7 @@
 
 mod message;
 
-use message::{Kind, Reply};
+use message::{DnsRecordType, DnsReply};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -115,8 +115,8 @@ impl Resolver {
 
     /// Returns the addresses of a full name; empty if there is no such name.
     fn addresses(&self, name: &str, until: Instant) -> io::Result<Vec<IpAddr>> {
-        let v4 = self.ask_servers(name, Kind::V4, until);
-        let v6 = self.ask_servers(name, Kind::V6, until);
+        let v4 = self.ask_servers(name, DnsRecordType::V4, until);
+        let v6 = self.ask_servers(name, DnsRecordType::V6, until);
         // One address family is enough.
         match (v4, v6) {
             (Ok(mut all), Ok(others)) => {
@@ -128,7 +128,7 @@ impl Resolver {
         }
     }
 
-    fn ask_servers(&self, name: &str, kind: Kind, until: Instant) -> io::Result<Vec<IpAddr>> {
+    fn ask_servers(&self, name: &str, kind: DnsRecordType, until: Instant) -> io::Result<Vec<IpAddr>> {
         let mut last = io::Error::from(io::ErrorKind::TimedOut);
         for server in &self.servers {
             match ask(SocketAddr::new(*server, PORT), name, kind, until) {
@@ -141,7 +141,7 @@ impl Resolver {
 }
 
 /// Asks one server, by UDP, and by TCP if the answer is truncated.
-fn ask(server: SocketAddr, name: &str, kind: Kind, until: Instant) -> io::Result<Vec<IpAddr>> {
+fn ask(server: SocketAddr, name: &str, kind: DnsRecordType, until: Instant) -> io::Result<Vec<IpAddr>> {
     let [high, low, ..] = *uuid::Uuid::new_v4().as_bytes();
     let id = u16::from_be_bytes([high, low]);
     let question = message::question(id, name, kind)
@@ -163,9 +163,9 @@ fn ask(server: SocketAddr, name: &str, kind: Kind, until: Instant) -> io::Result
             Err(error) => return Err(error),
         };
         match message::read(&buffer[..size], &question) {
-            Some(Reply::Addresses(addresses)) => return Ok(addresses),
-            Some(Reply::Cut) => return ask_by_connection(server, &question, until),
-            Some(Reply::Failed(code)) => {
+            Some(DnsReply::Addresses(addresses)) => return Ok(addresses),
+            Some(DnsReply::Cut) => return ask_by_connection(server, &question, until),
+            Some(DnsReply::Failed(code)) => {
                 return Err(io::Error::other(format!("the DNS server returned error code {code}")));
             }
             // The message answers another question.
@@ -185,11 +185,11 @@ fn ask_by_connection(server: SocketAddr, question: &[u8], until: Instant) -> io:
     let mut answer = vec![0; u16::from_be_bytes(length).into()];
     stream.read_exact(&mut answer)?;
     match message::read(&answer, question) {
-        Some(Reply::Addresses(addresses)) => Ok(addresses),
-        Some(Reply::Failed(code)) => {
+        Some(DnsReply::Addresses(addresses)) => Ok(addresses),
+        Some(DnsReply::Failed(code)) => {
             Err(io::Error::other(format!("the DNS server returned error code {code}")))
         }
-        Some(Reply::Cut) | None => Err(io::Error::other("the DNS server's reply is malformed")),
+        Some(DnsReply::Cut) | None => Err(io::Error::other("the DNS server's reply is malformed")),
     }
 }
 
@@ -240,18 +240,21 @@ mod tests {
     fn dns_reply_must_match_the_query_id() {
         let soon = || Instant::now() + Duration::from_secs(5);
         let at = server(|question| message::tests::answer(question, &[[192, 0, 2, 1]]));
-        assert_eq!(ask(at, "a.example", Kind::V4, soon()).unwrap(), ["192.0.2.1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(
+            ask(at, "a.example", DnsRecordType::V4, soon()).unwrap(),
+            ["192.0.2.1".parse::<IpAddr>().unwrap()]
+        );
         let no_such_name = server(|question| {
             let mut answer = message::tests::answer(question, &[]);
             answer[3] |= 3;
             answer
         });
-        assert!(ask(no_such_name, "a.example", Kind::V4, soon()).unwrap().is_empty());
+        assert!(ask(no_such_name, "a.example", DnsRecordType::V4, soon()).unwrap().is_empty());
         let of_another = server(|question| {
             let mut answer = message::tests::answer(question, &[[192, 0, 2, 1]]);
             answer[0] ^= 1;
             answer
         });
-        assert!(ask(of_another, "a.example", Kind::V4, soon()).is_err());
+        assert!(ask(of_another, "a.example", DnsRecordType::V4, soon()).is_err());
     }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 /// A place from a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    way: Way,
+pub(crate) struct ServerAddress {
+    way: AddressKind,
     is_encrypted: bool,
     /// The name or address without a port.
     host: String,
@@ -24,13 +24,13 @@ pub(crate) struct Place {
 /// A URL that can't be used here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{url}: {what}")]
-pub(crate) struct NoPlace {
+pub(crate) struct ServerUrlError {
     url: String,
     what: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Way {
+enum AddressKind {
     Local(PathBuf),
     /// Each is tried.
     Ports(Vec<SocketAddr>),
@@ -45,18 +45,18 @@ const MOST_ADDRESSES: usize = 4;
 
 // === impl Place ===
 
-impl Place {
+impl ServerAddress {
     /// Of `http://HOST:PORT/BASE`, `https://HOST:PORT/BASE`, or `http+unix://PATH/BASE` with the slashes of PATH as `%2F`. A slash at
     /// the end of BASE is left out, as paths are appended to it.
-    pub(crate) fn of_url(url: &str) -> Result<Self, NoPlace> {
+    pub(crate) fn of_url(url: &str) -> Result<Self, ServerUrlError> {
         let mut place = Self::of_endpoint(url)?;
         place.base.truncate(place.base.trim_end_matches('/').len());
         Ok(place)
     }
 
     /// Reads the URL of one endpoint, whose path and query stay unchanged.
-    pub(crate) fn of_endpoint(url: &str) -> Result<Self, NoPlace> {
-        let refused = |what| NoPlace { url: without_credentials(url), what };
+    pub(crate) fn of_endpoint(url: &str) -> Result<Self, ServerUrlError> {
+        let refused = |what| ServerUrlError { url: without_credentials(url), what };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refused("no URL"))?;
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         if authority.is_empty() || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -73,7 +73,7 @@ impl Place {
             "http+unix" => {
                 let socket =
                     percent_decoded(authority).ok_or_else(|| refused("no absolute path of a socket"))?;
-                let (way, host) = (Way::Local(socket.into()), "localhost".to_owned());
+                let (way, host) = (AddressKind::Local(socket.into()), "localhost".to_owned());
                 let authority = host.clone();
                 return Ok(Self { way, is_encrypted: false, host, port: 80, authority, base });
             }
@@ -84,10 +84,10 @@ impl Place {
         let (host, port) =
             host_and_port(authority, default_port).ok_or_else(|| refused("no host, or no port"))?;
         let way = match addresses(&host) {
-            Some(addresses) => {
-                Way::Ports(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
-            }
-            None if is_name(&host) => Way::Name,
+            Some(addresses) => AddressKind::Ports(
+                addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect(),
+            ),
+            None if is_name(&host) => AddressKind::Name,
             None => return Err(refused("its host is neither an IP address nor a hostname")),
         };
         Ok(Self { way, is_encrypted, host, port, authority: authority.to_owned(), base })
@@ -122,15 +122,15 @@ impl Place {
     /// Returns true if it is in this sandbox: a Unix socket, or an address of the loopback interface.
     pub(super) fn is_here(&self) -> bool {
         match &self.way {
-            Way::Local(_) => true,
-            Way::Ports(ports) => ports.iter().all(|port| port.ip().is_loopback()),
-            Way::Name => false,
+            AddressKind::Local(_) => true,
+            AddressKind::Ports(ports) => ports.iter().all(|port| port.ip().is_loopback()),
+            AddressKind::Name => false,
         }
     }
 
     /// Connects, with TLS if the scheme requires it. Reads and writes block for `glance` at most.
     pub(super) fn connect(&self, glance: Duration) -> io::Result<Stream> {
-        if let Way::Local(path) = &self.way {
+        if let AddressKind::Local(path) = &self.way {
             return Stream::local(connect_local(path)?, glance);
         }
         let stream = self.dial()?;
@@ -145,14 +145,14 @@ impl Place {
         let until = Instant::now() + PATIENCE;
         let looked_up;
         let ports = match &self.way {
-            Way::Ports(ports) => ports,
-            Way::Name => {
+            AddressKind::Ports(ports) => ports,
+            AddressKind::Name => {
                 let addresses = names::look_up(&self.host, until)?;
                 let ports = addresses.into_iter().map(|address| SocketAddr::new(address, self.port));
                 looked_up = ports.take(MOST_ADDRESSES).collect();
                 &looked_up
             }
-            Way::Local(_) => return Err(io::ErrorKind::Unsupported.into()),
+            AddressKind::Local(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for port in ports {
@@ -233,13 +233,16 @@ mod tests {
 
     #[test]
     fn server_url_with_a_port_or_a_unix_socket_is_parsed() {
-        let place = Place::of_url("http://localhost:4000/v1/").unwrap();
+        let place = ServerAddress::of_url("http://localhost:4000/v1/").unwrap();
         assert_eq!((place.authority(), place.base()), ("localhost:4000", "/v1"));
-        let Way::Ports(ports) = &place.way else { panic!("a port") };
+        let AddressKind::Ports(ports) = &place.way else { panic!("a port") };
         assert_eq!(*ports, ["127.0.0.1:4000".parse().unwrap(), "[::1]:4000".parse().unwrap()]);
-        let place = Place::of_url("http+unix://%2Frun%2Fa.sock/v1").unwrap();
-        assert_eq!((place.way, place.base.as_str()), (Way::Local("/run/a.sock".into()), "/v1"));
-        assert!(Place::of_url("http://[::1]:80").is_ok() && Place::of_url("http://127.0.0.1").is_ok());
+        let place = ServerAddress::of_url("http+unix://%2Frun%2Fa.sock/v1").unwrap();
+        assert_eq!((place.way, place.base.as_str()), (AddressKind::Local("/run/a.sock".into()), "/v1"));
+        assert!(
+            ServerAddress::of_url("http://[::1]:80").is_ok()
+                && ServerAddress::of_url("http://127.0.0.1").is_ok()
+        );
     }
 
     #[test]
@@ -250,7 +253,7 @@ mod tests {
             ("https://10.0.0.1:8443/v1", "10.0.0.1", 8443, true),
             ("https://[2001:db8::1]", "2001:db8::1", 443, true),
         ] {
-            let place = Place::of_url(url).unwrap();
+            let place = ServerAddress::of_url(url).unwrap();
             assert_eq!(
                 (place.host(), place.port(), place.is_encrypted()),
                 (host, port, is_encrypted),
@@ -258,7 +261,7 @@ mod tests {
             );
             assert!(!place.is_here(), "{url}");
         }
-        assert!(Place::of_url("https://localhost").unwrap().is_here());
+        assert!(ServerAddress::of_url("https://localhost").unwrap().is_here());
     }
 
     #[test]
@@ -269,7 +272,7 @@ mod tests {
             ("http://h?job=1", "/?job=1"),
             ("http://h", ""),
         ] {
-            assert_eq!(Place::of_endpoint(url).unwrap().base(), base);
+            assert_eq!(ServerAddress::of_endpoint(url).unwrap().base(), base);
         }
     }
 
@@ -290,9 +293,9 @@ mod tests {
             "http://h/#part",
             "http://x\r\ny",
         ] {
-            assert!(Place::of_url(url).is_err(), "{url:?}");
+            assert!(ServerAddress::of_url(url).is_err(), "{url:?}");
         }
-        let refused = Place::of_url("https://user:secret@models.example/v1").unwrap_err().to_string();
+        let refused = ServerAddress::of_url("https://user:secret@models.example/v1").unwrap_err().to_string();
         assert!(refused.contains("credentials") && !refused.contains("secret"), "{refused}");
     }
 }

@@ -1,7 +1,7 @@
 //! The proxy that the environment names for servers outside of the sandbox (`spec/1 §Worker Proxies`): `HTTP_PROXY`, `HTTPS_PROXY`
 //! and `NO_PROXY`, in either case.
 
-use super::place::{NoPlace, Place};
+use super::place::{ServerAddress, ServerUrlError};
 use super::stream::Stream;
 use super::tls;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Proxy {
-    place: Place,
+    place: ServerAddress,
 }
 
 /// Timeout for a proxy to reach a server.
@@ -23,7 +23,7 @@ const LONGEST_HEAD: usize = 8 << 10;
 
 impl Proxy {
     /// Returns the proxy for that place, if the environment names one.
-    pub(super) fn of_environment(place: &Place) -> Result<Option<Self>, NoPlace> {
+    pub(super) fn of_environment(place: &ServerAddress) -> Result<Option<Self>, ServerUrlError> {
         let variable = |names: [&str; 2]| {
             names.iter().find_map(|name| std::env::var(name).ok()).filter(|value| !value.trim().is_empty())
         };
@@ -33,13 +33,13 @@ impl Proxy {
         };
         let excluded = variable(["NO_PROXY", "no_proxy"]).unwrap_or_default();
         match named.filter(|_| !place.is_here() && !is_excluded(place, &excluded)) {
-            Some(url) => Place::of_url(url.trim()).map(|place| Some(Self { place })),
+            Some(url) => ServerAddress::of_url(url.trim()).map(|place| Some(Self { place })),
             None => Ok(None),
         }
     }
 
     /// Connects to a place through the proxy. Without TLS, the request itself names the destination.
-    pub(super) fn connect(&self, to: &Place, glance: Duration) -> io::Result<Stream> {
+    pub(super) fn connect(&self, to: &ServerAddress, glance: Duration) -> io::Result<Stream> {
         if self.place.is_encrypted() {
             return Err(io::Error::other("https proxies are not supported: use an http:// proxy URL"));
         }
@@ -81,7 +81,7 @@ fn status(stream: &mut TcpStream) -> io::Result<u16> {
 
 /// Returns true if `NO_PROXY` lists the place: by its name, by a domain above it, by its address or network, each
 /// perhaps with a port.
-fn is_excluded(place: &Place, excluded: &str) -> bool {
+fn is_excluded(place: &ServerAddress, excluded: &str) -> bool {
     let host = place.host().trim_end_matches('.');
     excluded.split([',', ' ']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
         let entry = entry.to_ascii_lowercase();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn no_proxy_matches_name_domain_address_and_network() {
-        let excluded = |url: &str, list: &str| is_excluded(&Place::of_url(url).unwrap(), list);
+        let excluded = |url: &str, list: &str| is_excluded(&ServerAddress::of_url(url).unwrap(), list);
         for (url, list) in [
             ("http://orchestrator", "localhost,orchestrator"),
             ("http://a.example.com", ".example.com"),

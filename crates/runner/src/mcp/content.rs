@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Result of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Called {
+pub(crate) struct ToolCallResult {
     /// Text of its parts, one below the other; parts that are not text are only named.
     pub(crate) text: String,
     /// Structured content, if there is any.
@@ -21,7 +21,7 @@ pub(crate) struct Resource {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Result {
+struct RawToolCallResult {
     content: Vec<Value>,
     #[serde(default)]
     structured_content: Option<Value>,
@@ -39,9 +39,10 @@ const LONGEST_NAME: usize = 200;
 
 // === Deserialize ===
 
-impl<'d> Deserialize<'d> for Called {
-    fn deserialize<D: Deserializer<'d>>(from: D) -> std::result::Result<Self, D::Error> {
-        let Result { content, structured_content: structured, is_error } = Result::deserialize(from)?;
+impl<'d> Deserialize<'d> for ToolCallResult {
+    fn deserialize<D: Deserializer<'d>>(from: D) -> Result<Self, D::Error> {
+        let RawToolCallResult { content, structured_content: structured, is_error } =
+            RawToolCallResult::deserialize(from)?;
         let text = match (content.is_empty(), &structured) {
             (true, Some(structured)) => structured.to_string(),
             _ => content.iter().map(part).collect::<Vec<_>>().join("\n"),
@@ -51,7 +52,7 @@ impl<'d> Deserialize<'d> for Called {
 }
 
 impl<'d> Deserialize<'d> for Resource {
-    fn deserialize<D: Deserializer<'d>>(from: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'d>>(from: D) -> Result<Self, D::Error> {
         let Contents { contents } = Contents::deserialize(from)?;
         let one = |content: &Value| match content.get("text").and_then(Value::as_str) {
             Some(text) => text.to_owned(),
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn called(result: Value) -> Called {
+    fn called(result: Value) -> ToolCallResult {
         serde_json::from_value(result).unwrap()
     }
 
@@ -118,7 +119,7 @@ mod tests {
             json!({ "content": [{ "type": "text", "text": "n is 1" }], "structuredContent": { "n": 1 } }),
         );
         assert_eq!(both.text, "n is 1");
-        assert!(serde_json::from_value::<Called>(json!({ "content": "text" })).is_err());
-        assert!(serde_json::from_value::<Called>(json!({})).is_err());
+        assert!(serde_json::from_value::<ToolCallResult>(json!({ "content": "text" })).is_err());
+        assert!(serde_json::from_value::<ToolCallResult>(json!({})).is_err());
     }
 }

@@ -16,7 +16,7 @@ fn saying(answer: impl Fn(usize, &str) -> Said + Send + 'static) -> (ModelServer
         let id = request.json()["id"].to_string();
         Some(answer(count.fetch_add(1, Ordering::SeqCst), &id))
     }));
-    let place = Place::of_url(&format!("{}/mcp", server.url())).unwrap();
+    let place = ServerAddress::of_url(&format!("{}/mcp", server.url())).unwrap();
     (server, Gateway::at(place, None))
 }
 
@@ -31,7 +31,7 @@ fn within<T>(limit: Duration, work: impl FnOnce(&Deadline<'_>) -> T) -> T {
     work(&Deadline::of_job(&time, &cancellation))
 }
 
-fn call(gateway: &mut Gateway) -> Result<Called, McpError> {
+fn call(gateway: &mut Gateway) -> Result<ToolCallResult, McpError> {
     within(Duration::from_secs(60), |deadline| gateway.call("a.b", &json!({ "x": 1 }), deadline))
 }
 
@@ -74,7 +74,7 @@ fn mcp_response_stream_may_start_with_notifications() {
 #[test]
 fn mcp_client_stops_reading_an_open_stream_after_the_response() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = Place::of_url(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
+    let place = ServerAddress::of_url(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
     let gateway = std::thread::spawn(move || {
         use std::io::{Read, Write};
         let (mut stream, _) = listener.accept().unwrap();
@@ -149,7 +149,7 @@ fn tool_call_is_not_retried_after_a_broken_connection_but_a_list_is() {
 #[test]
 fn unreachable_gateway_is_retried_once() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut gateway = Gateway::at(Place::of_url(&format!("http://{port}/mcp")).unwrap(), None);
+    let mut gateway = Gateway::at(ServerAddress::of_url(&format!("http://{port}/mcp")).unwrap(), None);
     assert!(matches!(call(&mut gateway), Err(McpError::Unsent(_))));
     assert_eq!(gateway.last_id, 2);
 }
@@ -159,7 +159,7 @@ fn slow_gateway_response_ends_at_the_timeout_and_at_the_job_deadline() {
     let slow = || saying(|_, _| Said::text("late").after(Duration::from_secs(600)));
     let (_server, mut gateway) = slow();
     gateway.patience = Duration::from_millis(300);
-    assert!(matches!(call(&mut gateway), Err(McpError::NoAnswer(NoAnswer::TooSlow(_)))));
+    assert!(matches!(call(&mut gateway), Err(McpError::NoAnswer(HttpError::TooSlow(_)))));
     let (_server, mut gateway) = slow();
     let cut = within(Duration::from_millis(300), |deadline| gateway.call("a", &json!({}), deadline));
     assert!(matches!(cut, Err(McpError::Interrupted(_))), "{cut:?}");
@@ -207,7 +207,7 @@ fn answering(
         let method = request.json()["method"].as_str().unwrap_or_default().to_owned();
         Some(answer(&method, request))
     }));
-    let place = Place::of_url(&format!("{}/mcp", server.url())).unwrap();
+    let place = ServerAddress::of_url(&format!("{}/mcp", server.url())).unwrap();
     (server, Gateway::at(place, token))
 }
 

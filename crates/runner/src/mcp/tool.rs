@@ -21,7 +21,7 @@ pub(crate) struct Tool {
 
 /// The tools of a gateway.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Listed {
+pub(crate) struct ToolList {
     pub(crate) tools: Vec<Tool>,
     /// Names of other tools, each with the reason why it is left out.
     pub(crate) left_out: Vec<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Listed {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct RawTool {
     name: String,
     #[serde(default)]
     description: Option<String>,
@@ -70,7 +70,7 @@ const UNKNOWN: &str = "unknown";
 
 // === impl Listed ===
 
-impl Listed {
+impl ToolList {
     /// Adds a tool, or notes why it is left out.
     pub(super) fn take(&mut self, written: Value) {
         let name = written.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -101,8 +101,8 @@ impl Listed {
 
 impl Tool {
     fn read(written: Value) -> Result<Self, String> {
-        let written: Written = serde_json::from_value(written).map_err(|error| error.to_string())?;
-        let Written { name, description, input_schema: schema, annotations, meta } = written;
+        let written: RawTool = serde_json::from_value(written).map_err(|error| error.to_string())?;
+        let RawTool { name, description, input_schema: schema, annotations, meta } = written;
         if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
             return Err(format!(
                 "its name must be 1 to {LONGEST_NAME} bytes long, without control characters"
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn missing_tool_metadata_is_derived() {
-        let mut listed = Listed::default();
+        let mut listed = ToolList::default();
         listed.take(json!({ "name": "artifact.put", "inputSchema": { "type": "object" } }));
         listed.take(json!({
             "name": "mcp_x_y", "description": "Does y.", "inputSchema": { "type": "object" },
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn invalid_gateway_tool_is_left_out_with_the_reason() {
-        let mut listed = Listed::default();
+        let mut listed = ToolList::default();
         let long = json!({ "type": "object", "description": "x".repeat(LONGEST_SCHEMA) });
         for (wrong, why) in [
             (json!({ "name": "a" }), "inputSchema"),

@@ -26,7 +26,7 @@ use super::parse::Patch;
 use super::refusal::Refusal;
 use super::work::WorkBudget;
 use outcome::Removal;
-pub use tree::{Entry, Kind, Tree};
+pub use tree::{FileTree, FileTreeEntry, FileTreeEntryKind};
 
 /// Effect of a patch on the tree.
 ///
@@ -107,7 +107,7 @@ pub enum PlanError {
         /// The file.
         path: RelativeName,
         /// Reason why it doesn't fit.
-        reason: Unfit,
+        reason: SectionMismatch,
     },
     /// The patch touches a path that no patch may touch.
     #[error("line {line}: {path}: {reason}")]
@@ -146,7 +146,7 @@ pub enum PlanError {
 
 /// Reason why a section doesn't fit the tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum SectionMismatch {
     /// The file to read isn't there.
     #[error("no such file")]
     Missing,
@@ -174,12 +174,12 @@ pub enum Unfit {
 }
 
 /// Plans `patch` on `tree`, within the default [`Limits`].
-pub fn plan(patch: &Patch<'_>, tree: &mut impl Tree) -> Result<Plan, PlanError> {
+pub fn plan(patch: &Patch<'_>, tree: &mut impl FileTree) -> Result<Plan, PlanError> {
     plan_within(patch, tree, &Limits::default())
 }
 
 /// Plans `patch` on `tree`, within the given limits.
-pub fn plan_within(patch: &Patch<'_>, tree: &mut impl Tree, limits: &Limits) -> Result<Plan, PlanError> {
+pub fn plan_within(patch: &Patch<'_>, tree: &mut impl FileTree, limits: &Limits) -> Result<Plan, PlanError> {
     let mut planner = Planner {
         patch,
         tree,
@@ -202,9 +202,9 @@ pub fn plan_within(patch: &Patch<'_>, tree: &mut impl Tree, limits: &Limits) -> 
 struct Planner<'p, T> {
     patch: &'p Patch<'p>,
     tree: &'p mut T,
-    paths: HashMap<&'p RelativeName, Path>,
+    paths: HashMap<&'p RelativeName, PathFacts>,
     /// Results of the sections that have one.
-    results: Vec<outcome::Outcome<'p>>,
+    results: Vec<outcome::SectionOutcome<'p>>,
     /// Files that sections remove, keyed by name; they may be written all the same.
     removals: HashMap<&'p RelativeName, Removal>,
     budget: WorkBudget,
@@ -214,7 +214,7 @@ struct Planner<'p, T> {
 
 /// Facts about a path for later sections, from earlier sections or from a section itself.
 #[derive(Debug, Clone, Copy, Default)]
-struct Path {
+struct PathFacts {
     seen_as: PathStatus,
     /// The result that will be written there, the last one counting.
     written: Option<usize>,

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 /// Part of an output that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum CaptureLimit {
     /// Keep that many bytes from the beginning. A program that prints more is killed.
     First(usize),
     /// Keep that many bytes in all, half of them from the beginning and half from the end, whatever the output's
@@ -31,7 +31,7 @@ pub(crate) struct Capture {
 
 /// An output that has been read.
 #[derive(Debug)]
-pub(crate) struct Captured {
+pub(crate) struct CapturedOutput {
     /// Beginning, up to the limit.
     pub(crate) bytes: Vec<u8>,
     /// End, if it is kept and is not part of the beginning.
@@ -52,13 +52,13 @@ const DRAINED_BYTES: usize = 4 << 20;
 
 impl Capture {
     /// Starts to keep what comes through `pipe`.
-    pub(super) fn new(pipe: OwnedFd, keep: Keep) -> Self {
+    pub(super) fn new(pipe: OwnedFd, keep: CaptureLimit) -> Self {
         // If the pipe can't be made non-blocking, reads may block.
         let _ = rustix::fs::fcntl_getfl(&pipe)
             .and_then(|flags| rustix::fs::fcntl_setfl(&pipe, flags | OFlags::NONBLOCK));
         let (cap, tail) = match keep {
-            Keep::First(cap) => (cap, None),
-            Keep::Ends(cap) => (cap / 2, Some(VecDeque::new())),
+            CaptureLimit::First(cap) => (cap, None),
+            CaptureLimit::Ends(cap) => (cap / 2, Some(VecDeque::new())),
         };
         let buffer = vec![0; BUFFER_BYTES];
         Self { pipe: Some(pipe), kept: Vec::new(), cap, tail, read: 0, overflowed: false, buffer }
@@ -112,16 +112,16 @@ impl Capture {
         }
     }
 
-    pub(super) fn finish(self) -> Captured {
+    pub(super) fn finish(self) -> CapturedOutput {
         let tail: Vec<u8> = self.tail.unwrap_or_default().into();
         let left_out = self.read - (self.kept.len() + tail.len()) as u64;
-        Captured { bytes: self.kept, tail, left_out, truncated: left_out > 0 }
+        CapturedOutput { bytes: self.kept, tail, left_out, truncated: left_out > 0 }
     }
 }
 
 // === impl Captured ===
 
-impl Captured {
+impl CapturedOutput {
     /// The bytes as a result holds them.
     pub(crate) fn into_content(self) -> Content {
         match self.truncated {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn captured(keep: Keep, printed: &[u8]) -> Captured {
+    fn captured(keep: CaptureLimit, printed: &[u8]) -> CapturedOutput {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut capture = Capture::new(reader.into(), keep);
         std::thread::scope(|scope| {
@@ -152,7 +152,7 @@ mod tests {
     fn captured_ends_never_overlap_and_omitted_bytes_are_counted() {
         let printed: Vec<u8> = (0..200_000_u32).map(|number| u8::try_from(number % 251).unwrap()).collect();
         for length in [0, 1, 5, 6, 9, 10, 11, 100, 65_535, 65_536, 65_537, 200_000] {
-            let kept = captured(Keep::Ends(10), &printed[..length]);
+            let kept = captured(CaptureLimit::Ends(10), &printed[..length]);
             assert_eq!(kept.bytes, printed[..length.min(5)], "{length}");
             assert_eq!(
                 kept.tail,
@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(kept.left_out + both, u64::try_from(length).unwrap());
             assert_eq!(kept.truncated, length > 10);
         }
-        let first = captured(Keep::First(10), &printed[..100]);
+        let first = captured(CaptureLimit::First(10), &printed[..100]);
         assert_eq!((first.bytes.len(), first.tail.len(), first.left_out), (10, 0, 90));
     }
 }

@@ -24,9 +24,9 @@ pub(super) fn find(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramE
     if name.contains('/') {
         let program = PathBuf::from(name);
         return match look_at(&program) {
-            Look::Program => Ok(program),
-            Look::NotExecutable => Err(ProgramError::NotExecutable { program: name.to_owned() }),
-            Look::Nothing => Err(ProgramError::Absent { program: name.to_owned() }),
+            ProgramLookup::Program => Ok(program),
+            ProgramLookup::NotExecutable => Err(ProgramError::NotExecutable { program: name.to_owned() }),
+            ProgramLookup::Nothing => Err(ProgramError::Absent { program: name.to_owned() }),
         };
     }
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
@@ -36,9 +36,9 @@ pub(super) fn find(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramE
         let directory = if directory.is_empty() { b"." } else { directory };
         let candidate = Path::new(OsStr::from_bytes(directory)).join(name);
         match look_at(&candidate) {
-            Look::Program => return Ok(candidate),
-            Look::NotExecutable => refused = true,
-            Look::Nothing => {}
+            ProgramLookup::Program => return Ok(candidate),
+            ProgramLookup::NotExecutable => refused = true,
+            ProgramLookup::Nothing => {}
         }
     }
     match refused {
@@ -47,18 +47,20 @@ pub(super) fn find(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramE
     }
 }
 
-enum Look {
+enum ProgramLookup {
     Program,
     NotExecutable,
     Nothing,
 }
 
-fn look_at(candidate: &Path) -> Look {
+fn look_at(candidate: &Path) -> ProgramLookup {
     match rustix::fs::stat(candidate) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Look::NotExecutable,
-        Ok(_) if rustix::fs::access(candidate, Access::EXEC_OK).is_ok() => Look::Program,
-        Ok(_) => Look::NotExecutable,
-        Err(_) => Look::Nothing,
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
+            ProgramLookup::NotExecutable
+        }
+        Ok(_) if rustix::fs::access(candidate, Access::EXEC_OK).is_ok() => ProgramLookup::Program,
+        Ok(_) => ProgramLookup::NotExecutable,
+        Err(_) => ProgramLookup::Nothing,
     }
 }
 

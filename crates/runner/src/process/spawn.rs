@@ -8,7 +8,7 @@
 //! blocked signal (the standard library does the last two). Its directory is entered by descriptor. There is no shell:
 //! a text file without `#!` doesn't run.
 
-use super::capture::Keep;
+use super::capture::CaptureLimit;
 use super::fence::{self, AllowedPaths, Fence};
 use super::program::{self, ProgramError};
 use crate::fault::{Fault, code_of_io};
@@ -25,7 +25,7 @@ use std::thread;
 
 /// A program to run, with its options.
 #[derive(Debug)]
-pub(crate) struct Order<'o> {
+pub(crate) struct ProgramSpec<'o> {
     /// The program and its arguments.
     pub(crate) argv: &'o [String],
     /// Working directory.
@@ -35,7 +35,7 @@ pub(crate) struct Order<'o> {
     /// Standard input.
     pub(crate) input: &'o [u8],
     /// Part of each output that is kept.
-    pub(crate) keep: Keep,
+    pub(crate) keep: CaptureLimit,
     /// The only paths that it may use, if it is restricted.
     pub(crate) allowed_paths: Option<&'o AllowedPaths>,
 }
@@ -76,7 +76,7 @@ pub(crate) enum SpawnError {
 ///
 /// Changes the current directory of the whole process to that of the order, for good: nothing in the runner resolves
 /// a relative path once steps run.
-pub(super) fn spawn(order: &Order<'_>) -> Result<SpawnedProgram, SpawnError> {
+pub(super) fn spawn(order: &ProgramSpec<'_>) -> Result<SpawnedProgram, SpawnError> {
     let started = thread::scope(|scope| {
         let starter = thread::Builder::new().name("starter".to_owned()).spawn_scoped(scope, || start(order));
         match starter.map(thread::ScopedJoinHandle::join) {
@@ -94,7 +94,7 @@ pub(super) fn spawn(order: &Order<'_>) -> Result<SpawnedProgram, SpawnError> {
     }
 }
 
-fn start(order: &Order<'_>) -> Result<(Child, Fence), SpawnError> {
+fn start(order: &ProgramSpec<'_>) -> Result<(Child, Fence), SpawnError> {
     let failed = |error: io::Error| start_error(order, error);
     let fence = fence::enter().map_err(failed)?;
     if let Some(allowed) = order.allowed_paths {
@@ -143,11 +143,11 @@ fn no_input() -> io::Result<Stdio> {
     }
 }
 
-fn program_name<'o>(order: &Order<'o>) -> &'o str {
+fn program_name<'o>(order: &ProgramSpec<'o>) -> &'o str {
     order.argv.first().map(String::as_str).unwrap_or_default()
 }
 
-fn start_error(order: &Order<'_>, source: io::Error) -> SpawnError {
+fn start_error(order: &ProgramSpec<'_>, source: io::Error) -> SpawnError {
     let program = program_name(order).to_owned();
     match Errno::from_io_error(&source) {
         Some(Errno::AGAIN) => SpawnError::NoProcessLeft { program },

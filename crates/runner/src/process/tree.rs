@@ -19,7 +19,7 @@ use wait4::ResUse;
 
 /// A program that was started, with all its descendants. Dropping it kills all of them.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct ProcessTree {
     leader: u32,
     descriptor: Option<OwnedFd>,
     leader_status: Option<ExitStatus>,
@@ -54,13 +54,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Ends every descendant of this process, whichever program started it.
 pub(crate) fn end_all() -> Result<(), Survivors> {
-    Tree { leader: 0, descriptor: None, leader_status: None, is_ended: false, usage: Usage::default() }
+    ProcessTree { leader: 0, descriptor: None, leader_status: None, is_ended: false, usage: Usage::default() }
         .end_descendants()
 }
 
 // === impl Tree ===
 
-impl Tree {
+impl ProcessTree {
     pub(super) fn of(leader: u32) -> Self {
         let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
         let descriptor = pid.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
@@ -173,7 +173,7 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for ProcessTree {
     fn drop(&mut self) {
         if !self.is_ended {
             let _ = self.end();

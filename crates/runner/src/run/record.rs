@@ -7,7 +7,7 @@ use belljar_contract::event::Event;
 use belljar_contract::job::step::{Step, StepType};
 use belljar_contract::result::output::StepOutput;
 use belljar_contract::result::{Failure, ResourceUsage, StepError, StepResult, StepStatus};
-use belljar_policy::admission::Refused;
+use belljar_policy::admission::RefusedJob;
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ pub(super) fn carry_out(
 }
 
 /// Returns an entry for each step that may not run, with all reasons.
-pub(super) fn refused_steps(refused: &Refused, outline: &[(String, StepType)]) -> Vec<StepResult> {
+pub(super) fn refused_steps(refused: &RefusedJob, outline: &[(String, StepType)]) -> Vec<StepResult> {
     let refused_step = |index: usize, (id, step_type): &(String, StepType)| {
         let mut denials =
             refused.steps.iter().filter(|(at, _)| *at == index).map(|(_, denied)| denied).peekable();

@@ -1,6 +1,6 @@
 //! Resuming a job after an interrupted run.
 
-use super::Outcome;
+use super::RunRecords;
 use super::record;
 use super::steps_file::{EarlierProgress, StepsFile};
 use crate::invocation::Transport;
@@ -14,7 +14,7 @@ pub(super) fn take_up(
     admitted: &AdmittedJob,
     (transport, document): (&Transport, &[u8]),
     log: &Log<'_>,
-    (result, steps_file): Outcome<'_>,
+    (result, steps_file): RunRecords<'_>,
 ) {
     let steps = &admitted.job().steps;
     let Transport::Files { job: file, .. } = transport else { return };

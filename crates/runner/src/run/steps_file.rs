@@ -21,14 +21,14 @@ use std::path::Path;
 /// The journal; empty if there is no directory for it.
 #[derive(Debug, Default)]
 pub(super) struct StepsFile {
-    open: Option<Open>,
+    open: Option<OpenJournal>,
 }
 
 /// Progress of an earlier run of the same job that was interrupted.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct EarlierProgress {
     /// Steps that have succeeded, from the first on.
-    pub(super) done: Vec<Done>,
+    pub(super) done: Vec<CompletedStep>,
     /// Step that was running at the interruption.
     pub(super) running: Option<usize>,
 }
@@ -36,13 +36,13 @@ pub(super) struct EarlierProgress {
 /// A step that has succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Done {
+pub(super) struct CompletedStep {
     pub(super) entry: StepResult,
     pub(super) usage: ResourceUsage,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenJournal {
     directory: OwnedFd,
     file: File,
     /// Bytes that were written.
@@ -52,14 +52,14 @@ struct Open {
 /// A line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum JournalLine {
     /// The first line: identifies the job by the hash of its document.
     Job {
         version: u32,
         sha256: String,
     },
     Began(usize),
-    Done(Box<Done>),
+    Done(Box<CompletedStep>),
 }
 
 const NAME: &str = "steps.jsonl";
@@ -76,37 +76,37 @@ impl StepsFile {
         let sha256: String = Sha256::digest(document).iter().map(|byte| format!("{byte:02x}")).collect();
         let earlier = read(&directory).ok().flatten();
         let earlier = earlier.map(|bytes| EarlierProgress::of(&bytes, &sha256, job)).unwrap_or_default();
-        let mut bytes = line(&Line::Job { version: VERSION, sha256 })?;
+        let mut bytes = line(&JournalLine::Job { version: VERSION, sha256 })?;
         for done in &earlier.done {
-            bytes.extend(line(&Line::Done(Box::new(done.clone())))?);
+            bytes.extend(line(&JournalLine::Done(Box::new(done.clone())))?);
         }
         replaced::put(&directory, NAME, &bytes, Durability::Runner)?;
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(&directory, NAME, flags, Mode::empty())?);
-        Ok((Self { open: Some(Open { directory, file, length: bytes.len() as u64 }) }, earlier))
+        Ok((Self { open: Some(OpenJournal { directory, file, length: bytes.len() as u64 }) }, earlier))
     }
 
     /// A step begins.
     pub(super) fn began(&mut self, index: usize, log: &Log<'_>) {
-        self.note(&Line::Began(index), log);
+        self.note(&JournalLine::Began(index), log);
     }
 
     /// Notes the end of a step. A failed step is not noted, because the job ends with it.
     pub(super) fn ended(&mut self, entry: &StepResult, usage: ResourceUsage, log: &Log<'_>) {
         if entry.status == StepStatus::Success && self.open.is_some() {
-            self.note(&Line::Done(Box::new(Done { entry: entry.clone(), usage })), log);
+            self.note(&JournalLine::Done(Box::new(CompletedStep { entry: entry.clone(), usage })), log);
         }
     }
 
     /// Removes the journal, because the result is written and nothing is left to be resumed.
     pub(super) fn forget(&mut self) {
-        if let Some(Open { directory, .. }) = self.open.take() {
+        if let Some(OpenJournal { directory, .. }) = self.open.take() {
             // What can't be removed is no file, and is not read either.
             let _ = rustix::fs::unlinkat(directory, NAME, AtFlags::empty());
         }
     }
 
-    fn note(&mut self, what: &Line, log: &Log<'_>) {
+    fn note(&mut self, what: &JournalLine, log: &Log<'_>) {
         let Some(open) = &mut self.open else { return };
         let trouble = match open.note(what) {
             Ok(()) => return,
@@ -117,8 +117,8 @@ impl StepsFile {
     }
 }
 
-impl Open {
-    fn note(&mut self, what: &Line) -> io::Result<()> {
+impl OpenJournal {
+    fn note(&mut self, what: &JournalLine) -> io::Result<()> {
         let (held, named) = (
             rustix::fs::fstat(&self.file)?,
             rustix::fs::statat(&self.directory, NAME, AtFlags::SYMLINK_NOFOLLOW)?,
@@ -153,7 +153,7 @@ fn read(directory: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= MOST_BYTES))
 }
 
-fn line(line: &Line) -> io::Result<Vec<u8>> {
+fn line(line: &JournalLine) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(line)?;
     bytes.push(b'\n');
     Ok(bytes)
@@ -169,17 +169,17 @@ impl EarlierProgress {
             _ => None,
         });
         let mut earlier = Self::default();
-        let is_this = |line: Option<Line>| matches!(line, Some(Line::Job { version: VERSION, sha256: whose }) if whose == sha256);
+        let is_this = |line: Option<JournalLine>| matches!(line, Some(JournalLine::Job { version: VERSION, sha256: whose }) if whose == sha256);
         if !lines.next().is_some_and(is_this) {
             return earlier;
         }
         while let Some(line) = lines.next().flatten() {
             let next = earlier.done.len();
             match line {
-                Line::Began(index) if index == next && index < job.steps.len() => {
+                JournalLine::Began(index) if index == next && index < job.steps.len() => {
                     earlier.running = Some(index);
                 }
-                Line::Done(done) if is_step(&done.entry, next, job) => {
+                JournalLine::Done(done) if is_step(&done.entry, next, job) => {
                     earlier.done.push(*done);
                     earlier.running = None;
                 }

@@ -1,6 +1,6 @@
 //! Reports by a socket of Belljar's host, over one connection (`POST /v1/jobs/{job_id}/status`).
 
-use crate::http_client::{Answer, Reading};
+use crate::http_client::{HttpResponse, ResponseReader};
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -25,7 +25,7 @@ pub(super) fn exchange(
     for bytes in [head.as_bytes(), &body] {
         write_until(stream, bytes, until)?;
     }
-    let mut reading = Reading::of("POST");
+    let mut reading = ResponseReader::of("POST");
     let mut buffer = [0; 4096];
     let mut heard = 0;
     while heard < LONGEST_ANSWER {
@@ -62,7 +62,7 @@ fn left(until: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-fn read_answer(answer: &Answer) -> io::Result<StatusAnswer> {
+fn read_answer(answer: &HttpResponse) -> io::Result<StatusAnswer> {
     match answer.status {
         200 => Ok(serde_json::from_slice(&answer.body)?),
         other => Err(odd(&format!("the response status is {other}"))),

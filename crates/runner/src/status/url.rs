@@ -6,7 +6,7 @@
 use crate::cancellation::Cancellation;
 use crate::deadline::{Deadline, JobTime};
 use crate::fault::explain;
-use crate::http_client::{HttpClient, HttpRequest, NoAnswer};
+use crate::http_client::{HttpClient, HttpError, HttpRequest};
 use belljar_contract::result::JobResult;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use serde::Serialize;
@@ -62,8 +62,8 @@ fn refused(status: u16) -> io::Error {
 }
 
 /// Reports have a timeout of their own: they are also sent when the job's time is over, or cancellation was requested.
-fn exchange(peer: &mut HttpClient, body: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), NoAnswer> {
-    let cancellation = Cancellation::new().map_err(NoAnswer::Connect)?;
+fn exchange(peer: &mut HttpClient, body: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), HttpError> {
+    let cancellation = Cancellation::new().map_err(HttpError::Connect)?;
     let time = JobTime::start(patience * 2, None, &|| None);
     let question = HttpRequest {
         method: "POST",

@@ -10,7 +10,7 @@ mod transaction;
 mod workspace_tree;
 
 use super::StepContext;
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use crate::directory::PathError;
 use crate::fault::{Fault, code_of_io};
 use crate::patch::plan::{self, Change as Planned, FileChangeKind};
@@ -20,7 +20,7 @@ use belljar_contract::job::step::apply_unified_diff::ApplyUnifiedDiff;
 use belljar_contract::path::{ParsePathError, PathEscapes, StepPath, WorkspacePath};
 use belljar_contract::result::Change;
 use belljar_contract::result::output::{AppliedDiff, PatchedFile, StepOutput};
-use belljar_policy::admission::{AdmittedJob, Denied};
+use belljar_policy::admission::{AdmissionDenial, AdmittedJob};
 use std::path::Path;
 use transaction::{Transaction, TransactionError};
 use workspace_tree::WorkspaceTree;
@@ -39,7 +39,7 @@ pub(super) enum ApplyUnifiedDiffError {
     #[error(transparent)]
     Escapes(#[from] PathEscapes),
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] AdmissionDenial),
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub(super) enum ApplyUnifiedDiffError {
     #[error(transparent)]
     Transaction(#[from] TransactionError),
     #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    Interrupted(#[from] Interruption),
 }
 
 pub(super) fn carry_out(

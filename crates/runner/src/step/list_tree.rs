@@ -9,11 +9,11 @@ use crate::deadline::Deadline;
 use crate::directory::PathError;
 use crate::fault::Fault;
 use crate::glob::{Glob, GlobError};
-use crate::walk::{self, Route, WalkEntry, WalkError};
+use crate::walk::{self, WalkEntry, WalkError, WalkOptions};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::list_tree::ListTree;
 use belljar_contract::result::output::{ContentEncoding, Listing, StepOutput, TreeEntry};
-use belljar_policy::admission::Denied;
+use belljar_policy::admission::AdmissionDenial;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListTreeError {
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] AdmissionDenial),
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub(super) enum ListTreeError {
 const DEFAULT_MAX_ENTRIES: usize = 200_000;
 
 /// A listing in the making.
-struct Draft {
+struct TreeListing {
     entries: Vec<TreeEntry>,
     /// Prefix of each path: that of the listed directory, with a slash.
     prefix: Vec<u8>,
@@ -51,7 +51,7 @@ pub(super) fn carry_out(
     let glob = list.glob.as_deref().map(Glob::of_paths).transpose()?;
     let root = surroundings.workspace.subdirectory(Path::new(path.as_str()))?;
     let as_count = |number: Option<u32>| number.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-    let mut draft = Draft {
+    let mut draft = TreeListing {
         entries: Vec::new(),
         prefix: if path.is_root() { Vec::new() } else { format!("{path}/").into_bytes() },
         entries_left: as_count(list.max_entries).unwrap_or(DEFAULT_MAX_ENTRIES),
@@ -59,7 +59,7 @@ pub(super) fn carry_out(
     };
     // Unused capacity costs nothing; a listing that is moved while it grows costs as much again.
     let _ = draft.entries.try_reserve(draft.entries_left.min(DEFAULT_MAX_ENTRIES));
-    let route = Route {
+    let route = WalkOptions {
         max_depth: as_count(list.max_depth).unwrap_or(usize::MAX),
         targets: true,
         sizes: list.sizes,
@@ -83,7 +83,7 @@ pub(super) fn carry_out(
 
 // === impl Draft ===
 
-impl Draft {
+impl TreeListing {
     /// Adds an entry, unless a limit is reached.
     fn add(&mut self, met: &WalkEntry<'_>) -> bool {
         let bytes = self.prefix.len() + met.path.len() + met.target.map_or(0, <[u8]>::len);

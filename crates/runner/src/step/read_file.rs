@@ -5,14 +5,14 @@
 
 use super::{StepContext, StepOutcome, too_much_output};
 use crate::content::Content;
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use crate::directory::{PathError, RegularFile};
 use crate::fault::{Fault, code_of_io};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::read_file::ReadFile;
 use belljar_contract::path::WorkspacePath;
 use belljar_contract::result::output::{FileContent, StepOutput};
-use belljar_policy::admission::Denied;
+use belljar_policy::admission::AdmissionDenial;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -21,7 +21,7 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 enum ReadFileError {
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] AdmissionDenial),
     #[error(transparent)]
     Path(#[from] PathError),
     #[error("cannot read {path}")]
@@ -31,7 +31,7 @@ enum ReadFileError {
         source: io::Error,
     },
     #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    Interrupted(#[from] Interruption),
 }
 
 /// Requested lines, counted from 1, and their maximum number of bytes.

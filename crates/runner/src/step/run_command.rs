@@ -8,12 +8,14 @@ use crate::directory::{self, PathError};
 use crate::fault::Fault;
 use crate::log::Progress;
 use crate::network_need::{self, UnreachableDestination};
-use crate::process::{self, AllowedPaths, Ending, Fence, Keep, Order, Outcome, SpawnError};
+use crate::process::{
+    self, AllowedPaths, CaptureLimit, Ending, Fence, ProgramOutcome, ProgramSpec, SpawnError,
+};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::run_command::RunCommand;
 use belljar_contract::result::Failure;
-use belljar_contract::result::output::{CommandOutput, StepOutput, Truncated};
-use belljar_policy::admission::{Denied, Place};
+use belljar_contract::result::output::{CommandOutput, OutputTruncation, StepOutput};
+use belljar_policy::admission::{AdmissionDenial, JobPath};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 enum RunCommandError {
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] AdmissionDenial),
     #[error(transparent)]
     Directory(#[from] PathError),
     #[error(transparent)]
@@ -46,25 +48,25 @@ fn run(
     index: usize,
     surroundings: &StepContext<'_>,
     deadline: &Deadline<'_>,
-) -> Result<Outcome, RunCommandError> {
+) -> Result<ProgramOutcome, RunCommandError> {
     let place = surroundings.admitted.working_directory(command.cwd.as_ref())?;
     let (directory, path) = match &place {
-        Place::Workspace(path) if path.is_root() => {
+        JobPath::Workspace(path) if path.is_root() => {
             (surroundings.workspace.open_directory(Path::new(""))?, surroundings.workspace_path.to_owned())
         }
-        Place::Workspace(path) => (
+        JobPath::Workspace(path) => (
             surroundings.workspace.open_directory(Path::new(path.as_str()))?,
             surroundings.workspace_path.join(path.as_str()),
         ),
-        Place::Outside(path) => (directory::open_outside(Path::new(path))?, PathBuf::from(path)),
+        JobPath::Outside(path) => (directory::open_outside(Path::new(path))?, PathBuf::from(path)),
     };
     let allowed_paths = allowed_paths(surroundings);
-    let order = Order {
+    let order = ProgramSpec {
         argv: &command.argv,
         directory: directory.as_fd(),
         variables: variables(command, path, surroundings),
         input: &[],
-        keep: Keep::First(surroundings.max_output()),
+        keep: CaptureLimit::First(surroundings.max_output()),
         allowed_paths: allowed_paths.as_ref(),
     };
     let mut progress = surroundings.progress.then(|| Progress::of_step(surroundings.log, index));
@@ -75,9 +77,9 @@ fn run(
 /// Returns the paths that the job allows, as far as they exist now; `None` if it doesn't restrict its programs.
 fn allowed_paths(surroundings: &StepContext<'_>) -> Option<AllowedPaths> {
     let StepContext { admitted, workspace, workspace_path, artifacts_path, .. } = surroundings;
-    let located = |place: &Place| match place {
-        Place::Workspace(path) => workspace.locate(Path::new(path.as_str())).ok(),
-        Place::Outside(path) => directory::locate_outside(Path::new(path)).ok(),
+    let located = |place: &JobPath| match place {
+        JobPath::Workspace(path) => workspace.locate(Path::new(path.as_str())).ok(),
+        JobPath::Outside(path) => directory::locate_outside(Path::new(path)).ok(),
     };
     let mut open: Vec<OwnedFd> = admitted.allowed_paths()?.iter().filter_map(located).collect();
     open.extend(directory::locate_outside(artifacts_path));
@@ -108,11 +110,11 @@ fn variables(
     variables
 }
 
-fn conclude(outcome: Outcome, surroundings: &StepContext<'_>) -> StepOutcome {
+fn conclude(outcome: ProgramOutcome, surroundings: &StepContext<'_>) -> StepOutcome {
     report(&outcome, surroundings);
     let failure = failure_of(&outcome, surroundings);
     let usage = outcome.usage;
-    let truncated = Truncated { stdout: outcome.stdout.truncated, stderr: outcome.stderr.truncated };
+    let truncated = OutputTruncation { stdout: outcome.stdout.truncated, stderr: outcome.stderr.truncated };
     let (stdout, stderr) = (outcome.stdout.into_content(), outcome.stderr.into_content());
     let output = StepOutput::RunCommand(CommandOutput {
         exit_code: outcome.exit_code,
@@ -128,7 +130,7 @@ fn conclude(outcome: Outcome, surroundings: &StepContext<'_>) -> StepOutcome {
     StepOutcome { output: Some(output), usage, failure }
 }
 
-fn report(outcome: &Outcome, surroundings: &StepContext<'_>) {
+fn report(outcome: &ProgramOutcome, surroundings: &StepContext<'_>) {
     let Fence { domain, filter } = outcome.fence;
     let is_whole = domain && filter;
     if !is_whole && !surroundings.weak_fence_is_told.replace(true) {
@@ -144,7 +146,7 @@ fn report(outcome: &Outcome, surroundings: &StepContext<'_>) {
     }
 }
 
-fn failure_of(outcome: &Outcome, surroundings: &StepContext<'_>) -> Option<Failure> {
+fn failure_of(outcome: &ProgramOutcome, surroundings: &StepContext<'_>) -> Option<Failure> {
     let cap = surroundings.max_output();
     if let Ending::Interrupted(interrupted) = outcome.ending {
         return Some(interrupted.failure());

@@ -8,17 +8,17 @@ mod lines;
 
 use super::StepContext;
 use crate::content::Content;
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use crate::directory::{Directory, PathError, RegularFile};
 use crate::fault::Fault;
 use crate::glob::{Glob, GlobError};
-use crate::walk::{self, Route, WalkError};
+use crate::walk::{self, WalkError, WalkOptions};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::search_files::SearchFiles;
 use belljar_contract::path::WorkspacePath;
 use belljar_contract::result::output::{ContentEncoding, EntryKind, SearchMatch, SearchMatches, StepOutput};
-use belljar_policy::admission::Denied;
-use lines::{Hit, MatchingLines};
+use belljar_policy::admission::AdmissionDenial;
+use lines::{MatchingLine, MatchingLines};
 use regex::bytes::{Regex, RegexBuilder};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -30,7 +30,7 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SearchFilesError {
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] AdmissionDenial),
     #[error(transparent)]
     Path(#[from] PathError),
     #[error("invalid regular expression: {pattern:?}")]
@@ -42,7 +42,7 @@ pub(super) enum SearchFilesError {
     #[error(transparent)]
     Glob(#[from] GlobError),
     #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    Interrupted(#[from] Interruption),
 }
 
 /// Default maximum number of matches.
@@ -122,7 +122,8 @@ impl<'s> Search<'s> {
         include: Option<&Glob>,
     ) -> Result<(), SearchFilesError> {
         let prefix = if path.is_root() { Vec::new() } else { format!("{path}/").into_bytes() };
-        let route = Route { max_depth: usize::MAX, targets: false, sizes: false, read_ahead_after: None };
+        let route =
+            WalkOptions { max_depth: usize::MAX, targets: false, sizes: false, read_ahead_after: None };
         let mut interrupted = None;
         let missed = walk::walk(root, route, self.deadline, |met| {
             if met.kind != EntryKind::File || include.is_some_and(|glob| !glob.matches(met.path)) {
@@ -152,7 +153,7 @@ impl<'s> Search<'s> {
         &mut self,
         opened: Result<RegularFile, PathError>,
         path: &[u8],
-    ) -> Result<(), Interrupted> {
+    ) -> Result<(), Interruption> {
         self.deadline.check()?;
         if !opened.is_ok_and(|file| self.read(file)) {
             self.found.files_skipped += 1;
@@ -165,7 +166,7 @@ impl<'s> Search<'s> {
         searched
     }
 
-    fn search_content(&mut self, content: &[u8], path: &[u8]) -> Result<(), Interrupted> {
+    fn search_content(&mut self, content: &[u8], path: &[u8]) -> Result<(), Interruption> {
         let regex = self.regex.clone();
         let deadline = self.deadline;
         for hit in MatchingLines::new(&regex, content, deadline) {
@@ -194,7 +195,7 @@ impl<'s> Search<'s> {
         read.is_ok() && self.content.len() <= MAX_FILE_BYTES && !start.contains(&0)
     }
 
-    fn describe(&self, hit: &Hit, content: &[u8], path: &[u8]) -> SearchMatch {
+    fn describe(&self, hit: &MatchingLine, content: &[u8], path: &[u8]) -> SearchMatch {
         let text = shown(&content[hit.range.clone()]);
         let mut before: Vec<&[u8]> =
             lines::before(content, hit.range.start).take(self.context_lines).map(shown).collect();

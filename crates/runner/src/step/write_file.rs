@@ -8,14 +8,14 @@ use crate::fault::Fault;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::write_file::{FileMode, WriteFile};
 use belljar_contract::result::output::{StepOutput, WrittenFile};
-use belljar_policy::admission::Denied;
+use belljar_policy::admission::AdmissionDenial;
 use std::path::Path;
 
 /// Reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteFileError {
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] AdmissionDenial),
     #[error(transparent)]
     Path(#[from] PathError),
 }
@@ -33,7 +33,7 @@ pub(super) fn carry_out(
     };
     let written = match surroundings.workspace.replace_file(Path::new(path.as_str()), &replacement) {
         Err(PathError::Exists { .. }) if write.overwrite => {
-            return Err(Denied::OverwriteNotAllowed { path }.into());
+            return Err(AdmissionDenial::OverwriteNotAllowed { path }.into());
         }
         written => written?,
     };

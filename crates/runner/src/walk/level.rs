@@ -1,6 +1,6 @@
 //! The sorted names of one directory, close together in memory.
 
-use super::Route;
+use super::WalkOptions;
 use belljar_contract::result::output::EntryKind;
 use rustix::fs::{AtFlags, FileType};
 use std::ffi::CString;
@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 /// Entries of a directory, sorted by the bytes of their names.
-pub(super) struct Level {
+pub(super) struct DirectoryListing {
     /// The length of the path of the directory itself.
     pub(super) path_length: usize,
     text: Vec<u8>,
-    names: Vec<Name>,
+    names: Vec<NamePosition>,
     next: usize,
     /// Number of directories that were announced.
     announced: usize,
@@ -24,7 +24,7 @@ pub(super) struct Level {
 }
 
 /// An entry of a directory.
-pub(super) struct Entry<'l> {
+pub(super) struct ListedEntry<'l> {
     pub(super) name: &'l [u8],
     pub(super) kind: EntryKind,
     pub(super) target: Option<&'l [u8]>,
@@ -34,7 +34,7 @@ pub(super) struct Entry<'l> {
 /// Position of a name in the text. Behind it, the text has what else is known: the target of a link, or the size of a
 /// file in eight bytes. Neither is ever as long as 64 KiB.
 #[derive(Clone, Copy)]
-struct Name {
+struct NamePosition {
     start: u32,
     length: u16,
     extra_length: u16,
@@ -43,7 +43,7 @@ struct Name {
 
 // === impl Level ===
 
-impl Level {
+impl DirectoryListing {
     pub(super) fn new(path_length: usize, room: usize) -> Self {
         Self {
             path_length,
@@ -59,7 +59,7 @@ impl Level {
 
     /// Returns the memory that the names take, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.text.len() + self.names.len() * size_of::<Name>()
+        self.text.len() + self.names.len() * size_of::<NamePosition>()
     }
 
     /// Returns true if the names take more memory than they may.
@@ -73,12 +73,12 @@ impl Level {
     }
 
     /// The next entry in order.
-    pub(super) fn next(&mut self) -> Option<Entry<'_>> {
+    pub(super) fn next(&mut self) -> Option<ListedEntry<'_>> {
         let name = *self.names.get(self.next)?;
         self.next += 1;
         let extra = Some(&self.text[name.extra()]).filter(|extra| !extra.is_empty());
         let size_of = |extra: &[u8]| extra.try_into().ok().map(u64::from_le_bytes);
-        Some(Entry {
+        Some(ListedEntry {
             name: &self.text[name.text()],
             kind: name.kind,
             target: extra.filter(|_| name.kind == EntryKind::Symlink),
@@ -105,7 +105,7 @@ impl Level {
         }
     }
 
-    pub(super) fn add(&mut self, name: &[u8], file_type: FileType, directory: &OwnedFd, route: Route) {
+    pub(super) fn add(&mut self, name: &[u8], file_type: FileType, directory: &OwnedFd, route: WalkOptions) {
         if self.ceiling.as_deref().is_some_and(|ceiling| name >= ceiling) {
             return;
         }
@@ -125,7 +125,7 @@ impl Level {
         };
         self.text.extend_from_slice(name);
         self.text.extend_from_slice(&extra);
-        self.names.push(Name { start, length, extra_length, kind });
+        self.names.push(NamePosition { start, length, extra_length, kind });
     }
 
     pub(super) fn sort(&mut self) {
@@ -174,7 +174,7 @@ fn measure(name: &[u8], directory: &OwnedFd) -> Option<[u8; 8]> {
 
 // === impl Name ===
 
-impl Name {
+impl NamePosition {
     fn text(self) -> Range<usize> {
         let start = self.start as usize;
         start..start + usize::from(self.length)

@@ -5,9 +5,9 @@
 //! walk reads others meanwhile. Directories that can't be read ahead, for whatever reason, are left to the walk: it
 //! alone handles errors and truncated directories.
 
-use super::level::Level;
+use super::level::DirectoryListing;
 use super::reader::Reader;
-use crate::deadline::Interrupted;
+use crate::deadline::Interruption;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +23,7 @@ pub(super) struct ReadAhead {
 }
 
 /// Ends the reading when dropped.
-pub(super) struct End<'a>(&'a ReadAhead);
+pub(super) struct ReadAheadGuard<'a>(&'a ReadAhead);
 
 /// Paths are sorted by component, which is the order of the walk.
 #[derive(Default)]
@@ -35,7 +35,7 @@ struct ReadAheadState {
     /// Directory that the thread is reading.
     being_read: Option<PathBuf>,
     /// Directories that have been read.
-    ready: BTreeMap<PathBuf, Level>,
+    ready: BTreeMap<PathBuf, DirectoryListing>,
     ready_bytes: usize,
     /// True if one of the two threads waits for a change.
     is_awaited: bool,
@@ -67,8 +67,8 @@ impl ReadAhead {
     }
 
     /// Returns a guard that ends the reading when it is dropped, for whatever reason.
-    pub(super) fn end_when_dropped(&self) -> End<'_> {
-        End(self)
+    pub(super) fn end_when_dropped(&self) -> ReadAheadGuard<'_> {
+        ReadAheadGuard(self)
     }
 
     /// Returns the directory at `path`, if it was read ahead. The walk requests directories in order, and `siblings`
@@ -76,9 +76,9 @@ impl ReadAhead {
     pub(super) fn take(
         &self,
         path: &Path,
-        siblings: &mut Level,
+        siblings: &mut DirectoryListing,
         reader: &mut Reader<'_>,
-    ) -> Result<Option<Level>, Interrupted> {
+    ) -> Result<Option<DirectoryListing>, Interruption> {
         let mut state = self.lock();
         if !state.is_running {
             return Ok(None);
@@ -101,7 +101,7 @@ impl ReadAhead {
         path: &Path,
         mut state: MutexGuard<'s, ReadAheadState>,
         reader: &mut Reader<'_>,
-    ) -> Result<Option<Level>, Interrupted> {
+    ) -> Result<Option<DirectoryListing>, Interruption> {
         while state.being_read.as_deref() == Some(path) {
             let Some(other) = state.begin() else {
                 state = self.wait(state);
@@ -166,7 +166,7 @@ impl ReadAhead {
 
 // === impl End ===
 
-impl Drop for End<'_> {
+impl Drop for ReadAheadGuard<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -198,7 +198,7 @@ impl ReadAheadState {
     }
 
     /// Keeps a directory until the walk comes to it, and announces its subdirectories.
-    fn keep(&mut self, path: PathBuf, level: Option<Level>, max_depth: usize) {
+    fn keep(&mut self, path: PathBuf, level: Option<DirectoryListing>, max_depth: usize) {
         let Some(mut level) = level else { return };
         let depth = 1 + path.components().count();
         if depth < max_depth {
@@ -210,7 +210,7 @@ impl ReadAheadState {
 
     /// Returns the directory at `path` if it is ready. It and those before it are dropped, because the walk has passed
     /// them.
-    fn pass(&mut self, path: &Path) -> Option<Level> {
+    fn pass(&mut self, path: &Path) -> Option<DirectoryListing> {
         while let Some(first) = self.wanted.first().filter(|first| first.as_path() <= path) {
             self.wanted_bytes -= first.as_os_str().len();
             self.wanted.pop_first();
@@ -226,6 +226,6 @@ impl ReadAheadState {
     }
 }
 
-fn held_bytes(path: &Path, level: &Level) -> usize {
-    path.as_os_str().len() + size_of::<Level>() + level.bytes()
+fn held_bytes(path: &Path, level: &DirectoryListing) -> usize {
+    path.as_os_str().len() + size_of::<DirectoryListing>() + level.bytes()
 }

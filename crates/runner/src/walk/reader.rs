@@ -1,8 +1,8 @@
 //! Reading one directory, opened by its path beneath the root of the walk.
 
-use super::level::Level;
-use super::{Route, WalkError};
-use crate::deadline::{Deadline, Interrupted};
+use super::level::DirectoryListing;
+use super::{WalkError, WalkOptions};
+use crate::deadline::{Deadline, Interruption};
 use crate::directory::{Directory, PathError};
 use rustix::fs::RawDir;
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use std::path::Path;
 /// Reads directories, one at a time.
 pub(super) struct Reader<'d> {
     root: &'d Directory,
-    route: Route,
+    route: WalkOptions,
     deadline: &'d Deadline<'d>,
     buffer: Vec<MaybeUninit<u8>>,
 }
@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 // === impl Reader ===
 
 impl<'d> Reader<'d> {
-    pub(super) fn new(root: &'d Directory, route: Route, deadline: &'d Deadline<'d>) -> Self {
+    pub(super) fn new(root: &'d Directory, route: WalkOptions, deadline: &'d Deadline<'d>) -> Self {
         Self { root, route, deadline, buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES] }
     }
 
@@ -33,14 +33,14 @@ impl<'d> Reader<'d> {
     }
 
     /// Returns an error if the work must end.
-    pub(super) fn check(&self) -> Result<(), Interrupted> {
+    pub(super) fn check(&self) -> Result<(), Interruption> {
         self.deadline.check()
     }
 
     /// Reads a directory; if there is more than `room`, the end of its order is left out.
-    pub(super) fn read(&mut self, path: &Path, room: usize) -> Result<Level, WalkError> {
-        let mut level = Level::new(path.as_os_str().len(), room);
-        let cut = |level: &mut Level| {
+    pub(super) fn read(&mut self, path: &Path, room: usize) -> Result<DirectoryListing, WalkError> {
+        let mut level = DirectoryListing::new(path.as_os_str().len(), room);
+        let cut = |level: &mut DirectoryListing| {
             level.cut();
             ControlFlow::Continue(())
         };
@@ -48,8 +48,12 @@ impl<'d> Reader<'d> {
     }
 
     /// Reads a directory; `None` if it can't be read, or there is no room for all of it.
-    pub(super) fn read_whole(&mut self, path: &Path, room: usize) -> Result<Option<Level>, Interrupted> {
-        let mut level = Level::new(path.as_os_str().len(), room);
+    pub(super) fn read_whole(
+        &mut self,
+        path: &Path,
+        room: usize,
+    ) -> Result<Option<DirectoryListing>, Interruption> {
+        let mut level = DirectoryListing::new(path.as_os_str().len(), room);
         match self.fill(&mut level, path, |_| ControlFlow::Break(())) {
             Ok(filled) => Ok(filled.is_continue().then_some(level)),
             Err(WalkError::Path(_)) => Ok(None),
@@ -60,9 +64,9 @@ impl<'d> Reader<'d> {
     /// Fills a level, sorted; `overfull` decides what happens when there is no more memory for names.
     fn fill(
         &mut self,
-        level: &mut Level,
+        level: &mut DirectoryListing,
         path: &Path,
-        overfull: impl Fn(&mut Level) -> ControlFlow<()>,
+        overfull: impl Fn(&mut DirectoryListing) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, WalkError> {
         let directory = self.root.open_directory(path)?;
         self.deadline.check()?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// All observable results of a walk.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct WalkResults {
     entries: Vec<ObservedEntry>,
     ended: Result<SkippedEntries, String>,
 }
@@ -20,14 +20,15 @@ struct Told {
 /// Path, kind, target, size.
 type ObservedEntry = (String, EntryKind, Option<Vec<u8>>, Option<u64>);
 
-const ALONE: Route = Route { max_depth: usize::MAX, targets: true, sizes: true, read_ahead_after: None };
+const ALONE: WalkOptions =
+    WalkOptions { max_depth: usize::MAX, targets: true, sizes: true, read_ahead_after: None };
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 /// Walks until that many entries were reported.
-fn told(root: &Path, route: Route, shown: usize) -> Told {
+fn told(root: &Path, route: WalkOptions, shown: usize) -> WalkResults {
     let cancellation = Cancellation::new().unwrap();
     let time = JobTime::alone(Duration::from_secs(600));
     let deadline = Deadline::of_job(&time, &cancellation);
@@ -37,15 +38,15 @@ fn told(root: &Path, route: Route, shown: usize) -> Told {
         entries.push((path, met.kind, met.target.map(<[u8]>::to_vec), met.size_bytes));
         if entries.len() == shown { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    Told { entries, ended: walked.map_err(|error| error.to_string()) }
+    WalkResults { entries, ended: walked.map_err(|error| error.to_string()) }
 }
 
 /// Walks alone and with another that starts at once or soon; all must come to the same, which is returned.
 #[track_caller]
-fn told_alike(root: &Path, route: Route, shown: usize) -> Told {
-    let alone = told(root, Route { read_ahead_after: None, ..route }, shown);
+fn told_alike(root: &Path, route: WalkOptions, shown: usize) -> WalkResults {
+    let alone = told(root, WalkOptions { read_ahead_after: None, ..route }, shown);
     for after in [0, 3] {
-        let ahead = told(root, Route { read_ahead_after: Some(after), ..route }, shown);
+        let ahead = told(root, WalkOptions { read_ahead_after: Some(after), ..route }, shown);
         assert_eq!(ahead, alone);
     }
     alone
@@ -102,7 +103,7 @@ proptest! {
     ) {
         let folder = folder();
         lay_out(folder.path(), &seeds);
-        let route = Route { max_depth, targets, sizes, ..ALONE };
+        let route = WalkOptions { max_depth, targets, sizes, ..ALONE };
         without_privileges(|| told_alike(folder.path(), route, shown));
     }
 }
@@ -125,7 +126,7 @@ fn directory_too_large_for_read_ahead_is_walked_completely() {
     for number in 0..FILES {
         std::fs::File::create(folder.path().join(format!("b/a-rather-long-name-{number:06}"))).unwrap();
     }
-    let told = told_alike(folder.path(), Route { sizes: false, ..ALONE }, usize::MAX);
+    let told = told_alike(folder.path(), WalkOptions { sizes: false, ..ALONE }, usize::MAX);
     assert_eq!((told.entries.len(), told.ended), (FILES + 3, Ok(SkippedEntries::default())));
 }
 
@@ -144,7 +145,10 @@ fn entries_too_deep_for_a_path_are_skipped_and_reported() {
     }
     let told = told_alike(folder.path(), ALONE, usize::MAX);
     assert_eq!(told.ended, Ok(SkippedEntries { too_much: true, unreadable: 0 }));
-    assert_eq!(told_alike(folder.path(), Route { max_depth: 9, ..ALONE }, usize::MAX).entries.len(), 8 * 9);
+    assert_eq!(
+        told_alike(folder.path(), WalkOptions { max_depth: 9, ..ALONE }, usize::MAX).entries.len(),
+        8 * 9
+    );
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn file_deleted_after_read_ahead_is_still_shown() {
     let time = JobTime::alone(Duration::from_secs(600));
     let deadline = Deadline::of_job(&time, &cancellation);
     let root = Directory::open(folder.path()).unwrap();
-    let is_shown = |route: Route| {
+    let is_shown = |route: WalkOptions| {
         std::fs::write(&vanishing, "").unwrap();
         let mut is_shown = false;
         let walked = walk(&root, route, &deadline, |met| {
@@ -184,7 +188,7 @@ fn file_deleted_after_read_ahead_is_still_shown() {
         is_shown
     };
     assert!(!is_shown(ALONE));
-    assert!((0..1000).any(|_| is_shown(Route { read_ahead_after: Some(0), ..ALONE })));
+    assert!((0..1000).any(|_| is_shown(WalkOptions { read_ahead_after: Some(0), ..ALONE })));
 }
 
 #[test]
@@ -210,7 +214,9 @@ fn tree_that_changes_during_a_walk_is_walked_to_the_end() {
         });
         for _ in 0..500 {
             assert!(
-                told(folder.path(), Route { read_ahead_after: Some(0), ..ALONE }, usize::MAX).ended.is_ok()
+                told(folder.path(), WalkOptions { read_ahead_after: Some(0), ..ALONE }, usize::MAX)
+                    .ended
+                    .is_ok()
             );
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -233,14 +239,14 @@ fn canceled_walk_with_read_ahead_ends_at_the_next_directory() {
         let time = JobTime::alone(Duration::from_secs(600));
         let deadline = Deadline::of_job(&time, &cancellation);
         let mut shown = 0;
-        let walked = walk(&root, Route { read_ahead_after: Some(0), ..ALONE }, &deadline, |_| {
+        let walked = walk(&root, WalkOptions { read_ahead_after: Some(0), ..ALONE }, &deadline, |_| {
             shown += 1;
             if shown == cancelled_at {
                 cancellation.request();
             }
             ControlFlow::Continue(())
         });
-        assert!(matches!(walked, Err(WalkError::Interrupted(Interrupted::Canceled))), "{walked:?}");
+        assert!(matches!(walked, Err(WalkError::Interrupted(Interruption::Canceled))), "{walked:?}");
         assert!(shown <= cancelled_at + FILES + 1, "{shown} after {cancelled_at}");
     }
     assert!(begun.elapsed() < Duration::from_secs(30));
@@ -254,7 +260,7 @@ fn panic_during_a_walk_ends_the_read_ahead_thread() {
         let cancellation = Cancellation::new().unwrap();
         let time = JobTime::alone(Duration::from_secs(600));
         let deadline = Deadline::of_job(&time, &cancellation);
-        let route = Route { read_ahead_after: Some(0), ..ALONE };
+        let route = WalkOptions { read_ahead_after: Some(0), ..ALONE };
         let mut shown = 0;
         let _ = walk(&Directory::open(folder.path()).unwrap(), route, &deadline, |_| {
             shown += 1;

@@ -6,11 +6,13 @@ use super::{beneath, refused};
 use crate::deadline::Deadline;
 use crate::directory::Directory;
 use crate::glob::Glob;
-use crate::walk::{self, Route, WalkEntry, WalkError};
+use crate::walk::{self, WalkEntry, WalkError, WalkOptions};
 use belljar_contract::path::WorkspacePath;
 use belljar_contract::result::output::EntryKind;
 use belljar_contract::text::escaped;
-use belljar_contract::workbench::{Answer, Entry, ListDirectory, Listed, MOST_ENTRIES, Refusal, Refused};
+use belljar_contract::workbench::{
+    Answer, DirectoryContents, DirectoryEntry, ListDirectory, MOST_ENTRIES, RefusalReason, RequestRefusal,
+};
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
@@ -20,12 +22,12 @@ pub(super) fn list(
     list: &ListDirectory,
     workspace: &Directory,
     deadline: &Deadline<'_>,
-) -> Result<Answer, Refused> {
+) -> Result<Answer, RequestRefusal> {
     let path = beneath(&list.path)?;
     let pattern = list.pattern.as_deref().map(|pattern| read_pattern(pattern, list.recursive)).transpose()?;
     let root = workspace.subdirectory(Path::new(path.as_str())).map_err(|error| refused(&error))?;
     let depth = list.pattern.as_deref().map_or(1, |pattern| pattern.split('/').count());
-    let route = Route {
+    let route = WalkOptions {
         max_depth: if list.recursive { usize::MAX } else { depth },
         targets: true,
         sizes: true,
@@ -47,15 +49,21 @@ pub(super) fn list(
     });
     let missed = missed.map_err(|error| match error {
         WalkError::Path(error) => refused(&error),
-        WalkError::Interrupted(interrupted) => Refused::new(Refusal::Failed, interrupted.to_string()),
+        WalkError::Interrupted(interrupted) => {
+            RequestRefusal::new(RefusalReason::Failed, interrupted.to_string())
+        }
     })?;
     let unreadable_directories = missed.unreadable;
-    Ok(Answer::Listed(Listed { entries, truncated: is_full || missed.too_much, unreadable_directories }))
+    Ok(Answer::Listed(DirectoryContents {
+        entries,
+        truncated: is_full || missed.too_much,
+        unreadable_directories,
+    }))
 }
 
 /// Parses a pattern that stays in the directory, and goes no deeper than requested.
-fn read_pattern(pattern: &str, is_recursive: bool) -> Result<Glob, Refused> {
-    let invalid = |said: String| Refused::new(Refusal::Invalid, said);
+fn read_pattern(pattern: &str, is_recursive: bool) -> Result<Glob, RequestRefusal> {
+    let invalid = |said: String| RequestRefusal::new(RefusalReason::Invalid, said);
     let parts = || pattern.split('/');
     if pattern.is_empty() || pattern.starts_with('/') || parts().any(|part| part == ".." || part.is_empty()) {
         return Err(invalid("a pattern must be relative and must not contain `..`".to_owned()));
@@ -73,10 +81,10 @@ fn is_in_git(path: &[u8]) -> bool {
     above.any(|name| name == b".git")
 }
 
-fn entry(met: &WalkEntry<'_>, (workspace, listed): (&Directory, &WorkspacePath)) -> Entry {
+fn entry(met: &WalkEntry<'_>, (workspace, listed): (&Directory, &WorkspacePath)) -> DirectoryEntry {
     let is_link = met.kind == EntryKind::Symlink;
     let whole = Path::new(listed.as_str()).join(OsStr::from_bytes(met.path));
-    Entry {
+    DirectoryEntry {
         path: escaped(met.path),
         kind: met.kind,
         size_bytes: met.size_bytes,

@@ -5,7 +5,9 @@
 use super::{beneath, refused};
 use crate::deadline::Deadline;
 use crate::directory::{Directory, RegularFile};
-use belljar_contract::workbench::{Answer, FileRead, MOST_READ_BYTES, ReadFile, Refusal, Refused};
+use belljar_contract::workbench::{
+    Answer, FileReadResult, MOST_READ_BYTES, ReadFile, RefusalReason, RequestRefusal,
+};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -23,14 +25,14 @@ pub(super) fn read(
     read: &ReadFile,
     workspace: &Directory,
     deadline: &Deadline<'_>,
-) -> Result<Answer, Refused> {
+) -> Result<Answer, RequestRefusal> {
     let path = beneath(&read.path)?;
     let (first, last) = (read.start_line.unwrap_or(1), read.end_line.unwrap_or(u64::MAX));
     if first == 0 || last < first {
         let said = format!(
             "invalid line range {first} to {last}: lines are counted from 1, and the end must not precede the start"
         );
-        return Err(Refused::new(Refusal::Invalid, said));
+        return Err(RequestRefusal::new(RefusalReason::Invalid, said));
     }
     let RegularFile { file, size_bytes } =
         workspace.open_file(Path::new(path.as_str())).map_err(|error| refused(&error))?;
@@ -40,13 +42,13 @@ pub(super) fn read(
         let said = format!(
             "{path} is larger than {MOST_READ_BYTES} bytes, so a line range cannot be read: read it by running a command"
         );
-        return Err(Refused::new(Refusal::TooLarge, said));
+        return Err(RequestRefusal::new(RefusalReason::TooLarge, said));
     }
     let text = text(bytes, is_cut).ok_or_else(|| {
-        Refused::new(Refusal::NotText, format!("{path} is not UTF-8 text ({size_bytes} bytes)"))
+        RequestRefusal::new(RefusalReason::NotText, format!("{path} is not UTF-8 text ({size_bytes} bytes)"))
     })?;
     let content = if has_range { lines(&text, first, last) } else { &text };
-    Ok(Answer::FileRead(FileRead {
+    Ok(Answer::FileRead(FileReadResult {
         content: content.to_owned(),
         size_bytes,
         line_count: text.split_inclusive('\n').count() as u64,
@@ -55,11 +57,18 @@ pub(super) fn read(
 }
 
 /// Reads the first bytes of a file, even if it changes meanwhile.
-pub(super) fn beginning(mut file: File, most: usize, deadline: &Deadline<'_>) -> Result<FilePrefix, Refused> {
-    let failed = |error: io::Error| Refused::new(Refusal::Failed, format!("can't read: {error}"));
+pub(super) fn beginning(
+    mut file: File,
+    most: usize,
+    deadline: &Deadline<'_>,
+) -> Result<FilePrefix, RequestRefusal> {
+    let failed =
+        |error: io::Error| RequestRefusal::new(RefusalReason::Failed, format!("can't read: {error}"));
     let (mut bytes, mut portion) = (Vec::new(), vec![0; PORTION]);
     loop {
-        deadline.check().map_err(|interrupted| Refused::new(Refusal::Failed, interrupted.to_string()))?;
+        deadline
+            .check()
+            .map_err(|interrupted| RequestRefusal::new(RefusalReason::Failed, interrupted.to_string()))?;
         let read = match file.read(&mut portion) {
             Ok(0) => return Ok(FilePrefix { bytes, is_cut: false }),
             Ok(read) => read,

@@ -5,11 +5,11 @@ mod cost;
 use std::collections::BTreeMap;
 use std::io;
 
-use belljar_runner::patch::plan::Entry;
-use belljar_runner::patch::{FileMode, Plan, RelativeName, Tree, parse, plan};
+use belljar_runner::patch::plan::FileTreeEntry;
+use belljar_runner::patch::{FileMode, FileTree, Plan, RelativeName, parse, plan};
 
 /// A workspace that notices when it is asked for something outside.
-struct Workspace(BTreeMap<&'static str, Entry>);
+struct Workspace(BTreeMap<&'static str, FileTreeEntry>);
 
 /// Expected kind of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,26 +25,26 @@ use Refusal::{Escape, Failure, Policy};
 
 impl Workspace {
     fn new() -> Self {
-        let file = |text: &str| Entry::File { mode: FileMode::Plain, bytes: text.into() };
+        let file = |text: &str| FileTreeEntry::File { mode: FileMode::Plain, bytes: text.into() };
         Self(BTreeMap::from([
             ("x", file("a\n")),
             ("d/y", file("b\n")),
             ("README", file("r\n")),
-            ("link", Entry::Symlink),
+            ("link", FileTreeEntry::Symlink),
         ]))
     }
 }
 
-impl Tree for Workspace {
-    fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>> {
+impl FileTree for Workspace {
+    fn read(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntry>> {
         let path = path.as_str();
         assert!(!path.starts_with('/') && !path.split('/').any(|part| part == ".."), "{path} was looked up");
         let is_below_link = path.starts_with("link/");
         let below = format!("{path}/");
         Ok(match self.0.get(path) {
             Some(entry) => Some(entry.clone()),
-            None if is_below_link => Some(Entry::Symlink),
-            None => self.0.keys().any(|name| name.starts_with(&below)).then_some(Entry::Directory),
+            None if is_below_link => Some(FileTreeEntry::Symlink),
+            None => self.0.keys().any(|name| name.starts_with(&below)).then_some(FileTreeEntry::Directory),
         })
     }
 

@@ -1,9 +1,9 @@
 //! A backend that is chosen for one sandbox, with its part of a configuration if there is one.
 
-use super::here::{Here, subprocess_settings};
+use super::here::{HostContext, subprocess_settings};
 use crate::backend::{Backend, BackendError};
 use crate::config::{BackendName, DockerConfig, Sandboxing, SubprocessConfig};
-use crate::state::State;
+use crate::state::StateDirectory;
 use crate::subprocess::environment;
 use belljar_confine::launcher::Launcher;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub enum BackendChoice {
 
 /// Site at which a chosen backend makes its sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Site {
+pub struct BackendSite {
     /// The state directory.
     pub state: PathBuf,
     /// This program's file, which is also the supervisor and PID 1 of containers.
@@ -69,15 +69,19 @@ impl BackendChoice {
     ///
     /// # Errors
     /// [`BackendError::Unavailable`] when there can't be one.
-    pub fn make(&self, launcher: Arc<Launcher>, site: &Site) -> Result<Box<dyn Backend>, BackendError> {
+    pub fn make(
+        &self,
+        launcher: Arc<Launcher>,
+        site: &BackendSite,
+    ) -> Result<Box<dyn Backend>, BackendError> {
         let mut sandboxing = Sandboxing::default();
-        let mut docker_socket = PathBuf::from(Here::DOCKER_SOCKET);
+        let mut docker_socket = PathBuf::from(HostContext::DOCKER_SOCKET);
         if let Self::Docker { config, socket } = self {
             sandboxing.docker.clone_from(config);
             docker_socket.clone_from(socket);
         }
-        let (state, executable) = (State::at(&site.state), site.executable.clone());
-        let here = Here { launcher, state, executable, docker_socket };
+        let (state, executable) = (StateDirectory::at(&site.state), site.executable.clone());
+        let here = HostContext { launcher, state, executable, docker_socket };
         let backend: Box<dyn Backend> = match self {
             Self::Subprocess(config) => {
                 let host = site.host_variables.iter().map(|(name, value)| (name.into(), value.into()));

@@ -4,7 +4,7 @@ use crate::backend::{Backend, BackendError, with_causes};
 use crate::config::{BackendName, DockerConfig, Sandboxing, SubprocessConfig};
 use crate::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, InvalidSetting};
 use crate::native::NativeBackend;
-use crate::state::State;
+use crate::state::StateDirectory;
 use crate::subprocess::{SubprocessBackend, SubprocessSettings};
 use belljar_confine::launcher::Launcher;
 use serde_json::{Map, Value, json};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 /// Host parameters that backends need besides their configuration.
 #[derive(Debug, Clone)]
-pub struct Here {
+pub struct HostContext {
     /// Started while this process was small.
     pub launcher: Arc<Launcher>,
     /// State directory with the sandboxes' folders.
-    pub state: State,
+    pub state: StateDirectory,
     /// This program's file, which is also the supervisor and PID 1 of containers.
     pub executable: PathBuf,
     /// The engine's socket.
@@ -27,7 +27,7 @@ pub struct Here {
 
 // === impl Here ===
 
-impl Here {
+impl HostContext {
     /// The socket of an engine that is where engines are.
     pub const DOCKER_SOCKET: &str = "/var/run/docker.sock";
 
@@ -82,7 +82,7 @@ pub(super) fn subprocess_settings(
 fn docker_settings(
     config: &DockerConfig,
     (socket, helper): (PathBuf, PathBuf),
-    state: &State,
+    state: &StateDirectory,
 ) -> Result<DockerSettings, InvalidSetting> {
     Ok(DockerSettings {
         socket,

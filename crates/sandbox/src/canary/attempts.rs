@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Targets of attempts, and the state of the host as seen from the host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Targets {
+pub(super) struct AttemptTargets {
     pub(super) file: PathBuf,
     pub(super) tcp_port: u16,
     pub(super) abstract_name: String,
@@ -33,7 +33,7 @@ pub(super) struct Attempt {
     /// True if it must succeed outside to prove anything. Where Belljar has no such rights outside either, it only counts
     /// that it has none inside.
     pub(super) needs_control: bool,
-    pub(super) make: fn(&Targets) -> Result<(), String>,
+    pub(super) make: fn(&AttemptTargets) -> Result<(), String>,
 }
 
 pub(super) const ATTEMPTS: &[Attempt] = &[
@@ -65,7 +65,7 @@ const fn attempt(
     name: &'static str,
     layer: &'static str,
     what: &'static str,
-    make: fn(&Targets) -> Result<(), String>,
+    make: fn(&AttemptTargets) -> Result<(), String>,
 ) -> Attempt {
     Attempt { name, layer, what, needs_control: true, make }
 }
@@ -77,13 +77,13 @@ impl Attempt {
 }
 
 /// Makes every attempt from where this process is.
-pub(super) fn all(targets: &Targets) -> AttemptErrors {
+pub(super) fn all(targets: &AttemptTargets) -> AttemptErrors {
     ATTEMPTS.iter().map(|attempt| (attempt.name.to_owned(), answer((attempt.make)(targets)))).collect()
 }
 
 // === impl Targets ===
 
-impl Targets {
+impl AttemptTargets {
     pub(super) fn of_host(file: &Path, tcp_port: u16, abstract_name: String) -> std::io::Result<Self> {
         let namespaces = ["user", "ipc", "uts", "cgroup"]
             .into_iter()
@@ -100,33 +100,33 @@ impl Targets {
     }
 }
 
-fn read_file(targets: &Targets) -> Result<(), String> {
+fn read_file(targets: &AttemptTargets) -> Result<(), String> {
     std::fs::read(&targets.file).map(drop).map_err(said)
 }
 
-fn write_programs(_: &Targets) -> Result<(), String> {
+fn write_programs(_: &AttemptTargets) -> Result<(), String> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
     let name = "/usr/.belljar-canary";
     openat(CWD, name, flags, Mode::RUSR).map_err(said)?;
     std::fs::remove_file(name).map_err(said)
 }
 
-fn signal_host(targets: &Targets) -> Result<(), String> {
+fn signal_host(targets: &AttemptTargets) -> Result<(), String> {
     let pid = Pid::from_raw(targets.host_pid).ok_or("no such process")?;
     test_kill_process(pid).map_err(said)
 }
 
-fn connect_tcp(targets: &Targets) -> Result<(), String> {
+fn connect_tcp(targets: &AttemptTargets) -> Result<(), String> {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, targets.tcp_port);
     TcpStream::connect_timeout(&address.into(), Duration::from_secs(2)).map(drop).map_err(said)
 }
 
-fn connect_abstract(targets: &Targets) -> Result<(), String> {
+fn connect_abstract(targets: &AttemptTargets) -> Result<(), String> {
     let address = SocketAddr::from_abstract_name(&targets.abstract_name).map_err(said)?;
     UnixStream::connect_addr(&address).map(drop).map_err(said)
 }
 
-fn same_namespace(targets: &Targets, name: &str) -> Result<(), String> {
+fn same_namespace(targets: &AttemptTargets, name: &str) -> Result<(), String> {
     let here = std::fs::read_link(format!("/proc/self/ns/{name}")).map_err(said)?;
     match targets.namespaces.get(name) == Some(&here) {
         true => Ok(()),
@@ -134,7 +134,7 @@ fn same_namespace(targets: &Targets, name: &str) -> Result<(), String> {
     }
 }
 
-fn have_capability(_: &Targets) -> Result<(), String> {
+fn have_capability(_: &AttemptTargets) -> Result<(), String> {
     let status = std::fs::read_to_string("/proc/self/status").map_err(said)?;
     let sets = status.lines().filter(|line| line.starts_with("Cap"));
     let held =
@@ -142,7 +142,7 @@ fn have_capability(_: &Targets) -> Result<(), String> {
     if held { Ok(()) } else { Err("every set is empty".to_owned()) }
 }
 
-fn gain_privileges(_: &Targets) -> Result<(), String> {
+fn gain_privileges(_: &AttemptTargets) -> Result<(), String> {
     match rustix::thread::no_new_privs() {
         Ok(false) => Ok(()),
         Ok(true) => Err("no_new_privs is set".to_owned()),
@@ -151,21 +151,21 @@ fn gain_privileges(_: &Targets) -> Result<(), String> {
 }
 
 /// Any user may do this; only the filter prevents it.
-fn listen_to_devices(_: &Targets) -> Result<(), String> {
+fn listen_to_devices(_: &AttemptTargets) -> Result<(), String> {
     let protocol = Some(rustix::net::netlink::KOBJECT_UEVENT);
     socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)
         .map(drop)
         .map_err(said)
 }
 
-fn write_unlisted(targets: &Targets) -> Result<(), String> {
+fn write_unlisted(targets: &AttemptTargets) -> Result<(), String> {
     let name = Path::new(&targets.unlisted).join(format!("belljar-canary-{}", targets.abstract_name));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     openat(CWD, &name, flags, Mode::RUSR).map_err(said)?;
     std::fs::remove_file(name).map_err(said)
 }
 
-fn dump_core(_: &Targets) -> Result<(), String> {
+fn dump_core(_: &AttemptTargets) -> Result<(), String> {
     match getrlimit(Resource::Core).maximum {
         // With 1 the kernel writes no file and starts no program either.
         Some(0 | 1) => Err("the limit is 0 bytes".to_owned()),

@@ -4,9 +4,9 @@ use super::lifecycle::LifecycleConfig;
 use super::sandboxing::{LEAST_SCRATCH, required_layers, timeout};
 use crate::limits::{LEAST_MEMORY, Limits};
 use belljar_contract::category::Category;
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_contract::yaml::{
-    Log, Members, Node, boolean, by_category, list, one_of, only, processors, size, text, whole,
+    Members, MistakeLog, Node, boolean, by_category, list, one_of, only, processors, size, text, whole,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct DockerConfig {
     /// Lifecycle of a container.
     pub lifecycle: LifecycleConfig,
     /// Layers that must be in force, or the sandbox isn't made.
-    pub required: Required,
+    pub required: RequiredLayers,
 }
 
 /// Network access of a container. The host's own network is not on offer: a container in it would be no sandbox.
@@ -89,7 +89,7 @@ impl DockerConfig {
         self.runtime_overrides.get(&category).or(self.runtime.as_ref()).map(String::as_str)
     }
 
-    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+    pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let default = Self::default();
         let Some(mut members) = Members::open(node, log) else { return default };
         let read = Self {
@@ -114,7 +114,7 @@ impl DockerConfig {
             runtime_overrides: members
                 .or("runtime_overrides", BTreeMap::new(), |node, log| by_category(node, log, runtime)),
             lifecycle: members.section("lifecycle", LifecycleConfig::read),
-            required: members.or("required", Required::default(), required_layers),
+            required: members.or("required", RequiredLayers::default(), required_layers),
         };
         check_fixed(&mut members);
         members.finish();
@@ -141,7 +141,7 @@ impl Default for DockerConfig {
             runtime: None,
             runtime_overrides: BTreeMap::new(),
             lifecycle: LifecycleConfig::default(),
-            required: Required::default(),
+            required: RequiredLayers::default(),
         }
     }
 }
@@ -158,15 +158,15 @@ impl Network {
     }
 }
 
-fn network(node: &Node, log: &mut Log) -> Option<Network> {
+fn network(node: &Node, log: &mut MistakeLog) -> Option<Network> {
     one_of(node, log, &[("none", Network::None), ("bridge", Network::Bridge)])
 }
 
-fn pids(node: &Node, log: &mut Log) -> Option<u64> {
+fn pids(node: &Node, log: &mut MistakeLog) -> Option<u64> {
     whole(node, log, 1..=1_024)
 }
 
-fn image(node: &Node, log: &mut Log) -> Option<String> {
+fn image(node: &Node, log: &mut MistakeLog) -> Option<String> {
     const LONGEST: usize = 255;
     text(node, log, "the name of an image, such as synthorg-sandbox:latest", |text| {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
@@ -176,7 +176,7 @@ fn image(node: &Node, log: &mut Log) -> Option<String> {
     })
 }
 
-fn runtime(node: &Node, log: &mut Log) -> Option<String> {
+fn runtime(node: &Node, log: &mut MistakeLog) -> Option<String> {
     const LONGEST: usize = 64;
     text(node, log, "the name of a runtime, such as runsc", |text| {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -195,12 +195,13 @@ fn check_fixed(members: &mut Members<'_, '_>) {
     const SIDECAR_PROCESSES: &str = "`32`: containers have no sidecar";
     const SIDECAR_TMPFS: &str = "`8m`: containers have no sidecar";
     const REMOVED: &str = "`true`: containers are always removed";
-    let no_hosts = |node: &Node, log: &mut Log| list(node, log, |_, _| Some(())).map(|hosts| hosts.len());
+    let no_hosts =
+        |node: &Node, log: &mut MistakeLog| list(node, log, |_, _| Some(())).map(|hosts| hosts.len());
     members.section("allowed_hosts", |node, log| only(node, log, (&0, HOSTS), no_hosts));
     for (name, expected) in [("dns_allowed", DNS), ("loopback_allowed", LOOPBACK), ("auto_remove", REMOVED)] {
         members.section(name, |node, log| only(node, log, (&true, expected), boolean));
     }
     members.section("sidecar_pids_limit", |node, log| only(node, log, (&32, SIDECAR_PROCESSES), pids));
-    let scratch = |node: &Node, log: &mut Log| size(node, log, LEAST_SCRATCH);
+    let scratch = |node: &Node, log: &mut MistakeLog| size(node, log, LEAST_SCRATCH);
     members.section("sidecar_tmpfs_size", |node, log| only(node, log, (&(8 << 20), SIDECAR_TMPFS), scratch));
 }

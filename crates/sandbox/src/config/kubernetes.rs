@@ -1,14 +1,17 @@
 //! `sandboxing.k8s`: a pod for each agent, planned in `spec/3`. This version makes no pods, so each member has the value of `spec/3` alone.
 
-use belljar_contract::yaml::{Log, Members, Node, kubernetes_cpu, kubernetes_memory, one_of, only, text};
+use belljar_contract::yaml::{
+    Members, MistakeLog, Node, kubernetes_cpu, kubernetes_memory, one_of, only, text,
+};
 
 /// Checks the section.
-pub(super) fn check(node: &Node, log: &mut Log) {
+pub(super) fn check(node: &Node, log: &mut MistakeLog) {
     const NAMESPACE: &str = "`synthorg-agents`: this version makes no pods";
     const POLICY: &str = "`deny-all`: this version makes no pods";
     let Some(mut members) = Members::open(node, log) else { return };
     members.section("namespace", |node, log| {
-        let read = |node: &Node, log: &mut Log| text(node, log, NAMESPACE, |text| Some(text.to_owned()));
+        let read =
+            |node: &Node, log: &mut MistakeLog| text(node, log, NAMESPACE, |text| Some(text.to_owned()));
         only(node, log, (&"synthorg-agents".to_owned(), NAMESPACE), read);
     });
     members.section("resource_requests", |node, log| {
@@ -26,7 +29,7 @@ pub(super) fn check(node: &Node, log: &mut Log) {
 /// A quantity, and how it is written.
 type Quantity = (u64, &'static str);
 
-fn check_resources(node: &Node, log: &mut Log, (cpu, memory): (Quantity, Quantity)) {
+fn check_resources(node: &Node, log: &mut MistakeLog, (cpu, memory): (Quantity, Quantity)) {
     let Some(mut members) = Members::open(node, log) else { return };
     let expected = |written: &str| format!("{written}: this version makes no pods");
     members.section("cpu", |node, log| only(node, log, (&cpu.0, &expected(cpu.1)), kubernetes_cpu));

@@ -1,6 +1,6 @@
 //! `lifecycle`: how long a sandbox is kept for its owner (`spec/3 §Sandbox Lifecycle Strategies`).
 
-use belljar_contract::yaml::{Log, Members, Node, Value, one_of, only, place, seconds};
+use belljar_contract::yaml::{Members, MistakeLog, Node, Value, one_of, only, place, seconds};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -43,10 +43,10 @@ const DAY: Duration = Duration::from_secs(86_400);
 // === impl LifecycleConfig ===
 
 impl LifecycleConfig {
-    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+    pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let default = Self::default();
         let Some(mut members) = Members::open(node, log) else { return default };
-        let of_a_day = |node: &Node, log: &mut Log| seconds(node, log, Duration::ZERO..=DAY);
+        let of_a_day = |node: &Node, log: &mut MistakeLog| seconds(node, log, Duration::ZERO..=DAY);
         let read = Self {
             strategy: members.or("strategy", default.strategy, strategy),
             max_idle: members.or("max_idle_seconds", default.max_idle, |node, log| {
@@ -78,7 +78,7 @@ impl Default for LifecycleConfig {
 }
 
 /// A strategy that there is for sessions: one has the sandboxes of one agent at one task.
-fn strategy(node: &Node, log: &mut Log) -> Option<Strategy> {
+fn strategy(node: &Node, log: &mut MistakeLog) -> Option<Strategy> {
     if matches!(&node.value, Value::Plain(text) | Value::Text(text) if text == Strategy::PerTask.as_str()) {
         let found = "`per-task`, and a session is one task of one agent, so that `per-agent` means the same";
         log.note(node.position, place(node), found, "one of: per-agent, per-call");

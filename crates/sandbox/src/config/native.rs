@@ -3,8 +3,8 @@
 use super::lifecycle::LifecycleConfig;
 use super::sandboxing::{LEAST_SCRATCH, required_layers, timeout};
 use crate::limits::{LEAST_MEMORY, LEAST_NATIVE_SCRATCH, Limits};
-use belljar_contract::isolation::Required;
-use belljar_contract::yaml::{Log, Members, Node, processors, size, whole};
+use belljar_contract::isolation::RequiredLayers;
+use belljar_contract::yaml::{Members, MistakeLog, Node, processors, size, whole};
 use std::time::Duration;
 
 /// The settings of the native backend.
@@ -17,13 +17,13 @@ pub struct NativeConfig {
     /// Lifecycle of a sandbox.
     pub lifecycle: LifecycleConfig,
     /// Layers that must be in force, or the sandbox isn't made.
-    pub required: Required,
+    pub required: RequiredLayers,
 }
 
 // === impl NativeConfig ===
 
 impl NativeConfig {
-    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+    pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let default = Self::default();
         let Some(mut members) = Members::open(node, log) else { return default };
         let limits = default.limits;
@@ -50,7 +50,7 @@ impl NativeConfig {
                     .or("seccomp_filters_limit", limits.filters, |node, log| whole(node, log, 0..=4096)),
             },
             lifecycle: members.section("lifecycle", LifecycleConfig::read),
-            required: members.or("required", Required::default(), required_layers),
+            required: members.or("required", RequiredLayers::default(), required_layers),
         };
         members.finish();
         read
@@ -63,7 +63,7 @@ impl Default for NativeConfig {
             timeout: Duration::from_secs(120),
             limits: Limits::default(),
             lifecycle: LifecycleConfig::default(),
-            required: Required::default(),
+            required: RequiredLayers::default(),
         }
     }
 }

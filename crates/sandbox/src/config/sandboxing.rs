@@ -6,8 +6,8 @@ use super::native::NativeConfig;
 use super::subprocess::SubprocessConfig;
 use crate::limits::Limits;
 use belljar_contract::category::Category;
-use belljar_contract::isolation::{LAYERS, Required};
-use belljar_contract::yaml::{Log, Members, Node, Value, by_category, list, one_of, place, seconds};
+use belljar_contract::isolation::{LAYERS, RequiredLayers};
+use belljar_contract::yaml::{Members, MistakeLog, Node, Value, by_category, list, one_of, place, seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Sandboxing {
     /// Backends of single categories, which override the default.
     pub overrides: BTreeMap<Category, BackendName>,
     /// The layers that no sandbox of any backend does without.
-    pub required: Required,
+    pub required: RequiredLayers,
     /// `subprocess`.
     pub subprocess: SubprocessConfig,
     /// `docker`.
@@ -68,7 +68,7 @@ impl Sandboxing {
     }
 
     /// Returns the layers that a sandbox of that backend must have: those of all backends and its own.
-    pub fn required_of(&self, backend: BackendName) -> Required {
+    pub fn required_of(&self, backend: BackendName) -> RequiredLayers {
         let own = match backend {
             BackendName::Subprocess => &self.subprocess.required,
             BackendName::Docker => &self.docker.required,
@@ -77,7 +77,7 @@ impl Sandboxing {
         own.clone().and(&self.required)
     }
 
-    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+    pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let default = Self::default();
         let Some(mut members) = Members::open(node, log) else { return default };
         let default_backend = members.or("default_backend", default.default_backend, backend);
@@ -89,7 +89,7 @@ impl Sandboxing {
         let read = Self {
             default_backend,
             overrides: layered.into_iter().chain(written).collect(),
-            required: members.or("required", Required::default(), required_layers),
+            required: members.or("required", RequiredLayers::default(), required_layers),
             subprocess: members.section("subprocess", SubprocessConfig::read),
             docker: members.section("docker", DockerConfig::read),
             native: members.section("native", NativeConfig::read),
@@ -105,7 +105,7 @@ impl Default for Sandboxing {
         Self {
             default_backend: BackendName::Subprocess,
             overrides: layered(),
-            required: Required::default(),
+            required: RequiredLayers::default(),
             subprocess: SubprocessConfig::default(),
             docker: DockerConfig::default(),
             native: NativeConfig::default(),
@@ -150,7 +150,7 @@ impl fmt::Display for BackendName {
 }
 
 /// Reads the name of an existing backend. `spec/3` plans another one, of pods: a category for that would never run.
-fn backend(node: &Node, log: &mut Log) -> Option<BackendName> {
+fn backend(node: &Node, log: &mut MistakeLog) -> Option<BackendName> {
     if matches!(&node.value, Value::Plain(text) | Value::Text(text) if text == "k8s") {
         let found = "`k8s`, and this version makes no pods";
         log.note(node.position, place(node), found, "one of: docker, native, subprocess");
@@ -160,13 +160,13 @@ fn backend(node: &Node, log: &mut Log) -> Option<BackendName> {
 }
 
 /// Reads the time limit of a call.
-pub(super) fn timeout(node: &Node, log: &mut Log) -> Option<Duration> {
+pub(super) fn timeout(node: &Node, log: &mut MistakeLog) -> Option<Duration> {
     seconds(node, log, Duration::from_millis(1)..=Duration::from_secs(600))
 }
 
 /// Reads the required layers.
-pub(super) fn required_layers(node: &Node, log: &mut Log) -> Option<Required> {
+pub(super) fn required_layers(node: &Node, log: &mut MistakeLog) -> Option<RequiredLayers> {
     let known = LAYERS.map(|name| (name, name));
     let names = list(node, log, |node, log| one_of(node, log, &known).map(str::to_owned))?;
-    Required::parse(names).ok()
+    RequiredLayers::parse(names).ok()
 }

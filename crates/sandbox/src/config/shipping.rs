@@ -1,6 +1,6 @@
-//! `log.container_log_shipping`: the report of an execution (`spec/3 §Container Log Shipping`).
+//! `log.container_log_shipping`: the report of an execution (`spec/3 §Container MistakeLog Shipping`).
 
-use belljar_contract::yaml::{Log, Members, Node, boolean, seconds, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, boolean, seconds, whole};
 use std::time::Duration;
 
 /// Reporting of an execution.
@@ -23,7 +23,7 @@ const MOST_LOG_BYTES: u64 = 1 << 30;
 // === impl LogShippingConfig ===
 
 impl LogShippingConfig {
-    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+    pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let default = Self::default();
         let Some(mut members) = Members::open(node, log) else { return default };
         let read = Self {

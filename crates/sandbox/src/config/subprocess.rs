@@ -2,8 +2,8 @@
 
 use super::sandboxing::{required_layers, timeout};
 use crate::limits::Limits;
-use belljar_contract::isolation::Required;
-use belljar_contract::yaml::{Log, Members, Node, boolean, list, text};
+use belljar_contract::isolation::RequiredLayers;
+use belljar_contract::yaml::{Members, MistakeLog, Node, boolean, list, text};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct SubprocessConfig {
     /// Further directories that count as safe.
     pub extra_safe_path_prefixes: Vec<PathBuf>,
     /// Layers that must be in force, or the sandbox isn't made.
-    pub required: Required,
+    pub required: RequiredLayers,
 }
 
 // === impl SubprocessConfig ===
@@ -35,10 +35,10 @@ impl SubprocessConfig {
         Limits { memory_bytes: None, millicpus: None, disk_bytes: None, ..Limits::default() }
     }
 
-    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+    pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let default = Self::default();
         let Some(mut members) = Members::open(node, log) else { return default };
-        let patterns = |node: &Node, log: &mut Log| list(node, log, pattern);
+        let patterns = |node: &Node, log: &mut MistakeLog| list(node, log, pattern);
         let read = Self {
             timeout: members.or("timeout_seconds", default.timeout, timeout),
             workspace_only: members.or("workspace_only", default.workspace_only, boolean),
@@ -47,7 +47,7 @@ impl SubprocessConfig {
             env_denylist_patterns: members.optional("env_denylist_patterns", patterns),
             extra_safe_path_prefixes: members
                 .or("extra_safe_path_prefixes", Vec::new(), |node, log| list(node, log, prefix)),
-            required: members.or("required", Required::default(), required_layers),
+            required: members.or("required", RequiredLayers::default(), required_layers),
         };
         members.finish();
         read
@@ -63,19 +63,19 @@ impl Default for SubprocessConfig {
             env_allowlist: None,
             env_denylist_patterns: None,
             extra_safe_path_prefixes: Vec::new(),
-            required: Required::default(),
+            required: RequiredLayers::default(),
         }
     }
 }
 
-fn pattern(node: &Node, log: &mut Log) -> Option<String> {
+fn pattern(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, "the name of a variable, in which `*` stands for anything, such as LC_*", |text| {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '*' | '?');
         (!text.is_empty() && text.len() <= 128 && text.chars().all(is_name)).then(|| text.to_owned())
     })
 }
 
-fn prefix(node: &Node, log: &mut Log) -> Option<PathBuf> {
+fn prefix(node: &Node, log: &mut MistakeLog) -> Option<PathBuf> {
     let expected = "an absolute path without `.` and `..` that is not the root, such as /opt/tools/bin";
     text(node, log, expected, |text| {
         let parts = text.strip_prefix('/')?.trim_end_matches('/');

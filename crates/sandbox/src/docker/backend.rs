@@ -1,21 +1,21 @@
 //! The Docker backend: containers, their folders in a state directory.
 
-use super::container::{self, ContainerBlueprint, User, WritableMounts};
+use super::container::{self, ContainerBlueprint, ContainerUser, WritableMounts};
 use super::doors::PendingHatches;
 use super::engine::{Engine, EngineRequestError, LocalImage};
 use super::home;
 use super::isolation::{Disk, ReportSubject, report};
 use super::sandbox::{Container, DockerSandbox};
 use super::trust::InstalledAuthorities;
-use super::watched::Watched;
+use super::watched::WatchedContainer;
 use super::{DockerSettings, ImageName, inside};
-use crate::backend::{Backend, BackendError, DirectoryFiller, Sandbox, Wanted, with_causes};
+use crate::backend::{Backend, BackendError, DirectoryFiller, Sandbox, SandboxRequest, with_causes};
 use crate::correlation::fill_session;
 use crate::disk_quota::{self, DiskQuotas};
 use crate::provision::Provision;
 use crate::run::{RUNNER_INSIDE, WorkspaceChoice};
 use crate::spec::Lent;
-use crate::state::{JOB, RunFolder, State};
+use crate::state::{JOB, RunFolder, StateDirectory};
 use crate::workspace::imprint::Imprint;
 use crate::workspace::{COPY, copy};
 use belljar_confine::plan::Identity;
@@ -35,15 +35,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct DockerBackend {
     settings: DockerSettings,
     engine: Arc<Engine>,
-    state: State,
+    state: StateDirectory,
     quotas: Arc<DiskQuotas>,
 }
 
 /// Place and owner of a container that is being made.
-struct Place<'p> {
+struct ContainerContext<'p> {
     /// The run's folder.
     folder: &'p RunFolder,
-    user: User,
+    user: ContainerUser,
     /// True if the folder of a job in there is the sandbox's `/job`.
     has_job: bool,
 }
@@ -71,7 +71,7 @@ const NO_MOUNTS: &str =
     "engines mount directories so that programs start from them; the native backend holds one";
 
 /// User inside, when the choice is free.
-const USER: User = User { uid: 1000, gid: 1000 };
+const USER: ContainerUser = ContainerUser { uid: 1000, gid: 1000 };
 
 // === impl DockerBackend ===
 
@@ -83,7 +83,7 @@ impl DockerBackend {
     ///
     /// # Errors
     /// [`BackendError::Unavailable`] when another thread can't be started.
-    pub fn new(settings: DockerSettings, state: State) -> Result<Self, BackendError> {
+    pub fn new(settings: DockerSettings, state: StateDirectory) -> Result<Self, BackendError> {
         let engine = Engine::at(&settings.socket).map_err(|error| unavailable(&error))?;
         Ok(Self { settings, engine: Arc::new(engine), state, quotas: Arc::default() })
     }
@@ -158,7 +158,7 @@ impl DockerBackend {
     /// another file by then.
     fn meant(
         &self,
-        wanted: &Wanted,
+        wanted: &SandboxRequest,
         job: Option<&HostPath>,
     ) -> Result<ExpectedMounts, Box<dyn Error + Send + Sync>> {
         let mut meant = BTreeMap::new();
@@ -189,11 +189,11 @@ impl DockerBackend {
     pub fn create_in(
         &self,
         folder: &RunFolder,
-        wanted: Wanted,
+        wanted: SandboxRequest,
         fill: DirectoryFiller<'_>,
     ) -> Result<Box<dyn Sandbox>, BackendError> {
         let user = user(&wanted.workspace).map_err(BackendError::Create)?;
-        let place = Place { folder, user, has_job: false };
+        let place = ContainerContext { folder, user, has_job: false };
         Ok(Box::new(self.build(&place, wanted, fill)?))
     }
 
@@ -206,7 +206,7 @@ impl DockerBackend {
     pub fn create_for_job(
         &self,
         folder: &RunFolder,
-        wanted: Wanted,
+        wanted: SandboxRequest,
     ) -> Result<(Box<dyn Sandbox>, Option<Directory>), BackendError> {
         let create = |error: Box<dyn Error + Send + Sync>| BackendError::Create(error);
         let user = user(&wanted.workspace).map_err(create)?;
@@ -215,18 +215,18 @@ impl DockerBackend {
             held = Some(workspace.open_own(Path::new("."))?);
             Ok(())
         };
-        let sandbox = self.build(&Place { folder, user, has_job: true }, wanted, &mut hold)?;
+        let sandbox = self.build(&ContainerContext { folder, user, has_job: true }, wanted, &mut hold)?;
         Ok((Box::new(sandbox), held))
     }
 
     fn build(
         &self,
-        place: &Place<'_>,
-        mut wanted: Wanted,
+        place: &ContainerContext<'_>,
+        mut wanted: SandboxRequest,
         fill: DirectoryFiller<'_>,
     ) -> Result<DockerSandbox, BackendError> {
         let create = |error: Box<dyn Error + Send + Sync>| BackendError::Create(error);
-        let Place { folder, user, has_job } = *place;
+        let ContainerContext { folder, user, has_job } = *place;
         if wanted.provision.programs.is_some() {
             return Err(BackendError::Programs { backend: Self::NAME, why: NO_MOUNTS });
         }
@@ -269,7 +269,7 @@ impl DockerBackend {
         if let Some((inside, _)) = misplaced {
             return Err(create(MountPlanError::Other { inside: inside.clone() }.into()));
         }
-        let watched = Arc::new(Watched::of(&container, &measured, &channel));
+        let watched = Arc::new(WatchedContainer::of(&container, &measured, &channel));
         let disk = match (workspace.is_some(), &growth) {
             _ if is_seen => Disk::OutOfReach,
             (false, _) => Disk::InMemory,
@@ -325,15 +325,15 @@ impl Backend for DockerBackend {
     fn health(&self) -> Result<(), BackendError> {
         self.engine.ping().map_err(|error| unavailable(&error))?;
         self.image()?;
-        let made = self.create(Wanted::default());
+        let made = self.create(SandboxRequest::default());
         made.and_then(Sandbox::destroy).map_err(|error| unavailable(&error))
     }
 
-    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+    fn create(&self, wanted: SandboxRequest) -> Result<Box<dyn Sandbox>, BackendError> {
         let user = user(&wanted.workspace).map_err(BackendError::Create)?;
         let folder =
             self.state.begin_run(identity(user)).map_err(|error| BackendError::Create(error.into()))?;
-        let place = Place { folder: &folder, user, has_job: false };
+        let place = ContainerContext { folder: &folder, user, has_job: false };
         let mut sandbox = self.build(&place, wanted, &mut |_, _| Ok(()))?;
         sandbox.folder = Some(folder);
         Ok(Box::new(sandbox))
@@ -368,7 +368,7 @@ impl Backend for DockerBackend {
 /// The directory that the container has as its workspace, if it has one of the host's, and what it was if it is a copy.
 fn workspace(
     choice: &WorkspaceChoice,
-    &Place { folder, user, has_job }: &Place<'_>,
+    &ContainerContext { folder, user, has_job }: &ContainerContext<'_>,
     fill: DirectoryFiller<'_>,
 ) -> Result<(Option<HostPath>, Option<Imprint>), Box<dyn Error + Send + Sync>> {
     let owner = identity(user);
@@ -396,13 +396,13 @@ fn workspace(
 
 /// Returns the user inside. Containers made by root have a user of their own, or the owner of the directory that they work
 /// in.
-fn user(workspace: &WorkspaceChoice) -> Result<User, Box<dyn Error + Send + Sync>> {
+fn user(workspace: &WorkspaceChoice) -> Result<ContainerUser, Box<dyn Error + Send + Sync>> {
     match workspace {
         WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) if geteuid().is_root() => {
             let stat = fstat(&Directory::open_meant(path)?)?;
             match stat.st_uid {
                 0 => Err(MountPlanError::Roots { path: path.as_path().display().to_string() }.into()),
-                uid => Ok(User { uid, gid: stat.st_gid }),
+                uid => Ok(ContainerUser { uid, gid: stat.st_gid }),
             }
         }
         _ => Ok(user_of_copies()),
@@ -411,14 +411,14 @@ fn user(workspace: &WorkspaceChoice) -> Result<User, Box<dyn Error + Send + Sync
 
 /// Returns the user for copies. A host process that is not root can only use its own user, or it could not clear away what
 /// is left.
-fn user_of_copies() -> User {
+fn user_of_copies() -> ContainerUser {
     match geteuid().is_root() {
         true => USER,
-        false => User { uid: geteuid().as_raw(), gid: getegid().as_raw() },
+        false => ContainerUser { uid: geteuid().as_raw(), gid: getegid().as_raw() },
     }
 }
 
-fn identity(User { uid, gid }: User) -> Identity {
+fn identity(ContainerUser { uid, gid }: ContainerUser) -> Identity {
     Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid }
 }
 

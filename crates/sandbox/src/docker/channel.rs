@@ -1,9 +1,9 @@
 //! The host's end of the stream that leads to the relay.
 
 use super::engine::{AttachedStreams, Engine};
-use super::frame::{self, Decoder, HostMessage, NoFrame, RelayMessage};
+use super::frame::{self, Decoder, HostMessage, InvalidFrame, RelayMessage};
 use super::inbox::{Inbox, NextFrame};
-use super::measured::Measured;
+use super::measured::MeasuredIsolation;
 use crate::backend::BackendError;
 use futures_util::StreamExt;
 use rustix::io::Errno;
@@ -84,12 +84,12 @@ impl Channel {
     }
 
     /// Waits until PID 1 has put up its walls.
-    pub(super) fn begin(&self) -> Result<Measured, BackendError> {
+    pub(super) fn begin(&self) -> Result<MeasuredIsolation, BackendError> {
         let inbox = self.routes().inboxes.get(&BEGINNING).cloned().ok_or(BackendError::Gone)?;
         match inbox.wait(Instant::now() + PATIENCE) {
             NextFrame::Frame(RelayMessage::Ready(measured), _) => Ok(*measured),
             NextFrame::Frame(RelayMessage::Failed(why), _) => Err(BackendError::Create(why.into())),
-            NextFrame::Frame(..) => Err(BackendError::Create(NoFrame.into())),
+            NextFrame::Frame(..) => Err(BackendError::Create(InvalidFrame.into())),
             NextFrame::Nothing => Err(BackendError::Create("process 1 of the container says nothing".into())),
             NextFrame::Closed => {
                 Err(BackendError::Create("process 1 of the container has ended at once".into()))
@@ -136,7 +136,7 @@ impl Channel {
     }
 }
 
-async fn speak(mut input: super::engine::Input, mut to_send: UnboundedReceiver<Vec<u8>>) {
+async fn speak(mut input: super::engine::InitInput, mut to_send: UnboundedReceiver<Vec<u8>>) {
     while let Some(bytes) = to_send.recv().await {
         // A peer that has gone is noticed by the reading side.
         if input.write_all(&bytes).await.is_err() || input.flush().await.is_err() {
@@ -146,7 +146,7 @@ async fn speak(mut input: super::engine::Input, mut to_send: UnboundedReceiver<V
     let _ = input.shutdown().await;
 }
 
-async fn listen(mut output: super::engine::Output, channel: Arc<Channel>) {
+async fn listen(mut output: super::engine::InitOutput, channel: Arc<Channel>) {
     let mut decoder = Decoder::default();
     'listening: while let Some(Ok(bytes)) = output.next().await {
         decoder.push(&bytes);
@@ -158,7 +158,7 @@ async fn listen(mut output: super::engine::Output, channel: Arc<Channel>) {
                     false => break 'listening,
                 },
                 Ok(None) => break,
-                Err(NoFrame) => break 'listening,
+                Err(InvalidFrame) => break 'listening,
             }
         }
     }

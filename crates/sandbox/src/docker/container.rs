@@ -25,7 +25,7 @@ pub(super) struct ContainerBlueprint<'a> {
     pub(super) run: &'a RunId,
     /// The run's folder: its lock shows whether the process that made the container lives.
     pub(super) owner: &'a Path,
-    pub(super) user: User,
+    pub(super) user: ContainerUser,
     /// The directory that is the workspace; in memory if there is none.
     pub(super) workspace: Option<&'a Path>,
     /// Source of `/job`, if the sandbox is for a job.
@@ -46,7 +46,7 @@ pub(super) struct WritableMounts {
 
 /// The user and group inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct User {
+pub(super) struct ContainerUser {
     pub(super) uid: u32,
     pub(super) gid: u32,
 }
@@ -257,7 +257,7 @@ impl ContainerBlueprint<'_> {
     }
 
     fn scratch(&self, shares: &TmpfsShares) -> HashMap<String, String> {
-        let User { uid, gid } = self.user;
+        let ContainerUser { uid, gid } = self.user;
         let options = |bytes: u64, more: &str| {
             let inodes = scratch_inodes(bytes);
             format!("rw,exec,nosuid,nodev,size={bytes},nr_inodes={inodes},{more}")

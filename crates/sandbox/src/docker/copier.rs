@@ -4,13 +4,13 @@
 //! waits for longer than [`PATIENCE`] without progress. When the copier has ended, nothing more is expected.
 
 use super::execution::DockerExecution;
-use super::frame::Start;
+use super::frame::StartRequest;
 use super::inside;
-use super::watched::Watched;
+use super::watched::WatchedContainer;
 use crate::archive;
 use crate::backend::{BackendError, Execution};
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Outcome;
+use belljar_confine::sealed::ProgramOutcome;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, openat};
@@ -32,7 +32,7 @@ pub(super) struct Copier<'p> {
 }
 
 /// Event to wait for.
-enum Ready {
+enum CopierEvent {
     Stream,
     Ended,
 }
@@ -49,19 +49,19 @@ const LONGEST_WORD: usize = 8192;
 
 impl<'p> Copier<'p> {
     /// Begins to pack what is at `path`.
-    pub(super) fn pack(container: &Arc<Watched>, path: &'p str) -> Result<Self, BackendError> {
+    pub(super) fn pack(container: &Arc<WatchedContainer>, path: &'p str) -> Result<Self, BackendError> {
         let (archive, output) = pipe().map_err(archive::failed(path))?;
         Self::begin(container, (inside::PACK, path), archive, |nothing| (nothing, output))
     }
 
     /// Begins to unpack below `path`.
-    pub(super) fn unpack(container: &Arc<Watched>, path: &'p str) -> Result<Self, BackendError> {
+    pub(super) fn unpack(container: &Arc<WatchedContainer>, path: &'p str) -> Result<Self, BackendError> {
         let (input, archive) = pipe().map_err(archive::failed(path))?;
         Self::begin(container, (inside::UNPACK, path), archive, |nothing| (input, nothing))
     }
 
     fn begin(
-        container: &Arc<Watched>,
+        container: &Arc<WatchedContainer>,
         (act, path): (&str, &'p str),
         archive: OwnedFd,
         streams: impl FnOnce(OwnedFd) -> (OwnedFd, OwnedFd),
@@ -72,7 +72,7 @@ impl<'p> Copier<'p> {
         }
         let (input, output) = streams(nothing().map_err(archive::failed(path))?);
         let argv = [&format!("/{}", inside::PATH), act, path].map(|text| text.as_bytes().to_vec()).into();
-        let start = Start { argv, env: Vec::new(), directory: b"/".to_vec(), has_terminal: false };
+        let start = StartRequest { argv, env: Vec::new(), directory: b"/".to_vec(), has_terminal: false };
         let stdio = Stdio::Descriptors([input, output, errors]);
         let execution = DockerExecution::start(container, start, stdio)?;
         Ok(Self { execution, path, said, archive })
@@ -119,7 +119,7 @@ impl<'p> Copier<'p> {
             };
             let mut left = buffer.get(..read).unwrap_or_default();
             while !left.is_empty() {
-                if let Ready::Ended = ready(&self.execution, &self.archive, PollFlags::OUT)? {
+                if let CopierEvent::Ended = ready(&self.execution, &self.archive, PollFlags::OUT)? {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
                 match rustix::io::write(&self.archive, left) {
@@ -133,7 +133,7 @@ impl<'p> Copier<'p> {
 }
 
 /// Waits until the stream is ready, or nothing more will come from it.
-fn ready(execution: &DockerExecution, stream: &OwnedFd, wanted: PollFlags) -> io::Result<Ready> {
+fn ready(execution: &DockerExecution, stream: &OwnedFd, wanted: PollFlags) -> io::Result<CopierEvent> {
     let until = Instant::now() + PATIENCE;
     loop {
         let mut watched =
@@ -142,8 +142,8 @@ fn ready(execution: &DockerExecution, stream: &OwnedFd, wanted: PollFlags) -> io
         let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         let found = rustix::io::retry_on_intr(|| poll(&mut watched, Some(&left)))?;
         match watched.map(|one| !one.revents().is_empty()) {
-            [_, true] => return Ok(Ready::Ended),
-            [true, _] => return Ok(Ready::Stream),
+            [_, true] => return Ok(CopierEvent::Ended),
+            [true, _] => return Ok(CopierEvent::Stream),
             _ if found == 0 => return Err(Errno::TIMEDOUT.into()),
             _ => {}
         }
@@ -161,7 +161,7 @@ fn read_to_end(
     let mut last: Option<usize> = None;
     while last != Some(0) {
         if last.is_none()
-            && let Ready::Ended = ready(execution, stream, PollFlags::IN)?
+            && let CopierEvent::Ended = ready(execution, stream, PollFlags::IN)?
         {
             last = Some(usize::try_from(rustix::io::ioctl_fionread(stream)?).unwrap_or(0));
             continue;
@@ -200,13 +200,13 @@ fn finish(mut execution: DockerExecution, said: &OwnedFd, path: &str) -> Result<
     };
     let text = String::from_utf8_lossy(&text);
     match ending.map(|ending| ending.outcome) {
-        Some(Outcome::Exited(0)) => Ok(()),
-        Some(Outcome::Exited(code)) if code == inside::COPY_FAILED => {
+        Some(ProgramOutcome::Exited(0)) => Ok(()),
+        Some(ProgramOutcome::Exited(code)) if code == inside::COPY_FAILED => {
             let (errno, path) = text.split_once(' ').unwrap_or(("", path));
             let errno = errno.parse().unwrap_or(Errno::IO.raw_os_error());
             Err(BackendError::Copy { path: path.to_owned(), source: io::Error::from_raw_os_error(errno) })
         }
-        Some(Outcome::Killed) => Err(BackendError::Gone),
+        Some(ProgramOutcome::Killed) => Err(BackendError::Gone),
         Some(_) => Err(failed(io::Error::other(text.into_owned()))),
         None => {
             execution.kill()?;

@@ -31,7 +31,7 @@ struct MissingSocketsError {
     wanted: usize,
 }
 
-type Failure = Box<dyn Error + Send + Sync>;
+type HandoverError = Box<dyn Error + Send + Sync>;
 
 /// The run's directory with the socket, and where that is in the container.
 const FOLDER: &str = "handover";
@@ -46,7 +46,7 @@ impl PendingHatches {
         hatches: &[Hatch],
         folder: &RunFolder,
         owner: Identity,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, HandoverError> {
         if hatches.is_empty() {
             return Ok(None);
         }
@@ -76,7 +76,7 @@ impl PendingHatches {
     }
 
     /// Takes what PID 1 has handed over, which it did before it was ready, and shuts the way by which it did.
-    pub(super) fn take(self) -> Result<Vec<OwnedFd>, Failure> {
+    pub(super) fn take(self) -> Result<Vec<OwnedFd>, HandoverError> {
         let by = accept_with(&self.taking, SocketFlags::CLOEXEC);
         std::fs::remove_file(self.folder.as_path().join(SOCKET))?;
         let (bytes, sockets) = message::receive_now(by?.as_fd())?.unwrap_or_default();
@@ -90,7 +90,7 @@ impl PendingHatches {
 
 /// A socket in that folder to which the container's user may connect. The folder is the owner's, who can rename another file to the
 /// socket's name, so it is made and opened up as the owner.
-fn listen(folder: &HostPath, owner: Identity) -> Result<OwnedFd, Failure> {
+fn listen(folder: &HostPath, owner: Identity) -> Result<OwnedFd, HandoverError> {
     let folder = Directory::open_host(folder.as_path())?;
     // By the descriptor: a path of any length.
     let path = Path::new("/proc/self/fd").join(folder.as_fd().as_raw_fd().to_string()).join(SOCKET);

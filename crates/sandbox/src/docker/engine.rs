@@ -37,15 +37,15 @@ pub(super) struct Engine {
 }
 
 /// Bytes to PID 1.
-pub(super) type Input = Pin<Box<dyn AsyncWrite + Send>>;
+pub(super) type InitInput = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// Bytes of PID 1.
-pub(super) type Output = Pin<Box<dyn Stream<Item = Result<Vec<u8>, EngineError>> + Send>>;
+pub(super) type InitOutput = Pin<Box<dyn Stream<Item = Result<Vec<u8>, EngineError>> + Send>>;
 
 /// The streams of PID 1.
 pub(super) struct AttachedStreams {
-    pub(super) input: Input,
-    pub(super) output: Output,
+    pub(super) input: InitInput,
+    pub(super) output: InitOutput,
 }
 
 /// An image that is there.

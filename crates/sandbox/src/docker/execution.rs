@@ -1,13 +1,13 @@
 //! A program in a container.
 
-use super::frame::{HostMessage, RelayMessage, Start};
+use super::frame::{HostMessage, RelayMessage, StartRequest};
 use super::inbox::{Inbox, NextFrame};
-use super::pump::{Fate, Pump};
-use super::watched::Watched;
+use super::pump::{Pump, PumpState};
+use super::watched::WatchedContainer;
 use crate::backend::{BackendError, Execution, TerminalSize};
 use crate::execution::{kill_unless_ended, readable};
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Ending;
+use belljar_confine::sealed::SandboxEnding;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 /// A program in a container.
 #[derive(Debug)]
 pub(super) struct DockerExecution {
-    container: Arc<Watched>,
+    container: Arc<WatchedContainer>,
     id: u32,
     inbox: Arc<Inbox>,
-    fate: Arc<Fate>,
+    fate: Arc<PumpState>,
     has_terminal: bool,
     terminal: Option<OwnedFd>,
 }
@@ -33,7 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 // === impl DockerExecution ===
 
 impl DockerExecution {
-    pub(super) fn start(container: &Arc<Watched>, start: Start, stdio: Stdio) -> Result<Self, BackendError> {
+    pub(super) fn start(
+        container: &Arc<WatchedContainer>,
+        start: StartRequest,
+        stdio: Stdio,
+    ) -> Result<Self, BackendError> {
         let channel = container.channel();
         let reach = |errno: Errno| BackendError::Reach(errno.into());
         let has_terminal = start.has_terminal;
@@ -70,7 +74,7 @@ impl DockerExecution {
             channel.forget(id);
             return Err(error);
         }
-        let fate = Arc::new(Fate::new(bell));
+        let fate = Arc::new(PumpState::new(bell));
         let execution = Self {
             container: Arc::clone(container),
             id,
@@ -127,7 +131,7 @@ impl Execution for DockerExecution {
         self.fate.bell.as_fd()
     }
 
-    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, BackendError> {
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<SandboxEnding>, BackendError> {
         match readable(self.ending(), deadline) {
             Ok(true) => Ok(self.fate.ending()),
             Ok(false) => Ok(None),

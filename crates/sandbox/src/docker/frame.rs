@@ -7,8 +7,8 @@
 //! Neither side sends more bytes of a stream than the other has room for: [`WINDOW`] at first, and then as many more as the
 //! other reports as consumed. So a stream without a reader holds up no other.
 
-use super::measured::Measured;
-use belljar_confine::sealed::Ending;
+use super::measured::MeasuredIsolation;
+use belljar_confine::sealed::SandboxEnding;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -27,13 +27,13 @@ const LENGTHS: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum HostMessage {
     /// Start a program.
-    Start(u32, Start),
+    Start(u32, StartRequest),
     /// The body is for its input; an empty one ends that.
     Input(u32),
     /// The host has consumed that many bytes of the program's output.
-    Took(u32, Output, u32),
+    Took(u32, OutputStream, u32),
     /// The program's output has no reader any more.
-    Shut(u32, Output),
+    Shut(u32, OutputStream),
     /// Send a signal to its process group.
     Signal(u32, i32),
     /// Kill it and what it has started.
@@ -50,7 +50,7 @@ pub(super) enum HostMessage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum RelayMessage {
     /// PID 1 has put up its walls, and this is how it is inside.
-    Ready(Box<Measured>),
+    Ready(Box<MeasuredIsolation>),
     /// The sandbox could not be made.
     Failed(String),
     /// The program runs.
@@ -58,13 +58,13 @@ pub(super) enum RelayMessage {
     /// The program doesn't run; the errno, and what it is about.
     NotStarted(u32, i32, String),
     /// The body is its output; an empty one ends that.
-    Output(u32, Output),
+    Output(u32, OutputStream),
     /// The program has consumed that many bytes of its input.
     InputTook(u32, u32),
     /// The program takes no more input.
     InputShut(u32),
     /// The program has ended.
-    Ended(u32, Ending),
+    Ended(u32, SandboxEnding),
     /// That many processes run.
     Counted(u32, u64),
     /// The order was carried out.
@@ -73,7 +73,7 @@ pub(super) enum RelayMessage {
 
 /// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Start {
+pub(super) struct StartRequest {
     pub(super) argv: Vec<Vec<u8>>,
     /// Environment, as `NAME=value`.
     pub(super) env: Vec<Vec<u8>>,
@@ -83,7 +83,7 @@ pub(super) struct Start {
 
 /// Which of a program's outputs; what comes from a terminal is the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Output {
+pub(super) enum OutputStream {
     First,
     Errors,
 }
@@ -116,15 +116,15 @@ pub(super) struct Decoder {
 /// Bytes that are no frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("what came is no frame")]
-pub(super) struct NoFrame;
+pub(super) struct InvalidFrame;
 
 /// A frame as it goes out.
-pub(super) fn encode(head: &impl Serialize, body: &[u8]) -> Result<Vec<u8>, NoFrame> {
-    let head = postcard::to_stdvec(head).map_err(|_| NoFrame)?;
+pub(super) fn encode(head: &impl Serialize, body: &[u8]) -> Result<Vec<u8>, InvalidFrame> {
+    let head = postcard::to_stdvec(head).map_err(|_| InvalidFrame)?;
     if head.len() > LONGEST_HEAD || body.len() > LONGEST_BODY {
-        return Err(NoFrame);
+        return Err(InvalidFrame);
     }
-    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map(u32::to_le_bytes).map_err(|_| NoFrame);
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map(u32::to_le_bytes).map_err(|_| InvalidFrame);
     Ok([&length(&head)?[..], &length(body)?, &head, body].concat())
 }
 
@@ -136,19 +136,19 @@ impl Decoder {
     }
 
     /// Returns the next frame, if it is complete.
-    pub(super) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<(T, Vec<u8>)>, NoFrame> {
+    pub(super) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<(T, Vec<u8>)>, InvalidFrame> {
         let Some((lengths, rest)) = self.bytes.split_at_checked(LENGTHS) else { return Ok(None) };
         let length = |at: usize| {
             let bytes = lengths.get(at..at + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
-            bytes.map(u32::from_le_bytes).and_then(|length| usize::try_from(length).ok()).ok_or(NoFrame)
+            bytes.map(u32::from_le_bytes).and_then(|length| usize::try_from(length).ok()).ok_or(InvalidFrame)
         };
         let (head, body) = (length(0)?, length(4)?);
         if head > LONGEST_HEAD || body > LONGEST_BODY {
-            return Err(NoFrame);
+            return Err(InvalidFrame);
         }
         let Some((head_bytes, rest)) = rest.split_at_checked(head) else { return Ok(None) };
         let Some(body_bytes) = rest.get(..body) else { return Ok(None) };
-        let frame = (postcard::from_bytes(head_bytes).map_err(|_| NoFrame)?, body_bytes.to_vec());
+        let frame = (postcard::from_bytes(head_bytes).map_err(|_| InvalidFrame)?, body_bytes.to_vec());
         self.bytes.drain(..LENGTHS + head + body);
         Ok(Some(frame))
     }
@@ -162,7 +162,7 @@ mod tests {
     fn frames_come_out_as_they_went_in_however_they_are_cut() {
         let frames = [
             (RelayMessage::Started(7), Vec::new()),
-            (RelayMessage::Output(7, Output::Errors), vec![b'x'; LONGEST_BODY]),
+            (RelayMessage::Output(7, OutputStream::Errors), vec![b'x'; LONGEST_BODY]),
             (RelayMessage::NotStarted(8, 2, "no-such-program".to_owned()), b"y".to_vec()),
         ];
         let bytes: Vec<u8> = frames.iter().flat_map(|(head, body)| encode(head, body).unwrap()).collect();
@@ -184,7 +184,7 @@ mod tests {
         for bytes in [&[0xff; 8][..], &[1, 0, 0, 0, 0, 0, 0, 0, 0x7f]] {
             let mut decoder = Decoder::default();
             decoder.push(bytes);
-            assert_eq!(decoder.next::<RelayMessage>(), Err(NoFrame));
+            assert_eq!(decoder.next::<RelayMessage>(), Err(InvalidFrame));
         }
     }
 }

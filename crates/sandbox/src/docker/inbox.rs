@@ -118,13 +118,14 @@ pub(super) fn ring(bell: &OwnedFd) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::docker::frame::Output;
+    use crate::docker::frame::OutputStream;
 
     #[test]
     fn whoever_floods_it_is_refused() {
         let inbox = Inbox::new().unwrap();
         let piece = vec![0; WINDOW / 4];
-        let taken = (0..100).take_while(|_| inbox.put(RelayMessage::Output(1, Output::First), piece.clone()));
+        let taken =
+            (0..100).take_while(|_| inbox.put(RelayMessage::Output(1, OutputStream::First), piece.clone()));
         assert_eq!(taken.count(), 16);
         let inbox = Inbox::new().unwrap();
         assert!((0..=MOST_FRAMES).all(|_| inbox.put(RelayMessage::InputTook(1, 1), Vec::new())));

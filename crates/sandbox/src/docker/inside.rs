@@ -9,7 +9,7 @@
 use super::relay;
 use crate::archive;
 use crate::hatch::Hatch;
-use belljar_confine::inside::{Walls, attend, listen};
+use belljar_confine::inside::{InitWalls, attend, listen};
 use belljar_confine::message;
 use belljar_confine::plan::Identity;
 use belljar_confine::seccomp::policy::Audience;
@@ -100,7 +100,7 @@ fn init(text: &str) -> Result<ExitCode, Box<dyn Error>> {
         .stderr(Stdio::from(engine_writes))
         .spawn()?
         .id();
-    let walls = Walls {
+    let walls = InitWalls {
         writable: orders.writable,
         own: orders.own,
         spared: vec![relay.cast_signed()],

@@ -1,8 +1,8 @@
 //! The isolation report of the Docker backend: the layers that were measured inside, not those that were requested.
 
 use super::backend::DockerBackend;
-use super::container::User;
-use super::measured::{Measured, namespace};
+use super::container::ContainerUser;
+use super::measured::{MeasuredIsolation, namespace};
 use crate::limits::{Bytes, Limits};
 use belljar_contract::isolation::{Isolation, Layer};
 use belljar_files::reserve::OR_LESS;
@@ -12,7 +12,7 @@ use belljar_files::reserve::OR_LESS;
 pub(super) struct ReportSubject<'a> {
     pub(super) limits: &'a Limits,
     pub(super) disk: Disk,
-    pub(super) user: User,
+    pub(super) user: ContainerUser,
     /// Directories in which it may write, relative to the root.
     pub(super) writable: Vec<&'static str>,
     /// The id by which the engine knows it.
@@ -33,7 +33,7 @@ pub(super) enum Disk {
 }
 
 /// The report.
-pub(super) fn report(measured: &Measured, asked: &ReportSubject<'_>) -> Isolation {
+pub(super) fn report(measured: &MeasuredIsolation, asked: &ReportSubject<'_>) -> Isolation {
     let mut layers = namespaces(measured);
     layers.push(host_user(measured, asked.user));
     layers.extend(powers(measured, &asked.writable));
@@ -46,7 +46,7 @@ fn layer(name: &str, is_in_force: bool, detail: impl Into<String>) -> Layer {
     Layer { name: name.to_owned(), in_force: is_in_force, detail: detail.into() }
 }
 
-fn namespaces(measured: &Measured) -> Vec<Layer> {
+fn namespaces(measured: &MeasuredIsolation) -> Vec<Layer> {
     // On another kernel than this one the numbers say nothing, and then nothing is taken for granted.
     let is_own = |name: &str| {
         let inside = measured.namespaces.get(name).copied();
@@ -83,7 +83,7 @@ fn namespaces(measured: &Measured) -> Vec<Layer> {
     ]
 }
 
-fn host_user(measured: &Measured, user: User) -> Layer {
+fn host_user(measured: &MeasuredIsolation, user: ContainerUser) -> Layer {
     let is_the_one = (measured.uid, measured.gid) == (user.uid, user.gid);
     // An image may name any groups.
     let is_in_others = measured.groups.iter().any(|group| *group != user.gid);
@@ -95,7 +95,7 @@ fn host_user(measured: &Measured, user: User) -> Layer {
     layer("host_user", is_the_one && !is_in_others && measured.uid != 0, detail)
 }
 
-fn powers(measured: &Measured, writable: &[&str]) -> Vec<Layer> {
+fn powers(measured: &MeasuredIsolation, writable: &[&str]) -> Vec<Layer> {
     let capabilities = match measured.capabilities {
         0 => layer("capabilities", true, "none, in any set"),
         some => layer("capabilities", false, format!("there are some: {some:#x}")),
@@ -120,7 +120,7 @@ fn powers(measured: &Measured, writable: &[&str]) -> Vec<Layer> {
     ]
 }
 
-fn limits(measured: &Measured, asked: &ReportSubject<'_>) -> Vec<Layer> {
+fn limits(measured: &MeasuredIsolation, asked: &ReportSubject<'_>) -> Vec<Layer> {
     let limits = asked.limits;
     let memory = upheld("memory_limit", measured.memory_bytes, limits.memory_bytes, "bytes, no swap");
     // PID 1 and the relay are counted as well.
@@ -191,7 +191,7 @@ mod tests {
         let asked = ReportSubject {
             limits: &limits,
             disk: Disk::InMemory,
-            user: User { uid: 1000, gid: 1000 },
+            user: ContainerUser { uid: 1000, gid: 1000 },
             writable: Vec::new(),
             container_id: "0123456789ab",
         };
@@ -199,7 +199,8 @@ mod tests {
         let namespaces = super::super::measured::NAMESPACES;
         let hosts =
             namespaces.iter().filter_map(|name| Some(((*name).to_owned(), namespace(name)?))).collect();
-        let measured = Measured { namespaces: hosts, capabilities: u64::MAX, ..Measured::default() };
+        let measured =
+            MeasuredIsolation { namespaces: hosts, capabilities: u64::MAX, ..MeasuredIsolation::default() };
         let report = report(&measured, &asked);
         let in_force: Vec<_> = report.layers.iter().filter(|layer| layer.in_force).collect();
         assert!(in_force.is_empty(), "{in_force:?}");
@@ -216,11 +217,15 @@ mod tests {
 
     #[test]
     fn a_user_with_groups_of_the_images_is_not_the_one() {
-        let user = User { uid: 1000, gid: 1000 };
-        let with =
-            |groups: &[u32]| Measured { uid: 1000, gid: 1000, groups: groups.into(), ..Measured::default() };
+        let user = ContainerUser { uid: 1000, gid: 1000 };
+        let with = |groups: &[u32]| MeasuredIsolation {
+            uid: 1000,
+            gid: 1000,
+            groups: groups.into(),
+            ..MeasuredIsolation::default()
+        };
         assert!(host_user(&with(&[1000]), user).in_force);
         assert!(!host_user(&with(&[1000, 0]), user).in_force);
-        assert!(!host_user(&Measured::default(), User { uid: 0, gid: 0 }).in_force);
+        assert!(!host_user(&MeasuredIsolation::default(), ContainerUser { uid: 0, gid: 0 }).in_force);
     }
 }

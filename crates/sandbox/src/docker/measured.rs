@@ -1,6 +1,6 @@
 //! Properties of the container, measured from inside by our own program before any other has run.
 
-use belljar_confine::inside::Attended;
+use belljar_confine::inside::WalledInit;
 use rustix::fs::{StatVfsMountFlags, stat, statvfs};
 use rustix::process::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::fs;
 
 /// Measured properties.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Measured {
+pub(super) struct MeasuredIsolation {
     pub(super) uid: u32,
     pub(super) gid: u32,
     /// Further groups.
@@ -41,9 +41,9 @@ pub(super) struct Measured {
 
 // === impl Measured ===
 
-impl Measured {
+impl MeasuredIsolation {
     /// Looks around; `places` are relative to the root.
-    pub(super) fn take(attended: &Attended, places: &[String]) -> Self {
+    pub(super) fn take(attended: &WalledInit, places: &[String]) -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let of_init = fs::read_to_string("/proc/1/status").unwrap_or_default();
         let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];

@@ -2,9 +2,9 @@
 //! the descriptors are the caller's, may wait, and must not be changed.
 
 use super::channel::Channel;
-use super::frame::{HostMessage, LONGEST_BODY, Output, RelayMessage, WINDOW};
+use super::frame::{HostMessage, LONGEST_BODY, OutputStream, RelayMessage, WINDOW};
 use super::inbox::{Inbox, NextFrame, ring};
-use belljar_confine::sealed::{Ending, Outcome};
+use belljar_confine::sealed::{ProgramOutcome, SandboxEnding};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -14,8 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 /// State shared by pump and caller.
 #[derive(Debug)]
-pub(super) struct Fate {
-    ending: OnceLock<Ending>,
+pub(super) struct PumpState {
+    ending: OnceLock<SandboxEnding>,
     /// Readable when it has ended.
     pub(super) bell: OwnedFd,
     pub(super) is_killed: AtomicBool,
@@ -27,12 +27,12 @@ pub(super) struct Pump {
     pub(super) channel: Arc<Channel>,
     pub(super) id: u32,
     pub(super) inbox: Arc<Inbox>,
-    pub(super) fate: Arc<Fate>,
+    pub(super) fate: Arc<PumpState>,
     input: Option<OwnedFd>,
     /// Number of bytes that the relay has room for.
     room: usize,
     outputs: [Option<OutputSink>; 2],
-    ended: Option<Ending>,
+    ended: Option<SandboxEnding>,
 }
 
 /// Destination of output.
@@ -48,16 +48,16 @@ const PORTION: usize = 4096;
 
 // === impl Fate ===
 
-impl Fate {
+impl PumpState {
     pub(super) fn new(bell: OwnedFd) -> Self {
         Self { ending: OnceLock::new(), bell, is_killed: AtomicBool::new(false) }
     }
 
-    pub(super) fn ending(&self) -> Option<Ending> {
+    pub(super) fn ending(&self) -> Option<SandboxEnding> {
         self.ending.get().copied()
     }
 
-    fn seal(&self, ending: Ending) {
+    fn seal(&self, ending: SandboxEnding) {
         let _ = self.ending.set(ending);
         ring(&self.bell);
     }
@@ -68,7 +68,7 @@ impl Fate {
 impl Pump {
     pub(super) fn new(
         (channel, id, inbox): (Arc<Channel>, u32, Arc<Inbox>),
-        fate: Arc<Fate>,
+        fate: Arc<PumpState>,
         input: OwnedFd,
         outputs: [Option<OwnedFd>; 2],
     ) -> Self {
@@ -82,7 +82,10 @@ impl Pump {
         while self.step() {}
         self.channel.forget(self.id);
         // A program whose end was not reported has ended with its sandbox.
-        let killed = Ending { outcome: Outcome::Killed, usage: belljar_confine::Usage::default() };
+        let killed = SandboxEnding {
+            outcome: ProgramOutcome::Killed,
+            usage: belljar_confine::ResourceUsage::default(),
+        };
         self.fate.seal(self.ended.unwrap_or(killed));
     }
 
@@ -101,8 +104,8 @@ impl Pump {
         for (at, events) in self.wait() {
             match at {
                 0 => self.read_input(events),
-                1 => self.write_output(Output::First, events),
-                _ => self.write_output(Output::Errors, events),
+                1 => self.write_output(OutputStream::First, events),
+                _ => self.write_output(OutputStream::Errors, events),
             }
         }
         true
@@ -177,7 +180,7 @@ impl Pump {
         self.send(&HostMessage::Input(self.id), &bytes);
     }
 
-    fn write_output(&mut self, output: Output, events: PollFlags) {
+    fn write_output(&mut self, output: OutputStream, events: PollFlags) {
         let Some(sink) = self.outputs.get_mut(output as usize).and_then(Option::as_mut) else { return };
         let portion = sink.waiting.as_slices().0;
         let portion = portion.get(..PORTION.min(portion.len())).unwrap_or_default();
@@ -202,7 +205,7 @@ impl Pump {
         }
     }
 
-    fn close_finished(&mut self, output: Output) {
+    fn close_finished(&mut self, output: OutputStream) {
         let sink = &mut self.outputs[output as usize];
         if sink.as_ref().is_some_and(|sink| sink.is_last && sink.waiting.is_empty()) {
             *sink = None;

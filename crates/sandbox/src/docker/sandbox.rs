@@ -5,11 +5,11 @@ use super::container::ContainerBlueprint;
 use super::copier::Copier;
 use super::engine::{Engine, EngineRequestError};
 use super::execution::DockerExecution;
-use super::frame::{HostMessage, RelayMessage, Start};
-use super::measured::{Measured, namespace_of};
-use super::watched::Watched;
+use super::frame::{HostMessage, RelayMessage, StartRequest};
+use super::measured::{MeasuredIsolation, namespace_of};
+use super::watched::WatchedContainer;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
-use crate::disk_quota::Fate;
+use crate::disk_quota::QuotaOutcome;
 use crate::limits::Limit;
 use crate::native::environment::made_from_nothing;
 use crate::spec::Program;
@@ -42,7 +42,7 @@ pub(super) struct Container {
 pub(super) struct DockerSandbox {
     // Before the folder: that can be cleared away only when no process works in it any more.
     container: Container,
-    watched: Arc<Watched>,
+    watched: Arc<WatchedContainer>,
     /// The run's folder, if it goes with the sandbox.
     pub(super) folder: Option<RunFolder>,
     run: RunId,
@@ -53,7 +53,7 @@ pub(super) struct DockerSandbox {
     isolation: Isolation,
     has_run_out_of_memory: Arc<AtomicBool>,
     /// Result of the disk quota watch, if there is one.
-    pub(super) fate: Fate,
+    pub(super) fate: QuotaOutcome,
 }
 
 /// Maximum time for an engine to notice that a container has ended, and the interval of the checks.
@@ -73,7 +73,7 @@ impl Container {
     }
 
     /// Starts it, and waits until its PID 1 has put up its walls.
-    pub(super) fn start(&mut self) -> Result<(Arc<Channel>, Measured), BackendError> {
+    pub(super) fn start(&mut self) -> Result<(Arc<Channel>, MeasuredIsolation), BackendError> {
         let create = |error: EngineRequestError| BackendError::Create(error.into());
         let attached = self.engine.attach(&self.id).map_err(create)?;
         let channel =
@@ -94,7 +94,7 @@ impl Container {
 
     /// Returns its PID 1, if that is a process of this kernel which may be looked at. The process id from the engine is
     /// accepted only if that process is in the namespace that was measured inside.
-    pub(super) fn handle(&self, measured: &Measured) -> Option<InitHandle> {
+    pub(super) fn handle(&self, measured: &MeasuredIsolation) -> Option<InitHandle> {
         const NAMESPACE: &str = "pid";
         let state = self.engine.inspect(&self.id).ok()?.state?;
         let pid = state.pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0)?;
@@ -145,7 +145,7 @@ impl Drop for Container {
 
 impl DockerSandbox {
     pub(super) fn new(
-        (container, watched): (Container, Arc<Watched>),
+        (container, watched): (Container, Arc<WatchedContainer>),
         (run, env, hatches): (RunId, BTreeMap<String, String>, Vec<OwnedFd>),
         (isolation, has_run_out_of_memory): (Isolation, Arc<AtomicBool>),
     ) -> Self {
@@ -159,7 +159,7 @@ impl DockerSandbox {
             hatches,
             isolation,
             has_run_out_of_memory,
-            fate: Fate::default(),
+            fate: QuotaOutcome::default(),
         }
     }
 }
@@ -184,7 +184,7 @@ impl Sandbox for DockerSandbox {
     fn exec(&self, program: &Program, stdio: Stdio) -> Result<Box<dyn Execution>, BackendError> {
         let has_terminal = matches!(stdio, Stdio::Terminal);
         let env = made_from_nothing(&self.env, has_terminal);
-        let start = Start {
+        let start = StartRequest {
             argv: program.argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
             env: env.into_iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect(),
             directory: program.directory.clone().into_bytes(),

@@ -1,6 +1,6 @@
 //! Settings of this backend. No setting allows a privileged container, a namespace of the host, a device, or a socket.
 
-use crate::state::State;
+use crate::state::StateDirectory;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ impl fmt::Display for ImageName {
 
 impl DeploymentId {
     /// Returns the id of the deployment that keeps its folders there.
-    pub fn of(state: &State) -> Self {
+    pub fn of(state: &StateDirectory) -> Self {
         Self(state.deployment())
     }
 

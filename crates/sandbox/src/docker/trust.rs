@@ -3,7 +3,7 @@
 
 use super::container::HOME;
 use super::engine::{Engine, EngineRequestError};
-use crate::backend::Wanted;
+use crate::backend::SandboxRequest;
 use crate::hatch::{self, Hatch};
 use crate::native::view;
 
@@ -28,7 +28,7 @@ const BELOW_HOME: &str = ".belljar/authorities.pem";
 
 impl InstalledAuthorities {
     /// Puts the authorities there, if the sandbox reaches the web and the caller has not named any.
-    pub(super) fn to(wanted: &mut Wanted) -> Option<Self> {
+    pub(super) fn to(wanted: &mut SandboxRequest) -> Option<Self> {
         let mut names = hatch::trusting("");
         let is_said = names.any(|(name, _)| wanted.provision.env.contains_key(name))
             || wanted.provision.home.contains_key(BELOW_HOME);

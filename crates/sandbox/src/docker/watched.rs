@@ -2,7 +2,7 @@
 
 use super::channel::Channel;
 use super::engine::Engine;
-use super::measured::Measured;
+use super::measured::MeasuredIsolation;
 use super::sandbox::Container;
 use crate::disk_quota::QuotaTarget;
 use belljar_confine::sealed::InitHandle;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A watched container.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedContainer {
     process: Option<InitHandle>,
     engine: Arc<Engine>,
     id: String,
@@ -19,8 +19,8 @@ pub(super) struct Watched {
 
 // === impl Watched ===
 
-impl Watched {
-    pub(super) fn of(container: &Container, measured: &Measured, channel: &Arc<Channel>) -> Self {
+impl WatchedContainer {
+    pub(super) fn of(container: &Container, measured: &MeasuredIsolation, channel: &Arc<Channel>) -> Self {
         Self {
             process: container.handle(measured),
             engine: Arc::clone(container.engine()),
@@ -45,7 +45,7 @@ impl Watched {
     }
 }
 
-impl QuotaTarget for Arc<Watched> {
+impl QuotaTarget for Arc<WatchedContainer> {
     fn process(&self) -> Option<&InitHandle> {
         self.process.as_ref()
     }

@@ -3,24 +3,24 @@
 use super::WARNING;
 use super::faults::{Call, FaultScript, Operation};
 use super::sandbox::FakeSandbox;
-use crate::backend::{Backend, BackendError, Sandbox, Wanted};
+use crate::backend::{Backend, BackendError, Sandbox, SandboxRequest};
 use crate::hatch::none_of;
 use crate::rooms::{SandboxDirectories, owner};
-use crate::state::State;
+use crate::state::StateDirectory;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, LAYERS, Layer};
 
 /// Makes directories in which programs run as they are.
 #[derive(Debug)]
 pub struct FakeBackend {
-    state: State,
+    state: StateDirectory,
     script: FaultScript,
 }
 
 /// Refusal of the fake backend: no caller gets a backend that seals nothing because another is missing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the backend {name:?} was asked for, and the fake one seals nothing")]
-pub struct NotAskedFor {
+pub struct FakeNotRequestedError {
     /// Name that was asked for.
     pub name: String,
 }
@@ -34,11 +34,15 @@ impl FakeBackend {
     /// Makes a backend that keeps its folders in `state`, if it was asked for by name.
     ///
     /// # Errors
-    /// [`NotAskedFor`] for any other name.
-    pub fn asked_for_as(name: &str, state: State, script: FaultScript) -> Result<Self, NotAskedFor> {
+    /// [`FakeNotRequestedError`] for any other name.
+    pub fn asked_for_as(
+        name: &str,
+        state: StateDirectory,
+        script: FaultScript,
+    ) -> Result<Self, FakeNotRequestedError> {
         match name == Self::NAME {
             true => Ok(Self { state, script }),
-            false => Err(NotAskedFor { name: name.to_owned() }),
+            false => Err(FakeNotRequestedError { name: name.to_owned() }),
         }
     }
 
@@ -60,7 +64,7 @@ impl Backend for FakeBackend {
         self.pass(Operation::Health).map(drop)
     }
 
-    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+    fn create(&self, wanted: SandboxRequest) -> Result<Box<dyn Sandbox>, BackendError> {
         none_of(self.name(), &wanted.provision.hatches)?;
         let is_out_of_memory = self.pass(Operation::Create)?;
         let isolation = none();

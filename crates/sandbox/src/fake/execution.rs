@@ -1,12 +1,12 @@
 //! A program that runs on the host as it is.
 
-use super::sandbox::Life;
+use super::sandbox::FakeState;
 use crate::backend::{BackendError, Execution, TerminalSize};
 use crate::spec::Program;
-use belljar_confine::Usage;
+use belljar_confine::ResourceUsage;
 use belljar_confine::family;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::{Ending, Outcome};
+use belljar_confine::sealed::{ProgramOutcome, SandboxEnding};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -28,8 +28,8 @@ pub(super) struct FakeExecution {
     /// Kept beside the one that was taken, for its size.
     terminal: Option<OwnedFd>,
     untaken: Option<OwnedFd>,
-    life: Arc<Life>,
-    ended: Option<Ending>,
+    life: Arc<FakeState>,
+    ended: Option<SandboxEnding>,
 }
 
 fn reach(errno: Errno) -> BackendError {
@@ -43,7 +43,7 @@ impl FakeExecution {
         program: &Program,
         (directory, env): (&Path, &BTreeMap<String, String>),
         stdio: Stdio,
-        life: &Arc<Life>,
+        life: &Arc<FakeState>,
     ) -> Result<Self, BackendError> {
         let not_started = |source| {
             let name = program.argv.first().map(|name| name.to_string_lossy().into_owned());
@@ -86,17 +86,17 @@ impl FakeExecution {
         }
     }
 
-    fn collect(&mut self) -> Result<Ending, BackendError> {
+    fn collect(&mut self) -> Result<SandboxEnding, BackendError> {
         // The last moment at which the kernel still knows.
         let cpu = family::cpu_of_child(self.child.id().cast_signed()).unwrap_or_default();
         let status = self.child.wait().map_err(|error| BackendError::Reach(error.into()))?;
         self.life.add_used(cpu);
         let outcome = match (status.code(), status.signal()) {
-            (_, Some(9)) if self.life.is_over() => Outcome::Killed,
-            (_, Some(signal)) => Outcome::Signaled(signal),
-            (code, None) => Outcome::Exited(code.unwrap_or_default()),
+            (_, Some(9)) if self.life.is_over() => ProgramOutcome::Killed,
+            (_, Some(signal)) => ProgramOutcome::Signaled(signal),
+            (code, None) => ProgramOutcome::Exited(code.unwrap_or_default()),
         };
-        Ok(Ending { outcome, usage: Usage { cpu, max_rss_bytes: 0 } })
+        Ok(SandboxEnding { outcome, usage: ResourceUsage { cpu, max_rss_bytes: 0 } })
     }
 }
 
@@ -129,7 +129,7 @@ impl Execution for FakeExecution {
         self.pidfd.as_fd()
     }
 
-    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, BackendError> {
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<SandboxEnding>, BackendError> {
         while self.ended.is_none() {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];

@@ -63,10 +63,10 @@ pub struct Call {
 
 /// Scripted faults, and the calls so far. Copies share one script.
 #[derive(Debug, Clone, Default)]
-pub struct FaultScript(Arc<Mutex<Course>>);
+pub struct FaultScript(Arc<Mutex<ScriptState>>);
 
 #[derive(Debug, Default)]
-struct Course {
+struct ScriptState {
     to_come: VecDeque<(Operation, Fault)>,
     calls: Vec<Call>,
 }
@@ -108,7 +108,7 @@ impl FaultScript {
         }
     }
 
-    fn course(&self) -> MutexGuard<'_, Course> {
+    fn course(&self) -> MutexGuard<'_, ScriptState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -26,7 +26,7 @@ const MARK: &str = "BELLJAR_FAKE_SANDBOX";
 /// The fake in place of a sandbox.
 #[derive(Debug)]
 pub(super) struct FakeSandbox {
-    life: Arc<Life>,
+    life: Arc<FakeState>,
     /// Gone when it has been cleared away.
     folder: Option<RunFolder>,
     id: RunId,
@@ -38,13 +38,13 @@ pub(super) struct FakeSandbox {
 
 /// State shared by a sandbox and its programs.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct FakeState {
     mark: String,
-    course: Mutex<Course>,
+    course: Mutex<FakeUsage>,
 }
 
 #[derive(Debug, Default)]
-struct Course {
+struct FakeUsage {
     is_over: bool,
     ended_by: Option<Limit>,
     /// Processor time of programs that have ended.
@@ -61,7 +61,7 @@ impl FakeSandbox {
         script: FaultScript,
     ) -> Self {
         let id = folder.id().clone();
-        let life = Life { mark: format!("{MARK}={}", id.as_str()), course: Mutex::default() };
+        let life = FakeState { mark: format!("{MARK}={}", id.as_str()), course: Mutex::default() };
         Self { life: Arc::new(life), folder: Some(folder), id, rooms, env, isolation, script }
     }
 
@@ -207,7 +207,7 @@ impl Drop for FakeSandbox {
 
 // === impl Life ===
 
-impl Life {
+impl FakeState {
     /// Returns the processes that run in the sandbox.
     pub(super) fn members(&self) -> Vec<HeldProcess> {
         family::all_that(|pid| {
@@ -245,7 +245,7 @@ impl Life {
         }
     }
 
-    fn course(&self) -> std::sync::MutexGuard<'_, Course> {
+    fn course(&self) -> std::sync::MutexGuard<'_, FakeUsage> {
         self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

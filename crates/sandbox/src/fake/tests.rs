@@ -2,26 +2,26 @@
 
 use super::faults::{Fault, FaultScript, Operation};
 use super::{FakeBackend, WARNING};
-use crate::backend::{Backend, BackendError, Execution, Sandbox, Wanted};
+use crate::backend::{Backend, BackendError, Execution, Sandbox, SandboxRequest};
 use crate::limits::Limit;
 use crate::provision::Provision;
 use crate::spec::Program;
-use crate::state::State;
+use crate::state::StateDirectory;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Outcome;
-use belljar_contract::isolation::Required;
+use belljar_confine::sealed::ProgramOutcome;
+use belljar_contract::isolation::RequiredLayers;
 use std::fs::File;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn backend(script: &FaultScript) -> (FakeBackend, TempDir) {
     let state = tempfile::tempdir().unwrap();
-    (FakeBackend::asked_for_as("fake", State::at(state.path()), script.clone()).unwrap(), state)
+    (FakeBackend::asked_for_as("fake", StateDirectory::at(state.path()), script.clone()).unwrap(), state)
 }
 
-fn wanted(required: &[&str]) -> Wanted {
-    let required = Required::parse(required.iter().map(|name| (*name).to_owned())).unwrap();
-    Wanted { provision: Provision { required, ..Provision::default() }, ..Wanted::default() }
+fn wanted(required: &[&str]) -> SandboxRequest {
+    let required = RequiredLayers::parse(required.iter().map(|name| (*name).to_owned())).unwrap();
+    SandboxRequest { provision: Provision { required, ..Provision::default() }, ..SandboxRequest::default() }
 }
 
 fn exec(sandbox: &dyn Sandbox, argv: &[&str]) -> Result<Box<dyn Execution>, BackendError> {
@@ -33,8 +33,8 @@ fn exec(sandbox: &dyn Sandbox, argv: &[&str]) -> Result<Box<dyn Execution>, Back
 #[test]
 fn it_exists_only_for_whoever_asks_for_it_by_name() {
     for name in ["native", "", "FAKE", "subprocess"] {
-        let refused =
-            FakeBackend::asked_for_as(name, State::at("/nowhere"), FaultScript::default()).unwrap_err();
+        let refused = FakeBackend::asked_for_as(name, StateDirectory::at("/nowhere"), FaultScript::default())
+            .unwrap_err();
         assert!(refused.to_string().contains("seals nothing"), "{refused}");
     }
 }
@@ -59,7 +59,7 @@ fn each_call_goes_wrong_once_as_foreseen_and_every_call_is_told() {
     let sandbox = backend.create(wanted(&[])).unwrap();
     assert!(matches!(exec(&*sandbox, &["true"]), Err(BackendError::Reach(_))));
     let mut execution = exec(&*sandbox, &["sh", "-c", "exit 4"]).unwrap();
-    assert_eq!(execution.wait_until(None).unwrap().unwrap().outcome, Outcome::Exited(4));
+    assert_eq!(execution.wait_until(None).unwrap().unwrap().outcome, ProgramOutcome::Exited(4));
     let id = sandbox.id().clone();
     assert!(matches!(sandbox.destroy(), Err(BackendError::Clear(_))));
     // What could not be cleared away is a leftover.
@@ -91,7 +91,7 @@ fn out_of_memory_the_whole_sandbox_ends() {
     script.next(Operation::Exec, Fault::OutOfMemory);
     let mut execution = exec(&*sandbox, &["sleep", "60"]).unwrap();
     for execution in [&mut execution, &mut other] {
-        assert_eq!(execution.wait_until(None).unwrap().unwrap().outcome, Outcome::Killed);
+        assert_eq!(execution.wait_until(None).unwrap().unwrap().outcome, ProgramOutcome::Killed);
     }
     assert_eq!(sandbox.ended_by(), Some(Limit::Memory));
     assert!(matches!(exec(&*sandbox, &["true"]), Err(BackendError::Gone)));

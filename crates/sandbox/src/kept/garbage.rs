@@ -6,9 +6,9 @@
 
 use super::SUMMARY;
 use super::age::age;
-use super::open::{Kept, Listed, list};
+use super::open::{KeptChangeSet, ListedChangeSet, list};
 use super::record::write_whole;
-use crate::state::State;
+use crate::state::StateDirectory;
 use belljar_contract::id::RunId;
 use belljar_files::directory::Directory;
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ pub struct Retention {
 
 /// A change set that was collected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Collected {
+pub struct CollectedChangeSet {
     /// Id of the change set.
     pub id: RunId,
     /// Time of the removal.
@@ -39,7 +39,7 @@ pub struct Collected {
     /// Time at which it was kept.
     pub kept_at: Timestamp,
     /// Reason for the removal.
-    pub reason: Reason,
+    pub reason: CollectionReason,
     /// Number of bytes that it took.
     pub bytes: u64,
     /// Title of the run that made the changes.
@@ -49,7 +49,7 @@ pub struct Collected {
 /// Why a change set was collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum CollectionReason {
     /// It was older than the limit.
     Age,
     /// The total exceeded the limit, and it was the largest.
@@ -86,7 +86,7 @@ impl Default for Retention {
 ///
 /// # Errors
 /// [`RetentionError`] when it can't be read.
-pub fn retention(state: &State) -> Result<Retention, RetentionError> {
+pub fn retention(state: &StateDirectory) -> Result<Retention, RetentionError> {
     let path = state.kept().join(RETENTION);
     match std::fs::read(&path) {
         Ok(bytes) => {
@@ -101,7 +101,7 @@ pub fn retention(state: &State) -> Result<Retention, RetentionError> {
 ///
 /// # Errors
 /// [`RetentionError`] when it can't be written.
-pub fn set_retention(state: &State, retention: Retention) -> Result<(), RetentionError> {
+pub fn set_retention(state: &StateDirectory, retention: Retention) -> Result<(), RetentionError> {
     let made = state.create_kept();
     let bytes = serde_json::to_vec(&retention).map_err(io::Error::from);
     let written = made.and_then(|kept| write_whole(&kept, RETENTION, &bytes?));
@@ -109,12 +109,12 @@ pub fn set_retention(state: &State, retention: Retention) -> Result<(), Retentio
 }
 
 /// Removes what is due, but not `spared`, and returns it. Without a retention that can be read nothing is removed.
-pub fn collect(state: &State, spared: Option<&RunId>) -> Vec<Collected> {
+pub fn collect(state: &StateDirectory, spared: Option<&RunId>) -> Vec<CollectedChangeSet> {
     sweep(state);
     let Ok(retention) = retention(state) else { return Vec::new() };
     // One that a person works on at the moment stays.
-    let remove = |listed: &Listed| {
-        Kept::open(&listed.path).is_ok_and(|kept| kept.is_some_and(|kept| kept.remove().is_ok()))
+    let remove = |listed: &ListedChangeSet| {
+        KeptChangeSet::open(&listed.path).is_ok_and(|kept| kept.is_some_and(|kept| kept.remove().is_ok()))
     };
     let removed = pick(state, (retention, spared), remove);
     note(state, &removed);
@@ -122,19 +122,20 @@ pub fn collect(state: &State, spared: Option<&RunId>) -> Vec<Collected> {
 }
 
 /// Returns the change sets that this retention would remove. Removes nothing.
-pub fn due(state: &State, retention: Retention) -> Vec<Collected> {
+pub fn due(state: &StateDirectory, retention: Retention) -> Vec<CollectedChangeSet> {
     pick(state, (retention, None), |_| true)
 }
 
 /// Calls `remove` with what is due, and returns those for which it returned true.
 fn pick(
-    state: &State,
+    state: &StateDirectory,
     (retention, spared): (Retention, Option<&RunId>),
-    mut remove: impl FnMut(&Listed) -> bool,
-) -> Vec<Collected> {
+    mut remove: impl FnMut(&ListedChangeSet) -> bool,
+) -> Vec<CollectedChangeSet> {
     let mut all = list(state);
     let newest = all.last().map(|listed| listed.id.clone());
-    let is_spared = |listed: &Listed| Some(&listed.id) == spared || Some(&listed.id) == newest.as_ref();
+    let is_spared =
+        |listed: &ListedChangeSet| Some(&listed.id) == spared || Some(&listed.id) == newest.as_ref();
     let counted = all.iter().filter(|listed| !is_spared(listed));
     let mut bytes: u64 = counted.map(|listed| listed.summary.bytes).sum();
     // Those that are due make room first. Of two that are as large, the older one.
@@ -142,33 +143,33 @@ fn pick(
     let mut removed = Vec::new();
     for listed in &all {
         let reason = match (is_due(listed, retention), bytes > retention.most_bytes && !is_spared(listed)) {
-            (true, _) if Some(&listed.id) != spared => Reason::Age,
-            (_, true) => Reason::Size,
+            (true, _) if Some(&listed.id) != spared => CollectionReason::Age,
+            (_, true) => CollectionReason::Size,
             _ => continue,
         };
         if remove(listed) {
             if !is_spared(listed) {
                 bytes = bytes.saturating_sub(listed.summary.bytes);
             }
-            removed.push(Collected::of(listed, reason));
+            removed.push(CollectedChangeSet::of(listed, reason));
         }
     }
     removed
 }
 
-fn is_due(listed: &Listed, retention: Retention) -> bool {
+fn is_due(listed: &ListedChangeSet, retention: Retention) -> bool {
     let most = jiff::SignedDuration::try_from(retention.keep_for).unwrap_or(jiff::SignedDuration::MAX);
     age(listed.summary.kept_at, listed.summary.kept_at_up_time.as_ref()).is_some_and(|age| age > most)
 }
 
 /// Returns the change sets that were collected lately, oldest first.
-pub fn collected(state: &State) -> Vec<Collected> {
+pub fn collected(state: &StateDirectory) -> Vec<CollectedChangeSet> {
     let log = std::fs::read_to_string(state.kept().join(LOG)).unwrap_or_default();
     log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Writes down what was collected. What can't be written is no reason to stop.
-fn note(state: &State, removed: &[Collected]) {
+fn note(state: &StateDirectory, removed: &[CollectedChangeSet]) {
     if removed.is_empty() {
         return;
     }
@@ -195,7 +196,7 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
 }
 
 /// Goes on with what was being removed when a process died.
-fn sweep(state: &State) {
+fn sweep(state: &StateDirectory) {
     let folders = std::fs::read_dir(state.kept()).into_iter().flatten().flatten();
     for folder in folders.filter(|folder| folder.file_name().to_string_lossy().starts_with(REMOVED)) {
         let _ = clear(&folder.path());
@@ -210,8 +211,8 @@ fn clear(removed: &Path) -> io::Result<()> {
 
 // === impl Collected ===
 
-impl Collected {
-    fn of(listed: &Listed, reason: Reason) -> Self {
+impl CollectedChangeSet {
+    fn of(listed: &ListedChangeSet, reason: CollectionReason) -> Self {
         Self {
             id: listed.id.clone(),
             removed_at: Timestamp::now(),

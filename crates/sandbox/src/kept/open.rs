@@ -1,15 +1,15 @@
 //! Kept change sets: found by name or id, read, applied and removed.
 
 use super::record::{CopyRecord, RECORD};
-use super::settle::{Summary, at, write_summary};
+use super::settle::{ChangeSetSummary, at, write_summary};
 use super::{SUMMARY, garbage};
-use crate::state::State;
+use crate::state::StateDirectory;
 use crate::workspace::apply::ApplyError;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use crate::workspace::digest::ReviewDigest;
 use crate::workspace::drift::SourceDrift;
-use crate::workspace::partial::{Application, ApplyOutcome, Wishes};
+use crate::workspace::partial::{Application, ApplyOptions, ApplyOutcome};
 use belljar_contract::id::RunId;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_files::directory::{Directory, DirectoryError};
@@ -22,17 +22,17 @@ use std::time::{Duration, SystemTime};
 
 /// A kept change set. No other process applies or removes it as long as this lives.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeptChangeSet {
     id: RunId,
     path: PathBuf,
     record: CopyRecord,
-    summary: Summary,
+    summary: ChangeSetSummary,
     _lock: File,
 }
 
 /// A kept change set in a list. It may be gone by now.
 #[derive(Debug)]
-pub struct Listed {
+pub struct ListedChangeSet {
     /// Id of the change set, which is that of its run.
     pub id: RunId,
     /// Folder of the change set.
@@ -40,13 +40,13 @@ pub struct Listed {
     /// The record of its copy.
     pub record: CopyRecord,
     /// Summary of the change set.
-    pub summary: Summary,
+    pub summary: ChangeSetSummary,
 }
 
 /// The changes of a kept change set, with the directories that they are in. They are frozen: no sandbox works there any more.
 /// This is what a review shows, and what a digest is made of.
 #[derive(Debug)]
-pub struct Frozen {
+pub struct FrozenChangeSet {
     /// The changes.
     pub set: ChangeSet,
     /// The directory that was copied, as it is now.
@@ -121,20 +121,22 @@ pub enum KeptError {
 const LOCK: &str = "lock";
 
 /// Returns all kept change sets, oldest first. One that can't be read is left out.
-pub fn list(state: &State) -> Vec<Listed> {
+pub fn list(state: &StateDirectory) -> Vec<ListedChangeSet> {
     let folders = std::fs::read_dir(state.kept()).into_iter().flatten().flatten();
-    let mut listed: Vec<Listed> = folders.filter_map(|folder| Listed::read(&folder.path())).collect();
+    let mut listed: Vec<ListedChangeSet> =
+        folders.filter_map(|folder| ListedChangeSet::read(&folder.path())).collect();
     listed.sort_by(|one, other| (one.summary.kept_at, &one.id).cmp(&(other.summary.kept_at, &other.id)));
     listed
 }
 
 /// The folders that hold changes and can't be listed, because their record is damaged or they could not be kept (on a full disk). Nothing
 /// removes them implicitly.
-pub fn stranded(state: &State) -> Vec<PathBuf> {
+pub fn stranded(state: &StateDirectory) -> Vec<PathBuf> {
     let below =
         |area: PathBuf| std::fs::read_dir(area).into_iter().flatten().flatten().map(|entry| entry.path());
     let id_of = |path: &Path| RunId::parse(path.file_name()?.to_str()?).ok();
-    let kept = below(state.kept()).filter(|path| id_of(path).is_some() && Listed::read(path).is_none());
+    let kept =
+        below(state.kept()).filter(|path| id_of(path).is_some() && ListedChangeSet::read(path).is_none());
     let left = below(state.path().join("runs"))
         .filter(|path| path.join(RECORD).exists() && id_of(path).is_some_and(|id| !state.is_owned(&id)));
     // One that was removed or kept meanwhile is not among them.
@@ -147,20 +149,20 @@ pub fn stranded(state: &State) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// [`KeptError`] when there is none, several have the name or an id that begins so, or another process works on it.
-pub fn find(state: &State, name: &str) -> Result<Kept, KeptError> {
+pub fn find(state: &StateDirectory, name: &str) -> Result<KeptChangeSet, KeptError> {
     let all = list(state);
-    let is_id = |listed: &&Listed| listed.id.as_str() == name;
-    let is_meant = |listed: &&Listed| {
+    let is_id = |listed: &&ListedChangeSet| listed.id.as_str() == name;
+    let is_meant = |listed: &&ListedChangeSet| {
         let begins_so = !name.is_empty() && listed.id.as_str().starts_with(name);
         begins_so || listed.record.label.name.as_deref() == Some(name)
     };
-    let mut found: Vec<&Listed> = all.iter().filter(is_id).collect();
+    let mut found: Vec<&ListedChangeSet> = all.iter().filter(is_id).collect();
     if found.is_empty() {
         found = all.iter().filter(is_meant).collect();
     }
     match found[..] {
         [] => Err(KeptError::NoSuch { name: name.to_owned() }),
-        [one] => Kept::open(&one.path)?.ok_or_else(|| KeptError::NoSuch { name: name.to_owned() }),
+        [one] => KeptChangeSet::open(&one.path)?.ok_or_else(|| KeptError::NoSuch { name: name.to_owned() }),
         _ => {
             let ids = found.iter().map(|listed| match &listed.record.label.name {
                 Some(label) => format!("{} (named {})", listed.id, Untrusted(label)),
@@ -174,7 +176,7 @@ pub fn find(state: &State, name: &str) -> Result<Kept, KeptError> {
 
 // === impl Listed ===
 
-impl Listed {
+impl ListedChangeSet {
     fn read(folder: &Path) -> Option<Self> {
         let id = RunId::parse(folder.file_name()?.to_str()?).ok()?;
         let record = CopyRecord::read(folder).ok()??;
@@ -185,8 +187,13 @@ impl Listed {
 
 // === impl Kept ===
 
-impl Kept {
-    pub(super) fn of(id: RunId, path: PathBuf, lock: File, (record, summary): (CopyRecord, Summary)) -> Self {
+impl KeptChangeSet {
+    pub(super) fn of(
+        id: RunId,
+        path: PathBuf,
+        lock: File,
+        (record, summary): (CopyRecord, ChangeSetSummary),
+    ) -> Self {
         Self { id, path, record, summary, _lock: lock }
     }
 
@@ -200,7 +207,9 @@ impl Kept {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(at(folder)(error)),
         };
-        let Some(Listed { id, path, record, summary }) = Listed::read(folder) else { return Ok(None) };
+        let Some(ListedChangeSet { id, path, record, summary }) = ListedChangeSet::read(folder) else {
+            return Ok(None);
+        };
         match lock.try_lock() {
             Ok(()) if folder.join(SUMMARY).exists() => Ok(Some(Self::of(id, path, lock, (record, summary)))),
             Ok(()) => Ok(None),
@@ -224,7 +233,7 @@ impl Kept {
     }
 
     /// Returns the summary of the change set.
-    pub fn summary(&self) -> &Summary {
+    pub fn summary(&self) -> &ChangeSetSummary {
         &self.summary
     }
 
@@ -247,7 +256,7 @@ impl Kept {
     ///
     /// # Errors
     /// [`KeptError`] when the changes can't be determined, or the source is gone.
-    pub fn changes(&self) -> Result<Frozen, KeptError> {
+    pub fn changes(&self) -> Result<FrozenChangeSet, KeptError> {
         if self.summary.is_laid_out {
             return Err(KeptError::LaidOut { path: self.own_source().unwrap_or_else(|| self.path.clone()) });
         }
@@ -264,7 +273,7 @@ impl Kept {
             Some(_) => SourceDrift::find_beside(&source, &self.record.baseline, Some(&layer))?,
             None => SourceDrift::default(),
         };
-        Ok(Frozen { set, source, layer, base, drift })
+        Ok(FrozenChangeSet { set, source, layer, base, drift })
     }
 
     /// Applies changes of [`Self::changes`]: `set` may be a part of them. Afterwards they are settled, and what is left is
@@ -274,9 +283,9 @@ impl Kept {
     /// [`KeptError`]; what was written up to then is found to be so the next time.
     pub fn apply(
         &mut self,
-        frozen: &Frozen,
+        frozen: &FrozenChangeSet,
         set: &ChangeSet,
-        wishes: &Wishes,
+        wishes: &ApplyOptions,
     ) -> Result<ApplyOutcome, KeptError> {
         let scratch = self.path.join("merged");
         remove_tree(&scratch).map_err(at(&scratch))?;
@@ -320,7 +329,7 @@ impl Kept {
         let rendered = frozen.render()?;
         // Nothing else writes there, so nothing conflicts, whatever the times of the files are.
         let since = SystemTime::now() + Duration::from_secs(86_400);
-        let trust = belljar_policy::handoff::Trust::in_all();
+        let trust = belljar_policy::handoff::ApprovedPaths::in_all();
         crate::workspace::apply::apply(&frozen.set, &frozen.layer, &frozen.source, since, &trust)?;
         let bytes = serde_json::to_vec(&rendered).map_err(io::Error::from);
         let written = bytes.and_then(|bytes| super::record::write_whole(&self.path, RENDERED, &bytes));
@@ -357,7 +366,7 @@ const RENDERED: &str = "rendered.json";
 
 // === impl Frozen ===
 
-impl Frozen {
+impl FrozenChangeSet {
     /// The changes as a diff against what the run began with, as far as that is still there, with the drift.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::imprint::Imprint;
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_files::host_path::HostPath;
-use belljar_trusted::in_use::{self, Entry, UseKind};
+use belljar_trusted::in_use::{self, InUseEntry, UseKind};
 use belljar_trusted::trusted_file::{self, PathRole};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct CopyRecord {
     pub label: RunLabel,
     /// Time at which the copy was made.
     pub began_at: Timestamp,
-    source: Source,
+    source: CopySource,
     /// The layer of changes, or the whole copy, relative to the folder.
     layer: PathBuf,
     /// The tree that the run began with, relative to the folder, if it is apart from the source.
@@ -42,7 +42,7 @@ pub struct CopyRecord {
     /// Files that the host obeyed when the copy was made. A later command is not given the same files, and needs an
     /// approval all the same.
     #[serde(default)]
-    obeyed: Vec<Entry>,
+    obeyed: Vec<InUseEntry>,
     /// Paths that a person has dealt with already, as bytes.
     #[serde(default)]
     settled: BTreeSet<Vec<u8>>,
@@ -82,7 +82,7 @@ pub struct HostFile {
 
 /// Source of a copy.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-enum Source {
+enum CopySource {
     /// A directory of a person's.
     Host(HostPath),
     /// A directory in the folder of the run, such as a clone.
@@ -158,8 +158,8 @@ impl CopyRecord {
     /// The record of a copy that begins now. `folder` is that of its run, and `layer` is in it.
     pub fn begin(label: RunLabel, folder: &Path, (source, layer): (&HostPath, &Path)) -> Self {
         let source = match within(folder, source.as_path()) {
-            Some(own) => Source::Own(own),
-            None => Source::Host(source.clone()),
+            Some(own) => CopySource::Own(own),
+            None => CopySource::Host(source.clone()),
         };
         Self {
             label,
@@ -200,7 +200,7 @@ impl CopyRecord {
     #[must_use]
     pub fn on_base(self, folder: &Path, base: Option<&HostPath>) -> Self {
         let baseline = match &self.source {
-            Source::Host(source) if self.imprint.is_none() => {
+            CopySource::Host(source) if self.imprint.is_none() => {
                 let own = Directory::open_host(folder).and_then(|folder| folder.stat_itself());
                 self.baseline.of_source_at(source, own.ok().as_ref())
             }
@@ -255,24 +255,24 @@ impl CopyRecord {
     /// The directory that was copied, for people; `None` for one of the run's own.
     pub fn source_path(&self) -> Option<&Path> {
         match &self.source {
-            Source::Host(path) => Some(path.as_path()),
-            Source::Own(_) => None,
+            CopySource::Host(path) => Some(path.as_path()),
+            CopySource::Own(_) => None,
         }
     }
 
     /// The source in the folder of the run, relative to it, if it is the run's own.
     pub fn own_source(&self) -> Option<&Path> {
         match &self.source {
-            Source::Host(_) => None,
-            Source::Own(path) => Some(path),
+            CopySource::Host(_) => None,
+            CopySource::Own(path) => Some(path),
         }
     }
 
     /// Opens the directory that was copied.
     pub(super) fn open_source(&self, folder: &Directory) -> Result<Directory, DirectoryError> {
         match &self.source {
-            Source::Host(path) => Directory::open_meant(path),
-            Source::Own(path) => folder.open_own(path),
+            CopySource::Host(path) => Directory::open_meant(path),
+            CopySource::Own(path) => folder.open_own(path),
         }
     }
 

@@ -1,11 +1,11 @@
 //! The end of a run on a copy: a folder with changes moves to the kept ones by one rename, and one without is removed.
 
 use super::age::UpTime;
-use super::garbage::{self, Collected};
-use super::open::Kept;
+use super::garbage::{self, CollectedChangeSet};
+use super::open::KeptChangeSet;
 use super::record::{CopyRecord, RECORD, write_whole};
 use super::{KeptError, SUMMARY};
-use crate::state::{RunFolder, State};
+use crate::state::{RunFolder, StateDirectory};
 use crate::workspace::changes::{ChangesError, lines};
 use crate::workspace::growth;
 use belljar_contract::id::RunId;
@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// Summary of a kept change set, available without reading its layer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Summary {
+pub struct ChangeSetSummary {
     /// Time at which it was kept.
     pub kept_at: Timestamp,
     /// Time at which it was kept, by the clock that is never set.
@@ -37,29 +37,29 @@ pub struct Summary {
 
 /// Result of settling the folder of a run.
 #[derive(Debug)]
-pub enum Settled {
+pub enum SettledRun {
     /// No changes; the folder is still the caller's.
     Unchanged(RunFolder),
     /// The changes are kept, and what was collected to make room for them.
-    Kept(Box<Kept>, Vec<Collected>),
+    Kept(Box<KeptChangeSet>, Vec<CollectedChangeSet>),
 }
 
 /// Keeps the changes in the folder of a run in which nothing runs any more.
 ///
 /// # Errors
 /// [`KeptError`]; the folder stays where it is, and becomes a kept change set the next time that leftovers are looked for.
-pub fn settle(state: &State, folder: RunFolder, was_cut_off: bool) -> Result<Settled, KeptError> {
+pub fn settle(state: &StateDirectory, folder: RunFolder, was_cut_off: bool) -> Result<SettledRun, KeptError> {
     let Some(record) = CopyRecord::read(folder.path()).map_err(at(folder.path()))? else {
-        return Ok(Settled::Unchanged(folder));
+        return Ok(SettledRun::Unchanged(folder));
     };
     let files = match count(&record, folder.path()) {
-        Ok(0) => return Ok(Settled::Unchanged(folder)),
+        Ok(0) => return Ok(SettledRun::Unchanged(folder)),
         Ok(files) => Some(files),
         Err(_) => None,
     };
     drop_scratch(folder.path(), &record);
     let opened = Directory::open_host(folder.path())?;
-    let summary = Summary {
+    let summary = ChangeSetSummary {
         kept_at: Timestamp::now(),
         kept_at_up_time: UpTime::now(),
         was_cut_off,
@@ -77,9 +77,9 @@ pub fn settle(state: &State, folder: RunFolder, was_cut_off: bool) -> Result<Set
     belljar_failpoint::reached("kept.moved");
     // The name survives a crash of the machine; so do the files that were written when the kernel got round to it.
     let _ = File::open(&kept).and_then(|kept| kept.sync_all());
-    let kept = Kept::of(id, to, lock, (record, summary));
+    let kept = KeptChangeSet::of(id, to, lock, (record, summary));
     let collected = garbage::collect(state, Some(kept.id()));
-    Ok(Settled::Kept(Box::new(kept), collected))
+    Ok(SettledRun::Kept(Box::new(kept), collected))
 }
 
 /// Keeps the changes of a run whose folder was left by its owner, who is gone. `None` if there are none, or the folder is
@@ -87,14 +87,18 @@ pub fn settle(state: &State, folder: RunFolder, was_cut_off: bool) -> Result<Set
 ///
 /// # Errors
 /// [`KeptError`] as from [`settle`].
-pub fn settle_by_id(state: &State, id: &RunId, was_cut_off: bool) -> Result<Option<Box<Kept>>, KeptError> {
+pub fn settle_by_id(
+    state: &StateDirectory,
+    id: &RunId,
+    was_cut_off: bool,
+) -> Result<Option<Box<KeptChangeSet>>, KeptError> {
     let Some(folder) = state.adopt_destroyed(id) else { return Ok(None) };
     match settle(state, folder, was_cut_off)? {
-        Settled::Unchanged(folder) => {
+        SettledRun::Unchanged(folder) => {
             folder.remove()?;
             Ok(None)
         }
-        Settled::Kept(kept, _) => Ok(Some(kept)),
+        SettledRun::Kept(kept, _) => Ok(Some(kept)),
     }
 }
 
@@ -124,7 +128,7 @@ fn drop_scratch(folder: &Path, record: &CopyRecord) {
     }
 }
 
-pub(super) fn write_summary(folder: &Path, summary: &Summary) -> Result<(), KeptError> {
+pub(super) fn write_summary(folder: &Path, summary: &ChangeSetSummary) -> Result<(), KeptError> {
     let bytes = serde_json::to_vec(summary).map_err(io::Error::from);
     bytes.and_then(|bytes| write_whole(folder, SUMMARY, &bytes)).map_err(at(folder))
 }

@@ -3,7 +3,7 @@
 use super::settle::write_summary;
 use super::*;
 use crate::native::HostUser;
-use crate::workspace::partial::{ApplyOutcome, Wishes};
+use crate::workspace::partial::{ApplyOptions, ApplyOutcome};
 use crate::workspace::snapshot::{self, SnapshotLimits};
 use belljar_contract::id::RunId;
 use belljar_files::directory::Directory;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use std::path::Path;
 
 /// A run whose owner is gone, and which has written `file` in its layer.
-fn left(state: &State, source: &Path, content: Option<&str>) -> RunId {
+fn left(state: &StateDirectory, source: &Path, content: Option<&str>) -> RunId {
     left_with(state, source, |upper| {
         if let Some(content) = content {
             std::fs::write(upper.join("file"), content).unwrap();
@@ -21,7 +21,7 @@ fn left(state: &State, source: &Path, content: Option<&str>) -> RunId {
 }
 
 /// A run whose owner is gone, and which has written in its layer on the source itself.
-fn left_with(state: &State, source: &Path, write: impl FnOnce(&Path)) -> RunId {
+fn left_with(state: &StateDirectory, source: &Path, write: impl FnOnce(&Path)) -> RunId {
     left_on(Base::Source, (state, source), write)
 }
 
@@ -32,7 +32,7 @@ enum Base {
     Snapshot,
 }
 
-fn left_on(base: Base, (state, source): (&State, &Path), write: impl FnOnce(&Path)) -> RunId {
+fn left_on(base: Base, (state, source): (&StateDirectory, &Path), write: impl FnOnce(&Path)) -> RunId {
     let folder = state.begin_run(HostUser::choose().identity()).unwrap();
     let upper = folder.make("upper", HostUser::choose().identity()).unwrap();
     let source = HostPath::resolve(source).unwrap();
@@ -51,7 +51,7 @@ fn label() -> RunLabel {
 }
 
 /// A run whose owner is gone, and which has written in a whole copy of its source.
-fn left_whole(state: &State, source: &Path, write: impl FnOnce(&Path)) -> RunId {
+fn left_whole(state: &StateDirectory, source: &Path, write: impl FnOnce(&Path)) -> RunId {
     let folder = state.begin_run(HostUser::choose().identity()).unwrap();
     let copy = folder.make("workspace", HostUser::choose().identity()).unwrap();
     let (source, opened) =
@@ -68,9 +68,9 @@ fn left_whole(state: &State, source: &Path, write: impl FnOnce(&Path)) -> RunId 
     id
 }
 
-fn place() -> (tempfile::TempDir, State, PathBuf) {
+fn place() -> (tempfile::TempDir, StateDirectory, PathBuf) {
     let place = tempfile::tempdir().unwrap();
-    let (state, source) = (State::at(place.path().join("state")), place.path().join("source"));
+    let (state, source) = (StateDirectory::at(place.path().join("state")), place.path().join("source"));
     std::fs::create_dir(&source).unwrap();
     (place, state, source)
 }
@@ -88,7 +88,7 @@ fn fill(source: &Path) {
     belljar_testkit::wait::until(is_older);
 }
 
-fn applied(state: &State, id: &RunId, wishes: &Wishes) -> ApplyOutcome {
+fn applied(state: &StateDirectory, id: &RunId, wishes: &ApplyOptions) -> ApplyOutcome {
     let mut kept = find(state, id.as_str()).unwrap();
     let frozen = kept.changes().unwrap();
     kept.apply(&frozen, &frozen.set, wishes).unwrap()
@@ -128,7 +128,7 @@ fn directory_renamed_into_place_is_not_written_to() {
         let were = std::fs::read(source.join("src/f")).unwrap();
         let drift = find(&state, id.as_str()).unwrap().changes().unwrap().drift.listed();
         assert!(drift.contains(&"src/".to_owned()), "{base:?}: {drift:?}");
-        let applied = applied(&state, &id, &Wishes::default());
+        let applied = applied(&state, &id, &ApplyOptions::default());
         assert_eq!(applied.conflicts, [Path::new("src/created"), Path::new("src/f")], "{base:?}");
         assert_eq!(std::fs::read(source.join("src/f")).unwrap(), were);
         assert!(!source.join("src/created").exists());
@@ -147,7 +147,7 @@ fn whole_copy_is_compared_with_the_files_that_were_copied() {
     });
     state.reconcile().unwrap();
     replace_directory(&source);
-    let applied = applied(&state, &id, &Wishes::default());
+    let applied = applied(&state, &id, &ApplyOptions::default());
     assert_eq!(applied.conflicts, [Path::new("edited"), Path::new("src/f")]);
     assert_eq!(applied.written, [Path::new("lib/f")]);
     for (name, content) in [("src/f", "person"), ("edited", "person"), ("lib/f", "run")] {
@@ -163,7 +163,7 @@ fn leftovers_with_changes_are_kept_and_others_are_removed() {
     let changed = left(&state, &source, Some("new\n"));
     assert!(!state.run_folder(&unchanged).exists());
     // Killed when the summary was written, and before the folder was moved.
-    let summary = Summary {
+    let summary = ChangeSetSummary {
         kept_at: Timestamp::now(),
         kept_at_up_time: None,
         was_cut_off: false,
@@ -244,7 +244,7 @@ fn file_that_a_person_deleted_or_renamed_meanwhile_does_not_come_back() {
         std::fs::remove_file(source.join("edited")).unwrap();
         std::fs::rename(source.join("src"), source.join("renamed")).unwrap();
         std::fs::write(source.join("lib/added"), "person").unwrap();
-        let applied = applied(&state, &id, &Wishes::default());
+        let applied = applied(&state, &id, &ApplyOptions::default());
         let conflicts = applied.conflicts.iter().filter(|path| *path != Path::new("src"));
         assert_eq!(conflicts.collect::<Vec<_>>(), [Path::new("edited"), Path::new("src/f")], "{base:?}");
         assert!(!source.join("edited").exists() && !source.join("src").exists(), "{base:?}");
@@ -281,7 +281,10 @@ fn reference_whose_packed_entry_a_person_moved_meanwhile_conflicts() {
         state.reconcile().unwrap();
         // A person commits, makes a branch, and git packs the references.
         write(&[packed("d", "added"), packed("b", "kept"), packed("c", "moved")].concat());
-        let wishes = Wishes { trust: belljar_policy::handoff::Trust::in_all(), ..Wishes::default() };
+        let wishes = ApplyOptions {
+            trust: belljar_policy::handoff::ApprovedPaths::in_all(),
+            ..ApplyOptions::default()
+        };
         let applied = applied(&state, &id, &wishes);
         let heads = |names: [&str; 2]| names.map(|name| Path::new(git).join("refs/heads").join(name));
         assert_eq!(applied.conflicts, heads(["added", "moved"]), "{base:?}");

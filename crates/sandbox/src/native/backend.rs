@@ -1,17 +1,17 @@
 //! The native backend: sandboxes launched by a small process, their folders in a state directory.
 
 use super::disk_quota::DiskQuotas;
-use super::groups::Groups;
+use super::groups::DeploymentGroups;
 use super::programs::NO_LANDLOCK;
-use super::sandbox::{Made, NativeSandbox};
+use super::sandbox::{NativeSandbox, SandboxParts};
 use super::teardown::MountTeardown;
 use super::warm_pool::{WarmPool, WarmSandbox};
-use super::{HostUser, Running, Site, StartError, build, isolation};
-use crate::backend::{Backend, BackendError, DirectoryFiller, Sandbox, Wanted};
+use super::{HostUser, NativeSite, RunningSandbox, StartError, build, isolation};
+use crate::backend::{Backend, BackendError, DirectoryFiller, Sandbox, SandboxRequest};
 use crate::correlation::fill_session;
 use crate::run::WorkspaceChoice;
 use crate::spec::{SandboxSpec, Workspace};
-use crate::state::State;
+use crate::state::StateDirectory;
 use crate::workspace::held::{CopyLayers, HeldWorkspace};
 use belljar_confine::execution::ResidentSandbox;
 use belljar_confine::launcher::Launcher;
@@ -33,8 +33,8 @@ pub struct NativeBackend {
 pub(super) struct SandboxBuilder {
     launcher: Arc<Launcher>,
     makes_many: bool,
-    state: State,
-    groups: Groups,
+    state: StateDirectory,
+    groups: DeploymentGroups,
     quotas: DiskQuotas,
     remains: Arc<MountTeardown>,
 }
@@ -42,15 +42,15 @@ pub(super) struct SandboxBuilder {
 // === impl Shop ===
 
 impl SandboxBuilder {
-    fn open(launcher: Arc<Launcher>, state: State, makes_many: bool) -> Self {
-        let groups = Groups::open(&state);
+    fn open(launcher: Arc<Launcher>, state: StateDirectory, makes_many: bool) -> Self {
+        let groups = DeploymentGroups::open(&state);
         Self { launcher, makes_many, state, groups, quotas: DiskQuotas::default(), remains: Arc::default() }
     }
 
     /// A sandbox in which nothing runs yet.
-    pub(super) fn build(&self, spec: &SandboxSpec) -> Result<Running, StartError> {
+    pub(super) fn build(&self, spec: &SandboxSpec) -> Result<RunningSandbox, StartError> {
         let Self { launcher, makes_many, groups, quotas, state: _, remains: _ } = self;
-        let site = Site { launcher: Some(launcher), makes_many: *makes_many, groups, quotas };
+        let site = NativeSite { launcher: Some(launcher), makes_many: *makes_many, groups, quotas };
         build(&site, spec, None)
     }
 }
@@ -62,20 +62,20 @@ impl NativeBackend {
     pub const NAME: &'static str = "native";
 
     /// Makes a backend that launches through `launcher` and keeps its folders in `state`.
-    pub fn new(launcher: Arc<Launcher>, state: State) -> Self {
+    pub fn new(launcher: Arc<Launcher>, state: StateDirectory) -> Self {
         Self { shop: Arc::new(SandboxBuilder::open(launcher, state, false)), spares: None }
     }
 
     /// Makes a backend for a program that makes many sandboxes. A warm pool holds `spares` empty sandboxes, each for one
     /// use. Only a sandbox whose workspace is a copy has a folder of its own.
-    pub fn for_many(launcher: Arc<Launcher>, state: State, spares: usize) -> Self {
+    pub fn for_many(launcher: Arc<Launcher>, state: StateDirectory, spares: usize) -> Self {
         let shop = Arc::new(SandboxBuilder::open(launcher, state, true));
         let spares = Some(WarmPool::keep(Arc::clone(&shop), spares));
         Self { shop, spares }
     }
 
     /// Takes a sandbox from the warm pool, or makes one now.
-    fn have(&self, spec: SandboxSpec) -> Result<(SandboxSpec, Running), StartError> {
+    fn have(&self, spec: SandboxSpec) -> Result<(SandboxSpec, RunningSandbox), StartError> {
         let is_plain = matches!(spec.workspace, Workspace::Empty)
             && spec.provision.lent.is_empty()
             && spec.provision.hatches.is_empty()
@@ -100,7 +100,7 @@ impl Backend for NativeBackend {
     }
 
     fn health(&self) -> Result<(), BackendError> {
-        let spec = SandboxSpec::new(State::new_id(), HostUser::choose());
+        let spec = SandboxSpec::new(StateDirectory::new_id(), HostUser::choose());
         let made = self.shop.build(&spec).map_err(|error| BackendError::Unavailable {
             backend: Self::NAME,
             why: format!("{}; `belljar doctor` says more", crate::backend::with_causes(&error)),
@@ -110,13 +110,13 @@ impl Backend for NativeBackend {
         Ok(())
     }
 
-    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+    fn create(&self, wanted: SandboxRequest) -> Result<Box<dyn Sandbox>, BackendError> {
         self.create_filled(wanted, &mut |_, _| Ok(()))
     }
 
     fn create_filled(
         &self,
-        mut wanted: Wanted,
+        mut wanted: SandboxRequest,
         fill: DirectoryFiller<'_>,
     ) -> Result<Box<dyn Sandbox>, BackendError> {
         let create = |error: Box<dyn std::error::Error + Send + Sync>| BackendError::Create(error);
@@ -127,7 +127,7 @@ impl Backend for NativeBackend {
             false => None,
         };
         let workspace = Workspace::of_run(&wanted.workspace, folder.as_ref(), user);
-        let id = folder.as_ref().map_or_else(State::new_id, |folder| folder.id().clone());
+        let id = folder.as_ref().map_or_else(StateDirectory::new_id, |folder| folder.id().clone());
         fill_session(&mut wanted.provision.env, &id);
         let spec = SandboxSpec {
             workspace: workspace.map_err(|error| create(error.into()))?,
@@ -152,7 +152,7 @@ impl Backend for NativeBackend {
             fill(&shown, user).map_err(create)?;
         }
         let workspace = HeldWorkspace { shown, layers, owner: user };
-        let made = Made {
+        let made = SandboxParts {
             root,
             workspace,
             resident: ResidentSandbox::new(running.launched.sealed),

@@ -1,14 +1,14 @@
 //! Control groups for sandboxes, and what is done where there are none.
 
 use crate::limits::Limits;
-use crate::state::State;
+use crate::state::StateDirectory;
 use belljar_confine::group::{Cgroup, CgroupError, CgroupHierarchies, CgroupJoin, CgroupLimits, sweep};
 use belljar_confine::wall;
 use belljar_contract::id::RunId;
 
 /// Place of this deployment's groups, or the reason why they can't be made.
 #[derive(Debug)]
-pub(super) struct Groups {
+pub(super) struct DeploymentGroups {
     hierarchies: Result<CgroupHierarchies, String>,
     /// Prefix of the names of this deployment's groups.
     prefix: String,
@@ -16,7 +16,7 @@ pub(super) struct Groups {
 
 /// Means by which one sandbox is kept within its limits.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct ResourceControls {
     /// The group that everything in it is part of.
     pub(super) group: Option<Cgroup>,
     /// Limits of the group; empty without one.
@@ -32,9 +32,9 @@ const OWN_PROCESSES: u64 = 2;
 
 // === impl Groups ===
 
-impl Groups {
+impl DeploymentGroups {
     /// Looks for a place, and removes what others of this deployment have left there.
-    pub(super) fn open(state: &State) -> Self {
+    pub(super) fn open(state: &StateDirectory) -> Self {
         let prefix = prefix(state);
         let hierarchies = CgroupHierarchies::find().map_err(|error| crate::backend::with_causes(&error));
         let hierarchies = hierarchies.and_then(|found| {
@@ -47,7 +47,7 @@ impl Groups {
     }
 
     /// Makes what keeps a sandbox within `limits`.
-    pub(super) fn hold(&self, id: &RunId, limits: &Limits) -> Result<Held, CgroupError> {
+    pub(super) fn hold(&self, id: &RunId, limits: &Limits) -> Result<ResourceControls, CgroupError> {
         let wanted = CgroupLimits {
             memory_bytes: limits.memory_bytes,
             processes: Some(limits.processes.saturating_add(OWN_PROCESSES)),
@@ -64,28 +64,28 @@ impl Groups {
             Ok(found) if needs_group => {
                 let group = found.make(&format!("{}{id}", self.prefix), &upheld)?;
                 let (group, version) = (Some(group), Ok(found.version()));
-                Ok(Held { group, limits: wanted, version, watched_memory_bytes: None })
+                Ok(ResourceControls { group, limits: wanted, version, watched_memory_bytes: None })
             }
-            Ok(_) => Ok(Held::without_group("not asked for", None)),
-            Err(why) => Ok(Held::without_group(why, wanted.memory_bytes)),
+            Ok(_) => Ok(ResourceControls::without_group("not asked for", None)),
+            Err(why) => Ok(ResourceControls::without_group(why, wanted.memory_bytes)),
         }
     }
 }
 
 /// Removes the groups that sandboxes of this deployment have left whose owner is gone.
-pub(crate) fn clear(state: &State) -> Result<usize, CgroupError> {
+pub(crate) fn clear(state: &StateDirectory) -> Result<usize, CgroupError> {
     let prefix = prefix(state);
     state.groups_at().iter().map(|parent| sweep(parent, &prefix)).sum()
 }
 
 /// Prefix of this deployment's groups. Another deployment has another one.
-fn prefix(state: &State) -> String {
+fn prefix(state: &StateDirectory) -> String {
     format!("belljar-{}-", state.deployment())
 }
 
 // === impl Held ===
 
-impl Held {
+impl ResourceControls {
     fn without_group(why: &str, watched_memory_bytes: Option<u64>) -> Self {
         let version = Err(why.to_owned());
         Self { group: None, limits: CgroupLimits::default(), version, watched_memory_bytes }

@@ -4,7 +4,7 @@
 //! that is taken from outside when all of them stand (`belljar_confine::inspection`).
 
 use super::HostUser;
-use super::groups::Held;
+use super::groups::ResourceControls;
 use crate::host;
 use crate::limits::{Bytes, Limits};
 use crate::spec::{SandboxSpec, Workspace};
@@ -18,7 +18,7 @@ const CPU_LIMIT: &str = "cpu_limit";
 /// Means by which a sandbox is kept within its limits, besides the plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LimitEnforcement<'a> {
-    pub(super) held: &'a Held,
+    pub(super) held: &'a ResourceControls,
     /// True if its disk usage is watched.
     pub(super) is_disk_watched: bool,
 }
@@ -149,7 +149,7 @@ fn limits(
 
 /// The kernel counts the processes of a user, but never stops its own root, in whatever namespace and by whatever number
 /// that one goes.
-fn process_limit(plan: &Plan, held: &Held) -> Layer {
+fn process_limit(plan: &Plan, held: &ResourceControls) -> Layer {
     let most = plan.limits.in_force().processes;
     let is_by_group = held.version == Ok(2) && held.limits.processes.is_some();
     let (in_force, how) = match is_by_group {

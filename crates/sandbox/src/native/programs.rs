@@ -57,13 +57,14 @@ mod tests {
     use crate::native::{HostUser, SEARCH_PATH};
     use crate::provision::Provision;
     use crate::spec::Lent;
-    use crate::state::State;
+    use crate::state::StateDirectory;
     use belljar_files::host_path::HostPath;
 
     fn compiled(names: &[&str], lent: Vec<Lent>) -> Programs {
         let listed = ProgramList::new(names.iter().map(|&name| name.to_owned())).unwrap();
         let provision = Provision { lent, ..Provision::default() };
-        let spec = SandboxSpec { provision, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
+        let spec =
+            SandboxSpec { provision, ..SandboxSpec::new(StateDirectory::new_id(), HostUser::choose()) };
         of(&listed, &spec).unwrap()
     }
 

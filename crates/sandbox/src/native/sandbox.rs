@@ -1,6 +1,6 @@
 //! A native sandbox that lives on.
 
-use super::disk_quota::Fate;
+use super::disk_quota::QuotaOutcome;
 use super::teardown::MountTeardown;
 use super::{command, quiesce};
 use crate::archive;
@@ -24,14 +24,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct NativeSandbox {
     spec: SandboxSpec,
-    made: Made,
+    made: SandboxParts,
     isolation: Isolation,
 }
 
 /// Parts of a sandbox, in the order in which they are dropped: a group and a folder can be cleared away only when no
 /// process is in them any more.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct SandboxParts {
     /// Root directory, as the sandbox sees it.
     pub(super) root: Directory,
     pub(super) workspace: HeldWorkspace,
@@ -42,14 +42,14 @@ pub(super) struct Made {
     pub(super) hatches: Vec<OwnedFd>,
     pub(super) remains: Arc<MountTeardown>,
     pub(super) group: Option<Cgroup>,
-    pub(super) fate: Fate,
+    pub(super) fate: QuotaOutcome,
     pub(super) folder: Option<RunFolder>,
 }
 
 // === impl NativeSandbox ===
 
 impl NativeSandbox {
-    pub(super) fn new(spec: SandboxSpec, made: Made, isolation: Isolation) -> Self {
+    pub(super) fn new(spec: SandboxSpec, made: SandboxParts, isolation: Isolation) -> Self {
         Self { spec, made, isolation }
     }
 }
@@ -120,7 +120,7 @@ impl Sandbox for NativeSandbox {
     }
 
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
-        let Made { resident, mounts, remains, group, folder, root, workspace, fate: _, hatches: _ } =
+        let SandboxParts { resident, mounts, remains, group, folder, root, workspace, fate: _, hatches: _ } =
             self.made;
         drop((root, workspace));
         resident.end();

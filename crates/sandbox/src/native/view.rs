@@ -1,6 +1,6 @@
 //! A sandbox's view of the host: programs and libraries, read-only, and a small `/etc` of its own.
 
-use belljar_confine::plan::{Access, Entry, Identity, Source};
+use belljar_confine::plan::{Access, HostSource, Identity, RootEntry};
 use belljar_files::host_path::HostPath;
 use std::path::Path;
 
@@ -40,32 +40,34 @@ pub fn shows(path: &Path) -> bool {
 }
 
 /// The view, and the directories that later entries go into.
-pub(super) fn of_host(identity: Identity) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = PROGRAMS.into_iter().filter_map(program_directory).collect();
+pub(super) fn of_host(identity: Identity) -> Vec<RootEntry> {
+    let mut entries: Vec<RootEntry> = PROGRAMS.into_iter().filter_map(program_directory).collect();
     entries.extend(SETTINGS.into_iter().filter_map(read_only));
     entries.extend(own_settings(identity));
     entries
 }
 
-fn program_directory(inside: &str) -> Option<Entry> {
+fn program_directory(inside: &str) -> Option<RootEntry> {
     let host = Path::new("/").join(inside);
     match std::fs::read_link(&host) {
         Ok(target) => {
             let target = target.to_str()?.to_owned();
-            Some(Entry::Symlink { inside: inside.to_owned(), target })
+            Some(RootEntry::Symlink { inside: inside.to_owned(), target })
         }
         Err(_) => read_only(inside),
     }
 }
 
-fn read_only(inside: &str) -> Option<Entry> {
-    let source = Source::Path(HostPath::resolve(Path::new("/").join(inside)).ok()?);
-    Some(Entry::Bind { inside: inside.to_owned(), source, access: Access::ReadOnly })
+fn read_only(inside: &str) -> Option<RootEntry> {
+    let source = HostSource::Path(HostPath::resolve(Path::new("/").join(inside)).ok()?);
+    Some(RootEntry::Bind { inside: inside.to_owned(), source, access: Access::ReadOnly })
 }
 
-fn own_settings(Identity { inside_uid, inside_gid, .. }: Identity) -> Vec<Entry> {
-    let file =
-        |inside: &str, content: String| Entry::File { inside: inside.to_owned(), content: content.into() };
+fn own_settings(Identity { inside_uid, inside_gid, .. }: Identity) -> Vec<RootEntry> {
+    let file = |inside: &str, content: String| RootEntry::File {
+        inside: inside.to_owned(),
+        content: content.into(),
+    };
     let nobody = 65_534;
     vec![
         file(

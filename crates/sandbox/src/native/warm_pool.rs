@@ -4,11 +4,11 @@
 //! are those of the following spares.
 
 use super::backend::SandboxBuilder;
-use super::{HostUser, Running};
+use super::{HostUser, RunningSandbox};
 use crate::limits::Limits;
 use crate::provision::Provision;
 use crate::spec::SandboxSpec;
-use crate::state::State;
+use crate::state::StateDirectory;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct WarmSandbox {
     pub(super) spec: SandboxSpec,
-    pub(super) running: Running,
+    pub(super) running: RunningSandbox,
 }
 
 /// Sandboxes that are ready.
@@ -130,7 +130,8 @@ fn make(shop: &SandboxBuilder, shelf: &SharedPool, most: usize) {
         }
         drop(stock);
         let provision = Provision { limits, ..Provision::default() };
-        let spec = SandboxSpec { provision, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
+        let spec =
+            SandboxSpec { provision, ..SandboxSpec::new(StateDirectory::new_id(), HostUser::choose()) };
         let made = shop.build(&spec);
         stock = lock(&shelf.stock);
         match made {

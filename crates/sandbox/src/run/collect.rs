@@ -1,15 +1,15 @@
 //! Takes what a run leaves: the result, if it can be believed, the artifacts, the changes.
 
-use super::{Changes, RunError};
+use super::{PendingChanges, RunError};
 use crate::artifact::{ArtifactError, Caps, Collector};
 use crate::backend::with_causes;
 use crate::limits::{Bytes, Limit, Limits};
 use crate::spec::Workspace;
-use crate::state::{JOB, RunFolder, State};
+use crate::state::{JOB, RunFolder, StateDirectory};
 use crate::supervise::{Ended, Reason};
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
-use belljar_confine::sealed::Outcome;
+use belljar_confine::sealed::ProgramOutcome;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::Job;
 use belljar_contract::result::{Artifact, Failure, JobResult, ResourceUsage};
@@ -80,7 +80,7 @@ fn read(folder: &RunFolder) -> Result<JobResult, String> {
 }
 
 fn why_not_believed(result: &JobResult, job: &Job, ended: &Ended) -> Option<String> {
-    if ended.ending.outcome != Outcome::Exited(result.exit_code().into()) {
+    if ended.ending.outcome != ProgramOutcome::Exited(result.exit_code().into()) {
         return Some(format!("the runner ended otherwise than its result says ({:?})", ended.ending.outcome));
     }
     if result.job_id.as_deref() != Some(job.job_id.as_str()) {
@@ -105,7 +105,7 @@ fn unbelievable(ended: &Ended, errors: &str, why: &str) -> Failure {
 
 /// The artifacts: those in the job's folder, and those of its workspace that it names. And why there are not all of them.
 pub(super) fn artifacts(
-    state: &State,
+    state: &StateDirectory,
     folder: &RunFolder,
     named: Option<(&Directory, &AdmittedJob)>,
 ) -> Result<(Vec<Artifact>, Option<ArtifactError>), RunError> {
@@ -149,7 +149,7 @@ pub(super) fn code_of(error: &ArtifactError) -> FailureCode {
 
 /// Directories of a workspace that is a copy, held while the job runs: the tree that is read afterwards is the one that was
 /// copied, whatever has taken over its name.
-pub(super) struct Copy {
+pub(super) struct HeldCopy {
     source: Directory,
     upper: Directory,
     since: SystemTime,
@@ -157,7 +157,7 @@ pub(super) struct Copy {
 
 // === impl Copy ===
 
-impl Copy {
+impl HeldCopy {
     /// Opens them; `None` for a workspace that is no copy.
     pub(super) fn open(workspace: &Workspace, since: SystemTime) -> Result<Option<Self>, DirectoryError> {
         let Workspace::Copy { source, upper, .. } = workspace else { return Ok(None) };
@@ -166,7 +166,7 @@ impl Copy {
     }
 
     /// Returns the changes, and adds them to the result. A job with more changes than can be reported has failed.
-    pub(super) fn changes(self, result: &mut JobResult) -> Option<Changes> {
+    pub(super) fn changes(self, result: &mut JobResult) -> Option<PendingChanges> {
         let Self { source, upper, since } = self;
         let read = ChangeSet::read(&source, &upper).and_then(|set| {
             diff::render(&set, &source, &upper).map(|shown| (set, shown)).map_err(Into::into)
@@ -177,7 +177,7 @@ impl Copy {
                 if !set.left_out().is_empty() {
                     fail(result, FailureCode::ConstraintViolation, &ChangesError::TooLong);
                 }
-                Some(Changes { set, source, upper, since })
+                Some(PendingChanges { set, source, upper, since })
             }
             Err(error) => {
                 let code = match error {
@@ -224,7 +224,7 @@ mod tests {
     /// The artifacts of a run that left this at the place of its artifacts folder.
     fn left(make: fn(&Path)) -> (usize, Option<FailureCode>) {
         let place = tempfile::tempdir().unwrap();
-        let state = State::at(place.path().join("state"));
+        let state = StateDirectory::at(place.path().join("state"));
         let folder = state.begin_run(HostUser::choose().identity()).unwrap();
         let at = folder.private().join(JOB).join("artifacts");
         fs::write(at.join("kept"), "kept").unwrap();

@@ -3,18 +3,18 @@
 //! Its output is kept up to a limit for each stream. Further output is read and dropped, so that no program blocks because
 //! its output isn't read. Files that it leaves in `/job/artifacts` are kept.
 
-use super::{Begun, Deadline, RunError, collect, place, with_identity};
+use super::{Deadline, RunError, StartedRun, collect, place, with_identity};
 use crate::backend::with_causes;
-use crate::enclosure::Site;
+use crate::enclosure::EnclosureSite;
 use crate::hatch::{self};
 use crate::limits::{Limit, Limits};
 use crate::native::HostUser;
 use crate::provision::Provision;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::{JOB, RunFolder};
-use crate::streams::{Stream, Streams};
+use crate::streams::{PipeEnds, Stream};
 use crate::supervise::{self, Hearer, Reason};
-use belljar_confine::sealed::Outcome;
+use belljar_confine::sealed::ProgramOutcome;
 use belljar_confine::stage::Timings;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{JobId, TaskId};
@@ -49,9 +49,9 @@ pub struct FinishedCommand {
     /// Failure that ended it; `None` if only its exit code shows a failure.
     pub failure: Option<Failure>,
     /// Standard output.
-    pub stdout: Printed,
+    pub stdout: CapturedOutput,
     /// Standard error.
-    pub stderr: Printed,
+    pub stderr: CapturedOutput,
     /// The files that it left.
     pub artifacts: Vec<Artifact>,
     /// Resource usage.
@@ -66,7 +66,7 @@ pub struct FinishedCommand {
 
 /// Output of a program to one stream.
 #[derive(Debug, Default)]
-pub struct Printed {
+pub struct CapturedOutput {
     /// The first of it.
     pub bytes: Vec<u8>,
     /// True if there was more.
@@ -76,7 +76,7 @@ pub struct Printed {
 /// Receiver of a command's progress.
 pub trait CommandWatch {
     /// The sandbox stands, and the command has been started.
-    fn begun(&mut self, begun: Begun);
+    fn begun(&mut self, begun: StartedRun);
     /// The command has written output that is kept. It comes from inside.
     fn printed(&mut self, stream: Stream, bytes: &[u8]);
     /// Returns the grace period before it is killed, if it is to stop.
@@ -86,8 +86,8 @@ pub trait CommandWatch {
 struct OutputCapture<'w> {
     watch: &'w mut dyn CommandWatch,
     most: usize,
-    stdout: Printed,
-    stderr: Printed,
+    stdout: CapturedOutput,
+    stderr: CapturedOutput,
 }
 
 /// Runs a command in a sandbox that is made at `site`, by a launcher or an engine.
@@ -96,7 +96,7 @@ struct OutputCapture<'w> {
 /// [`RunError`] when the host can't do its part; then nothing ran, or its end is unknown.
 pub fn carry_out_command(
     request: CommandRequest,
-    site: &Site<'_>,
+    site: &EnclosureSite<'_>,
     watch: &mut dyn CommandWatch,
 ) -> Result<FinishedCommand, RunError> {
     let user = HostUser::choose();
@@ -110,14 +110,15 @@ pub fn carry_out_command(
     };
     let argv = request.argv.into_iter().map(Into::into).collect();
     let program = Program { argv, directory: WORKSPACE.to_owned() };
-    let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
+    let (stdio, mut streams) = PipeEnds::make().map_err(|source| RunError::Watch { source })?;
     let mut enclosure = place::begin(site, (&folder, &spec), &program, stdio)?;
     belljar_failpoint::reached("run.launched");
     let deadline = Deadline::after(request.timeout);
     let hatches = hatch::by_hatch(&spec.provision.hatches, enclosure.take_hatches());
-    watch.begun(Begun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
+    watch.begun(StartedRun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
     let most = request.max_output_bytes;
-    let mut capture = OutputCapture { watch, most, stdout: Printed::default(), stderr: Printed::default() };
+    let mut capture =
+        OutputCapture { watch, most, stdout: CapturedOutput::default(), stderr: CapturedOutput::default() };
     let until = || deadline.at();
     let ended = supervise::until_end(&mut enclosure, &mut streams, &until, &mut capture)?;
     belljar_failpoint::reached("run.ended");
@@ -151,7 +152,7 @@ pub fn carry_out_command(
 }
 
 fn why_ended(
-    (reason, outcome): (Reason, Outcome),
+    (reason, outcome): (Reason, ProgramOutcome),
     exceeded: Option<Limit>,
     limits: &Limits,
 ) -> Option<Failure> {
@@ -162,7 +163,7 @@ fn why_ended(
         (Reason::Canceled, _) => Some(Failure::new(FailureCode::Canceled, "the job was canceled")),
         (Reason::ByItself, Some(limit)) => Some(collect::out_of_room(limit, limits)),
         // Killed from outside, by an unknown process.
-        (Reason::ByItself, None) if outcome == Outcome::Killed => {
+        (Reason::ByItself, None) if outcome == ProgramOutcome::Killed => {
             Some(Failure::new(FailureCode::NodeFailure, "the sandbox was killed from outside"))
         }
         (Reason::ByItself, None) => None,

@@ -38,12 +38,12 @@ struct LoggedStepEnd {
 
 /// A line of `steps.jsonl`, as far as it matters here.
 #[derive(Deserialize)]
-struct Line {
-    done: Option<Done>,
+struct StepLine {
+    done: Option<FinishedStep>,
 }
 
 #[derive(Deserialize)]
-struct Done {
+struct FinishedStep {
     entry: StepResult,
 }
 
@@ -133,6 +133,6 @@ fn outputs(job_folder: Option<&Directory>) -> Vec<StepResult> {
         return Vec::new();
     }
     let lines = bytes.split(|byte| *byte == b'\n');
-    let read = lines.filter_map(|line| serde_json::from_slice::<Line>(line).ok()?.done);
+    let read = lines.filter_map(|line| serde_json::from_slice::<StepLine>(line).ok()?.done);
     read.map(|done| done.entry).filter(|entry| entry.status == StepStatus::Success).collect()
 }

@@ -1,6 +1,6 @@
 //! Output of the runner: its log, line by line, and the last of its error messages.
 
-use super::Watch;
+use super::JobWatch;
 use super::heard_steps::LoggedSteps;
 use crate::streams::Stream;
 use crate::supervise::Hearer;
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The watcher of a job, with the output so far.
-pub(super) struct Hearing<'w> {
-    watch: &'w mut dyn Watch,
+pub(super) struct RunnerLogReader<'w> {
+    watch: &'w mut dyn JobWatch,
     partial: Vec<u8>,
     /// The last of what the runner wrote to stderr: why it died, if it did.
     errors: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) struct Hearing<'w> {
 }
 
 /// Output of a runner that has ended.
-pub(super) struct Heard {
+pub(super) struct RunnerOutput {
     /// Its error messages.
     pub(super) errors: String,
     /// Result that came by the hatches.
@@ -41,22 +41,22 @@ const KEPT_ERRORS: usize = 16 << 10;
 
 // === impl Hearing ===
 
-impl<'w> Hearing<'w> {
-    pub(super) fn new(watch: &'w mut dyn Watch, job_folder: Directory) -> Self {
+impl<'w> RunnerLogReader<'w> {
+    pub(super) fn new(watch: &'w mut dyn JobWatch, job_folder: Directory) -> Self {
         let (partial, errors, silent) = (Vec::new(), Vec::new(), Some(job_folder));
         Self { watch, partial, errors, silent, steps: LoggedSteps::default() }
     }
 
     /// Ends the hearing of a runner that has ended.
-    pub(super) fn finish(mut self) -> Heard {
+    pub(super) fn finish(mut self) -> RunnerOutput {
         // The runner may have ended before its status file was noticed.
         self.look();
         let errors = String::from_utf8_lossy(&self.errors).into_owned();
-        Heard { errors, reported: self.watch.reported(), steps: self.steps }
+        RunnerOutput { errors, reported: self.watch.reported(), steps: self.steps }
     }
 }
 
-impl Hearing<'_> {
+impl RunnerLogReader<'_> {
     fn log(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.partial.extend_from_slice(piece);
@@ -90,7 +90,7 @@ impl Hearing<'_> {
     }
 }
 
-impl Hearer for Hearing<'_> {
+impl Hearer for RunnerLogReader<'_> {
     fn heard(&mut self, stream: Stream, bytes: &[u8]) {
         match stream {
             Stream::Stdout => self.log(bytes),
@@ -113,11 +113,11 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Counted {
+    struct StartCounter {
         started: u32,
     }
 
-    impl Watch for Counted {
+    impl JobWatch for StartCounter {
         fn started(&mut self) {
             self.started += 1;
         }
@@ -134,8 +134,8 @@ mod tests {
     /// Returns how often the start of the job was reported, and how often that was while it ran.
     fn started(write: impl FnOnce(&Path)) -> (u32, u32) {
         let folder = tempfile::tempdir().unwrap();
-        let mut counted = Counted::default();
-        let mut hearing = Hearing::new(&mut counted, Directory::open_host(folder.path()).unwrap());
+        let mut counted = StartCounter::default();
+        let mut hearing = RunnerLogReader::new(&mut counted, Directory::open_host(folder.path()).unwrap());
         hearing.tick();
         write(&folder.path().join(STATUS));
         hearing.tick();

@@ -1,16 +1,16 @@
 //! Start of a job's program in its sandbox, on any backend.
 
 use super::{RunError, WorkspaceChoice};
-use crate::backend::Wanted;
+use crate::backend::SandboxRequest;
 use crate::docker::DockerBackend;
-use crate::enclosure::{Enclosure, EnclosureError, EnclosureMaker, Site};
+use crate::enclosure::{Enclosure, EnclosureError, EnclosureMaker, EnclosureSite};
 use crate::spec::{Program, SandboxSpec, Workspace};
 use crate::state::RunFolder;
 use belljar_confine::plan::Stdio;
 
 /// Makes the sandbox of a run, and starts its program there.
 pub(super) fn begin(
-    site: &Site<'_>,
+    site: &EnclosureSite<'_>,
     (folder, spec): (&RunFolder, &SandboxSpec),
     program: &Program,
     stdio: Stdio,
@@ -30,7 +30,7 @@ fn in_container(
     stdio: Stdio,
 ) -> Result<Enclosure, RunError> {
     let Workspace::Empty = spec.workspace else { return Err(RunError::Workspace) };
-    let wanted = Wanted { workspace: WorkspaceChoice::Empty, provision: spec.provision.clone() };
+    let wanted = SandboxRequest { workspace: WorkspaceChoice::Empty, provision: spec.provision.clone() };
     let (sandbox, workspace) = docker.create_for_job(folder, wanted).map_err(EnclosureError::Container)?;
     let execution = sandbox.exec(program, stdio).map_err(EnclosureError::Container)?;
     Ok(Enclosure::Container { execution, sandbox, workspace: workspace.map(Into::into) })

@@ -2,18 +2,18 @@
 
 use super::keeper::address;
 use super::protocol::{
-    Answer, ApprovedPaths, Committed, KeeperRequestMessage, Load, Outcome, Refusal, Review, Streams,
-    Uncommitted, read_document, receive, send,
+    ApprovedPathsMessage, CommitOutcome, KeeperRequestMessage, KeeperResponse, Load, ProgramOutcome,
+    ProgramStreams, Refusal, Review, Uncommitted, read_document, receive, send,
 };
 use super::{DESCRIPTION, Session};
 use crate::backend::TerminalSize;
 use crate::config::BackendName;
 use crate::limits::Limit;
-use crate::state::State;
+use crate::state::StateDirectory;
 use crate::workspace::digest::ReviewDigest;
 use belljar_contract::category::Category;
 use belljar_contract::result::WorkspaceChanges;
-use belljar_policy::handoff::Trust;
+use belljar_policy::handoff::ApprovedPaths;
 use belljar_policy::untrusted::Untrusted;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 /// A session, as it can be reached.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct SessionClient {
     session: Session,
     folder: PathBuf,
     /// Category of tools that commands are for, if any.
@@ -39,12 +39,12 @@ pub struct Client {
 
 /// A program in a session. Dropping it has the program killed.
 #[derive(Debug)]
-pub struct Execution {
+pub struct SessionExecution {
     socket: OwnedFd,
     /// The host's end of its terminal, if it has one.
     pub terminal: Option<OwnedFd>,
     /// Once it is known.
-    outcome: Cell<Option<Outcome>>,
+    outcome: Cell<Option<ProgramOutcome>>,
 }
 
 /// A commit that waits for a person's answer. Dropping it writes nothing.
@@ -56,7 +56,7 @@ pub struct PendingCommit {
 
 /// Activity of a session.
 #[derive(Debug, Clone, Serialize)]
-pub struct Description {
+pub struct SessionDescription {
     /// The session.
     #[serde(flatten)]
     pub session: Session,
@@ -122,13 +122,13 @@ pub enum SessionError {
 }
 
 /// The sessions that live.
-pub fn list(state: &State) -> Vec<Client> {
+pub fn list(state: &StateDirectory) -> Vec<SessionClient> {
     let folders = std::fs::read_dir(state.path().join("runs")).into_iter().flatten().flatten();
-    let mut sessions: Vec<Client> = folders
+    let mut sessions: Vec<SessionClient> = folders
         .filter_map(|folder| {
             let folder = folder.path();
             let session = serde_json::from_slice(&std::fs::read(folder.join(DESCRIPTION)).ok()?).ok()?;
-            let client = Client { session, folder, category: None };
+            let client = SessionClient { session, folder, category: None };
             client.call().is_ok().then_some(client)
         })
         .collect();
@@ -140,12 +140,12 @@ pub fn list(state: &State) -> Vec<Client> {
 ///
 /// # Errors
 /// [`SessionError`] when there is none, or more than one.
-pub fn find(state: &State, name: &str) -> Result<Client, SessionError> {
+pub fn find(state: &StateDirectory, name: &str) -> Result<SessionClient, SessionError> {
     let sessions = list(state);
     if let Some(client) = sessions.iter().find(|client| client.session.id == name) {
         return Ok(client.clone());
     }
-    let is_meant = |client: &Client| {
+    let is_meant = |client: &SessionClient| {
         let begins_so = !name.is_empty() && client.session.id.starts_with(name);
         begins_so || client.session.name.as_deref() == Some(name)
     };
@@ -166,7 +166,7 @@ pub fn find(state: &State, name: &str) -> Result<Client, SessionError> {
 
 /// Returns the descriptions of these sessions, in their order. All are asked at once, so that a session that doesn't answer
 /// holds up no other. A session that has ended meanwhile is left out.
-pub fn describe_all(sessions: &[Client]) -> Vec<Description> {
+pub fn describe_all(sessions: &[SessionClient]) -> Vec<SessionDescription> {
     std::thread::scope(|scope| {
         let asked: Vec<_> = sessions.iter().map(|client| scope.spawn(|| client.describe())).collect();
         asked.into_iter().filter_map(|description| description.join().ok()?.ok()).collect()
@@ -175,7 +175,7 @@ pub fn describe_all(sessions: &[Client]) -> Vec<Description> {
 
 // === impl Client ===
 
-impl Client {
+impl SessionClient {
     /// Returns the session.
     pub fn session(&self) -> &Session {
         &self.session
@@ -200,12 +200,12 @@ impl Client {
         &self,
         argv: &[OsString],
         directory: &str,
-        streams: Streams,
+        streams: ProgramStreams,
         deadline: Option<Instant>,
-    ) -> Result<Execution, SessionError> {
+    ) -> Result<SessionExecution, SessionError> {
         let socket = self.call().map_err(unreachable)?;
         let argv = argv.iter().map(|argument| argument.clone().into_vec()).collect();
-        let terminal = matches!(streams, Streams::Terminal);
+        let terminal = matches!(streams, ProgramStreams::Terminal);
         let ask = KeeperRequestMessage::Exec {
             argv,
             directory: directory.to_owned(),
@@ -213,19 +213,19 @@ impl Client {
             category: self.category,
         };
         match streams {
-            Streams::Descriptors(descriptors) => send(socket.as_fd(), &ask, &descriptors),
-            Streams::Terminal => send(socket.as_fd(), &ask, &[]),
+            ProgramStreams::Descriptors(descriptors) => send(socket.as_fd(), &ask, &descriptors),
+            ProgramStreams::Terminal => send(socket.as_fd(), &ask, &[]),
         }
         .map_err(unreachable)?;
         if !is_readable_by(&socket, deadline)? {
             return Err(SessionError::OutOfTime);
         }
         match receive(&socket).map_err(unreachable)? {
-            Some((Answer::Started, descriptors)) => {
+            Some((KeeperResponse::Started, descriptors)) => {
                 let terminal = descriptors.into_iter().next();
-                Ok(Execution { socket, terminal, outcome: Cell::default() })
+                Ok(SessionExecution { socket, terminal, outcome: Cell::default() })
             }
-            Some((Answer::NotStarted { program, errno }, _)) => {
+            Some((KeeperResponse::NotStarted { program, errno }, _)) => {
                 Err(SessionError::NotStarted { program, source: Errno::from_raw_os_error(errno) })
             }
             other => Err(unexpected(other.map(|(answer, _)| answer))),
@@ -236,10 +236,10 @@ impl Client {
     ///
     /// # Errors
     /// [`SessionError`] when it doesn't answer.
-    pub fn describe(&self) -> Result<Description, SessionError> {
+    pub fn describe(&self) -> Result<SessionDescription, SessionError> {
         match self.ask(&KeeperRequestMessage::Describe)? {
-            Some(Answer::Description { session, running, idle_for, load }) => {
-                Ok(Description { session: *session, running, idle_for, load })
+            Some(KeeperResponse::Description { session, running, idle_for, load }) => {
+                Ok(SessionDescription { session: *session, running, idle_for, load })
             }
             other => Err(unexpected(other)),
         }
@@ -262,12 +262,12 @@ impl Client {
     /// meanwhile, or when a path gains trust that isn't trusted; nothing was written then.
     pub fn commit(
         &self,
-        trust: &Trust,
+        trust: &ApprovedPaths,
         reviewed: Option<ReviewDigest>,
         unshown: bool,
-    ) -> Result<Committed, SessionError> {
+    ) -> Result<CommitOutcome, SessionError> {
         self.ask_for_document(&KeeperRequestMessage::Commit {
-            trusted: ApprovedPaths::of(trust),
+            trusted: ApprovedPathsMessage::of(trust),
             reviewed,
             unshown,
         })
@@ -303,12 +303,12 @@ impl Client {
     /// [`SessionError`] when it doesn't answer, and [`Refusal::Uncommitted`] if that is wanted.
     pub fn end(&self, uncommitted: Uncommitted) -> Result<bool, SessionError> {
         match self.ask(&KeeperRequestMessage::End { uncommitted })? {
-            Some(Answer::Over { kept }) => Ok(kept),
+            Some(KeeperResponse::Over { kept }) => Ok(kept),
             other => Err(unexpected(other)),
         }
     }
 
-    fn ask(&self, ask: &KeeperRequestMessage) -> Result<Option<Answer>, SessionError> {
+    fn ask(&self, ask: &KeeperRequestMessage) -> Result<Option<KeeperResponse>, SessionError> {
         let socket = self.call().map_err(unreachable)?;
         send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
         Ok(receive(&socket).map_err(unreachable)?.map(|(answer, _)| answer))
@@ -326,7 +326,7 @@ impl Client {
 fn ask_on<T: DeserializeOwned>(socket: &OwnedFd, ask: &KeeperRequestMessage) -> Result<T, SessionError> {
     send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
     match receive(socket).map_err(unreachable)? {
-        Some((Answer::Document, descriptors)) => read_document(descriptors).map_err(unreachable),
+        Some((KeeperResponse::Document, descriptors)) => read_document(descriptors).map_err(unreachable),
         other => Err(unexpected(other.map(|(answer, _)| answer))),
     }
 }
@@ -342,15 +342,15 @@ impl PendingCommit {
     /// Writes exactly that, whatever has changed in the sandbox since.
     ///
     /// # Errors
-    /// [`SessionError`], as from [`Client::commit`]; nothing was written then.
-    pub fn write(self, trust: &Trust) -> Result<Committed, SessionError> {
-        ask_on(&self.socket, &KeeperRequestMessage::Write { trusted: ApprovedPaths::of(trust) })
+    /// [`SessionError`], as from [`SessionClient::commit`]; nothing was written then.
+    pub fn write(self, trust: &ApprovedPaths) -> Result<CommitOutcome, SessionError> {
+        ask_on(&self.socket, &KeeperRequestMessage::Write { trusted: ApprovedPathsMessage::of(trust) })
     }
 }
 
 // === impl Execution ===
 
-impl Execution {
+impl SessionExecution {
     /// Becomes readable when the program has ended.
     pub fn ending(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -370,13 +370,13 @@ impl Execution {
     ///
     /// # Errors
     /// [`SessionError`] when the session is gone.
-    pub fn wait_until(&self, deadline: Option<Instant>) -> Result<Option<Outcome>, SessionError> {
+    pub fn wait_until(&self, deadline: Option<Instant>) -> Result<Option<ProgramOutcome>, SessionError> {
         if !is_readable_by(&self.socket, deadline)? {
             return Ok(None);
         }
         let outcome = match receive(&self.socket).map_err(unreachable)? {
-            Some((Answer::Ended(outcome), _)) => outcome,
-            None | Some((Answer::Over { .. }, _)) => Outcome::Killed,
+            Some((KeeperResponse::Ended(outcome), _)) => outcome,
+            None | Some((KeeperResponse::Over { .. }, _)) => ProgramOutcome::Killed,
             Some((other, _)) => return Err(unexpected(Some(other))),
         };
         self.outcome.set(Some(outcome));
@@ -386,7 +386,7 @@ impl Execution {
     /// Returns the limit that has ended the session, if one has and the program is known to have ended with it.
     pub fn ended_by(&self) -> Option<Limit> {
         match self.outcome.get() {
-            Some(Outcome::Exceeded(limit)) => Some(limit),
+            Some(ProgramOutcome::Exceeded(limit)) => Some(limit),
             _ => None,
         }
     }
@@ -413,11 +413,11 @@ pub(super) fn unreachable(source: Errno) -> SessionError {
     SessionError::Unreachable { source }
 }
 
-pub(super) fn unexpected(answer: Option<Answer>) -> SessionError {
+pub(super) fn unexpected(answer: Option<KeeperResponse>) -> SessionError {
     match answer {
-        Some(Answer::Unavailable { message }) => SessionError::Unavailable { message },
-        Some(Answer::Failed { message }) => SessionError::Failed { message },
-        Some(Answer::Refused(refusal)) => refusal.into(),
+        Some(KeeperResponse::Unavailable { message }) => SessionError::Unavailable { message },
+        Some(KeeperResponse::Failed { message }) => SessionError::Failed { message },
+        Some(KeeperResponse::Refused(refusal)) => refusal.into(),
         Some(_) => unreachable(Errno::PROTO),
         None => unreachable(Errno::CONNRESET),
     }

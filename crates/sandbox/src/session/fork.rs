@@ -12,13 +12,15 @@
 //! and what there was of it is cleared away like any leftover.
 
 use super::client::{find, unexpected, unreachable};
-use super::keeper::{Begun, Ground, KeeperError, Measure, Serve, look_after};
-use super::protocol::{Answer, KeeperRequestMessage, read_document, receive, send};
+use super::keeper::{
+    CommitBaseline, HatchServer, KeeperError, PreparedSession, SessionWorkspace, look_after,
+};
+use super::protocol::{KeeperRequestMessage, KeeperResponse, read_document, receive, send};
 use super::{Session, SessionError};
-use crate::backend::{Backend, Wanted};
+use crate::backend::{Backend, SandboxRequest};
 use crate::native::NativeBackend;
 use crate::run::WorkspaceChoice;
-use crate::state::State;
+use crate::state::StateDirectory;
 use crate::workspace::baseline::Baseline;
 use crate::workspace::duplicate::duplicate;
 use belljar_confine::launcher::Launcher;
@@ -33,9 +35,9 @@ use std::sync::Arc;
 
 /// Request for a fork.
 #[derive(Debug)]
-pub struct Forking {
+pub struct ForkRequest {
     /// State directory.
-    pub state: State,
+    pub state: StateDirectory,
     /// The id of the session to fork.
     pub origin: String,
     /// Name that the owner gives the new session.
@@ -46,26 +48,27 @@ pub struct Forking {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ForkOrigin {
     pub(super) session: Session,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: SandboxRequest,
 }
 
 /// Changes what a fork's sandbox is asked to be, which was what its origin's was asked to be.
-pub type Adapt<'a> = &'a dyn Fn(&Session, &mut Wanted) -> Result<(), Box<dyn Error + Send + Sync>>;
+pub type RequestAdapter<'a> =
+    &'a dyn Fn(&Session, &mut SandboxRequest) -> Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Keeps the fork of a session until it is over, as [`super::keep`] does.
 ///
 /// # Errors
 /// [`KeeperError`] when there is no session.
 pub fn keep_fork(
-    forking: Forking,
-    (adapt, serve): (Adapt<'_>, &Serve),
+    forking: ForkRequest,
+    (adapt, serve): (RequestAdapter<'_>, &HatchServer),
     ready: impl FnOnce(&Session),
 ) -> Result<(), KeeperError> {
-    let Forking { state, origin, name } = forking;
+    let ForkRequest { state, origin, name } = forking;
     let backend = NativeBackend::new(Arc::new(Launcher::start()?), state.clone());
     let socket = find(&state, &origin)?.call().map_err(unreachable)?;
     let ForkOrigin { session, mut wanted } = match ask(&socket, &KeeperRequestMessage::Fork)? {
-        (Answer::Document, descriptors) => read_document(descriptors).map_err(unreachable)?,
+        (KeeperResponse::Document, descriptors) => read_document(descriptors).map_err(unreachable)?,
         (other, _) => return Err(unexpected(Some(other)).into()),
     };
     adapt(&session, &mut wanted).map_err(KeeperError::Serve)?;
@@ -81,8 +84,9 @@ pub fn keep_fork(
     let baseline = baseline.ok_or_else(|| unreachable(Errno::PROTO))?;
     let forked_from = Some(session.id.clone());
     let session = Session { name, created_at: Timestamp::now(), forked_from, ..session };
-    let (ground, measure) = (Ground::of_sandbox(wanted.workspace.clone()), Measure::of_layer(baseline));
-    look_after(Begun { state, wanted, session, ground, measure }, sandbox, serve, ready)
+    let (ground, measure) =
+        (SessionWorkspace::of_sandbox(wanted.workspace.clone()), CommitBaseline::of_layer(baseline));
+    look_after(PreparedSession { state, wanted, session, ground, measure }, sandbox, serve, ready)
 }
 
 /// Copies what the origin's workspace is now.
@@ -93,7 +97,7 @@ fn fill(
     most_bytes: u64,
 ) -> Result<Baseline, Box<dyn Error + Send + Sync>> {
     let (from, baseline) = match ask(socket, &KeeperRequestMessage::Hold)? {
-        (Answer::Held, mut descriptors) if descriptors.len() == 2 => {
+        (KeeperResponse::Held, mut descriptors) if descriptors.len() == 2 => {
             let baseline = read_document(descriptors.split_off(1)).map_err(unreachable)?;
             (descriptors.pop().map(Directory::from).ok_or(Errno::BADMSG)?, baseline)
         }
@@ -101,12 +105,12 @@ fn fill(
     };
     duplicate(&from, to, owner, most_bytes)?;
     match ask(socket, &KeeperRequestMessage::Release)? {
-        (Answer::Released, _) => Ok(baseline),
+        (KeeperResponse::Released, _) => Ok(baseline),
         (other, _) => Err(unexpected(Some(other)).into()),
     }
 }
 
-fn ask(socket: &OwnedFd, ask: &KeeperRequestMessage) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
+fn ask(socket: &OwnedFd, ask: &KeeperRequestMessage) -> Result<(KeeperResponse, Vec<OwnedFd>), SessionError> {
     send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
     receive(socket).map_err(unreachable)?.ok_or_else(|| unexpected(None))
 }

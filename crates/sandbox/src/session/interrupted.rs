@@ -1,20 +1,20 @@
 //! Commits whose keeper died on the way. The session is over; what it changed is still there to be written.
 
-use super::keeper::Measure;
-use super::protocol::{ApprovedPaths, Committed};
+use super::keeper::CommitBaseline;
+use super::protocol::{ApprovedPathsMessage, CommitOutcome};
 use super::{COMMIT, Session};
-use crate::kept::{self, CopyRecord, KeptError, Settled};
+use crate::kept::{self, CopyRecord, KeptError, SettledRun};
 use crate::run::WorkspaceChoice;
-use crate::state::{RunFolder, State};
+use crate::state::{RunFolder, StateDirectory};
 use crate::workspace::apply::{self, ApplyError};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use crate::workspace::digest::ReviewDigest;
-use crate::workspace::frozen::Frozen;
+use crate::workspace::frozen::FrozenChanges;
 use belljar_contract::id::RunId;
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_policy::handoff::Trust;
+use belljar_policy::handoff::ApprovedPaths;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
@@ -24,15 +24,15 @@ use std::time::{Duration, Instant};
 
 /// A commit that was interrupted. While it lives, no other process can finish the commit.
 #[derive(Debug)]
-pub struct Interrupted {
+pub struct InterruptedCommit {
     folder: RunFolder,
-    note: Note,
-    state: State,
+    note: CommitRecord,
+    state: StateDirectory,
 }
 
 /// Record of a commit that is under way.
 #[derive(Debug, Serialize, Deserialize)]
-struct Note {
+struct CommitRecord {
     session: Session,
     workspace: WorkspaceChoice,
     baseline: Baseline,
@@ -50,12 +50,12 @@ pub(super) struct ApprovedState {
     /// The folder with the content, in the run's folder.
     tree: PathBuf,
     /// The paths that may gain trust.
-    trusted: ApprovedPaths,
+    trusted: ApprovedPathsMessage,
 }
 
 /// Why a commit can't be finished. It can be tried again.
 #[derive(Debug, thiserror::Error)]
-pub enum InterruptedError {
+pub enum FinishCommitError {
     /// A directory can't be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
@@ -78,9 +78,9 @@ pub(super) fn note(
     path: &Path,
     session: &Session,
     (workspace, sandboxes, agreed): (&WorkspaceChoice, Vec<RunId>, ApprovedState),
-    Measure { baseline, .. }: &Measure,
+    CommitBaseline { baseline, .. }: &CommitBaseline,
 ) -> std::io::Result<()> {
-    let note = Note {
+    let note = CommitRecord {
         session: session.clone(),
         workspace: workspace.clone(),
         baseline: baseline.clone(),
@@ -93,16 +93,16 @@ pub(super) fn note(
 }
 
 /// The interrupted commit of a session of that name, or whose id begins so; of any session for no name.
-pub fn interrupted(state: &State, name: Option<&str>) -> Option<Interrupted> {
+pub fn interrupted(state: &StateDirectory, name: Option<&str>) -> Option<InterruptedCommit> {
     let folders = std::fs::read_dir(state.path().join("runs")).ok()?.flatten();
     let mut found = folders.filter_map(|folder| {
-        let note = Note::read(&folder.path())?;
+        let note = CommitRecord::read(&folder.path())?;
         let is_meant = name.is_none_or(|name| {
             note.session.name.as_deref() == Some(name)
                 || (!name.is_empty() && note.session.id.starts_with(name))
         });
         let id = RunId::parse(folder.file_name().to_str()?).ok()?;
-        is_meant.then(|| state.adopt(&id)).flatten().map(|folder| Interrupted {
+        is_meant.then(|| state.adopt(&id)).flatten().map(|folder| InterruptedCommit {
             folder,
             note,
             state: state.clone(),
@@ -115,12 +115,12 @@ pub fn interrupted(state: &State, name: Option<&str>) -> Option<Interrupted> {
 
 /// Returns true for the folder of a run whose commit is under way or was interrupted.
 pub fn has_commit(folder: &Path) -> bool {
-    Note::read(folder).is_some()
+    CommitRecord::read(folder).is_some()
 }
 
 // === impl Note ===
 
-impl Note {
+impl CommitRecord {
     fn read(folder: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(folder.join(COMMIT)).ok()?).ok()
     }
@@ -130,16 +130,21 @@ impl Note {
 
 impl ApprovedState {
     /// A frozen state whose content is in the folder `tree` of a run.
-    pub(super) fn new(frozen: &Frozen, tree: &Path, trust: &Trust) -> Self {
+    pub(super) fn new(frozen: &FrozenChanges, tree: &Path, trust: &ApprovedPaths) -> Self {
         let parts = tree.components().rev().take(2).collect::<Vec<_>>();
         let tree = parts.into_iter().rev().collect();
-        Self { set: frozen.set().clone(), digest: frozen.digest(), tree, trusted: ApprovedPaths::of(trust) }
+        Self {
+            set: frozen.set().clone(),
+            digest: frozen.digest(),
+            tree,
+            trusted: ApprovedPathsMessage::of(trust),
+        }
     }
 }
 
 // === impl Interrupted ===
 
-impl Interrupted {
+impl InterruptedCommit {
     /// The session that it was of.
     pub fn session(&self) -> &Session {
         &self.note.session
@@ -149,8 +154,8 @@ impl Interrupted {
     /// Paths that were trusted then are still trusted, in addition to `trust`.
     ///
     /// # Errors
-    /// [`InterruptedError`]; nothing is lost then.
-    pub fn finish(mut self, trust: &Trust) -> Result<Committed, InterruptedError> {
+    /// [`FinishCommitError`]; nothing is lost then.
+    pub fn finish(mut self, trust: &ApprovedPaths) -> Result<CommitOutcome, FinishCommitError> {
         let WorkspaceChoice::Copy(source) = &self.note.workspace else {
             let source = rustix::io::Errno::INVAL;
             return Err(DirectoryError { path: PathBuf::from(COMMIT), source }.into());
@@ -159,15 +164,15 @@ impl Interrupted {
         let source = Directory::open_meant(source)?;
         let ApprovedState { set, digest, tree, trusted } = &self.note.agreed;
         let tree = Directory::open_host(self.folder.path())?.open(tree)?;
-        let frozen = Frozen::restore(set.clone(), tree, *digest).without_applied(&source)?;
-        let before: Trust = trusted.clone().into();
+        let frozen = FrozenChanges::restore(set.clone(), tree, *digest).without_applied(&source)?;
+        let before: ApprovedPaths = trusted.clone().into();
         let trust = match trust.is_in_all() {
-            true => Trust::in_all(),
+            true => ApprovedPaths::in_all(),
             false => before.and_in(trust.paths().map(str::to_owned)),
         };
         apply::commit(frozen.set(), frozen.tree(), &source, &mut self.note.baseline, &trust)?;
         let digest = frozen.digest().to_string();
-        let written = Committed { changes: diff::listed(frozen.set().iter()), digest };
+        let written = CommitOutcome { changes: diff::listed(frozen.set().iter()), digest };
         self.keep_rest()?;
         Ok(written)
     }
@@ -185,8 +190,8 @@ impl Interrupted {
         };
         written.map_err(|source| KeptError::Io { path, source })?;
         match kept::settle(&state, folder, true)? {
-            Settled::Unchanged(folder) => Ok(folder.remove()?),
-            Settled::Kept(kept, _) => {
+            SettledRun::Unchanged(folder) => Ok(folder.remove()?),
+            SettledRun::Kept(kept, _) => {
                 // The commit is finished. What can't be removed of its note is read by nothing there.
                 let _ = std::fs::remove_file(kept.path().join(COMMIT));
                 Ok(())
@@ -207,8 +212,8 @@ impl Interrupted {
     /// Throws away what is not written yet.
     ///
     /// # Errors
-    /// [`InterruptedError`] for what can't be cleared away.
-    pub fn abandon(self) -> Result<(), InterruptedError> {
+    /// [`FinishCommitError`] for what can't be cleared away.
+    pub fn abandon(self) -> Result<(), FinishCommitError> {
         Ok(self.folder.remove()?)
     }
 }

@@ -7,20 +7,20 @@ mod ground;
 mod review;
 mod sandboxes;
 
-pub(in crate::session) use ground::{Ground, Measure};
-pub use sandboxes::Compartment;
+pub(in crate::session) use ground::{CommitBaseline, SessionWorkspace};
+pub use sandboxes::SandboxGroupRequest;
 
-use super::protocol::{Answer, KeeperRequestMessage, Refusal, receive, send};
+use super::protocol::{KeeperRequestMessage, KeeperResponse, Refusal, receive, send};
 use super::{DESCRIPTION, SOCKET, Session, SessionError};
-use crate::backend::{BackendError, Sandbox, Wanted, with_causes};
-use crate::backends::chosen::Site;
+use crate::backend::{BackendError, Sandbox, SandboxRequest, with_causes};
+use crate::backends::chosen::BackendSite;
 use crate::config::{BackendName, Strategy};
 use crate::correlation::fill_session;
 use crate::docker::DockerBackend;
 use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
 use crate::spec::Program;
-use crate::state::State;
+use crate::state::StateDirectory;
 use crate::workspace::baseline::Baseline;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::launcher::Launcher;
@@ -33,7 +33,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
-use sandboxes::{Makers, Sandboxes};
+use sandboxes::{SandboxFactory, Sandboxes};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::Write;
@@ -48,20 +48,20 @@ pub const KEEPER: &str = "belljar-keeper";
 
 /// Request for a keeper.
 #[derive(Debug)]
-pub struct Keeping {
+pub struct KeeperRequest {
     /// Site in which its sandboxes are made.
-    pub site: Site,
+    pub site: BackendSite,
     /// Its workspace.
     pub workspace: WorkspaceChoice,
     /// Its sandboxes, of which the first is the one for commands of people. Where it has several, they are those of its
     /// divisions, in their order.
-    pub compartments: Vec<Compartment>,
+    pub compartments: Vec<SandboxGroupRequest>,
     /// The session; its id and its backend are filled in.
     pub session: Session,
 }
 
 /// Serves the sockets of the hatches of one of a session's sandboxes, for as long as the returned value lives.
-pub type Serve = Arc<
+pub type HatchServer = Arc<
     dyn Fn(&Session, Vec<OwnedFd>) -> Result<Box<dyn Send + Sync>, Box<dyn Error + Send + Sync>>
         + Send
         + Sync,
@@ -94,14 +94,14 @@ pub enum KeeperError {
 struct Keeper {
     session: Session,
     id: RunId,
-    state: State,
+    state: StateDirectory,
     /// Request for the first of its sandboxes, for forks.
-    wanted: Wanted,
+    wanted: SandboxRequest,
     sandboxes: Sandboxes,
-    ground: RwLock<Ground>,
+    ground: RwLock<SessionWorkspace>,
     activity: Mutex<SessionActivity>,
     /// State that a commit is measured against. Its holder is alone with the workspace: no program is started meanwhile.
-    measure: Mutex<Measure>,
+    measure: Mutex<CommitBaseline>,
     /// Number of commits so far.
     commits: AtomicU64,
     /// True if it was ended, and the client that asked for that has its answer.
@@ -131,9 +131,13 @@ const LOAD_WITHIN: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// [`KeeperError`] when there is no session. The way in which a session ends is not reported here.
-pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
-    let Keeping { site, workspace, mut compartments, session } = keeping;
-    let state = State::at(&site.state);
+pub fn keep(
+    keeping: KeeperRequest,
+    serve: HatchServer,
+    ready: impl FnOnce(&Session),
+) -> Result<(), KeeperError> {
+    let KeeperRequest { site, workspace, mut compartments, session } = keeping;
+    let state = StateDirectory::at(&site.state);
     state.begin_use();
     if let WorkspaceChoice::Direct(directory) = &workspace {
         // The requesting process has checked the paths to lend; this one lives as long as the sandbox.
@@ -143,7 +147,7 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     let launcher = Arc::new(Launcher::start()?);
     let first = compartments.first().ok_or(BackendError::Gone)?;
     let session = Session { backend: first.backend.name(), ..session };
-    let wanted = Wanted { workspace: workspace.clone(), ..first.wanted.clone() };
+    let wanted = SandboxRequest { workspace: workspace.clone(), ..first.wanted.clone() };
     // Only the kernel's own means show what was changed in a copy that no other program works on, and it can be written
     // there.
     let is_copied = matches!(workspace, WorkspaceChoice::Copy(_))
@@ -156,10 +160,15 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
             WorkspaceChoice::Copy(source) => Baseline::now().of_source_at(source, None),
             _ => Baseline::now(),
         };
-        let measure = Measure::of_layer(baseline);
+        let measure = CommitBaseline::of_layer(baseline);
         let sandbox = backend.create(wanted.clone())?;
-        let ground = Ground::of_sandbox(workspace);
-        return look_after(Begun { state, wanted, session, ground, measure }, sandbox, &serve, ready);
+        let ground = SessionWorkspace::of_sandbox(workspace);
+        return look_after(
+            PreparedSession { state, wanted, session, ground, measure },
+            sandbox,
+            &serve,
+            ready,
+        );
     }
     // With containers only, it is the user that images know; with other backends on the host, a user that exists for
     // nothing else.
@@ -169,35 +178,35 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     let folder = state.begin_run(owner).map_err(|error| BackendError::Create(error.into()))?;
     let id = folder.id().clone();
     let session = Session { id: id.to_string(), ..session };
-    let (ground, measure) = Ground::make(workspace, (folder, owner))?;
+    let (ground, measure) = SessionWorkspace::make(workspace, (folder, owner))?;
     for compartment in &mut compartments {
         compartment.wanted.workspace = ground.for_sandboxes(compartment.is_seen)?;
         fill_session(&mut compartment.wanted.provision.env, &id);
     }
     let is_one = compartments.len() == 1;
-    let makers = Makers { site, launcher, serve, grown: ground.grown(), session: session.clone() };
+    let makers = SandboxFactory { site, launcher, serve, grown: ground.grown(), session: session.clone() };
     let sandboxes = Sandboxes::to_make(makers, compartments);
     // With a single sandbox, an error in making it is reported at once.
     if is_one {
         drop(sandboxes.place(0)?);
     }
-    attend(Begun { state, wanted, session, ground, measure }, (id, sandboxes), ready)
+    attend(PreparedSession { state, wanted, session, ground, measure }, (id, sandboxes), ready)
 }
 
 /// A session whose sandboxes are known.
-pub(super) struct Begun {
-    pub(super) state: State,
-    pub(super) wanted: Wanted,
+pub(super) struct PreparedSession {
+    pub(super) state: StateDirectory,
+    pub(super) wanted: SandboxRequest,
     pub(super) session: Session,
-    pub(super) ground: Ground,
-    pub(super) measure: Measure,
+    pub(super) ground: SessionWorkspace,
+    pub(super) measure: CommitBaseline,
 }
 
 /// Looks after a session with one sandbox, which is made, until it is over.
 pub(super) fn look_after(
-    begun: Begun,
+    begun: PreparedSession,
     mut sandbox: Box<dyn Sandbox>,
-    serve: &Serve,
+    serve: &HatchServer,
     ready: impl FnOnce(&Session),
 ) -> Result<(), KeeperError> {
     let id = sandbox.id().clone();
@@ -205,15 +214,15 @@ pub(super) fn look_after(
     let sockets = sandbox.take_hatches();
     let served = (!sockets.is_empty()).then(|| serve(&session, sockets)).transpose();
     let served = served.map_err(KeeperError::Serve)?;
-    attend(Begun { session, ..begun }, (id, Sandboxes::made(sandbox, served)), ready)
+    attend(PreparedSession { session, ..begun }, (id, Sandboxes::made(sandbox, served)), ready)
 }
 
 fn attend(
-    begun: Begun,
+    begun: PreparedSession,
     (id, sandboxes): (RunId, Sandboxes),
     ready: impl FnOnce(&Session),
 ) -> Result<(), KeeperError> {
-    let Begun { state, wanted, session, ground, measure } = begun;
+    let PreparedSession { state, wanted, session, ground, measure } = begun;
     ending::record((&state, &id), &session, (&sandboxes, &ground), &measure).map_err(KeeperError::Record)?;
     let listener = publish(&state.run_folder(&id), &session).map_err(KeeperError::Listen)?;
     let begun = Instant::now();
@@ -293,7 +302,7 @@ impl Keeper {
             || self.is_ended.load(Ordering::Acquire)
     }
 
-    fn ground(&self) -> RwLockReadGuard<'_, Ground> {
+    fn ground(&self) -> RwLockReadGuard<'_, SessionWorkspace> {
         self.ground.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -331,19 +340,19 @@ impl Keeper {
         let answer = answer.unwrap_or_else(|error| {
             let message = with_causes(&error);
             match error {
-                BackendError::Unavailable { .. } => Answer::Unavailable { message },
+                BackendError::Unavailable { .. } => KeeperResponse::Unavailable { message },
                 BackendError::Create(source) => match source.downcast::<Refusal>() {
-                    Ok(refusal) => Answer::Refused(*refusal),
-                    Err(_) => Answer::Failed { message },
+                    Ok(refusal) => KeeperResponse::Refused(*refusal),
+                    Err(_) => KeeperResponse::Failed { message },
                 },
-                _ => Answer::Failed { message },
+                _ => KeeperResponse::Failed { message },
             }
         });
         // A client that has hung up needs no answer.
         let _ = send(caller.as_fd(), &answer, &[]);
     }
 
-    fn describe(self: &Arc<Self>) -> Result<Answer, BackendError> {
+    fn describe(self: &Arc<Self>) -> Result<KeeperResponse, BackendError> {
         if self.sandboxes.are_over() {
             return Err(BackendError::Gone);
         }
@@ -357,7 +366,7 @@ impl Keeper {
         let activity = lock(&self.activity);
         let idle_for = if activity.running == 0 { activity.since.elapsed() } else { Duration::ZERO };
         let (session, running) = (self.session.clone(), activity.running);
-        Ok(Answer::Description { session: Box::new(session), running, idle_for, load })
+        Ok(KeeperResponse::Description { session: Box::new(session), running, idle_for, load })
     }
 }
 

@@ -8,7 +8,7 @@ use belljar_confine::message;
 use belljar_confine::sealed;
 use belljar_contract::category::Category;
 use belljar_contract::result::WorkspaceChanges;
-use belljar_policy::handoff::{Finding, Trust};
+use belljar_policy::handoff::{ApprovedPaths, Finding};
 use belljar_policy::untrusted;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -49,7 +49,7 @@ pub(super) enum KeeperRequestMessage {
     /// Write what it changed into the directory that was copied.
     Commit {
         /// The paths that may gain trust.
-        trusted: ApprovedPaths,
+        trusted: ApprovedPathsMessage,
         /// The digest of what was reviewed, if something was.
         reviewed: Option<ReviewDigest>,
         /// True if paths that a review lists and doesn't show are written, too.
@@ -61,7 +61,7 @@ pub(super) enum KeeperRequestMessage {
     /// Write the state that was reported. Sent after [`Self::Review`].
     Write {
         /// The paths that may gain trust.
-        trusted: ApprovedPaths,
+        trusted: ApprovedPathsMessage,
     },
     /// Undo what it changed.
     Discard {
@@ -95,13 +95,13 @@ pub enum Uncommitted {
 
 /// An answer of a keeper.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum KeeperResponse {
     /// The program runs. Its terminal comes beside this if it has one.
     Started,
     /// The program can't be run.
     NotStarted { program: String, errno: i32 },
     /// The program has ended.
-    Ended(Outcome),
+    Ended(ProgramOutcome),
     Description {
         session: Box<Session>,
         running: u64,
@@ -199,7 +199,7 @@ pub enum Refusal {
     #[error("{} of the paths gain trust where they go, and nobody has said yes to that", .asking.len() + .further)]
     Handoff {
         /// Some of the paths, and the reasons.
-        asking: Vec<Asking>,
+        asking: Vec<PathApproval>,
         /// Number of further paths.
         further: usize,
     },
@@ -239,14 +239,14 @@ pub struct Review {
     /// The digest of the state ([`ReviewDigest`](crate::workspace::digest::ReviewDigest)).
     pub digest: String,
     /// The paths that gain trust where they go, or the first of them.
-    pub asking: Vec<Asking>,
+    pub asking: Vec<PathApproval>,
     /// Number of further such paths.
     pub further: usize,
 }
 
 /// Result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Committed {
+pub struct CommitOutcome {
     /// The files.
     pub changes: WorkspaceChanges,
     /// The digest of the state that was written.
@@ -255,14 +255,14 @@ pub struct Committed {
 
 /// Paths that were approved.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct ApprovedPaths {
+pub(super) struct ApprovedPathsMessage {
     is_all: bool,
     paths: Vec<String>,
 }
 
 /// A path that needs an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asking {
+pub struct PathApproval {
     /// The path.
     pub path: String,
     /// The stable code of who would trust it.
@@ -295,7 +295,7 @@ pub struct Load {
 
 /// Outcome of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum ProgramOutcome {
     /// It exited with this code.
     Exited(i32),
     /// A signal ended it.
@@ -325,7 +325,7 @@ impl Refusal {
 
 /// Standard streams of a program in a session.
 #[derive(Debug)]
-pub enum Streams {
+pub enum ProgramStreams {
     /// These descriptors: input, output and error.
     Descriptors([OwnedFd; 3]),
     /// A terminal of its own.
@@ -365,51 +365,51 @@ pub(super) fn read_document<T: DeserializeOwned>(descriptors: Vec<OwnedFd>) -> R
 
 // === impl Outcome ===
 
-impl Outcome {
+impl ProgramOutcome {
     /// The exit code that a shell would give.
     pub fn exit_code(self) -> u8 {
-        sealed::Outcome::from(self).exit_code()
+        sealed::ProgramOutcome::from(self).exit_code()
     }
 }
 
-impl From<Outcome> for sealed::Outcome {
-    fn from(outcome: Outcome) -> Self {
+impl From<ProgramOutcome> for sealed::ProgramOutcome {
+    fn from(outcome: ProgramOutcome) -> Self {
         match outcome {
-            Outcome::Exited(code) => Self::Exited(code),
-            Outcome::Signaled(signal) => Self::Signaled(signal),
-            Outcome::Killed | Outcome::Exceeded(_) => Self::Killed,
+            ProgramOutcome::Exited(code) => Self::Exited(code),
+            ProgramOutcome::Signaled(signal) => Self::Signaled(signal),
+            ProgramOutcome::Killed | ProgramOutcome::Exceeded(_) => Self::Killed,
         }
     }
 }
 
-impl From<sealed::Outcome> for Outcome {
-    fn from(outcome: sealed::Outcome) -> Self {
+impl From<sealed::ProgramOutcome> for ProgramOutcome {
+    fn from(outcome: sealed::ProgramOutcome) -> Self {
         match outcome {
-            sealed::Outcome::Exited(code) => Self::Exited(code),
-            sealed::Outcome::Signaled(signal) => Self::Signaled(signal),
-            sealed::Outcome::Killed => Self::Killed,
-            sealed::Outcome::OutOfMemory => Self::Exceeded(Limit::Memory),
+            sealed::ProgramOutcome::Exited(code) => Self::Exited(code),
+            sealed::ProgramOutcome::Signaled(signal) => Self::Signaled(signal),
+            sealed::ProgramOutcome::Killed => Self::Killed,
+            sealed::ProgramOutcome::OutOfMemory => Self::Exceeded(Limit::Memory),
         }
     }
 }
 
 // === impl Trusted ===
 
-impl ApprovedPaths {
-    pub(super) fn of(trust: &Trust) -> Self {
+impl ApprovedPathsMessage {
+    pub(super) fn of(trust: &ApprovedPaths) -> Self {
         Self { is_all: trust.is_in_all(), paths: trust.paths().map(str::to_owned).collect() }
     }
 }
 
-impl From<ApprovedPaths> for Trust {
-    fn from(ApprovedPaths { is_all, paths }: ApprovedPaths) -> Self {
+impl From<ApprovedPathsMessage> for ApprovedPaths {
+    fn from(ApprovedPathsMessage { is_all, paths }: ApprovedPathsMessage) -> Self {
         if is_all { Self::in_all() } else { Self::in_paths(paths) }
     }
 }
 
 // === impl Asking ===
 
-impl Asking {
+impl PathApproval {
     /// Makes the entry of a finding.
     pub fn of(Finding { path, kind, reason }: &Finding) -> Self {
         Self { path: path.clone(), kind: kind.code().to_owned(), reason: reason.clone().into_owned() }

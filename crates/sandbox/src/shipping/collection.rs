@@ -25,7 +25,7 @@ pub trait RowSource: Debug + Send {
 /// Completeness of the rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Collection {
+pub enum RowCompleteness {
     /// There was nothing to collect from.
     #[default]
     None,
@@ -41,34 +41,34 @@ pub enum Collection {
 
 /// Collected rows.
 #[derive(Debug, Default)]
-pub(super) struct Collected {
+pub(super) struct CollectedRows {
     pub(super) rows: Vec<Value>,
     pub(super) malformed: u64,
-    pub(super) collection: Collection,
+    pub(super) collection: RowCompleteness,
 }
 
 /// Reads rows.
 #[derive(Debug, Default)]
-pub(super) struct Collector {
+pub(super) struct RowCollector {
     reading: Arc<AtomicUsize>,
 }
 
 /// Message of a reading thread.
-enum Told {
+enum ReaderMessage {
     Row(Value),
     Malformed,
-    End(Collection),
+    End(RowCompleteness),
 }
 
 /// Counts a reading thread while it lives.
-struct Reading(Arc<AtomicUsize>);
+struct ReaderCount(Arc<AtomicUsize>);
 
 const MOST_READING: usize = 8;
 const MOST_ROWS: usize = 10_000;
 
 // === impl Collector ===
 
-impl Collector {
+impl RowCollector {
     /// Reads until the deadline at most, up to a size limit; without secrets, if they can be redacted.
     pub(super) fn collect(
         &self,
@@ -76,29 +76,29 @@ impl Collector {
         room_bytes: usize,
         deadline: Instant,
         redactor: Option<Arc<Redactor>>,
-    ) -> Collected {
-        let mut collected = Collected { collection: Collection::Failed, ..Collected::default() };
+    ) -> CollectedRows {
+        let mut collected = CollectedRows { collection: RowCompleteness::Failed, ..CollectedRows::default() };
         if self.reading.fetch_add(1, Ordering::SeqCst) >= MOST_READING {
             self.reading.fetch_sub(1, Ordering::SeqCst);
             return collected;
         }
-        let reading = Reading(Arc::clone(&self.reading));
+        let reading = ReaderCount(Arc::clone(&self.reading));
         let (teller, told) = sync_channel(64);
         let thread = std::thread::Builder::new().name("rows".to_owned()).spawn(move || {
             let _reading = reading;
             let end = read(source, room_bytes, redactor.as_deref(), &teller);
-            let _ = teller.send(Told::End(end));
+            let _ = teller.send(ReaderMessage::End(end));
         });
         if thread.is_err() {
             return collected;
         }
         loop {
             match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Told::Row(row)) => collected.rows.push(row),
-                Ok(Told::Malformed) => collected.malformed += 1,
-                Ok(Told::End(collection)) => return Collected { collection, ..collected },
+                Ok(ReaderMessage::Row(row)) => collected.rows.push(row),
+                Ok(ReaderMessage::Malformed) => collected.malformed += 1,
+                Ok(ReaderMessage::End(collection)) => return CollectedRows { collection, ..collected },
                 Err(RecvTimeoutError::Timeout) => {
-                    return Collected { collection: Collection::TimedOut, ..collected };
+                    return CollectedRows { collection: RowCompleteness::TimedOut, ..collected };
                 }
                 Err(RecvTimeoutError::Disconnected) => return collected,
             }
@@ -108,7 +108,7 @@ impl Collector {
 
 // === impl Reading ===
 
-impl Drop for Reading {
+impl Drop for ReaderCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -119,32 +119,32 @@ fn read(
     source: Box<dyn RowSource>,
     room_bytes: usize,
     redactor: Option<&Redactor>,
-    teller: &SyncSender<Told>,
-) -> Collection {
-    let Ok(source) = source.open() else { return Collection::Failed };
+    teller: &SyncSender<ReaderMessage>,
+) -> RowCompleteness {
+    let Ok(source) = source.open() else { return RowCompleteness::Failed };
     // A byte more than there is room for shows that there was more.
     let mut source = BufReader::new(source.take(room_bytes as u64 + 1));
     let mut left = room_bytes;
     for _ in 0..MOST_ROWS {
         let mut line = Vec::new();
         match source.read_until(b'\n', &mut line) {
-            Ok(0) => return Collection::Complete,
-            Ok(length) if length > left => return Collection::Truncated,
+            Ok(0) => return RowCompleteness::Complete,
+            Ok(length) if length > left => return RowCompleteness::Truncated,
             Ok(length) => left -= length,
-            Err(_) => return Collection::Failed,
+            Err(_) => return RowCompleteness::Failed,
         }
         let row = serde_json::from_slice(&line).ok().filter(Value::is_object);
         let told = match row {
-            Some(row) => Told::Row(match redactor {
+            Some(row) => ReaderMessage::Row(match redactor {
                 Some(redactor) => redactor.value(&row),
                 None => row,
             }),
             None if line.trim_ascii().is_empty() => continue,
-            None => Told::Malformed,
+            None => ReaderMessage::Malformed,
         };
         if teller.send(told).is_err() {
-            return Collection::TimedOut;
+            return RowCompleteness::TimedOut;
         }
     }
-    Collection::Truncated
+    RowCompleteness::Truncated
 }

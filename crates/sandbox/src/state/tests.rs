@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[test]
 fn whoever_looks_for_leftovers_is_in_nobodys_way() {
     let folder = tempfile::tempdir().unwrap();
-    let state = State::at(folder.path());
+    let state = StateDirectory::at(folder.path());
     let identity = crate::native::HostUser::choose().identity();
     let is_over = AtomicBool::new(false);
-    struct Over<'a>(&'a AtomicBool);
-    impl Drop for Over<'_> {
+    struct StopOnDrop<'a>(&'a AtomicBool);
+    impl Drop for StopOnDrop<'_> {
         fn drop(&mut self) {
             self.0.store(true, Ordering::Relaxed);
         }
@@ -23,7 +23,7 @@ fn whoever_looks_for_leftovers_is_in_nobodys_way() {
                 }
             });
         }
-        let _over = Over(&is_over);
+        let _over = StopOnDrop(&is_over);
         for _ in 0..300 {
             let run = state.begin_run(identity).unwrap();
             let made = run.make("workspace", identity).unwrap();
@@ -38,7 +38,7 @@ fn whoever_looks_for_leftovers_is_in_nobodys_way() {
 fn lock_of_a_run_can_be_opened_by_no_other_user() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
-    let state = State::at(folder.path());
+    let state = StateDirectory::at(folder.path());
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     let run = state.begin_run(crate::native::HostUser::choose().identity()).unwrap();
     // The control: others get through to the folder, so it is the lock's own mode that keeps them out.

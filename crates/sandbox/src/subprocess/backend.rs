@@ -1,20 +1,20 @@
 //! The subprocess backend: a supervisor for each sandbox, its folders in a state directory.
 
-use super::environment::{Own, made_from_nothing};
+use super::environment::{PrivateDirectories, made_from_nothing};
 use super::sandbox::SubprocessSandbox;
 use super::settings::SubprocessSettings;
 use super::{SUPERVISOR, isolation, view};
-use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
+use crate::backend::{Backend, BackendError, Sandbox, SandboxRequest, with_causes};
 use crate::correlation::fill_session;
 use crate::hatch::none_of;
 use crate::limits::Limits;
 use crate::rooms::{self, SandboxDirectories};
 use crate::run::WorkspaceChoice;
 use crate::spec::Lent;
-use crate::state::State;
+use crate::state::StateDirectory;
 use belljar_confine::execution::ResidentSandbox;
 use belljar_confine::plan::{self, Identity};
-use belljar_confine::supervised::{self, Files, Place, Plan, User, Walls};
+use belljar_confine::supervised::{self, Files, OpenedPath, SupervisedPlan, SupervisedWalls, User};
 use belljar_contract::id::RunId;
 use belljar_files::directory::Directory;
 use rustix::fd::AsFd;
@@ -27,15 +27,15 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct SubprocessBackend {
     executable: PathBuf,
-    state: State,
+    state: StateDirectory,
     settings: SubprocessSettings,
-    walls: Walls,
+    walls: SupervisedWalls,
     /// The variables of the host that a program may get.
     host: Vec<(OsString, OsString)>,
 }
 
 /// Whatever keeps a sandbox from being made.
-type Failure = Box<dyn Error + Send + Sync>;
+type CreationError = Box<dyn Error + Send + Sync>;
 
 // === impl SubprocessBackend ===
 
@@ -45,8 +45,14 @@ impl SubprocessBackend {
 
     /// Makes a backend that keeps its folders in `state`. `executable`, started under the name [`SUPERVISOR`], must be a
     /// supervisor ([`super::main_inside`]) and nothing else.
-    pub fn new(executable: PathBuf, state: State, settings: SubprocessSettings) -> Self {
-        Self { executable, state, settings, walls: Walls::default(), host: std::env::vars_os().collect() }
+    pub fn new(executable: PathBuf, state: StateDirectory, settings: SubprocessSettings) -> Self {
+        Self {
+            executable,
+            state,
+            settings,
+            walls: SupervisedWalls::default(),
+            host: std::env::vars_os().collect(),
+        }
     }
 
     /// Returns this backend with other variables of the host than this process's.
@@ -58,19 +64,19 @@ impl SubprocessBackend {
     /// Returns this backend with some walls left out, as on a kernel that lacks them. Its sandboxes report them as not in
     /// force.
     #[must_use]
-    pub fn with_walls(self, walls: Walls) -> Self {
+    pub fn with_walls(self, walls: SupervisedWalls) -> Self {
         Self { walls, ..self }
     }
 
-    fn make(&self, wanted: &Wanted) -> Result<SubprocessSandbox, Failure> {
+    fn make(&self, wanted: &SandboxRequest) -> Result<SubprocessSandbox, CreationError> {
         let owner = owner(&wanted.workspace)?;
         let folder = self.state.begin_run(owner)?;
         let rooms = SandboxDirectories::make(&folder, &wanted.workspace, &wanted.provision.home, owner)?;
-        let own = Own { home: rooms.home(), temporary: rooms.temporary() };
+        let own = PrivateDirectories { home: rooms.home(), temporary: rooms.temporary() };
         let mut asked = wanted.provision.env.clone();
         fill_session(&mut asked, folder.id());
         let env = made_from_nothing(self.host.clone(), &asked, &self.settings, own)?;
-        let plan = Plan {
+        let plan = SupervisedPlan {
             base: place(&rooms.workspace().directory)?,
             files: self.files(&rooms, &wanted.provision.lent)?,
             walls: self.walls,
@@ -88,7 +94,7 @@ impl SubprocessBackend {
         Ok(SubprocessSandbox { resident, folder, rooms, env, isolation, owner })
     }
 
-    fn files(&self, rooms: &SandboxDirectories, lent: &[Lent]) -> Result<Files, Failure> {
+    fn files(&self, rooms: &SandboxDirectories, lent: &[Lent]) -> Result<Files, CreationError> {
         let mut readable = Vec::new();
         for lent in lent {
             readable.push(open_lent(lent)?);
@@ -121,8 +127,8 @@ impl Backend for SubprocessBackend {
     }
 
     fn health(&self) -> Result<(), BackendError> {
-        let probe = || -> Result<(), Failure> {
-            let plan = Plan {
+        let probe = || -> Result<(), CreationError> {
+            let plan = SupervisedPlan {
                 base: open(Path::new("/"))?,
                 files: Files::Listed {
                     writable: Vec::new(),
@@ -141,7 +147,7 @@ impl Backend for SubprocessBackend {
         probe().map_err(|error| BackendError::Unavailable { backend: Self::NAME, why: with_causes(&*error) })
     }
 
-    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+    fn create(&self, wanted: SandboxRequest) -> Result<Box<dyn Sandbox>, BackendError> {
         none_of(self.name(), &wanted.provision.hatches)?;
         if wanted.provision.programs.is_some() {
             return Err(BackendError::Programs { backend: Self::NAME, why: NO_MOUNTS });
@@ -165,7 +171,7 @@ const NO_MOUNTS: &str = "without mounts of its own, programs could be written an
 
 /// Returns the owner of its files: the user who runs this, or, where that is root, the owner of the workspace. No other
 /// user could go on working on those files, and programs don't need root's rights.
-fn owner(workspace: &WorkspaceChoice) -> Result<Identity, Failure> {
+fn owner(workspace: &WorkspaceChoice) -> Result<Identity, CreationError> {
     let own = rooms::owner();
     let (WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path)) = workspace else { return Ok(own) };
     if own.host_uid != 0 {
@@ -199,7 +205,7 @@ fn limits(wanted: &Limits) -> plan::Limits {
 }
 
 /// Opens a lent path. Without a root of its own, a sandbox can see a lent path only where it is on the host.
-fn open_lent(lent: &Lent) -> Result<Place, Failure> {
+fn open_lent(lent: &Lent) -> Result<OpenedPath, CreationError> {
     let seen_at = Path::new("/").join(&lent.inside);
     let opened = open(&seen_at)?;
     match lent.path.is(&opened)? {
@@ -213,13 +219,13 @@ fn open_lent(lent: &Lent) -> Result<Place, Failure> {
     }
 }
 
-fn open(path: &Path) -> Result<Place, Failure> {
+fn open(path: &Path) -> Result<OpenedPath, CreationError> {
     let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     Ok(opened
-        .map(Place::from)
+        .map(OpenedPath::from)
         .map_err(|source| belljar_files::directory::DirectoryError { path: path.to_owned(), source })?)
 }
 
-fn place(opened: impl AsFd) -> Result<Place, Failure> {
-    Ok(rustix::io::fcntl_dupfd_cloexec(opened, 3).map(Place::from)?)
+fn place(opened: impl AsFd) -> Result<OpenedPath, CreationError> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(opened, 3).map(OpenedPath::from)?)
 }

@@ -14,7 +14,7 @@ pub type Variables = BTreeMap<OsString, OsString>;
 
 /// The sandbox's own directories.
 #[derive(Debug, Clone, Copy)]
-pub struct Own<'a> {
+pub struct PrivateDirectories<'a> {
     /// Home directory.
     pub home: &'a Path,
     /// Temporary directory.
@@ -156,7 +156,7 @@ pub fn made_from_nothing(
     host: impl IntoIterator<Item = (OsString, OsString)>,
     asked: &BTreeMap<String, String>,
     settings: &SubprocessSettings,
-    own: Own<'_>,
+    own: PrivateDirectories<'_>,
 ) -> Result<Variables, EnvironmentError> {
     let mut made: Variables = let_through(host, settings).collect();
     if settings.workspace_only {

@@ -2,7 +2,7 @@
 
 use super::settings::SubprocessSettings;
 use crate::limits::Limits;
-use belljar_confine::supervised::Walls;
+use belljar_confine::supervised::SupervisedWalls;
 use belljar_contract::isolation::{Isolation, Layer};
 
 /// Landlock ABI from which on every change to a file outside of the workspace is refused that Landlock covers.
@@ -13,7 +13,7 @@ const REFUSES_SIGNALS: u32 = 6;
 /// The report for a sandbox with these walls.
 pub(super) fn report(
     (settings, limits): (&SubprocessSettings, &Limits),
-    walls: Walls,
+    walls: SupervisedWalls,
     (user, landlock_abi): (u32, u32),
 ) -> Isolation {
     let mut layers: Vec<Layer> =
@@ -69,7 +69,7 @@ const UNLIMITED: [(&str, &str); 6] = [
     ("scratch_limit", "home and temporary files are in a directory of the host"),
 ];
 
-fn landlock(settings: &SubprocessSettings, walls: Walls, abi: u32) -> Layer {
+fn landlock(settings: &SubprocessSettings, walls: SupervisedWalls, abi: u32) -> Layer {
     let signals =
         if abi >= REFUSES_SIGNALS { "" } else { "; signals to the user's other processes are not refused" };
     let (in_force, detail) = match abi {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use belljar_contract::isolation::LAYERS;
 
-    fn reported(settings: &SubprocessSettings, walls: Walls, abi: u32) -> Isolation {
+    fn reported(settings: &SubprocessSettings, walls: SupervisedWalls, abi: u32) -> Isolation {
         report((settings, &Limits::default()), walls, (rustix::process::geteuid().as_raw(), abi))
     }
 
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn every_layer_is_reported_once() {
-        let isolation = reported(&SubprocessSettings::default(), Walls::default(), 6);
+        let isolation = reported(&SubprocessSettings::default(), SupervisedWalls::default(), 6);
         let mut names: Vec<&str> = isolation.layers.iter().map(|layer| layer.name.as_str()).collect();
         let mut known = LAYERS.to_vec();
         names.sort_unstable();
@@ -117,12 +117,16 @@ mod tests {
     fn a_wall_that_does_not_stand_is_not_reported_as_standing() {
         let settings = SubprocessSettings::default();
         for (abi, stands) in [(0, false), (2, false), (3, true), (7, true)] {
-            assert_eq!(in_force(&reported(&settings, Walls::default(), abi), "landlock"), stands, "{abi}");
+            assert_eq!(
+                in_force(&reported(&settings, SupervisedWalls::default(), abi), "landlock"),
+                stands,
+                "{abi}"
+            );
         }
-        let without = Walls { landlock: false, seccomp: false };
+        let without = SupervisedWalls { landlock: false, seccomp: false };
         assert!(!in_force(&reported(&settings, without, 0), "landlock"));
         assert!(!in_force(&reported(&settings, without, 0), "seccomp"));
         let open = SubprocessSettings { workspace_only: false, ..settings };
-        assert!(!in_force(&reported(&open, Walls::default(), 7), "landlock"));
+        assert!(!in_force(&reported(&open, SupervisedWalls::default(), 7), "landlock"));
     }
 }

@@ -16,9 +16,9 @@ pub struct SubprocessSettings {
     /// True if `PATH` holds only directories of the system.
     pub restricted_path: bool,
     /// The host's variables that programs get; names are compared as they are written.
-    pub env_allowlist: Vec<Pattern>,
+    pub env_allowlist: Vec<VariablePattern>,
     /// Variables that programs never get, allowed or not; the case is ignored.
-    pub env_denylist_patterns: Vec<Pattern>,
+    pub env_denylist_patterns: Vec<VariablePattern>,
     /// Further directories that `PATH` may hold, and that may be read.
     pub extra_safe_path_prefixes: Vec<SafePrefix>,
 }
@@ -31,7 +31,7 @@ pub struct Timeout(Duration);
 /// Pattern for the name of a variable: `*` matches any characters and `?` any one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Pattern(String);
+pub struct VariablePattern(String);
 
 /// A setting that can't be.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -57,7 +57,8 @@ const DENIED: [&str; 6] = ["*KEY*", "*SECRET*", "*TOKEN*", "*PASSWORD*", "*CREDE
 
 impl Default for SubprocessSettings {
     fn default() -> Self {
-        let patterns = |names: &[&str]| names.iter().map(|name| Pattern((*name).to_owned())).collect();
+        let patterns =
+            |names: &[&str]| names.iter().map(|name| VariablePattern((*name).to_owned())).collect();
         Self {
             timeout: Timeout(Duration::from_secs(30)),
             workspace_only: true,
@@ -91,7 +92,7 @@ impl TryFrom<f64> for Timeout {
 
 // === impl Pattern ===
 
-impl Pattern {
+impl VariablePattern {
     /// Returns true if it matches a name.
     pub fn fits(&self, name: &str) -> bool {
         fits(self.0.as_bytes(), name.as_bytes())
@@ -103,7 +104,7 @@ impl Pattern {
     }
 }
 
-impl TryFrom<String> for Pattern {
+impl TryFrom<String> for VariablePattern {
     type Error = SettingsError;
 
     fn try_from(pattern: String) -> Result<Self, SettingsError> {
@@ -144,8 +145,8 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn pattern(text: &str) -> Pattern {
-        Pattern::try_from(text.to_owned()).unwrap()
+    fn pattern(text: &str) -> VariablePattern {
+        VariablePattern::try_from(text.to_owned()).unwrap()
     }
 
     #[test]

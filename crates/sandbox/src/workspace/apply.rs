@@ -6,14 +6,14 @@
 //! changes are written is left as it is ([`expected`](super::expected)).
 
 use super::baseline::Baseline;
-use super::changes::{ChangeSet, Changed, State};
+use super::changes::{ChangeSet, PathChange, PathState};
 use super::expected::Expectations;
 use super::handoff::{self, ReviewOutcome};
 use super::references;
-use super::touched::Touched;
-use super::transfer::{Owner, TransferError, TransferRoute};
+use super::touched::TouchedPaths;
+use super::transfer::{TransferError, TransferOwner, TransferRoute};
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_policy::handoff::{Finding, Trust};
+use belljar_policy::handoff::{ApprovedPaths, Finding};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ pub fn apply(
     copy: &Directory,
     target: &Directory,
     since: SystemTime,
-    trust: &Trust,
+    trust: &ApprovedPaths,
 ) -> Result<(), ApplyError> {
     commit(set, copy, target, &mut Baseline::at(since), trust)
 }
@@ -79,7 +79,7 @@ pub fn commit(
     copy: &Directory,
     target: &Directory,
     baseline: &mut Baseline,
-    trust: &Trust,
+    trust: &ApprovedPaths,
 ) -> Result<(), ApplyError> {
     let ReviewOutcome { findings, links } = handoff::review(set, copy, target)?;
     let findings = trust.without(findings);
@@ -87,7 +87,7 @@ pub fn commit(
         return Err(ApplyError::Handoff { findings });
     }
     let expectations = begin(set, target, baseline)?;
-    let changes: Vec<(&Path, Changed)> = set.iter().map(|(path, changed)| (path, *changed)).collect();
+    let changes: Vec<(&Path, PathChange)> = set.iter().map(|(path, changed)| (path, *changed)).collect();
     let temporary = baseline.temporary().to_owned();
     let open = Directory::open_own_file;
     let (from, links, expected) = (copy, Some(&links), Some(&expectations));
@@ -96,7 +96,7 @@ pub fn commit(
         links,
         open,
         to: target,
-        owner: Owner::AsBefore,
+        owner: TransferOwner::AsBefore,
         temporary: &temporary,
         expected,
     };
@@ -138,7 +138,8 @@ pub(super) fn note_way(
     target: &Directory,
     baseline: &mut Baseline,
 ) -> Result<(), DirectoryError> {
-    let is_directory = |state: Option<State>| state.is_some_and(|state| state.kind == FileType::Directory);
+    let is_directory =
+        |state: Option<PathState>| state.is_some_and(|state| state.kind == FileType::Directory);
     let made = set.iter().filter(|(_, changed)| is_directory(changed.after) && !is_directory(changed.before));
     baseline.set_making(made.map(|(path, _)| path));
     let cleared = set.iter().filter(|(_, changed)| {
@@ -173,7 +174,7 @@ fn conflicts(
     expectations: &mut Expectations,
 ) -> Result<Vec<PathBuf>, ApplyError> {
     let mut conflicts = Vec::new();
-    let mut touched = Touched::in_target((target, None), baseline);
+    let mut touched = TouchedPaths::in_target((target, None), baseline);
     for (path, changed) in set.iter() {
         let now = target.stat(path)?;
         expectations.note(path, now.as_ref());

@@ -29,7 +29,7 @@ pub struct Baseline {
     #[serde(default)]
     newest_copied: Option<SystemTime>,
     #[serde(with = "as_pairs")]
-    committed: HashMap<Vec<u8>, Stamp>,
+    committed: HashMap<Vec<u8>, FileStamp>,
     /// Directories of the source, as they were when the copy was made or a commit left them.
     #[serde(default)]
     directories: DirectoryInodes,
@@ -57,7 +57,7 @@ pub struct Baseline {
 
 /// State in which a file was left or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     inode: u64,
     size: i64,
     mode: u32,
@@ -135,7 +135,7 @@ impl Baseline {
 
     /// Returns true if another program has touched the file that is there now.
     pub(super) fn is_touched(&self, path: &Path, now: &Stat) -> bool {
-        let stamp = Stamp::of(now);
+        let stamp = FileStamp::of(now);
         let is_after_copies = match FileType::from_raw_mode(now.st_mode) {
             FileType::RegularFile | FileType::Symlink => {
                 self.newest_copied.is_some_and(|newest| stamp.changed_at > newest)
@@ -196,7 +196,7 @@ impl Baseline {
 
     /// Notes how a commit has left a file.
     pub(super) fn note(&mut self, path: &Path, left: &Stat) {
-        self.committed.insert(path.as_os_str().as_bytes().to_owned(), Stamp::of(left));
+        self.committed.insert(path.as_os_str().as_bytes().to_owned(), FileStamp::of(left));
         self.note_directory(path, left);
     }
 
@@ -263,7 +263,7 @@ impl Baseline {
 
 // === impl Stamp ===
 
-impl Stamp {
+impl FileStamp {
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             inode: stat.st_ino,

@@ -9,7 +9,7 @@
 //! 0644, 0755 if it is executable, less what the sandbox took away, and less what its directory keeps from others.
 
 use super::acl::AccessList;
-use super::changes::{Changed, State};
+use super::changes::{PathChange, PathState};
 use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const EXECUTABLE: u32 = 0o111;
 
 /// The permission bits of a file or directory that exists in the source, after the change.
-pub(super) fn of_existing(before: State, after: State) -> u32 {
+pub(super) fn of_existing(before: PathState, after: PathState) -> u32 {
     let (was, is) = (before.mode & EXECUTABLE != 0, after.mode & EXECUTABLE != 0);
     if after.kind == FileType::Directory || was == is {
         return before.mode;
@@ -34,18 +34,18 @@ pub(super) fn of_existing(before: State, after: State) -> u32 {
 
 /// Returns what a change makes of a file that is `now` in the target: if the run left the executable bit as it was, so does
 /// the change.
-pub(super) fn rebased(before: Option<State>, after: State, now: Option<State>) -> State {
-    let is_file = |state: &State| state.kind == FileType::RegularFile;
+pub(super) fn rebased(before: Option<PathState>, after: PathState, now: Option<PathState>) -> PathState {
+    let is_file = |state: &PathState| state.kind == FileType::RegularFile;
     let (Some(before), Some(now), true) = (before.filter(is_file), now.filter(is_file), is_file(&after))
     else {
         return after;
     };
     let is_kept = (before.mode & EXECUTABLE == 0) == (after.mode & EXECUTABLE == 0);
-    State { mode: if is_kept { now.mode } else { of_existing(now, after) }, ..after }
+    PathState { mode: if is_kept { now.mode } else { of_existing(now, after) }, ..after }
 }
 
 /// The permission bits of a new file or directory in a directory with the permission bits `parent`.
-fn of_new(after: State, parent: u32) -> u32 {
+fn of_new(after: PathState, parent: u32) -> u32 {
     let is_executable = after.kind == FileType::Directory || after.mode & EXECUTABLE != 0;
     let most: u32 = if is_executable { 0o755 } else { 0o644 };
     let group = if parent & 0o010 == 0 { 0 } else { 0o070 };
@@ -55,7 +55,7 @@ fn of_new(after: State, parent: u32) -> u32 {
 
 /// Leaves what is applied of all changes: no special files, and other permission bits. Changes of which nothing is left are dropped.
 pub(super) fn carry(
-    changes: &mut BTreeMap<PathBuf, Changed>,
+    changes: &mut BTreeMap<PathBuf, PathChange>,
     source: &Directory,
 ) -> Result<(), DirectoryError> {
     for changed in changes.values_mut().filter(|changed| changed.after.is_some_and(is_special)) {
@@ -92,7 +92,7 @@ pub(super) fn carry(
     Ok(())
 }
 
-fn is_special(state: State) -> bool {
+fn is_special(state: PathState) -> bool {
     !matches!(state.kind, FileType::RegularFile | FileType::Directory | FileType::Symlink)
 }
 
@@ -118,8 +118,8 @@ fn mode_of(source: &Directory, directory: &Path) -> Result<u32, DirectoryError> 
 mod tests {
     use super::*;
 
-    fn state(kind: FileType, mode: u32) -> State {
-        State { kind, mode, size: 0 }
+    fn state(kind: FileType, mode: u32) -> PathState {
+        PathState { kind, mode, size: 0 }
     }
 
     #[test]

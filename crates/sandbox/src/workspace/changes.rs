@@ -16,8 +16,8 @@ use super::imprint::Imprint;
 use super::opened::{self, ModesByPath, RelaxedPermissions};
 use belljar_contract::result::Change;
 use belljar_files::directory::{Directory, DirectoryError, Name};
-use left_out::LeftOut;
-pub use lines::{Line, lines};
+use left_out::OmittedPaths;
+pub use lines::{ChangeLine, lines};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -31,18 +31,18 @@ use stored::StoredChange;
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(from = "Vec<StoredChange>", into = "Vec<StoredChange>")]
 pub struct ChangeSet {
-    changes: BTreeMap<PathBuf, Changed>,
+    changes: BTreeMap<PathBuf, PathChange>,
     /// Changed paths that are too long to be used. They are not stored.
     left_out: Vec<PathBuf>,
 }
 
 /// A change at one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Changed {
+pub struct PathChange {
     /// State in the source.
-    pub before: Option<State>,
+    pub before: Option<PathState>,
     /// State in the copy.
-    pub after: Option<State>,
+    pub after: Option<PathState>,
     /// True if the content is the same, so that only the permission bits differ.
     pub same_content: bool,
 }
@@ -66,7 +66,7 @@ pub enum ChangesError {
 
 /// State of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
+pub struct PathState {
     /// File type.
     pub kind: FileType,
     /// Permission bits.
@@ -76,12 +76,12 @@ pub struct State {
 }
 
 /// Walks a layer beside its source.
-struct Reading<'a> {
+struct LayerReader<'a> {
     source: &'a Directory,
     upper: &'a Directory,
-    changes: BTreeMap<PathBuf, Changed>,
+    changes: BTreeMap<PathBuf, PathChange>,
     /// Paths that are too long.
-    left_out: LeftOut,
+    left_out: OmittedPaths,
     /// Permissions that are in the way of reading the layer.
     closed: &'a mut ModesByPath,
     /// Maximum number of bytes of paths that may still be held.
@@ -199,14 +199,14 @@ impl ChangeSet {
         is_opaque: bool,
         closed: &mut ModesByPath,
     ) -> Result<Self, ChangesError> {
-        let mut reading = Reading::begin((source, upper), is_opaque, closed);
+        let mut reading = LayerReader::begin((source, upper), is_opaque, closed);
         reading.open_top()?;
         while let Some((below, opaque)) = reading.pending.pop() {
             reading.read_directory(&below, opaque)?;
         }
         reading.compare_content()?;
         reading.changes.retain(|_, changed| changed.before != changed.after || !changed.same_content);
-        let Reading { mut changes, left_out, .. } = reading;
+        let LayerReader { mut changes, left_out, .. } = reading;
         left_out.keep_directories(&mut changes);
         Ok(Self { changes, left_out: left_out.paths })
     }
@@ -222,11 +222,11 @@ impl ChangeSet {
     }
 
     /// The paths with what became of them, sorted.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Path, &Changed)> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Path, &PathChange)> + ExactSizeIterator {
         self.changes.iter().map(|(path, changed)| (path.as_path(), changed))
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Path, &mut Changed)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Path, &mut PathChange)> {
         self.changes.iter_mut().map(|(path, changed)| (path.as_path(), changed))
     }
 
@@ -263,12 +263,12 @@ impl ChangeSet {
     }
 
     /// The change at a path, if there is one.
-    pub(super) fn get(&self, path: &Path) -> Option<&Changed> {
+    pub(super) fn get(&self, path: &Path) -> Option<&PathChange> {
         self.changes.get(path)
     }
 
     /// Makes a set of these changes.
-    pub(super) fn of<'p>(changes: impl Iterator<Item = (&'p Path, Changed)>) -> Self {
+    pub(super) fn of<'p>(changes: impl Iterator<Item = (&'p Path, PathChange)>) -> Self {
         let changes = changes.map(|(path, changed)| (path.to_owned(), changed)).collect();
         Self { changes, left_out: Vec::new() }
     }
@@ -283,7 +283,7 @@ impl ChangeSet {
 
 // === impl Reading ===
 
-impl<'a> Reading<'a> {
+impl<'a> LayerReader<'a> {
     fn begin(
         (source, upper): (&'a Directory, &'a Directory),
         is_opaque: bool,
@@ -293,7 +293,7 @@ impl<'a> Reading<'a> {
             source,
             upper,
             changes: BTreeMap::new(),
-            left_out: LeftOut::default(),
+            left_out: OmittedPaths::default(),
             closed,
             path_bytes_left: MOST_PATH_BYTES,
             levels_left: MOST_LEVELS,
@@ -311,7 +311,7 @@ impl<'a> Reading<'a> {
         MOST_PATHS.saturating_sub(self.changes.len())
     }
 
-    fn insert(&mut self, path: PathBuf, changed: Changed) -> Result<(), ChangesError> {
+    fn insert(&mut self, path: PathBuf, changed: PathChange) -> Result<(), ChangesError> {
         let (bytes, levels) = (path.as_os_str().len(), path.components().count());
         self.path_bytes_left = self.path_bytes_left.checked_sub(bytes).ok_or(ChangesError::TooMany)?;
         self.levels_left = self.levels_left.checked_sub(levels).ok_or(ChangesError::TooMany)?;
@@ -334,16 +334,16 @@ impl<'a> Reading<'a> {
     }
 
     fn note(&mut self, path: PathBuf, opaque: bool) -> Result<(), ChangesError> {
-        if LeftOut::is_too_long(&path) {
+        if OmittedPaths::is_too_long(&path) {
             self.left_out.note(path);
             return Ok(());
         }
         let Some(stat) = self.upper.stat(&path)? else { return Ok(()) };
-        let before = self.source.stat(&path)?.map(|stat| State::of(&stat));
+        let before = self.source.stat(&path)?.map(|stat| PathState::of(&stat));
         if is_whiteout(&stat) {
             return self.note_gone(&path, before);
         }
-        let after = State::of(&stat);
+        let after = PathState::of(&stat);
         opened::note(self.closed, &path, &stat);
         if after.kind == FileType::Directory {
             let is_new = before.is_some_and(|before| before.kind != after.kind);
@@ -352,12 +352,12 @@ impl<'a> Reading<'a> {
         } else if before.is_some_and(|before| before.kind == FileType::Directory) {
             self.note_gone(&path, before)?;
         }
-        self.insert(path, Changed { before, after: Some(after), same_content: false })
+        self.insert(path, PathChange { before, after: Some(after), same_content: false })
     }
 
-    fn note_gone(&mut self, path: &Path, before: Option<State>) -> Result<(), ChangesError> {
+    fn note_gone(&mut self, path: &Path, before: Option<PathState>) -> Result<(), ChangesError> {
         let Some(before) = before else { return Ok(()) };
-        let gone = Changed { before: Some(before), after: None, same_content: false };
+        let gone = PathChange { before: Some(before), after: None, same_content: false };
         self.insert(path.to_owned(), gone)?;
         match before.kind {
             FileType::Directory => self.note_vanished(path, &[]),
@@ -370,7 +370,7 @@ impl<'a> Reading<'a> {
         let mut vanished = vec![top.to_owned()];
         while let Some(below) = vanished.pop() {
             let Some(stat) = stat_or_self(self.source, &below)? else { continue };
-            if State::of(&stat).kind != FileType::Directory {
+            if PathState::of(&stat).kind != FileType::Directory {
                 continue;
             }
             for Name { name, kind } in open_or_clone(self.source, &below)?.names(self.room())? {
@@ -378,12 +378,12 @@ impl<'a> Reading<'a> {
                 if below == top && named.iter().any(|known| known.name == name) {
                     continue;
                 }
-                if LeftOut::is_too_long(&path) {
+                if OmittedPaths::is_too_long(&path) {
                     self.left_out.note_removed(path);
                     continue;
                 }
-                let before = self.source.stat(&path)?.map(|stat| State::of(&stat));
-                self.insert(path.clone(), Changed { before, after: None, same_content: false })?;
+                let before = self.source.stat(&path)?.map(|stat| PathState::of(&stat));
+                self.insert(path.clone(), PathChange { before, after: None, same_content: false })?;
                 if kind == FileType::Directory {
                     vanished.push(path);
                 }
@@ -421,11 +421,11 @@ impl From<DirectoryError> for ChangesError {
 
 // === impl Changed ===
 
-impl Changed {
+impl PathChange {
     /// The change as a diff shows it: one that turns a file into something else is a removal and a creation.
     pub fn as_shown(self) -> Vec<Self> {
-        let is_directory = |state: &State| state.kind == FileType::Directory;
-        let without = |state: Option<State>| state.filter(|state| !is_directory(state));
+        let is_directory = |state: &PathState| state.kind == FileType::Directory;
+        let without = |state: Option<PathState>| state.filter(|state| !is_directory(state));
         let (before, after) = (without(self.before), without(self.after));
         match (before, after) {
             (None, None) => Vec::new(),
@@ -442,8 +442,8 @@ impl Changed {
             (None, _) => Change::Created,
             (_, None) => Change::Deleted,
             // A directory is what is in it: that is listed by itself.
-            (Some(State { kind: FileType::Directory, .. }), _) => Change::Created,
-            (_, Some(State { kind: FileType::Directory, .. })) => Change::Deleted,
+            (Some(PathState { kind: FileType::Directory, .. }), _) => Change::Created,
+            (_, Some(PathState { kind: FileType::Directory, .. })) => Change::Deleted,
             _ if self.same_content => Change::ModeChanged,
             _ => Change::Modified,
         }
@@ -452,7 +452,7 @@ impl Changed {
 
 // === impl State ===
 
-impl State {
+impl PathState {
     pub(super) fn of(stat: &Stat) -> Self {
         let kind = FileType::from_raw_mode(stat.st_mode);
         // The size of a directory is meaningless.

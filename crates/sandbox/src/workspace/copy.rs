@@ -141,7 +141,7 @@ fn times(stat: &rustix::fs::Stat) -> Timestamps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::changes::{ChangeSet, Changed};
+    use crate::workspace::changes::{ChangeSet, PathChange};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -176,7 +176,7 @@ mod tests {
         let changes = || {
             let set = ChangeSet::read_copy(&open(&from), &open(&to), &imprint).unwrap();
             let line =
-                |(path, changed): (&Path, &Changed)| format!("{:?} {}", changed.change(), path.display());
+                |(path, changed): (&Path, &PathChange)| format!("{:?} {}", changed.change(), path.display());
             set.iter().map(line).collect::<Vec<_>>()
         };
         assert_eq!(changes(), Vec::<String>::new());

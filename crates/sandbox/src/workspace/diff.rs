@@ -3,8 +3,8 @@
 //! The list is always whole. What the diff doesn't show in full (binary content, a very large file, what there is no room left for) is marked
 //! in the list, with its size and its hash. There is room for small files first, so no large one pushes them out.
 
-use super::changes::{ChangeSet, Changed, Line, State, lines};
-use belljar_contract::result::{Change, Unshown, WorkspaceChanges};
+use super::changes::{ChangeLine, ChangeSet, PathChange, PathState, lines};
+use belljar_contract::result::{Change, OmittedContent, WorkspaceChanges};
 use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::FileType;
 use sha2::{Digest, Sha256};
@@ -35,11 +35,11 @@ const MOST_HASHED_BYTES: u64 = 1 << 30;
 const LONGEST_COMPARISON: Duration = Duration::from_secs(10);
 
 /// The old and the new tree of a change set.
-type Trees<'a> = (&'a Directory, &'a Directory);
+type DiffTrees<'a> = (&'a Directory, &'a Directory);
 
 /// Space for a file's content in a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum DiffSpace {
     /// Space for its content.
     Content,
     /// Space for its name; no diff has room for the content.
@@ -63,14 +63,14 @@ pub fn render(
     let mut rendered = WorkspaceChanges { truncated: !set.left_out().is_empty(), ..Default::default() };
     let mut hashed_left = MOST_HASHED_BYTES;
     for (line, room) in with_room(set) {
-        let Line { path, changed, is_directory } = line;
+        let ChangeLine { path, changed, is_directory } = line;
         if is_directory {
             rendered.files.push(line.as_contract(None));
             continue;
         }
-        rendered.truncated |= matches!(room, Room::Name | Room::Nothing);
-        let mut is_shown = room == Room::Content;
-        if room != Room::Nothing {
+        rendered.truncated |= matches!(room, DiffSpace::Name | DiffSpace::Nothing);
+        let mut is_shown = room == DiffSpace::Content;
+        if room != DiffSpace::Nothing {
             for shown in changed.as_shown() {
                 let (text, is_whole) = section((path, &shown), (source, copy), room, deadline)?;
                 rendered.diff.push_str(&text);
@@ -87,7 +87,7 @@ pub fn render(
 }
 
 /// Returns the paths that a change set changes, without their contents.
-pub fn listed<'c>(changes: impl Iterator<Item = (&'c Path, &'c Changed)>) -> WorkspaceChanges {
+pub fn listed<'c>(changes: impl Iterator<Item = (&'c Path, &'c PathChange)>) -> WorkspaceChanges {
     let files = lines(changes).iter().map(|line| line.as_contract(None)).collect();
     WorkspaceChanges { files, ..WorkspaceChanges::default() }
 }
@@ -102,12 +102,12 @@ pub fn unshown(
     copy: &Directory,
 ) -> Result<Vec<PathBuf>, DirectoryError> {
     let mut unshown = Vec::new();
-    let is_asked = |(line, _): &(Line<'_>, Room)| {
+    let is_asked = |(line, _): &(ChangeLine<'_>, DiffSpace)| {
         !line.is_directory && new_content(line.changed).is_some() && !is_data_of_git(line.path)
     };
-    for (Line { path, changed, .. }, room) in with_room(set).into_iter().filter(is_asked) {
-        let mut is_shown = room == Room::Content;
-        for shown in changed.as_shown().iter().filter(|_| room == Room::Content) {
+    for (ChangeLine { path, changed, .. }, room) in with_room(set).into_iter().filter(is_asked) {
+        let mut is_shown = room == DiffSpace::Content;
+        for shown in changed.as_shown().iter().filter(|_| room == DiffSpace::Content) {
             is_shown &=
                 shown.change() == Change::ModeChanged || contents((path, shown), (source, copy))?.is_some();
         }
@@ -120,36 +120,36 @@ pub fn unshown(
 
 /// The lines of a change set, and what of each there is room for: it depends on the sizes alone. A diff shows no directories, which are
 /// in the list alone.
-fn with_room(set: &ChangeSet) -> Vec<(Line<'_>, Room)> {
+fn with_room(set: &ChangeSet) -> Vec<(ChangeLine<'_>, DiffSpace)> {
     let mut names_left = MOST_NAME_BYTES;
-    let mut files: Vec<(Line<'_>, Room)> = lines(set.iter())
+    let mut files: Vec<(ChangeLine<'_>, DiffSpace)> = lines(set.iter())
         .into_iter()
         .map(|line| {
             // Once there is no room for a name, there is none for those that follow.
             names_left = names_left.saturating_sub(line.path.as_os_str().len() + 16);
             let room = match (names_left, contents_size(line.changed) > 2 * LARGEST_SHOWN_BYTES) {
-                (0, _) => Room::Nothing,
-                (_, true) => Room::Large,
-                (_, false) => Room::Name,
+                (0, _) => DiffSpace::Nothing,
+                (_, true) => DiffSpace::Large,
+                (_, false) => DiffSpace::Name,
             };
             (line, room)
         })
         .collect();
-    let named = files.iter_mut().filter(|(line, room)| !line.is_directory && *room == Room::Name);
-    let mut by_size: Vec<(u64, &mut Room)> =
+    let named = files.iter_mut().filter(|(line, room)| !line.is_directory && *room == DiffSpace::Name);
+    let mut by_size: Vec<(u64, &mut DiffSpace)> =
         named.map(|(line, room)| (contents_size(line.changed), room)).collect();
     by_size.sort_by_key(|(size, _)| *size);
     let mut left = MOST_SHOWN_BYTES;
     for (size, room) in by_size {
         let Some(rest) = left.checked_sub(size) else { break };
-        (left, *room) = (rest, Room::Content);
+        (left, *room) = (rest, DiffSpace::Content);
     }
     files
 }
 
 /// The size of what a diff has to show of a change: the old and the new content.
-fn contents_size(changed: &Changed) -> u64 {
-    let size = |state: Option<State>| state.map_or(0, |state| state.size);
+fn contents_size(changed: &PathChange) -> u64 {
+    let size = |state: Option<PathState>| state.map_or(0, |state| state.size);
     match changed.same_content {
         true => 0,
         false => size(changed.before).saturating_add(size(changed.after)),
@@ -166,11 +166,11 @@ fn is_data_of_git(path: &Path) -> bool {
 
 /// Returns the new state of a change that writes content; `None` for one that removes something or changes only
 /// permissions.
-fn new_content(changed: &Changed) -> Option<State> {
+fn new_content(changed: &PathChange) -> Option<PathState> {
     changed.after.filter(|after| after.kind != FileType::Directory && !changed.same_content)
 }
 
-fn unshown_of((copy, path): (&Directory, &Path), state: State, left: &mut u64) -> Unshown {
+fn unshown_of((copy, path): (&Directory, &Path), state: PathState, left: &mut u64) -> OmittedContent {
     let sha256 = match left.checked_sub(state.size) {
         Some(rest) if state.kind == FileType::RegularFile => {
             *left = rest;
@@ -178,7 +178,7 @@ fn unshown_of((copy, path): (&Directory, &Path), state: State, left: &mut u64) -
         }
         _ => None,
     };
-    Unshown { size_bytes: state.size, sha256 }
+    OmittedContent { size_bytes: state.size, sha256 }
 }
 
 fn hash(mut file: impl Read) -> Option<String> {
@@ -193,9 +193,9 @@ fn hash(mut file: impl Read) -> Option<String> {
 
 /// A file's part of the diff, and whether it shows all of the change.
 fn section(
-    (path, changed): (&Path, &Changed),
-    trees: Trees<'_>,
-    room: Room,
+    (path, changed): (&Path, &PathChange),
+    trees: DiffTrees<'_>,
+    room: DiffSpace,
     deadline: Instant,
 ) -> Result<(String, bool), DirectoryError> {
     let name = quoted(path);
@@ -213,8 +213,8 @@ fn section(
         return Ok((text, true));
     }
     let contents = match room {
-        Room::Content => contents((path, changed), trees)?,
-        Room::Large | Room::Name | Room::Nothing => None,
+        DiffSpace::Content => contents((path, changed), trees)?,
+        DiffSpace::Large | DiffSpace::Name | DiffSpace::Nothing => None,
     };
     let old_name = changed.before.map_or("/dev/null".to_owned(), |_| name.with("a/"));
     let new_name = changed.after.map_or("/dev/null".to_owned(), |_| name.with("b/"));
@@ -238,8 +238,8 @@ fn section(
 /// The old and the new text of a file; `None` if a diff can't show one of them. Old content that the host can't read is one that it can't
 /// show, as [`ReviewDigest`](super::digest::ReviewDigest) has it.
 fn contents(
-    (path, changed): (&Path, &Changed),
-    (source, copy): Trees<'_>,
+    (path, changed): (&Path, &PathChange),
+    (source, copy): DiffTrees<'_>,
 ) -> Result<Option<(String, String)>, DirectoryError> {
     let old = content(source, path, changed.before, Directory::open_file).unwrap_or_default();
     let new = content(copy, path, changed.after, Directory::open_own_file)?;
@@ -250,7 +250,7 @@ fn contents(
 fn content(
     directory: &Directory,
     path: &Path,
-    state: Option<State>,
+    state: Option<PathState>,
     open: fn(&Directory, &Path) -> Result<File, DirectoryError>,
 ) -> Result<Option<String>, DirectoryError> {
     let Some(state) = state else { return Ok(Some(String::new())) };
@@ -268,7 +268,7 @@ fn content(
     }
 }
 
-fn git_mode(state: State) -> &'static str {
+fn git_mode(state: PathState) -> &'static str {
     match state.kind {
         FileType::Symlink => "120000",
         _ if state.mode & 0o111 != 0 => "100755",
@@ -343,7 +343,7 @@ mod tests {
             changes.files.iter().map(|file| (file.path.as_str(), file.unshown.is_some())).collect();
         assert_eq!(unshown, [("a", false), ("b", false), ("c", true), ("z.py", false)]);
         let hash = Sha256::digest(large()).iter().map(|byte| format!("{byte:02x}")).collect();
-        let expected = Unshown { size_bytes: large().len() as u64, sha256: Some(hash) };
+        let expected = OmittedContent { size_bytes: large().len() as u64, sha256: Some(hash) };
         assert_eq!(changes.files[2].unshown, Some(expected));
         assert!(changes.diff.contains("Binary files /dev/null and b/c differ\n"));
         assert_eq!(super::unshown(&set, &source, &copy).unwrap(), [Path::new("c")]);

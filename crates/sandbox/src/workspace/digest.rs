@@ -4,7 +4,7 @@
 //! a hash of the content or of the link's target. It is computed over one canonical encoding, so that equal sets have equal digests,
 //! whatever backend the sandbox had and however the changes are stored.
 
-use super::changes::{ChangeSet, Changed, State};
+use super::changes::{ChangeSet, PathChange, PathState};
 use super::extents;
 use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::FileType;
@@ -117,7 +117,7 @@ const ABSENT: ContentHash = [0; 32];
 /// Content hash of old content that can't be read.
 const UNREADABLE: ContentHash = [0xff; 32];
 
-fn before(path: &Path, changed: &Changed, source: &Directory) -> ContentHash {
+fn before(path: &Path, changed: &PathChange, source: &Directory) -> ContentHash {
     changed
         .before
         .map_or(ABSENT, |state| content(source, path, state, Directory::open_file).unwrap_or(UNREADABLE))
@@ -126,7 +126,7 @@ fn before(path: &Path, changed: &Changed, source: &Directory) -> ContentHash {
 fn content(
     directory: &Directory,
     path: &Path,
-    state: State,
+    state: PathState,
     open: fn(&Directory, &Path) -> Result<File, DirectoryError>,
 ) -> Result<ContentHash, DirectoryError> {
     match state.kind {
@@ -172,7 +172,7 @@ fn hash_of(file: &mut File) -> std::io::Result<ContentHash> {
     Ok(hash.finalize().into())
 }
 
-fn add_side(hash: &mut Sha256, state: Option<State>, content: ContentHash) {
+fn add_side(hash: &mut Sha256, state: Option<PathState>, content: ContentHash) {
     let (tag, mode) = state.map_or((b'-', 0), |state| (tag(state.kind), state.mode));
     hash.update([tag]);
     hash.update(mode.to_le_bytes());

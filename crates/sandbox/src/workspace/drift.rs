@@ -4,7 +4,7 @@
 //! that before changes are applied.
 
 use super::baseline::Baseline;
-use super::changes::{State, same_content};
+use super::changes::{PathState, same_content};
 use belljar_contract::result::WorkspaceChanges;
 use belljar_files::directory::{Directory, DirectoryError, Name};
 use belljar_policy::untrusted;
@@ -137,7 +137,7 @@ impl SourceDrift {
 
 /// Returns true if a file or link of a source is as a layer has it.
 fn is_same(path: &Path, (source, layer): (&Directory, &Directory)) -> bool {
-    let state = |tree: &Directory| tree.stat(path).ok().flatten().map(|stat| State::of(&stat));
+    let state = |tree: &Directory| tree.stat(path).ok().flatten().map(|stat| PathState::of(&stat));
     match (state(source), state(layer)) {
         (Some(now), Some(run)) if (now.kind, now.size) == (run.kind, run.size) => {
             same_content(source, layer, path, now.kind).unwrap_or(false)

@@ -119,7 +119,7 @@ struct AttributeBuffers {
 }
 
 /// A name, and the directories that it is in.
-struct Place<'a> {
+struct EntryLocation<'a> {
     from: &'a Directory,
     to: &'a Directory,
     name: &'a Path,
@@ -152,12 +152,12 @@ impl TreeDuplication<'_> {
         for Name { name, .. } in names {
             let name = Path::new(OsStr::from_bytes(name.as_bytes()));
             let path = below.join(name);
-            self.carry(&Place { from: &from, to: &to, name, path: &path })?;
+            self.carry(&EntryLocation { from: &from, to: &to, name, path: &path })?;
         }
         Ok(())
     }
 
-    fn carry(&mut self, place: &Place<'_>) -> Result<(), DuplicateError> {
+    fn carry(&mut self, place: &EntryLocation<'_>) -> Result<(), DuplicateError> {
         // It is gone: a program works there in spite of everything.
         let Some(stat) = place.from.stat(place.name)? else { return Ok(()) };
         opened::note(self.opened.modes(), place.path, &stat);
@@ -203,7 +203,7 @@ impl TreeDuplication<'_> {
     /// Makes something, as its owner.
     fn make<T>(
         &self,
-        place: &Place<'_>,
+        place: &EntryLocation<'_>,
         make: impl FnOnce(&Directory, &Path) -> std::io::Result<T>,
     ) -> Result<T, DuplicateError> {
         AsUser::become_user(self.owner.host_uid, self.owner.host_gid)
@@ -213,11 +213,11 @@ impl TreeDuplication<'_> {
     }
 
     /// Sets the times as the owner: the name may stand for another file by now.
-    fn set_times(&self, place: &Place<'_>, stat: &Stat) -> Result<(), DuplicateError> {
+    fn set_times(&self, place: &EntryLocation<'_>, stat: &Stat) -> Result<(), DuplicateError> {
         self.make(place, |to, name| Ok(utimensat(to, name, &times(stat), AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    fn carry_file(&mut self, place: &Place<'_>, stat: &Stat) -> Result<(), DuplicateError> {
+    fn carry_file(&mut self, place: &EntryLocation<'_>, stat: &Stat) -> Result<(), DuplicateError> {
         let mut from = place.from.open_own_file(place.name)?;
         let mut to = self.make(place, |to, name| {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -10,7 +10,7 @@
 //! On a file system that can't exchange two names or refuse to replace one, a file is only looked at right before it is
 //! replaced.
 
-use super::baseline::Stamp;
+use super::baseline::FileStamp;
 use super::owned::is_same;
 use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::{
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// Expected state of a target at the paths of a change set.
 #[derive(Debug, Default)]
 pub(super) struct Expectations {
-    found: BTreeMap<PathBuf, Found>,
+    found: BTreeMap<PathBuf, FoundFile>,
 }
 
 /// Expected state of one path.
@@ -35,13 +35,13 @@ pub(super) enum ExpectedState {
     /// No file.
     Nothing,
     /// The file that was found there.
-    This(Found),
+    This(FoundFile),
 }
 
 /// A file or link, as it was found.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
-    stamp: Stamp,
+pub(super) struct FoundFile {
+    stamp: FileStamp,
     /// True if it has other names. A change at one of these changes the inode that it has, too.
     has_other_names: bool,
 }
@@ -61,7 +61,7 @@ impl Expectations {
     /// Notes what a path of the target is.
     pub(super) fn note(&mut self, path: &Path, now: Option<&Stat>) {
         match now {
-            Some(now) => drop(self.found.insert(path.to_owned(), Found::of(now))),
+            Some(now) => drop(self.found.insert(path.to_owned(), FoundFile::of(now))),
             None => drop(self.found.remove(path)),
         }
     }
@@ -122,7 +122,7 @@ impl ExpectedState {
         put?;
         // By descriptor: the name may have got another file by now. And if this one was written to, it isn't known as it is then.
         let left = fstat(&opened)?;
-        Ok(if Stamp::of(&left).has_content_of(&Stamp::of(&whole)) { left } else { whole })
+        Ok(if FileStamp::of(&left).has_content_of(&FileStamp::of(&whole)) { left } else { whole })
     }
 
     /// Removes a file or link. `temporary` is a name that nothing has.
@@ -148,23 +148,23 @@ impl ExpectedState {
 
 // === impl Found ===
 
-impl Found {
+impl FoundFile {
     fn of(stat: &Stat) -> Self {
-        Self { stamp: Stamp::of(stat), has_other_names: stat.st_nlink > 1 }
+        Self { stamp: FileStamp::of(stat), has_other_names: stat.st_nlink > 1 }
     }
 
     fn is(&self, now: &Stat) -> bool {
-        let now = Stamp::of(now);
+        let now = FileStamp::of(now);
         if self.has_other_names { self.stamp.is_but_for_inode_change(&now) } else { self.stamp == now }
     }
 
     /// A rename changes the time at which the inode was changed last.
     fn is_but_for_move(&self, now: &Stat) -> bool {
-        self.stamp.is_but_for_inode_change(&Stamp::of(now))
+        self.stamp.is_but_for_inode_change(&FileStamp::of(now))
     }
 
     fn is_but_for_mode(&self, now: &Stat, mode: u32) -> bool {
-        now.st_mode & 0o7777 == mode && self.stamp.has_content_of(&Stamp::of(now))
+        now.st_mode & 0o7777 == mode && self.stamp.has_content_of(&FileStamp::of(now))
     }
 
     /// Replaces the file that was found by `made`. If something else is there, it stays.
@@ -234,7 +234,7 @@ impl Found {
 /// Returns true if a name has this file, and nothing was written to it since.
 fn is_file((directory, name): (&Directory, &str), file: &Stat) -> bool {
     let now = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-    now.is_ok_and(|now| Stamp::of(&now).has_content_of(&Stamp::of(file)))
+    now.is_ok_and(|now| FileStamp::of(&now).has_content_of(&FileStamp::of(file)))
 }
 
 /// Renames something, unless there is something of the new name.

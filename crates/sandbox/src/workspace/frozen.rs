@@ -1,14 +1,14 @@
 //! A frozen set of changes: the changed files are copied to a directory of the host's own, which no sandbox can write. A review shows
 //! the copy, the digest is computed over the copy, and a commit writes the copy, so that nothing that a program does meanwhile counts.
 
-use super::changes::{ChangeSet, Changed, ChangesError, State};
+use super::changes::{ChangeSet, ChangesError, PathChange, PathState};
 use super::diff;
 use super::digest::ReviewDigest;
 use super::extents;
 use super::transfer::copy_data;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_files::reserve::Room;
+use belljar_files::reserve::FreeSpace;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ioctl_ficlone, linkat, openat, symlinkat};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// Changes that are frozen, and their digest.
 #[derive(Debug)]
-pub struct Frozen {
+pub struct FrozenChanges {
     set: ChangeSet,
     tree: Directory,
     digest: ReviewDigest,
@@ -70,9 +70,9 @@ pub fn freeze(
     set: ChangeSet,
     (source, copy): (&Directory, &Directory),
     tree: Directory,
-) -> Result<Frozen, FreezeError> {
+) -> Result<FrozenChanges, FreezeError> {
     let mut set = set.carried(source)?;
-    let room = Room::of(&tree).map_err(|source| DirectoryError { path: ".".into(), source })?;
+    let room = FreeSpace::of(&tree).map_err(|source| DirectoryError { path: ".".into(), source })?;
     let mut freezing =
         FreezeCopier { copy, tree: &tree, bytes_left: room.spare_bytes() / 2, links: HashMap::new() };
     for (path, changed) in set.iter_mut() {
@@ -84,7 +84,7 @@ pub fn freeze(
         }
     }
     let digest = ReviewDigest::of(&set, source, &tree)?;
-    Ok(Frozen { set, tree, digest })
+    Ok(FrozenChanges { set, tree, digest })
 }
 
 /// The directory of a path. Those on the way are made where they are missing: an unchanged directory is no change.
@@ -107,7 +107,7 @@ fn parent_in(tree: &Directory, path: &Path) -> io::Result<Directory> {
 
 impl FreezeCopier<'_> {
     /// Copies one thing. Its size becomes that of the copy.
-    fn put(&mut self, path: &Path, after: &mut State) -> io::Result<()> {
+    fn put(&mut self, path: &Path, after: &mut PathState) -> io::Result<()> {
         let parent = parent_in(self.tree, path)?;
         let name = path.file_name().unwrap_or_default();
         match after.kind {
@@ -149,7 +149,7 @@ impl FreezeCopier<'_> {
 
 // === impl Frozen ===
 
-impl Frozen {
+impl FrozenChanges {
     /// Takes up changes that were frozen by another process: their set, the tree with their content, and their digest.
     pub fn restore(set: ChangeSet, tree: Directory, digest: ReviewDigest) -> Self {
         Self { set, tree, digest }
@@ -186,7 +186,7 @@ impl Frozen {
     pub fn without_applied(mut self, source: &Directory) -> Result<Self, DirectoryError> {
         let mut applied = Vec::new();
         for (path, changed) in self.set.iter_mut() {
-            let now = source.stat(path)?.map(|stat| State::of(&stat));
+            let now = source.stat(path)?.map(|stat| PathState::of(&stat));
             match is_applied((path, changed), now, (source, &self.tree))? {
                 true => applied.push(path.to_owned()),
                 // The attempt got half way: what was in the way is gone, or the directory is there without its permissions.
@@ -199,8 +199,8 @@ impl Frozen {
 }
 
 fn is_applied(
-    (path, changed): (&Path, &Changed),
-    now: Option<State>,
+    (path, changed): (&Path, &PathChange),
+    now: Option<PathState>,
     (source, tree): (&Directory, &Directory),
 ) -> Result<bool, DirectoryError> {
     let (Some(after), Some(now)) = (changed.after, now) else {
@@ -220,8 +220,9 @@ fn is_applied(
     }
 }
 
-fn half_way(changed: &Changed, now: Option<State>) -> Option<State> {
-    let is_directory = |state: Option<State>| state.is_some_and(|state| state.kind == FileType::Directory);
+fn half_way(changed: &PathChange, now: Option<PathState>) -> Option<PathState> {
+    let is_directory =
+        |state: Option<PathState>| state.is_some_and(|state| state.kind == FileType::Directory);
     match now {
         Some(_) if is_directory(now) && is_directory(changed.after) => now,
         None if changed.before.map(|before| before.kind) != changed.after.map(|after| after.kind) => None,
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
     use crate::workspace::apply::{ApplyError, commit};
     use crate::workspace::baseline::Baseline;
-    use belljar_policy::handoff::Trust;
+    use belljar_policy::handoff::ApprovedPaths;
     use belljar_testkit::skip::skip;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::{Duration, SystemTime};
@@ -249,7 +250,7 @@ mod tests {
         Directory::open_host(place.path()).unwrap()
     }
 
-    fn frozen_of((source, layer, tree): (&TempDir, &TempDir, &TempDir)) -> Frozen {
+    fn frozen_of((source, layer, tree): (&TempDir, &TempDir, &TempDir)) -> FrozenChanges {
         let set = ChangeSet::read(&open(source), &open(layer)).unwrap();
         freeze(set, (&open(source), &open(layer)), open(tree)).unwrap()
     }
@@ -275,7 +276,8 @@ mod tests {
         let shown = frozen.rendered(&open(&source)).unwrap().diff;
         assert!(shown.contains("+reviewed too") && !shown.contains("never shown"), "{shown}");
         let mut baseline = made_later();
-        commit(frozen.set(), frozen.tree(), &open(&source), &mut baseline, &Trust::default()).unwrap();
+        commit(frozen.set(), frozen.tree(), &open(&source), &mut baseline, &ApprovedPaths::default())
+            .unwrap();
         let read = |name: &str| std::fs::read_to_string(source.path().join(name)).unwrap();
         assert_eq!((read("file").as_str(), read("new/folder/file").as_str()), ("reviewed", "reviewed too"));
         assert_eq!(std::fs::read_link(source.path().join("link")).unwrap(), Path::new("file"));
@@ -291,7 +293,8 @@ mod tests {
         let frozen = frozen_of((&source, &layer, &tree));
         let inode = |name: &str| tree.path().join(name).metadata().unwrap().ino();
         assert!(inode("a") == inode("b") && inode("b") == inode("c"));
-        commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &Trust::default()).unwrap();
+        commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &ApprovedPaths::default())
+            .unwrap();
         for name in ["a", "b", "c"] {
             assert_eq!(source.path().join(name).metadata().unwrap().len(), 1 << 20, "{name}");
         }
@@ -336,7 +339,7 @@ mod tests {
         std::fs::set_permissions(source.path().join("made"), PermissionsExt::from_mode(0o700)).unwrap();
         let left = frozen.without_applied(&open(&source)).unwrap();
         let mut baseline = made_later();
-        commit(left.set(), left.tree(), &open(&source), &mut baseline, &Trust::default()).unwrap();
+        commit(left.set(), left.tree(), &open(&source), &mut baseline, &ApprovedPaths::default()).unwrap();
         for name in ["one", "two", "turned/inner", "made/inner"] {
             assert_eq!(std::fs::read_to_string(source.path().join(name)).unwrap(), "new", "{name}");
         }
@@ -363,7 +366,8 @@ mod tests {
         let frozen = frozen_of((&source, &layer, &tree));
         let paths: Vec<_> = frozen.set().iter().map(|(path, _)| path.to_owned()).collect();
         assert_eq!(paths, [Path::new("key"), Path::new("private/new")]);
-        commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &Trust::default()).unwrap();
+        commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &ApprovedPaths::default())
+            .unwrap();
         let now = |name: &str| source.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(["private", "key", "untouched", "private/new"].map(now), [0o700, 0o600, 0o640, 0o600]);
         // The control: the executable bit is carried, shown as a change of mode, and needs an approval.
@@ -378,7 +382,7 @@ mod tests {
         let shown = frozen.rendered(&open(&source)).unwrap().diff;
         assert!(shown.contains("old mode 100644\nnew mode 100755\n"), "{shown}");
         let refused =
-            commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &Trust::default());
+            commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &ApprovedPaths::default());
         assert!(matches!(refused, Err(ApplyError::Handoff { .. })), "{refused:?}");
     }
 }

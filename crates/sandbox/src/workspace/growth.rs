@@ -7,14 +7,14 @@
 //! found. Others may have taken that space. So it counts if the sandbox has written more than its quota, or if it holds
 //! something out of sight at several looks in a row, for which it is stopped.
 //!
-//! Whatever its quota, it leaves a reserve of the disk to the host ([`Room`]).
+//! Whatever its quota, it leaves a reserve of the disk to the host ([`FreeSpace`]).
 
 mod processes;
 mod standstill;
 
 use belljar_confine::sealed::InitHandle;
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_files::reserve::Room;
+use belljar_files::reserve::FreeSpace;
 use rustix::fs::{AtFlags, FileType, fstatvfs, statat};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -30,7 +30,7 @@ pub struct TreeGrowth {
     trees: Vec<Directory>,
     most_bytes: u64,
     bytes_at_first: u64,
-    free_at_first: Free,
+    free_at_first: FreeResources,
     /// Maximum number of files that are looked at.
     most_files: usize,
     last: Option<LastScan>,
@@ -64,7 +64,7 @@ struct LastScan {
 
 /// Free space and files of file systems.
 #[derive(Debug, Clone, Copy)]
-struct Free {
+struct FreeResources {
     bytes: u64,
     /// Files that can still be made, where that is limited. One that holds nothing takes no other room.
     files: u64,
@@ -72,14 +72,14 @@ struct Free {
 
 /// Loss of the file systems since the sandbox was made.
 #[derive(Debug, Clone, Copy, Default)]
-struct Lost {
+struct LostResources {
     bytes: u64,
     files: u64,
 }
 
 /// Disk usage of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Measured {
+struct TreeUsage {
     bytes: u64,
     /// True if everything could be looked at.
     is_whole: bool,
@@ -180,8 +180,8 @@ impl TreeGrowth {
     /// Returns true if it has exceeded its quota. A tree that can't be measured, twice or for longer than a moment, counts
     /// as everything that the file system has lost. So does all of it without a sandbox whose processes can be looked at.
     pub fn has_outgrown(&mut self, sandbox: Option<&InitHandle>) -> bool {
-        let now = free(&self.trees).unwrap_or(Free { bytes: 0, files: 0 });
-        let lost = Lost {
+        let now = free(&self.trees).unwrap_or(FreeResources { bytes: 0, files: 0 });
+        let lost = LostResources {
             bytes: self.free_at_first.bytes.saturating_sub(now.bytes),
             files: self.free_at_first.files.saturating_sub(now.files),
         };
@@ -200,15 +200,15 @@ impl TreeGrowth {
     }
 
     /// Returns the space left on the disk; no space where that can't be determined.
-    fn room(&self) -> Room {
-        let rooms = self.trees.iter().map(Room::of);
-        let none = Room { available_bytes: 0, reserve_bytes: 1 };
+    fn room(&self) -> FreeSpace {
+        let rooms = self.trees.iter().map(FreeSpace::of);
+        let none = FreeSpace { available_bytes: 0, reserve_bytes: 1 };
         rooms.map(|room| room.unwrap_or(none)).min_by_key(|room| room.available_bytes).unwrap_or(none)
     }
 
     /// Returns the maximum growth since it was last measured; `None` if it is to be measured again. A look at every file
     /// must not become the main work, unless the quota may be exceeded.
-    fn estimate(&self, lost: u64, room: Room) -> Option<u64> {
+    fn estimate(&self, lost: u64, room: FreeSpace) -> Option<u64> {
         let last = self.last?;
         let grown = last.grown.saturating_add(lost.saturating_sub(last.lost));
         let since = last.at.elapsed();
@@ -217,10 +217,10 @@ impl TreeGrowth {
         (!is_due && grown <= self.most_bytes).then_some(grown)
     }
 
-    fn measure(&mut self, sandbox: Option<&InitHandle>, lost: Lost) -> u64 {
+    fn measure(&mut self, sandbox: Option<&InitHandle>, lost: LostResources) -> u64 {
         let begun = Instant::now();
         let measured = measure_all(&self.trees, self.most_files).unwrap_or_default();
-        let held = sandbox.map_or(Measured::default(), processes::deleted);
+        let held = sandbox.map_or(TreeUsage::default(), processes::deleted);
         let found = measured.bytes.saturating_sub(self.bytes_at_first).saturating_add(held.bytes);
         let is_whole = measured.is_whole && held.is_whole;
         let was_whole = self.last.is_none_or(|last| last.is_whole);
@@ -275,7 +275,7 @@ impl TreeGrowth {
 
 // === impl Lost ===
 
-impl Lost {
+impl LostResources {
     /// Returns the loss in bytes, including that of empty files.
     fn with_files(self) -> u64 {
         self.bytes.saturating_add(self.files.saturating_mul(SMALLEST_FILE_BYTES))
@@ -288,26 +288,26 @@ fn pause(left_bytes: u64) -> Duration {
 }
 
 /// Returns the free space on the file systems of all trees. A file system with several trees counts once for each of them.
-fn free(trees: &[Directory]) -> Result<Free, DirectoryError> {
-    let none = Free { bytes: 0, files: 0 };
+fn free(trees: &[Directory]) -> Result<FreeResources, DirectoryError> {
+    let none = FreeResources { bytes: 0, files: 0 };
     let all = trees.iter().try_fold(none, |all, tree| {
         let of = fstatvfs(tree)?;
         let bytes = all.bytes.saturating_add(of.f_bfree.saturating_mul(of.f_frsize));
-        Ok(Free { bytes, files: all.files.saturating_add(of.f_ffree) })
+        Ok(FreeResources { bytes, files: all.files.saturating_add(of.f_ffree) })
     });
     all.map_err(|source| DirectoryError { path: ".".into(), source })
 }
 
-fn measure_all(trees: &[Directory], most_files: usize) -> Result<Measured, DirectoryError> {
-    trees.iter().try_fold(Measured { bytes: 0, is_whole: true }, |all, tree| {
-        let Measured { bytes, is_whole } = measure(tree, most_files)?;
-        Ok(Measured { bytes: all.bytes.saturating_add(bytes), is_whole: all.is_whole && is_whole })
+fn measure_all(trees: &[Directory], most_files: usize) -> Result<TreeUsage, DirectoryError> {
+    trees.iter().try_fold(TreeUsage { bytes: 0, is_whole: true }, |all, tree| {
+        let TreeUsage { bytes, is_whole } = measure(tree, most_files)?;
+        Ok(TreeUsage { bytes: all.bytes.saturating_add(bytes), is_whole: all.is_whole && is_whole })
     })
 }
 
 /// Measures the disk usage of a tree. Depth costs nothing: a directory is closed once its last entry is looked at.
-fn measure(tree: &Directory, most_files: usize) -> Result<Measured, DirectoryError> {
-    let mut measured = Measured { bytes: 0, is_whole: true };
+fn measure(tree: &Directory, most_files: usize) -> Result<TreeUsage, DirectoryError> {
+    let mut measured = TreeUsage { bytes: 0, is_whole: true };
     let mut files = 0;
     let mut counted = HashSet::new();
     let mut directories = Vec::new();
@@ -377,8 +377,8 @@ mod tests {
                 fs::hard_link(folder.path().join("linked"), folder.path().join(name.to_string())).unwrap();
             });
             // What can't be measured counts from the second time on.
-            growth.measure(None, Lost { bytes: 0, files });
-            growth.measure(None, Lost { bytes: 0, files })
+            growth.measure(None, LostResources { bytes: 0, files });
+            growth.measure(None, LostResources { bytes: 0, files })
         };
         assert!(grown(0) < 1 << 20, "links to one file take nothing");
         assert!(grown(EMPTY_FILES) >= EMPTY_FILES * SMALLEST_FILE_BYTES);

@@ -11,13 +11,15 @@ mod place;
 mod references;
 mod settings;
 
-use super::changes::{ChangeSet, Changed, State, lines};
+use super::changes::{ChangeSet, PathChange, PathState, lines};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_policy::git::is_dot_git;
-use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
+use belljar_policy::handoff::{
+    self as policy, ChangeEntryKind, ChangedPath, Finding, TreeContext, TrustKind,
+};
 use belljar_policy::untrusted;
-use git_content::Ground;
-use links::Surroundings;
+use git_content::GitReviewInput;
+use links::ReviewContext;
 use objects::ObjectCheck;
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,18 +58,18 @@ pub fn review(
             first,
             "the directory has too many names to find the links that lead to what was changed".into(),
         )],
-        Some(Surroundings { context, .. }) => {
+        Some(ReviewContext { context, .. }) => {
             unresolved(context, set).map(|reason| about_links(first, reason)).into_iter().collect()
         }
     };
-    let Surroundings { mut context, repositories, ways } = surroundings.unwrap_or_default();
+    let ReviewContext { mut context, repositories, ways } = surroundings.unwrap_or_default();
     links::note_programs(&mut context, (set, &links), target)?;
     note_beside(&mut context, set, target)?;
     if let Some((path, is_in_repository)) = place::of(target) {
         context.set_place(&path.to_string_lossy(), is_in_repository);
         if let Some(reason) = settings::note((&path, target), (&repositories, &ways), &mut context) {
             let path = untrusted::name(first);
-            findings.push(Finding { path, kind: HandoffKind::Git, reason: reason.into() });
+            findings.push(Finding { path, kind: TrustKind::Git, reason: reason.into() });
         }
     }
     let mut objects = ObjectCheck::new();
@@ -78,11 +80,11 @@ pub fn review(
         let before = changed.before.map(|before| entry(before, String::new(), is_alone));
         let says = links.get(path).map(|says| says.to_string_lossy().into_owned());
         let after = changed.after.map(|after| entry(after, says.unwrap_or_default(), is_alone));
-        let is_new_file = before.is_none() && matches!(after, Some(Entry::File { .. }));
+        let is_new_file = before.is_none() && matches!(after, Some(ChangeEntryKind::File { .. }));
         let is_new_git_object = is_new_file && objects.holds(copy, path);
         let is_compiled = is_compiled(changed, copy, path);
         let matched = path.to_string_lossy();
-        let touched = Touched { path: &matched, before, after, is_new_git_object, is_compiled };
+        let touched = ChangedPath { path: &matched, before, after, is_new_git_object, is_compiled };
         let mut found = policy::review_in_tree([touched], &context);
         // The rules read replacement characters for what is not UTF-8. For a person, different paths must look different.
         let named = untrusted::name(path);
@@ -98,7 +100,7 @@ pub fn review(
         found.into_iter().for_each(|finding| finding.add_to(&mut findings));
     }
     let (context, objects) = (&context, &objects.into_found());
-    findings.extend(git_content::find(&Ground { set, copy, target, context, objects })?);
+    findings.extend(git_content::find(&GitReviewInput { set, copy, target, context, objects })?);
     findings.extend(obeyed::find(set, target)?);
     Ok(ReviewOutcome { findings, links })
 }
@@ -107,7 +109,7 @@ pub fn review(
 /// repository, as Git needs some of them even if they are empty.
 fn directories_alone(set: &ChangeSet) -> BTreeSet<&Path> {
     let listed = lines(set.iter()).into_iter().filter(|line| line.is_directory).map(|line| line.path);
-    let is_removed = |(path, changed): &(&Path, &Changed)| {
+    let is_removed = |(path, changed): &(&Path, &PathChange)| {
         let is_in_repository = path.iter().next().and_then(|first| first.to_str()).is_some_and(is_dot_git);
         is_in_repository && changed.after.is_none() && changed.makes_or_removes_directory()
     };
@@ -128,8 +130,8 @@ fn note_beside(context: &mut TreeContext, set: &ChangeSet, target: &Directory) -
 }
 
 /// Returns true for a new content that is compiled, whatever the name and the permissions of the file are.
-fn is_compiled(changed: &Changed, copy: &Directory, path: &Path) -> bool {
-    let is_file = |state: State| state.kind == FileType::RegularFile;
+fn is_compiled(changed: &PathChange, copy: &Directory, path: &Path) -> bool {
+    let is_file = |state: PathState| state.kind == FileType::RegularFile;
     if changed.same_content || !changed.after.is_some_and(is_file) {
         return false;
     }
@@ -141,7 +143,7 @@ fn is_compiled(changed: &Changed, copy: &Directory, path: &Path) -> bool {
 
 /// The links that a change set brings, with what they say.
 fn links_of(set: &ChangeSet, copy: &Directory) -> Result<LinkTargets, DirectoryError> {
-    let is_link = |after: State| after.kind == FileType::Symlink;
+    let is_link = |after: PathState| after.kind == FileType::Symlink;
     let links = set.iter().filter(|(_, changed)| changed.after.is_some_and(is_link));
     links.map(|(path, _)| Ok((path.to_owned(), copy.read_link(path)?))).collect()
 }
@@ -155,15 +157,15 @@ fn unresolved(context: &TreeContext, set: &ChangeSet) -> Option<String> {
 
 fn about_links(path: &Path, reason: String) -> Finding {
     let path = untrusted::name(path);
-    Finding { path, kind: HandoffKind::Link, reason: reason.into() }
+    Finding { path, kind: TrustKind::Link, reason: reason.into() }
 }
 
-fn entry(state: State, target: String, is_alone: bool) -> Entry {
+fn entry(state: PathState, target: String, is_alone: bool) -> ChangeEntryKind {
     match state.kind {
-        FileType::Directory if is_alone => Entry::Directory,
-        FileType::RegularFile => Entry::File { is_executable: state.mode & 0o111 != 0 },
-        FileType::Symlink => Entry::Link { target },
-        _ => Entry::Other,
+        FileType::Directory if is_alone => ChangeEntryKind::Directory,
+        FileType::RegularFile => ChangeEntryKind::File { is_executable: state.mode & 0o111 != 0 },
+        FileType::Symlink => ChangeEntryKind::Link { target },
+        _ => ChangeEntryKind::Other,
     }
 }
 

@@ -16,21 +16,21 @@ use std::time::SystemTime;
 
 /// State of everything in a copy, as it was made.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
-#[serde(from = "Vec<(Vec<u8>, Mark)>", into = "Vec<(Vec<u8>, Mark)>")]
+#[serde(from = "Vec<(Vec<u8>, CopiedFileState)>", into = "Vec<(Vec<u8>, CopiedFileState)>")]
 pub struct Imprint {
-    marks: BTreeMap<PathBuf, Mark>,
+    marks: BTreeMap<PathBuf, CopiedFileState>,
 }
 
 /// State in which a file was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
-    copy: Stamp,
-    source: Stamp,
+struct CopiedFileState {
+    copy: InodeStamp,
+    source: InodeStamp,
 }
 
 /// Evidence that a file was not touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Stamp {
+enum InodeStamp {
     /// The entries of a directory are compared by themselves.
     Directory {
         inode: u64,
@@ -48,7 +48,7 @@ enum Stamp {
 impl Imprint {
     /// Notes a copied file: its current state, and its source's.
     pub(super) fn note(&mut self, path: &Path, copy: &Stat, source: &Stat) {
-        let mark = Mark { copy: Stamp::of(copy), source: Stamp::of(source) };
+        let mark = CopiedFileState { copy: InodeStamp::of(copy), source: InodeStamp::of(source) };
         self.marks.insert(path.strip_prefix(".").unwrap_or(path).to_owned(), mark);
     }
 
@@ -70,7 +70,9 @@ impl Imprint {
     /// Returns the directories that were copied, with their inodes in the source.
     pub(super) fn source_directories(&self) -> impl Iterator<Item = (&Path, u64)> {
         self.marks.iter().filter_map(|(path, mark)| match mark.source {
-            Stamp::Directory { inode, .. } if !path.as_os_str().is_empty() => Some((path.as_path(), inode)),
+            InodeStamp::Directory { inode, .. } if !path.as_os_str().is_empty() => {
+                Some((path.as_path(), inode))
+            }
             _ => None,
         })
     }
@@ -78,17 +80,19 @@ impl Imprint {
     /// Returns the latest change time that the copied files had in the source; `None` for no files.
     pub(super) fn latest_change(&self) -> Option<SystemTime> {
         let changes = self.marks.values().filter_map(|mark| match mark.source {
-            Stamp::Other { changed_at: (seconds, nanoseconds), .. } => {
+            InodeStamp::Other { changed_at: (seconds, nanoseconds), .. } => {
                 Some(baseline::time(seconds, nanoseconds.unsigned_abs()))
             }
-            Stamp::Directory { .. } => None,
+            InodeStamp::Directory { .. } => None,
         });
         changes.max()
     }
 
     /// Returns everything that was copied, and whether it is a directory.
     pub(super) fn paths(&self) -> impl Iterator<Item = (&Path, bool)> {
-        self.marks.iter().map(|(path, mark)| (path.as_path(), matches!(mark.source, Stamp::Directory { .. })))
+        self.marks
+            .iter()
+            .map(|(path, mark)| (path.as_path(), matches!(mark.source, InodeStamp::Directory { .. })))
     }
 
     /// Returns true if the path was copied.
@@ -99,21 +103,22 @@ impl Imprint {
     /// Returns true if a difference comes from the source: the source differs from its earlier state, and the copy doesn't.
     pub(super) fn is_of_source(&self, path: &Path, copy: &Stat, source: Option<&Stat>) -> bool {
         self.marks.get(path).is_some_and(|mark| {
-            mark.copy == Stamp::of(copy) && source.is_none_or(|source| mark.source != Stamp::of(source))
+            mark.copy == InodeStamp::of(copy)
+                && source.is_none_or(|source| mark.source != InodeStamp::of(source))
         })
     }
 }
 
 /// Names are bytes, which can't be the members of a JSON object.
-impl From<Imprint> for Vec<(Vec<u8>, Mark)> {
+impl From<Imprint> for Vec<(Vec<u8>, CopiedFileState)> {
     fn from(imprint: Imprint) -> Self {
-        let pair = |(path, mark): (PathBuf, Mark)| (path.as_os_str().as_bytes().to_vec(), mark);
+        let pair = |(path, mark): (PathBuf, CopiedFileState)| (path.as_os_str().as_bytes().to_vec(), mark);
         imprint.marks.into_iter().map(pair).collect()
     }
 }
 
-impl From<Vec<(Vec<u8>, Mark)>> for Imprint {
-    fn from(pairs: Vec<(Vec<u8>, Mark)>) -> Self {
+impl From<Vec<(Vec<u8>, CopiedFileState)>> for Imprint {
+    fn from(pairs: Vec<(Vec<u8>, CopiedFileState)>) -> Self {
         let pair = |(path, mark)| (OsString::from_vec(path).into(), mark);
         Self { marks: pairs.into_iter().map(pair).collect() }
     }
@@ -121,7 +126,7 @@ impl From<Vec<(Vec<u8>, Mark)>> for Imprint {
 
 // === impl Stamp ===
 
-impl Stamp {
+impl InodeStamp {
     fn of(stat: &Stat) -> Self {
         let inode = stat.st_ino;
         match FileType::from_raw_mode(stat.st_mode) {

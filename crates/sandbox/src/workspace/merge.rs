@@ -32,7 +32,7 @@ pub(super) struct MergeBudget {
 
 /// Result of a merge.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Merged {
+pub(super) enum MergeOutcome {
     /// Both sides changed different lines, or the same lines to the same text.
     Clean(Vec<u8>),
     /// Both sides changed the same lines; the text has conflict markers as git writes them.
@@ -110,16 +110,19 @@ fn changed_lines(part: &DiffOp) -> usize {
 ///
 /// # Errors
 /// The error of reading.
-pub(super) fn merge([base, source, run]: [File; 3], budget: &mut MergeBudget) -> std::io::Result<Merged> {
+pub(super) fn merge(
+    [base, source, run]: [File; 3],
+    budget: &mut MergeBudget,
+) -> std::io::Result<MergeOutcome> {
     let (Some(base), Some(source), Some(run)) = (text(base)?, text(source)?, text(run)?) else {
-        return Ok(Merged::Impossible);
+        return Ok(MergeOutcome::Impossible);
     };
     if !budget.allows(&base, [&source, &run]) {
-        return Ok(Merged::Impossible);
+        return Ok(MergeOutcome::Impossible);
     }
     Ok(match diffy::merge_bytes(&base, &source, &run) {
-        Ok(merged) => Merged::Clean(merged),
-        Err(marked) => Merged::Marked(marked),
+        Ok(merged) => MergeOutcome::Clean(merged),
+        Err(marked) => MergeOutcome::Marked(marked),
     })
 }
 
@@ -136,11 +139,11 @@ mod tests {
     use super::*;
     use std::io::{Seek, Write};
 
-    fn merged(versions: [&[u8]; 3]) -> Merged {
+    fn merged(versions: [&[u8]; 3]) -> MergeOutcome {
         merged_within(&mut MergeBudget::default(), versions)
     }
 
-    fn merged_within(budget: &mut MergeBudget, versions: [&[u8]; 3]) -> Merged {
+    fn merged_within(budget: &mut MergeBudget, versions: [&[u8]; 3]) -> MergeOutcome {
         let versions = versions.map(|version| {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(version).unwrap();
@@ -154,14 +157,16 @@ mod tests {
     fn different_lines_are_merged_and_the_same_lines_are_marked() {
         let base = b"one\ntwo\nthree\nfour\nfive\n";
         let clean = merged([base, b"ONE\ntwo\nthree\nfour\nfive\n", b"one\ntwo\nthree\nfour\nFIVE\n"]);
-        assert_eq!(clean, Merged::Clean(b"ONE\ntwo\nthree\nfour\nFIVE\n".to_vec()));
-        let Merged::Marked(marked) = merged([b"one\n", b"source\n", b"run\n"]) else { panic!("no markers") };
+        assert_eq!(clean, MergeOutcome::Clean(b"ONE\ntwo\nthree\nfour\nFIVE\n".to_vec()));
+        let MergeOutcome::Marked(marked) = merged([b"one\n", b"source\n", b"run\n"]) else {
+            panic!("no markers")
+        };
         let marked = String::from_utf8(marked).unwrap();
         assert!(
             marked.contains("<<<<<<<") && marked.contains("source\n") && marked.contains("run\n"),
             "{marked}"
         );
-        assert_eq!(merged([b"a\0", b"b\0", b"c\0"]), Merged::Impossible);
+        assert_eq!(merged([b"a\0", b"b\0", b"c\0"]), MergeOutcome::Impossible);
     }
     /// A text whose lines another number makes others.
     fn text_of(lines: usize, number: usize) -> Vec<u8> {
@@ -173,7 +178,7 @@ mod tests {
         let clean = |budget: &mut MergeBudget, lines: usize, run: &[u8]| {
             let base = text_of(lines, 0);
             let source = [b"person\n", &base[..]].concat();
-            matches!(merged_within(budget, [&base, &source, run]), Merged::Clean(_))
+            matches!(merged_within(budget, [&base, &source, run]), MergeOutcome::Clean(_))
         };
         let appended = |lines: usize| [&text_of(lines, 0)[..], b"run\n"].concat();
         // Every line is another one: hours of work for the library. The time bounds the estimate alone.

@@ -11,14 +11,14 @@
 use super::apply::{ApplyError, note_parents, note_way};
 use super::baseline::Baseline;
 use super::carried::{self, rebased};
-use super::changes::{ChangeSet, Changed, State, same_content};
+use super::changes::{ChangeSet, PathChange, PathState, same_content};
 use super::expected::Expectations;
 use super::handoff::{self, LinkTargets, ReviewOutcome};
-use super::merge::{MergeBudget, Merged, MergedContent, merge};
-use super::touched::Touched;
-use super::transfer::{Owner, TransferRoute};
+use super::merge::{MergeBudget, MergeOutcome, MergedContent, merge};
+use super::touched::TouchedPaths;
+use super::transfer::{TransferOwner, TransferRoute};
 use belljar_files::directory::{Directory, DirectoryError, Name};
-use belljar_policy::handoff::Trust;
+use belljar_policy::handoff::ApprovedPaths;
 use rustix::fs::{FileType, Stat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -47,9 +47,9 @@ pub struct Application<'a> {
 
 /// Choices of a person for applying changes.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct ApplyOptions {
     /// The paths that may gain trust.
-    pub trust: Trust,
+    pub trust: ApprovedPaths,
     /// Conflicting paths, and all below them, that are written over what is in the target.
     pub overwritten: Vec<PathBuf>,
     /// Way in which conflicting text files are merged.
@@ -82,9 +82,9 @@ pub struct ApplyOutcome {
 }
 
 /// Relation of a path of the change set to the target.
-enum Standing {
+enum PathStatus {
     /// The target is what the run began with.
-    Free(Changed),
+    Free(PathChange),
     /// The target is already what the run made of it.
     Done,
     /// An interrupted attempt has merged the file.
@@ -95,15 +95,15 @@ enum Standing {
 
 /// A merged file, ready to be written.
 struct MergedFile {
-    changed: Changed,
+    changed: PathChange,
     content: MergedContent,
 }
 
 /// The change set, sorted by what is done with each path.
 #[derive(Default)]
-struct Plan {
+struct ApplyPlan {
     /// Changes that are written, relative to the target.
-    writes: BTreeMap<PathBuf, Changed>,
+    writes: BTreeMap<PathBuf, PathChange>,
     done: Vec<PathBuf>,
     /// Files that an interrupted attempt has merged.
     merged: BTreeMap<PathBuf, MergedContent>,
@@ -116,7 +116,7 @@ struct Plan {
 /// Changes that are decided on and reviewed.
 pub struct PreparedApplication<'a> {
     application: &'a Application<'a>,
-    plan: Plan,
+    plan: ApplyPlan,
     /// Changes that are written, relative to the target.
     set: ChangeSet,
     links: LinkTargets,
@@ -155,7 +155,7 @@ impl Application<'_> {
     /// [`ApplyError::Handoff`] if a path gains trust that `wishes` does not name.
     pub fn prepare(
         &self,
-        wishes: &Wishes,
+        wishes: &ApplyOptions,
         baseline: &mut Baseline,
     ) -> Result<PreparedApplication<'_>, ApplyError> {
         let mut plan = self.plan(wishes, baseline)?;
@@ -178,21 +178,21 @@ impl Application<'_> {
     ///
     /// # Errors
     /// [`ApplyError`] if something can't be read.
-    fn plan(&self, wishes: &Wishes, baseline: &Baseline) -> Result<Plan, ApplyError> {
-        let mut plan = Plan::default();
-        let mut touched = Touched::in_target((self.target, self.base), baseline);
+    fn plan(&self, wishes: &ApplyOptions, baseline: &Baseline) -> Result<ApplyPlan, ApplyError> {
+        let mut plan = ApplyPlan::default();
+        let mut touched = TouchedPaths::in_target((self.target, self.base), baseline);
         let mut budget = MergeBudget::default();
         for (path, changed) in self.set.iter() {
             // Before the comparison: a later write is not part of what was compared.
             let now = self.target.stat(path)?;
             plan.expectations.note(path, now.as_ref());
             match self.standing((path, changed), now, (baseline, &mut touched))? {
-                Standing::Done => plan.done.push(path.to_owned()),
-                Standing::Merged(content) => drop(plan.merged.insert(path.to_owned(), content)),
-                Standing::Free(changed) => {
+                PathStatus::Done => plan.done.push(path.to_owned()),
+                PathStatus::Merged(content) => drop(plan.merged.insert(path.to_owned(), content)),
+                PathStatus::Free(changed) => {
                     plan.writes.insert(path.to_owned(), changed);
                 }
-                Standing::Conflict(now) => {
+                PathStatus::Conflict(now) => {
                     let is_named = wishes.overwritten.iter().any(|named| path.starts_with(named));
                     let is_overwritten = is_named && self.has_place_for(path)?;
                     let merged = match wishes.merge {
@@ -212,37 +212,37 @@ impl Application<'_> {
 
     fn standing(
         &self,
-        (path, changed): (&Path, &Changed),
+        (path, changed): (&Path, &PathChange),
         now: Option<Stat>,
-        (baseline, touched): (&Baseline, &mut Touched<'_>),
-    ) -> Result<Standing, DirectoryError> {
-        let state = now.as_ref().map(State::of);
+        (baseline, touched): (&Baseline, &mut TouchedPaths<'_>),
+    ) -> Result<PathStatus, DirectoryError> {
+        let state = now.as_ref().map(PathState::of);
         if state.is_none() && changed.after.is_some() && !self.has_place_for(path)? {
-            return Ok(Standing::Conflict(None));
+            return Ok(PathStatus::Conflict(None));
         }
         let Some(base) = self.base else {
             let is_touched = touched.is_touched((path, changed), now.as_ref())?;
-            return Ok(if is_touched { Standing::Conflict(now) } else { Standing::Free(*changed) });
+            return Ok(if is_touched { PathStatus::Conflict(now) } else { PathStatus::Free(*changed) });
         };
         if let (Some(noted), true) = (baseline.merging(path), is_regular(state))
             && noted.is_in(self.target.open_file(path)?)
         {
-            return Ok(Standing::Merged(noted));
+            return Ok(PathStatus::Merged(noted));
         }
         let after = changed.after.map(|after| rebased(changed.before, after, state));
-        let changed = &Changed { after, ..*changed };
+        let changed = &PathChange { after, ..*changed };
         let has_same_mode = state.map(|state| state.mode) == after.map(|after| after.mode);
         if has_same_mode && is_same((self.copy, changed.after), (self.target, state), path)? {
-            return Ok(Standing::Done);
+            return Ok(PathStatus::Done);
         }
         if removes_directory(changed) && is_directory(state) && self.has_other_names(path)? {
-            return Ok(Standing::Conflict(now));
+            return Ok(PathStatus::Conflict(now));
         }
         // Equal files in another directory are not those that the run began with.
         let is_unchanged = is_same((base, changed.before), (self.target, state), path)?;
         match is_unchanged && !touched.is_touched_unseen((path, changed), now.as_ref())? {
-            true => Ok(Standing::Free(Changed { before: state, ..*changed })),
-            false => Ok(Standing::Conflict(now)),
+            true => Ok(PathStatus::Free(PathChange { before: state, ..*changed })),
+            false => Ok(PathStatus::Conflict(now)),
         }
     }
 
@@ -260,18 +260,18 @@ impl Application<'_> {
             return Ok(true);
         };
         let is_made = self.set.get(parent).is_some_and(|changed| is_directory(changed.after));
-        Ok(is_made || is_directory(self.target.stat(parent)?.as_ref().map(State::of)))
+        Ok(is_made || is_directory(self.target.stat(parent)?.as_ref().map(PathState::of)))
     }
 
     /// Merges a file, if all three of its versions are regular files and the base is known.
     fn merged(
         &self,
         path: &Path,
-        (changed, now): (&Changed, Option<&Stat>),
+        (changed, now): (&PathChange, Option<&Stat>),
         (mode, budget): (MergeMode, &mut MergeBudget),
     ) -> Result<Option<MergedFile>, ApplyError> {
-        let is_file = |state: &State| is_regular(Some(*state));
-        let now = now.map(State::of).filter(is_file);
+        let is_file = |state: &PathState| is_regular(Some(*state));
+        let now = now.map(PathState::of).filter(is_file);
         let (Some(base), Some(now), Some(after), Some(_)) =
             (self.base, now, changed.after.filter(is_file), changed.before.filter(is_file))
         else {
@@ -280,27 +280,34 @@ impl Application<'_> {
         let failed = |source| ApplyError::Write { path: path.to_owned(), source };
         let versions = [base.open_file(path)?, self.target.open_file(path)?, self.copy.open_own_file(path)?];
         let (content, has_markers) = match merge(versions, budget).map_err(failed)? {
-            Merged::Clean(content) => (content, false),
-            Merged::Marked(content) if mode == MergeMode::Markers => (content, true),
-            Merged::Marked(_) | Merged::Impossible => return Ok(None),
+            MergeOutcome::Clean(content) => (content, false),
+            MergeOutcome::Marked(content) if mode == MergeMode::Markers => (content, true),
+            MergeOutcome::Marked(_) | MergeOutcome::Impossible => return Ok(None),
         };
         let mut file = create_below(self.scratch, path).map_err(failed)?;
         file.write_all(&content).map_err(failed)?;
         let after = rebased(changed.before, after, Some(now));
-        let changed = Changed { before: Some(now), after: Some(after), same_content: false };
+        let changed = PathChange { before: Some(now), after: Some(after), same_content: false };
         Ok(Some(MergedFile { changed, content: MergedContent::of(&content, has_markers) }))
     }
 
     fn carry(
         &self,
         (from, links): (&Directory, Option<&LinkTargets>),
-        changes: &[(&Path, Changed)],
+        changes: &[(&Path, PathChange)],
         (expectations, baseline): (&Expectations, &mut Baseline),
     ) -> Result<BTreeSet<PathBuf>, ApplyError> {
         let temporary = baseline.temporary().to_owned();
         let (open, to, expected) = (Directory::open_own_file as _, self.target, Some(expectations));
-        let route =
-            TransferRoute { from, links, open, to, owner: Owner::AsBefore, temporary: &temporary, expected };
+        let route = TransferRoute {
+            from,
+            links,
+            open,
+            to,
+            owner: TransferOwner::AsBefore,
+            temporary: &temporary,
+            expected,
+        };
         let mut put = |path: &Path, left: &Stat| {
             baseline.note(path, left);
             belljar_failpoint::reached("kept.file_applied");
@@ -310,25 +317,25 @@ impl Application<'_> {
 }
 
 /// A change relative to what is in the target now. A directory is overwritten only by a change of that directory.
-fn over(changed: &Changed, now: Option<&Stat>) -> Option<Changed> {
-    let before = now.map(State::of);
+fn over(changed: &PathChange, now: Option<&Stat>) -> Option<PathChange> {
+    let before = now.map(PathState::of);
     let is_other_directory = is_directory(before) && !is_directory(changed.before);
     let is_nothing = before.is_none() && changed.after.is_none();
-    (!is_other_directory && !is_nothing).then_some(Changed { before, same_content: false, ..*changed })
+    (!is_other_directory && !is_nothing).then_some(PathChange { before, same_content: false, ..*changed })
 }
 
-fn is_regular(state: Option<State>) -> bool {
+fn is_regular(state: Option<PathState>) -> bool {
     state.is_some_and(|state| state.kind == FileType::RegularFile)
 }
 
-fn is_directory(state: Option<State>) -> bool {
+fn is_directory(state: Option<PathState>) -> bool {
     state.is_some_and(|state| state.kind == FileType::Directory)
 }
 
 /// Returns true if a path is the same in two trees, apart from its permission bits.
 fn is_same(
-    (one, one_is): (&Directory, Option<State>),
-    (other, other_is): (&Directory, Option<State>),
+    (one, one_is): (&Directory, Option<PathState>),
+    (other, other_is): (&Directory, Option<PathState>),
     path: &Path,
 ) -> Result<bool, DirectoryError> {
     match (one_is, other_is) {
@@ -357,7 +364,7 @@ fn create_below(directory: &Directory, path: &Path) -> std::io::Result<File> {
 
 // === impl Plan ===
 
-impl Plan {
+impl ApplyPlan {
     /// Leaves out what can't be written without a path that conflicts: what is below it, and a directory that would have
     /// to be removed with it in it.
     fn leave_out_dependents(&mut self) {
@@ -430,7 +437,7 @@ impl Plan {
     }
 }
 
-fn removes_directory(changed: &Changed) -> bool {
+fn removes_directory(changed: &PathChange) -> bool {
     is_directory(changed.before) && !is_directory(changed.after)
 }
 

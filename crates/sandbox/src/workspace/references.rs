@@ -30,11 +30,11 @@ pub(super) struct MovedReferences<'a> {
     base: Option<&'a Directory>,
     baseline: &'a Baseline,
     /// References found, by the directory of the repository.
-    found: BTreeMap<PathBuf, Entry>,
+    found: BTreeMap<PathBuf, PackedReferencesChange>,
 }
 
 /// The packed references of a repository, then and now.
-struct Entry {
+struct PackedReferencesChange {
     /// `None` if it isn't known.
     then: Option<ReferenceHashes>,
     now: ReferenceHashes,
@@ -99,7 +99,9 @@ impl<'a> MovedReferences<'a> {
                 let entry = self.look(&repository)?;
                 self.found.insert(repository.clone(), entry);
             }
-            let Some(Entry { then, now, is_touched }) = self.found.get(&repository) else { continue };
+            let Some(PackedReferencesChange { then, now, is_touched }) = self.found.get(&repository) else {
+                continue;
+            };
             let now = now.get(&name);
             let is_moved = match then {
                 Some(then) => then.get(&name) != now,
@@ -112,7 +114,7 @@ impl<'a> MovedReferences<'a> {
         Ok(false)
     }
 
-    fn look(&self, repository: &Path) -> Result<Entry, DirectoryError> {
+    fn look(&self, repository: &Path) -> Result<PackedReferencesChange, DirectoryError> {
         let path = repository.join(NAME);
         let is_touched = self.target.stat(&path)?.is_some_and(|now| self.baseline.is_touched(&path, &now));
         let of = |tree| entries(tree, &path, LARGEST_BYTES).unwrap_or_default();
@@ -121,7 +123,7 @@ impl<'a> MovedReferences<'a> {
             None if self.baseline.had(&path) == Some(false) => Some(ReferenceHashes::new()),
             None => self.baseline.packed_references().files.get(repository).cloned(),
         };
-        Ok(Entry { then, now: of(self.target), is_touched })
+        Ok(PackedReferencesChange { then, now: of(self.target), is_touched })
     }
 }
 

@@ -9,7 +9,7 @@
 //! ```
 
 use super::baseline::Baseline;
-use super::changes::Changed;
+use super::changes::PathChange;
 use super::directories::ReplacedDirectories;
 use super::mapped::MappedFiles;
 use super::references::MovedReferences;
@@ -18,7 +18,7 @@ use rustix::fs::{FileType, Stat};
 use std::path::Path;
 
 /// Looks for what something else has changed in a target.
-pub(super) struct Touched<'a> {
+pub(super) struct TouchedPaths<'a> {
     target: &'a Directory,
     baseline: &'a Baseline,
     replaced: ReplacedDirectories<'a>,
@@ -28,7 +28,7 @@ pub(super) struct Touched<'a> {
 
 // === impl Touched ===
 
-impl<'a> Touched<'a> {
+impl<'a> TouchedPaths<'a> {
     /// `base` is the tree that the run began with, if it is apart from the target.
     pub(super) fn in_target(
         (target, base): (&'a Directory, Option<&'a Directory>),
@@ -46,7 +46,7 @@ impl<'a> Touched<'a> {
     /// Returns true if a path of the target was touched, judged by its times. `changed` is relative to the target as it is.
     pub(super) fn is_touched(
         &mut self,
-        (path, changed): (&Path, &Changed),
+        (path, changed): (&Path, &PathChange),
         now: Option<&Stat>,
     ) -> Result<bool, DirectoryError> {
         let is_touched = match (now, changed.before) {
@@ -64,7 +64,7 @@ impl<'a> Touched<'a> {
     /// Returns true if a path of the target was touched in a way that neither its times nor its content show.
     pub(super) fn is_touched_unseen(
         &mut self,
-        (path, changed): (&Path, &Changed),
+        (path, changed): (&Path, &PathChange),
         now: Option<&Stat>,
     ) -> Result<bool, DirectoryError> {
         let is_hidden = match now {

@@ -4,7 +4,7 @@
 //! Directories get their permissions last, so that these don't prevent additions to them.
 
 use super::acl::{self, AccessList};
-use super::changes::{Changed, State};
+use super::changes::{PathChange, PathState};
 use super::expected::{Expectations, ExpectedState, WriteObstacle, rename_to_free};
 use super::extents;
 use super::handoff::LinkTargets;
@@ -13,7 +13,7 @@ use super::owned::{self, FileOwner, is_same};
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_files::reserve::Room;
+use belljar_files::reserve::FreeSpace;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, fchmod, fstat, mkdirat, mknodat, openat, seek, statat,
@@ -36,7 +36,7 @@ pub(super) struct TransferRoute<'a> {
     /// Opens files there.
     pub(super) open: fn(&Directory, &Path) -> Result<File, DirectoryError>,
     pub(super) to: &'a Directory,
-    pub(super) owner: Owner,
+    pub(super) owner: TransferOwner,
     /// Temporary name of a file while it is written; one that an earlier attempt has left is replaced.
     pub(super) temporary: &'a str,
     /// State found there when conflicts were looked for. Without it everything is replaced.
@@ -45,7 +45,7 @@ pub(super) struct TransferRoute<'a> {
 
 /// Owner of the files that are put.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Owner {
+pub(super) enum TransferOwner {
     /// The owner of the file that is replaced, or of the directory that the file is put in.
     AsBefore,
     /// The user that puts the file.
@@ -89,7 +89,7 @@ impl TransferRoute<'_> {
     /// can't be without them.
     pub(super) fn carry(
         &self,
-        changes: &[(&Path, Changed)],
+        changes: &[(&Path, PathChange)],
         mut put: impl FnMut(&Path, &Stat),
     ) -> Result<BTreeSet<PathBuf>, TransferError> {
         let mut opened = RelaxedPermissions::in_tree(self.to);
@@ -133,7 +133,7 @@ impl TransferRoute<'_> {
     fn settle_directory(
         &self,
         path: &Path,
-        (before, after): (Option<State>, State),
+        (before, after): (Option<PathState>, PathState),
         made: Option<&Stat>,
     ) -> std::io::Result<bool> {
         let was_other = |now: &Stat| {
@@ -159,14 +159,14 @@ impl TransferRoute<'_> {
     /// Gives the acting user access to every directory on the way that is its own, outermost first.
     fn open_up(
         &self,
-        changes: &[(&Path, Changed)],
+        changes: &[(&Path, PathChange)],
         opened: &mut RelaxedPermissions<'_>,
     ) -> Result<(), TransferError> {
         let own_uid = rustix::process::geteuid();
         let uid = match self.owner {
-            Owner::AsBefore if own_uid.is_root() => return Ok(()),
-            Owner::AsBefore => own_uid.as_raw(),
-            Owner::User(user) => user.host_uid,
+            TransferOwner::AsBefore if own_uid.is_root() => return Ok(()),
+            TransferOwner::AsBefore => own_uid.as_raw(),
+            TransferOwner::User(user) => user.host_uid,
         };
         let on_the_way: BTreeSet<&Path> =
             changes.iter().flat_map(|(path, _)| path.ancestors().skip(1)).collect();
@@ -192,8 +192,8 @@ impl TransferRoute<'_> {
     /// Acts in the tree as the user that may.
     fn act<T, E: From<std::io::Error>>(&self, act: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let _user = match self.owner {
-            Owner::AsBefore => None,
-            Owner::User(user) => {
+            TransferOwner::AsBefore => None,
+            TransferOwner::User(user) => {
                 let user = AsUser::become_user(user.host_uid, user.host_gid);
                 Some(user.map_err(std::io::Error::from)?)
             }
@@ -218,7 +218,7 @@ impl TransferRoute<'_> {
         }
     }
 
-    fn remove(&self, path: &Path, before: Option<State>) -> Result<(), WriteObstacle> {
+    fn remove(&self, path: &Path, before: Option<PathState>) -> Result<(), WriteObstacle> {
         let is_directory = before.is_some_and(|before| before.kind == FileType::Directory);
         self.act(|| {
             let (parent, name) = self.parent_of(path)?;
@@ -237,7 +237,7 @@ impl TransferRoute<'_> {
         })
     }
 
-    fn put(&self, path: &Path, changed: &Changed, after: State) -> Result<PutOutcome, WriteObstacle> {
+    fn put(&self, path: &Path, changed: &PathChange, after: PathState) -> Result<PutOutcome, WriteObstacle> {
         // What was in the way is gone.
         let expected = match makes_way(changed) && self.expected.is_some() {
             true => ExpectedState::Nothing,
@@ -269,7 +269,7 @@ impl TransferRoute<'_> {
                 self.act(|| self.replace((path, expected), |to| self.write(&mut from, to, after.mode)))
             }
             // A pipe is put back where it was; sockets and devices are no part of a workspace.
-            FileType::Fifo if matches!(self.owner, Owner::User(_)) => self.act(|| {
+            FileType::Fifo if matches!(self.owner, TransferOwner::User(_)) => self.act(|| {
                 let (parent, name) = self.to.parent_of(path)?;
                 mknodat(&parent, name, FileType::Fifo, Mode::from_raw_mode(after.mode), 0)?;
                 Ok(PutOutcome::Nothing)
@@ -285,7 +285,7 @@ impl TransferRoute<'_> {
         if found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
             return Ok(PutOutcome::Directory);
         }
-        if matches!(self.owner, Owner::User(_)) {
+        if matches!(self.owner, TransferOwner::User(_)) {
             return match mkdirat(&parent, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {
                     Ok(PutOutcome::NewDirectory(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
@@ -357,15 +357,15 @@ impl TransferRoute<'_> {
         let mut to = File::from(openat(parent, self.temporary, flags, Mode::from_raw_mode(0o600))?);
         copy_data(from, &mut to, u64::MAX)?;
         match (self.owner, replaced) {
-            (Owner::User(_), _) => {
+            (TransferOwner::User(_), _) => {
                 // What is as it was is as old as it was: build tools go by that.
                 to.set_modified(from.metadata()?.modified()?)?;
                 fchmod(&to, Mode::from_raw_mode(mode))?;
             }
-            (Owner::AsBefore, Some(replaced)) => {
+            (TransferOwner::AsBefore, Some(replaced)) => {
                 acl::give(&to, AccessList::of(replaced)?.as_ref(), mode)?;
             }
-            (Owner::AsBefore, None) => fchmod(&to, Mode::from_raw_mode(mode))?,
+            (TransferOwner::AsBefore, None) => fchmod(&to, Mode::from_raw_mode(mode))?,
         }
         owned::give(&to, *owner)?;
         Ok(fstat(&to)?)
@@ -373,7 +373,7 @@ impl TransferRoute<'_> {
 
     /// Returns the owner of a new file, if that is another user than the one that makes it.
     fn owner_of(&self, parent: &Directory, replaced: Option<&Stat>) -> std::io::Result<Option<FileOwner>> {
-        if !matches!(self.owner, Owner::AsBefore) {
+        if !matches!(self.owner, TransferOwner::AsBefore) {
             return Ok(None);
         }
         let owned = match replaced {
@@ -385,7 +385,7 @@ impl TransferRoute<'_> {
 }
 
 /// Removed here is what leaves nothing behind, or something of another kind.
-fn makes_way(changed: &Changed) -> bool {
+fn makes_way(changed: &PathChange) -> bool {
     match (changed.before, changed.after) {
         (Some(_), None) => true,
         (Some(before), Some(after)) => before.kind != after.kind,
@@ -397,7 +397,7 @@ fn makes_way(changed: &Changed) -> bool {
 const STEP_BYTES: u64 = 16 << 20;
 
 /// Copies the data of a file without its holes, and returns the number of bytes copied: a job may leave a file with holes
-/// the size of a disk. The reserve of the disk is left ([`Room`]): once it is touched, the sandboxes that have written most
+/// the size of a disk. The reserve of the disk is left ([`FreeSpace`]): once it is touched, the sandboxes that have written most
 /// are ended, which may be others.
 ///
 /// # Errors
@@ -417,7 +417,7 @@ pub(crate) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::R
         let mut left = length;
         while left > 0 {
             let step = STEP_BYTES.min(left);
-            if !Room::of(&*to)?.takes(step) {
+            if !FreeSpace::of(&*to)?.takes(step) {
                 return Err(Errno::NOSPC.into());
             }
             std::io::copy(&mut (&mut *from).take(step), to)?;
@@ -456,10 +456,10 @@ mod tests {
         let (source, target) = (open(&from), open(&to));
         let links = LinkTargets::from([("seen".into(), CString::from(c"notes"))]);
         let carry = |name: &str, links| {
-            let after = State { kind: FileType::Symlink, mode: 0o777, size: 5 };
-            let changed = Changed { before: None, after: Some(after), same_content: false };
+            let after = PathState { kind: FileType::Symlink, mode: 0o777, size: 5 };
+            let changed = PathChange { before: None, after: Some(after), same_content: false };
             let open = Directory::open_own_file;
-            let (from, to, owner) = (&source, &target, Owner::AsBefore);
+            let (from, to, owner) = (&source, &target, TransferOwner::AsBefore);
             let route =
                 TransferRoute { from, links, open, to, owner, temporary: ".temporary", expected: None };
             route.carry(&[(Path::new(name), changed)], |_, _| {})
@@ -480,8 +480,8 @@ mod tests {
         let (source, target) = (source.unwrap(), target.unwrap());
         std::fs::create_dir(from.path().join("new")).unwrap();
         std::fs::write(from.path().join("new/file"), "x").unwrap();
-        let state = |kind, mode| Some(State { kind, mode, size: 1 });
-        let of = |kind, mode| Changed { before: None, after: state(kind, mode), same_content: false };
+        let state = |kind, mode| Some(PathState { kind, mode, size: 1 });
+        let of = |kind, mode| PathChange { before: None, after: state(kind, mode), same_content: false };
         let changes = [
             (Path::new("new"), of(FileType::Directory, 0o755)),
             (Path::new("new/file"), of(FileType::RegularFile, 0o644)),
@@ -489,7 +489,7 @@ mod tests {
         // An attempt that gets as far as the file, and one that an earlier one has left a directory.
         std::fs::create_dir(to.path().join(".temporary")).unwrap();
         let route = |open| {
-            let (from, to, owner) = (&source, &target, Owner::AsBefore);
+            let (from, to, owner) = (&source, &target, TransferOwner::AsBefore);
             TransferRoute { from, links: None, open, to, owner, temporary: ".temporary", expected: None }
                 .carry(&changes, |_, _| {})
         };

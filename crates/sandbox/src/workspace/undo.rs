@@ -5,19 +5,19 @@
 
 use super::apply::ApplyError;
 use super::baseline::Baseline;
-use super::changes::{ChangeSet, Changed};
+use super::changes::{ChangeSet, PathChange};
 use super::held::{CopyLayers, HeldWorkspace};
-use super::transfer::{Owner, TransferRoute};
+use super::transfer::{TransferOwner, TransferRoute};
 use belljar_files::directory::Directory;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 
 /// The changes at some paths and below them; all of them for no paths. A directory that is missing or has become
 /// something else comes along with what was in it.
-pub fn chosen<'s>(set: &'s ChangeSet, paths: &[PathBuf]) -> Vec<(&'s Path, &'s Changed)> {
+pub fn chosen<'s>(set: &'s ChangeSet, paths: &[PathBuf]) -> Vec<(&'s Path, &'s PathChange)> {
     let is_named = |path: &Path| paths.is_empty() || paths.iter().any(|named| path.starts_with(named));
     let is_directory =
-        |changed: &Changed| changed.before.is_some_and(|before| before.kind == FileType::Directory);
+        |changed: &PathChange| changed.before.is_some_and(|before| before.kind == FileType::Directory);
     let lost = |path: &Path| paths.iter().any(|named| named.starts_with(path) && named != path);
     set.iter()
         .filter(|(path, changed)| {
@@ -26,7 +26,7 @@ pub fn chosen<'s>(set: &'s ChangeSet, paths: &[PathBuf]) -> Vec<(&'s Path, &'s C
         .collect()
 }
 
-fn has_no_directory(changed: &Changed) -> bool {
+fn has_no_directory(changed: &PathChange) -> bool {
     changed.after.is_none_or(|after| after.kind != FileType::Directory)
 }
 
@@ -35,13 +35,15 @@ fn has_no_directory(changed: &Changed) -> bool {
 /// # Errors
 /// [`ApplyError::Write`] for the first path that can't be written; those before it were.
 pub fn undo(
-    changes: &[(&Path, &Changed)],
+    changes: &[(&Path, &PathChange)],
     workspace: &HeldWorkspace,
     layers: &CopyLayers,
 ) -> Result<(), ApplyError> {
-    let inverse: Vec<(&Path, Changed)> = changes
+    let inverse: Vec<(&Path, PathChange)> = changes
         .iter()
-        .map(|(path, changed)| (*path, Changed { before: changed.after, after: changed.before, ..**changed }))
+        .map(|(path, changed)| {
+            (*path, PathChange { before: changed.after, after: changed.before, ..**changed })
+        })
         .collect();
     let baseline = Baseline::now();
     let route = TransferRoute {
@@ -49,7 +51,7 @@ pub fn undo(
         links: None,
         open: Directory::open_file,
         to: &workspace.shown,
-        owner: Owner::User(workspace.owner),
+        owner: TransferOwner::User(workspace.owner),
         temporary: baseline.temporary(),
         expected: None,
     };

@@ -1,20 +1,20 @@
 //! Calls that Landlock has no say in, behind the filter of the subprocess backend and, as their control, without it.
 
-use crate::Case;
-use crate::house::{House, run, state};
+use crate::BackendCase;
+use crate::house::{BackendFixture, run, state};
 use crate::walls::{EscapeFixture, NONE, SECCOMP};
-use belljar_confine::sealed::Outcome;
+use belljar_confine::sealed::ProgramOutcome;
 use belljar_sandbox::backend::{Backend, with_causes};
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::state::State;
-use belljar_sandbox::subprocess::{SubprocessBackend, SubprocessSettings, Walls};
+use belljar_sandbox::state::StateDirectory;
+use belljar_sandbox::subprocess::{SubprocessBackend, SubprocessSettings, SupervisedWalls};
 use belljar_testkit::skip::skip;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[BackendCase] = &[
     ("who_looks_after_it_gets_no_signal_by_a_descriptor", who_looks_after_it_gets_no_signal),
     ("attributes_of_files_outside_are_not_read", attributes_of_files_outside_are_not_read),
     ("no_name_of_the_hosts_sockets_is_taken", no_name_of_the_hosts_sockets_is_taken),
@@ -31,25 +31,25 @@ pub(crate) const CASES: &[Case] = &[
 const SIGIO: &str = "use Socket; use Fcntl; socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die; \
                      fcntl(A, 8, shift() + 0) or die; fcntl(A, F_SETFL, O_ASYNC) or die; syswrite(B, 1)";
 
-fn who_looks_after_it_gets_no_signal(_: &House) {
+fn who_looks_after_it_gets_no_signal(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     let mut bystander = Command::new("sleep").arg("60").spawn().unwrap();
     let control = scene.run(NONE, &format!("perl -e '{SIGIO}' {}", bystander.id()));
-    assert_eq!(control.outcome, Outcome::Exited(0), "{control:?}");
+    assert_eq!(control.outcome, ProgramOutcome::Exited(0), "{control:?}");
     assert!(!bystander.wait().unwrap().success());
     // The supervisor, and beside it the starter. Without Landlock, too: older ones know no signals.
-    for walls in [Walls::default(), SECCOMP] {
+    for walls in [SupervisedWalls::default(), SECCOMP] {
         let sandbox = scene.sandbox(walls);
         let attempt = format!("for n in 0 1 2 3 4 5; do perl -e '{SIGIO}' $((PPID + n)); done");
-        assert_ne!(run(&*sandbox, &attempt).outcome, Outcome::Killed, "{walls:?}");
+        assert_ne!(run(&*sandbox, &attempt).outcome, ProgramOutcome::Killed, "{walls:?}");
         let by_directory = "perl -e 'open(D, \"<\", \"/proc/\" . shift) or opendir(E, \"/proc/$ARGV[0]\"); \
              syscall(424, $_, 9, 0, 0) for 3 .. 9' $PPID";
-        assert_ne!(run(&*sandbox, by_directory).outcome, Outcome::Killed, "{walls:?}");
-        assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0), "{walls:?}");
+        assert_ne!(run(&*sandbox, by_directory).outcome, ProgramOutcome::Killed, "{walls:?}");
+        assert_eq!(run(&*sandbox, "true").outcome, ProgramOutcome::Exited(0), "{walls:?}");
     }
 }
 
-fn attributes_of_files_outside_are_not_read(_: &House) {
+fn attributes_of_files_outside_are_not_read(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     let secret = scene.file("secret", "what nobody may read");
     let name = c"user.secret";
@@ -61,7 +61,7 @@ fn attributes_of_files_outside_are_not_read(_: &House) {
         "perl -e '$p = \"{secret}\"; $n = \"user.secret\"; $b = \"-\" x 99; \
          syscall({get}, $p, $n, $b, 99); print $b; syscall({list}, $p, $b, 99); print $b'"
     );
-    assert!(!scene.run(Walls::default(), &read).stdout.contains(['h', 'u']));
+    assert!(!scene.run(SupervisedWalls::default(), &read).stdout.contains(['h', 'u']));
     let control = scene.run(NONE, &read).stdout;
     assert!(control.contains("hidden here") && control.contains("user.secret"), "{control}");
 }
@@ -74,7 +74,7 @@ fn libc_number(name: &str) -> u32 {
 }
 
 /// Directory notification, a lease, a filter of one's own, a context for asynchronous I/O.
-fn what_tells_of_others_or_takes_from_them_is_refused(_: &House) {
+fn what_tells_of_others_or_takes_from_them_is_refused(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     let place = scene.file("held", "as it was");
     let folder = Path::new(&place).parent().unwrap().display().to_string();
@@ -90,23 +90,23 @@ fn what_tells_of_others_or_takes_from_them_is_refused(_: &House) {
     for attempt in attempts {
         let attempt = format!("perl -e '{attempt}'");
         let control = scene.run(NONE, &attempt);
-        assert_eq!(control.outcome, Outcome::Exited(0), "{attempt}: {control:?}");
-        assert_eq!(scene.run(SECCOMP, &attempt).outcome, Outcome::Exited(7), "{attempt}");
+        assert_eq!(control.outcome, ProgramOutcome::Exited(0), "{attempt}: {control:?}");
+        assert_eq!(scene.run(SECCOMP, &attempt).outcome, ProgramOutcome::Exited(7), "{attempt}");
     }
 }
 
-fn no_name_of_the_hosts_sockets_is_taken(_: &House) {
+fn no_name_of_the_hosts_sockets_is_taken(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     let name = format!("belljar-test-{}", std::process::id());
     let attempt = format!(
         "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die; \
          bind(A, pack(\"S\", AF_UNIX) . \"\\0{name}\") or exit 7'"
     );
-    assert_eq!(scene.run(Walls::default(), &attempt).outcome, Outcome::Exited(7));
-    assert_eq!(scene.run(NONE, &attempt).outcome, Outcome::Exited(0));
+    assert_eq!(scene.run(SupervisedWalls::default(), &attempt).outcome, ProgramOutcome::Exited(7));
+    assert_eq!(scene.run(NONE, &attempt).outcome, ProgramOutcome::Exited(0));
 }
 
-fn requests_that_only_need_a_reader_change_nothing(_: &House) {
+fn requests_that_only_need_a_reader_change_nothing(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     let ask = |walls, request: &str| {
         let ask = format!(
@@ -114,20 +114,20 @@ fn requests_that_only_need_a_reader_change_nothing(_: &House) {
         );
         scene.run(walls, &ask).outcome
     };
-    const ENOTTY: Outcome = Outcome::Exited(25);
+    const ENOTTY: ProgramOutcome = ProgramOutcome::Exited(25);
     // The generation of a file on ext4, and its flags; subvolumes of btrfs. What is no request at all is not, either.
     let changing = ["0x40086604", "0x40086602", "0x5000940e", "0x50009417"];
     for request in changing.into_iter().chain(["0x7777"]) {
-        assert_eq!(ask(Walls::default(), request), ENOTTY, "{request}");
+        assert_eq!(ask(SupervisedWalls::default(), request), ENOTTY, "{request}");
     }
     if changing.iter().all(|request| ask(NONE, request) == ENOTTY) {
         skip("conformance, walls of subprocess, in part", "this file system takes no such request");
     }
-    let ran = scene.run(Walls::default(), "touch file; cp --reflink=auto file other");
-    assert_eq!(ran.outcome, Outcome::Exited(0), "{ran:?}");
+    let ran = scene.run(SupervisedWalls::default(), "touch file; cp --reflink=auto file other");
+    assert_eq!(ran.outcome, ProgramOutcome::Exited(0), "{ran:?}");
 }
 
-fn what_the_user_can_not_see_is_not_told_either(_: &House) {
+fn what_the_user_can_not_see_is_not_told_either(_: &BackendFixture) {
     if !rustix::process::geteuid().is_root() {
         return skip(
             "conformance, walls of subprocess, in part",
@@ -146,13 +146,13 @@ fn what_the_user_can_not_see_is_not_told_either(_: &House) {
         scene.run(walls, &ask).outcome
     };
     let (there, nowhere) = (closed.join("there"), closed.join("nowhere"));
-    assert_eq!(said(&there, Walls::default()), said(&nowhere, Walls::default()));
+    assert_eq!(said(&there, SupervisedWalls::default()), said(&nowhere, SupervisedWalls::default()));
     // The control: root outside sees the difference.
     std::fs::set_permissions(&there, PermissionsExt::from_mode(0o644)).unwrap();
     std::fs::metadata(&nowhere).unwrap_err();
 }
 
-fn where_proc_hides_processes_there_is_no_sandbox(_: &House) {
+fn where_proc_hides_processes_there_is_no_sandbox(_: &BackendFixture) {
     if !rustix::process::geteuid().is_root() {
         return skip("conformance, walls of subprocess, in part", "only root may mount another /proc");
     }
@@ -181,8 +181,9 @@ pub(crate) const TRIER: &str = "belljar-test-trier";
 
 pub(crate) fn try_to_make_one(state: &Path) -> ExitCode {
     let executable = std::env::current_exe().unwrap();
-    let backend = SubprocessBackend::new(executable, State::at(state), SubprocessSettings::default());
-    let said = match backend.create(House::wanted(WorkspaceChoice::Empty)) {
+    let backend =
+        SubprocessBackend::new(executable, StateDirectory::at(state), SubprocessSettings::default());
+    let said = match backend.create(BackendFixture::wanted(WorkspaceChoice::Empty)) {
         Ok(_) => "made".to_owned(),
         Err(error) => with_causes(&error),
     };

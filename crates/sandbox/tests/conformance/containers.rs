@@ -1,20 +1,20 @@
 //! Further requirements on containers: their limits, their owner, and the images that they are not made from.
 
-use crate::Case;
+use crate::BackendCase;
 use crate::house::{
-    House, docker, docker_settings, engine_socket, nothing, owner, pipe, program, run, shell, start, state,
-    wait,
+    BackendFixture, docker, docker_settings, engine_socket, nothing, owner, pipe, program, run, shell, start,
+    state, wait,
 };
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Outcome;
-use belljar_contract::isolation::{LAYERS, Required};
+use belljar_confine::sealed::ProgramOutcome;
+use belljar_contract::isolation::{LAYERS, RequiredLayers};
 use belljar_files::host_path::HostPath;
-use belljar_sandbox::backend::{Backend, BackendError, Wanted};
+use belljar_sandbox::backend::{Backend, BackendError, SandboxRequest};
 use belljar_sandbox::docker::{DockerBackend, ImageName};
 use belljar_sandbox::limits::{Limit, Limits};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_testkit::foreign_root::IMAGE;
 use belljar_testkit::wait::until;
 use std::net::TcpListener;
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[BackendCase] = &[
     ("every_layer_is_reported_and_those_that_must_be_are_in_force", every_layer_is_reported),
     ("without_a_layer_that_is_required_there_is_no_container", without_a_required_layer_there_is_none),
     (
@@ -44,8 +44,8 @@ pub(crate) const CASES: &[Case] = &[
     ("an_image_with_volumes_is_refused", an_image_with_volumes_is_refused),
 ];
 
-fn with(change: impl FnOnce(&mut Wanted)) -> Wanted {
-    let mut wanted = House::wanted(WorkspaceChoice::Empty);
+fn with(change: impl FnOnce(&mut SandboxRequest)) -> SandboxRequest {
+    let mut wanted = BackendFixture::wanted(WorkspaceChoice::Empty);
     change(&mut wanted);
     wanted
 }
@@ -58,7 +58,7 @@ fn containers(state: &Path) -> Vec<String> {
     listed.lines().map(str::to_owned).collect()
 }
 
-fn every_layer_is_reported(house: &House) {
+fn every_layer_is_reported(house: &BackendFixture) {
     let limits = Limits { millicpus: Some(1500), ..Limits::default() };
     let sandbox = house.backend.create(with(|wanted| wanted.provision.limits = limits)).unwrap();
     let layers = &sandbox.isolation().layers;
@@ -73,8 +73,8 @@ fn every_layer_is_reported(house: &House) {
     assert_eq!(names, all);
 }
 
-fn without_a_required_layer_there_is_none(house: &House) {
-    let require = |name: &str| Required::parse([name.to_owned()]).unwrap();
+fn without_a_required_layer_there_is_none(house: &BackendFixture) {
+    let require = |name: &str| RequiredLayers::parse([name.to_owned()]).unwrap();
     let error = house
         .backend
         .create(with(|wanted| wanted.provision.required = require("user_namespace")))
@@ -85,7 +85,7 @@ fn without_a_required_layer_there_is_none(house: &House) {
     house.backend.create(with(|wanted| wanted.provision.required = require("seccomp"))).unwrap();
 }
 
-fn a_killed_owners_container_is_cleared_away(house: &House) {
+fn a_killed_owners_container_is_cleared_away(house: &BackendFixture) {
     let neighbour = state();
     let unlabelled = docker(&["create", "--network=none", IMAGE, "true"]).unwrap();
     let living = house.sandbox();
@@ -106,32 +106,32 @@ fn a_killed_owners_container_is_cleared_away(house: &House) {
     assert_eq!(house.backend.reconcile().unwrap().len(), 1);
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(containers(house.state.path()).len(), 1);
-    assert_eq!(run(&*living, "true").outcome, Outcome::Exited(0));
+    assert_eq!(run(&*living, "true").outcome, ProgramOutcome::Exited(0));
     assert_eq!(containers(neighbour.path()).len(), 1);
     docker(&["inspect", unlabelled.trim()]).unwrap();
     // The neighbour clears its own away.
     let settings = docker_settings(&engine_socket().unwrap(), neighbour.path());
-    let its = DockerBackend::new(settings, State::at(neighbour.path())).unwrap();
+    let its = DockerBackend::new(settings, StateDirectory::at(neighbour.path())).unwrap();
     assert_eq!(its.reconcile().unwrap().len(), 1);
     assert_eq!(containers(neighbour.path()).len(), 0);
     docker(&["rm", unlabelled.trim()]).unwrap();
 }
 
-fn who_runs_out_of_memory_is_ended(house: &House) {
+fn who_runs_out_of_memory_is_ended(house: &BackendFixture) {
     let limits = Limits { memory_bytes: Some(64 << 20), ..Limits::default() };
     let sandbox = house.backend.create(with(|wanted| wanted.provision.limits = limits)).unwrap();
     assert_eq!(run(&*sandbox, "head -c 8M /dev/zero | tail -c 8M | wc -c").stdout, "8388608\n");
     assert_eq!(sandbox.ended_by(), None);
     let mut bystander = start(&*sandbox, "sleep 600");
     let mut greedy = start(&*sandbox, "head -c 200M /dev/zero | tail -c 200M; sleep 600");
-    assert_eq!(wait(greedy.as_mut()), Outcome::Killed);
-    assert_eq!(wait(bystander.as_mut()), Outcome::Killed);
+    assert_eq!(wait(greedy.as_mut()), ProgramOutcome::Killed);
+    assert_eq!(wait(bystander.as_mut()), ProgramOutcome::Killed);
     assert_eq!(sandbox.ended_by(), Some(Limit::Memory));
     let again = sandbox.exec(&shell("true"), Stdio::Descriptors([nothing(), nothing(), nothing()]));
     assert!(matches!(again, Err(BackendError::Gone)), "{again:?}");
 }
 
-fn no_more_processes_start_than_may(house: &House) {
+fn no_more_processes_start_than_may(house: &BackendFixture) {
     let script = "for i in $(seq 40); do sleep 600 & done; wait";
     let free = house.sandbox();
     let _running = start(&*free, script);
@@ -144,7 +144,7 @@ fn no_more_processes_start_than_may(house: &House) {
     assert!((15..=20).contains(&processes), "{processes}");
 }
 
-fn there_is_no_way_to_a_host_that_listens(house: &House) {
+fn there_is_no_way_to_a_host_that_listens(house: &BackendFixture) {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
@@ -167,7 +167,7 @@ fn connect(path: &str) -> String {
     )
 }
 
-fn a_socket_in_a_lent_directory_leads_nowhere(house: &House) {
+fn a_socket_in_a_lent_directory_leads_nowhere(house: &BackendFixture) {
     let lent = tempfile::tempdir().unwrap();
     std::fs::set_permissions(lent.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = lent.path().join("socket");
@@ -184,14 +184,14 @@ fn a_socket_in_a_lent_directory_leads_nowhere(house: &House) {
     assert!(ran.stderr.starts_with("111 at") || ran.stderr.starts_with("13 at"), "{ran:?}");
     assert!(listener.accept().is_err());
     // What is lent can't be written, and its own sockets can be used.
-    assert_ne!(run(&*sandbox, "touch /lent/new").outcome, Outcome::Exited(0));
+    assert_ne!(run(&*sandbox, "touch /lent/new").outcome, ProgramOutcome::Exited(0));
     let own =
         "use Socket; socket(L, AF_UNIX, SOCK_STREAM, 0); bind(L, sockaddr_un(\"/tmp/own\")); listen(L, 1);";
     let ran = run(&*sandbox, &format!("perl -e '{own} {}'", connect("/tmp/own")));
-    assert_eq!(ran.outcome, Outcome::Exited(0), "{ran:?}");
+    assert_eq!(ran.outcome, ProgramOutcome::Exited(0), "{ran:?}");
 }
 
-fn families_that_lead_out_are_refused(house: &House) {
+fn families_that_lead_out_are_refused(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let status = run(&*sandbox, "grep ^Seccomp: /proc/self/status").stdout;
     assert_eq!(status, "Seccomp:\t2\n");
@@ -207,28 +207,32 @@ fn families_that_lead_out_are_refused(house: &House) {
     }
     assert!(allowed_outside > 0, "no family is there outside either: this shows nothing");
     let ran = run(&*sandbox, "perl -e 'socket(S, 1, 1, 0) or die 0 + $!'");
-    assert_eq!(ran.outcome, Outcome::Exited(0), "{ran:?}");
+    assert_eq!(ran.outcome, ProgramOutcome::Exited(0), "{ran:?}");
 }
 
-fn only_its_own_places_can_be_written(house: &House) {
+fn only_its_own_places_can_be_written(house: &BackendFixture) {
     let sandbox = house.sandbox();
     for place in ["/tmp", "/home/agent", "/dev/shm", "/workspace"] {
         let ran = run(&*sandbox, &format!("touch {place}/file && test ! -u {place}/file"));
-        assert_eq!(ran.outcome, Outcome::Exited(0), "{place}: {ran:?}");
+        assert_eq!(ran.outcome, ProgramOutcome::Exited(0), "{place}: {ran:?}");
     }
     for place in
         ["/", "/etc", "/run", "/run/belljar", "/dev", "/dev/mqueue", "/proc", "/sys/fs/cgroup", "/var/tmp"]
     {
-        assert_ne!(run(&*sandbox, &format!("touch {place}/file")).outcome, Outcome::Exited(0), "{place}");
+        assert_ne!(
+            run(&*sandbox, &format!("touch {place}/file")).outcome,
+            ProgramOutcome::Exited(0),
+            "{place}"
+        );
     }
     let ran = run(&*sandbox, "touch file; chmod u+s file; id -u; test -u file");
-    assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::Exited(1), "1000\n"));
+    assert_eq!((ran.outcome, ran.stdout.as_str()), (ProgramOutcome::Exited(1), "1000\n"));
     // No way up, and none to hide.
-    assert_ne!(run(&*sandbox, "unshare --user true").outcome, Outcome::Exited(0));
+    assert_ne!(run(&*sandbox, "unshare --user true").outcome, ProgramOutcome::Exited(0));
     assert_eq!(run(&*sandbox, "grep -c '^Cap.*:.0000000000000000$' /proc/self/status").stdout, "5\n");
 }
 
-fn the_relay_is_out_of_reach(house: &House) {
+fn the_relay_is_out_of_reach(house: &BackendFixture) {
     let sandbox = house.sandbox();
     // Another process of the same user, and yet.
     let look = |whose: &str| {
@@ -245,12 +249,12 @@ fn the_relay_is_out_of_reach(house: &House) {
     let ran = run(&*sandbox, limit);
     assert!(ran.stderr.contains("not permitted"), "{ran:?}");
     let ran = run(&*sandbox, "sleep 60 & prlimit --nofile=4:4 --pid $!; kill $!");
-    assert_eq!(ran.outcome, Outcome::Exited(0), "{ran:?}");
+    assert_eq!(ran.outcome, ProgramOutcome::Exited(0), "{ran:?}");
     run(&*sandbox, "kill -KILL -1; for pid in /proc/[0-9]*; do kill -KILL ${pid#/proc/}; done");
-    assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0));
+    assert_eq!(run(&*sandbox, "true").outcome, ProgramOutcome::Exited(0));
 }
 
-fn a_copy_is_not_held_up_from_inside(house: &House) {
+fn a_copy_is_not_held_up_from_inside(house: &BackendFixture) {
     // Attacks the packing program, once it is there.
     let attack = |what: &str| {
         format!(
@@ -263,7 +267,7 @@ fn a_copy_is_not_held_up_from_inside(house: &House) {
     for attack in [attack(stop), attack(hold)] {
         let sandbox = house.sandbox();
         let _attacking = start(&*sandbox, &attack);
-        until(|| run(&*sandbox, "test $(stat -c %s big) = 20971520").outcome == Outcome::Exited(0));
+        until(|| run(&*sandbox, "test $(stat -c %s big) = 20971520").outcome == ProgramOutcome::Exited(0));
         let begun = Instant::now();
         let mut out = Vec::new();
         let copied = sandbox.copy_out("/workspace", &mut out);
@@ -274,26 +278,26 @@ fn a_copy_is_not_held_up_from_inside(house: &House) {
     }
 }
 
-fn a_stream_that_nobody_reads_holds_up_no_other(house: &House) {
+fn a_stream_that_nobody_reads_holds_up_no_other(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let (unread, output) = pipe();
     let mut flooding =
         sandbox.exec(&program(&["yes"]), Stdio::Descriptors([nothing(), output, nothing()])).unwrap();
     let ran = run(&*sandbox, "head -c 20M /dev/zero | cksum; head -c 3M /dev/zero | tr '\\0' x");
-    assert_eq!(ran.outcome, Outcome::Exited(0));
+    assert_eq!(ran.outcome, ProgramOutcome::Exited(0));
     assert_eq!(ran.stdout.len() - ran.stdout.find('\n').unwrap() - 1, 3 << 20);
     flooding.kill().unwrap();
-    assert_eq!(wait(flooding.as_mut()), Outcome::Signaled(9));
+    assert_eq!(wait(flooding.as_mut()), ProgramOutcome::Signaled(9));
     drop(unread);
     // A program that writes to a closed reader gets an error.
     let (gone, output) = pipe();
     drop(gone);
     let mut writing =
         sandbox.exec(&program(&["yes"]), Stdio::Descriptors([nothing(), output, nothing()])).unwrap();
-    assert_eq!(wait(writing.as_mut()), Outcome::Signaled(13));
+    assert_eq!(wait(writing.as_mut()), ProgramOutcome::Signaled(13));
 }
 
-fn what_leads_to_the_engine_is_not_lent(house: &House) {
+fn what_leads_to_the_engine_is_not_lent(house: &BackendFixture) {
     let socket = engine_socket().unwrap();
     let pipe = house.state.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
@@ -310,15 +314,15 @@ fn what_leads_to_the_engine_is_not_lent(house: &House) {
     }
     // Root's own directory: a program that works there in place would be root.
     let direct = WorkspaceChoice::Direct(HostPath::resolve(house.state.path()).unwrap());
-    house.backend.create(House::wanted(direct)).unwrap_err();
+    house.backend.create(BackendFixture::wanted(direct)).unwrap_err();
     assert_eq!(containers(house.state.path()), Vec::<String>::new());
 }
 
-fn what_is_not_there_is_said(house: &House) {
+fn what_is_not_there_is_said(house: &BackendFixture) {
     let backend = |socket: &Path, image: &str| {
         let mut settings = docker_settings(socket, house.state.path());
         settings.image = ImageName::parse(image).unwrap();
-        DockerBackend::new(settings, State::at(house.state.path())).unwrap()
+        DockerBackend::new(settings, StateDirectory::at(house.state.path())).unwrap()
     };
     let why = |backend: &DockerBackend| match backend.health().unwrap_err() {
         BackendError::Unavailable { backend: "docker", why } => why,
@@ -327,21 +331,21 @@ fn what_is_not_there_is_said(house: &House) {
     let nowhere = house.state.path().join("no-engine");
     let said = why(&backend(&nowhere, IMAGE));
     assert!(said.contains(nowhere.to_str().unwrap()) && said.contains("is it running"), "{said}");
-    let error = backend(&nowhere, IMAGE).create(House::wanted(WorkspaceChoice::Empty)).unwrap_err();
+    let error = backend(&nowhere, IMAGE).create(BackendFixture::wanted(WorkspaceChoice::Empty)).unwrap_err();
     assert!(matches!(error, BackendError::Unavailable { .. }), "{error:?}");
     let said = why(&backend(&engine_socket().unwrap(), "no-such/image:1"));
     assert!(said.contains("no-such/image:1") && said.contains("docker load"), "{said}");
 }
 
-fn an_image_with_volumes_is_refused(house: &House) {
+fn an_image_with_volumes_is_refused(house: &BackendFixture) {
     let archive = house.state.path().join("empty.tar");
     std::fs::write(&archive, [0; 1024]).unwrap();
     let name = "belljar/with-volume";
     docker(&["import", "--change=VOLUME /data", archive.to_str().unwrap(), name]).unwrap();
     let mut settings = docker_settings(&engine_socket().unwrap(), house.state.path());
     settings.image = ImageName::parse(name).unwrap();
-    let backend = DockerBackend::new(settings, State::at(house.state.path())).unwrap();
-    let error = backend.create(House::wanted(WorkspaceChoice::Empty)).unwrap_err();
+    let backend = DockerBackend::new(settings, StateDirectory::at(house.state.path())).unwrap();
+    let error = backend.create(BackendFixture::wanted(WorkspaceChoice::Empty)).unwrap_err();
     assert!(error.to_string().contains("/data"), "{error}");
     docker(&["rmi", name]).unwrap();
 }

@@ -1,16 +1,16 @@
 //! Programs in a sandbox.
 
-use crate::Case;
-use crate::house::{House, nothing, pipe, program, run, shell, start, wait};
+use crate::BackendCase;
+use crate::house::{BackendFixture, nothing, pipe, program, run, shell, start, wait};
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Outcome;
+use belljar_confine::sealed::ProgramOutcome;
 use belljar_sandbox::backend::{BackendError, TerminalSize};
 use belljar_testkit::wait::until;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[BackendCase] = &[
     ("an_exit_code_a_signal_and_both_streams_come_back", an_exit_code_a_signal_and_both_streams_come_back),
     ("output_is_there_as_it_is_written", output_is_there_as_it_is_written),
     ("input_reaches_the_program_and_its_end_too", input_reaches_the_program_and_its_end_too),
@@ -28,17 +28,17 @@ pub(crate) const CASES: &[Case] = &[
     ("waiting_ends_at_the_deadline", waiting_ends_at_the_deadline),
 ];
 
-fn an_exit_code_a_signal_and_both_streams_come_back(house: &House) {
+fn an_exit_code_a_signal_and_both_streams_come_back(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let ran = run(&*sandbox, "echo out; echo err >&2; exit 7");
     assert_eq!(
         (ran.outcome, ran.stdout.as_str(), ran.stderr.as_str()),
-        (Outcome::Exited(7), "out\n", "err\n")
+        (ProgramOutcome::Exited(7), "out\n", "err\n")
     );
-    assert_eq!(run(&*sandbox, "kill -TERM $$").outcome, Outcome::Signaled(15));
+    assert_eq!(run(&*sandbox, "kill -TERM $$").outcome, ProgramOutcome::Signaled(15));
 }
 
-fn output_is_there_as_it_is_written(house: &House) {
+fn output_is_there_as_it_is_written(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let (mut output, theirs) = pipe();
     let streams = Stdio::Descriptors([nothing(), theirs, nothing()]);
@@ -47,10 +47,10 @@ fn output_is_there_as_it_is_written(house: &House) {
     output.read_exact(&mut line).unwrap();
     assert_eq!(&line, b"first\n");
     execution.kill().unwrap();
-    assert_eq!(wait(execution.as_mut()), Outcome::Signaled(9));
+    assert_eq!(wait(execution.as_mut()), ProgramOutcome::Signaled(9));
 }
 
-fn input_reaches_the_program_and_its_end_too(house: &House) {
+fn input_reaches_the_program_and_its_end_too(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let ((mut output, theirs), (input, ours)) = (pipe(), pipe());
     let streams = Stdio::Descriptors([input.into(), theirs, nothing()]);
@@ -58,10 +58,10 @@ fn input_reaches_the_program_and_its_end_too(house: &House) {
     File::from(ours).write_all(b"through and through").unwrap();
     let mut came = String::new();
     output.read_to_string(&mut came).unwrap();
-    assert_eq!((came.as_str(), wait(execution.as_mut())), ("through and through", Outcome::Exited(0)));
+    assert_eq!((came.as_str(), wait(execution.as_mut())), ("through and through", ProgramOutcome::Exited(0)));
 }
 
-fn much_goes_through_unchanged(house: &House) {
+fn much_goes_through_unchanged(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let ((mut output, theirs), (input, ours)) = (pipe(), pipe());
     let streams = Stdio::Descriptors([input.into(), theirs, nothing()]);
@@ -74,33 +74,36 @@ fn much_goes_through_unchanged(house: &House) {
     output.read_to_end(&mut came).unwrap();
     writer.join().unwrap();
     assert!(came == much, "{} of {} bytes", came.len(), much.len());
-    assert_eq!(wait(execution.as_mut()), Outcome::Exited(0));
+    assert_eq!(wait(execution.as_mut()), ProgramOutcome::Exited(0));
 }
 
-fn many_run_at_once(house: &House) {
+fn many_run_at_once(house: &BackendFixture) {
     let sandbox = house.sandbox();
     std::thread::scope(|scope| {
         for number in 0..16 {
             let sandbox = &*sandbox;
             scope.spawn(move || {
                 let ran = run(sandbox, &format!("sleep 0.0{number}; echo {number}; exit {number}"));
-                assert_eq!((ran.outcome, ran.stdout), (Outcome::Exited(number), format!("{number}\n")));
+                assert_eq!(
+                    (ran.outcome, ran.stdout),
+                    (ProgramOutcome::Exited(number), format!("{number}\n"))
+                );
             });
         }
     });
 }
 
-fn what_is_not_there_is_said_by_name(house: &House) {
+fn what_is_not_there_is_said_by_name(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let streams = || Stdio::Descriptors([nothing(), nothing(), nothing()]);
     let error = sandbox.exec(&program(&["no-such-program"]), streams()).unwrap_err();
     let BackendError::NotStarted { program, source } = error else { panic!("{error:?}") };
     assert_eq!((program.as_str(), source), ("no-such-program", rustix::io::Errno::NOENT));
     // The sandbox goes on.
-    assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0));
+    assert_eq!(run(&*sandbox, "true").outcome, ProgramOutcome::Exited(0));
 }
 
-fn the_environment_is_what_was_given_and_no_more(house: &House) {
+fn the_environment_is_what_was_given_and_no_more(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let ran = run(&*sandbox, "env");
     assert!(ran.stdout.lines().any(|line| line == "GIVEN=a value"), "{}", ran.stdout);
@@ -108,7 +111,7 @@ fn the_environment_is_what_was_given_and_no_more(house: &House) {
     assert!(!ran.stdout.contains(&host.0), "{}", ran.stdout);
 }
 
-fn a_terminal_is_one_and_has_the_size_it_is_given(house: &House) {
+fn a_terminal_is_one_and_has_the_size_it_is_given(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let script = "read go; test -t 0 && test -t 1 && stty size";
     let mut execution = sandbox.exec(&shell(script), Stdio::Terminal).unwrap();
@@ -123,23 +126,23 @@ fn a_terminal_is_one_and_has_the_size_it_is_given(house: &House) {
     }
     let came = String::from_utf8(came).unwrap();
     assert!(came.contains("33 101"), "{came:?}");
-    assert_eq!(wait(execution.as_mut()), Outcome::Exited(0));
+    assert_eq!(wait(execution.as_mut()), ProgramOutcome::Exited(0));
 }
 
-fn signals_reach_the_group_and_kill_reaches_what_left_it(house: &House) {
+fn signals_reach_the_group_and_kill_reaches_what_left_it(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let mut execution = start(&*sandbox, "trap 'exit 3' TERM; touch ready; while true; do sleep 0.05; done");
-    until(|| run(&*sandbox, "test -e ready").outcome == Outcome::Exited(0));
+    until(|| run(&*sandbox, "test -e ready").outcome == ProgramOutcome::Exited(0));
     execution.signal(15).unwrap();
-    assert_eq!(wait(execution.as_mut()), Outcome::Exited(3));
+    assert_eq!(wait(execution.as_mut()), ProgramOutcome::Exited(3));
     let mut execution = start(&*sandbox, "setsid sh -c 'touch left; exec sleep 600' & wait");
-    until(|| run(&*sandbox, "test -e left").outcome == Outcome::Exited(0));
+    until(|| run(&*sandbox, "test -e left").outcome == ProgramOutcome::Exited(0));
     execution.kill().unwrap();
-    assert_eq!(wait(execution.as_mut()), Outcome::Signaled(9));
+    assert_eq!(wait(execution.as_mut()), ProgramOutcome::Signaled(9));
     until(|| sandbox.stats().unwrap().processes == 0);
 }
 
-fn one_that_is_dropped_is_killed(house: &House) {
+fn one_that_is_dropped_is_killed(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let execution = start(&*sandbox, "sleep 600");
     until(|| sandbox.stats().unwrap().processes > 0);
@@ -147,16 +150,19 @@ fn one_that_is_dropped_is_killed(house: &House) {
     until(|| sandbox.stats().unwrap().processes == 0);
 }
 
-fn what_runs_in_the_background_runs_on(house: &House) {
+fn what_runs_in_the_background_runs_on(house: &BackendFixture) {
     let sandbox = house.sandbox();
-    assert_eq!(run(&*sandbox, "sleep 600 >/dev/null 2>&1 & echo $! > pid").outcome, Outcome::Exited(0));
+    assert_eq!(
+        run(&*sandbox, "sleep 600 >/dev/null 2>&1 & echo $! > pid").outcome,
+        ProgramOutcome::Exited(0)
+    );
     let ran = run(&*sandbox, "kill -0 $(cat pid)");
-    assert_eq!(ran.outcome, Outcome::Exited(0), "{}", ran.stderr);
-    assert_eq!(run(&*sandbox, "kill $(cat pid)").outcome, Outcome::Exited(0));
+    assert_eq!(ran.outcome, ProgramOutcome::Exited(0), "{}", ran.stderr);
+    assert_eq!(run(&*sandbox, "kill $(cat pid)").outcome, ProgramOutcome::Exited(0));
     until(|| sandbox.stats().unwrap().processes == 0);
 }
 
-fn waiting_ends_at_the_deadline(house: &House) {
+fn waiting_ends_at_the_deadline(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let mut execution = start(&*sandbox, "sleep 600");
     let soon = Instant::now() + Duration::from_millis(50);

@@ -1,8 +1,8 @@
 //! Files into a sandbox and out of it.
 
-use crate::Case;
-use crate::house::{House, run};
-use belljar_confine::sealed::Outcome;
+use crate::BackendCase;
+use crate::house::{BackendFixture, run};
+use belljar_confine::sealed::ProgramOutcome;
 use belljar_files::host_path::HostPath;
 use belljar_sandbox::backend::{BackendError, Sandbox};
 use belljar_sandbox::provision::Provision;
@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use tar::{Archive, Builder, EntryType, Header};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[BackendCase] = &[
     ("what_goes_in_comes_out_again", what_goes_in_comes_out_again),
     ("an_archive_leads_nowhere_else", an_archive_leads_nowhere_else),
     ("a_link_of_the_sandboxs_leads_nowhere_else", a_link_of_the_sandboxs_leads_nowhere_else),
@@ -42,7 +42,7 @@ fn archive(path: &str, kind: EntryType, content: &str) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-fn what_goes_in_comes_out_again(house: &House) {
+fn what_goes_in_comes_out_again(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let mut builder = Builder::new(Vec::new());
     let folder = tempfile::tempdir().unwrap();
@@ -55,7 +55,7 @@ fn what_goes_in_comes_out_again(house: &House) {
     let ran = run(&*sandbox, "cat in/below/file && readlink in/link && echo more >> in/below/file");
     assert_eq!(
         (ran.outcome, ran.stdout.as_str()),
-        (Outcome::Exited(0), "contentbelow/file\n"),
+        (ProgramOutcome::Exited(0), "contentbelow/file\n"),
         "{}",
         ran.stderr
     );
@@ -73,7 +73,7 @@ fn what_goes_in_comes_out_again(house: &House) {
     assert_eq!(found, expected.map(|(path, content)| (path.to_owned(), content.to_owned())));
 }
 
-fn an_archive_leads_nowhere_else(house: &House) {
+fn an_archive_leads_nowhere_else(house: &BackendFixture) {
     let sandbox = house.sandbox();
     for path in ["../outside", "below/../../../outside"] {
         let error = sandbox.copy_in("/workspace", &mut archive(path, EntryType::Regular, "x").as_slice());
@@ -84,18 +84,18 @@ fn an_archive_leads_nowhere_else(house: &House) {
     sandbox.copy_in("/workspace", &mut archive("way", EntryType::Symlink, &temporary).as_slice()).unwrap();
     let error = sandbox.copy_in("/workspace", &mut archive("way/file", EntryType::Regular, "x").as_slice());
     assert!(matches!(error, Err(BackendError::Copy { .. })), "{error:?}");
-    assert_eq!(run(&*sandbox, "test -e \"$TMPDIR\"/file").outcome, Outcome::Exited(1));
-    assert_eq!(run(&*sandbox, "test -d \"$TMPDIR\"").outcome, Outcome::Exited(0));
+    assert_eq!(run(&*sandbox, "test -e \"$TMPDIR\"/file").outcome, ProgramOutcome::Exited(1));
+    assert_eq!(run(&*sandbox, "test -d \"$TMPDIR\"").outcome, ProgramOutcome::Exited(0));
     let error = sandbox.copy_in("/workspace", &mut archive("device", EntryType::Char, "").as_slice());
     assert!(matches!(error, Err(BackendError::Copy { .. })), "{error:?}");
 }
 
-fn a_link_of_the_sandboxs_leads_nowhere_else(house: &House) {
+fn a_link_of_the_sandboxs_leads_nowhere_else(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let secret = house.state.path().join("secret");
     std::fs::write(&secret, "a secret of the host").unwrap();
     let script = format!("ln -s {} file; ln -s / root; mkfifo pipe", secret.display());
-    assert_eq!(run(&*sandbox, &script).outcome, Outcome::Exited(0));
+    assert_eq!(run(&*sandbox, &script).outcome, ProgramOutcome::Exited(0));
     for path in ["/workspace/root/etc/passwd", "/workspace/root", "/workspace/file", "/workspace/pipe"] {
         let mut out = Vec::new();
         // A link is copied out as a link, a pipe not at all; what they lead to is not copied.
@@ -105,16 +105,19 @@ fn a_link_of_the_sandboxs_leads_nowhere_else(house: &House) {
     }
 }
 
-fn a_workspace_persists_from_one_program_to_the_next(house: &House) {
+fn a_workspace_persists_from_one_program_to_the_next(house: &BackendFixture) {
     let sandbox = house.sandbox();
-    assert_eq!(run(&*sandbox, "echo kept > file; echo also > \"$TMPDIR\"/file").outcome, Outcome::Exited(0));
+    assert_eq!(
+        run(&*sandbox, "echo kept > file; echo also > \"$TMPDIR\"/file").outcome,
+        ProgramOutcome::Exited(0)
+    );
     assert_eq!(run(&*sandbox, "cat file \"$TMPDIR\"/file").stdout, "kept\nalso\n");
     // Another sandbox can't see it, as it can't see its processes.
     let other = run(&*house.sandbox(), "ls -A . && ls -A \"$TMPDIR\"");
-    assert_eq!((other.outcome, other.stdout.as_str()), (Outcome::Exited(0), ""));
+    assert_eq!((other.outcome, other.stdout.as_str()), (ProgramOutcome::Exited(0), ""));
 }
 
-fn a_copy_leaves_its_source_alone(house: &House) {
+fn a_copy_leaves_its_source_alone(house: &BackendFixture) {
     let source = house.state.path().join("source");
     std::fs::create_dir(&source).unwrap();
     std::fs::write(source.join("file"), "before").unwrap();
@@ -126,7 +129,7 @@ fn a_copy_leaves_its_source_alone(house: &House) {
 }
 
 /// Makes a directory of another user, who is not root, with a file in it.
-fn directory_of_somebody(house: &House) -> PathBuf {
+fn directory_of_somebody(house: &BackendFixture) -> PathBuf {
     // In the state directory itself nothing may be another user's.
     let directory = house.state.path().join("beside/somebodys");
     std::fs::create_dir_all(&directory).unwrap();
@@ -143,7 +146,7 @@ fn has(sandbox: &dyn Sandbox, layer: &str) -> bool {
     sandbox.isolation().layers.iter().any(|found| found.name == layer && found.in_force)
 }
 
-fn a_workspace_that_is_seen_is_not_changed(house: &House) {
+fn a_workspace_that_is_seen_is_not_changed(house: &BackendFixture) {
     let directory = directory_of_somebody(house);
     let path = || HostPath::resolve(&directory).unwrap();
     let sandbox = house.sandbox_on(WorkspaceChoice::Seen(path()));
@@ -164,7 +167,7 @@ fn a_workspace_that_is_seen_is_not_changed(house: &House) {
         "truncate -s 0 file",
     ];
     for change in changes {
-        assert_ne!(run(&*sandbox, change).outcome, Outcome::Exited(0), "{change}");
+        assert_ne!(run(&*sandbox, change).outcome, ProgramOutcome::Exited(0), "{change}");
         assert_eq!(std::fs::read_to_string(directory.join("file")).unwrap(), "before\n", "{change}");
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "{change}");
     }
@@ -175,13 +178,13 @@ fn a_workspace_that_is_seen_is_not_changed(house: &House) {
     for change in changes {
         let again = "rm -rf new other; echo before > file";
         let ran = run(&*other, &format!("{change} && ({again})"));
-        assert_eq!(ran.outcome, Outcome::Exited(0), "{change}: {}", ran.stderr);
+        assert_eq!(ran.outcome, ProgramOutcome::Exited(0), "{change}: {}", ran.stderr);
     }
     run(&*other, "echo after > file");
     assert_eq!(run(&*sandbox, "cat file").stdout, "after\n");
 }
 
-fn what_is_made_in_somebodys_directory_is_theirs(house: &House) {
+fn what_is_made_in_somebodys_directory_is_theirs(house: &BackendFixture) {
     let directory = directory_of_somebody(house);
     let sandbox = house.sandbox_on(WorkspaceChoice::Direct(HostPath::resolve(&directory).unwrap()));
     if !has(&*sandbox, "host_user") {
@@ -190,21 +193,22 @@ fn what_is_made_in_somebodys_directory_is_theirs(house: &House) {
     let script =
         "echo x > new && mkdir folder && echo y >> file && chmod 640 file && test -O . && test -O new";
     let ran = run(&*sandbox, script);
-    assert_eq!(ran.outcome, Outcome::Exited(0), "{}", ran.stderr);
+    assert_eq!(ran.outcome, ProgramOutcome::Exited(0), "{}", ran.stderr);
     let owner = directory.metadata().unwrap().uid();
     for name in ["new", "folder", "file"] {
         assert_eq!(directory.join(name).metadata().unwrap().uid(), owner, "{name}");
     }
 }
 
-fn what_is_put_in_its_home_is_there_from_the_start(house: &House) {
+fn what_is_put_in_its_home_is_there_from_the_start(house: &BackendFixture) {
     let home = BTreeMap::from([(".settings/deep/one".to_owned(), "there\n".to_owned())]);
-    let wanted = House::wanted_with(WorkspaceChoice::Empty, Provision { home, ..Provision::default() });
+    let wanted =
+        BackendFixture::wanted_with(WorkspaceChoice::Empty, Provision { home, ..Provision::default() });
     let sandbox = house.backend.create(wanted).unwrap();
     let ran = run(&*sandbox, "cat ~/.settings/deep/one; touch ~/more && ls ~");
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("there\nmore\n", ""));
     // The control: no other sandbox has it.
-    let other = house.backend.create(House::wanted(WorkspaceChoice::Empty)).unwrap();
+    let other = house.backend.create(BackendFixture::wanted(WorkspaceChoice::Empty)).unwrap();
     assert_eq!(run(&*other, "ls -A ~").stdout, "");
     sandbox.destroy().unwrap();
     other.destroy().unwrap();

@@ -1,8 +1,8 @@
 //! Hatches: sockets that listen inside and are the host's.
 
-use crate::Case;
+use crate::BackendCase;
 use crate::hostile::put_program;
-use crate::house::{House, run, shell};
+use crate::house::{BackendFixture, run, shell};
 use belljar_confine::plan::{self, Stdio};
 use belljar_sandbox::backend::{Backend, BackendError, Sandbox};
 use belljar_sandbox::hatch::Hatch;
@@ -17,13 +17,13 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-pub(crate) const OPEN: &[Case] = &[
+pub(crate) const OPEN: &[BackendCase] = &[
     ("a_hatch_leads_to_the_host_which_knows_whose_it_is", a_hatch_leads_to_the_host_which_knows_whose_it_is),
     ("without_a_hatch_nobody_listens", without_a_hatch_nobody_listens),
     ("nobody_inside_takes_a_hatch_away", nobody_inside_takes_a_hatch_away),
 ];
 
-pub(crate) const SHUT: &[Case] =
+pub(crate) const SHUT: &[BackendCase] =
     &[("a_hatch_into_a_network_of_the_hosts_is_refused", a_hatch_into_a_network_of_the_hosts_is_refused)];
 
 /// The name under which this file calls from inside. There need be no other program that can.
@@ -56,7 +56,7 @@ fn put_caller(sandbox: &dyn Sandbox) {
 }
 
 fn with_hatches(backend: &dyn Backend) -> Result<Box<dyn Sandbox>, BackendError> {
-    backend.create(House::wanted_with(
+    backend.create(BackendFixture::wanted_with(
         WorkspaceChoice::Empty,
         Provision { hatches: vec![Hatch::Inference], ..Provision::default() },
     ))
@@ -74,7 +74,7 @@ fn serve(sockets: Vec<OwnedFd>, word: &'static str) {
     }
 }
 
-fn a_hatch_leads_to_the_host_which_knows_whose_it_is(house: &House) {
+fn a_hatch_leads_to_the_host_which_knows_whose_it_is(house: &BackendFixture) {
     let sandboxes = ["first", "second"].map(|word| {
         let mut sandbox = with_hatches(&*house.backend).unwrap();
         let sockets = sandbox.take_hatches();
@@ -92,7 +92,7 @@ fn a_hatch_leads_to_the_host_which_knows_whose_it_is(house: &House) {
     }
 }
 
-fn without_a_hatch_nobody_listens(house: &House) {
+fn without_a_hatch_nobody_listens(house: &BackendFixture) {
     let mut sandbox = house.sandbox();
     assert!(sandbox.take_hatches().is_empty());
     put_caller(&*sandbox);
@@ -102,7 +102,7 @@ fn without_a_hatch_nobody_listens(house: &House) {
     assert_eq!(run(&*sandbox, "echo ${OPENAI_API_BASE-none}").stdout, "none\n");
 }
 
-fn nobody_inside_takes_a_hatch_away(house: &House) {
+fn nobody_inside_takes_a_hatch_away(house: &BackendFixture) {
     let mut sandbox = with_hatches(&*house.backend).unwrap();
     serve(sandbox.take_hatches(), "still");
     let names: Vec<plan::Hatch> = Hatch::Inference.sockets();
@@ -117,7 +117,7 @@ fn nobody_inside_takes_a_hatch_away(house: &House) {
     assert!(ran.stdout.contains("still 2"), "{ran:?}");
 }
 
-fn a_hatch_into_a_network_of_the_hosts_is_refused(house: &House) {
+fn a_hatch_into_a_network_of_the_hosts_is_refused(house: &BackendFixture) {
     match with_hatches(&*house.backend) {
         Err(BackendError::Unavailable { why, .. }) => assert!(why.contains("no hatches"), "{why}"),
         other => panic!("{other:?}"),

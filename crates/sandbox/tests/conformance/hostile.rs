@@ -1,10 +1,10 @@
 //! Programs that know how they are looked after, and make that hard.
 
-use crate::Case;
-use crate::house::{House, nothing, pipe, shell, start, wait};
+use crate::BackendCase;
+use crate::house::{BackendFixture, nothing, pipe, shell, start, wait};
 use crate::limits::has;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Outcome;
+use belljar_confine::sealed::ProgramOutcome;
 use belljar_sandbox::backend::Sandbox;
 use belljar_sandbox::limits::{Limit, Limits};
 use belljar_sandbox::provision::Provision;
@@ -14,7 +14,7 @@ use belljar_testkit::wait::until;
 use std::time::{Duration, Instant};
 use tar::{Builder, Header};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[BackendCase] = &[
     (
         "a_program_whose_first_thread_has_ended_is_counted_and_killed",
         a_program_whose_first_thread_has_ended_is_counted_and_killed,
@@ -36,7 +36,7 @@ pub(crate) fn put_program(sandbox: &dyn Sandbox, name: &str, program: &[u8]) {
     sandbox.copy_in("/workspace", &mut builder.into_inner().unwrap().as_slice()).unwrap();
 }
 
-fn a_program_whose_first_thread_has_ended_is_counted_and_killed(house: &House) {
+fn a_program_whose_first_thread_has_ended_is_counted_and_killed(house: &BackendFixture) {
     let sandbox = house.sandbox();
     put_program(&*sandbox, "program", &without_its_first_thread());
     let mut running = start(&*sandbox, "exec ./program");
@@ -47,20 +47,23 @@ fn a_program_whose_first_thread_has_ended_is_counted_and_killed(house: &House) {
     let stats = sandbox.stats().unwrap();
     assert!(stats.processes == 1 && stats.memory_bytes > 15 << 20, "{stats:?}");
     running.kill().unwrap();
-    assert_eq!(wait(running.as_mut()), Outcome::Signaled(9));
+    assert_eq!(wait(running.as_mut()), ProgramOutcome::Signaled(9));
     assert_eq!(sandbox.stats().unwrap().processes, 0);
 }
 
 /// A sandbox of few processes: on an emulated machine PID 1 takes milliseconds to look at each, also of those that have ended.
-fn of_few(house: &House, processes: u64) -> Box<dyn Sandbox> {
+fn of_few(house: &BackendFixture, processes: u64) -> Box<dyn Sandbox> {
     let limits = Limits { memory_bytes: Some(96 << 20), processes, ..Limits::default() };
     house
         .backend
-        .create(House::wanted_with(WorkspaceChoice::Empty, Provision { limits, ..Provision::default() }))
+        .create(BackendFixture::wanted_with(
+            WorkspaceChoice::Empty,
+            Provision { limits, ..Provision::default() },
+        ))
         .unwrap()
 }
 
-fn who_forks_away_ends_with_its_sandbox(house: &House) {
+fn who_forks_away_ends_with_its_sandbox(house: &BackendFixture) {
     let sandbox = of_few(house, 40);
     // Without one there is nothing that keeps them together (SECURITY.md).
     if !has(&*sandbox, "pid_namespace") {
@@ -74,10 +77,10 @@ fn who_forks_away_ends_with_its_sandbox(house: &House) {
     sandbox.destroy().unwrap();
     // By themselves they would end much later.
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    assert_eq!(wait(running.as_mut()), Outcome::Killed);
+    assert_eq!(wait(running.as_mut()), ProgramOutcome::Killed);
 }
 
-fn program_that_forks_without_end_is_killed(house: &House) {
+fn program_that_forks_without_end_is_killed(house: &BackendFixture) {
     let sandbox = of_few(house, 200);
     // Without one, those that have left its session live until the sandbox ends (SECURITY.md).
     if !has(&*sandbox, "pid_namespace") {
@@ -93,7 +96,7 @@ fn program_that_forks_without_end_is_killed(house: &House) {
 }
 
 /// However many end, there is always another one to be reaped.
-fn orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit(house: &House) {
+fn orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit(house: &BackendFixture) {
     let sandbox = of_few(house, 40);
     for layer in ["pid_namespace", "memory_limit"] {
         if !has(&*sandbox, layer) {
@@ -113,6 +116,6 @@ fn orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit(h
     }
     drop(let_go);
     until(|| sandbox.ended_by() == Some(Limit::Memory));
-    assert_eq!(wait(running.as_mut()), Outcome::Killed);
+    assert_eq!(wait(running.as_mut()), ProgramOutcome::Killed);
     drop(greedy);
 }

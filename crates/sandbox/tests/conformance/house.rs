@@ -2,8 +2,8 @@
 
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Outcome;
-use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
+use belljar_confine::sealed::ProgramOutcome;
+use belljar_sandbox::backend::{Backend, Execution, Sandbox, SandboxRequest};
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, inside};
 use belljar_sandbox::fake::FakeBackend;
 use belljar_sandbox::fake::faults::FaultScript;
@@ -11,7 +11,7 @@ use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_sandbox::subprocess::{self, SubprocessBackend, SubprocessSettings};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::wait::until;
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A backend under test.
-pub(crate) struct House {
+pub(crate) struct BackendFixture {
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) state: TempDir,
 }
@@ -37,7 +37,7 @@ pub(crate) struct House {
 /// Output and outcome of a program.
 #[derive(Debug)]
 pub(crate) struct ProgramRun {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ProgramOutcome,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -47,17 +47,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 // === impl House ===
 
-impl House {
+impl BackendFixture {
     pub(crate) fn native(launcher: &Arc<Launcher>) -> Result<Self, String> {
         let state = state();
-        let backend = NativeBackend::new(Arc::clone(launcher), State::at(state.path()));
+        let backend = NativeBackend::new(Arc::clone(launcher), StateDirectory::at(state.path()));
         Ok(Self { backend: Box::new(backend), state })
     }
 
     /// Makes the native backend with a warm pool. The first sandbox is requested here, so a case gets one of the next.
     pub(crate) fn native_made_ahead(launcher: &Arc<Launcher>) -> Result<Self, String> {
         let state = state();
-        let backend = NativeBackend::for_many(Arc::clone(launcher), State::at(state.path()), 2);
+        let backend = NativeBackend::for_many(Arc::clone(launcher), StateDirectory::at(state.path()), 2);
         let house = Self { backend: Box::new(backend), state };
         drop(house.sandbox());
         Ok(house)
@@ -66,33 +66,37 @@ impl House {
     pub(crate) fn docker(_: &Arc<Launcher>) -> Result<Self, String> {
         let state = state();
         let settings = docker_settings(&engine_socket()?, state.path());
-        let backend = DockerBackend::new(settings, State::at(state.path())).unwrap();
+        let backend = DockerBackend::new(settings, StateDirectory::at(state.path())).unwrap();
         Ok(Self { backend: Box::new(backend), state })
     }
 
     /// Default request for a sandbox.
-    pub(crate) fn wanted(workspace: WorkspaceChoice) -> Wanted {
+    pub(crate) fn wanted(workspace: WorkspaceChoice) -> SandboxRequest {
         Self::wanted_with(workspace, Provision::default())
     }
 
     /// Request for a sandbox that is given that, and one variable.
-    pub(crate) fn wanted_with(workspace: WorkspaceChoice, provision: Provision) -> Wanted {
+    pub(crate) fn wanted_with(workspace: WorkspaceChoice, provision: Provision) -> SandboxRequest {
         let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
-        Wanted { workspace, provision: Provision { env, ..provision } }
+        SandboxRequest { workspace, provision: Provision { env, ..provision } }
     }
 
     pub(crate) fn subprocess(_: &Arc<Launcher>) -> Result<Self, String> {
         let state = state();
         let executable = std::env::current_exe().unwrap();
-        let backend =
-            SubprocessBackend::new(executable, State::at(state.path()), SubprocessSettings::default());
+        let backend = SubprocessBackend::new(
+            executable,
+            StateDirectory::at(state.path()),
+            SubprocessSettings::default(),
+        );
         Ok(Self { backend: Box::new(backend), state })
     }
 
     pub(crate) fn fake(_: &Arc<Launcher>) -> Result<Self, String> {
         let state = state();
         let backend =
-            FakeBackend::asked_for_as("fake", State::at(state.path()), FaultScript::default()).unwrap();
+            FakeBackend::asked_for_as("fake", StateDirectory::at(state.path()), FaultScript::default())
+                .unwrap();
         Ok(Self { backend: Box::new(backend), state })
     }
 
@@ -168,8 +172,8 @@ const OWNER: &str = "belljar-test-owner";
 fn own(mut arguments: std::env::ArgsOs) -> ExitCode {
     let mut path = || PathBuf::from(arguments.next().unwrap());
     let (socket, state) = (path(), path());
-    let backend = DockerBackend::new(docker_settings(&socket, &state), State::at(&state)).unwrap();
-    let _sandbox = backend.create(House::wanted(WorkspaceChoice::Empty)).unwrap();
+    let backend = DockerBackend::new(docker_settings(&socket, &state), StateDirectory::at(&state)).unwrap();
+    let _sandbox = backend.create(BackendFixture::wanted(WorkspaceChoice::Empty)).unwrap();
     std::fs::write(state.join("ready"), "").unwrap();
     loop {
         std::thread::park();
@@ -229,7 +233,7 @@ pub(crate) fn start(sandbox: &dyn Sandbox, script: &str) -> Box<dyn Execution> {
 }
 
 #[track_caller]
-pub(crate) fn wait(execution: &mut dyn Execution) -> Outcome {
+pub(crate) fn wait(execution: &mut dyn Execution) -> ProgramOutcome {
     let ended = execution.wait_until(Some(Instant::now() + PATIENCE)).unwrap();
     ended.unwrap_or_else(|| panic!("it did not end")).outcome
 }

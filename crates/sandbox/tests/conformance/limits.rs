@@ -1,10 +1,10 @@
 //! Tests of resource limits, and of sandboxes that exceed them.
 
-use crate::Case;
-use crate::house::{House, run, start, wait};
-use belljar_confine::sealed::Outcome;
-use belljar_contract::isolation::Required;
-use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
+use crate::BackendCase;
+use crate::house::{BackendFixture, run, start, wait};
+use belljar_confine::sealed::ProgramOutcome;
+use belljar_contract::isolation::RequiredLayers;
+use belljar_sandbox::backend::{BackendError, Sandbox, SandboxRequest};
 use belljar_sandbox::limits::{Limit, Limits};
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -12,7 +12,7 @@ use belljar_testkit::wait::until;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[BackendCase] = &[
     ("memory_that_is_used_up_ends_the_sandbox", memory_that_is_used_up_ends_the_sandbox),
     ("memory_within_the_limit_is_given", memory_within_the_limit_is_given),
     ("processes_beyond_the_limit_are_refused", processes_beyond_the_limit_are_refused),
@@ -26,12 +26,15 @@ pub(crate) const CASES: &[Case] = &[
 
 const MEGABYTE: u64 = 1 << 20;
 
-fn limited(house: &House, change: impl FnOnce(&mut Limits)) -> Box<dyn Sandbox> {
+fn limited(house: &BackendFixture, change: impl FnOnce(&mut Limits)) -> Box<dyn Sandbox> {
     let mut limits = Limits::default();
     change(&mut limits);
     house
         .backend
-        .create(House::wanted_with(WorkspaceChoice::Empty, Provision { limits, ..Provision::default() }))
+        .create(BackendFixture::wanted_with(
+            WorkspaceChoice::Empty,
+            Provision { limits, ..Provision::default() },
+        ))
         .unwrap()
 }
 
@@ -45,7 +48,7 @@ pub(crate) fn has(sandbox: &dyn Sandbox, layer: &str) -> bool {
 /// Holds all its input in memory, because it has no end of line.
 const TAKES_200_MEGABYTES: &str = "head -c 200m /dev/zero | tail | wc -c";
 
-fn memory_that_is_used_up_ends_the_sandbox(house: &House) {
+fn memory_that_is_used_up_ends_the_sandbox(house: &BackendFixture) {
     let sandbox = limited(house, |limits| limits.memory_bytes = Some(96 * MEGABYTE));
     if !has(&*sandbox, "memory_limit") {
         return house.skip("memory_limit");
@@ -53,13 +56,13 @@ fn memory_that_is_used_up_ends_the_sandbox(house: &House) {
     let mut other = start(&*sandbox, "sleep 600");
     // Where the kernel kills only one, the others may see that before they are ended, too.
     let ran = run(&*sandbox, &format!("{TAKES_200_MEGABYTES}; sleep 5; echo went on; sleep 600"));
-    assert_eq!(ran.outcome, Outcome::Killed);
+    assert_eq!(ran.outcome, ProgramOutcome::Killed);
     assert!(!ran.stdout.contains("went on"), "{ran:?}");
-    assert_eq!(wait(other.as_mut()), Outcome::Killed);
+    assert_eq!(wait(other.as_mut()), ProgramOutcome::Killed);
     assert_eq!(sandbox.ended_by(), Some(Limit::Memory));
 }
 
-fn memory_within_the_limit_is_given(house: &House) {
+fn memory_within_the_limit_is_given(house: &BackendFixture) {
     let sandbox = limited(house, |limits| limits.memory_bytes = Some(800 * MEGABYTE));
     assert_eq!(run(&*sandbox, TAKES_200_MEGABYTES).stdout.trim(), (200 * MEGABYTE).to_string());
     assert_eq!(sandbox.ended_by(), None);
@@ -67,7 +70,7 @@ fn memory_within_the_limit_is_given(house: &House) {
 
 const STARTS_FORTY: &str = "for i in $(seq 40); do sleep 600 > /dev/null 2>&1 & done";
 
-fn processes_beyond_the_limit_are_refused(house: &House) {
+fn processes_beyond_the_limit_are_refused(house: &BackendFixture) {
     let few = limited(house, |limits| limits.processes = 20);
     if !has(&*few, "process_limit") {
         return house.skip("process_limit");
@@ -82,13 +85,13 @@ fn processes_beyond_the_limit_are_refused(house: &House) {
     until(|| many.stats().is_ok_and(|stats| stats.processes == 40));
 }
 
-fn processor_time_is_shared_out(house: &House) {
+fn processor_time_is_shared_out(house: &BackendFixture) {
     let spin = "timeout 1 sh -c 'while :; do :; done' & timeout 1 sh -c 'while :; do :; done'; wait";
     let limits = Limits { millicpus: Some(200), ..Limits::default() };
-    let limited = match house
-        .backend
-        .create(House::wanted_with(WorkspaceChoice::Empty, Provision { limits, ..Provision::default() }))
-    {
+    let limited = match house.backend.create(BackendFixture::wanted_with(
+        WorkspaceChoice::Empty,
+        Provision { limits, ..Provision::default() },
+    )) {
         // A required limit is in force, or there is no sandbox.
         Err(BackendError::Weaker { missing, .. })
             if missing.iter().all(|layer| layer.name == "cpu_limit") =>
@@ -112,13 +115,13 @@ fn processor_time_is_shared_out(house: &House) {
 }
 
 /// Request with a copy of a directory, and that disk quota.
-fn on_disk(source: &TempDir, disk_bytes: u64) -> Wanted {
+fn on_disk(source: &TempDir, disk_bytes: u64) -> SandboxRequest {
     let path = belljar_files::host_path::HostPath::resolve(source.path()).unwrap();
     let limits = Limits { disk_bytes: Some(disk_bytes), ..Limits::default() };
-    House::wanted_with(WorkspaceChoice::Copy(path), Provision { limits, ..Provision::default() })
+    BackendFixture::wanted_with(WorkspaceChoice::Copy(path), Provision { limits, ..Provision::default() })
 }
 
-fn what_grows_on_disk_beyond_the_limit_ends_it(house: &House) {
+fn what_grows_on_disk_beyond_the_limit_ends_it(house: &BackendFixture) {
     let source = tempfile::tempdir().unwrap();
     let wanted = |disk| on_disk(&source, disk);
     let fill = "head -c 40m /dev/zero > large && echo written";
@@ -128,7 +131,7 @@ fn what_grows_on_disk_beyond_the_limit_ends_it(house: &House) {
     }
     let ran = run(&*small, &format!("{fill}; sleep 600"));
     // A backend with a real quota refuses, others end it.
-    if ran.outcome == Outcome::Killed {
+    if ran.outcome == ProgramOutcome::Killed {
         assert_eq!(small.ended_by(), Some(Limit::Disk));
     }
     let large = house.backend.create(wanted(400 * MEGABYTE)).unwrap();
@@ -136,7 +139,7 @@ fn what_grows_on_disk_beyond_the_limit_ends_it(house: &House) {
     assert_eq!(large.ended_by(), None);
 }
 
-fn scratch_beyond_the_limit_is_refused(house: &House) {
+fn scratch_beyond_the_limit_is_refused(house: &BackendFixture) {
     let fill = "head -c 40m /dev/zero > $TMPDIR/large && echo written";
     let small = limited(house, |limits| limits.scratch_bytes = 8 * MEGABYTE);
     if !has(&*small, "scratch_limit") {
@@ -149,34 +152,38 @@ fn scratch_beyond_the_limit_is_refused(house: &House) {
     assert_eq!(run(&*house.sandbox(), fill).stdout, "written\n");
 }
 
-fn open_files_beyond_the_limit_are_refused(house: &House) {
+fn open_files_beyond_the_limit_are_refused(house: &BackendFixture) {
     let few = limited(house, |limits| limits.open_files = 64);
     if !has(&*few, "resource_limits") {
         return house.skip("resource_limits");
     }
     assert_eq!(run(&*few, "ulimit -n; ulimit -Hn").stdout, "64\n64\n");
     let ran = run(&*few, "ulimit -n 65");
-    assert_ne!(ran.outcome, Outcome::Exited(0));
+    assert_ne!(ran.outcome, ProgramOutcome::Exited(0));
 }
 
-fn a_required_layer_that_is_missing_makes_none(house: &House) {
+fn a_required_layer_that_is_missing_makes_none(house: &BackendFixture) {
     // Not required, and so not in force anywhere.
-    let required = Required::parse(["cpu_limit".to_owned()]).unwrap();
-    let wanted = House::wanted_with(WorkspaceChoice::Empty, Provision { required, ..Provision::default() });
+    let required = RequiredLayers::parse(["cpu_limit".to_owned()]).unwrap();
+    let wanted =
+        BackendFixture::wanted_with(WorkspaceChoice::Empty, Provision { required, ..Provision::default() });
     match house.backend.create(wanted) {
         Err(BackendError::Weaker { missing, .. }) => assert_eq!(missing[0].name, "cpu_limit"),
         other => panic!("{other:?}"),
     }
     let sandbox = house.sandbox();
     let present = sandbox.isolation().layers.iter().filter(|layer| layer.in_force);
-    let required = Required::parse(present.map(|layer| layer.name.clone())).unwrap();
+    let required = RequiredLayers::parse(present.map(|layer| layer.name.clone())).unwrap();
     house
         .backend
-        .create(House::wanted_with(WorkspaceChoice::Empty, Provision { required, ..Provision::default() }))
+        .create(BackendFixture::wanted_with(
+            WorkspaceChoice::Empty,
+            Provision { required, ..Provision::default() },
+        ))
         .unwrap();
 }
 
-fn every_limit_is_reported(house: &House) {
+fn every_limit_is_reported(house: &BackendFixture) {
     let sandbox = house.sandbox();
     let reported: Vec<_> = sandbox.isolation().layers.iter().map(|layer| layer.name.as_str()).collect();
     for layer in belljar_contract::isolation::LAYERS {

@@ -18,42 +18,42 @@ mod walls;
 
 use belljar_confine::launcher::Launcher;
 use belljar_testkit::skip::skip;
-use house::House;
+use house::BackendFixture;
 use libtest_mimic::{Arguments, Trial};
 use std::sync::Arc;
 
 /// A requirement on a backend.
-type Case = (&'static str, fn(&House));
+type BackendCase = (&'static str, fn(&BackendFixture));
 
 /// A backend.
 #[derive(Clone, Copy)]
 struct BackendMaker {
     name: &'static str,
     /// Makes the backend, or returns the reason why it isn't available here.
-    make: fn(&Arc<Launcher>) -> Result<House, String>,
+    make: fn(&Arc<Launcher>) -> Result<BackendFixture, String>,
     /// Further requirements on it.
-    own: &'static [&'static [Case]],
+    own: &'static [&'static [BackendCase]],
 }
 
 const BACKENDS: [BackendMaker; 5] = [
     BackendMaker {
         name: "native",
-        make: House::native,
+        make: BackendFixture::native,
         own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, programs::HELD],
     },
     BackendMaker {
         name: "native_made_ahead",
-        make: House::native_made_ahead,
+        make: BackendFixture::native_made_ahead,
         own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, programs::HELD],
     },
     BackendMaker {
         name: "docker",
-        make: House::docker,
+        make: BackendFixture::docker,
         own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, containers::CASES, programs::REFUSED],
     },
     BackendMaker {
         name: "subprocess",
-        make: House::subprocess,
+        make: BackendFixture::subprocess,
         own: &[
             lifetime::SEALED,
             hostile::CASES,
@@ -64,7 +64,7 @@ const BACKENDS: [BackendMaker; 5] = [
         ],
     },
     // No trait promises a wall; the isolation report does.
-    BackendMaker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED, hatches::SHUT] },
+    BackendMaker { name: "fake", make: BackendFixture::fake, own: &[lifetime::UNSEALED, hatches::SHUT] },
 ];
 
 fn main() -> std::process::ExitCode {

@@ -1,16 +1,16 @@
 //! Lists of programs: held, or refused.
 
-use crate::Case;
-use crate::house::{House, nothing, program, run};
+use crate::BackendCase;
+use crate::house::{BackendFixture, nothing, program, run};
 use belljar_confine::plan::Stdio;
 use belljar_contract::programs::ProgramList;
-use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
+use belljar_sandbox::backend::{BackendError, Sandbox, SandboxRequest};
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use rustix::io::Errno;
 use std::os::unix::fs::MetadataExt;
 
-pub(crate) const HELD: &[Case] = &[
+pub(crate) const HELD: &[BackendCase] = &[
     ("a_list_of_programs_holds_for_everybody_inside", a_list_of_programs_holds_for_everybody_inside),
     (
         "a_sandbox_with_a_list_is_nobody_elses_and_none_without",
@@ -18,14 +18,17 @@ pub(crate) const HELD: &[Case] = &[
     ),
 ];
 
-pub(crate) const REFUSED: &[Case] = &[(
+pub(crate) const REFUSED: &[BackendCase] = &[(
     "a_list_of_programs_that_can_not_be_held_is_refused",
     a_list_of_programs_that_can_not_be_held_is_refused,
 )];
 
-fn wanted(programs: &[&str]) -> Wanted {
+fn wanted(programs: &[&str]) -> SandboxRequest {
     let programs = ProgramList::new(programs.iter().map(|&name| name.to_owned())).unwrap();
-    House::wanted_with(WorkspaceChoice::Empty, Provision { programs: Some(programs), ..Provision::default() })
+    BackendFixture::wanted_with(
+        WorkspaceChoice::Empty,
+        Provision { programs: Some(programs), ..Provision::default() },
+    )
 }
 
 fn are_one_file(one: &str, other: &str) -> bool {
@@ -43,7 +46,7 @@ fn refusal(sandbox: &dyn Sandbox, argv: &[&str]) -> Option<Errno> {
     }
 }
 
-fn a_list_of_programs_holds_for_everybody_inside(house: &House) {
+fn a_list_of_programs_holds_for_everybody_inside(house: &BackendFixture) {
     let sandbox = house.backend.create(wanted(&["sh", "ls", "no-such-program"])).unwrap();
     if are_one_file("/bin/sh", "/bin/cat") {
         // As with busybox. The list is of files: a listed file can be started for all that it does.
@@ -57,7 +60,7 @@ fn a_list_of_programs_holds_for_everybody_inside(house: &House) {
     assert_eq!(refusal(&*none, &["sh"]), Some(Errno::ACCESS));
 }
 
-fn a_sandbox_with_a_list_is_nobody_elses_and_none_without(house: &House) {
+fn a_sandbox_with_a_list_is_nobody_elses_and_none_without(house: &BackendFixture) {
     // One that isn't the other's file as well.
     let listed = if are_one_file("/bin/sh", "/bin/ls") { "no-such-program" } else { "sh" };
     for _ in 0..3 {
@@ -67,7 +70,7 @@ fn a_sandbox_with_a_list_is_nobody_elses_and_none_without(house: &House) {
     }
 }
 
-fn a_list_of_programs_that_can_not_be_held_is_refused(house: &House) {
+fn a_list_of_programs_that_can_not_be_held_is_refused(house: &BackendFixture) {
     match house.backend.create(wanted(&["sh"])) {
         Err(BackendError::Programs { backend, .. }) => assert_eq!(backend, house.backend.name()),
         other => panic!("{other:?}"),

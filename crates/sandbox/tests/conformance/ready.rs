@@ -1,18 +1,18 @@
 //! Sandboxes that are launched from a process which is ready for them have the walls of any other.
 
-use crate::house::{House, run, state};
+use crate::house::{BackendFixture, run, state};
 use belljar_confine::launcher::Launcher;
 use belljar_sandbox::backend::{Backend, Sandbox};
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A test that runs once, whatever backends there are.
-type Case = (&'static str, fn(&Arc<Launcher>));
+type HostCase = (&'static str, fn(&Arc<Launcher>));
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[HostCase] = &[
     ("what_is_ready_is_walled_as_any_other", what_is_ready_is_walled_as_any_other),
     ("nothing_is_used_twice", nothing_is_used_twice),
     ("one_size_bounds_all_that_may_be_written", one_size_bounds_all),
@@ -39,15 +39,15 @@ const PROC_MOUNTS: &str = "grep -c ' /proc ' /proc/self/mountinfo";
 
 fn many(launcher: &Arc<Launcher>, spares: usize) -> (NativeBackend, tempfile::TempDir) {
     let state = state();
-    (NativeBackend::for_many(Arc::clone(launcher), State::at(state.path()), spares), state)
+    (NativeBackend::for_many(Arc::clone(launcher), StateDirectory::at(state.path()), spares), state)
 }
 
 fn empty(backend: &NativeBackend) -> Box<dyn Sandbox> {
-    backend.create(House::wanted(WorkspaceChoice::Empty)).unwrap()
+    backend.create(BackendFixture::wanted(WorkspaceChoice::Empty)).unwrap()
 }
 
 fn what_is_ready_is_walled_as_any_other(launcher: &Arc<Launcher>) {
-    let house = House::native(launcher).unwrap();
+    let house = BackendFixture::native(launcher).unwrap();
     let other = run(&*house.sandbox(), LOOK);
     assert_eq!(run(&*house.sandbox(), PROC_MOUNTS).stdout, "1\n");
     assert!(other.stdout.contains("NoNewPrivs:\t1") && other.stdout.contains("/workspace can be written"));
@@ -111,7 +111,7 @@ fn namespace(path: &std::path::Path) -> String {
 
 fn one_size_bounds_all(launcher: &Arc<Launcher>) {
     let (backend, _state) = many(launcher, 0);
-    let mut wanted = House::wanted(WorkspaceChoice::Empty);
+    let mut wanted = BackendFixture::wanted(WorkspaceChoice::Empty);
     wanted.provision.limits.scratch_bytes = 1 << 20;
     let sandbox = backend.create(wanted).unwrap();
     let fill = |place: &str| format!("head -c 700000 /dev/zero > {place}/filling && echo filled");

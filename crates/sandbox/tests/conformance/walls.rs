@@ -2,18 +2,18 @@
 //!
 //! Verdicts are read outside of the sandbox wherever something outside can observe them.
 
-use crate::Case;
-use crate::house::{House, ProgramRun, program, run, start, wait};
+use crate::BackendCase;
+use crate::house::{BackendFixture, ProgramRun, program, run, start, wait};
 use belljar_confine::plan;
-use belljar_confine::sealed::Outcome;
-use belljar_contract::isolation::Required;
+use belljar_confine::sealed::ProgramOutcome;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_files::host_path::HostPath;
-use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
+use belljar_sandbox::backend::{Backend, BackendError, Sandbox, SandboxRequest};
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
-use belljar_sandbox::state::State;
-use belljar_sandbox::subprocess::{SubprocessBackend, SubprocessSettings, Walls};
+use belljar_sandbox::state::StateDirectory;
+use belljar_sandbox::subprocess::{SubprocessBackend, SubprocessSettings, SupervisedWalls};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[BackendCase] = &[
     ("files_outside_are_neither_read_nor_written", files_outside_are_neither_read_nor_written),
     ("what_is_lent_is_read_and_not_written", what_is_lent_is_read_and_not_written),
     ("permissions_owners_and_times_of_files_outside_stay", permissions_owners_and_times_stay),
@@ -40,9 +40,9 @@ pub(crate) const CASES: &[Case] = &[
     ("a_wall_that_is_missing_is_reported_and_missed", a_wall_that_is_missing_is_reported_and_missed),
 ];
 
-pub(crate) const NONE: Walls = Walls { landlock: false, seccomp: false };
-const LANDLOCK: Walls = Walls { landlock: true, seccomp: false };
-pub(crate) const SECCOMP: Walls = Walls { landlock: false, seccomp: true };
+pub(crate) const NONE: SupervisedWalls = SupervisedWalls { landlock: false, seccomp: false };
+const LANDLOCK: SupervisedWalls = SupervisedWalls { landlock: true, seccomp: false };
+pub(crate) const SECCOMP: SupervisedWalls = SupervisedWalls { landlock: false, seccomp: true };
 
 /// A backend and somewhere to be outside.
 pub(crate) struct EscapeFixture {
@@ -61,11 +61,11 @@ impl EscapeFixture {
         Self { state: folder(), outside: folder(), settings, asked: BTreeMap::new() }
     }
 
-    fn backend(&self, walls: Walls) -> SubprocessBackend {
+    fn backend(&self, walls: SupervisedWalls) -> SubprocessBackend {
         let host = [("PATH", "/usr/bin:/bin"), ("LANG", "xx_XX"), ("API_TOKEN", "secret"), ("OTHER", "1")];
         let host = host.map(|(name, value)| (name.into(), value.into())).into();
         let executable = std::env::current_exe().unwrap();
-        let state = State::at(self.state.path());
+        let state = StateDirectory::at(self.state.path());
         SubprocessBackend::new(executable, state, self.settings.clone())
             .with_walls(walls)
             .with_environment(host)
@@ -73,20 +73,20 @@ impl EscapeFixture {
 
     fn create(
         &self,
-        walls: Walls,
-        change: impl FnOnce(&mut Wanted),
+        walls: SupervisedWalls,
+        change: impl FnOnce(&mut SandboxRequest),
     ) -> Result<Box<dyn Sandbox>, BackendError> {
         let provision = Provision { env: self.asked.clone(), ..Provision::default() };
-        let mut wanted = Wanted { provision, ..Wanted::default() };
+        let mut wanted = SandboxRequest { provision, ..SandboxRequest::default() };
         change(&mut wanted);
         self.backend(walls).create(wanted)
     }
 
-    pub(crate) fn sandbox(&self, walls: Walls) -> Box<dyn Sandbox> {
+    pub(crate) fn sandbox(&self, walls: SupervisedWalls) -> Box<dyn Sandbox> {
         self.create(walls, |_| ()).unwrap()
     }
 
-    pub(crate) fn run(&self, walls: Walls, script: &str) -> ProgramRun {
+    pub(crate) fn run(&self, walls: SupervisedWalls, script: &str) -> ProgramRun {
         run(&*self.sandbox(walls), script)
     }
 
@@ -108,17 +108,17 @@ fn landlock_is_there(at_least: u32, what: &str) -> bool {
     is_there
 }
 
-fn files_outside_are_neither_read_nor_written(_: &House) {
+fn files_outside_are_neither_read_nor_written(_: &BackendFixture) {
     if !landlock_is_there(3, "files") {
         return;
     }
     let scene = EscapeFixture::new();
     let secret = scene.file("secret", "what nobody may read");
-    let others = scene.sandbox(Walls::default());
+    let others = scene.sandbox(SupervisedWalls::default());
     run(&*others, "echo another > theirs");
     let theirs = scene.state.path().join("runs").join(others.id().as_str()).join("private/workspace/theirs");
     for path in [secret.as_str(), theirs.to_str().unwrap(), "/proc/1/cmdline", "/etc/shadow"] {
-        let sealed = scene.run(Walls::default(), &format!("cat {path}; cat < {path}"));
+        let sealed = scene.run(SupervisedWalls::default(), &format!("cat {path}; cat < {path}"));
         assert_eq!((sealed.outcome, sealed.stdout.as_str()), (sealed.outcome, ""), "{path}");
         assert!(sealed.stderr.contains("ermission denied"), "{path}: {}", sealed.stderr);
         // Whatever this user can read at all.
@@ -141,9 +141,13 @@ fn files_outside_are_neither_read_nor_written(_: &House) {
             (names.collect::<std::collections::BTreeSet<_>>(), std::fs::read_to_string(&secret).ok())
         };
         let before = picture();
-        assert_ne!(scene.run(Walls::default(), &attempt).outcome, Outcome::Exited(0), "{attempt}");
+        assert_ne!(
+            scene.run(SupervisedWalls::default(), &attempt).outcome,
+            ProgramOutcome::Exited(0),
+            "{attempt}"
+        );
         assert_eq!(picture(), before, "{attempt}");
-        assert_eq!(scene.run(NONE, &attempt).outcome, Outcome::Exited(0), "{attempt}");
+        assert_eq!(scene.run(NONE, &attempt).outcome, ProgramOutcome::Exited(0), "{attempt}");
         if undone {
             std::fs::write(&secret, "what nobody may read").unwrap();
         }
@@ -152,7 +156,7 @@ fn files_outside_are_neither_read_nor_written(_: &House) {
     }
 }
 
-fn what_is_lent_is_read_and_not_written(_: &House) {
+fn what_is_lent_is_read_and_not_written(_: &BackendFixture) {
     if !landlock_is_there(3, "files") {
         return;
     }
@@ -163,16 +167,16 @@ fn what_is_lent_is_read_and_not_written(_: &House) {
         let inside = inside.trim_start_matches('/').to_owned();
         scene.create(walls, |wanted| wanted.provision.lent.push(belljar_sandbox::spec::Lent { path, inside }))
     };
-    let sandbox = lend(&lent, Walls::default()).unwrap();
+    let sandbox = lend(&lent, SupervisedWalls::default()).unwrap();
     assert_eq!(run(&*sandbox, &format!("cat {lent}")).stdout, "for you");
-    assert_ne!(run(&*sandbox, &format!("echo x > {lent}")).outcome, Outcome::Exited(0));
+    assert_ne!(run(&*sandbox, &format!("echo x > {lent}")).outcome, ProgramOutcome::Exited(0));
     assert_eq!(std::fs::read_to_string(&lent).unwrap(), "for you");
     // It is not shown at another path than the requested one.
-    assert!(matches!(lend("/opt/elsewhere", Walls::default()), Err(BackendError::Create(_))));
-    assert_eq!(run(&*scene.sandbox(NONE), &format!("echo x > {lent}")).outcome, Outcome::Exited(0));
+    assert!(matches!(lend("/opt/elsewhere", SupervisedWalls::default()), Err(BackendError::Create(_))));
+    assert_eq!(run(&*scene.sandbox(NONE), &format!("echo x > {lent}")).outcome, ProgramOutcome::Exited(0));
 }
 
-fn permissions_owners_and_times_stay(_: &House) {
+fn permissions_owners_and_times_stay(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     let secret = scene.file("secret", "what nobody may read");
     let (outside, link) = (scene.outside.path().display().to_string(), scene.outside.path().join("link"));
@@ -200,15 +204,15 @@ fn permissions_owners_and_times_stay(_: &House) {
         format!("perl -e 'open(F, \"<\", \"{secret}\") or die; utime(2, 2, *F) or die'"),
     ] {
         let before = picture();
-        let lend = |wanted: &mut Wanted| {
+        let lend = |wanted: &mut SandboxRequest| {
             let inside = secret.trim_start_matches('/').to_owned();
             wanted.provision.lent.push(belljar_sandbox::spec::Lent { path: lent.clone(), inside });
         };
-        let sealed = run(&*scene.create(Walls::default(), lend).unwrap(), &attempt);
-        assert_ne!(sealed.outcome, Outcome::Exited(0), "{attempt}");
+        let sealed = run(&*scene.create(SupervisedWalls::default(), lend).unwrap(), &attempt);
+        assert_ne!(sealed.outcome, ProgramOutcome::Exited(0), "{attempt}");
         assert_eq!(picture(), before, "{attempt}");
         let free = run(&*scene.create(NONE, lend).unwrap(), &attempt);
-        assert_eq!(free.outcome, Outcome::Exited(0), "{attempt}: {}", free.stderr);
+        assert_eq!(free.outcome, ProgramOutcome::Exited(0), "{attempt}: {}", free.stderr);
         assert_ne!(picture(), before, "{attempt}");
         std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
         std::fs::set_permissions(scene.outside.path(), PermissionsExt::from_mode(0o700)).unwrap();
@@ -226,17 +230,19 @@ fn permissions_owners_and_times_stay(_: &House) {
         ("tar -cf all.tar file link && rm file link && tar -xpf all.tar && stat -c %a,%Y file", "620,8"),
     ] {
         let made = "test -e file || { mkdir below; touch -d @8 file; chmod 620 file; ln -s file link; }";
-        let ran = scene.run(Walls::default(), &format!("{made}; {change}"));
+        let ran = scene.run(SupervisedWalls::default(), &format!("{made}; {change}"));
         assert_eq!(
             (ran.outcome, ran.stdout.trim()),
-            (Outcome::Exited(0), expected),
+            (ProgramOutcome::Exited(0), expected),
             "{change}: {}",
             ran.stderr
         );
     }
-    let owned =
-        scene.run(Walls::default(), &format!("touch file && chown {uid}:{gid} file && chown 12345 file"));
-    assert_eq!(owned.outcome, Outcome::Exited(1));
+    let owned = scene.run(
+        SupervisedWalls::default(),
+        &format!("touch file && chown {uid}:{gid} file && chown 12345 file"),
+    );
+    assert_eq!(owned.outcome, ProgramOutcome::Exited(1));
     assert!(
         owned.stderr.contains("not permitted") && !owned.stderr.contains(&format!("{uid}:{gid}")),
         "{}",
@@ -244,7 +250,7 @@ fn permissions_owners_and_times_stay(_: &House) {
     );
 }
 
-fn attributes_of_files_outside_stay(_: &House) {
+fn attributes_of_files_outside_stay(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     let secret = scene.file("secret", "what nobody may read");
     let mark = format!("chattr +d {secret}");
@@ -260,7 +266,7 @@ fn attributes_of_files_outside_stay(_: &House) {
             "this file system or machine has no file attributes",
         );
     }
-    let lend = |wanted: &mut Wanted| {
+    let lend = |wanted: &mut SandboxRequest| {
         let inside = secret.trim_start_matches('/').to_owned();
         wanted
             .provision
@@ -271,13 +277,16 @@ fn attributes_of_files_outside_stay(_: &House) {
         let told = Command::new("lsattr").arg(&secret).output().unwrap().stdout;
         String::from_utf8(told).unwrap().split('/').next().unwrap().contains('d')
     };
-    assert_ne!(run(&*scene.create(Walls::default(), lend).unwrap(), &mark).outcome, Outcome::Exited(0));
+    assert_ne!(
+        run(&*scene.create(SupervisedWalls::default(), lend).unwrap(), &mark).outcome,
+        ProgramOutcome::Exited(0)
+    );
     assert!(!is_marked());
-    assert_eq!(run(&*scene.create(NONE, lend).unwrap(), &mark).outcome, Outcome::Exited(0));
+    assert_eq!(run(&*scene.create(NONE, lend).unwrap(), &mark).outcome, ProgramOutcome::Exited(0));
     assert!(is_marked());
 }
 
-fn working_directories_are_in_the_workspace(_: &House) {
+fn working_directories_are_in_the_workspace(_: &BackendFixture) {
     let mut scene = EscapeFixture::new();
     let workspace = scene.outside.path().join("workspace");
     std::fs::create_dir_all(workspace.join("inside/deep")).unwrap();
@@ -286,8 +295,8 @@ fn working_directories_are_in_the_workspace(_: &House) {
     std::os::unix::fs::symlink("inside/deep", workspace.join("in")).unwrap();
     let begun = |scene: &EscapeFixture, directory: &str| {
         let path = HostPath::resolve(&workspace).unwrap();
-        let sandbox =
-            scene.create(Walls::default(), |wanted| wanted.workspace = WorkspaceChoice::Direct(path));
+        let sandbox = scene
+            .create(SupervisedWalls::default(), |wanted| wanted.workspace = WorkspaceChoice::Direct(path));
         let program = Program { directory: directory.to_owned(), ..program(&["true"]) };
         let nothing = || crate::house::nothing();
         let sandbox = sandbox.unwrap();
@@ -298,7 +307,7 @@ fn working_directories_are_in_the_workspace(_: &House) {
     for directory in
         ["/workspace", "/workspace/in", "/workspace/inside/..", own.as_str(), &format!("{own}/inside")]
     {
-        assert_eq!(begun(&scene, directory).unwrap(), Outcome::Exited(0), "{directory}");
+        assert_eq!(begun(&scene, directory).unwrap(), ProgramOutcome::Exited(0), "{directory}");
     }
     let outside = scene.outside.path().display().to_string();
     for directory in
@@ -308,16 +317,16 @@ fn working_directories_are_in_the_workspace(_: &House) {
         assert!(matches!(refused, Err(BackendError::NotStarted { .. })), "{directory}: {refused:?}");
     }
     scene.settings.workspace_only = false;
-    assert_eq!(begun(&scene, "/etc").unwrap(), Outcome::Exited(0));
+    assert_eq!(begun(&scene, "/etc").unwrap(), ProgramOutcome::Exited(0));
 }
 
-fn a_daemon_ends_with_its_sandbox(_: &House) {
+fn a_daemon_ends_with_its_sandbox(_: &BackendFixture) {
     let scene = EscapeFixture::new();
-    let sandbox = scene.sandbox(Walls::default());
+    let sandbox = scene.sandbox(SupervisedWalls::default());
     // A process forked twice, in a session of its own, its parents long gone.
     let daemon = "setsid sh -c '(trap \"\" TERM HUP INT; echo $$ > /dev/null; sh -c \"echo \\$\\$ > daemon; exec sleep 600\" &) ' \
                   > /dev/null 2>&1 < /dev/null";
-    assert_eq!(run(&*sandbox, daemon).outcome, Outcome::Exited(0));
+    assert_eq!(run(&*sandbox, daemon).outcome, ProgramOutcome::Exited(0));
     let file = scene.state.path().join("runs").join(sandbox.id().as_str()).join("private/workspace/daemon");
     until(|| std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')));
     let pid = std::fs::read_to_string(&file).unwrap().trim().to_owned();
@@ -329,26 +338,26 @@ fn a_daemon_ends_with_its_sandbox(_: &House) {
     assert!(!lives());
 }
 
-fn no_network_is_reached(_: &House) {
+fn no_network_is_reached(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let attempt = format!("bash -c 'echo x > /dev/tcp/127.0.0.1/{}'", listener.local_addr().unwrap().port());
     let came = || listener.accept().is_ok();
-    let mut walls = vec![Walls::default(), SECCOMP];
+    let mut walls = vec![SupervisedWalls::default(), SECCOMP];
     walls.extend(landlock_is_there(4, "connections").then_some(LANDLOCK));
     for walls in walls {
-        assert_ne!(scene.run(walls, &attempt).outcome, Outcome::Exited(0));
+        assert_ne!(scene.run(walls, &attempt).outcome, ProgramOutcome::Exited(0));
         assert!(!came(), "{walls:?}");
     }
-    assert_eq!(scene.run(NONE, &attempt).outcome, Outcome::Exited(0));
+    assert_eq!(scene.run(NONE, &attempt).outcome, ProgramOutcome::Exited(0));
     assert!(came());
     let datagram = "bash -c 'echo x > /dev/udp/127.0.0.1/9'";
-    assert_ne!(scene.run(Walls::default(), datagram).outcome, Outcome::Exited(0));
-    assert_eq!(scene.run(NONE, datagram).outcome, Outcome::Exited(0));
+    assert_ne!(scene.run(SupervisedWalls::default(), datagram).outcome, ProgramOutcome::Exited(0));
+    assert_eq!(scene.run(NONE, datagram).outcome, ProgramOutcome::Exited(0));
 }
 
-fn no_local_socket_is_reached(_: &House) {
+fn no_local_socket_is_reached(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     if !Path::new("/usr/bin/perl").exists() {
         return skip(
@@ -363,16 +372,19 @@ fn no_local_socket_is_reached(_: &House) {
         "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) or die; connect(S, sockaddr_un(\"{}\")) or die'",
         path.display()
     );
-    assert_ne!(scene.run(Walls::default(), &connect).outcome, Outcome::Exited(0));
+    assert_ne!(scene.run(SupervisedWalls::default(), &connect).outcome, ProgramOutcome::Exited(0));
     assert!(listener.accept().is_err());
-    assert_eq!(scene.run(NONE, &connect).outcome, Outcome::Exited(0));
+    assert_eq!(scene.run(NONE, &connect).outcome, ProgramOutcome::Exited(0));
     assert!(listener.accept().is_ok());
     let pair = |kind| format!("perl -MSocket -e 'socketpair(A, B, AF_UNIX, {kind}, 0) or die'");
-    assert_eq!(scene.run(Walls::default(), &pair("SOCK_STREAM")).outcome, Outcome::Exited(0));
-    assert_ne!(scene.run(Walls::default(), &pair("SOCK_DGRAM")).outcome, Outcome::Exited(0));
+    assert_eq!(
+        scene.run(SupervisedWalls::default(), &pair("SOCK_STREAM")).outcome,
+        ProgramOutcome::Exited(0)
+    );
+    assert_ne!(scene.run(SupervisedWalls::default(), &pair("SOCK_DGRAM")).outcome, ProgramOutcome::Exited(0));
 }
 
-fn other_processes_are_left_alone(_: &House) {
+fn other_processes_are_left_alone(_: &BackendFixture) {
     if !landlock_is_there(6, "signals") {
         return;
     }
@@ -390,8 +402,8 @@ fn other_processes_are_left_alone(_: &House) {
         format!("renice -n 19 {pid}"),
         format!("kill -KILL {pid}"),
     ] {
-        let sealed = scene.run(Walls::default(), &attempt);
-        assert_ne!(sealed.outcome, Outcome::Exited(0), "{attempt}");
+        let sealed = scene.run(SupervisedWalls::default(), &attempt);
+        assert_ne!(sealed.outcome, ProgramOutcome::Exited(0), "{attempt}");
         assert_eq!(sealed.stdout, "", "{attempt}");
         assert!(other.try_wait().unwrap().is_none(), "{attempt}");
         // Who is not in the sandbox may, as the same user.
@@ -400,22 +412,22 @@ fn other_processes_are_left_alone(_: &House) {
     assert!(!other.wait().unwrap().success());
 }
 
-fn variables_come_by_the_lists_alone(_: &House) {
+fn variables_come_by_the_lists_alone(_: &BackendFixture) {
     let mut scene = EscapeFixture::new();
     scene.asked = BTreeMap::from([("ASKED".to_owned(), "1".to_owned())]);
-    let env = scene.run(Walls::default(), "env").stdout;
+    let env = scene.run(SupervisedWalls::default(), "env").stdout;
     let has = |line: &str| env.lines().any(|one| one == line);
     assert!(has("LANG=xx_XX") && has("ASKED=1") && has("PATH=/usr/bin:/bin"), "{env}");
     assert!(!env.contains("API_TOKEN") && !env.contains("OTHER"), "{env}");
     let own = scene.state.path().display().to_string();
     assert!(env.lines().any(|line| line.starts_with(&format!("HOME={own}"))), "{env}");
     scene.asked = BTreeMap::from([("LD_PRELOAD".to_owned(), "/workspace/evil.so".to_owned())]);
-    let refused = scene.create(Walls::default(), |_| ()).unwrap_err();
+    let refused = scene.create(SupervisedWalls::default(), |_| ()).unwrap_err();
     assert!(matches!(refused, BackendError::Create(_)), "{refused:?}");
     assert!(std::fs::read_dir(scene.state.path().join("runs")).unwrap().next().is_none());
 }
 
-fn a_search_path_holds_no_spoof(_: &House) {
+fn a_search_path_holds_no_spoof(_: &BackendFixture) {
     let mut scene = EscapeFixture::new();
     let tools = scene.outside.path().join("bin-evil");
     std::fs::create_dir(&tools).unwrap();
@@ -428,31 +440,32 @@ fn a_search_path_holds_no_spoof(_: &House) {
     };
     let only_looks_so = tools.with_file_name("bin");
     scene.settings = prefix(&only_looks_so);
-    let ran = scene.run(Walls::default(), "echo $PATH; spoofed");
-    assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::Exited(127), "/usr/bin:/bin\n"));
+    let ran = scene.run(SupervisedWalls::default(), "echo $PATH; spoofed");
+    assert_eq!((ran.outcome, ran.stdout.as_str()), (ProgramOutcome::Exited(127), "/usr/bin:/bin\n"));
     scene.settings = prefix(&tools);
-    assert_eq!(scene.run(Walls::default(), "spoofed").stdout, "spoofed\n");
+    assert_eq!(scene.run(SupervisedWalls::default(), "spoofed").stdout, "spoofed\n");
 }
 
-fn out_of_time_everything_is_killed(_: &House) {
+fn out_of_time_everything_is_killed(_: &BackendFixture) {
     let scene = EscapeFixture::new();
-    let sandbox = scene.sandbox(Walls::default());
+    let sandbox = scene.sandbox(SupervisedWalls::default());
     let mut execution = start(&*sandbox, "sleep 600 & setsid sleep 600 & sleep 600");
     until(|| sandbox.stats().unwrap().processes == 4);
     let deadline = Instant::now() + Duration::from_millis(20);
     assert_eq!(execution.wait_until(Some(deadline)).unwrap(), None);
     execution.kill().unwrap();
-    assert_eq!(wait(execution.as_mut()), Outcome::Signaled(9));
+    assert_eq!(wait(execution.as_mut()), ProgramOutcome::Signaled(9));
     until(|| sandbox.stats().unwrap().processes == 0);
 }
 
-fn a_wall_that_is_missing_is_reported_and_missed(_: &House) {
+fn a_wall_that_is_missing_is_reported_and_missed(_: &BackendFixture) {
     let scene = EscapeFixture::new();
     let needs = |name: &str, walls| {
-        let required = Required::parse([name.to_owned()]).unwrap();
+        let required = RequiredLayers::parse([name.to_owned()]).unwrap();
         scene.create(walls, |wanted| wanted.provision.required = required)
     };
-    for (name, without) in [("landlock", SECCOMP), ("seccomp", LANDLOCK), ("pid_namespace", Walls::default())]
+    for (name, without) in
+        [("landlock", SECCOMP), ("seccomp", LANDLOCK), ("pid_namespace", SupervisedWalls::default())]
     {
         let error = needs(name, without).unwrap_err();
         let BackendError::Weaker { missing, .. } = error else { panic!("{name}: {error:?}") };
@@ -460,5 +473,5 @@ fn a_wall_that_is_missing_is_reported_and_missed(_: &House) {
         assert_eq!(missing[0].name, name);
     }
     needs("seccomp", SECCOMP).unwrap();
-    assert!(scene.backend(Walls::default()).reconcile().unwrap().is_empty());
+    assert!(scene.backend(SupervisedWalls::default()).reconcile().unwrap().is_empty());
 }

@@ -6,7 +6,7 @@ use belljar_sandbox::config::LogShippingConfig;
 use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::event::{Event, EventSink};
 use belljar_sandbox::shipping::{
-    Collection, ExecutionEvent, ExecutionOutcome, Finished, RawLogs, RowSource, Shipper,
+    ExecutionEvent, ExecutionOutcome, FinishedExecution, RawLogs, RowCompleteness, RowSource, Shipper,
 };
 use std::io::{Cursor, Read};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(crate) fn shipped(
 
 fn ship(shipper: &Shipper, stdout: &[u8], stderr: &[u8], rows: Option<Box<dyn RowSource>>) {
     let id = |text| CorrelationId::parse(text).ok();
-    let finished = Finished {
+    let finished = FinishedExecution {
         sandbox: &RunId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
         backend: "native",
         correlation: &Correlation { agent_id: id("agent-1"), task_id: id("t"), ..Correlation::default() },
@@ -154,7 +154,7 @@ fn rows_that_never_come_are_waited_for_no_longer_than_agreed() {
     let begun = Instant::now();
     let event = shipped(config, b"out", b"", Some(rows)).unwrap();
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
-    assert_eq!((event.collection, event.row_count), (Collection::TimedOut, 1));
+    assert_eq!((event.collection, event.row_count), (RowCompleteness::TimedOut, 1));
     let raw = event.raw.unwrap();
     assert_eq!((raw.stdout.as_str(), raw.rows.len(), raw.truncated), ("out", 1, true));
     drop(sender);
@@ -172,10 +172,10 @@ fn sources_that_hang_are_few_and_others_are_then_not_read() {
             sender
         })
         .collect();
-    let ends: Vec<Collection> =
+    let ends: Vec<RowCompleteness> =
         queue.take().into_iter().map(|Event::Execution(event)| event.collection).collect();
-    assert_eq!(ends[..8], [Collection::TimedOut; 8]);
-    assert_eq!(ends[8], Collection::Failed);
+    assert_eq!(ends[..8], [RowCompleteness::TimedOut; 8]);
+    assert_eq!(ends[8], RowCompleteness::Failed);
     drop(senders);
 }
 
@@ -184,7 +184,7 @@ fn rows_beyond_the_room_are_not_read() {
     let config = LogShippingConfig { max_log_bytes: 20, ..RAW };
     let rows = Box::new(ReadyRows("{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n"));
     let event = shipped(config, b"", b"", Some(rows)).unwrap();
-    assert_eq!((event.collection, event.row_count), (Collection::Truncated, 2));
+    assert_eq!((event.collection, event.row_count), (RowCompleteness::Truncated, 2));
     assert!(event.raw.unwrap().truncated);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The signing key lies beside the log. An attacker who reads the state directory can cut the end of the log or rewrite
 //! it, and sign the result, and the log alone can't show that. A checkpoint in a place that the attacker can't rewrite
-//! contradicts such a log: [`Evidence`] holds what was found there, and `verify` compares.
+//! contradicts such a log: [`AnchorEvidence`] holds what was found there, and `verify` compares.
 //!
 //! ```text
 //! writer: batch on disk ─► reach(position) ─┬─► required anchors, before the batch is acknowledged
@@ -20,13 +20,13 @@ mod status;
 mod syslog;
 
 pub use bucket::notes_in_bucket;
-pub use evidence::{Evidence, Vouched};
+pub use evidence::{AnchorEvidence, ConfirmedRange};
 pub use file::notes_in_file;
 pub use note::Checkpoint;
-pub use status::{AnchorStatus, Delivered, Failing, statuses};
+pub use status::{AnchorFailure, AnchorStatus, DeliveredCheckpoint, statuses};
 
 pub(super) use delivery::Anchors;
-pub(super) use evidence::Comparison;
+pub(super) use evidence::EvidenceComparison;
 pub(super) use note::Signer;
 
 use super::AuditError;

@@ -11,7 +11,7 @@
 //! The last record is a checkpoint. An export of a run proves that its records are in the log. That the run has no
 //! others is only the exporter's claim.
 
-use super::anchor::Comparison;
+use super::anchor::EvidenceComparison;
 use super::chain::{Chain, Position};
 use super::checkpoint;
 use super::error::{AuditError, Fault, Finding};
@@ -21,7 +21,7 @@ use super::key::PublicKey;
 use super::record::{ChainLinks, Record};
 use super::segment::Lines;
 use super::snapshot::Snapshot;
-use super::verify::{Anchor, RecordCount, Verdict, VerifyRequirements, verdict};
+use super::verify::{KnownRecord, RecordCount, Verdict, VerifyRequirements, verdict};
 use belljar_contract::id::RunId;
 use belljar_trusted::input;
 use sha2::{Digest, Sha256};
@@ -63,7 +63,7 @@ struct ExportHeader {
 }
 
 /// Writer that hashes the bytes it passes on.
-struct Hashing<W> {
+struct HashingWriter<W> {
     to: W,
     hash: Sha256,
 }
@@ -78,7 +78,7 @@ pub fn export(folder: &Path, run: Option<&RunId>, to: impl Write) -> Result<Expo
     let snapshot = Snapshot::take(folder)?;
     let key = LogFolder::of_log(folder)?.secret_key()?;
     let (header, records) = survey(&snapshot, run.map(RunId::as_str))?;
-    let mut to = Hashing { to, hash: Sha256::new() };
+    let mut to = HashingWriter { to, hash: Sha256::new() };
     let mut text = header.to_line();
     let mut outcome = Ok(());
     snapshot.each(&mut |record, seen| {
@@ -164,7 +164,7 @@ struct ExportCheck<'a> {
 // === impl Inspection ===
 
 impl<'a> ExportCheck<'a> {
-    fn run(path: &Path, demands: &'a VerifyRequirements) -> Result<super::verify::Extent, AuditError> {
+    fn run(path: &Path, demands: &'a VerifyRequirements) -> Result<super::verify::LogExtent, AuditError> {
         let failed = |error| AuditError::io("read", path, error);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let mut lines = Lines::of(input::open(path).map_err(failed)?, u64::MAX);
@@ -238,7 +238,7 @@ impl<'a> ExportCheck<'a> {
         let demands_met = if begin == format!("{{\"omitted\":{sequence}").as_bytes() {
             chain.skip(&links)?;
             self.count.extent.omitted += 1;
-            self.count.reach(Anchor { sequence, hash: links.hash }, "", self.demands)
+            self.count.reach(KnownRecord { sequence, hash: links.hash }, "", self.demands)
         } else {
             let record = chain.follow(line)?;
             if !self.header.is_about(&record) {
@@ -252,13 +252,13 @@ impl<'a> ExportCheck<'a> {
         })
     }
 
-    fn end(self) -> Result<super::verify::Extent, AuditError> {
+    fn end(self) -> Result<super::verify::LogExtent, AuditError> {
         if !self.chain.is_some_and(|chain| chain.is_signed()) {
             return Err(AuditError::damaged(self.file, Some(self.header.last), Fault::Added));
         }
         self.demands.met_by(&self.count.extent, self.header.first, &self.file)?;
-        let vouched = self.count.comparison.map(Comparison::end_of_part);
-        Ok(super::verify::Extent { vouched, ..self.count.extent })
+        let vouched = self.count.comparison.map(EvidenceComparison::end_of_part);
+        Ok(super::verify::LogExtent { vouched, ..self.count.extent })
     }
 }
 
@@ -298,7 +298,7 @@ impl ExportHeader {
 
 // === impl Hashing ===
 
-impl<W: Write> Write for Hashing<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.to.write(bytes)?;
         self.hash.update(&bytes[..written]);

@@ -13,7 +13,7 @@ use super::chain::Position;
 use super::checkpoint;
 use super::error::{AuditError, Fault};
 use super::event::Event;
-use super::head::{Head, Mark};
+use super::head::{CheckpointMark, Head};
 use super::key::{PublicKey, SecretKey};
 use super::record;
 use super::segment;
@@ -260,7 +260,7 @@ fn fill(folder: &LogFolder) -> Result<(), AuditError> {
     let begin = text.len();
     let position = checkpoint::push(&mut text, &key, Position { sequence: 1, hash });
     let line = text[begin..text.len() - 1].to_vec();
-    let mark = Mark { segment: 1, end: text.len() as u64, line, position };
+    let mark = CheckpointMark { segment: 1, end: text.len() as u64, line, position };
     for (name, content) in [
         (KEY, key.file_content()),
         (PUBLIC_KEY, format!("{public}\n").into_bytes()),

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 /// A checkpoint and where its line ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct CheckpointMark {
     pub(super) segment: u64,
     pub(super) end: u64,
     /// Line of the checkpoint, without the newline.
@@ -27,8 +27,8 @@ pub(super) struct Mark {
 /// Contents of the head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
-    pub(super) done: Mark,
-    pub(super) next: Mark,
+    pub(super) done: CheckpointMark,
+    pub(super) next: CheckpointMark,
 }
 
 /// The file.
@@ -45,7 +45,7 @@ const MARK: usize = 1024;
 
 // === impl Mark ===
 
-impl Mark {
+impl CheckpointMark {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes =
             format!("{{\"segment\":{},\"end\":{},\"checkpoint\":", self.segment, self.end).into_bytes();
@@ -79,13 +79,13 @@ impl Mark {
 
 impl Head {
     /// Returns the head file's content if both marks are this one.
-    pub(super) fn content_of(mark: &Mark) -> Vec<u8> {
+    pub(super) fn content_of(mark: &CheckpointMark) -> Vec<u8> {
         mark.to_bytes().repeat(2)
     }
 
     pub(super) fn parse(bytes: &[u8], key: &PublicKey) -> Result<Self, Fault> {
         let (done, next) = bytes.split_at_checked(MARK).ok_or(Fault::Altered)?;
-        let mark = |bytes| Mark::parse(bytes, key).ok_or(Fault::Altered);
+        let mark = |bytes| CheckpointMark::parse(bytes, key).ok_or(Fault::Altered);
         Ok(Self { done: mark(done)?, next: mark(next)? })
     }
 
@@ -132,7 +132,7 @@ impl HeadFile {
     }
 
     /// Stores the mark of the batch that is about to be written.
-    pub(super) fn announce(&mut self, next: &Mark) -> Result<(), AuditError> {
+    pub(super) fn announce(&mut self, next: &CheckpointMark) -> Result<(), AuditError> {
         self.put(MARK, &next.to_bytes())
     }
 

@@ -4,7 +4,7 @@ use super::Receipt;
 use super::anchor::Anchors;
 use super::error::AuditError;
 use super::event::Event;
-use super::tail::Tail;
+use super::tail::LogTail;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(super) type RecordCallback = Box<dyn FnOnce(Result<Receipt, AuditError>) + Send>;
 
 /// Queue of events to be written.
-pub(super) struct Queue {
+pub(super) struct AuditQueue {
     waiting: Mutex<QueueState>,
     something: Condvar,
     most: usize,
@@ -23,7 +23,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct QueueState {
-    submitted: Vec<Submitted>,
+    submitted: Vec<QueuedEvent>,
     bytes: usize,
     is_closed: bool,
     /// Last failure and its time. Writing is retried after [`REST`].
@@ -33,7 +33,7 @@ struct QueueState {
     writer_sleeps: bool,
 }
 
-struct Submitted {
+struct QueuedEvent {
     event: Event,
     done: RecordCallback,
 }
@@ -52,7 +52,7 @@ const ENOUGH_BYTES: usize = 1 << 20;
 
 // === impl Queue ===
 
-impl Queue {
+impl AuditQueue {
     pub(super) fn new(most: usize, most_bytes: usize) -> Self {
         Self { waiting: Mutex::default(), something: Condvar::new(), most, most_bytes }
     }
@@ -63,7 +63,7 @@ impl Queue {
             match waiting.refusal(self) {
                 None => {
                     waiting.bytes += event.body().len();
-                    waiting.submitted.push(Submitted { event, done });
+                    waiting.submitted.push(QueuedEvent { event, done });
                     waiting.is_urgent |= is_urgent;
                     if waiting.wakes_writer(self) {
                         self.something.notify_one();
@@ -89,11 +89,11 @@ impl Queue {
     /// Main loop of the writer thread.
     pub(super) fn write_until_closed(
         &self,
-        mut tail: Tail,
+        mut tail: LogTail,
         mut anchors: Anchors,
-        open_again: impl Fn() -> Result<Tail, AuditError>,
+        open_again: impl Fn() -> Result<LogTail, AuditError>,
     ) {
-        let _end = Ending(self);
+        let _end = WriterThreadGuard(self);
         while let Some(batch) = self.next_batch() {
             let outcome = match self.failure() {
                 // The rest of an abandoned batch is cleared away, as after a crash.
@@ -107,7 +107,7 @@ impl Queue {
             };
             match outcome {
                 Ok(receipts) => {
-                    for (Submitted { done, .. }, receipt) in batch.into_iter().zip(receipts) {
+                    for (QueuedEvent { done, .. }, receipt) in batch.into_iter().zip(receipts) {
                         tell(done, Ok(receipt));
                     }
                 }
@@ -128,7 +128,7 @@ impl Queue {
     }
 
     /// Waits for the next batch; `None` when the queue is empty and closed.
-    fn next_batch(&self) -> Option<Vec<Submitted>> {
+    fn next_batch(&self) -> Option<Vec<QueuedEvent>> {
         let mut waiting = self.lock();
         while waiting.submitted.is_empty() {
             if waiting.is_closed {
@@ -146,7 +146,7 @@ impl Queue {
         }
         waiting.writer_sleeps = false;
         let mut bytes = 0;
-        let fits = |submitted: &&Submitted| {
+        let fits = |submitted: &&QueuedEvent| {
             let has_room = bytes < BATCH_BYTES;
             bytes += submitted.event.body().len();
             has_room
@@ -175,7 +175,7 @@ impl Queue {
     }
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for AuditQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue").field("waiting", &self.lock().submitted.len()).finish_non_exhaustive()
     }
@@ -185,19 +185,19 @@ impl fmt::Debug for Queue {
 
 impl QueueState {
     /// Returns true if the batch must be written without waiting for more events.
-    fn must_be_written(&self, queue: &Queue) -> bool {
+    fn must_be_written(&self, queue: &AuditQueue) -> bool {
         let is_enough = self.submitted.len() >= ENOUGH.min(queue.most / 2) || self.bytes >= ENOUGH_BYTES;
         is_enough || self.is_urgent || self.is_closed
     }
 
     /// Returns true if the sleeping writer thread must be woken.
-    fn wakes_writer(&mut self, queue: &Queue) -> bool {
+    fn wakes_writer(&mut self, queue: &AuditQueue) -> bool {
         let has_news = self.submitted.len() == 1 || self.must_be_written(queue);
         has_news && std::mem::take(&mut self.writer_sleeps)
     }
 
     /// Returns the reason why no more events are accepted, if there is one.
-    fn refusal(&self, queue: &Queue) -> Option<AuditError> {
+    fn refusal(&self, queue: &AuditQueue) -> Option<AuditError> {
         if let Some((source, _)) = self.failure.as_ref().filter(|(_, at)| at.elapsed() < REST) {
             return Some(AuditError::Failed { source: Arc::clone(source) });
         }
@@ -210,7 +210,11 @@ impl QueueState {
 }
 
 /// Writes a batch, with the pending events of anchors, and delivers the new end to the anchors.
-fn write(tail: &mut Tail, anchors: &mut Anchors, batch: &[Submitted]) -> Result<Vec<Receipt>, AuditError> {
+fn write(
+    tail: &mut LogTail,
+    anchors: &mut Anchors,
+    batch: &[QueuedEvent],
+) -> Result<Vec<Receipt>, AuditError> {
     let of_anchors = anchors.take_events();
     let receipts = tail.write(batch.iter().map(|submitted| &submitted.event).chain(&of_anchors))?;
     anchors.reach(tail.position())?;
@@ -223,9 +227,9 @@ fn tell(done: RecordCallback, outcome: Result<Receipt, AuditError>) {
 }
 
 /// Notifies all waiting callers when the thread ends, for whatever reason.
-struct Ending<'a>(&'a Queue);
+struct WriterThreadGuard<'a>(&'a AuditQueue);
 
-impl Drop for Ending<'_> {
+impl Drop for WriterThreadGuard<'_> {
     fn drop(&mut self) {
         let left = {
             let mut waiting = self.0.lock();

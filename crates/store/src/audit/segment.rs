@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
 
 /// A line of a segment.
 #[derive(Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct SegmentLine<'a> {
     /// Without the newline.
     pub(super) bytes: &'a [u8],
     /// True if the line ends with a newline.
@@ -57,7 +57,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line. One that is too long comes cut, and not whole.
-    pub(super) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(super) fn next_line(&mut self) -> io::Result<Option<SegmentLine<'_>>> {
         self.line.clear();
         let mut limited = (&mut self.source).take(LONGEST_LINE as u64 + 1);
         let read = limited.read_until(b'\n', &mut self.line)?;
@@ -67,7 +67,7 @@ impl<R: Read> Lines<R> {
         self.number += 1;
         self.end += read as u64;
         let bytes = self.line.strip_suffix(b"\n");
-        Ok(Some(Line {
+        Ok(Some(SegmentLine {
             bytes: bytes.unwrap_or(&self.line),
             is_whole: bytes.is_some(),
             number: self.number,

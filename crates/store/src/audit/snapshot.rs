@@ -6,7 +6,7 @@ use super::head::Head;
 use super::key::PublicKey;
 use super::segment;
 use super::torn::TORN;
-use super::walk::{Place, RecordVisitor, UncoveredLines, walk};
+use super::walk::{CheckpointEnd, RecordVisitor, UncoveredLines, walk};
 use std::path::Path;
 
 /// A log at one moment.
@@ -59,17 +59,17 @@ impl Snapshot {
     pub(super) fn each(
         &self,
         see: &mut RecordVisitor<'_>,
-    ) -> Result<(Place, Option<UncoveredLines>), AuditError> {
+    ) -> Result<(CheckpointEnd, Option<UncoveredLines>), AuditError> {
         if !self.is_unsettled() {
-            return walk(&self.folder, self.key, Place::BEGIN, &self.sizes, see)?.judged(&self.head);
+            return walk(&self.folder, self.key, CheckpointEnd::BEGIN, &self.sizes, see)?.judged(&self.head);
         }
-        let walked = walk(&self.folder, self.key, Place::BEGIN, &self.sizes, &mut |_, _| Ok(()))?;
+        let walked = walk(&self.folder, self.key, CheckpointEnd::BEGIN, &self.sizes, &mut |_, _| Ok(()))?;
         let (end, rest) = walked.judged(&self.head)?;
         let mut sizes: Vec<u64> = (1..=end.segment).zip(&self.sizes).map(|(_, size)| *size).collect();
         if let Some(last) = sizes.last_mut() {
             *last = end.end;
         }
-        walk(&self.folder, self.key, Place::BEGIN, &sizes, see)?;
+        walk(&self.folder, self.key, CheckpointEnd::BEGIN, &sizes, see)?;
         Ok((end, rest))
     }
 }

@@ -7,19 +7,19 @@ use super::chain::Position;
 use super::checkpoint;
 use super::event::Event;
 use super::folder::LogFolder;
-use super::head::{Head, HeadFile, Mark};
+use super::head::{CheckpointMark, Head, HeadFile};
 use super::key::{PublicKey, SecretKey};
 use super::record;
 use super::segment;
 use super::torn;
-use super::walk::{Place, walk};
+use super::walk::{CheckpointEnd, walk};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The end of a log.
-pub(super) struct Tail {
+pub(super) struct LogTail {
     folder: LogFolder,
     lock: Arc<File>,
     key: Arc<SecretKey>,
@@ -36,7 +36,7 @@ pub(super) struct Tail {
 /// Position of the next batch.
 struct AppendPosition {
     /// The last checkpoint. All before it is there for good.
-    place: Place,
+    place: CheckpointEnd,
     /// The segment with it, or an empty one after that.
     file: File,
     segment: u64,
@@ -47,7 +47,7 @@ struct AppendPosition {
 
 // === impl Tail ===
 
-impl Tail {
+impl LogTail {
     /// Opens a log, which is created if it doesn't exist, and clears up after a crash.
     pub(super) fn open(path: &Path, segment_bytes: u64) -> Result<Self, AuditError> {
         let folder = LogFolder::open_or_create(path)?;
@@ -164,7 +164,7 @@ impl Tail {
         position = checkpoint::push(&mut self.text, &self.key, position);
         let (is_new, segment, begin) = self.next_place();
         let line = self.text[checkpoint_at..self.text.len() - 1].to_vec();
-        let next = Mark { segment, end: begin + self.text.len() as u64, line, position };
+        let next = CheckpointMark { segment, end: begin + self.text.len() as u64, line, position };
         self.head.announce(&next)?;
         belljar_failpoint::reached("audit.announced");
         self.is_storing = true;
@@ -173,7 +173,7 @@ impl Tail {
         belljar_failpoint::reached("audit.stored");
         self.head.confirm()?;
         belljar_failpoint::reached("audit.confirmed");
-        let place = Place { segment, end: next.end, position };
+        let place = CheckpointEnd { segment, end: next.end, position };
         (self.end.place, self.end.segment, self.end.begin) = (place, segment, next.end);
         self.end.is_torn = false;
         Ok(receipts)
@@ -223,22 +223,22 @@ impl Tail {
     }
 
     /// The mark for the last checkpoint.
-    fn last_mark(&self) -> Result<Mark, AuditError> {
-        let Place { segment, end, position } = self.end.place;
+    fn last_mark(&self) -> Result<CheckpointMark, AuditError> {
+        let CheckpointEnd { segment, end, position } = self.end.place;
         let line = line_before(&self.folder, segment, end)?;
-        Ok(Mark { segment, end, line, position })
+        Ok(CheckpointMark { segment, end, line, position })
     }
 }
 
 /// The end that was found, and the offset in its segment at which the rest of a crashed batch begins.
-struct Found {
+struct FoundTail {
     end: AppendPosition,
     rest_begins_at: Option<u64>,
 }
 
 /// Finds the end from the head, and from what was written since.
-fn find_end(folder: &LogFolder, key: PublicKey, head: &Head) -> Result<Found, AuditError> {
-    let Mark { segment, end, ref line, position } = head.done;
+fn find_end(folder: &LogFolder, key: PublicKey, head: &Head) -> Result<FoundTail, AuditError> {
+    let CheckpointMark { segment, end, ref line, position } = head.done;
     let last = folder.last_segment()?;
     let cut = |segment| {
         let fault = super::error::Fault::Cut { signed: position.sequence };
@@ -251,7 +251,7 @@ fn find_end(folder: &LogFolder, key: PublicKey, head: &Head) -> Result<Found, Au
     for number in segment..=last {
         sizes.push(size_of(folder, number)?);
     }
-    let from = Place { segment, end, position };
+    let from = CheckpointEnd { segment, end, position };
     let (place, rest) = walk(folder, key, from, &sizes, &mut |_, _| Ok(()))?.judged(head)?;
     let mut segment = last;
     if place.segment < last && rest.is_none() {
@@ -263,7 +263,7 @@ fn find_end(folder: &LogFolder, key: PublicKey, head: &Head) -> Result<Found, Au
     let file = folder.open_to_write(&segment::name(segment))?;
     let begin = if place.segment == segment { place.end } else { 0 };
     let end = AppendPosition { place, file, segment, begin, is_torn: rest.is_some() };
-    Ok(Found { end, rest_begins_at: rest.map(|rest| rest.begin) })
+    Ok(FoundTail { end, rest_begins_at: rest.map(|rest| rest.begin) })
 }
 
 fn size_of(folder: &LogFolder, segment: u64) -> Result<u64, AuditError> {

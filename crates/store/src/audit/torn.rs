@@ -111,9 +111,9 @@ pub(super) fn check(folder: &LogFolder, told: &[TornTail], open: Option<u64>) ->
 
 /// The length and the hash of all there is to read.
 fn digest(mut source: impl Read) -> io::Result<(u64, String)> {
-    struct Hashing(Sha256);
+    struct DigestWriter(Sha256);
 
-    impl Write for Hashing {
+    impl Write for DigestWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.update(bytes);
             Ok(bytes.len())
@@ -124,7 +124,7 @@ fn digest(mut source: impl Read) -> io::Result<(u64, String)> {
         }
     }
 
-    let mut hashing = Hashing(Sha256::new());
+    let mut hashing = DigestWriter(Sha256::new());
     let bytes = io::copy(&mut source, &mut hashing)?;
     Ok((bytes, Hash::from_array(hashing.0.finalize().into()).to_string()))
 }

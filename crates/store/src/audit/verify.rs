@@ -4,13 +4,13 @@
 //! or with a stolen copy of this one, truncated copies included. Facts kept elsewhere can ([`VerifyRequirements`]): the key, a
 //! record's hash, and the checkpoints in anchors.
 
-use super::anchor::{Comparison, Evidence, Vouched};
+use super::anchor::{AnchorEvidence, ConfirmedRange, EvidenceComparison};
 use super::checkpoint;
 use super::error::{AuditError, Fault, Finding};
 use super::event::OWN_KINDS;
 use super::folder::{HEAD, PUBLIC_KEY};
 use super::hash::Hash;
-use super::head::Mark;
+use super::head::CheckpointMark;
 use super::key::PublicKey;
 use super::record::Record;
 use super::segment;
@@ -25,14 +25,14 @@ pub struct VerifyRequirements {
     /// The key that signs it.
     pub key: Option<PublicKey>,
     /// Records that must be in it.
-    pub anchors: Vec<Anchor>,
+    pub anchors: Vec<KnownRecord>,
     /// Checkpoints that it must agree with.
-    pub evidence: Evidence,
+    pub evidence: AnchorEvidence,
 }
 
 /// A record and its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Anchor {
+pub struct KnownRecord {
     /// Its number.
     pub sequence: u64,
     /// Its hash, which covers everything before it, too.
@@ -43,14 +43,14 @@ pub struct Anchor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Everything is as it was written.
-    Intact(Box<Extent>),
+    Intact(Box<LogExtent>),
     /// A record or file isn't; this is the first fault.
     Broken(Finding),
 }
 
 /// Contents of a log, or of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extent {
+pub struct LogExtent {
     /// The key that signs it.
     pub key: PublicKey,
     /// The records of what was submitted.
@@ -60,14 +60,14 @@ pub struct Extent {
     /// The records that an export has left out.
     pub omitted: u64,
     /// The last record, to be kept elsewhere.
-    pub last: Anchor,
+    pub last: KnownRecord,
     /// Number of times that a crash has left a partial batch that was never acknowledged.
     pub torn_tails: u64,
     /// True if a crash has left a partial batch that is still in place. The next process that opens the log moves it
     /// aside.
     pub has_leftover: bool,
     /// Part that anchors confirm; `None` if none was read.
-    pub vouched: Option<Vouched>,
+    pub vouched: Option<ConfirmedRange>,
 }
 
 /// Verifies a whole log, also while other processes write to it.
@@ -78,7 +78,7 @@ pub fn verify(folder: &Path, demands: &VerifyRequirements) -> Result<Verdict, Au
     verdict(inspect(folder, demands))
 }
 
-pub(super) fn verdict(inspected: Result<Extent, AuditError>) -> Result<Verdict, AuditError> {
+pub(super) fn verdict(inspected: Result<LogExtent, AuditError>) -> Result<Verdict, AuditError> {
     match inspected {
         Ok(extent) => Ok(Verdict::Intact(Box::new(extent))),
         Err(AuditError::Damaged { finding }) => Ok(Verdict::Broken(finding)),
@@ -86,7 +86,7 @@ pub(super) fn verdict(inspected: Result<Extent, AuditError>) -> Result<Verdict, 
     }
 }
 
-fn inspect(folder: &Path, demands: &VerifyRequirements) -> Result<Extent, AuditError> {
+fn inspect(folder: &Path, demands: &VerifyRequirements) -> Result<LogExtent, AuditError> {
     let snapshot = Snapshot::take(folder)?;
     demands.accept(snapshot.key, PUBLIC_KEY)?;
     let mut count = RecordCount::new(snapshot.key, demands);
@@ -106,15 +106,15 @@ fn inspect(folder: &Path, demands: &VerifyRequirements) -> Result<Extent, AuditE
     })?;
     let open = snapshot.is_unsettled().then_some(end.position.sequence + 1);
     torn::check(&snapshot.folder, &told, open)?;
-    let extent = Extent { torn_tails: told.len() as u64, has_leftover: rest.is_some(), ..count.extent };
+    let extent = LogExtent { torn_tails: told.len() as u64, has_leftover: rest.is_some(), ..count.extent };
     let last_segment = segment::name(end.segment);
     demands.met_by(&extent, 1, &last_segment)?;
     let vouched = count.comparison.map(|comparison| comparison.end(extent.last.sequence, &last_segment));
-    Ok(Extent { vouched: vouched.transpose()?, ..extent })
+    Ok(LogExtent { vouched: vouched.transpose()?, ..extent })
 }
 
 fn must_be_marked_right(
-    mark: &Mark,
+    mark: &CheckpointMark,
     record: &Record<'_>,
     seen: RecordPosition<'_>,
 ) -> Result<(), AuditError> {
@@ -128,17 +128,17 @@ fn must_be_marked_right(
 /// Counts the records.
 #[derive(Debug)]
 pub(super) struct RecordCount {
-    pub(super) extent: Extent,
+    pub(super) extent: LogExtent,
     /// Comparison with the anchors, if any was read.
-    pub(super) comparison: Option<Comparison>,
+    pub(super) comparison: Option<EvidenceComparison>,
 }
 
 // === impl Count ===
 
 impl RecordCount {
     pub(super) fn new(key: PublicKey, demands: &VerifyRequirements) -> Self {
-        let last = Anchor { sequence: 0, hash: Hash::NONE };
-        let extent = Extent {
+        let last = KnownRecord { sequence: 0, hash: Hash::NONE };
+        let extent = LogExtent {
             key,
             records: 0,
             own_records: 0,
@@ -163,13 +163,13 @@ impl RecordCount {
             true => self.extent.own_records += 1,
             false => self.extent.records += 1,
         }
-        self.reach(Anchor { sequence: record.sequence, hash: record.hash }, file, demands)
+        self.reach(KnownRecord { sequence: record.sequence, hash: record.hash }, file, demands)
     }
 
     /// Counts a record of which only the hash is known.
     pub(super) fn reach(
         &mut self,
-        anchor: Anchor,
+        anchor: KnownRecord,
         file: &str,
         demands: &VerifyRequirements,
     ) -> Result<(), AuditError> {
@@ -177,7 +177,7 @@ impl RecordCount {
         if let Some(comparison) = &mut self.comparison {
             comparison.see(anchor.sequence, anchor.hash, file)?;
         }
-        let is_other = |expected: &Anchor| expected.sequence == anchor.sequence && *expected != anchor;
+        let is_other = |expected: &KnownRecord| expected.sequence == anchor.sequence && *expected != anchor;
         match demands.anchors.iter().any(is_other) {
             true => Err(AuditError::damaged(file, Some(anchor.sequence), Fault::Unexpected)),
             false => Ok(()),
@@ -196,7 +196,7 @@ impl VerifyRequirements {
     }
 
     /// Checks that all demanded records were seen.
-    pub(super) fn met_by(&self, extent: &Extent, first: u64, file: &str) -> Result<(), AuditError> {
+    pub(super) fn met_by(&self, extent: &LogExtent, first: u64, file: &str) -> Result<(), AuditError> {
         let seen = first..=extent.last.sequence;
         match self.anchors.iter().find(|anchor| !seen.contains(&anchor.sequence)) {
             Some(missing) => Err(AuditError::damaged(file, Some(missing.sequence), Fault::Missing)),

@@ -11,7 +11,7 @@ use super::segment::{self, Lines};
 
 /// The end of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CheckpointEnd {
     pub(super) segment: u64,
     /// Offset of the end of its line.
     pub(super) end: u64,
@@ -34,7 +34,7 @@ pub(super) type RecordVisitor<'a> = dyn FnMut(&Record<'_>, RecordPosition<'_>) -
 #[derive(Debug)]
 pub(super) struct SoundChain {
     /// The last checkpoint.
-    pub(super) good: Place,
+    pub(super) good: CheckpointEnd,
     /// Rest after the sound part, if there is any.
     pub(super) rest: Option<UncoveredLines>,
     /// The last segment that there is.
@@ -56,7 +56,7 @@ pub(super) struct UncoveredLines {
 pub(super) fn walk(
     folder: &LogFolder,
     key: PublicKey,
-    from: Place,
+    from: CheckpointEnd,
     sizes: &[u64],
     see: &mut RecordVisitor<'_>,
 ) -> Result<SoundChain, AuditError> {
@@ -93,7 +93,7 @@ pub(super) fn walk(
                 }
             }
             if chain.is_signed() {
-                walked.good = Place { segment: number, end: line.end, position: chain.position() };
+                walked.good = CheckpointEnd { segment: number, end: line.end, position: chain.position() };
                 unsigned = None;
             } else {
                 unsigned = unsigned.or(Some(expected));
@@ -124,7 +124,7 @@ fn has_genuine(lines: &mut Lines<std::fs::File>, key: &PublicKey, after: Positio
 
 // === impl Place ===
 
-impl Place {
+impl CheckpointEnd {
     /// Before the first record.
     pub(super) const BEGIN: Self = Self { segment: 1, end: 0, position: Position::BEGIN };
 }
@@ -136,7 +136,7 @@ impl SoundChain {
     ///
     /// # Errors
     /// [`AuditError::Damaged`] for everything else that is not as it should be.
-    pub(super) fn judged(self, head: &Head) -> Result<(Place, Option<UncoveredLines>), AuditError> {
+    pub(super) fn judged(self, head: &Head) -> Result<(CheckpointEnd, Option<UncoveredLines>), AuditError> {
         let signed = head.done.position.sequence;
         let reached = self.good.position;
         let is_cut = reached.sequence < signed;

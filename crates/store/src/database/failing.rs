@@ -1,6 +1,6 @@
 //! Classification of each engine's errors: after a passing failure, the operation may be retried.
 
-use super::{Failing, Failure};
+use super::{EngineFailure, FailureKind};
 use std::error::Error;
 use std::io;
 
@@ -22,23 +22,25 @@ pub(super) fn is_damage(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     matches!(code, Some(DatabaseCorrupt | NotADatabase))
 }
 
-impl Failure for sqlx::Error {
-    fn kind(&self) -> Failing {
+impl EngineFailure for sqlx::Error {
+    fn kind(&self) -> FailureKind {
         use sqlx::Error::{Database, Io, PoolClosed, PoolTimedOut, Protocol, Tls, WorkerCrashed};
         match self {
-            Io(_) | PoolTimedOut | PoolClosed | WorkerCrashed | Tls(_) | Protocol(_) => Failing::Unavailable,
+            Io(_) | PoolTimedOut | PoolClosed | WorkerCrashed | Tls(_) | Protocol(_) => {
+                FailureKind::Unavailable
+            }
             Database(error) => {
                 let code = error.code().unwrap_or_default();
                 let is_passing = code.get(..2).is_some_and(|class| PASSING.contains(&class));
-                if is_passing { Failing::Unavailable } else { Failing::Refused }
+                if is_passing { FailureKind::Unavailable } else { FailureKind::Refused }
             }
-            _ => Failing::Refused,
+            _ => FailureKind::Refused,
         }
     }
 }
 
-impl Failure for rusqlite::Error {
-    fn kind(&self) -> Failing {
+impl EngineFailure for rusqlite::Error {
+    fn kind(&self) -> FailureKind {
         use rusqlite::ErrorCode::{
             CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, FileLockingProtocolFailed, ReadOnly,
             SystemIoFailure,
@@ -52,23 +54,23 @@ impl Failure for rusqlite::Error {
                 | FileLockingProtocolFailed
                 | ReadOnly
                 | SystemIoFailure,
-            ) => Failing::Unavailable,
-            _ => Failing::Refused,
+            ) => FailureKind::Unavailable,
+            _ => FailureKind::Refused,
         }
     }
 }
 
-impl Failure for rusqlite_migration::Error {
-    fn kind(&self) -> Failing {
+impl EngineFailure for rusqlite_migration::Error {
+    fn kind(&self) -> FailureKind {
         match self {
             Self::RusqliteError { err, .. } => err.kind(),
-            _ => Failing::Refused,
+            _ => FailureKind::Refused,
         }
     }
 }
 
-impl Failure for io::Error {
-    fn kind(&self) -> Failing {
-        Failing::Unavailable
+impl EngineFailure for io::Error {
+    fn kind(&self) -> FailureKind {
+        FailureKind::Unavailable
     }
 }

@@ -14,20 +14,20 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub(super) struct Postgres {
     pool: PgPool,
-    line: Arc<Line>,
+    line: Arc<ServerHealth>,
 }
 
 /// A transaction.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct PostgresTransaction {
     transaction: sqlx::Transaction<'static, sqlx::Postgres>,
-    line: Arc<Line>,
+    line: Arc<ServerHealth>,
 }
 
 /// Tracks whether the server responds. While it doesn't, one caller probes it now and then, and all others fail at once
 /// instead of waiting in vain.
 #[derive(Debug, Default)]
-struct Line {
+struct ServerHealth {
     /// Time of the next probe, if the server doesn't respond.
     silent_until: Mutex<Option<Instant>>,
 }
@@ -103,10 +103,10 @@ impl Postgres {
         Ok(Self { pool, line: Arc::default() })
     }
 
-    pub(super) async fn begin(&self) -> Result<Turn, DatabaseError> {
+    pub(super) async fn begin(&self) -> Result<PostgresTransaction, DatabaseError> {
         let transaction = self.line.hear(self.pool.begin()).await;
         let transaction = transaction.map_err(|error| DatabaseError::of("begin a transaction", error))?;
-        Ok(Turn { transaction, line: Arc::clone(&self.line) })
+        Ok(PostgresTransaction { transaction, line: Arc::clone(&self.line) })
     }
 
     pub(super) async fn fetch(
@@ -152,7 +152,7 @@ impl Postgres {
 
 // === impl Turn ===
 
-impl Turn {
+impl PostgresTransaction {
     pub(super) async fn fetch(
         &mut self,
         sql: &'static str,
@@ -180,7 +180,7 @@ impl Turn {
 
 // === impl Line ===
 
-impl Line {
+impl ServerHealth {
     /// Returns the server's answer, or an error if the server doesn't respond in time.
     async fn hear<T>(&self, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
         let silent = || sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());

@@ -1,6 +1,6 @@
 //! Values and rows, in the two types that both engines have: text, and whole numbers of 64 bits.
 
-use super::{DatabaseError, Failing};
+use super::{DatabaseError, FailureKind};
 use jiff::Timestamp;
 use rusqlite::types::{FromSql, Value as SqliteValue};
 use sqlx::postgres::PgRow;
@@ -17,13 +17,13 @@ pub(crate) enum Value {
 /// A row that a statement has returned.
 #[derive(Debug)]
 pub(crate) enum Row {
-    Sqlite(Kept),
+    Sqlite(OwnedRow),
     Postgres(PgRow),
 }
 
 /// A row that outlives its statement.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct OwnedRow {
     pub(super) names: Arc<[String]>,
     pub(super) values: Vec<SqliteValue>,
 }
@@ -173,7 +173,7 @@ impl Row {
 
 // === impl Kept ===
 
-impl Kept {
+impl OwnedRow {
     fn get<T: FromSql>(&self, column: &'static str) -> Result<T, DatabaseError> {
         let place = self.names.iter().position(|name| name == column);
         let value = place.and_then(|place| self.values.get(place));
@@ -184,5 +184,5 @@ impl Kept {
 
 /// Error for a row that this program can't read, because it didn't write it.
 pub(crate) fn unreadable(source: Box<dyn std::error::Error + Send + Sync>) -> DatabaseError {
-    DatabaseError { doing: "read a row of the database", kind: Failing::Refused, source }
+    DatabaseError { doing: "read a row of the database", kind: FailureKind::Refused, source }
 }

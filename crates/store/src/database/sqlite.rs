@@ -16,8 +16,8 @@ mod committer;
 mod reading;
 
 use super::row::{Row, Value};
-use super::{DatabaseError, Failing};
-use batch::{Batch, Committed};
+use super::{DatabaseError, FailureKind};
+use batch::{CommitResult, WriteBatch};
 use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use committer::Committer;
 use reading::Readers;
@@ -33,14 +33,14 @@ use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 #[derive(Debug, Clone)]
 pub(super) struct Sqlite {
     readers: Readers,
-    batch: Arc<Mutex<Batch>>,
+    batch: Arc<Mutex<WriteBatch>>,
     committer: Committer,
 }
 
 /// A turn at writing.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    batch: OwnedMutexGuard<Batch>,
+pub(crate) struct SqliteTransaction {
+    batch: OwnedMutexGuard<WriteBatch>,
     committer: Committer,
 }
 
@@ -97,18 +97,18 @@ impl Sqlite {
         let patient = connection.busy_timeout(Duration::ZERO);
         patient.map_err(|error| DatabaseError::of("open the database", error))?;
         checkpoint::watch(&connection);
-        let batch = Arc::new(Mutex::new(Batch::new(connection)));
+        let batch = Arc::new(Mutex::new(WriteBatch::new(connection)));
         let committer = Committer::start(&batch, open()?)
             .map_err(|error| DatabaseError::of("start a thread that commits", error))?;
         Ok(Self { readers: Readers::of(path), batch, committer })
     }
 
-    pub(super) async fn begin(&self) -> Result<Turn, DatabaseError> {
+    pub(super) async fn begin(&self) -> Result<SqliteTransaction, DatabaseError> {
         let given_up = Instant::now() + BUSY;
         loop {
             let mut batch = Arc::clone(&self.batch).lock_owned().await;
             match batch.begin_turn() {
-                Ok(()) => return Ok(Turn { batch, committer: self.committer.clone() }),
+                Ok(()) => return Ok(SqliteTransaction { batch, committer: self.committer.clone() }),
                 Err(error) if is_busy(&error) && Instant::now() < given_up => {}
                 Err(error) => return Err(DatabaseError::of("begin a transaction", error)),
             }
@@ -139,7 +139,7 @@ impl Sqlite {
 
 // === impl Turn ===
 
-impl Turn {
+impl SqliteTransaction {
     pub(super) fn fetch(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, DatabaseError> {
         let rows = self.batch.connection().and_then(|connection| reading::fetch(connection, sql, values));
         rows.map_err(|error| DatabaseError::of("write to the database", error))
@@ -152,21 +152,21 @@ impl Turn {
 
     pub(super) async fn commit(mut self) -> Result<(), DatabaseError> {
         const DOING: &str = "commit to the database";
-        let (done, committed) = oneshot::channel::<Committed>();
+        let (done, committed) = oneshot::channel::<CommitResult>();
         self.batch.end_turn(done).map_err(|error| DatabaseError::of(DOING, error))?;
         drop(self);
         match committed.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                Err(DatabaseError { doing: DOING, kind: Failing::Unavailable, source: Box::new(error) })
+                Err(DatabaseError { doing: DOING, kind: FailureKind::Unavailable, source: Box::new(error) })
             }
             // The sender is dropped only if the committer thread has ended.
-            Err(gone) => Err(DatabaseError { doing: DOING, kind: Failing::InDoubt, source: gone.into() }),
+            Err(gone) => Err(DatabaseError { doing: DOING, kind: FailureKind::InDoubt, source: gone.into() }),
         }
     }
 }
 
-impl Drop for Turn {
+impl Drop for SqliteTransaction {
     fn drop(&mut self) {
         // The committer commits it, or undoes it.
         self.committer.wake();

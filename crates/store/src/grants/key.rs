@@ -144,7 +144,7 @@ fn from_hex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_contract::grant::{GrantSubject, Scope};
+    use belljar_contract::grant::{GrantScope, GrantSubject};
     use belljar_contract::id::GrantId;
 
     fn grant() -> ExecutionGrant {
@@ -153,7 +153,7 @@ mod tests {
             subject: GrantSubject::Service("scheduler".to_owned()),
             billing_account_id: "account-7".to_owned(),
             user_id: None,
-            scopes: vec![Scope::AnyGraph],
+            scopes: vec![GrantScope::AnyGraph],
             allow_sandbox: true,
             expires_at: None,
             revoked_at: None,

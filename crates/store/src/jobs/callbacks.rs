@@ -21,7 +21,7 @@ pub struct Callback {
 
 /// Answer of the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum CallbackAnswer {
     /// The receiver has accepted the event.
     Event,
     /// The receiver has accepted the last event, and with it the result.
@@ -95,19 +95,19 @@ impl Jobs {
         &self,
         job_id: &JobId,
         instance: &str,
-        (event, heard): (u64, Heard),
+        (event, heard): (u64, CallbackAnswer),
         now: Timestamp,
     ) -> Result<bool, DatabaseError> {
         let (database, key, instance) = (self.database.clone(), job_id.key(), instance.to_owned());
         self.to_the_end(async move {
             let state = match heard {
-                Heard::Event => "pending",
-                Heard::Result => "done",
-                Heard::NoMore => "refused",
+                CallbackAnswer::Event => "pending",
+                CallbackAnswer::Result => "done",
+                CallbackAnswer::NoMore => "refused",
             };
             let mut transaction = database.begin().await?;
             let noted = transaction.execute(TOLD, values![key.clone(), instance, event, state]).await? > 0;
-            if noted && heard == Heard::Result {
+            if noted && heard == CallbackAnswer::Result {
                 transaction.execute(ACKNOWLEDGED, values![key, now.as_millisecond()]).await?;
             }
             transaction.commit("callback").await?;

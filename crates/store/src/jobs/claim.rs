@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 /// A claimed job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Claimed {
+pub struct ClaimedJob {
     /// The job.
     pub job: JobRecord,
     /// Assignment to carry out.
@@ -22,7 +22,7 @@ pub struct Claimed {
 }
 
 /// Decides which of the waiting jobs an instance takes, where instances that share a database can't all run the same jobs.
-pub trait Fits: Send + Sync {
+pub trait JobFilter: Send + Sync {
     /// Returns true if this instance can run the job.
     fn runs(&self, assignment: &Assignment) -> bool;
 
@@ -32,7 +32,7 @@ pub trait Fits: Send + Sync {
 
 /// Result of trying to take one row.
 enum ClaimResult {
-    Job(Box<Claimed>),
+    Job(Box<ClaimedJob>),
     /// No such row waits, or another instance is taking it.
     None,
     /// The job waits, and this instance can't run it.
@@ -94,7 +94,7 @@ const FORGET_PAST: &str = "DELETE FROM turns WHERE task_id <> '' AND turn < $1";
 
 // === impl Claimed ===
 
-impl Claimed {
+impl ClaimedJob {
     /// Returns the fencing token of the claim.
     pub fn fence(&self) -> Fence {
         self.job.life.fence
@@ -109,7 +109,7 @@ impl Jobs {
     /// # Errors
     /// [`ClaimError`]; nothing was claimed, unless that is in doubt: [`Jobs::owned_by`] returns the jobs of an
     /// instance.
-    pub async fn claim(&self, instance: &str, now: Timestamp) -> Result<Option<Claimed>, ClaimError> {
+    pub async fn claim(&self, instance: &str, now: Timestamp) -> Result<Option<ClaimedJob>, ClaimError> {
         let (jobs, instance) = (self.clone(), instance.to_owned());
         self.to_the_end(async move {
             match jobs.take(&instance, (NEXT, values![]), None, now).await? {
@@ -127,9 +127,9 @@ impl Jobs {
     pub async fn claim_fitting(
         &self,
         instance: &str,
-        fits: Arc<dyn Fits>,
+        fits: Arc<dyn JobFilter>,
         now: Timestamp,
-    ) -> Result<Option<Claimed>, ClaimError> {
+    ) -> Result<Option<ClaimedJob>, ClaimError> {
         let (jobs, instance) = (self.clone(), instance.to_owned());
         self.to_the_end(async move {
             // A job that doesn't fit is locked only while that is checked, and only once.
@@ -148,9 +148,9 @@ impl Jobs {
     async fn take_first_fitting(
         &self,
         instance: &str,
-        fits: &dyn Fits,
+        fits: &dyn JobFilter,
         now: Timestamp,
-    ) -> Result<Option<Claimed>, ClaimError> {
+    ) -> Result<Option<ClaimedJob>, ClaimError> {
         let mut others = self.instances().await?;
         others.retain(|other| other.id != instance);
         let (mut behind, mut passes_over) = ((i64::MIN, 0), false);
@@ -185,7 +185,7 @@ impl Jobs {
         &self,
         instance: &str,
         (which, arguments): (Sql, Vec<Value>),
-        fits: Option<&dyn Fits>,
+        fits: Option<&dyn JobFilter>,
         now: Timestamp,
     ) -> Result<ClaimResult, ClaimError> {
         let mut transaction = self.database.begin().await?;
@@ -212,6 +212,6 @@ impl Jobs {
             ending::refuse(&mut draft, &error.source.to_string(), now)?;
         }
         let job = draft.write("claim").await?;
-        Ok(ClaimResult::Job(Box::new(Claimed { job, assignment: assignment? })))
+        Ok(ClaimResult::Job(Box::new(ClaimedJob { job, assignment: assignment? })))
     }
 }

@@ -3,7 +3,7 @@
 use super::Jobs;
 use super::draft::JobDraft;
 use super::error::ChangeError;
-use super::events::Told;
+use super::events::JobNews;
 use super::record::{JobRecord, Outcome};
 use crate::database::{DatabaseError, unreadable, values};
 use crate::trust::{RECORD_ONCE, values_of};
@@ -13,17 +13,17 @@ use belljar_contract::trust::TrustEvent;
 use belljar_contract::worker::event::JobEventKind;
 use belljar_contract::worker::job::JobOutcome;
 use belljar_contract::worker::state::JobState;
-use belljar_policy::lifecycle::{Ending, Fence, LifecycleChange, LifecycleEvent};
+use belljar_policy::lifecycle::{Fence, LifecycleChange, LifecycleEvent, ReportedEnding};
 use jiff::Timestamp;
 use std::time::Duration;
 
 /// Final report on a job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct FinalReport {
     /// Events that the owner has not reported before.
-    pub untold: Told,
+    pub untold: JobNews,
     /// Outcome of the job.
-    pub ending: Ending,
+    pub ending: ReportedEnding,
     /// Outcome of the job.
     pub outcome: JobOutcome,
     /// Trust event that is recorded for the job's agent, once; `None` if the job earns nothing.
@@ -32,7 +32,7 @@ pub struct Report {
 
 /// The recorded end of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ended {
+pub enum JobEnd {
     /// The end was recorded now.
     Now(JobRecord),
     /// The job had ended before.
@@ -41,7 +41,7 @@ pub enum Ended {
 
 /// Reason why an owner leaves a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum ReleaseReason {
     /// The owner died or was stopped; how far the job came is unknown.
     Gone,
     /// The owner has not started the job.
@@ -67,9 +67,9 @@ impl Jobs {
         &self,
         job_id: &JobId,
         fence: Fence,
-        Report { untold, ending, outcome, trust }: Report,
+        FinalReport { untold, ending, outcome, trust }: FinalReport,
         now: Timestamp,
-    ) -> Result<Ended, ChangeError> {
+    ) -> Result<JobEnd, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
             let written = Outcome::new(&outcome).map_err(|error| unreadable(error.into()))?;
@@ -79,7 +79,7 @@ impl Jobs {
             }
             if draft.job.life.apply(LifecycleEvent::End(fence, ending))? == LifecycleChange::Unchanged {
                 let is_same = draft.job.outcome_sha256.as_deref() == Some(written.sha256());
-                return if is_same { Ok(Ended::Before(draft.job)) } else { Err(ChangeError::OtherOutcome) };
+                return if is_same { Ok(JobEnd::Before(draft.job)) } else { Err(ChangeError::OtherOutcome) };
             }
             for (place, artifact) in (0_u64..).zip(&outcome.artifacts) {
                 let (path, sha256) = (artifact.path.as_str(), artifact.sha256.as_str());
@@ -90,7 +90,7 @@ impl Jobs {
                 draft.also(RECORD_ONCE, values_of(event)?).await?;
             }
             draft.conclude(&written, outcome.failure_code, now)?;
-            Ok(Ended::Now(draft.write("end").await?))
+            Ok(JobEnd::Now(draft.write("end").await?))
         })
         .await
     }
@@ -135,20 +135,20 @@ impl Jobs {
         &self,
         job_id: &JobId,
         fence: Fence,
-        left: Left,
+        left: ReleaseReason,
         now: Timestamp,
     ) -> Result<JobRecord, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
             let mut draft = JobDraft::of(&jobs.database, &job_id).await?;
             draft.job.life.apply(match left {
-                Left::Gone => LifecycleEvent::Lose(fence),
-                Left::Unbegun => LifecycleEvent::GiveBack(fence),
+                ReleaseReason::Gone => LifecycleEvent::Lose(fence),
+                ReleaseReason::Unbegun => LifecycleEvent::GiveBack(fence),
             })?;
             if draft.job.life.state.is_final() {
                 let why = match (draft.job.life.state, left) {
-                    (JobState::Canceled, Left::Unbegun) => CANCELED,
-                    (JobState::Canceled, Left::Gone) => CANCELED_AND_LEFT,
+                    (JobState::Canceled, ReleaseReason::Unbegun) => CANCELED,
+                    (JobState::Canceled, ReleaseReason::Gone) => CANCELED_AND_LEFT,
                     _ => GONE,
                 };
                 conclude_without_owner(&mut draft, why, now)?;
@@ -193,7 +193,7 @@ impl Jobs {
 
 /// Ends a claimed job that no instance can carry out.
 pub(super) fn refuse(draft: &mut JobDraft, why: &str, now: Timestamp) -> Result<(), DatabaseError> {
-    let refused = draft.job.life.apply(LifecycleEvent::End(draft.job.life.fence, Ending::Failed));
+    let refused = draft.job.life.apply(LifecycleEvent::End(draft.job.life.fence, ReportedEnding::Failed));
     refused.map_err(|refused| unreadable(refused.into()))?;
     let why = format!("the node can't read what it accepted: {why}");
     conclude_as(draft, FailureCode::InternalError, why, now)

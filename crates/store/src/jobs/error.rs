@@ -1,8 +1,8 @@
 //! Errors of recording jobs and their changes.
 
-use crate::database::{DatabaseError, Failing};
+use crate::database::{DatabaseError, FailureKind};
 use belljar_contract::id::JobId;
-use belljar_policy::lifecycle::Refused;
+use belljar_policy::lifecycle::LifecycleRefusal;
 
 /// A job was not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +52,7 @@ pub enum ChangeError {
     },
     /// The job's state doesn't allow the change.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] LifecycleRefusal),
     /// The job isn't over.
     #[error("the job {job_id} is not over")]
     NotOver {
@@ -72,6 +72,6 @@ pub enum ChangeError {
 impl ChangeError {
     /// Returns true if a retry may succeed, or may tell whether the change was made.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Database(error) if error.kind != Failing::Refused)
+        matches!(self, Self::Database(error) if error.kind != FailureKind::Refused)
     }
 }

@@ -6,21 +6,21 @@ use super::error::ChangeError;
 use crate::database::{DatabaseError, Row, unreadable, values};
 use belljar_contract::id::{JobId, RunId};
 use belljar_contract::worker::event::{JobEvent, JobEventKind};
-use belljar_policy::lifecycle::{Fence, LifecycleChange, LifecycleEvent, Refused};
+use belljar_policy::lifecycle::{Fence, LifecycleChange, LifecycleEvent, LifecycleRefusal};
 use jiff::Timestamp;
 
 /// News about a job from its owner.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Told {
+pub struct JobNews {
     /// Start of the runner. Reporting the same start again changes nothing.
-    pub started: Option<Started>,
+    pub started: Option<RunStart>,
     /// Events since the last report, in order.
     pub happenings: Vec<(Timestamp, JobEventKind)>,
 }
 
 /// Start of the runner on a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
+pub struct RunStart {
     /// Run that was started.
     pub run_id: RunId,
     /// Time of the start.
@@ -50,7 +50,7 @@ impl Jobs {
     ///
     /// # Errors
     /// [`ChangeError`] when there is no such job, or it has another owner by now.
-    pub async fn tell(&self, job_id: &JobId, fence: Fence, told: Told) -> Result<(), ChangeError> {
+    pub async fn tell(&self, job_id: &JobId, fence: Fence, told: JobNews) -> Result<(), ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
             let mut draft = JobDraft::of(&jobs.database, &job_id).await?;
@@ -101,10 +101,10 @@ impl Jobs {
 
 // === impl Told ===
 
-impl Told {
+impl JobNews {
     /// Adds the news to the draft.
     pub(super) fn record(self, draft: &mut JobDraft, fence: Fence) -> Result<(), ChangeError> {
-        if let Some(Started { run_id, at, deadline }) = self.started
+        if let Some(RunStart { run_id, at, deadline }) = self.started
             && draft.job.life.apply(LifecycleEvent::Start(fence))? == LifecycleChange::Changed
         {
             let job = &mut draft.job;
@@ -112,7 +112,7 @@ impl Told {
             draft.add_status(at, None)?;
         }
         if draft.job.life.fence != fence || !draft.job.life.is_owned {
-            return Err(Refused::Fenced.into());
+            return Err(LifecycleRefusal::Fenced.into());
         }
         for (at, happening) in &self.happenings {
             if let JobEventKind::Extension { granted: true, deadline, .. } = happening {

@@ -10,7 +10,7 @@ use belljar_contract::worker::state::JobState;
 
 /// Filter for jobs.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct JobListFilter {
     /// Only jobs of this task.
     pub task_id: Option<TaskId>,
     /// Only jobs of this project.
@@ -23,10 +23,10 @@ pub struct Filter {
 
 /// A page of jobs, the last accepted first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page {
+pub struct JobListPage {
     /// The jobs.
     pub jobs: Vec<JobRecord>,
-    /// Value of [`Filter::before`] for the next page; `None` on the last page.
+    /// Value of [`JobListFilter::before`] for the next page; `None` on the last page.
     pub next: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ const FOREIGN: &str =
 
 // === impl Filter ===
 
-impl Filter {
+impl JobListFilter {
     /// Returns the arguments of the statements: upper bound of the number, project, task, state.
     fn values(&self) -> (i64, Option<String>, Option<String>, Option<&'static str>) {
         let before = self.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
@@ -115,13 +115,13 @@ impl Jobs {
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
-    pub async fn page(&self, filter: &Filter, most: u32) -> Result<Page, DatabaseError> {
+    pub async fn page(&self, filter: &JobListFilter, most: u32) -> Result<JobListPage, DatabaseError> {
         // One more row is fetched, which shows whether there are more.
         let mut jobs = self.slice(filter, 0, most.saturating_add(1)).await?;
         let has_more = jobs.len() > most as usize;
         jobs.truncate(most as usize);
         let next = jobs.last().filter(|_| has_more).map(|job| job.number);
-        Ok(Page { jobs, next })
+        Ok(JobListPage { jobs, next })
     }
 
     /// Returns at most `most` jobs after the first `offset` ones, the last accepted first.
@@ -130,7 +130,7 @@ impl Jobs {
     /// [`DatabaseError`] when they can't be read.
     pub async fn slice(
         &self,
-        filter: &Filter,
+        filter: &JobListFilter,
         offset: u64,
         most: u32,
     ) -> Result<Vec<JobRecord>, DatabaseError> {
@@ -155,7 +155,7 @@ impl Jobs {
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be counted.
-    pub async fn count(&self, filter: &Filter) -> Result<u64, DatabaseError> {
+    pub async fn count(&self, filter: &JobListFilter) -> Result<u64, DatabaseError> {
         let (before, project, task, state) = filter.values();
         let database = &self.database;
         let rows = match (task, state) {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 /// Times before which jobs are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
+pub struct RetentionCutoffs {
     /// Jobs whose result was acknowledged before this time.
     pub acknowledged_before: Timestamp,
     /// Jobs that ended before this time, although no client acknowledged the result.
@@ -32,8 +32,8 @@ impl Jobs {
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be removed.
-    pub async fn expire(&self, retention: Retention) -> Result<u64, DatabaseError> {
-        let Retention { acknowledged_before, ended_before } = retention;
+    pub async fn expire(&self, retention: RetentionCutoffs) -> Result<u64, DatabaseError> {
+        let RetentionCutoffs { acknowledged_before, ended_before } = retention;
         let values = values![acknowledged_before.as_millisecond(), ended_before.as_millisecond(), MOST];
         self.write("expire", EXPIRED, values).await
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Cached count.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct WaitingQuota {
     counted: Mutex<Option<CachedCount>>,
 }
 
@@ -24,7 +24,7 @@ const GOOD: Duration = Duration::from_secs(1);
 
 // === impl Room ===
 
-impl Room {
+impl WaitingQuota {
     /// Takes a free place for a job, if one is known.
     pub(super) fn take(&self) -> bool {
         let mut counted = self.locked();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn queue_quota_admits_half_of_the_free_slots_per_count() {
-        let room = Room::default();
+        let room = WaitingQuota::default();
         assert!(!room.take());
         room.counted(6, 11);
         assert_eq!([(); 3].map(|()| room.take()), [true, true, false]);
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn queue_quota_counts_every_job_near_the_limit() {
-        let room = Room::default();
+        let room = WaitingQuota::default();
         for waiting in [10, 11, 12, u64::MAX] {
             room.counted(waiting, 11);
             assert!(!room.take(), "{waiting}");

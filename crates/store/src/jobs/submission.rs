@@ -3,7 +3,7 @@
 use super::Jobs;
 use super::error::SubmitError;
 use super::record::{JobRecord, columns};
-use crate::database::{self, DatabaseError, Kind, Sql, Transaction, Value, unreadable, values};
+use crate::database::{self, DatabaseError, EngineKind, Sql, Transaction, Value, unreadable, values};
 use crate::digest::sha256;
 use crate::trust::{RECORD_FIRST, columns_of};
 use belljar_contract::trust::TrustEvent;
@@ -34,7 +34,7 @@ pub struct Submission {
 
 /// A job that is accepted.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Submitted {
+pub enum AcceptedJob {
     /// The job was accepted now.
     New(JobRecord),
     /// The same job was submitted before.
@@ -113,14 +113,14 @@ impl Jobs {
     /// # Errors
     /// [`SubmitError`]; the job was not accepted, unless the database reports that the outcome is in doubt: submitting
     /// it again resolves that.
-    pub async fn submit(&self, submission: Submission) -> Result<Submitted, SubmitError> {
-        let job = Row::of(&submission)?;
+    pub async fn submit(&self, submission: Submission) -> Result<AcceptedJob, SubmitError> {
+        let job = SubmissionRow::of(&submission)?;
         let has_room = self.room.take();
         // With SQLite there are no round trips to save.
-        if has_room && submission.hired.is_none() && self.database.kind() == Kind::Postgres {
+        if has_room && submission.hired.is_none() && self.database.kind() == EngineKind::Postgres {
             let values = job.at_once(&submission);
             if let Some(added) = self.database.write_returning(WRITE, ADD_AT_ONCE, values).await? {
-                return Ok(Submitted::New(JobRecord::read(&added)?));
+                return Ok(AcceptedJob::New(JobRecord::read(&added)?));
             }
         }
         self.submit_by_steps(&submission, job, has_room).await
@@ -130,12 +130,12 @@ impl Jobs {
     async fn submit_by_steps(
         &self,
         submission: &Submission,
-        job: Row,
+        job: SubmissionRow,
         has_room: bool,
-    ) -> Result<Submitted, SubmitError> {
+    ) -> Result<AcceptedJob, SubmitError> {
         let mut transaction = self.database.begin().await?;
         if let Some(known) = known(&mut transaction, submission, &job.sha256).await? {
-            return Ok(Submitted::Known(known));
+            return Ok(AcceptedJob::Known(known));
         }
         if !has_room {
             let waiting = transaction.fetch(WAITING, values![]).await?;
@@ -151,7 +151,7 @@ impl Jobs {
         columns.push(turn.into());
         let Some(added) = transaction.fetch(ADD, columns).await?.into_iter().next() else {
             let known = known(&mut transaction, submission, &job.sha256).await?;
-            return known.map(Submitted::Known).ok_or_else(|| vanished().into());
+            return known.map(AcceptedJob::Known).ok_or_else(|| vanished().into());
         };
         let added = JobRecord::read(&added)?;
         let event = values![added.number, submission.now.as_millisecond(), job.event];
@@ -165,12 +165,12 @@ impl Jobs {
             transaction.execute(RECORD_FIRST, columns_of(event)?).await?;
         }
         transaction.commit(WRITE).await?;
-        Ok(Submitted::New(added))
+        Ok(AcceptedJob::New(added))
     }
 }
 
 /// Column values of a submission.
-struct Row {
+struct SubmissionRow {
     text: String,
     sha256: String,
     event: String,
@@ -181,7 +181,7 @@ const WRITE: &str = "submit";
 
 // === impl Row ===
 
-impl Row {
+impl SubmissionRow {
     fn of(submission: &Submission) -> Result<Self, DatabaseError> {
         let written = |assignment: &Assignment| {
             serde_json::to_string(assignment).map_err(|error| unreadable(error.into()))

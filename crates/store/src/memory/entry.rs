@@ -10,7 +10,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemoryKey(String);
 
-/// Summary of a note: text on one line. [`Limits`] gives its maximum length.
+/// Summary of a note: text on one line. [`MemoryLimits`] gives its maximum length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary(String);
 
@@ -21,7 +21,7 @@ pub struct ParseMemoryKeyError;
 
 /// A note to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct MemoryNote {
     pub(super) key: MemoryKey,
     pub(super) content: String,
     pub(super) summary: Option<Summary>,
@@ -44,7 +44,7 @@ pub struct MemoryEntry {
 
 /// Limits for the notes of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct MemoryLimits {
     /// Maximum number of notes.
     pub entries: u64,
     /// Maximum length of a content, in bytes.
@@ -57,18 +57,18 @@ pub struct Limits {
     pub summary_bytes: u64,
 }
 
-/// Names one of [`Limits`].
+/// Names one of [`MemoryLimits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// [`Limits::entries`].
+pub enum MemoryLimitKind {
+    /// [`MemoryLimits::entries`].
     Entries,
-    /// [`Limits::entry_bytes`].
+    /// [`MemoryLimits::entry_bytes`].
     EntryBytes,
-    /// [`Limits::total_bytes`].
+    /// [`MemoryLimits::total_bytes`].
     TotalBytes,
-    /// [`Limits::key_bytes`].
+    /// [`MemoryLimits::key_bytes`].
     KeyBytes,
-    /// [`Limits::summary_bytes`].
+    /// [`MemoryLimits::summary_bytes`].
     SummaryBytes,
 }
 
@@ -122,7 +122,7 @@ fn on_one_line(text: &str) -> Result<String, ParseMemoryKeyError> {
 
 // === impl Note ===
 
-impl Note {
+impl MemoryNote {
     /// Creates a note. The content may be any text without NUL, which one of the databases can't store.
     ///
     /// # Errors
@@ -160,34 +160,34 @@ impl MemoryEntry {
 
 // === impl Limits ===
 
-impl Default for Limits {
+impl Default for MemoryLimits {
     fn default() -> Self {
         Self { entries: 128, entry_bytes: 64 << 10, total_bytes: 1 << 20, key_bytes: 128, summary_bytes: 512 }
     }
 }
 
-impl Limits {
+impl MemoryLimits {
     /// Checks the limits of a single note.
-    pub(super) fn check(&self, note: &Note) -> Result<(), MemoryError> {
-        within(Limit::KeyBytes, note.key.0.len() as u64, self.key_bytes)?;
-        within(Limit::SummaryBytes, note.summary_bytes() as u64, self.summary_bytes)?;
-        within(Limit::EntryBytes, note.content.len() as u64, self.entry_bytes)
+    pub(super) fn check(&self, note: &MemoryNote) -> Result<(), MemoryError> {
+        within(MemoryLimitKind::KeyBytes, note.key.0.len() as u64, self.key_bytes)?;
+        within(MemoryLimitKind::SummaryBytes, note.summary_bytes() as u64, self.summary_bytes)?;
+        within(MemoryLimitKind::EntryBytes, note.content.len() as u64, self.entry_bytes)
     }
 
     /// Checks the limits of all notes together.
     pub(super) fn check_all(&self, entries: u64, bytes: u64) -> Result<(), MemoryError> {
-        within(Limit::Entries, entries, self.entries)?;
-        within(Limit::TotalBytes, bytes, self.total_bytes)
+        within(MemoryLimitKind::Entries, entries, self.entries)?;
+        within(MemoryLimitKind::TotalBytes, bytes, self.total_bytes)
     }
 }
 
-fn within(limit: Limit, would_be: u64, most: u64) -> Result<(), MemoryError> {
+fn within(limit: MemoryLimitKind, would_be: u64, most: u64) -> Result<(), MemoryError> {
     if would_be > most { Err(MemoryError::TooMuch { limit, would_be, most }) } else { Ok(()) }
 }
 
 // === impl Limit ===
 
-impl Limit {
+impl MemoryLimitKind {
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -200,7 +200,7 @@ impl Limit {
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for MemoryLimitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 /// Search words, without duplicates, compared regardless of case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub struct SearchQuery {
     words: Vec<String>,
 }
 
@@ -16,20 +16,20 @@ pub struct ParseQueryError;
 
 /// A note in which something was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchHit {
     /// The note.
     pub entry: MemoryEntry,
     /// Number of the words that were found.
     pub words: usize,
     /// Parts that contain words: key, summary, content, in this order.
-    pub places: Vec<Place>,
+    pub places: Vec<NotePart>,
     /// Text around the first match in the content, on one line; the content's beginning if it has no match.
     pub snippet: String,
 }
 
 /// A part of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum NotePart {
     /// Key of the note.
     Key,
     /// Summary of the note.
@@ -47,7 +47,7 @@ const AFTER: usize = 160;
 
 // === impl Query ===
 
-impl Query {
+impl SearchQuery {
     /// Parses a query.
     ///
     /// # Errors
@@ -64,8 +64,8 @@ impl Query {
 
     /// Returns the notes that contain any of the words. Notes with more of the words come first; then matches in keys,
     /// in summaries, in contents; then newer notes; then by key.
-    pub(super) fn ranked(&self, notes: Vec<(MemoryEntry, String)>) -> Vec<Found> {
-        let mut found: Vec<(usize, Found)> =
+    pub(super) fn ranked(&self, notes: Vec<(MemoryEntry, String)>) -> Vec<SearchHit> {
+        let mut found: Vec<(usize, SearchHit)> =
             notes.into_iter().filter_map(|(entry, content)| self.found(entry, &content)).collect();
         found.sort_by_cached_key(|(weight, found)| {
             let entry = &found.entry;
@@ -74,14 +74,14 @@ impl Query {
         found.into_iter().map(|(_, found)| found).collect()
     }
 
-    fn found(&self, entry: MemoryEntry, content: &str) -> Option<(usize, Found)> {
+    fn found(&self, entry: MemoryEntry, content: &str) -> Option<(usize, SearchHit)> {
         let summary = entry.summary.as_deref().unwrap_or_default();
-        let parts = [Place::Key, Place::Summary, Place::Content].into_iter();
+        let parts = [NotePart::Key, NotePart::Summary, NotePart::Content].into_iter();
         let parts: Vec<_> = parts.zip([entry.key.as_str(), summary, content].map(folded)).collect();
         let (mut words, mut weight, mut places) = (0, 0, Vec::new());
         for word in &self.words {
-            let has_it = |(_, text): &&(Place, String)| text.contains(word.as_str());
-            let in_parts: Vec<Place> = parts.iter().filter(has_it).map(|(place, _)| *place).collect();
+            let has_it = |(_, text): &&(NotePart, String)| text.contains(word.as_str());
+            let in_parts: Vec<NotePart> = parts.iter().filter(has_it).map(|(place, _)| *place).collect();
             words += usize::from(!in_parts.is_empty());
             weight += in_parts.iter().map(|place| place.weight()).sum::<usize>();
             places.extend(in_parts);
@@ -91,7 +91,7 @@ impl Query {
         let (_, folded) = parts.last()?;
         let first = self.words.iter().filter_map(|word| folded.find(word.as_str())).min();
         let snippet = snippet(content, first.map_or(0, |at| folded[..at].chars().count()));
-        (words > 0).then_some((weight, Found { entry, words, places, snippet }))
+        (words > 0).then_some((weight, SearchHit { entry, words, places, snippet }))
     }
 }
 
@@ -116,7 +116,7 @@ fn folded(text: &str) -> String {
 
 // === impl Place ===
 
-impl Place {
+impl NotePart {
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -156,9 +156,9 @@ mod tests {
 
     #[test]
     fn search_query_deduplicates_words_and_limits_their_number() {
-        assert_eq!(Query::parse(" A b\na ").unwrap().words, ["a", "b"]);
-        assert_eq!(Query::parse(" \n"), Err(ParseQueryError));
+        assert_eq!(SearchQuery::parse(" A b\na ").unwrap().words, ["a", "b"]);
+        assert_eq!(SearchQuery::parse(" \n"), Err(ParseQueryError));
         let many: String = (0..=MOST_WORDS).map(|number| format!("{number} ")).collect();
-        assert_eq!(Query::parse(&many), Err(ParseQueryError));
+        assert_eq!(SearchQuery::parse(&many), Err(ParseQueryError));
     }
 }

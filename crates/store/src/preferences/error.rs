@@ -42,7 +42,7 @@ pub enum PreferenceError {
     #[error("{limit} would be {would_be}, and may be {most}")]
     TooMuch {
         /// The limit.
-        limit: Limit,
+        limit: PreferenceLimit,
         /// Amount that would be reached.
         would_be: u64,
         /// Maximum amount.
@@ -55,7 +55,7 @@ pub enum PreferenceError {
 
 /// Limits for each scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct PreferenceLimits {
     /// Maximum number of preferences.
     pub entries: u64,
     /// Maximum length of a value as JSON, in bytes.
@@ -64,43 +64,43 @@ pub struct Limits {
     pub total_characters: u64,
 }
 
-/// Names one of [`Limits`].
+/// Names one of [`PreferenceLimits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// [`Limits::entries`].
+pub enum PreferenceLimit {
+    /// [`PreferenceLimits::entries`].
     Entries,
-    /// [`Limits::value_bytes`].
+    /// [`PreferenceLimits::value_bytes`].
     ValueBytes,
-    /// [`Limits::total_characters`].
+    /// [`PreferenceLimits::total_characters`].
     TotalCharacters,
 }
 
 // === impl Limits ===
 
-impl Default for Limits {
+impl Default for PreferenceLimits {
     fn default() -> Self {
         Self { entries: 1_000, value_bytes: 64 << 10, total_characters: 256 << 10 }
     }
 }
 
-impl Limits {
+impl PreferenceLimits {
     pub(super) fn check_one(&self, bytes: u64) -> Result<(), PreferenceError> {
-        within(Limit::ValueBytes, bytes, self.value_bytes)
+        within(PreferenceLimit::ValueBytes, bytes, self.value_bytes)
     }
 
     pub(super) fn check_all(&self, entries: u64, characters: u64) -> Result<(), PreferenceError> {
-        within(Limit::Entries, entries, self.entries)?;
-        within(Limit::TotalCharacters, characters, self.total_characters)
+        within(PreferenceLimit::Entries, entries, self.entries)?;
+        within(PreferenceLimit::TotalCharacters, characters, self.total_characters)
     }
 }
 
-fn within(limit: Limit, would_be: u64, most: u64) -> Result<(), PreferenceError> {
+fn within(limit: PreferenceLimit, would_be: u64, most: u64) -> Result<(), PreferenceError> {
     if would_be > most { Err(PreferenceError::TooMuch { limit, would_be, most }) } else { Ok(()) }
 }
 
 // === impl Limit ===
 
-impl Limit {
+impl PreferenceLimit {
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Limit {
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for PreferenceLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Holder of a token, and the objects that it acts for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct TokenHolder {
     /// Kind of holder.
     pub kind: HolderKind,
     /// The task.
@@ -46,7 +46,7 @@ pub struct IncompleteHolder {
 
 // === impl Holder ===
 
-impl Holder {
+impl TokenHolder {
     /// Creates a holder of that kind without any bindings.
     pub fn new(kind: HolderKind) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use crate::forger::{lines, member, write};
 use crate::log::{TestFolder, event, intact};
 use belljar_store::audit::anchor::{
-    AnchorError, AnchorSettings, AnchorTarget, Evidence, Vouched, notes_in_file, statuses,
+    AnchorError, AnchorEvidence, AnchorSettings, AnchorTarget, ConfirmedRange, notes_in_file, statuses,
 };
 use belljar_store::audit::verify::{Verdict, VerifyRequirements, verify};
 use belljar_store::audit::{AuditError, AuditLog, Settings};
@@ -40,15 +40,15 @@ fn append(folder: &Path, anchors: &[AnchorSettings], numbers: std::ops::Range<u3
     log.close();
 }
 
-fn evidence(files: &[&Path]) -> Evidence {
-    let mut evidence = Evidence::default();
+fn evidence(files: &[&Path]) -> AnchorEvidence {
+    let mut evidence = AnchorEvidence::default();
     for file in files {
         evidence.add(&file.file_name().unwrap().to_string_lossy(), &std::fs::read_to_string(file).unwrap());
     }
     evidence
 }
 
-fn against(folder: &Path, files: &[&Path]) -> Result<Vouched, String> {
+fn against(folder: &Path, files: &[&Path]) -> Result<ConfirmedRange, String> {
     let demands = VerifyRequirements { evidence: evidence(files), ..VerifyRequirements::default() };
     match verify(folder, &demands).unwrap() {
         Verdict::Intact(extent) => Ok(extent.vouched.unwrap()),

@@ -3,12 +3,14 @@
 mod killed;
 
 use crate::jobs::on_both_engines;
-use crate::jobs::world::World;
+use crate::jobs::world::StoreFixture;
 use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::{Approval, ApprovalStatus, CallScope, LARGEST_ARGUMENTS_BYTES, Ruling};
 use belljar_contract::id::{AgentId, ApprovalId, RunId, UserId};
 use belljar_contract::tool::{AgentKind, ToolName, ToolSubject};
-use belljar_store::approvals::{Answer, ApprovalError, ApprovalRequest, Approvals, CallKey, MOST_OPEN_BYTES};
+use belljar_store::approvals::{
+    ApprovalDecision, ApprovalError, ApprovalRequest, Approvals, CallKey, MOST_OPEN_BYTES,
+};
 use belljar_store::audit::{AuditLog, Settings, reading};
 use belljar_store::database::Location;
 use jiff::{SignedDuration, Timestamp};
@@ -27,7 +29,7 @@ struct ApprovalsFixture {
 }
 
 impl ApprovalsFixture {
-    fn of(world: &World) -> Self {
+    fn of(world: &StoreFixture) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let audit = Arc::new(AuditLog::open(folder.path()).unwrap());
         Self { approvals: Approvals::new(world.database.clone(), Arc::clone(&audit)), audit, folder }
@@ -106,9 +108,9 @@ fn with_arguments(call: CallKey, arguments: Value) -> ApprovalRequest {
     }
 }
 
-fn answer(ruling: Ruling) -> Answer {
+fn answer(ruling: Ruling) -> ApprovalDecision {
     let reason = (ruling == Ruling::Deny).then(|| "too risky".to_owned());
-    Answer { ruling, by: UserId::parse("ada").unwrap(), reason, arguments_sha256: None }
+    ApprovalDecision { ruling, by: UserId::parse("ada").unwrap(), reason, arguments_sha256: None }
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -127,7 +129,7 @@ fn scoped(arguments: char, workspace: &str) -> CallKey {
 }
 
 on_both_engines! {
-    async fn an_approval_is_used_only_by_a_call_with_an_equal_scope(world: World) {
+    async fn an_approval_is_used_only_by_a_call_with_an_equal_scope(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         // As earlier versions asked: without a scope.
         let unscoped = desk.ask(call('a')).await;
@@ -150,7 +152,7 @@ on_both_engines! {
         while desk.approvals.purge(after(SignedDuration::from_hours(1))).await.unwrap() > 0 {}
     }
 
-    async fn the_same_call_is_the_same_question_and_another_is_another(world: World) {
+    async fn the_same_call_is_the_same_question_and_another_is_another(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let first = desk.ask(call('a')).await;
         assert_eq!((first.status, &first.decision, first.used_at), (ApprovalStatus::Pending, &None, None));
@@ -172,7 +174,7 @@ on_both_engines! {
         assert_eq!(kinds, [["approval_asked"; 5].as_slice(), &["approval_decided"]].concat());
     }
 
-    async fn many_who_ask_at_once_ask_one_question(world: World) {
+    async fn many_who_ask_at_once_ask_one_question(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let audit = Arc::clone(&desk.audit);
         let asked = world.at_once(8, move |_, database| {
@@ -184,7 +186,7 @@ on_both_engines! {
         assert_eq!(desk.recorded().len(), 1);
     }
 
-    async fn a_yes_is_good_for_exactly_its_call_and_once(world: World) {
+    async fn a_yes_is_good_for_exactly_its_call_and_once(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let asked = desk.ask(call('a')).await;
         assert!(!desk.is_used(&call('a'), now()).await, "before anybody has said anything");
@@ -202,7 +204,7 @@ on_both_engines! {
         assert_ne!(desk.ask(call('a')).await.id, asked.id, "it takes a new yes");
     }
 
-    async fn of_many_who_use_a_yes_at_once_one_does(world: World) {
+    async fn of_many_who_use_a_yes_at_once_one_does(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let asked = desk.ask(call('a')).await;
         desk.approve(&asked.id).await;
@@ -214,7 +216,7 @@ on_both_engines! {
         assert_eq!(used.await.into_iter().filter(|used| *used).count(), 1);
     }
 
-    async fn the_same_answer_again_is_fine_and_another_one_is_not(world: World) {
+    async fn the_same_answer_again_is_fine_and_another_one_is_not(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let asked = desk.ask(call('a')).await;
         let approved = desk.approve(&asked.id).await;
@@ -225,7 +227,7 @@ on_both_engines! {
         assert_eq!(desk.approve(&asked.id).await.status, ApprovalStatus::Used);
 
         let asked = desk.ask(call('a')).await;
-        let silent = Answer { reason: None, ..answer(Ruling::Deny) };
+        let silent = ApprovalDecision { reason: None, ..answer(Ruling::Deny) };
         let silent = desk.approvals.decide(&asked.id, silent, now()).await.unwrap_err();
         assert!(matches!(silent, ApprovalError::Reason));
         let denied = desk.approvals.decide(&asked.id, answer(Ruling::Deny), now()).await.unwrap();
@@ -239,7 +241,7 @@ on_both_engines! {
         assert!(matches!(unknown, ApprovalError::Unknown { .. }));
     }
 
-    async fn what_has_expired_is_never_approved_nor_used_whatever_a_later_clock_says(world: World) {
+    async fn what_has_expired_is_never_approved_nor_used_whatever_a_later_clock_says(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let (early, late) = (after(SignedDuration::from_secs(3_599)), after(SignedDuration::from_secs(3_600)));
         let asked = desk.approvals.ask(question(call('a')), now(), Some(HOUR)).await.unwrap();
@@ -263,10 +265,10 @@ on_both_engines! {
         assert!(desk.is_used(&call('c'), early).await);
     }
 
-    async fn an_answer_that_names_other_arguments_is_refused(world: World) {
+    async fn an_answer_that_names_other_arguments_is_refused(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let asked = desk.ask(call('a')).await;
-        let naming = |ruling, sha256: String| Answer { arguments_sha256: Some(sha256), ..answer(ruling) };
+        let naming = |ruling, sha256: String| ApprovalDecision { arguments_sha256: Some(sha256), ..answer(ruling) };
         for ruling in [Ruling::Approve, Ruling::Deny] {
             let other = naming(ruling, call('b').arguments_sha256);
             let refused = desk.approvals.decide(&asked.id, other, now()).await.unwrap_err();
@@ -279,7 +281,7 @@ on_both_engines! {
         assert!(desk.is_used(&call('a'), now()).await);
     }
 
-    async fn arguments_that_are_not_those_of_the_digest_are_neither_asked_about_nor_approved(world: World) {
+    async fn arguments_that_are_not_those_of_the_digest_are_neither_asked_about_nor_approved(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let cut = with_arguments(call('a'), json!({ "text": "cut… (9 bytes)" }));
         let refused = desk.approvals.ask(cut.clone(), now(), None).await.unwrap_err();
@@ -295,7 +297,7 @@ on_both_engines! {
         desk.approvals.decide(&asked.id, answer(Ruling::Deny), now()).await.unwrap();
     }
 
-    async fn long_arguments_are_kept_whole_and_lists_have_a_preview_that_says_so(world: World) {
+    async fn long_arguments_are_kept_whole_and_lists_have_a_preview_that_says_so(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let long = json!({ "line": format!("echo {}; evil ü", " ".repeat(3_000)) });
         let key = CallKey { arguments_sha256: digest(&long), ..call('a') };
@@ -315,7 +317,7 @@ on_both_engines! {
         assert!(desk.is_used(&key, now()).await);
     }
 
-    async fn what_waits_for_an_answer_has_a_largest_size_alone_and_together(world: World) {
+    async fn what_waits_for_an_answer_has_a_largest_size_alone_and_together(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let ask = async |name: u64, bytes: usize| {
             let arguments = json!({ "n": name, "text": "x".repeat(bytes) });
@@ -339,7 +341,7 @@ on_both_engines! {
         ask(most, large).await.unwrap();
     }
 
-    async fn what_can_not_be_recorded_does_not_happen(world: World) {
+    async fn what_can_not_be_recorded_does_not_happen(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let [pending, approved] = [desk.ask(call('a')).await, desk.ask(call('b')).await];
         desk.approve(&approved.id).await;
@@ -358,7 +360,7 @@ on_both_engines! {
         assert_eq!(status, ["approved", "pending"]);
     }
 
-    async fn pages_have_each_approval_once_by_what_has_become_of_it(world: World) {
+    async fn pages_have_each_approval_once_by_what_has_become_of_it(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let late = after(SignedDuration::from_hours(1));
         let mut asked = Vec::new();
@@ -381,7 +383,7 @@ on_both_engines! {
         assert_eq!(counts, [6, 1, 1]);
     }
 
-    async fn what_is_over_for_long_is_removed_and_nothing_else(world: World) {
+    async fn what_is_over_for_long_is_removed_and_nothing_else(world: StoreFixture) {
         let desk = ApprovalsFixture::of(&world);
         let late = after(SignedDuration::from_hours(2));
         let pending = desk.ask(call('a')).await.id;

@@ -55,7 +55,7 @@ fn append(folder: &Path, name: &str, many: u64) {
 }
 
 /// Acknowledged records: texts by sequence number.
-type Told = BTreeMap<u64, (String, String)>;
+type AcknowledgedRecords = BTreeMap<u64, (String, String)>;
 
 /// A child.
 struct AppendingChild {
@@ -93,7 +93,7 @@ impl AppendingChild {
     }
 
     /// Waits for its end and returns what it has printed as acknowledged.
-    fn end(mut self) -> Told {
+    fn end(mut self) -> AcknowledgedRecords {
         self.child.wait().unwrap();
         self.reader.join().unwrap();
         let lines: Vec<String> = self.told.try_iter().collect();
@@ -109,7 +109,7 @@ impl AppendingChild {
 
 /// Checks that every acknowledged record is there, once, at its reported position.
 #[track_caller]
-fn assert_all_there(folder: &Path, told: &Told, at_most: usize) {
+fn assert_all_there(folder: &Path, told: &AcknowledgedRecords, at_most: usize) {
     let mut there = BTreeMap::new();
     let mut texts = BTreeMap::<String, u32>::new();
     reading::each(folder, &mut |record, _| {
@@ -133,7 +133,7 @@ fn assert_all_there(folder: &Path, told: &Told, at_most: usize) {
 fn acknowledged_records_survive_a_kill_at_any_moment() {
     let place = TestFolder::new();
     let folder = place.path();
-    let mut told = Told::new();
+    let mut told = AcknowledgedRecords::new();
     let mut torn = 0;
     for turn in 0_u64..40 {
         let mut child = AppendingChild::begin(&folder, &format!("turn{turn}"), u64::MAX);
@@ -164,7 +164,7 @@ fn killed_process_does_not_block_others_appending_to_the_log() {
     let children: Vec<AppendingChild> =
         (0..4).map(|number| AppendingChild::begin(&folder, &format!("child{number}"), EACH)).collect();
     let mut victims = 0;
-    let mut told = Told::new();
+    let mut told = AcknowledgedRecords::new();
     for turn in 0..6 {
         let mut victim = AppendingChild::begin(&folder, &format!("victim{turn}"), u64::MAX);
         std::thread::sleep(Duration::from_millis(20 + 13 * turn));

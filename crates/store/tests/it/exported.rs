@@ -5,7 +5,7 @@ use crate::log::{TestFolder, intact, run};
 use crate::tampering::put;
 use belljar_store::audit::AuditLog;
 use belljar_store::audit::export::{ExportError, export, verify};
-use belljar_store::audit::verify::{Anchor, Extent, Verdict, VerifyRequirements};
+use belljar_store::audit::verify::{KnownRecord, LogExtent, Verdict, VerifyRequirements};
 use std::path::{Path, PathBuf};
 
 fn exported(place: &TestFolder, of: Option<u32>) -> PathBuf {
@@ -16,7 +16,7 @@ fn exported(place: &TestFolder, of: Option<u32>) -> PathBuf {
 }
 
 #[track_caller]
-fn sound(file: &Path, demands: &VerifyRequirements) -> Extent {
+fn sound(file: &Path, demands: &VerifyRequirements) -> LogExtent {
     match verify(file, demands).unwrap() {
         Verdict::Intact(extent) => *extent,
         Verdict::Broken(finding) => panic!("{finding}"),
@@ -76,7 +76,7 @@ fn run_export_has_only_its_records_and_verifies_against_an_anchor() {
         let sequence = rest.split_once(',').unwrap().0.parse().unwrap();
         let anchor = |hash| VerifyRequirements {
             key: None,
-            anchors: vec![Anchor { sequence, hash }],
+            anchors: vec![KnownRecord { sequence, hash }],
             ..VerifyRequirements::default()
         };
         sound(&file, &anchor(belljar_store::audit::Hash::parse(member(line, "hash")).unwrap()));

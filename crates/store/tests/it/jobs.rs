@@ -13,16 +13,16 @@ pub(crate) mod world;
 
 /// Each of these functions as a test on each engine.
 macro_rules! on_both_engines {
-    ($($(#[$doc:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
-        $($(#[$doc])* async fn $name($world: World) $body)*
+    ($($(#[$doc:meta])* async fn $name:ident($world:ident: StoreFixture) $body:block)*) => {
+        $($(#[$doc])* async fn $name($world: StoreFixture) $body)*
 
         mod sqlite {
-            $(#[test] fn $name() { super::World::run_on_sqlite(super::$name) })*
+            $(#[test] fn $name() { super::StoreFixture::run_on_sqlite(super::$name) })*
         }
 
         mod postgres {
             $(#[test] fn $name() {
-                super::World::run_on_postgres(concat!(module_path!(), "::", stringify!($name)), super::$name)
+                super::StoreFixture::run_on_postgres(concat!(module_path!(), "::", stringify!($name)), super::$name)
             })*
         }
     };

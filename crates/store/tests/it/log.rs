@@ -1,7 +1,7 @@
 //! Logs for tests.
 
 use belljar_contract::id::RunId;
-use belljar_store::audit::verify::{Extent, Verdict, VerifyRequirements, verify};
+use belljar_store::audit::verify::{LogExtent, Verdict, VerifyRequirements, verify};
 use belljar_store::audit::{AuditLog, Event, Settings};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub(crate) fn event(number: u32) -> Event {
 }
 
 #[track_caller]
-pub(crate) fn intact(folder: &Path) -> Extent {
+pub(crate) fn intact(folder: &Path) -> LogExtent {
     match verify(folder, &VerifyRequirements::default()).unwrap() {
         Verdict::Intact(extent) => *extent,
         Verdict::Broken(finding) => panic!("{finding}"),

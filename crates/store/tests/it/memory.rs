@@ -1,26 +1,27 @@
 //! Notes of an agent for its job, on both engines.
 
 use crate::jobs::on_both_engines;
-use crate::jobs::world::{OWNER, World, assignment, assignment_of, now, outcome, report, task_id};
-use belljar_policy::lifecycle::Ending;
-use belljar_store::jobs::Retention;
+use crate::jobs::world::{OWNER, StoreFixture, assignment, assignment_of, now, outcome, report, task_id};
+use belljar_policy::lifecycle::ReportedEnding;
+use belljar_store::jobs::RetentionCutoffs;
 use belljar_store::memory::{
-    Added, Limit, Limits, Memory, MemoryError, MemoryKey, MemoryScope, Note, Place, Query, Summary,
+    Memory, MemoryError, MemoryKey, MemoryLimitKind, MemoryLimits, MemoryNote, MemoryScope, NotePart,
+    NoteWrite, SearchQuery, Summary,
 };
 use jiff::{SignedDuration, Timestamp};
 
-const LIMITS: Limits =
-    Limits { entries: 4, entry_bytes: 10, total_bytes: 30, key_bytes: 4, summary_bytes: 3 };
+const LIMITS: MemoryLimits =
+    MemoryLimits { entries: 4, entry_bytes: 10, total_bytes: 30, key_bytes: 4, summary_bytes: 3 };
 
 fn key(text: &str) -> MemoryKey {
     MemoryKey::parse(text).unwrap()
 }
 
-fn note(name: &str, content: &str) -> Note {
-    Note::new(key(name), content.to_owned(), None).unwrap()
+fn note(name: &str, content: &str) -> MemoryNote {
+    MemoryNote::new(key(name), content.to_owned(), None).unwrap()
 }
 
-async fn with_job(world: &World) -> (Memory, MemoryScope) {
+async fn with_job(world: &StoreFixture) -> (Memory, MemoryScope) {
     let wanted = assignment();
     world.accepted(&wanted).await;
     let of = MemoryScope { task_id: wanted.task_id, job_id: wanted.job_id };
@@ -33,7 +34,7 @@ async fn keys(memory: &Memory, of: &MemoryScope) -> Vec<String> {
 }
 
 /// Returns the limit that a note would exceed, and the amount that would be reached.
-async fn refused(memory: &Memory, of: &MemoryScope, note: Note) -> (Limit, u64) {
+async fn refused(memory: &Memory, of: &MemoryScope, note: MemoryNote) -> (MemoryLimitKind, u64) {
     match memory.add(of, note, now()).await.unwrap_err() {
         MemoryError::TooMuch { limit, would_be, .. } => (limit, would_be),
         other => panic!("{other}"),
@@ -41,15 +42,15 @@ async fn refused(memory: &Memory, of: &MemoryScope, note: Note) -> (Limit, u64) 
 }
 
 on_both_engines! {
-    async fn what_is_noted_is_found_by_its_key_and_replaced_under_it(world: World) {
+    async fn what_is_noted_is_found_by_its_key_and_replaced_under_it(world: StoreFixture) {
         let (memory, of) = with_job(&world).await;
         let (first, later) = (now(), now() + SignedDuration::from_secs(1));
         let summary = Summary::parse("s").unwrap();
-        let full = Note::new(key("k"), "one\ntwo".to_owned(), Some(summary)).unwrap();
-        assert_eq!(memory.add(&of, full, first).await.unwrap(), Added::New);
+        let full = MemoryNote::new(key("k"), "one\ntwo".to_owned(), Some(summary)).unwrap();
+        assert_eq!(memory.add(&of, full, first).await.unwrap(), NoteWrite::New);
         let (entry, content) = memory.retrieve(&of, &key("k")).await.unwrap();
         assert_eq!((content.as_str(), entry.summary.as_deref(), entry.size_bytes), ("one\ntwo", Some("s"), 9));
-        assert_eq!(memory.add(&of, note("k", "x"), later).await.unwrap(), Added::Replaced);
+        assert_eq!(memory.add(&of, note("k", "x"), later).await.unwrap(), NoteWrite::Replaced);
         let (entry, content) = memory.retrieve(&of, &key("k")).await.unwrap();
         assert_eq!((content.as_str(), entry.summary, entry.size_bytes), ("x", None, 2));
         assert_eq!((entry.created_at, entry.updated_at), (first, later));
@@ -58,12 +59,12 @@ on_both_engines! {
         assert!(matches!(memory.retrieve(&of, &key("k")).await, Err(MemoryError::Missing { .. })));
     }
 
-    async fn notes_are_found_by_their_words_in_one_order_and_only_those_of_the_job(world: World) {
+    async fn notes_are_found_by_their_words_in_one_order_and_only_those_of_the_job(world: StoreFixture) {
         let (of, other) = (with_job(&world).await.1, with_job(&world).await.1);
-        let memory = Memory::new(world.database.clone(), Limits::default());
+        let memory = Memory::new(world.database.clone(), MemoryLimits::default());
         let add = async |of: &MemoryScope, name: &str, content: &str, summary: Option<&str>, seconds: i64| {
             let summary = summary.map(|text| Summary::parse(text).unwrap());
-            let note = Note::new(key(name), content.to_owned(), summary).unwrap();
+            let note = MemoryNote::new(key(name), content.to_owned(), summary).unwrap();
             memory.add(of, note, now() + SignedDuration::from_secs(seconds)).await.unwrap();
         };
         add(&of, "both", "the DEPLOY of the database", None, 0).await;
@@ -75,7 +76,7 @@ on_both_engines! {
         add(&of, "none", "100%", None, 9).await;
         add(&other, "deploy", "deploy of another job's", None, 9).await;
         let found = async |text: &str| {
-            let found = memory.search(&of, &Query::parse(text).unwrap()).await.unwrap();
+            let found = memory.search(&of, &SearchQuery::parse(text).unwrap()).await.unwrap();
             found.into_iter().map(|one| one.entry.key.to_string()).collect::<Vec<_>>()
         };
         let expected = ["both", "deploy", "told", "later", "sooner-a", "sooner-b"];
@@ -83,15 +84,15 @@ on_both_engines! {
         // Pattern characters have no special meaning.
         assert_eq!((found("deploy_").await, found("%").await), (vec!["later".to_owned()], vec!["none".to_owned()]));
         assert!(found("'").await.is_empty());
-        let first = memory.search(&of, &Query::parse("database how").unwrap()).await.unwrap();
-        assert_eq!((first[0].words, &first[0].places), (1, &vec![Place::Summary]));
-        assert_eq!((first[1].snippet.as_str(), &first[1].places), ("the DEPLOY of the database", &vec![Place::Content]));
+        let first = memory.search(&of, &SearchQuery::parse("database how").unwrap()).await.unwrap();
+        assert_eq!((first[0].words, &first[0].places), (1, &vec![NotePart::Summary]));
+        assert_eq!((first[1].snippet.as_str(), &first[1].places), ("the DEPLOY of the database", &vec![NotePart::Content]));
         let of_other_task = MemoryScope { task_id: task_id(), ..of.clone() };
-        let refused = memory.search(&of_other_task, &Query::parse("deploy").unwrap()).await;
+        let refused = memory.search(&of_other_task, &SearchQuery::parse("deploy").unwrap()).await;
         assert!(matches!(refused, Err(MemoryError::UnknownJob { .. })));
     }
 
-    async fn pages_are_in_the_order_of_the_bytes_of_keys_and_have_each_once(world: World) {
+    async fn pages_are_in_the_order_of_the_bytes_of_keys_and_have_each_once(world: StoreFixture) {
         let (memory, of) = with_job(&world).await;
         for name in ["b", "B", "a_", "ä"] {
             memory.add(&of, note(name, ""), now()).await.unwrap();
@@ -104,24 +105,24 @@ on_both_engines! {
         assert_eq!(memory.list(&of, None, 0).await.unwrap().entries.len(), 1);
     }
 
-    async fn each_limit_is_named_by_whoever_would_go_past_it_and_what_is_within_is_noted(world: World) {
+    async fn each_limit_is_named_by_whoever_would_go_past_it_and_what_is_within_is_noted(world: StoreFixture) {
         let (memory, of) = with_job(&world).await;
-        assert_eq!(refused(&memory, &of, note("abcde", "")).await, (Limit::KeyBytes, 5));
-        assert_eq!(refused(&memory, &of, note("a", "01234567890")).await, (Limit::EntryBytes, 11));
-        let long = Note::new(key("a"), String::new(), Summary::parse("four").ok()).unwrap();
-        assert_eq!(refused(&memory, &of, long).await, (Limit::SummaryBytes, 4));
+        assert_eq!(refused(&memory, &of, note("abcde", "")).await, (MemoryLimitKind::KeyBytes, 5));
+        assert_eq!(refused(&memory, &of, note("a", "01234567890")).await, (MemoryLimitKind::EntryBytes, 11));
+        let long = MemoryNote::new(key("a"), String::new(), Summary::parse("four").ok()).unwrap();
+        assert_eq!(refused(&memory, &of, long).await, (MemoryLimitKind::SummaryBytes, 4));
         memory.add(&of, note("a", "0123456789"), now()).await.unwrap();
         memory.add(&of, note("b", "0123456789"), now()).await.unwrap();
-        assert_eq!(refused(&memory, &of, note("c", "01234567")).await, (Limit::TotalBytes, 31));
+        assert_eq!(refused(&memory, &of, note("c", "01234567")).await, (MemoryLimitKind::TotalBytes, 31));
         // Replaced notes don't count.
         memory.add(&of, note("b", "0123456789"), now()).await.unwrap();
         memory.add(&of, note("c", ""), now()).await.unwrap();
         memory.add(&of, note("d", ""), now()).await.unwrap();
-        assert_eq!(refused(&memory, &of, note("e", "")).await, (Limit::Entries, 5));
+        assert_eq!(refused(&memory, &of, note("e", "")).await, (MemoryLimitKind::Entries, 5));
         assert_eq!(keys(&memory, &of).await, ["a", "b", "c", "d"]);
     }
 
-    async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: World) {
+    async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: StoreFixture) {
         let (memory, of) = with_job(&world).await;
         let all = world.at_once(12, |number, database| {
             let (memory, of) = (Memory::new(database, LIMITS), of.clone());
@@ -131,16 +132,16 @@ on_both_engines! {
         for one in all.await {
             match one {
                 Ok(became) => {
-                    assert_eq!(became, Added::New);
+                    assert_eq!(became, NoteWrite::New);
                     added += 1;
                 }
-                Err(error) => assert!(matches!(error, MemoryError::TooMuch { limit: Limit::Entries, .. }), "{error}"),
+                Err(error) => assert!(matches!(error, MemoryError::TooMuch { limit: MemoryLimitKind::Entries, .. }), "{error}"),
             }
         }
         assert_eq!((added, keys(&memory, &of).await.len()), (4, 4));
     }
 
-    async fn a_job_has_nothing_of_another_and_no_other_task_has_its(world: World) {
+    async fn a_job_has_nothing_of_another_and_no_other_task_has_its(world: StoreFixture) {
         let (memory, of) = with_job(&world).await;
         let sibling = assignment_of(&of.task_id);
         world.accepted(&sibling).await;
@@ -156,18 +157,18 @@ on_both_engines! {
         assert_eq!(memory.retrieve(&of, &key("k")).await.unwrap().1, "mine");
     }
 
-    async fn a_job_that_is_over_can_be_read_and_not_written_and_takes_its_memory_with_it(world: World) {
+    async fn a_job_that_is_over_can_be_read_and_not_written_and_takes_its_memory_with_it(world: StoreFixture) {
         let wanted = assignment();
         let claimed = world.claimed(&wanted).await;
         let of = MemoryScope { task_id: wanted.task_id.clone(), job_id: wanted.job_id.clone() };
         let memory = Memory::new(world.database.clone(), LIMITS);
         memory.add(&of, note("k", "x"), now()).await.unwrap();
-        let ended = report(Ending::Completed, outcome(""));
+        let ended = report(ReportedEnding::Completed, outcome(""));
         world.jobs.end(&wanted.job_id, claimed.fence(), ended, now()).await.unwrap();
         assert!(matches!(memory.add(&of, note("l", "x"), now()).await, Err(MemoryError::Over { .. })));
         assert_eq!(keys(&memory, &of).await, ["k"]);
         let later = now() + SignedDuration::from_hours(1);
-        let retention = Retention { acknowledged_before: Timestamp::UNIX_EPOCH, ended_before: later };
+        let retention = RetentionCutoffs { acknowledged_before: Timestamp::UNIX_EPOCH, ended_before: later };
         assert_eq!(world.jobs.expire(retention).await.unwrap(), 1);
         assert!(matches!(memory.list(&of, None, 1).await, Err(MemoryError::UnknownJob { .. })));
         // SQLite reuses the number of a deleted job; the new job finds no notes of the old one.
@@ -183,5 +184,5 @@ fn keys_and_summaries_are_on_one_line_and_contents_have_no_nul() {
         assert!(MemoryKey::parse(text).is_err(), "{text:?}");
     }
     assert!(Summary::parse("a\nb").is_err());
-    assert!(Note::new(key("a"), "a\0b".to_owned(), None).is_err());
+    assert!(MemoryNote::new(key("a"), "a\0b".to_owned(), None).is_err());
 }

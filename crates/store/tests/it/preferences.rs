@@ -1,16 +1,18 @@
 //! Preferences, on both engines.
 
 use crate::jobs::on_both_engines;
-use crate::jobs::world::{World, now, task_id};
+use crate::jobs::world::{StoreFixture, now, task_id};
 use belljar_contract::id::{GroupId, UserId};
 use belljar_contract::key::Key;
 use belljar_contract::preference::ValueType;
 use belljar_contract::scope::{Scope, Scopes};
 use belljar_store::edit::{Edit, VersionConflict};
-use belljar_store::preferences::{Limit, Limits, PreferenceError, Preferences, Wish};
+use belljar_store::preferences::{
+    NewPreference, PreferenceError, PreferenceLimit, PreferenceLimits, Preferences,
+};
 use serde_json::{Value, json};
 
-const LIMITS: Limits = Limits { entries: 3, value_bytes: 20, total_characters: 30 };
+const LIMITS: PreferenceLimits = PreferenceLimits { entries: 3, value_bytes: 20, total_characters: 30 };
 
 fn edit() -> Edit {
     Edit { by: UserId::parse("ada").unwrap(), at: now() }
@@ -24,12 +26,12 @@ fn scope(text: &str) -> Scope {
     Scope::parse(text).unwrap()
 }
 
-fn wish(whom: &str, name: &str, value: Value) -> Wish {
+fn wish(whom: &str, name: &str, value: Value) -> NewPreference {
     let value_type = ValueType::ALL.into_iter().find(|one| one.is_of(&value)).unwrap();
-    Wish { scope: scope(whom), key: key(name), value, value_type }
+    NewPreference { scope: scope(whom), key: key(name), value, value_type }
 }
 
-fn of(world: &World) -> Preferences {
+fn of(world: &StoreFixture) -> Preferences {
     Preferences::new(world.database.clone(), LIMITS)
 }
 
@@ -38,7 +40,7 @@ fn of_ada() -> Scopes {
 }
 
 on_both_engines! {
-    async fn a_preference_is_made_once_changed_by_versions_and_removed(world: World) {
+    async fn a_preference_is_made_once_changed_by_versions_and_removed(world: StoreFixture) {
         let preferences = of(&world);
         let made = preferences.create(wish("user:ada", "a.b", json!({"x": [1, 2.5, null]})), edit()).await.unwrap();
         assert_eq!(made.version, 1);
@@ -61,7 +63,7 @@ on_both_engines! {
         assert!(matches!(missing, Err(PreferenceError::Missing { .. })));
     }
 
-    async fn keys_and_people_differ_by_case_and_tasks_do_not(world: World) {
+    async fn keys_and_people_differ_by_case_and_tasks_do_not(world: StoreFixture) {
         let preferences = of(&world);
         let task = task_id();
         let upper = format!("task:{}", task.as_str().to_uppercase());
@@ -74,7 +76,7 @@ on_both_engines! {
         assert!(matches!(again, Err(PreferenceError::Exists { .. })));
     }
 
-    async fn what_holds_is_what_is_nearest_of_what_is_theirs(world: World) {
+    async fn what_holds_is_what_is_nearest_of_what_is_theirs(world: StoreFixture) {
         let preferences = of(&world);
         for (whom, name, value) in [
             ("system", "a.a", json!("s")),
@@ -93,7 +95,7 @@ on_both_engines! {
         assert_eq!(held.skipped, []);
     }
 
-    async fn pages_have_every_entry_of_theirs_once(world: World) {
+    async fn pages_have_every_entry_of_theirs_once(world: StoreFixture) {
         let preferences = of(&world);
         for (whom, name) in [("user:ada", "b.a"), ("system", "b.a"), ("user:ada", "B.a"), ("user:bob", "b.a"), ("system", "c.a")] {
             preferences.create(wish(whom, name, json!(1)), edit()).await.unwrap();
@@ -109,27 +111,27 @@ on_both_engines! {
         assert_eq!(all, ["B.a user:ada", "b.a system", "b.a user:ada", "c.a system"]);
     }
 
-    async fn there_is_no_more_than_there_may_be_of_a_scope(world: World) {
+    async fn there_is_no_more_than_there_may_be_of_a_scope(world: StoreFixture) {
         let preferences = of(&world);
         let limit = |error: PreferenceError| match error {
             PreferenceError::TooMuch { limit, would_be, .. } => (limit, would_be),
             other => panic!("{other}"),
         };
         let large = preferences.create(wish("system", "a.a", json!("x".repeat(19))), edit()).await;
-        assert_eq!(limit(large.unwrap_err()), (Limit::ValueBytes, 21));
+        assert_eq!(limit(large.unwrap_err()), (PreferenceLimit::ValueBytes, 21));
         preferences.create(wish("system", "a.a", json!("x".repeat(18))), edit()).await.unwrap();
         let more = preferences.create(wish("system", "a.b", json!("x".repeat(9))), edit()).await;
-        assert_eq!(limit(more.unwrap_err()), (Limit::TotalCharacters, 31));
+        assert_eq!(limit(more.unwrap_err()), (PreferenceLimit::TotalCharacters, 31));
         preferences.create(wish("system", "a.b", json!("x")), edit()).await.unwrap();
         let more = preferences.update(wish("system", "a.b", json!("x".repeat(9))), None, edit()).await;
-        assert_eq!(limit(more.unwrap_err()), (Limit::TotalCharacters, 31));
+        assert_eq!(limit(more.unwrap_err()), (PreferenceLimit::TotalCharacters, 31));
         preferences.create(wish("system", "a.c", json!(1)), edit()).await.unwrap();
         let many = preferences.create(wish("system", "a.d", json!(1)), edit()).await;
-        assert_eq!(limit(many.unwrap_err()), (Limit::Entries, 4));
+        assert_eq!(limit(many.unwrap_err()), (PreferenceLimit::Entries, 4));
         preferences.create(wish("user:ada", "a.d", json!(1)), edit()).await.unwrap();
     }
 
-    async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: World) {
+    async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: StoreFixture) {
         let all = world.at_once(12, |number, database| {
             let wish = wish("user:ada", &format!("a.k{number}"), json!(1));
             async move { Preferences::new(database, LIMITS).create(wish, edit()).await }
@@ -144,9 +146,9 @@ on_both_engines! {
         assert_eq!(made, 3);
     }
 
-    async fn what_is_not_what_it_is_said_to_be_or_can_not_be_read_again_is_not_written(world: World) {
+    async fn what_is_not_what_it_is_said_to_be_or_can_not_be_read_again_is_not_written(world: StoreFixture) {
         let preferences = of(&world);
-        let wrong = Wish { value_type: ValueType::Number, ..wish("system", "a.a", json!("1")) };
+        let wrong = NewPreference { value_type: ValueType::Number, ..wish("system", "a.a", json!("1")) };
         assert!(matches!(preferences.create(wrong, edit()).await, Err(PreferenceError::OtherType { .. })));
         let nested = |depth: usize| (0..depth).fold(json!([]), |inside, _| json!([inside]));
         let deep = preferences.create(wish("system", "a.a", nested(200)), edit()).await;

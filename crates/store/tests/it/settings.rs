@@ -1,13 +1,13 @@
 //! Settings of the system, and images that were added, on both engines.
 
 use crate::jobs::on_both_engines;
-use crate::jobs::world::{World, now};
+use crate::jobs::world::{StoreFixture, now};
 use belljar_contract::id::UserId;
 use belljar_contract::image::ImageReference;
 use belljar_contract::key::Key;
 use belljar_contract::label::Label;
 use belljar_store::edit::Edit;
-use belljar_store::images::{Added, Images};
+use belljar_store::images::{ImageAddition, Images};
 use belljar_store::settings::{LONGEST_VALUE, SettingError, Settings};
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn image(text: &str) -> ImageReference {
 }
 
 on_both_engines! {
-    async fn a_setting_is_written_by_versions_and_removed(world: World) {
+    async fn a_setting_is_written_by_versions_and_removed(world: StoreFixture) {
         let settings = Settings::new(world.database.clone());
         let disabled = key("mcp.tools.disabled");
         assert_eq!(settings.find(&disabled).await.unwrap(), None);
@@ -42,7 +42,7 @@ on_both_engines! {
         assert!(matches!(settings.delete(&disabled, None).await, Err(SettingError::Missing { .. })));
     }
 
-    async fn settings_are_listed_by_their_keys_and_no_larger_than_they_may_be(world: World) {
+    async fn settings_are_listed_by_their_keys_and_no_larger_than_they_may_be(world: StoreFixture) {
         let settings = Settings::new(world.database.clone());
         for name in ["b.a", "B.a", "a.a"] {
             settings.set(&key(name), json!(true), None, edit()).await.unwrap();
@@ -57,7 +57,7 @@ on_both_engines! {
         assert!(matches!(large, Err(SettingError::Value)));
     }
 
-    async fn of_many_who_write_one_version_at_once_one_does(world: World) {
+    async fn of_many_who_write_one_version_at_once_one_does(world: StoreFixture) {
         let settings = Settings::new(world.database.clone());
         settings.set(&key("a.b"), json!(0), None, edit()).await.unwrap();
         let all = world.at_once(12, |number, database| async move {
@@ -67,13 +67,13 @@ on_both_engines! {
         assert_eq!((written, settings.find(&key("a.b")).await.unwrap().unwrap().version), (1, 2));
     }
 
-    async fn an_image_is_added_once_however_it_is_named_and_removed(world: World) {
+    async fn an_image_is_added_once_however_it_is_named_and_removed(world: StoreFixture) {
         let images = Images::new(world.database.clone());
         let name = Label::parse("Debian").ok();
         let added = images.add(image("debian"), name.clone(), edit()).await.unwrap();
-        let Added::New(added) = added else { panic!("{added:?}") };
+        let ImageAddition::New(added) = added else { panic!("{added:?}") };
         let again = images.add(image("docker.io/library/debian:latest"), None, edit()).await.unwrap();
-        assert_eq!(again, Added::Known(added.clone()));
+        assert_eq!(again, ImageAddition::Known(added.clone()));
         assert_eq!(images.find(&image("index.docker.io/library/debian")).await.unwrap(), Some(added));
         assert_eq!(images.find(&image("debian:12")).await.unwrap(), None);
         assert!(images.remove(&image("debian:latest")).await.unwrap());
@@ -81,7 +81,7 @@ on_both_engines! {
         assert_eq!(images.find(&image("debian")).await.unwrap(), None);
     }
 
-    async fn pages_have_every_image_once(world: World) {
+    async fn pages_have_every_image_once(world: StoreFixture) {
         let images = Images::new(world.database.clone());
         let digest = format!("a.example/b@sha256:{}", "0".repeat(64));
         for text in ["debian:12", "alpine", &digest] {

@@ -14,7 +14,7 @@ use belljar_testkit::random::Random;
 use belljar_testkit::share::Share;
 use checker::Checker;
 use jiff::{SignedDuration, Timestamp};
-use node::Node;
+use node::SimulatedNode;
 use orchestrator::Orchestrator;
 use std::io::Write;
 use std::path::Path;
@@ -28,19 +28,19 @@ const STEPS_BETWEEN_CHECKS: usize = 10;
 const ROUNDS: usize = 25;
 
 /// State of the simulation.
-struct World {
+struct SimulationState {
     chance: Random,
     jobs: Jobs,
     now: Timestamp,
-    nodes: Vec<Node>,
+    nodes: Vec<SimulatedNode>,
     orchestrator: Orchestrator,
     checker: Checker,
 }
 
 /// Prints the seed if the test fails.
-struct Told(u64);
+struct SeedPrinter(u64);
 
-impl Drop for Told {
+impl Drop for SeedPrinter {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let seed = self.0;
@@ -57,7 +57,7 @@ fn simulated_faults_never_end_a_job_twice_or_reorder_its_events() {
     let many = seeds.end - seeds.start;
     let (mut ended, mut begun_again) = (0, 0);
     for seed in seeds {
-        let _told = Told(seed);
+        let _told = SeedPrinter(seed);
         let checker = run(seed);
         ended += checker.ended();
         begun_again += checker.begun_again();
@@ -84,7 +84,7 @@ fn run(seed: u64) -> Checker {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut world = World::new(seed, folder.path()).await;
+        let mut world = SimulationState::new(seed, folder.path()).await;
         for step in 0..STEPS {
             world.step().await;
             if step % STEPS_BETWEEN_CHECKS == 0 {
@@ -98,7 +98,7 @@ fn run(seed: u64) -> Checker {
 
 // === impl World ===
 
-impl World {
+impl SimulationState {
     async fn new(seed: u64, folder: &Path) -> Self {
         let database = Database::open(&Location::File(folder.join("jobs.db"))).await.unwrap();
         let jobs = Jobs::new(database);
@@ -106,7 +106,7 @@ impl World {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         let mut nodes = Vec::new();
         for number in 0..3 {
-            nodes.push(Node::start(number, &jobs, &mut chance, now).await);
+            nodes.push(SimulatedNode::start(number, &jobs, &mut chance, now).await);
         }
         let orchestrator = Orchestrator::default();
         Self { chance, jobs, now, nodes, orchestrator, checker: Checker::default() }
@@ -126,7 +126,7 @@ impl World {
             0 | 1 => orchestrator.submit(jobs, nodes, chance, *now).await,
             2 => orchestrator.bother(jobs, chance, *now).await,
             3 => {
-                let others: Vec<String> = nodes.iter().map(Node::instance).collect();
+                let others: Vec<String> = nodes.iter().map(SimulatedNode::instance).collect();
                 nodes[which].fault(jobs, chance, *now).await;
                 let is_silent = |instance: &String| nodes.iter().any(|node| node.is_silent_as(instance));
                 let silent: Vec<_> = others.into_iter().filter(is_silent).collect();

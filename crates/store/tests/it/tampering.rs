@@ -3,7 +3,7 @@
 
 use crate::forger::{begin, chained_anew, lines, member, sealed, write};
 use crate::log::{TestFolder, broken, event, intact, settings};
-use belljar_store::audit::verify::{Anchor, Verdict, VerifyRequirements, verify};
+use belljar_store::audit::verify::{KnownRecord, Verdict, VerifyRequirements, verify};
 use belljar_store::audit::{AuditError, AuditLog, Hash};
 use belljar_testkit::share::Share;
 use std::fs::File;
@@ -229,7 +229,7 @@ fn replaced_log_is_detected_by_a_known_key_or_record() {
         VerifyRequirements { key: Some(before.key), anchors: Vec::new(), ..VerifyRequirements::default() };
     let anchored = |sequence, hash| VerifyRequirements {
         key: None,
-        anchors: vec![Anchor { sequence, hash }],
+        anchors: vec![KnownRecord { sequence, hash }],
         ..VerifyRequirements::default()
     };
     let last = anchored(before.last.sequence, before.last.hash);

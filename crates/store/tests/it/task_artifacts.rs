@@ -1,30 +1,32 @@
 //! The files that tasks keep, on both engines.
 
 use crate::jobs::on_both_engines;
-use crate::jobs::world::{OWNER, World, assignment, now, outcome, report, task_id};
+use crate::jobs::world::{OWNER, StoreFixture, assignment, now, outcome, report, task_id};
 use belljar_contract::id::{RunId, TaskId};
 use belljar_contract::media::MediaType;
 use belljar_contract::path::ArtifactPath;
 use belljar_contract::result::Artifact;
 use belljar_contract::worker::job::JobOutcome;
-use belljar_policy::lifecycle::Ending;
+use belljar_policy::lifecycle::ReportedEnding;
 use belljar_store::artifacts::Content;
-use belljar_store::jobs::Retention;
-use belljar_store::task_artifacts::{Limit, Limits, Put, PutError, TaskArtifacts};
+use belljar_store::jobs::RetentionCutoffs;
+use belljar_store::task_artifacts::{
+    NewTaskArtifact, PutError, TaskArtifactLimit, TaskArtifactLimits, TaskArtifacts,
+};
 use jiff::{SignedDuration, Timestamp};
 
-const LIMITS: Limits = Limits { files: 4, total_bytes: 100 };
+const LIMITS: TaskArtifactLimits = TaskArtifactLimits { files: 4, total_bytes: 100 };
 
 fn path(text: &str) -> ArtifactPath {
     ArtifactPath::parse(text).unwrap()
 }
 
-fn put(at: &str, bytes: &str) -> Put {
+fn put(at: &str, bytes: &str) -> NewTaskArtifact {
     let content = Content::of(bytes.as_bytes());
-    Put { path: path(at), content, content_type: None, job_id: None, run_id: None }
+    NewTaskArtifact { path: path(at), content, content_type: None, job_id: None, run_id: None }
 }
 
-fn of(world: &World) -> TaskArtifacts {
+fn of(world: &StoreFixture) -> TaskArtifacts {
     TaskArtifacts::new(world.database.clone(), LIMITS)
 }
 
@@ -34,11 +36,11 @@ async fn paths(artifacts: &TaskArtifacts, task: &TaskId, prefix: &str) -> Vec<St
 }
 
 on_both_engines! {
-    async fn a_file_is_found_by_its_path_with_all_that_was_told_of_it(world: World) {
+    async fn a_file_is_found_by_its_path_with_all_that_was_told_of_it(world: StoreFixture) {
         let (artifacts, task, job) = (of(&world), task_id(), assignment().job_id);
         let run_id = RunId::from_uuid(uuid::Uuid::new_v4());
         let (first, later) = (now(), now() + SignedDuration::from_secs(1));
-        let full = Put {
+        let full = NewTaskArtifact {
             content_type: MediaType::parse("text/plain").ok(),
             job_id: Some(job.clone()),
             run_id: Some(run_id.clone()),
@@ -56,7 +58,7 @@ on_both_engines! {
         assert_eq!(again.artifact.job_id, None);
     }
 
-    async fn a_task_has_its_own_files_alone_however_its_id_is_written(world: World) {
+    async fn a_task_has_its_own_files_alone_however_its_id_is_written(world: StoreFixture) {
         let (artifacts, one, other) = (of(&world), task_id(), task_id());
         artifacts.put(&one, put("a", "x"), now()).await.unwrap();
         let upper = TaskId::parse(&one.as_str().to_uppercase()).unwrap();
@@ -67,7 +69,7 @@ on_both_engines! {
         assert_eq!(paths(&artifacts, &one, "").await, ["a"]);
     }
 
-    async fn a_list_is_of_those_that_begin_with_a_text_as_it_is_written(world: World) {
+    async fn a_list_is_of_those_that_begin_with_a_text_as_it_is_written(world: StoreFixture) {
         let (artifacts, task) = (of(&world), task_id());
         for at in ["a%/x", "a_/x", "ab/x", "Ab"] {
             artifacts.put(&task, put(at, "x"), now()).await.unwrap();
@@ -82,22 +84,22 @@ on_both_engines! {
         assert_eq!((both, rest.next), (vec!["a%/x", "a_/x", "ab/x"], None));
     }
 
-    async fn a_task_keeps_no_more_than_it_may_and_what_it_replaces_does_not_count(world: World) {
+    async fn a_task_keeps_no_more_than_it_may_and_what_it_replaces_does_not_count(world: StoreFixture) {
         let (artifacts, task) = (of(&world), task_id());
         for at in ["a", "b", "c"] {
             artifacts.put(&task, put(at, &"x".repeat(30)), now()).await.unwrap();
         }
         let too_much = artifacts.put(&task, put("d", &"x".repeat(11)), now()).await.unwrap_err();
-        assert!(matches!(too_much, PutError::TooMuch { limit: Limit::TotalBytes, would_be: 101, most: 100 }));
+        assert!(matches!(too_much, PutError::TooMuch { limit: TaskArtifactLimit::TotalBytes, would_be: 101, most: 100 }));
         artifacts.put(&task, put("a", &"x".repeat(40)), now()).await.unwrap();
         artifacts.put(&task, put("d", ""), now()).await.unwrap();
         let too_many = artifacts.put(&task, put("e", ""), now()).await.unwrap_err();
-        assert!(matches!(too_many, PutError::TooMuch { limit: Limit::Files, would_be: 5, most: 4 }));
+        assert!(matches!(too_many, PutError::TooMuch { limit: TaskArtifactLimit::Files, would_be: 5, most: 4 }));
         // Another task may all the same.
         artifacts.put(&task_id(), put("e", ""), now()).await.unwrap();
     }
 
-    async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: World) {
+    async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: StoreFixture) {
         let task = task_id();
         let all = world.at_once(12, |number, database| {
             let (artifacts, task) = (TaskArtifacts::new(database, LIMITS), task.clone());
@@ -107,13 +109,13 @@ on_both_engines! {
         for one in all.await {
             match one {
                 Ok(_) => kept += 1,
-                Err(error) => assert!(matches!(error, PutError::TooMuch { limit: Limit::Files, .. }), "{error}"),
+                Err(error) => assert!(matches!(error, PutError::TooMuch { limit: TaskArtifactLimit::Files, .. }), "{error}"),
             }
         }
         assert_eq!((kept, paths(&of(&world), &task, "").await.len()), (4, 4));
     }
 
-    async fn a_content_is_wanted_while_a_task_or_a_job_keeps_it_and_no_longer(world: World) {
+    async fn a_content_is_wanted_while_a_task_or_a_job_keeps_it_and_no_longer(world: StoreFixture) {
         let (artifacts, task, other) = (of(&world), task_id(), task_id());
         let content = Content::of(b"content");
         let is_wanted = async || world.jobs.is_referenced(content.sha256()).await.unwrap();
@@ -129,18 +131,18 @@ on_both_engines! {
         let claimed = world.jobs.claim(OWNER, now()).await.unwrap().unwrap();
         let left = Artifact { path: "/job/artifacts/a".to_owned(), sha256: content.sha256().to_owned(), size_bytes: 7 };
         let outcome = JobOutcome { artifacts: vec![left], ..outcome("") };
-        world.jobs.end(&wanted.job_id, claimed.fence(), report(Ending::Completed, outcome), now()).await.unwrap();
+        world.jobs.end(&wanted.job_id, claimed.fence(), report(ReportedEnding::Completed, outcome), now()).await.unwrap();
         artifacts.put(&task, put("a", "something else"), now()).await.unwrap();
         assert!(is_wanted().await);
         artifacts.delete(&other, &path("b")).await.unwrap();
         assert!(is_wanted().await);
         let later = now() + SignedDuration::from_hours(1);
-        let retention = Retention { acknowledged_before: Timestamp::UNIX_EPOCH, ended_before: later };
+        let retention = RetentionCutoffs { acknowledged_before: Timestamp::UNIX_EPOCH, ended_before: later };
         world.jobs.expire(retention).await.unwrap();
         assert!(!is_wanted().await);
     }
 
-    async fn old_files_go_when_no_job_of_their_task_is_kept_and_not_before(world: World) {
+    async fn old_files_go_when_no_job_of_their_task_is_kept_and_not_before(world: StoreFixture) {
         let artifacts = of(&world);
         let wanted = assignment();
         world.accepted(&wanted).await;

@@ -2,7 +2,9 @@
 
 use belljar_contract::id::RunId;
 use belljar_contract::worker::telemetry::{ContainerKind, ContainerStatus};
-use belljar_store::telemetry::{Boot, ContainerFilter, LogFilter, Made, Said, Telemetry};
+use belljar_store::telemetry::{
+    ContainerFilter, LogFilter, NodeBoot, SandboxRecord, ServiceLogEvent, Telemetry,
+};
 use jiff::{SignedDuration, Timestamp};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -16,8 +18,8 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(Telemetry, Timestamp) -> F) {
     });
 }
 
-fn made(at: Timestamp) -> Made {
-    Made {
+fn made(at: Timestamp) -> SandboxRecord {
+    SandboxRecord {
         at,
         run_id: RunId::from_uuid(uuid::Uuid::new_v4()),
         name: "a".to_owned(),
@@ -30,8 +32,8 @@ fn made(at: Timestamp) -> Made {
     }
 }
 
-fn said(at: Timestamp, message: &str) -> Said {
-    Said {
+fn said(at: Timestamp, message: &str) -> ServiceLogEvent {
+    ServiceLogEvent {
         at,
         service: "worker_api",
         level: "info",
@@ -74,7 +76,7 @@ fn sandbox_running_at_a_node_crash_is_unknown_after_restart() {
         telemetry.made(ended.clone());
         telemetry.ended(now, &ended.run_id, 7);
         telemetry.made(running.clone());
-        telemetry.booted(Boot {
+        telemetry.booted(NodeBoot {
             at: now,
             boot_id: "1".to_owned(),
             node_slug: "n".to_owned(),

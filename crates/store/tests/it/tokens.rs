@@ -1,28 +1,29 @@
 //! Tokens of agents, on both engines.
 
 use crate::jobs::on_both_engines;
-use crate::jobs::world::{OWNER, World, assignment, now, outcome, report, task_id};
+use crate::jobs::world::{OWNER, StoreFixture, assignment, now, outcome, report, task_id};
 use belljar_contract::id::{AgentId, ProjectId, SessionId, UserId};
 use belljar_contract::worker::assignment::Assignment;
-use belljar_policy::lifecycle::Ending;
+use belljar_policy::lifecycle::ReportedEnding;
 use belljar_store::database::Location;
-use belljar_store::jobs::Left;
+use belljar_store::jobs::ReleaseReason;
 use belljar_store::tokens::{
-    FindError, Holder, HolderKind, IssueError, LONGEST_LIFE, MOST_OF_A_JOB, TokenDenied, TokenSecret, Tokens,
+    FindError, HolderKind, IssueError, LONGEST_LIFE, MOST_OF_A_JOB, TokenDenied, TokenHolder, TokenSecret,
+    Tokens,
 };
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
-fn of(job: &Assignment) -> Holder {
+fn of(job: &Assignment) -> TokenHolder {
     let (task_id, job_id) = (Some(job.task_id.clone()), Some(job.job_id.clone()));
-    Holder { task_id, job_id, ..Holder::new(HolderKind::Sandbox) }
+    TokenHolder { task_id, job_id, ..TokenHolder::new(HolderKind::Sandbox) }
 }
 
 fn in_an_hour() -> Timestamp {
     now() + SignedDuration::from_hours(1)
 }
 
-async fn issued(tokens: &Tokens, holder: Holder) -> TokenSecret {
+async fn issued(tokens: &Tokens, holder: TokenHolder) -> TokenSecret {
     tokens.issue(holder, now(), in_an_hour()).await.unwrap().0
 }
 
@@ -40,7 +41,7 @@ async fn is_good(tokens: &Tokens, secret: &TokenSecret) -> bool {
 }
 
 /// Everything that is kept of tokens, as text.
-fn kept(world: &World) -> String {
+fn kept(world: &StoreFixture) -> String {
     match (&world.location, &world.postgres) {
         (Location::File(path), _) => {
             let connection = rusqlite::Connection::open(path).unwrap();
@@ -53,11 +54,11 @@ fn kept(world: &World) -> String {
 }
 
 on_both_engines! {
-    async fn a_token_tells_whose_it_is_and_its_secret_is_kept_nowhere(world: World) {
+    async fn a_token_tells_whose_it_is_and_its_secret_is_kept_nowhere(world: StoreFixture) {
         let tokens = Tokens::new(world.database.clone());
         let job = assignment();
         world.accepted(&job).await;
-        let holder = Holder {
+        let holder = TokenHolder {
             project_id: ProjectId::parse("apollo").ok(),
             session: Some(SessionId::from_uuid(uuid::Uuid::new_v4())),
             user: UserId::parse("ada").ok(),
@@ -74,18 +75,18 @@ on_both_engines! {
         assert!(!kept.contains(&secret.reveal()[4..]));
     }
 
-    async fn a_token_tells_as_which_agent_its_holder_calls_and_a_sandbox_has_none_of_its_own(world: World) {
+    async fn a_token_tells_as_which_agent_its_holder_calls_and_a_sandbox_has_none_of_its_own(world: StoreFixture) {
         let tokens = Tokens::new(world.database.clone());
         let job = assignment();
         world.accepted(&job).await;
         let agent_id = AgentId::parse("lead").ok();
-        let named = Holder { agent_id: agent_id.clone(), ..Holder::new(HolderKind::ProjectManager) };
+        let named = TokenHolder { agent_id: agent_id.clone(), ..TokenHolder::new(HolderKind::ProjectManager) };
         let (named, unnamed) = (issued(&tokens, named).await, issued(&tokens, of(&job)).await);
         let agent_of = async |secret: &TokenSecret| {
             tokens.find(secret.reveal(), now()).await.unwrap().holder.agent_id
         };
         assert_eq!((agent_of(&named).await, agent_of(&unnamed).await), (agent_id.clone(), None));
-        let sandbox = Holder { agent_id, ..of(&job) };
+        let sandbox = TokenHolder { agent_id, ..of(&job) };
         let refused = tokens.issue(sandbox, now(), in_an_hour()).await.map(drop).unwrap_err();
         assert!(refused.to_string().contains("calls as its job says"), "{refused}");
         // With the token, its holder's data is deleted.
@@ -93,7 +94,7 @@ on_both_engines! {
         assert_eq!(tokens.purge(later).await.unwrap(), 2);
     }
 
-    async fn a_token_that_is_not_good_lets_nobody_in_and_the_reason_stays_inside(world: World) {
+    async fn a_token_that_is_not_good_lets_nobody_in_and_the_reason_stays_inside(world: StoreFixture) {
         use TokenDenied::{Expired, Malformed, Revoked, Unknown};
         let tokens = Tokens::new(world.database.clone());
         let job = assignment();
@@ -119,14 +120,14 @@ on_both_engines! {
         assert!(said.iter().all(|text| text == &said[0]));
     }
 
-    async fn the_end_of_a_job_is_the_end_of_its_tokens_however_it_ends(world: World) {
+    async fn the_end_of_a_job_is_the_end_of_its_tokens_however_it_ends(world: StoreFixture) {
         let tokens = Tokens::new(world.database.clone());
-        let manager = issued(&tokens, Holder::new(HolderKind::ProjectManager)).await;
+        let manager = issued(&tokens, TokenHolder::new(HolderKind::ProjectManager)).await;
         let ended = assignment();
         let claimed = world.claimed(&ended).await;
         let of_ended = issued(&tokens, of(&ended)).await;
         assert!(is_good(&tokens, &of_ended).await);
-        let report = report(Ending::Completed, outcome(""));
+        let report = report(ReportedEnding::Completed, outcome(""));
         world.jobs.end(&ended.job_id, claimed.fence(), report, now()).await.unwrap();
         assert!(!is_good(&tokens, &of_ended).await);
 
@@ -139,24 +140,24 @@ on_both_engines! {
         let lost = assignment();
         let claimed = world.started(&lost).await;
         let of_lost = issued(&tokens, of(&lost)).await;
-        world.jobs.leave(&lost.job_id, claimed.fence(), Left::Gone, now()).await.unwrap();
+        world.jobs.leave(&lost.job_id, claimed.fence(), ReleaseReason::Gone, now()).await.unwrap();
         assert!(!is_good(&tokens, &of_lost).await);
         assert!(is_good(&tokens, &manager).await);
     }
 
-    async fn an_attempt_that_was_left_takes_its_tokens_with_it_and_the_next_has_its_own(world: World) {
+    async fn an_attempt_that_was_left_takes_its_tokens_with_it_and_the_next_has_its_own(world: StoreFixture) {
         let tokens = Tokens::new(world.database.clone());
         let job = Assignment { max_attempts: 2, ..assignment() };
         let claimed = world.started(&job).await;
         let first = issued(&tokens, of(&job)).await;
-        world.jobs.leave(&job.job_id, claimed.fence(), Left::Gone, now()).await.unwrap();
+        world.jobs.leave(&job.job_id, claimed.fence(), ReleaseReason::Gone, now()).await.unwrap();
         assert!(!is_good(&tokens, &first).await);
         world.jobs.claim(OWNER, now()).await.unwrap().unwrap();
         let second = issued(&tokens, of(&job)).await;
         assert!(is_good(&tokens, &second).await);
     }
 
-    async fn whoever_asks_for_a_token_while_the_job_ends_has_none_that_is_good_afterwards(world: World) {
+    async fn whoever_asks_for_a_token_while_the_job_ends_has_none_that_is_good_afterwards(world: StoreFixture) {
         let tokens = Tokens::new(world.database.clone());
         let (mut issued, mut refused) = (0, 0);
         for _ in 0..20 {
@@ -175,7 +176,7 @@ on_both_engines! {
                     }
                 }
             });
-            let report = report(Ending::Completed, outcome(""));
+            let report = report(ReportedEnding::Completed, outcome(""));
             world.jobs.end(&job.job_id, claimed.fence(), report, now()).await.unwrap();
             let (secrets, was_over) = asking.await.unwrap();
             refused += usize::from(was_over);
@@ -187,36 +188,36 @@ on_both_engines! {
         assert!(refused > 0, "no job was over before there were enough tokens ({issued})");
     }
 
-    async fn nobody_is_issued_a_token_for_what_there_is_not(world: World) {
+    async fn nobody_is_issued_a_token_for_what_there_is_not(world: StoreFixture) {
         let tokens = Tokens::new(world.database.clone());
         let job = assignment();
-        let refused = async |holder: Holder| tokens.issue(holder, now(), in_an_hour()).await.map(drop).unwrap_err();
+        let refused = async |holder: TokenHolder| tokens.issue(holder, now(), in_an_hour()).await.map(drop).unwrap_err();
         assert!(matches!(refused(of(&job)).await, IssueError::UnknownJob { .. }));
         world.accepted(&job).await;
-        let of_another_task = Holder { task_id: Some(task_id()), ..of(&job) };
+        let of_another_task = TokenHolder { task_id: Some(task_id()), ..of(&job) };
         assert!(matches!(refused(of_another_task).await, IssueError::UnknownJob { .. }));
         world.jobs.cancel(&job.job_id, Duration::ZERO, now()).await.unwrap();
         assert!(matches!(refused(of(&job)).await, IssueError::Over { .. }));
         let user = UserId::parse("ada").ok();
         for holder in [
-            Holder::new(HolderKind::Sandbox),
-            Holder { task_id: None, ..of(&job) },
-            Holder { job_id: None, ..of(&job) },
-            Holder::new(HolderKind::ProjectAnalyst),
-            Holder { user: user.clone(), ..Holder::new(HolderKind::ProjectManager) },
-            Holder { kind: HolderKind::Operator, ..of(&job) },
+            TokenHolder::new(HolderKind::Sandbox),
+            TokenHolder { task_id: None, ..of(&job) },
+            TokenHolder { job_id: None, ..of(&job) },
+            TokenHolder::new(HolderKind::ProjectAnalyst),
+            TokenHolder { user: user.clone(), ..TokenHolder::new(HolderKind::ProjectManager) },
+            TokenHolder { kind: HolderKind::Operator, ..of(&job) },
         ] {
             assert!(matches!(refused(holder.clone()).await, IssueError::Incomplete(_)), "{holder:?}");
         }
         for expires_at in [now() - SignedDuration::from_secs(1), now() + LONGEST_LIFE + SignedDuration::from_secs(9)] {
-            let issued = tokens.issue(Holder::new(HolderKind::Operator), now(), expires_at).await;
+            let issued = tokens.issue(TokenHolder::new(HolderKind::Operator), now(), expires_at).await;
             assert!(matches!(issued.map(drop), Err(IssueError::Lifetime)));
         }
-        let analyst = Holder { user, ..Holder::new(HolderKind::ProjectAnalyst) };
+        let analyst = TokenHolder { user, ..TokenHolder::new(HolderKind::ProjectAnalyst) };
         assert!(is_good(&tokens, &issued(&tokens, analyst).await).await);
     }
 
-    async fn a_job_has_no_more_tokens_at_once_than_it_may(world: World) {
+    async fn a_job_has_no_more_tokens_at_once_than_it_may(world: StoreFixture) {
         let tokens = Tokens::new(world.database.clone());
         let job = assignment();
         world.accepted(&job).await;
@@ -237,12 +238,12 @@ on_both_engines! {
         tokens.issue(of(&job), now(), in_an_hour()).await.unwrap();
     }
 
-    async fn what_is_long_dead_is_removed_and_what_is_not_stays(world: World) {
+    async fn what_is_long_dead_is_removed_and_what_is_not_stays(world: StoreFixture) {
         let tokens = Tokens::new(world.database.clone());
         let begin = now();
         let issue = async |hours: i64| {
             let end = begin + SignedDuration::from_hours(hours);
-            tokens.issue(Holder::new(HolderKind::Operator), begin, end).await.unwrap().0
+            tokens.issue(TokenHolder::new(HolderKind::Operator), begin, end).await.unwrap().0
         };
         let (short, long) = (issue(1).await, issue(3).await);
         let later = begin + SignedDuration::from_hours(2);

@@ -1,7 +1,7 @@
 //! Trust events of agents, on both engines.
 
 use crate::jobs::on_both_engines;
-use crate::jobs::world::{World, now};
+use crate::jobs::world::{StoreFixture, now};
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_store::database::{Database, Location};
@@ -17,7 +17,7 @@ fn event(name: &str, kind: TrustEventKind) -> TrustEvent {
 }
 
 on_both_engines! {
-    async fn an_event_is_recorded_once_and_never_changed(world: World) {
+    async fn an_event_is_recorded_once_and_never_changed(world: StoreFixture) {
         let events = TrustEvents::new(world.database.clone());
         let hired = event("a", TrustEventKind::AgentHired { level: None });
         assert_eq!(events.record(&hired).await.unwrap(), RecordResult::Now);
@@ -29,7 +29,7 @@ on_both_engines! {
         assert_eq!(events.of(&agent("b")).await.unwrap(), []);
     }
 
-    async fn events_come_in_the_order_of_their_times(world: World) {
+    async fn events_come_in_the_order_of_their_times(world: StoreFixture) {
         let events = TrustEvents::new(world.database.clone());
         let first = event("a", TrustEventKind::AgentHired { level: None });
         let second = TrustEvent {
@@ -44,7 +44,7 @@ on_both_engines! {
         assert_eq!(known, [(agent("a"), 2), (agent("b"), 1)]);
     }
 
-    async fn of_many_who_record_one_event_at_once_one_does(world: World) {
+    async fn of_many_who_record_one_event_at_once_one_does(world: StoreFixture) {
         let events = TrustEvents::new(world.database.clone());
         let hired = event("a", TrustEventKind::AgentHired { level: None });
         let all = futures_util::future::join_all((0..8).map(|_| events.record(&hired))).await;

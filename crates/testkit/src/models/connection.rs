@@ -1,11 +1,11 @@
 //! A connection of the server: a request, its answer, and the next request.
 
 use super::answer::{Answer, Content, Delivery, DeliveryFlaw};
-use super::delivery::{ClientConnection, Stop, Stream, deliver};
+use super::delivery::{ClientConnection, SendStopReason, Stream, deliver};
 use super::input::Input;
 use super::rendered::{Body, RenderedAnswer};
 use super::request::Request;
-use super::{AnswerOutcome, Exchange, ServerBehaviour, State, locked};
+use super::{AnswerOutcome, Exchange, ModelServerState, ServerBehaviour, locked};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ struct ThrottledReader<S> {
 }
 
 /// Answers what comes over a connection, until it ends.
-pub(super) fn serve(state: &State, stream: impl Stream, connection: usize) {
+pub(super) fn serve(state: &ModelServerState, stream: impl Stream, connection: usize) {
     let ServerBehaviour { closes_first, reads_per_second, .. } = state.conduct;
     if connection < closes_first {
         return;
@@ -46,7 +46,11 @@ pub(super) fn serve(state: &State, stream: impl Stream, connection: usize) {
 }
 
 /// Answers one request. Also tells whether the connection ends with that.
-fn answer(state: &State, request: &Request, line: &mut ClientConnection<'_>) -> (Result<(), Stop>, bool) {
+fn answer(
+    state: &ModelServerState,
+    request: &Request,
+    line: &mut ClientConnection<'_>,
+) -> (Result<(), SendStopReason>, bool) {
     if let Some(flaw) = &request.flaw {
         let message = flaw.to_string().into_bytes();
         let rendered = RenderedAnswer { status: 400, headers: Vec::new(), body: Body::Whole(message) };
@@ -66,22 +70,22 @@ fn answer(state: &State, request: &Request, line: &mut ClientConnection<'_>) -> 
             let sent = line.pause(delivery.delay).and_then(|()| line.write(&bytes));
             (sent.and_then(|()| line.pause(silence)), true)
         }
-        (None, _) => (line.pause(delivery.delay).and(Err(Stop::Cut)), true),
+        (None, _) => (line.pause(delivery.delay).and(Err(SendStopReason::Cut)), true),
     }
 }
 
-fn outcome(answered: Result<(), Stop>) -> AnswerOutcome {
+fn outcome(answered: Result<(), SendStopReason>) -> AnswerOutcome {
     let at = Instant::now();
     match answered {
         Ok(()) => AnswerOutcome::Delivered { at },
-        Err(Stop::PeerGone) => AnswerOutcome::PeerGone { at },
-        Err(Stop::Cut | Stop::ServerEnds) => AnswerOutcome::Cut { at },
+        Err(SendStopReason::PeerGone) => AnswerOutcome::PeerGone { at },
+        Err(SendStopReason::Cut | SendStopReason::ServerEnds) => AnswerOutcome::Cut { at },
     }
 }
 
 // === impl State ===
 
-impl State {
+impl ModelServerState {
     fn record(&self, request: &Request) -> usize {
         let number = self.requests.fetch_add(1, Ordering::SeqCst);
         if self.conduct.keeps_requests {

@@ -16,7 +16,7 @@ impl<S: Read + Write + AsFd + Send> Stream for S {}
 
 /// Reason why sending has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum SendStopReason {
     /// The script cuts the answer.
     Cut,
     /// The client has disconnected.
@@ -55,7 +55,7 @@ pub(super) fn deliver(
     delivery: &Delivery,
     request: &Request,
     line: &mut ClientConnection<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), SendStopReason> {
     let is_of_version_1_0 = delivery.is_of_version_1_0 || request.is_of_version_1_0;
     let is_stream = matches!(rendered.body, Body::Events(_));
     let is_in_chunks = !is_of_version_1_0 && (is_stream || !delivery.chunk_sizes.is_empty());
@@ -116,7 +116,7 @@ impl<'a, 'b> OutgoingBody<'a, 'b> {
         }
     }
 
-    fn send(mut self, mut events: impl Iterator<Item = Vec<u8>>) -> Result<(), Stop> {
+    fn send(mut self, mut events: impl Iterator<Item = Vec<u8>>) -> Result<(), SendStopReason> {
         let mut next_at = Instant::now();
         for sent in 0.. {
             if self.delivery.flaw == Some(DeliveryFlaw::SilentAfter(sent)) {
@@ -132,7 +132,7 @@ impl<'a, 'b> OutgoingBody<'a, 'b> {
             if self.delivery.flaw == Some(DeliveryFlaw::CutInEvent(sent)) {
                 self.write(&framed[..framed.len() / 2])?;
                 self.flush()?;
-                return Err(Stop::Cut);
+                return Err(SendStopReason::Cut);
             }
             self.write(&framed)?;
         }
@@ -172,7 +172,7 @@ impl<'a, 'b> OutgoingBody<'a, 'b> {
         if self.is_in_chunks { [&rest[..], b"0\r\n\r\n"].concat() } else { rest }
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), SendStopReason> {
         let left = match self.delivery.flaw {
             Some(DeliveryFlaw::CutAfterBytes(most)) => most - self.written,
             _ => usize::MAX,
@@ -197,12 +197,12 @@ impl<'a, 'b> OutgoingBody<'a, 'b> {
         }
         if bytes.len() == left {
             self.flush()?;
-            return Err(Stop::Cut);
+            return Err(SendStopReason::Cut);
         }
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Stop> {
+    fn flush(&mut self) -> Result<(), SendStopReason> {
         self.line.write(&self.unwritten)?;
         self.unwritten.clear();
         Ok(())
@@ -216,15 +216,15 @@ fn chunk(bytes: &[u8]) -> Vec<u8> {
 // === impl Line ===
 
 impl ClientConnection<'_> {
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), SendStopReason> {
         self.stream.write_all(bytes).map_err(|_| match self.server_ends.load(Ordering::Relaxed) {
-            true => Stop::ServerEnds,
-            false => Stop::PeerGone,
+            true => SendStopReason::ServerEnds,
+            false => SendStopReason::PeerGone,
         })
     }
 
     /// Waits as long as the client is connected.
-    pub(super) fn pause(&mut self, length: Duration) -> Result<(), Stop> {
+    pub(super) fn pause(&mut self, length: Duration) -> Result<(), SendStopReason> {
         let begun = Instant::now();
         loop {
             let left = length.saturating_sub(begun.elapsed());
@@ -232,10 +232,10 @@ impl ClientConnection<'_> {
                 return Ok(());
             }
             if self.server_ends.load(Ordering::Relaxed) {
-                return Err(Stop::ServerEnds);
+                return Err(SendStopReason::ServerEnds);
             }
             if self.peer_is_gone() {
-                return Err(Stop::PeerGone);
+                return Err(SendStopReason::PeerGone);
             }
             std::thread::sleep(left.min(GLANCE));
         }

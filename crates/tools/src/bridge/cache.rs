@@ -15,11 +15,11 @@ use tokio::time::Instant;
 pub(super) struct Cache {
     ttl: Duration,
     most: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<CacheEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CacheEntries {
     entries: HashMap<Key, Entry>,
     bytes: usize,
     uses: u64,
@@ -108,17 +108,17 @@ impl Cache {
 
     /// Removes all entries: the server was restarted, or its tools have changed.
     pub(super) fn clear(&self) {
-        *self.kept() = Kept::default();
+        *self.kept() = CacheEntries::default();
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CacheEntries> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Kept ===
 
-impl Kept {
+impl CacheEntries {
     fn remove(&mut self, key: Key) {
         if let Some(entry) = self.entries.remove(&key) {
             self.bytes -= entry.bytes;

@@ -11,14 +11,14 @@ mod http;
 mod lines;
 mod message;
 
-pub(super) use guarded::Watched;
+pub(super) use guarded::ConnectionState;
 pub(super) use http::over_http;
-pub(super) use lines::Lines;
+pub(super) use lines::PipeTransport;
 
 use super::error::{BridgeError, CallError};
 use super::result::{Block, Outcome};
 use crate::Arguments;
-use guarded::Guarded;
+use guarded::GuardedTransport;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientConfig, ContentBlock, Implementation,
@@ -36,7 +36,7 @@ use std::time::Duration;
 /// A connection to a server.
 pub(super) struct Connection {
     running: RunningService<RoleClient, Client>,
-    watched: Arc<Watched>,
+    watched: Arc<ConnectionState>,
     most_bytes: usize,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Hints {
 
 /// A server's list of tools.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
+pub(super) struct ToolList {
     pub(super) tools: Vec<ToolDescription>,
     pub(super) is_cut: bool,
     /// Number of list entries that are not valid tools.
@@ -86,13 +86,13 @@ impl Connection {
     /// Establishes a connection over that transport, within a time limit. Messages of more than `most_bytes` end the connection.
     pub(super) async fn greet<T>(
         transport: T,
-        watched: Arc<Watched>,
+        watched: Arc<ConnectionState>,
         (most_bytes, within): (usize, Duration),
     ) -> Result<Self, BridgeError>
     where
         T: Transport<RoleClient> + 'static,
     {
-        let transport = Guarded::new(transport, Arc::clone(&watched), within / 2);
+        let transport = GuardedTransport::new(transport, Arc::clone(&watched), within / 2);
         let lifecycle = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
@@ -103,14 +103,14 @@ impl Connection {
     }
 
     /// Lists the server's tools, up to `most`.
-    pub(super) async fn list(&self, most: usize) -> Result<Listed, BridgeError> {
+    pub(super) async fn list(&self, most: usize) -> Result<ToolList, BridgeError> {
         let mut listed = self.pages(most).await?;
         listed.passed_over = self.watched.take_passed_over();
         Ok(listed)
     }
 
-    async fn pages(&self, most: usize) -> Result<Listed, BridgeError> {
-        let mut listed = Listed::default();
+    async fn pages(&self, most: usize) -> Result<ToolList, BridgeError> {
+        let mut listed = ToolList::default();
         let (mut cursor, mut seen) = (None, HashSet::new());
         for _ in 0..MOST_PAGES {
             let asked = PaginatedRequestParams::default().with_cursor(cursor);

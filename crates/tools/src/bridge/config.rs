@@ -24,9 +24,9 @@ use crate::canonical::digest_of;
 use belljar_contract::text::escaped;
 use belljar_contract::tool::ToolScope;
 use belljar_contract::yaml::{
-    Log, Members, Node, below, boolean, list, one_of, place, quoted, seconds, size, text, whole,
+    Members, MistakeLog, Node, below, boolean, list, one_of, place, quoted, seconds, size, text, whole,
 };
-use belljar_egress::remote::Remote;
+use belljar_egress::remote::RemoteService;
 use serde_json::{Value, json};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub struct ServerConfig {
     /// Its name, which is a part of its tools' names.
     pub name: String,
     /// Its transport.
-    pub way: Way,
+    pub way: ServerTransport,
     /// Names of the tools to offer; `None` for all.
     pub enabled_tools: Option<Vec<String>>,
     /// Names of tools that are not offered.
@@ -62,11 +62,11 @@ pub struct ServerConfig {
 
 /// Transport of a server.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Way {
+pub enum ServerTransport {
     /// Its program is started, and messages go over its standard input and output.
     Stdio(StdioConfig),
     /// It is reached over HTTP.
-    Http(Remote),
+    Http(RemoteService),
 }
 
 /// Caching of answers.
@@ -98,7 +98,7 @@ const LONGEST_NAME: usize = 32;
 
 impl ServersConfig {
     /// Reads the list; mistakes are logged.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let servers = list(node, log, |node, log| {
             let server = ServerConfig::read(node, log)?;
             Some((server, node.position, below(&node.path, "name")))
@@ -139,8 +139,8 @@ impl ServerConfig {
     /// Returns the server's identity for approvals, without credentials.
     pub(super) fn scope(&self) -> Value {
         match &self.way {
-            Way::Http(remote) => json!({ "name": self.name, "url": remote.address() }),
-            Way::Stdio(stdio) => json!({
+            ServerTransport::Http(remote) => json!({ "name": self.name, "url": remote.address() }),
+            ServerTransport::Stdio(stdio) => json!({
                 "name": self.name,
                 "command": stdio.command,
                 // Arguments may contain credentials.
@@ -151,11 +151,11 @@ impl ServerConfig {
         }
     }
 
-    fn read(node: &Node, log: &mut Log) -> Option<Self> {
+    fn read(node: &Node, log: &mut MistakeLog) -> Option<Self> {
         let mut members = Members::open(node, log)?;
         let name = members.required("name", read_name);
         let way = read_way(node, &mut members);
-        let tools = |node: &Node, log: &mut Log| list(node, log, tool_name);
+        let tools = |node: &Node, log: &mut MistakeLog| list(node, log, tool_name);
         let enabled_tools = members.optional("enabled_tools", tools);
         let disabled_tools = members.or("disabled_tools", Vec::new(), tools);
         for tool in disabled_tools.iter().filter(|tool| enabled_tools.iter().flatten().any(|on| on == *tool))
@@ -165,7 +165,7 @@ impl ServerConfig {
             members.log.note(node.position, &path, found, "each tool in one of the two lists");
         }
         let time = |longest: u64| {
-            move |node: &Node, log: &mut Log| seconds(node, log, SECOND..=Duration::from_secs(longest))
+            move |node: &Node, log: &mut MistakeLog| seconds(node, log, SECOND..=Duration::from_secs(longest))
         };
         let scope = members.or("scope", ToolScope::Pm, |node, log| one_of(node, log, &ToolScope::NAMES));
         let timeout = members.or("timeout_seconds", 30 * SECOND, time(600));
@@ -189,7 +189,7 @@ impl ServerConfig {
     }
 }
 
-pub(crate) fn read_name(node: &Node, log: &mut Log) -> Option<String> {
+pub(crate) fn read_name(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, "1 to 32 of a-z, 0-9, `_` and `-`", |text| {
         let is_plain =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
@@ -197,10 +197,10 @@ pub(crate) fn read_name(node: &Node, log: &mut Log) -> Option<String> {
     })
 }
 
-fn read_way(node: &Node, members: &mut Members<'_, '_>) -> Option<Way> {
+fn read_way(node: &Node, members: &mut Members<'_, '_>) -> Option<ServerTransport> {
     const TRANSPORTS: [(&str, bool); 2] = [("stdio", true), ("streamable_http", false)];
     let is_stdio = members.required("transport", |node, log| one_of(node, log, &TRANSPORTS));
-    let (stdio, remote) = (StdioConfig::read(members), Remote::read(members));
+    let (stdio, remote) = (StdioConfig::read(members), RemoteService::read(members));
     let (needed, transport, others): (_, _, &[&str]) = match is_stdio? {
         true => ("command", "stdio", &OF_HTTP),
         false => ("url", "streamable_http", &stdio::MEMBERS),
@@ -214,22 +214,22 @@ fn read_way(node: &Node, members: &mut Members<'_, '_>) -> Option<Way> {
         members.log.note(other.position, &other.path, found, "a member of that transport");
     }
     match is_stdio? {
-        true => stdio.map(Way::Stdio),
-        false => remote.map(Way::Http),
+        true => stdio.map(ServerTransport::Stdio),
+        false => remote.map(ServerTransport::Http),
     }
 }
 
 /// Members of a server that is reached over HTTP.
 const OF_HTTP: [&str; 3] = ["url", "user", "headers"];
 
-fn tool_name(node: &Node, log: &mut Log) -> Option<String> {
+fn tool_name(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, "the name of a tool, as its server calls it", |text| {
         (!text.is_empty() && text.len() <= 256).then(|| text.to_owned())
     })
 }
 
 fn read_cache(members: &mut Members<'_, '_>) -> CacheConfig {
-    let count = |node: &Node, log: &mut Log| usize::try_from(whole(node, log, 0..=10_000)?).ok();
+    let count = |node: &Node, log: &mut MistakeLog| usize::try_from(whole(node, log, 0..=10_000)?).ok();
     CacheConfig {
         ttl: members.or("cache_ttl_seconds", 60 * SECOND, |node, log| {
             seconds(node, log, Duration::ZERO..=86_400 * SECOND)
@@ -241,11 +241,12 @@ fn read_cache(members: &mut Members<'_, '_>) -> CacheConfig {
 // === impl ServerLimits ===
 
 impl ServerLimits {
-    fn read(node: &Node, log: &mut Log) -> Self {
+    fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let default = Self::default();
         let Some(mut members) = Members::open(node, log) else { return default };
-        let count =
-            |most: u64| move |node: &Node, log: &mut Log| usize::try_from(whole(node, log, 1..=most)?).ok();
+        let count = |most: u64| {
+            move |node: &Node, log: &mut MistakeLog| usize::try_from(whole(node, log, 1..=most)?).ok()
+        };
         let read = Self {
             calls: members.or("calls", default.calls, count(64)),
             answer_bytes: members.or("answer", default.answer_bytes, read_answer),
@@ -262,7 +263,7 @@ impl Default for ServerLimits {
     }
 }
 
-fn read_answer(node: &Node, log: &mut Log) -> Option<usize> {
+fn read_answer(node: &Node, log: &mut MistakeLog) -> Option<usize> {
     const MOST: u64 = 64 << 20;
     let bytes = size(node, log, 1_024)?;
     if bytes > MOST {

@@ -3,8 +3,8 @@
 
 use super::config::StdioConfig;
 use super::error::BridgeError;
-use belljar_contract::isolation::Required;
-use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
+use belljar_contract::isolation::RequiredLayers;
+use belljar_sandbox::backend::{Backend, Execution, Sandbox, SandboxRequest};
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Lent, Program};
@@ -14,7 +14,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// A program that was found on the host.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ServerProgram {
     /// The command that starts it, with its interpreters' arguments.
     pub command: Vec<OsString>,
     /// Host files to mount: those that it needs, and the configured ones.
@@ -34,7 +34,7 @@ pub(super) struct Pipes {
 
 /// A program in a sandbox. Dropping it ends both.
 #[derive(Debug)]
-pub(super) struct Sealed {
+pub(super) struct SandboxedServer {
     // Declared before its sandbox, so that it is dropped first.
     execution: Box<dyn Execution>,
     sandbox: Box<dyn Sandbox>,
@@ -42,11 +42,11 @@ pub(super) struct Sealed {
 
 // === impl Sealed ===
 
-impl Sealed {
+impl SandboxedServer {
     /// Makes a sandbox, and starts the program in it. Blocks.
     pub(super) fn start(
         backend: &dyn Backend,
-        wanted: Wanted,
+        wanted: SandboxRequest,
         program: &Program,
     ) -> Result<(Self, PipedStreams), BridgeError> {
         let (theirs, ours) = PipedStreams::make().map_err(|errno| BridgeError::Start(Box::new(errno)))?;
@@ -81,7 +81,11 @@ impl Pipes {
 }
 
 /// Returns the sandbox request for that program.
-pub(super) fn wanted(found: &Found, config: &StdioConfig, required: Required) -> Wanted {
+pub(super) fn wanted(
+    found: &ServerProgram,
+    config: &StdioConfig,
+    required: RequiredLayers,
+) -> SandboxRequest {
     let path = ("PATH".to_owned(), found.search_path.clone());
     let provision = Provision {
         lent: found.lent.clone(),
@@ -90,5 +94,5 @@ pub(super) fn wanted(found: &Found, config: &StdioConfig, required: Required) ->
         required,
         ..Provision::default()
     };
-    Wanted { workspace: found.workspace.clone(), provision }
+    SandboxRequest { workspace: found.workspace.clone(), provision }
 }

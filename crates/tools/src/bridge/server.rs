@@ -1,15 +1,15 @@
 //! A server: one task keeps it connected, and callers wait for its connection.
 
 use super::cache::{Cache, Key};
-use super::client::{Connection, Lines, Listed, Watched, over_http};
-use super::config::{ServerConfig, StdioConfig, Way};
+use super::client::{Connection, ConnectionState, PipeTransport, ToolList, over_http};
+use super::config::{ServerConfig, ServerTransport, StdioConfig};
 use super::error::{BridgeError, CallError};
 use super::log_quota::LogQuota;
 use super::pause::{LEAST, ReconnectBackoff};
 use super::result::Outcome;
-use super::sealed::{self, Pipes, Sealed};
-use super::tool::{Remote, named};
-use super::unsealed::Unsealed;
+use super::sealed::{self, Pipes, SandboxedServer};
+use super::tool::{RemoteTool, named};
+use super::unsealed::UnsandboxedServer;
 use super::{BridgeResources, stderr};
 use crate::answer::Answer;
 use crate::caller::Caller;
@@ -53,19 +53,19 @@ struct ServerState {
 
 /// The program of a server.
 enum ServerProcess {
-    Sealed(Sealed),
-    Unsealed(Unsealed),
+    Sealed(SandboxedServer),
+    Unsealed(UnsandboxedServer),
 }
 
 /// A program that is being started or running.
 #[derive(Default)]
-struct Run {
+struct ServerRun {
     starting: Option<JoinHandle<Result<(ServerProcess, PipedStreams), BridgeError>>>,
     running: Option<ServerProcess>,
 }
 
 /// A connection, its program, and its list of tools.
-type ConnectedServer = (Arc<Connection>, Option<ServerProcess>, Listed);
+type ConnectedServer = (Arc<Connection>, Option<ServerProcess>, ToolList);
 
 /// Number of calls that may wait for each concurrent call.
 const WAITING_FOR_EACH: usize = 16;
@@ -172,7 +172,7 @@ impl Server {
     }
 
     /// Registers its tools; those that can't be registered are logged.
-    async fn install(self: &Arc<Self>, listed: Listed) {
+    async fn install(self: &Arc<Self>, listed: ToolList) {
         self.cache.clear();
         self.report(&listed);
         let (named, left_out) = named(&self.config, listed.tools);
@@ -182,7 +182,7 @@ impl Server {
         let count = named.len();
         let tools: Vec<_> = named
             .into_iter()
-            .map(|(name, told)| Arc::new(Remote::new(self, name, told)) as Arc<dyn Tool>)
+            .map(|(name, told)| Arc::new(RemoteTool::new(self, name, told)) as Arc<dyn Tool>)
             .collect();
         // Compiling schemas takes time, so it is done on a blocking thread.
         let Ok(prepared) = tokio::task::spawn_blocking(|| PreparedTools::of(tools)).await else { return };
@@ -197,7 +197,7 @@ impl Server {
     }
 
     /// Logs which entries of a list are dropped.
-    fn report(&self, listed: &Listed) {
+    fn report(&self, listed: &ToolList) {
         if listed.passed_over > 0 {
             let why = format!("{} entries of its tool list are invalid", listed.passed_over);
             self.complain(&why, LEFT_OUT);
@@ -220,7 +220,7 @@ impl Server {
         let within = self.config.connect_timeout;
         let out_of_time = BridgeError::OutOfTime { within };
         let deadline = Instant::now() + within;
-        let mut run = Run::default();
+        let mut run = ServerRun::default();
         let connecting = tokio::time::timeout_at(deadline, self.open(&mut run));
         let connected = tokio::select! {
             () = stop.cancelled() => Err(out_of_time),
@@ -236,18 +236,18 @@ impl Server {
     }
 
     /// Connects, and lists the server's tools. Its program is put into `run`, so that a caller that times out can end it.
-    async fn open(&self, run: &mut Run) -> Result<(Connection, Listed), BridgeError> {
+    async fn open(&self, run: &mut ServerRun) -> Result<(Connection, ToolList), BridgeError> {
         let (most_bytes, within) = (self.config.limits.answer_bytes, self.config.connect_timeout);
-        let watched = Arc::new(Watched::default());
+        let watched = Arc::new(ConnectionState::default());
         let connection = match &self.config.way {
-            Way::Stdio(stdio) => {
+            ServerTransport::Stdio(stdio) => {
                 let Pipes { input, output, errors } = self.start(stdio, run).await?;
                 let quota = Arc::clone(&self.stderr_quota);
                 tokio::spawn(stderr::log(self.config.name.clone(), errors, quota));
-                let lines = Lines::new(output, input, most_bytes, Arc::clone(&watched));
+                let lines = PipeTransport::new(output, input, most_bytes, Arc::clone(&watched));
                 Connection::greet(lines, watched, (most_bytes, within)).await?
             }
-            Way::Http(remote) => {
+            ServerTransport::Http(remote) => {
                 let asked = (remote.clone(), Arc::clone(&self.means.exchanger));
                 let patience = self.config.timeout.max(self.config.connect_timeout);
                 let http = over_http(asked, Arc::clone(&watched), most_bytes, patience);
@@ -258,7 +258,7 @@ impl Server {
         Ok((connection, listed))
     }
 
-    async fn start(&self, stdio: &StdioConfig, run: &mut Run) -> Result<Pipes, BridgeError> {
+    async fn start(&self, stdio: &StdioConfig, run: &mut ServerRun) -> Result<Pipes, BridgeError> {
         let (config, means) = (stdio.clone(), self.means.clone());
         let starting = run.starting.insert(tokio::task::spawn_blocking(move || start(&config, &means)));
         let started = starting.await;
@@ -348,18 +348,18 @@ fn start(
     let argv: Vec<OsString> =
         found.command.iter().cloned().chain(config.args.iter().map(OsString::from)).collect();
     if config.is_unsealed {
-        let (unsealed, spoken) = Unsealed::start(&argv, &config.env, &found.search_path)?;
+        let (unsealed, spoken) = UnsandboxedServer::start(&argv, &config.env, &found.search_path)?;
         return Ok((ServerProcess::Unsealed(unsealed), spoken));
     }
     let wanted = sealed::wanted(&found, config, means.required.clone());
     let program = Program { argv, directory: belljar_contract::path::WORKSPACE.to_owned() };
-    let (sealed, spoken) = Sealed::start(&*means.backend, wanted, &program)?;
+    let (sealed, spoken) = SandboxedServer::start(&*means.backend, wanted, &program)?;
     Ok((ServerProcess::Sealed(sealed), spoken))
 }
 
 // === impl Run ===
 
-impl Run {
+impl ServerRun {
     /// Waits for a start that is under way, and returns the program: otherwise it would keep running unattended.
     async fn started(self) -> Option<ServerProcess> {
         let Some(starting) = self.starting else { return self.running };

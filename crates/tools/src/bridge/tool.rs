@@ -1,7 +1,7 @@
 //! A tool of another server, registered as one of the host's.
 
 use super::client::ToolDescription;
-use super::config::{ServerConfig, Way};
+use super::config::{ServerConfig, ServerTransport};
 use super::server::Server;
 use crate::answer::{Answer, Failure};
 use crate::caller::Caller;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A tool of another server.
-pub(super) struct Remote {
+pub(super) struct RemoteTool {
     definition: Definition,
     /// Its name at its server.
     name: String,
@@ -80,7 +80,7 @@ fn name_of(server: &str, tool: &str) -> Option<ToolName> {
 
 // === impl Remote ===
 
-impl Remote {
+impl RemoteTool {
     pub(super) fn new(server: &Arc<Server>, name: ToolName, told: ToolDescription) -> Self {
         let ToolDescription { name: remote_name, description, input, hints } = told;
         let config = server.config();
@@ -100,8 +100,8 @@ impl Remote {
             effect,
             // A sandboxed program has no network.
             reaches_out: match &config.way {
-                Way::Stdio(stdio) => stdio.is_unsealed,
-                Way::Http(_) => true,
+                ServerTransport::Stdio(stdio) => stdio.is_unsealed,
+                ServerTransport::Http(_) => true,
             },
             is_installed: true,
             within: config.timeout + config.connect_timeout + BESIDES,
@@ -124,7 +124,7 @@ fn printable(text: &str, longest: usize) -> String {
     kept[..kept.floor_char_boundary(longest)].to_owned()
 }
 
-impl Tool for Remote {
+impl Tool for RemoteTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }

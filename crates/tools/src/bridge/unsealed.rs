@@ -12,13 +12,13 @@ use std::process::{Child, Stdio};
 
 /// A program without a sandbox. Dropping it kills its process group.
 #[derive(Debug)]
-pub(super) struct Unsealed {
+pub(super) struct UnsandboxedServer {
     child: Child,
 }
 
 // === impl Unsealed ===
 
-impl Unsealed {
+impl UnsandboxedServer {
     /// Starts the program.
     pub(super) fn start(
         argv: &[OsString],
@@ -46,7 +46,7 @@ impl Unsealed {
     }
 }
 
-impl Drop for Unsealed {
+impl Drop for UnsandboxedServer {
     fn drop(&mut self) {
         // It isn't reaped yet, so its process id is still its own.
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {

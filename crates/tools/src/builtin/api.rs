@@ -1,6 +1,6 @@
 //! `api.call`: calls an operation of a service with the host's credential, which the agent never sees.
 
-use super::web::reach::{Reach, WebHatch};
+use super::web::reach::{RunWebAccess, WebHatch};
 use crate::Tool;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
@@ -175,7 +175,7 @@ fn found<'c>(
 }
 
 /// Returns the run that a call is made for, which the caller's web access determines.
-pub(super) fn caller(reach: &Reach) -> CallFor {
+pub(super) fn caller(reach: &RunWebAccess) -> CallFor {
     CallFor { run_id: reach.run_id.clone(), ledger: Arc::clone(&reach.ledger) }
 }
 

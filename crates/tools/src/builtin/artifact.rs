@@ -14,7 +14,7 @@ use belljar_contract::path::ArtifactPath;
 use belljar_contract::tool::DomainCode;
 use belljar_store::artifacts::{Artifacts, ArtifactsError};
 use belljar_store::page;
-use belljar_store::task_artifacts::{Put, PutError, TaskArtifact, TaskArtifacts};
+use belljar_store::task_artifacts::{NewTaskArtifact, PutError, TaskArtifact, TaskArtifacts};
 use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -134,7 +134,7 @@ impl TypedTool for PutTool {
         let bytes = bytes.map_err(|error| Failure::argument(format!("content_bytes_base64: {error}")))?;
         let content = self.0.contents.keep_bytes(bytes.into(), LARGEST_FILE_BYTES).await;
         let content = content.map_err(unkept)?;
-        let put = Put {
+        let put = NewTaskArtifact {
             path,
             content: content.clone(),
             content_type,

@@ -19,7 +19,7 @@ use crate::answer::{Answer, Success};
 use crate::caller::Caller;
 use crate::definition::Definition;
 use crate::typed::{TypedTool, schema_of, tool};
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use data::Data;
 use schemars::JsonSchema;
@@ -139,7 +139,7 @@ pub fn tools() -> Tools {
         Definition::named("render_chart", Category::Analytics, summary, schema_of::<Arguments>())?;
     let definition = Definition {
         description: DESCRIPTION.to_owned(),
-        action: ActionType::from(Leaf::DocsWrite),
+        action: ActionType::from(BuiltInAction::DocsWrite),
         ..definition
     };
     Ok(vec![tool(definition, ChartRenderTool)])

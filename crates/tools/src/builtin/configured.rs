@@ -8,7 +8,7 @@ use super::sql;
 use crate::Tool;
 use belljar_contract::tool::InvalidToolNameError;
 use belljar_egress::credential::Credential;
-use config::{DatabaseConfig, Engine, ToolsConfig};
+use config::{DatabaseConfig, DatabaseLocation, ToolsConfig};
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
@@ -75,8 +75,8 @@ fn unusable(config: &ToolsConfig) -> Vec<UnusableError> {
 /// Checks a database. A server is only connected to on use, as it may start later.
 fn of_database(database: &DatabaseConfig) -> Result<(), Box<dyn Error + Send + Sync>> {
     match &database.engine {
-        Engine::Sqlite(path) => Ok(sql::check(path)?),
-        Engine::Postgres(server) => {
+        DatabaseLocation::Sqlite(path) => Ok(sql::check(path)?),
+        DatabaseLocation::Postgres(server) => {
             server.authority.as_ref().map(std::fs::metadata).transpose()?;
             server.password.as_ref().map_or(Ok(()), |password| of_secret(password))
         }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::caller::Caller;
     use belljar_contract::tool::AgentKind;
-    use belljar_contract::yaml::{self, Log};
+    use belljar_contract::yaml::{self, MistakeLog};
     use serde_json::{Value, json};
 
     const CONFIG: &str = "
@@ -106,7 +106,7 @@ metrics: [{name: load, url: 'https://metrics.example/prom'}]
 
     #[tokio::test]
     async fn call_scope_resolves_resource_names_without_credentials() {
-        let mut log = Log::default();
+        let mut log = MistakeLog::default();
         let root = yaml::parse(CONFIG.as_bytes(), &mut log).unwrap();
         let config = ToolsConfig::read(&root, &mut log);
         log.finish().unwrap();

@@ -11,10 +11,10 @@ use crate::answer::{Failure, Success};
 use crate::definition::{Definition, Effect};
 use crate::typed::{schema_of, tool};
 use crate::workbench::{FinishedProgram, LONGEST_RUN, Workbench};
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use belljar_contract::tool::CostTier;
-use belljar_contract::workbench::Ending;
+use belljar_contract::workbench::ProgramExit;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub fn tools(workbench: &Arc<dyn Workbench>, languages: &Languages) -> Tools {
     let define = |name, category, summary, input, description: String| {
         let definition = Definition::named(name, category, summary, input)?;
         Ok(Definition {
-            action: ActionType::from(Leaf::CodeWrite),
+            action: ActionType::from(BuiltInAction::CodeWrite),
             effect: Effect::Destructive,
             cost: CostTier::Moderate,
             within: LONGEST_RUN + BESIDES,
@@ -75,13 +75,13 @@ fn told(ended: &FinishedProgram) -> Success {
         "stdout": ended.stdout.text(),
         "stderr": ended.stderr.text(),
         "exit_code": ended.exit_code(),
-        "timed_out": ended.by == Ending::OutOfTime,
+        "timed_out": ended.by == ProgramExit::OutOfTime,
         "truncated": ended.stdout.left_out_bytes + ended.stderr.left_out_bytes > 0,
         "duration_ms": u64::try_from(ended.took.as_millis()).unwrap_or(u64::MAX),
     });
     match ended.by {
-        Ending::Killed(signal) => told["signal"] = json!(signal),
-        Ending::OutOfTime => {
+        ProgramExit::Killed(signal) => told["signal"] = json!(signal),
+        ProgramExit::OutOfTime => {
             let took = ended.took.as_secs_f64();
             let said = format!(
                 "killed after {took:.1} s (time limit), with all processes that it had \
@@ -89,7 +89,7 @@ fn told(ended: &FinishedProgram) -> Success {
             );
             told["notice"] = json!(said);
         }
-        Ending::Exited(_) => {}
+        ProgramExit::Exited(_) => {}
     }
     Success::of(told)
 }

@@ -14,7 +14,7 @@ use crate::answer::Failure;
 use crate::definition::{Definition, Effect};
 use crate::typed::{schema_of, tool};
 use crate::workbench::Workbench;
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use belljar_contract::path::StepPath;
 use belljar_contract::tool::DomainCode;
@@ -25,27 +25,40 @@ use std::sync::Arc;
 /// # Errors
 /// Never: the names are valid.
 pub fn tools(workbench: &Arc<dyn Workbench>) -> Tools {
-    let define = |name, summary, input, (leaf, effect): (Leaf, Effect), description: &str| {
+    let define = |name, summary, input, (leaf, effect): (BuiltInAction, Effect), description: &str| {
         let definition = Definition::named(name, Category::FileSystem, summary, input)?;
         let (action, description) = (ActionType::from(leaf), description.to_owned());
         Ok(Definition { action, effect, description, ..definition })
     };
     let bench = || Arc::clone(workbench);
-    let (reads, changes) = ((Leaf::CodeRead, Effect::ReadOnly), (Leaf::CodeWrite, Effect::Destructive));
+    let (reads, changes) =
+        ((BuiltInAction::CodeRead, Effect::ReadOnly), (BuiltInAction::CodeWrite, Effect::Destructive));
     let read = (schema_of::<read::Arguments>(), reads, read::DESCRIPTION);
     let write = (schema_of::<write::Arguments>(), changes, write::DESCRIPTION);
     let edit = (schema_of::<edit::Arguments>(), changes, edit::DESCRIPTION);
     let list = (schema_of::<list::Arguments>(), reads, list::DESCRIPTION);
-    let removes = (Leaf::CodeDelete, Effect::Destructive);
+    let removes = (BuiltInAction::CodeDelete, Effect::Destructive);
     let delete = (schema_of::<delete::Arguments>(), removes, delete::DESCRIPTION);
     Ok(vec![
-        tool(define("read_file", "Reads a file as text.", read.0, read.1, read.2)?, read::Read(bench())),
-        tool(define("write_file", "Writes a file.", write.0, write.1, write.2)?, write::Write(bench())),
-        tool(define("edit_file", "Replaces a text in a file.", edit.0, edit.1, edit.2)?, edit::Edit(bench())),
-        tool(define("list_directory", "Lists a directory.", list.0, list.1, list.2)?, list::List(bench())),
+        tool(
+            define("read_file", "Reads a file as text.", read.0, read.1, read.2)?,
+            read::ReadFileTool(bench()),
+        ),
+        tool(
+            define("write_file", "Writes a file.", write.0, write.1, write.2)?,
+            write::WriteFileTool(bench()),
+        ),
+        tool(
+            define("edit_file", "Replaces a text in a file.", edit.0, edit.1, edit.2)?,
+            edit::EditFileTool(bench()),
+        ),
+        tool(
+            define("list_directory", "Lists a directory.", list.0, list.1, list.2)?,
+            list::ListFilesTool(bench()),
+        ),
         tool(
             define("delete_file", "Removes a file.", delete.0, delete.1, delete.2)?,
-            delete::Delete(bench()),
+            delete::DeleteFileTool(bench()),
         ),
     ])
 }

@@ -23,7 +23,7 @@ use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::typed::{schema_of, tool};
 use crate::workbench::{Workbench, has_program};
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use belljar_contract::tool::CostTier;
 use hatch::GitHatch;
@@ -61,14 +61,14 @@ pub async fn is_there(workbench: &dyn Workbench, caller: &Caller) -> Result<bool
 /// # Errors
 /// Never: the names are valid.
 pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
-    let define = |name, summary, input: Value, (leaf, effect): (Leaf, Effect), description: &str| {
+    let define = |name, summary, input: Value, (leaf, effect): (BuiltInAction, Effect), description: &str| {
         let definition = Definition::named(name, Category::VersionControl, summary, input)?;
         let (action, description) = (ActionType::from(leaf), [description, OF_ALL].concat());
         let (cost, within) = (CostTier::Moderate, WITHIN);
         Ok(Definition { action, effect, description, cost, within, ..definition })
     };
     let git = || Git::new(Arc::clone(workbench), signature.clone());
-    let reads = (Leaf::VcsRead, Effect::ReadOnly);
+    let reads = (BuiltInAction::VcsRead, Effect::ReadOnly);
     let status = define(
         "git_status",
         "Shows the status of the working tree.",
@@ -84,7 +84,7 @@ pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
         reads,
         diff::DESCRIPTION,
     )?;
-    let branches = (Leaf::VcsBranch, Effect::Destructive);
+    let branches = (BuiltInAction::VcsBranch, Effect::Destructive);
     let input = schema_of::<branch::Arguments>();
     let branch = define(
         "git_branch",
@@ -93,12 +93,12 @@ pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
         branches,
         branch::DESCRIPTION,
     )?;
-    let commits = (Leaf::VcsCommit, Effect::Additive);
+    let commits = (BuiltInAction::VcsCommit, Effect::Additive);
     let input = schema_of::<commit::Arguments>();
     let commit = define("git_commit", "Commits staged changes.", input, commits, commit::DESCRIPTION)?;
     Ok(vec![
         tool(status, status::GitStatusTool(git())),
-        tool(log, log::Log(git())),
+        tool(log, log::GitLogTool(git())),
         tool(diff, diff::GitDiffTool(git())),
         tool(branch, branch::GitBranchTool(git())),
         tool(commit, commit::GitCommitTool(git())),
@@ -119,7 +119,7 @@ pub fn hatch_tools(hatch: &Arc<dyn GitHatch>) -> Tools {
     let clones = "Clones a repository into the workspace.";
     let clone = Definition {
         description: clone::DESCRIPTION.to_owned(),
-        action: Leaf::VcsRead.into(),
+        action: BuiltInAction::VcsRead.into(),
         cost: CostTier::Expensive,
         effect: Effect::Additive,
         reaches_out: true,
@@ -129,7 +129,7 @@ pub fn hatch_tools(hatch: &Arc<dyn GitHatch>) -> Tools {
     let pushes = "Pushes the files of a clone to a new branch.";
     let push = Definition {
         description: push::DESCRIPTION.to_owned(),
-        action: Leaf::VcsPush.into(),
+        action: BuiltInAction::VcsPush.into(),
         cost: CostTier::Expensive,
         effect: Effect::Additive,
         reaches_out: true,

@@ -47,9 +47,9 @@ struct ListArguments {
     limit: Option<usize>,
 }
 
-struct Get;
+struct GetTopicTool;
 
-struct List;
+struct ListTopicsTool;
 
 /// Returns the tools.
 ///
@@ -59,10 +59,10 @@ pub fn tools() -> Tools {
     let define = |name, summary, input| Definition::named(name, Category::Other, summary, input);
     let get = define("help.get", "Returns help about a topic.", schema_of::<GetArguments>())?;
     let list = define("help.list", "Lists the help topics.", schema_of::<ListArguments>())?;
-    Ok(vec![tool(get, Get), tool(list, List)])
+    Ok(vec![tool(get, GetTopicTool), tool(list, ListTopicsTool)])
 }
 
-impl TypedTool for Get {
+impl TypedTool for GetTopicTool {
     type Arguments = GetArguments;
 
     async fn call(&self, _: &Caller, arguments: GetArguments) -> Answer {
@@ -79,7 +79,7 @@ impl TypedTool for Get {
     }
 }
 
-impl TypedTool for List {
+impl TypedTool for ListTopicsTool {
     type Arguments = ListArguments;
 
     async fn call(&self, _: &Caller, arguments: ListArguments) -> Answer {

@@ -9,7 +9,8 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::tool::DomainCode;
 use belljar_store::memory::{
-    Added, Memory, MemoryEntry, MemoryError, MemoryKey, MemoryScope, Note, Place, Query, Summary,
+    Memory, MemoryEntry, MemoryError, MemoryKey, MemoryNote, MemoryScope, NotePart, NoteWrite, SearchQuery,
+    Summary,
 };
 use belljar_store::page;
 use schemars::JsonSchema;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 /// Store of notes.
 #[derive(Clone)]
-pub struct Notes {
+pub struct NoteStore {
     /// The notes.
     pub memory: Memory,
     /// Returns the time of day.
@@ -96,21 +97,21 @@ const SEARCH: &str = "Searches keys, summaries and contents of the job's notes f
 /// Default number of results.
 const USUAL_FOUND: usize = 10;
 
-struct AddNoteTool(Arc<Notes>);
+struct AddNoteTool(Arc<NoteStore>);
 
-struct List(Arc<Notes>);
+struct ListNotesTool(Arc<NoteStore>);
 
-struct RetrieveNoteTool(Arc<Notes>);
+struct RetrieveNoteTool(Arc<NoteStore>);
 
-struct Search(Arc<Notes>);
+struct SearchNotesTool(Arc<NoteStore>);
 
-struct Delete(Arc<Notes>);
+struct DeleteNoteTool(Arc<NoteStore>);
 
 /// Returns the tools.
 ///
 /// # Errors
 /// Never: the names are valid.
-pub fn tools(notes: Notes) -> Tools {
+pub fn tools(notes: NoteStore) -> Tools {
     let notes = Arc::new(notes);
     let define = |name, summary, input| Definition::named(name, Category::Memory, summary, input);
     let add = Definition {
@@ -138,10 +139,10 @@ pub fn tools(notes: Notes) -> Tools {
     };
     Ok(vec![
         tool(add, AddNoteTool(Arc::clone(&notes))),
-        tool(list, List(Arc::clone(&notes))),
-        tool(search, Search(Arc::clone(&notes))),
+        tool(list, ListNotesTool(Arc::clone(&notes))),
+        tool(search, SearchNotesTool(Arc::clone(&notes))),
         tool(retrieve, RetrieveNoteTool(Arc::clone(&notes))),
-        tool(delete, Delete(notes)),
+        tool(delete, DeleteNoteTool(notes)),
     ])
 }
 
@@ -157,14 +158,14 @@ impl TypedTool for AddNoteTool {
         };
         let key = MemoryKey::parse(&key).map_err(wrong("key"))?;
         let summary = summary.as_deref().map(Summary::parse).transpose().map_err(wrong("summary"))?;
-        let note = Note::new(key.clone(), content, summary).map_err(wrong("content"))?;
+        let note = MemoryNote::new(key.clone(), content, summary).map_err(wrong("content"))?;
         let added = self.0.memory.add(&MemoryScope { task_id, job_id }, note, (self.0.clock)()).await;
         let added = added.map_err(|error| failed(&error))?;
-        Ok(Success::of(json!({ "key": key.as_str(), "replaced": added == Added::Replaced })))
+        Ok(Success::of(json!({ "key": key.as_str(), "replaced": added == NoteWrite::Replaced })))
     }
 }
 
-impl TypedTool for List {
+impl TypedTool for ListNotesTool {
     type Arguments = ListArguments;
 
     async fn call(&self, _: &Caller, arguments: ListArguments) -> Answer {
@@ -177,19 +178,20 @@ impl TypedTool for List {
     }
 }
 
-impl TypedTool for Search {
+impl TypedTool for SearchNotesTool {
     type Arguments = SearchArguments;
 
     async fn call(&self, _: &Caller, arguments: SearchArguments) -> Answer {
         let SearchArguments { task_id, job_id, query, limit } = arguments;
-        let query = Query::parse(&query).map_err(|error| Failure::argument(format!("/query: {error}")))?;
+        let query =
+            SearchQuery::parse(&query).map_err(|error| Failure::argument(format!("/query: {error}")))?;
         let found = self.0.memory.search(&MemoryScope { task_id, job_id }, &query).await;
         let found = found.map_err(|error| failed(&error))?;
         let items = found.iter().map(|one| {
             let mut told = told(&one.entry);
             told["snippet"] = one.snippet.as_str().into();
             told["words_found"] = one.words.into();
-            told["found_in"] = one.places.iter().copied().map(Place::as_str).collect();
+            told["found_in"] = one.places.iter().copied().map(NotePart::as_str).collect();
             told
         });
         Ok(Success::page(items.collect(), Page::new(None, Some(limit.unwrap_or(USUAL_FOUND)))))
@@ -208,7 +210,7 @@ impl TypedTool for RetrieveNoteTool {
     }
 }
 
-impl TypedTool for Delete {
+impl TypedTool for DeleteNoteTool {
     type Arguments = KeyArguments;
 
     async fn call(&self, _: &Caller, arguments: KeyArguments) -> Answer {

@@ -2,13 +2,13 @@
 //! addresses: an agent names a channel, and can't add an address.
 
 use super::Tools;
-use super::configured::config::{Audience, ChannelConfig, Way};
+use super::configured::config::{Audience, ChannelConfig, ChannelTransport};
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::canonical::digest_of;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError};
@@ -73,8 +73,8 @@ const WITHIN: Duration = Duration::from_secs(60);
 /// Never: the names are valid.
 pub fn tools(messengers: &Messengers) -> Tools {
     let kinds = [
-        (Audience::Internal, "send_notification", NOTIFICATION, Leaf::CommsInternal),
-        (Audience::External, "send_external_message", EXTERNAL, Leaf::CommsExternal),
+        (Audience::Internal, "send_notification", NOTIFICATION, BuiltInAction::CommsInternal),
+        (Audience::External, "send_external_message", EXTERNAL, BuiltInAction::CommsExternal),
     ];
     let there = kinds.into_iter().filter(|(audience, ..)| messengers.of(*audience).next().is_some());
     let tools = there.map(|(audience, name, description, action)| {
@@ -113,9 +113,9 @@ impl TypedTool for SendMessageTool {
 
     async fn scope(&self, _: &Caller, arguments: Arguments) -> Result<CallScope, Failure> {
         let channel = match &self.find(&arguments.channel)?.way {
-            Way::Webhook(webhook) => json!({ "webhook": place_of(webhook) }),
-            Way::Slack(webhook) => json!({ "slack": place_of(webhook) }),
-            Way::Mail(mailbox) => {
+            ChannelTransport::Webhook(webhook) => json!({ "webhook": place_of(webhook) }),
+            ChannelTransport::Slack(webhook) => json!({ "slack": place_of(webhook) }),
+            ChannelTransport::Mail(mailbox) => {
                 json!({ "mail": { "server": mailbox.server(), "to": mailbox.addresses().collect::<Vec<_>>() } })
             }
         };
@@ -159,15 +159,15 @@ impl Messengers {
     async fn send(&self, channel: &ChannelConfig, subject: &str, message: &str) -> Answer {
         let id = Uuid::now_v7().to_string();
         match &channel.way {
-            Way::Webhook(webhook) => {
+            ChannelTransport::Webhook(webhook) => {
                 let body = json!({ "id": id, "type": "message", "subject": subject, "message": message });
                 self.post(webhook, id, &body).await
             }
-            Way::Slack(webhook) => {
+            ChannelTransport::Slack(webhook) => {
                 let text = format!("*{}*\n{}", of_slack(subject), of_slack(message));
                 self.post(webhook, id, &json!({ "text": text })).await
             }
-            Way::Mail(mailbox) => {
+            ChannelTransport::Mail(mailbox) => {
                 let mail = Mail::new(id.clone(), Timestamp::now(), subject, message);
                 let mail = mail.map_err(|error| Failure::argument(error.to_string()))?;
                 self.0.mailer.send(mailbox, mail).await.map_err(|error| of_mail(&error))?;

@@ -10,7 +10,7 @@ use crate::typed::{TypedTool, schema_of, tool};
 use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, DomainCode};
-use belljar_egress::exchange::{ExchangeError, Exchanger, Incoming, Outgoing};
+use belljar_egress::exchange::{ExchangeError, Exchanger, IncomingAnswer, OutgoingRequest};
 use belljar_egress::remote::RemoteError;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -40,7 +40,7 @@ struct Arguments {
     step_seconds: Option<u32>,
 }
 
-struct Ask {
+struct MetricsQueryTool {
     sources: Vec<MetricsConfig>,
     exchanger: Exchanger,
 }
@@ -79,15 +79,15 @@ pub(super) fn tools(sources: Vec<MetricsConfig>) -> Result<Vec<Arc<dyn Tool>>, C
         ..definition
     };
     let exchanger: Result<Exchanger, io::Error> = Exchanger::start();
-    Ok(vec![tool(definition, Ask { sources, exchanger: exchanger? })])
+    Ok(vec![tool(definition, MetricsQueryTool { sources, exchanger: exchanger? })])
 }
 
-impl TypedTool for Ask {
+impl TypedTool for MetricsQueryTool {
     type Arguments = Arguments;
 
     async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
         let source = self.find(&arguments.source)?;
-        let outgoing = Outgoing {
+        let outgoing = OutgoingRequest {
             method: "GET",
             target: target(&arguments, Timestamp::now())?,
             headers: vec![("accept".into(), "application/json".to_owned())],
@@ -107,7 +107,7 @@ impl TypedTool for Ask {
 
 // === impl Ask ===
 
-impl Ask {
+impl MetricsQueryTool {
     fn find(&self, name: &str) -> Result<&MetricsConfig, Failure> {
         self.sources.iter().find(|source| source.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.sources.iter().map(|source| source.name.as_str()).collect();
@@ -144,7 +144,7 @@ fn target(arguments: &Arguments, now: Timestamp) -> Result<String, Failure> {
     Ok(format!("/api/v1/query_range?{}", asked.finish()))
 }
 
-fn told(answer: &Incoming) -> Answer {
+fn told(answer: &IncomingAnswer) -> Answer {
     let not_understood = || {
         Failure::new(
             DomainCode::ToolFailed,
@@ -230,7 +230,7 @@ mod tests {
         let series = json!({ "metric": { "a": "b" }, "values": [[1, "2"], [2, "NaN"]] });
         let answer = |series: Vec<Value>| {
             let body = json!({ "status": "success", "data": { "resultType": "matrix", "result": series } });
-            told(&Incoming { status: 200, headers: Vec::new(), body: body.to_string().into_bytes() })
+            told(&IncomingAnswer { status: 200, headers: Vec::new(), body: body.to_string().into_bytes() })
                 .unwrap()
                 .data
         };

@@ -6,7 +6,7 @@ use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use belljar_contract::id::TaskId;
 use belljar_contract::key::Key;
@@ -14,7 +14,7 @@ use belljar_contract::preference::{Preference, ValueType};
 use belljar_contract::scope::{Scope, Scopes};
 use belljar_contract::tool::{DomainCode, ToolScope};
 use belljar_store::page;
-use belljar_store::preferences::{PreferenceError, Preferences, Wish};
+use belljar_store::preferences::{NewPreference, PreferenceError, Preferences};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -119,15 +119,15 @@ struct EffectiveArguments {
     include_sources: Option<bool>,
 }
 
-struct Get(Arc<PreferenceStore>);
+struct GetPreferenceTool(Arc<PreferenceStore>);
 
-struct List(Arc<PreferenceStore>);
+struct ListPreferencesTool(Arc<PreferenceStore>);
 
-struct Create(Arc<PreferenceStore>);
+struct CreatePreferenceTool(Arc<PreferenceStore>);
 
-struct Update(Arc<PreferenceStore>);
+struct UpdatePreferenceTool(Arc<PreferenceStore>);
 
-struct Delete(Arc<PreferenceStore>);
+struct DeletePreferenceTool(Arc<PreferenceStore>);
 
 struct EffectivePreferencesTool(Arc<PreferenceStore>);
 
@@ -142,7 +142,7 @@ pub fn tools(wishes: PreferenceStore) -> Tools {
         // Preferences affect other agents, so changing them is more than a read.
         let action = match effect {
             Effect::ReadOnly => definition.action.clone(),
-            _ => ActionType::from(Leaf::DocsWrite),
+            _ => ActionType::from(BuiltInAction::DocsWrite),
         };
         Ok(Definition { scope: ToolScope::Pm, effect, action, ..definition })
     };
@@ -160,16 +160,16 @@ pub fn tools(wishes: PreferenceStore) -> Tools {
     let delete = define("db.preference.delete", "Removes a preference.", delete, Effect::Destructive)?;
     let delete = Definition { is_guarded: true, ..delete };
     Ok(vec![
-        tool(get, Get(Arc::clone(&wishes))),
-        tool(list, List(Arc::clone(&wishes))),
+        tool(get, GetPreferenceTool(Arc::clone(&wishes))),
+        tool(list, ListPreferencesTool(Arc::clone(&wishes))),
         tool(effective, EffectivePreferencesTool(Arc::clone(&wishes))),
-        tool(create, Create(Arc::clone(&wishes))),
-        tool(update, Update(Arc::clone(&wishes))),
-        tool(delete, Delete(wishes)),
+        tool(create, CreatePreferenceTool(Arc::clone(&wishes))),
+        tool(update, UpdatePreferenceTool(Arc::clone(&wishes))),
+        tool(delete, DeletePreferenceTool(wishes)),
     ])
 }
 
-impl TypedTool for Get {
+impl TypedTool for GetPreferenceTool {
     type Arguments = GetArguments;
 
     async fn call(&self, caller: &Caller, arguments: GetArguments) -> Answer {
@@ -182,7 +182,7 @@ impl TypedTool for Get {
     }
 }
 
-impl TypedTool for List {
+impl TypedTool for ListPreferencesTool {
     type Arguments = ListArguments;
 
     async fn call(&self, caller: &Caller, arguments: ListArguments) -> Answer {
@@ -218,7 +218,7 @@ impl TypedTool for EffectivePreferencesTool {
     }
 }
 
-impl TypedTool for Create {
+impl TypedTool for CreatePreferenceTool {
     type Arguments = WriteArguments;
 
     async fn call(&self, caller: &Caller, arguments: WriteArguments) -> Answer {
@@ -230,7 +230,7 @@ impl TypedTool for Create {
     }
 }
 
-impl TypedTool for Update {
+impl TypedTool for UpdatePreferenceTool {
     type Arguments = WriteArguments;
 
     async fn call(&self, caller: &Caller, arguments: WriteArguments) -> Answer {
@@ -241,7 +241,7 @@ impl TypedTool for Update {
     }
 }
 
-impl TypedTool for Delete {
+impl TypedTool for DeletePreferenceTool {
     type Arguments = DeleteArguments;
 
     async fn call(&self, caller: &Caller, arguments: DeleteArguments) -> Answer {
@@ -253,7 +253,7 @@ impl TypedTool for Delete {
     }
 }
 
-fn wish(caller: &Caller, arguments: WriteArguments) -> Result<Wish, Failure> {
+fn wish(caller: &Caller, arguments: WriteArguments) -> Result<NewPreference, Failure> {
     let scope = scope(caller, arguments.scope_type, arguments.scope_id.as_deref())?;
     may_write(caller, &scope)?;
     let value_type = match arguments.value_type {
@@ -263,7 +263,7 @@ fn wish(caller: &Caller, arguments: WriteArguments) -> Result<Wish, Failure> {
         ValueTypeName::Object => ValueType::Object,
         ValueTypeName::Array => ValueType::Array,
     };
-    Ok(Wish { scope, key: key(&arguments.key)?, value: arguments.value, value_type })
+    Ok(NewPreference { scope, key: key(&arguments.key)?, value: arguments.value, value_type })
 }
 
 /// Parses a scope, if the caller may name it.

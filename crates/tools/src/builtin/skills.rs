@@ -6,7 +6,7 @@ use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use belljar_contract::id::{SkillId, TaskId};
 use belljar_contract::label::Label;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Store of skills.
 #[derive(Clone)]
-pub struct Library {
+pub struct SkillStore {
     /// The skills.
     pub skills: Skills,
     /// Returns the time of day.
@@ -104,21 +104,21 @@ struct DeleteArguments {
     expected_version: Option<u64>,
 }
 
-struct List(Arc<Library>);
+struct ListSkillsTool(Arc<SkillStore>);
 
-struct Get(Arc<Library>);
+struct GetSkillTool(Arc<SkillStore>);
 
-struct Create(Arc<Library>);
+struct CreateSkillTool(Arc<SkillStore>);
 
-struct Update(Arc<Library>);
+struct UpdateSkillTool(Arc<SkillStore>);
 
-struct Delete(Arc<Library>);
+struct DeleteSkillTool(Arc<SkillStore>);
 
 /// Returns the tools.
 ///
 /// # Errors
 /// Never: the names are valid.
-pub fn tools(library: Library) -> Tools {
+pub fn tools(library: SkillStore) -> Tools {
     let library = Arc::new(library);
     let define = |name, summary, input| Definition::named(name, Category::Memory, summary, input);
     let list =
@@ -126,7 +126,7 @@ pub fn tools(library: Library) -> Tools {
     let get = define("skills.get", "Returns a skill.", schema_of::<GetArguments>())?;
     // Skills affect other agents, so changing them is more than a read.
     let planners = |definition: Definition, effect| {
-        let action = ActionType::from(Leaf::DocsWrite);
+        let action = ActionType::from(BuiltInAction::DocsWrite);
         Definition { scope: ToolScope::Pm, effect, action, ..definition }
     };
     let create = planners(
@@ -138,15 +138,15 @@ pub fn tools(library: Library) -> Tools {
     let delete = define("skills.delete", "Removes a skill.", schema_of::<DeleteArguments>())?;
     let delete = Definition { is_guarded: true, ..planners(delete, Effect::Destructive) };
     Ok(vec![
-        tool(list, List(Arc::clone(&library))),
-        tool(get, Get(Arc::clone(&library))),
-        tool(create, Create(Arc::clone(&library))),
-        tool(update, Update(Arc::clone(&library))),
-        tool(delete, Delete(library)),
+        tool(list, ListSkillsTool(Arc::clone(&library))),
+        tool(get, GetSkillTool(Arc::clone(&library))),
+        tool(create, CreateSkillTool(Arc::clone(&library))),
+        tool(update, UpdateSkillTool(Arc::clone(&library))),
+        tool(delete, DeleteSkillTool(library)),
     ])
 }
 
-impl TypedTool for List {
+impl TypedTool for ListSkillsTool {
     type Arguments = ListArguments;
 
     async fn call(&self, caller: &Caller, arguments: ListArguments) -> Answer {
@@ -163,7 +163,7 @@ impl TypedTool for List {
     }
 }
 
-impl TypedTool for Get {
+impl TypedTool for GetSkillTool {
     type Arguments = GetArguments;
 
     async fn call(&self, caller: &Caller, arguments: GetArguments) -> Answer {
@@ -179,7 +179,7 @@ impl TypedTool for Get {
     }
 }
 
-impl TypedTool for Create {
+impl TypedTool for CreateSkillTool {
     type Arguments = CreateArguments;
 
     async fn call(&self, caller: &Caller, arguments: CreateArguments) -> Answer {
@@ -202,7 +202,7 @@ impl TypedTool for Create {
     }
 }
 
-impl TypedTool for Update {
+impl TypedTool for UpdateSkillTool {
     type Arguments = UpdateArguments;
 
     async fn call(&self, caller: &Caller, arguments: UpdateArguments) -> Answer {
@@ -221,7 +221,7 @@ impl TypedTool for Update {
     }
 }
 
-impl TypedTool for Delete {
+impl TypedTool for DeleteSkillTool {
     type Arguments = DeleteArguments;
 
     async fn call(&self, caller: &Caller, arguments: DeleteArguments) -> Answer {
@@ -235,7 +235,7 @@ impl TypedTool for Delete {
 
 // === impl Library ===
 
-impl Library {
+impl SkillStore {
     /// Returns the scopes in which a caller sees a skill: the task's, and the skill's own if the caller may name it.
     async fn seen(&self, caller: &Caller, task: Option<&TaskId>, skill: &str) -> Result<Scopes, Failure> {
         let scopes = caller.scopes(task);

@@ -16,12 +16,12 @@ mod statement;
 mod write;
 
 use super::Tools;
-use super::configured::config::{DatabaseConfig, Engine};
+use super::configured::config::{DatabaseConfig, DatabaseLocation};
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::text::escaped;
@@ -70,7 +70,7 @@ struct QueryArguments {
     max_rows: Option<usize>,
 }
 
-struct Query(Databases);
+struct SqlQueryTool(Databases);
 
 const DESCRIPTION: &str = "Queries a configured database with one read-only statement. Returns `rows` as \
     objects by column name; `truncated` is true if there are more, and `notice` says why. Bind \
@@ -96,14 +96,14 @@ pub fn tools(databases: Vec<DatabaseConfig>) -> Tools {
     let summary = "Queries a database with one statement.";
     let query = databases.define("sql_query", summary, schema_of::<QueryArguments>())?;
     let query = Definition { description: DESCRIPTION.to_owned(), ..query };
-    let mut tools = vec![tool(query, Query(databases.clone())), schema::inspect(&databases)?];
+    let mut tools = vec![tool(query, SqlQueryTool(databases.clone())), schema::inspect(&databases)?];
     if databases.0.iter().any(|database| database.is_writable) {
         tools.extend([write::execute(&databases)?, migrate::migrate(&databases)?]);
     }
     Ok(tools)
 }
 
-impl TypedTool for Query {
+impl TypedTool for SqlQueryTool {
     type Arguments = QueryArguments;
 
     async fn call(&self, _: &Caller, arguments: QueryArguments) -> Answer {
@@ -112,8 +112,8 @@ impl TypedTool for Query {
         let query = statement::one(&query, Kind::Reads)?.to_owned();
         let bounds = Bounds::of(max_rows);
         let rows = match &database.engine {
-            Engine::Sqlite(path) => sqlite::query(path, query, params, bounds).await?,
-            Engine::Postgres(server) => postgres::query(server, &query, &params, bounds).await?,
+            DatabaseLocation::Sqlite(path) => sqlite::query(path, query, params, bounds).await?,
+            DatabaseLocation::Postgres(server) => postgres::query(server, &query, &params, bounds).await?,
         };
         Ok(Success::of(rows.told()))
     }
@@ -134,8 +134,8 @@ impl Databases {
         input: serde_json::Value,
     ) -> Result<Definition, belljar_contract::tool::InvalidToolNameError> {
         let is_elsewhere = |database: &DatabaseConfig| match &database.engine {
-            Engine::Sqlite(_) => false,
-            Engine::Postgres(server) => !server.is_of_this_machine(),
+            DatabaseLocation::Sqlite(_) => false,
+            DatabaseLocation::Postgres(server) => !server.is_of_this_machine(),
         };
         Ok(Definition {
             cost: CostTier::Moderate,
@@ -150,7 +150,7 @@ impl Databases {
         &self,
         (name, summary): (&str, &str),
         input: serde_json::Value,
-        action: Leaf,
+        action: BuiltInAction,
     ) -> Result<Definition, belljar_contract::tool::InvalidToolNameError> {
         let definition = self.define(name, summary, input)?;
         Ok(Definition { action: action.into(), effect: Effect::Destructive, ..definition })
@@ -167,8 +167,8 @@ impl Databases {
     /// Returns the identity of the named database, without the password.
     fn scope(&self, name: &str) -> Result<CallScope, Failure> {
         let database = match &self.find(name)?.engine {
-            Engine::Sqlite(path) => json!({ "sqlite": escaped(path.as_os_str().as_bytes()) }),
-            Engine::Postgres(server) => json!({ "postgres": {
+            DatabaseLocation::Sqlite(path) => json!({ "sqlite": escaped(path.as_os_str().as_bytes()) }),
+            DatabaseLocation::Postgres(server) => json!({ "postgres": {
                 "host": server.host, "port": server.port, "database": server.database, "user": server.user,
             }}),
         };

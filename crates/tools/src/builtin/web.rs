@@ -13,12 +13,12 @@ use super::Tools;
 use crate::Tool;
 use crate::definition::{Definition, Effect};
 use crate::typed::{schema_of, tool};
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, InvalidToolNameError};
 use belljar_egress::api::ApiCaller;
 use reach::WebHatch;
-use reader::Reader;
+use reader::PageReader;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub fn tools(hatch: &Arc<dyn WebHatch>, calls: &Arc<ApiCaller>) -> Tools {
     Ok(vec![
         request(hatch)?,
         fetch("web.fetch", schema_of::<fetch::Arguments>(), hatch)?,
-        tool(search, search::Search::new(Arc::clone(hatch), Arc::clone(calls))),
+        tool(search, search::WebSearchTool::new(Arc::clone(hatch), Arc::clone(calls))),
     ])
 }
 
@@ -59,13 +59,13 @@ pub fn without_tasks(hatch: &Arc<dyn WebHatch>) -> Tools {
 fn request(hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
     let definition = Definition {
         description: request::DESCRIPTION.to_owned(),
-        action: ActionType::from(Leaf::CommsExternal),
+        action: ActionType::from(BuiltInAction::CommsExternal),
         // The effect of a request is up to the server, even if the method is nominally read-only.
         effect: Effect::Destructive,
         within: request::WITHIN,
         ..define("http_request", "Sends an HTTP request.", schema_of::<request::Arguments>())?
     };
-    Ok(tool(definition, request::Ask::new(Arc::clone(hatch))))
+    Ok(tool(definition, request::WebRequestTool::new(Arc::clone(hatch))))
 }
 
 fn fetch(name: &str, input: Value, hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
@@ -73,7 +73,7 @@ fn fetch(name: &str, input: Value, hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn 
         description: fetch::DESCRIPTION.to_owned(),
         ..define(name, "Returns a web page as text.", input)?
     };
-    Ok(tool(definition, fetch::WebFetchTool::new(Arc::clone(hatch), Reader::new())))
+    Ok(tool(definition, fetch::WebFetchTool::new(Arc::clone(hatch), PageReader::new())))
 }
 
 /// Defines a tool that reaches out.
@@ -92,10 +92,10 @@ pub fn offline() -> Tools {
         Definition::named("html_parser", Category::Web, summary, schema_of::<html::Arguments>())?;
     let definition = Definition {
         description: html::DESCRIPTION.to_owned(),
-        action: ActionType::from(Leaf::CodeRead),
+        action: ActionType::from(BuiltInAction::CodeRead),
         ..definition
     };
-    Ok(vec![tool(definition, html::HtmlParserTool::new(Reader::new()))])
+    Ok(vec![tool(definition, html::HtmlParserTool::new(PageReader::new()))])
 }
 
 #[cfg(test)]

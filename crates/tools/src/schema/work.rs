@@ -28,7 +28,7 @@ const EXACT: u64 = 1 << 53;
 
 /// The work exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooMuch;
+pub(super) struct WorkLimitExceeded;
 
 /// Remaining part of the limit.
 struct ValidationBudget<'g> {
@@ -49,8 +49,8 @@ struct EvaluationContext {
 /// Work of validating a value.
 ///
 /// # Errors
-/// [`TooMuch`] when it exceeds [`MOST_WORK`].
-pub(super) fn of(graph: &Graph, value: &Value) -> Result<u64, TooMuch> {
+/// [`WorkLimitExceeded`] when it exceeds [`MOST_WORK`].
+pub(super) fn of(graph: &Graph, value: &Value) -> Result<u64, WorkLimitExceeded> {
     let mut count = ValidationBudget { graph, left: MOST_WORK };
     count.node(0, value, EvaluationContext { depth: 0, again: 1, times: 1 })?;
     Ok(MOST_WORK - count.left)
@@ -59,11 +59,16 @@ pub(super) fn of(graph: &Graph, value: &Value) -> Result<u64, TooMuch> {
 // === impl Count ===
 
 impl ValidationBudget<'_> {
-    fn node(&mut self, index: usize, value: &Value, reached: EvaluationContext) -> Result<(), TooMuch> {
+    fn node(
+        &mut self,
+        index: usize,
+        value: &Value,
+        reached: EvaluationContext,
+    ) -> Result<(), WorkLimitExceeded> {
         let graph = self.graph;
-        let node = graph.nodes.get(index).ok_or(TooMuch)?;
+        let node = graph.nodes.get(index).ok_or(WorkLimitExceeded)?;
         if reached.depth > DEEPEST {
-            return Err(TooMuch);
+            return Err(WorkLimitExceeded);
         }
         self.take(own_work(node, value), reached)?;
         for (target, next) in &node.applied {
@@ -78,7 +83,7 @@ impl ValidationBudget<'_> {
         (target, next): (&Target, usize),
         value: &Value,
         reached: EvaluationContext,
-    ) -> Result<(), TooMuch> {
+    ) -> Result<(), WorkLimitExceeded> {
         let once = EvaluationContext { depth: reached.depth + 1, ..reached };
         let again = EvaluationContext { again: reached.again.saturating_add(2), ..once };
         let looked_for = EvaluationContext { times: reached.times.saturating_mul(node.again), ..again };
@@ -106,9 +111,9 @@ impl ValidationBudget<'_> {
         }
     }
 
-    fn take(&mut self, work: u64, reached: EvaluationContext) -> Result<(), TooMuch> {
+    fn take(&mut self, work: u64, reached: EvaluationContext) -> Result<(), WorkLimitExceeded> {
         let work = work.saturating_mul(reached.times).saturating_mul(reached.again);
-        self.left = self.left.checked_sub(work).ok_or(TooMuch)?;
+        self.left = self.left.checked_sub(work).ok_or(WorkLimitExceeded)?;
         Ok(())
     }
 }

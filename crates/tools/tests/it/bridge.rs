@@ -6,10 +6,10 @@ mod sealed;
 mod servers;
 mod web;
 
-use rig::House;
+use rig::SandboxFactory;
 
 /// A test: its name and function, which returns the reason if it can't run here.
-pub(crate) type Case = (&'static str, fn(&House) -> Result<(), String>);
+pub(crate) type Case = (&'static str, fn(&SandboxFactory) -> Result<(), String>);
 
 pub(crate) fn cases() -> Vec<Case> {
     [servers::CASES, sealed::CASES, hostile::CASES, web::CASES].concat()

@@ -1,7 +1,7 @@
 //! Tests of configured tools, called as the gateway calls them.
 
 use belljar_contract::tool::{AgentKind, ToolName};
-use belljar_contract::yaml::{self, Log};
+use belljar_contract::yaml::{self, MistakeLog};
 use belljar_tools::answer::{Answer, Failure};
 use belljar_tools::builtin::configured::config::ToolsConfig;
 use belljar_tools::builtin::configured::{self, ConfiguredTools};
@@ -27,7 +27,7 @@ pub(crate) struct Rig {
 impl Rig {
     /// Creates the tools configured below `tools`.
     pub(crate) fn new(text: &str) -> Self {
-        let mut log = Log::default();
+        let mut log = MistakeLog::default();
         let root = yaml::parse(text.as_bytes(), &mut log);
         let config = root.map(|root| ToolsConfig::read(&root, &mut log)).unwrap_or_default();
         log.finish().unwrap();

@@ -16,13 +16,13 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// A folder with a database, and another one that must not be accessible.
-struct House {
+struct DatabaseFolder {
     folder: TempDir,
 }
 
 // === impl House ===
 
-impl House {
+impl DatabaseFolder {
     fn new() -> Self {
         let house = Self { folder: tempfile::tempdir().unwrap() };
         let schema =
@@ -95,7 +95,7 @@ fn query(sql: &str) -> Value {
 }
 
 fn sqlite_read_tool_cannot_write_or_open_other_files() -> Result<(), String> {
-    let house = House::new();
+    let house = DatabaseFolder::new();
     let (rig, before) = (house.rig(""), house.bytes());
     for attempt in house.attempts() {
         let answer = rig.call("sql_query", &query(&attempt));
@@ -118,7 +118,7 @@ fn sqlite_read_tool_cannot_write_or_open_other_files() -> Result<(), String> {
 }
 
 fn sqlite_path_that_is_a_symlink_or_pipe_is_rejected() -> Result<(), String> {
-    let house = House::new();
+    let house = DatabaseFolder::new();
     let rig = house.rig("");
     let ask = || rig.call("sql_query", &query("SELECT count(*) AS n FROM sqlite_schema"));
     // Control.
@@ -134,7 +134,7 @@ fn sqlite_path_that_is_a_symlink_or_pipe_is_rejected() -> Result<(), String> {
 }
 
 fn sqlite_query_returns_rows_by_column() -> Result<(), String> {
-    let house = House::new();
+    let house = DatabaseFolder::new();
     let rig = house.rig("");
     let sql = "SELECT ?1 AS number, ?2 AS said, ?3 AS truth, ?4 AS missing, 1.5 AS figure, x'0102' AS bytes";
     let asked = json!({ "database": "house", "query": sql, "params": [7, "it's; --", true, null] });
@@ -162,7 +162,7 @@ fn sqlite_query_returns_rows_by_column() -> Result<(), String> {
 }
 
 fn sqlite_write_tool_cannot_open_other_files() -> Result<(), String> {
-    let house = House::new();
+    let house = DatabaseFolder::new();
     let rig = house.rig(", writable: true");
     assert_eq!(rig.names(), ["schema_inspect", "sql_execute", "sql_migrate", "sql_query"]);
     let execute = |sql: &str| rig.call("sql_execute", &json!({ "database": "house", "statement": sql }));
@@ -194,7 +194,7 @@ fn sqlite_write_tool_cannot_open_other_files() -> Result<(), String> {
 }
 
 fn missing_sqlite_file_is_reported_at_setup() -> Result<(), String> {
-    let house = House::new();
+    let house = DatabaseFolder::new();
     assert!(house.rig("").unusable.is_empty());
     let path = house.path("later.db");
     let rig = rig(&path, ", writable: true");

@@ -14,10 +14,10 @@ mod workbench;
 
 use belljar_sandbox::native::NativeBackend;
 use belljar_testkit::skip::skip;
-use bridge::rig::House;
+use bridge::rig::SandboxFactory;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::sync::Arc;
-use workbench::rig::Benches;
+use workbench::rig::WorkbenchFactory;
 
 fn main() -> std::process::ExitCode {
     if let Some(code) = workbench::rig::as_another_program() {
@@ -26,8 +26,8 @@ fn main() -> std::process::ExitCode {
     let arguments = Arguments::from_args();
     // This must happen before the first thread is started.
     let launcher = belljar_testkit::launcher::start().unwrap();
-    let house = Arc::new(House::new(|state| NativeBackend::new(Arc::clone(&launcher), state)));
-    let benches = Arc::new(Benches::new(launcher));
+    let house = Arc::new(SandboxFactory::new(|state| NativeBackend::new(Arc::clone(&launcher), state)));
+    let benches = Arc::new(WorkbenchFactory::new(launcher));
     let mut trials = trials(&bridge::cases(), &house);
     trials.extend(workbench_trials(&benches));
     trials.extend(configured::cases().into_iter().map(|(name, case)| trial(name, case)));
@@ -36,7 +36,7 @@ fn main() -> std::process::ExitCode {
     code
 }
 
-fn trials(cases: &[bridge::Case], house: &Arc<House>) -> Vec<Trial> {
+fn trials(cases: &[bridge::Case], house: &Arc<SandboxFactory>) -> Vec<Trial> {
     let trial = |(name, case): &bridge::Case| {
         let (house, case) = (Arc::clone(house), *case);
         trial(name, move || case(&house))
@@ -44,7 +44,7 @@ fn trials(cases: &[bridge::Case], house: &Arc<House>) -> Vec<Trial> {
     cases.iter().map(trial).collect()
 }
 
-fn workbench_trials(benches: &Arc<Benches>) -> Vec<Trial> {
+fn workbench_trials(benches: &Arc<WorkbenchFactory>) -> Vec<Trial> {
     let trial = |(name, case): &workbench::Case| {
         let (benches, case) = (Arc::clone(benches), *case);
         trial(name, move || case(&benches))

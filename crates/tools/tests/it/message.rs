@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use belljar_contract::tool::DomainCode;
 use belljar_testkit::orchestrator::Orchestrator;
 use serde_json::{Value, json};
-use smtp::{Manner, Server};
+use smtp::{Server, ServerBehavior};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -67,7 +67,7 @@ fn message(channel: &str, subject: &str, message: &str) -> Value {
 
 fn message_goes_only_to_the_addresses_of_its_channel() -> Result<(), String> {
     let keys = PasswordFile::new();
-    for (tls, manner) in [("starttls", Manner::Asked), ("implicit", Manner::Implicit)] {
+    for (tls, manner) in [("starttls", ServerBehavior::Asked), ("implicit", ServerBehavior::Implicit)] {
         let server = Server::start(manner);
         let rig = by_mail(&server, &keys, tls);
         let send =
@@ -109,7 +109,7 @@ fn nothing_is_sent_to_an_unauthenticated_mail_server() -> Result<(), String> {
     let sent = |server: &Server, tls: &str| {
         by_mail(server, &keys, tls).call("send_external_message", &message("owners", "x", "x"))
     };
-    for manner in [Manner::WithoutTls, Manner::AheadOfTls, Manner::Another] {
+    for manner in [ServerBehavior::WithoutTls, ServerBehavior::AheadOfTls, ServerBehavior::Another] {
         let server = Server::start(manner);
         assert!(sent(&server, "starttls").is_err(), "{manner:?}");
         let heard = server.heard();
@@ -118,7 +118,7 @@ fn nothing_is_sent_to_an_unauthenticated_mail_server() -> Result<(), String> {
             "{manner:?}: {heard:?}"
         );
     }
-    let refusing = Server::start(Manner::RefusesTheSecond);
+    let refusing = Server::start(ServerBehavior::RefusesTheSecond);
     let failure = sent(&refusing, "starttls").unwrap_err();
     assert_eq!(
         (failure.code, failure.message.as_str()),
@@ -126,7 +126,7 @@ fn nothing_is_sent_to_an_unauthenticated_mail_server() -> Result<(), String> {
     );
     assert!(!refusing.heard().contains(&"DATA".to_owned()));
     // Control.
-    assert!(sent(&Server::start(Manner::Asked), "starttls").is_ok());
+    assert!(sent(&Server::start(ServerBehavior::Asked), "starttls").is_ok());
     Ok(())
 }
 

@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// A database with a table of one row, a sequence, and a role that owns them.
-struct House {
+struct TestDatabase {
     server: Postgres,
     url: String,
     role: String,
@@ -53,7 +53,7 @@ const SCHEMA: &str = "
 
 // === impl House ===
 
-impl House {
+impl TestDatabase {
     fn new() -> Result<Self, String> {
         let server = Postgres::start()?;
         let url = server.database()?;
@@ -92,7 +92,7 @@ fn query(sql: &str) -> Value {
 }
 
 fn postgres_read_tool_cannot_write_with_a_writable_role() -> Result<(), String> {
-    let house = House::new()?;
+    let house = TestDatabase::new()?;
     let rig = house.rig("");
     assert_eq!(rig.names(), ["schema_inspect", "sql_query"]);
     for attempt in ATTEMPTS {
@@ -119,7 +119,7 @@ fn postgres_read_tool_cannot_write_with_a_writable_role() -> Result<(), String> 
 }
 
 fn postgres_rows_of_any_type_are_returned() -> Result<(), String> {
-    let house = House::new()?;
+    let house = TestDatabase::new()?;
     let rig = house.rig("");
     let sql = "SELECT $1::date AS day, $2 + 1 AS more, $3 AS said, $4 AS truth, 1.5::numeric AS figure, ARRAY[1, 2] AS list, \
         '{\"a\": 1}'::jsonb AS object, $5::int AS nothing";
@@ -147,7 +147,7 @@ fn postgres_rows_of_any_type_are_returned() -> Result<(), String> {
 }
 
 fn postgres_change_is_atomic_and_migration_applied_once() -> Result<(), String> {
-    let house = House::new()?;
+    let house = TestDatabase::new()?;
     let rig = house.rig(", writable: true");
     let execute = |sql: &str| rig.call("sql_execute", &json!({ "database": "house", "statement": sql }));
     assert_eq!(execute("INSERT INTO kept VALUES (2), (1)").unwrap_err().code, DomainCode::Conflict);
@@ -171,7 +171,7 @@ fn postgres_change_is_atomic_and_migration_applied_once() -> Result<(), String> 
 }
 
 fn postgres_role_with_server_file_access_is_rejected() -> Result<(), String> {
-    let house = House::new()?;
+    let house = TestDatabase::new()?;
     let one = |rig: &Rig| rig.call("sql_query", &query("SELECT 1 AS one"));
     let refused = one(&house.rig_as("postgres", "")).unwrap_err();
     assert_eq!(refused.code, DomainCode::PermissionDenied);

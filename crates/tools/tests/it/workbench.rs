@@ -11,10 +11,10 @@ mod leaving_nothing;
 mod one_sandbox;
 pub(crate) mod rig;
 
-use rig::Benches;
+use rig::WorkbenchFactory;
 
 /// A test: its name and function, which returns the reason if it can't run here.
-pub(crate) type Case = (&'static str, fn(&Benches) -> Result<(), String>);
+pub(crate) type Case = (&'static str, fn(&WorkbenchFactory) -> Result<(), String>);
 
 pub(crate) fn cases() -> Vec<Case> {
     [

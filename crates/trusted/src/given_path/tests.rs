@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 /// A directory of a user with a work tree of Git in it.
-struct Ground(tempfile::TempDir);
+struct WorkTreeFixture(tempfile::TempDir);
 
-impl Ground {
+impl WorkTreeFixture {
     fn new() -> Self {
         let ground = Self(tempfile::tempdir().unwrap());
         for directory in ["tree/.git", "tree/inner/deep", "plain/inner", "secret"] {
@@ -28,7 +28,7 @@ impl Ground {
 
 #[test]
 fn link_that_leads_out_of_a_work_tree_is_not_followed() {
-    let ground = Ground::new();
+    let ground = WorkTreeFixture::new();
     symlink(ground.at("secret"), ground.at("tree/out")).unwrap();
     symlink("../../secret", ground.at("tree/inner/relative")).unwrap();
     symlink("inner/relative", ground.at("tree/chain")).unwrap();
@@ -58,7 +58,7 @@ fn link_that_leads_out_of_a_work_tree_is_not_followed() {
 
 #[test]
 fn link_that_stays_in_its_tree_is_followed_and_so_is_one_that_leads_into_it() {
-    let ground = Ground::new();
+    let ground = WorkTreeFixture::new();
     symlink("inner/deep", ground.at("tree/current")).unwrap();
     symlink(ground.at("tree/inner"), ground.at("tree/absolute")).unwrap();
     symlink(ground.at("tree"), ground.at("plain/tree")).unwrap();
@@ -69,7 +69,7 @@ fn link_that_stays_in_its_tree_is_followed_and_so_is_one_that_leads_into_it() {
 
 #[test]
 fn checked_path_returns_the_walked_target() {
-    let ground = Ground::new();
+    let ground = WorkTreeFixture::new();
     let found = resolve(&ground.at("plain/inner")).unwrap();
     fs::rename(ground.at("plain/inner"), ground.at("plain/aside")).unwrap();
     symlink(ground.at("secret"), ground.at("plain/inner")).unwrap();
@@ -80,7 +80,7 @@ fn checked_path_returns_the_walked_target() {
 
 #[test]
 fn missing_path_is_resolved_from_its_last_existing_directory() {
-    let ground = Ground::new();
+    let ground = WorkTreeFixture::new();
     let (found, missing) = resolve_as_far(&ground.at("plain/new/deep")).unwrap();
     assert_eq!((found.real, missing), (ground.at("plain"), PathBuf::from("new/deep")));
     assert!(matches!(ground.real("plain/new"), Err(CheckedPathError::Look { source: Errno::NOENT, .. })));
@@ -92,7 +92,7 @@ fn missing_path_is_resolved_from_its_last_existing_directory() {
 
 #[test]
 fn link_of_another_user_is_not_followed() {
-    let ground = Ground::new();
+    let ground = WorkTreeFixture::new();
     symlink(ground.at("secret"), ground.at("plain/out")).unwrap();
     assert_eq!(ground.real("plain/out").unwrap(), ground.at("secret"));
     if rustix::process::geteuid().is_root() {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const USER_NAMES: [&str; 2] = ["USER", "LOGNAME"];
 
 /// Value of a variable.
-struct Held<'v> {
+struct VariableValue<'v> {
     value: Cow<'v, [u8]>,
     /// True if the variable is the user's own, which counts where a path goes on below it.
     is_of_user: bool,
@@ -77,7 +77,7 @@ impl Variables {
         let inner = behind.strip_prefix(b"{").unwrap_or(behind);
         let end = inner.iter().position(|byte| !is_of_name(byte)).unwrap_or(inner.len());
         let (name, rest) = inner.split_at_checked(end)?;
-        let Held { value, is_of_user } = self.held(std::str::from_utf8(name).ok()?, home)?;
+        let VariableValue { value, is_of_user } = self.held(std::str::from_utf8(name).ok()?, home)?;
         let rest = match inner.len() < behind.len() {
             // The text behind the name in the braces gives the result without a value.
             true => rest.iter().position(|byte| *byte == b'}').and_then(|at| rest.get(at + 1..))?,
@@ -87,17 +87,17 @@ impl Variables {
         (goes_on || !is_of_user).then(|| TextReplacement { value, length: text.len() - rest.len() })
     }
 
-    fn held(&self, name: &str, home: Option<&Path>) -> Option<Held<'_>> {
+    fn held(&self, name: &str, home: Option<&Path>) -> Option<VariableValue<'_>> {
         let is_of_user = !self.0.contains_key(name);
         if name == "HOME" {
-            return home.map(|home| Held { value: bytes(home.to_owned()), is_of_user });
+            return home.map(|home| VariableValue { value: bytes(home.to_owned()), is_of_user });
         }
         if let Some(given) = self.0.get(name) {
-            return Some(Held { value: Cow::Borrowed(given.as_bytes()), is_of_user });
+            return Some(VariableValue { value: Cow::Borrowed(given.as_bytes()), is_of_user });
         }
         let own = |is_of_user| {
             let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
-            Some(Held { value: Cow::Owned(value.into_vec()), is_of_user })
+            Some(VariableValue { value: Cow::Owned(value.into_vec()), is_of_user })
         };
         match name {
             name if USER_DIRECTORIES.contains(&name) => own(true),

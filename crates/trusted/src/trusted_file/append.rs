@@ -1,8 +1,8 @@
 //! Opening a file that the host writes and believes later: an anchor of the audit log, a token.
 
 use super::error::{UntrustedFileError, errno, look};
-use super::walk::Walk;
-use crate::in_use::{self, Entry};
+use super::walk::RootWalk;
+use crate::in_use::{self, InUseEntry};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -40,7 +40,7 @@ pub fn open_to_append(path: &Path) -> Result<File, UntrustedFileError> {
 pub fn create_new(path: &Path) -> Result<Option<File>, UntrustedFileError> {
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
-    let mut walk = Walk::begin(&absolute, &writable)?;
+    let mut walk = RootWalk::begin(&absolute, &writable)?;
     match walk.open_end() {
         Err(UntrustedFileError::Look { source: Errno::NOENT, .. }) if walk.is_at_last_name() => {
             match walk.create_last(FLAGS | OFlags::CREATE | OFlags::EXCL) {
@@ -54,11 +54,11 @@ pub fn create_new(path: &Path) -> Result<Option<File>, UntrustedFileError> {
     }
 }
 
-fn open_at(path: &Path, writable: &[Entry]) -> Result<File, UntrustedFileError> {
+fn open_at(path: &Path, writable: &[InUseEntry]) -> Result<File, UntrustedFileError> {
     if let Some(opened) = open_existing(path, writable)? {
         return Ok(opened);
     }
-    let mut walk = Walk::begin(path, writable)?;
+    let mut walk = RootWalk::begin(path, writable)?;
     match walk.open_end() {
         Err(UntrustedFileError::Look { source: Errno::NOENT, .. }) if walk.is_at_last_name() => {
             refuse_links(&walk, 0, path)?;
@@ -74,8 +74,8 @@ fn open_at(path: &Path, writable: &[Entry]) -> Result<File, UntrustedFileError> 
     open_existing(path, writable)?.ok_or_else(|| look(path)(Errno::NOENT))
 }
 
-fn open_existing(path: &Path, writable: &[Entry]) -> Result<Option<File>, UntrustedFileError> {
-    let mut walk = Walk::begin(path, writable)?;
+fn open_existing(path: &Path, writable: &[InUseEntry]) -> Result<Option<File>, UntrustedFileError> {
+    let mut walk = RootWalk::begin(path, writable)?;
     let found = match walk.open_end() {
         Ok(found) => found,
         Err(UntrustedFileError::Look { source: Errno::NOENT, .. }) => return Ok(None),
@@ -94,7 +94,7 @@ fn reopen(found: &OwnedFd) -> Result<OwnedFd, Errno> {
 }
 
 /// A walk notes the file that it found and each link that it followed.
-fn refuse_links(walk: &Walk<'_>, files: usize, path: &Path) -> Result<(), UntrustedFileError> {
+fn refuse_links(walk: &RootWalk<'_>, files: usize, path: &Path) -> Result<(), UntrustedFileError> {
     match walk.obeyed.len() > files {
         true => Err(look(path)(Errno::LOOP)),
         false => Ok(()),

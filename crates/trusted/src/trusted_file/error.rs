@@ -1,6 +1,6 @@
 //! Errors of files that aren't obeyed.
 
-use crate::in_use::Entry;
+use crate::in_use::InUseEntry;
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ impl UntrustedFileError {
         }
     }
 
-    pub(super) fn unknown(path: &Path, entry: &Entry, why: &'static str) -> Self {
+    pub(super) fn unknown(path: &Path, entry: &InUseEntry, why: &'static str) -> Self {
         Self::Unknown { path: path.to_owned(), workspace: entry.path.clone(), why }
     }
 }

@@ -6,7 +6,7 @@
 //! run all the time, the look is repeated.
 
 use super::error::UntrustedFileError;
-use crate::in_use::{Entry, FileIdentity};
+use crate::in_use::{FileIdentity, InUseEntry};
 use crate::mounts::Location;
 use crate::processes::descendants;
 use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxFlags, statvfs, statx};
@@ -24,7 +24,7 @@ const MOST_TURNS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Something on the way to a file, and the file.
-pub(super) struct Passed {
+pub(super) struct PathElement {
     pub(super) identity: FileIdentity,
     /// Its location; `None` if that can't be determined.
     pub(super) location: Option<Location>,
@@ -34,8 +34,8 @@ pub(super) struct Passed {
 /// Refuses a file if a process of those sandboxes has something open that leads to it.
 pub(super) fn check<'e>(
     path: &Path,
-    passed: &[Passed],
-    sandboxes: impl Iterator<Item = &'e Entry>,
+    passed: &[PathElement],
+    sandboxes: impl Iterator<Item = &'e InUseEntry>,
 ) -> Result<(), UntrustedFileError> {
     let mut looked_at = Vec::new();
     for entry in sandboxes {
@@ -72,7 +72,7 @@ struct ThreadRuns {
 }
 
 struct HolderSearch<'p> {
-    passed: &'p [Passed],
+    passed: &'p [PathElement],
     /// The process that launches the sandbox.
     holder: i32,
     /// Number of seccomp filters of this process. A process of its sandbox has more.
@@ -90,7 +90,7 @@ const HIDDEN: &str = "the open files of its processes can't be read";
 // === impl Search ===
 
 impl<'p> HolderSearch<'p> {
-    fn of(holder: u32, passed: &'p [Passed]) -> Self {
+    fn of(holder: u32, passed: &'p [PathElement]) -> Self {
         let holder = i32::try_from(holder).unwrap_or_default();
         let mount_namespace = fs::read_link(format!("/proc/{holder}/{MOUNT_NAMESPACE}")).ok();
         Self {
@@ -232,7 +232,7 @@ impl<'p> HolderSearch<'p> {
         }
     }
 
-    fn passed_as(&self, is_it: impl Fn(&Passed) -> bool) -> Option<&'p Path> {
+    fn passed_as(&self, is_it: impl Fn(&PathElement) -> bool) -> Option<&'p Path> {
         self.passed.iter().find(|passed| is_it(passed)).map(|passed| passed.at.as_path())
     }
 

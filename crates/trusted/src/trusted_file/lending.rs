@@ -2,7 +2,7 @@
 //! lent with it.
 
 use super::error::{UntrustedFileError, errno, look};
-use crate::in_use::{Entry, FileIdentity};
+use crate::in_use::{FileIdentity, InUseEntry};
 use crate::mounts::Mounts;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
@@ -13,7 +13,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`UntrustedFileError::Look`] for what can't be looked at.
-pub(super) fn entries(directory: &Path) -> Result<Vec<Entry>, UntrustedFileError> {
+pub(super) fn entries(directory: &Path) -> Result<Vec<InUseEntry>, UntrustedFileError> {
     entries_of(open(directory).map_err(look(directory))?, directory)
 }
 
@@ -21,7 +21,7 @@ pub(super) fn entries(directory: &Path) -> Result<Vec<Entry>, UntrustedFileError
 ///
 /// # Errors
 /// The errors of [`entries`].
-pub(super) fn entries_of(opened: impl AsFd, directory: &Path) -> Result<Vec<Entry>, UntrustedFileError> {
+pub(super) fn entries_of(opened: impl AsFd, directory: &Path) -> Result<Vec<InUseEntry>, UntrustedFileError> {
     let opened = opened.as_fd();
     let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))
         .map_err(|error| look(directory)(errno(&error)))?;
@@ -59,6 +59,6 @@ fn written(
     opened: BorrowedFd<'_>,
     path: &Path,
     read_only: Vec<FileIdentity>,
-) -> Result<Entry, UntrustedFileError> {
-    Entry::written(opened, path.to_owned(), read_only).map_err(look(path))
+) -> Result<InUseEntry, UntrustedFileError> {
+    InUseEntry::written(opened, path.to_owned(), read_only).map_err(look(path))
 }

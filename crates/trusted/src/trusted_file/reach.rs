@@ -2,7 +2,7 @@
 
 use super::error::{UntrustedFileError, errno, look};
 use super::scan;
-use crate::in_use::{self, Entry, FileIdentity};
+use crate::in_use::{self, FileIdentity, InUseEntry};
 use crate::mounts::{Location, Mounts};
 use rustix::fd::OwnedFd;
 use rustix::fs::Stat;
@@ -11,11 +11,11 @@ use std::path::Path;
 /// The directories that sandboxes write at the moment.
 pub(super) struct WritableDirectories<'a> {
     mounts: Mounts,
-    places: Vec<Place<'a>>,
+    places: Vec<WritableDirectory<'a>>,
 }
 
-struct Place<'a> {
-    entry: &'a Entry,
+struct WritableDirectory<'a> {
+    entry: &'a InUseEntry,
     /// `None` if it can't be opened, as when its holder is a process of another machine.
     found: Option<(OwnedFd, Location)>,
 }
@@ -27,16 +27,17 @@ impl<'a> WritableDirectories<'a> {
     ///
     /// # Errors
     /// [`UntrustedFileError::Look`] where `/proc` isn't mounted.
-    pub(super) fn of(entries: &'a [Entry]) -> Result<Self, UntrustedFileError> {
+    pub(super) fn of(entries: &'a [InUseEntry]) -> Result<Self, UntrustedFileError> {
         let path = Path::new("/proc/self/mountinfo");
         let mounts = Mounts::read().map_err(|error| look(path)(errno(&error)))?;
         let (found, lost): (Vec<_>, Vec<_>) = entries
             .iter()
-            .filter_map(|entry| Place::of(entry, &mounts))
+            .filter_map(|entry| WritableDirectory::of(entry, &mounts))
             .partition(|place| place.found.is_some());
         // A process that has ended may have left its list to another one, which has the directory in its own.
-        let is_known =
-            |lost: &Place<'a>| found.iter().any(|place| place.entry.identity == lost.entry.identity);
+        let is_known = |lost: &WritableDirectory<'a>| {
+            found.iter().any(|place| place.entry.identity == lost.entry.identity)
+        };
         let lost: Vec<_> = lost.into_iter().filter(|place| !is_known(place)).collect();
         Ok(Self { mounts, places: found.into_iter().chain(lost).collect() })
     }
@@ -51,7 +52,7 @@ impl<'a> WritableDirectories<'a> {
     pub(super) fn check(&self, path: &Path, found: &OwnedFd, stat: &Stat) -> Result<(), UntrustedFileError> {
         let identity = FileIdentity::of(stat);
         let location = self.mounts.location(found);
-        for Place { entry, found } in &self.places {
+        for WritableDirectory { entry, found } in &self.places {
             let is_within = match (&location, found) {
                 _ if entry.identity == identity => true,
                 (Some(location), Some((_, place))) => location.is_within(place),
@@ -76,7 +77,7 @@ impl<'a> WritableDirectories<'a> {
         stat: &Stat,
     ) -> Result<(), UntrustedFileError> {
         let Some(location) = self.mounts.location(file) else { return Ok(()) };
-        for Place { entry, found } in &self.places {
+        for WritableDirectory { entry, found } in &self.places {
             // One that can't be opened was refused before.
             let Some((directory, place)) = found else { continue };
             if place.file_system != location.file_system {
@@ -84,7 +85,8 @@ impl<'a> WritableDirectories<'a> {
             }
             // A mount made there since may hide what the sandbox still sees.
             let is_mounted = |identity| {
-                let is_it = |entry: &Entry| entry.identity == identity || entry.read_only.contains(&identity);
+                let is_it =
+                    |entry: &InUseEntry| entry.identity == identity || entry.read_only.contains(&identity);
                 self.places.iter().any(|place| is_it(place.entry))
             };
             let workspace = entry.path.clone();
@@ -104,8 +106,8 @@ impl<'a> WritableDirectories<'a> {
     pub(super) fn in_file_systems<'s>(
         &'s self,
         locations: &'s [Location],
-    ) -> impl Iterator<Item = &'a Entry> {
-        let is_one = move |place: &&Place<'a>| {
+    ) -> impl Iterator<Item = &'a InUseEntry> {
+        let is_one = move |place: &&WritableDirectory<'a>| {
             let Some((_, own)) = &place.found else { return false };
             locations.iter().any(|location| location.file_system == own.file_system)
         };
@@ -115,9 +117,9 @@ impl<'a> WritableDirectories<'a> {
 
 // === impl Place ===
 
-impl<'a> Place<'a> {
+impl<'a> WritableDirectory<'a> {
     /// Returns `None` if the sandbox has ended.
-    fn of(entry: &'a Entry, mounts: &Mounts) -> Option<Self> {
+    fn of(entry: &'a InUseEntry, mounts: &Mounts) -> Option<Self> {
         let Some(opened) = entry.open() else {
             return in_use::writable().contains(entry).then_some(Self { entry, found: None });
         };

@@ -158,9 +158,9 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    struct Ground(tempfile::TempDir);
+    struct ScanFixture(tempfile::TempDir);
 
-    impl Ground {
+    impl ScanFixture {
         fn new() -> Self {
             let ground = Self(tempfile::tempdir().unwrap());
             fs::create_dir_all(ground.at("work/inner")).unwrap();
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn name_in_a_directory_is_found() {
-        let ground = Ground::new();
+        let ground = ScanFixture::new();
         assert_eq!(ground.find(), Ok(None));
         fs::hard_link(ground.at("file"), ground.at("work/inner/other")).unwrap();
         assert_eq!(ground.find(), Ok(Some(PathBuf::from("inner/other"))));
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn name_moved_during_a_scan_is_found_or_the_scan_fails() {
-        let ground = Ground::new();
+        let ground = ScanFixture::new();
         for folder in ["a", "b"] {
             fs::create_dir(ground.at("work").join(folder)).unwrap();
             for number in 0..200 {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn directory_that_cannot_be_read_hides_no_name() {
-        let ground = Ground::new();
+        let ground = ScanFixture::new();
         if rustix::process::geteuid().is_root() {
             // Root reads it all the same.
             return;

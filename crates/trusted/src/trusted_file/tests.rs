@@ -1,19 +1,19 @@
 //! Which files are obeyed, and which are refused.
 
 use super::*;
-use crate::in_use::{Entry, FileIdentity};
+use crate::in_use::{FileIdentity, InUseEntry};
 use rustix::fs::FileType;
 use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use tempfile::TempDir;
 
-struct Ground {
+struct TrustedFileFixture {
     place: TempDir,
-    writable: Vec<Entry>,
+    writable: Vec<InUseEntry>,
 }
 
-impl Ground {
+impl TrustedFileFixture {
     fn new() -> Self {
         let place = TempDir::new().unwrap();
         for folder in ["work/inner", "else"] {
@@ -33,13 +33,13 @@ impl Ground {
 
     fn walk(&self, name: &str) -> Result<(), UntrustedFileError> {
         let path = self.at(name);
-        Walk::begin(&path, &self.writable)?.open_end().map(drop)
+        RootWalk::begin(&path, &self.writable)?.open_end().map(drop)
     }
 }
 
 #[test]
 fn sandbox_writable_file_is_refused_by_every_name() {
-    let ground = Ground::new();
+    let ground = TrustedFileFixture::new();
     symlink(ground.at("work/inner"), ground.at("into")).unwrap();
     symlink(ground.at("else/policy.yaml"), ground.at("work/out.yaml")).unwrap();
     symlink(ground.at("work/out.yaml"), ground.at("by-the-way.yaml")).unwrap();
@@ -69,7 +69,7 @@ fn sandbox_writable_file_is_refused_by_every_name() {
 
 #[test]
 fn a_file_that_other_users_can_write_is_refused() {
-    let ground = Ground::new();
+    let ground = TrustedFileFixture::new();
     let set =
         |name: &str, mode| fs::set_permissions(ground.at(name), fs::Permissions::from_mode(mode)).unwrap();
     let refused = || matches!(ground.walk("else/policy.yaml"), Err(UntrustedFileError::Mode { .. }));
@@ -99,7 +99,7 @@ fn a_file_that_other_users_can_write_is_refused() {
 
 #[test]
 fn dangling_path_is_reported() {
-    let ground = Ground::new();
+    let ground = TrustedFileFixture::new();
     symlink(ground.at("loop"), ground.at("loop")).unwrap();
     for (name, expected) in [
         ("none.yaml", Errno::NOENT),
@@ -119,29 +119,29 @@ fn dangling_path_is_reported() {
 fn pipe_passed_by_a_shell_is_accepted() {
     let (read, _write) = rustix::pipe::pipe().unwrap();
     let path = PathBuf::from(format!("/dev/fd/{}", read.as_raw_fd()));
-    let found = Walk::begin(&path, &[]).unwrap().open_end().unwrap();
+    let found = RootWalk::begin(&path, &[]).unwrap().open_end().unwrap();
     assert_eq!(FileType::from_raw_mode(fstat(&found).unwrap().st_mode), FileType::Fifo);
     // A file is judged by its own path.
-    let ground = Ground::new();
+    let ground = TrustedFileFixture::new();
     let file = File::open(ground.at("work/kept")).unwrap();
     let path = PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd()));
-    let refused = Walk::begin(&path, &ground.writable).unwrap().open_end();
+    let refused = RootWalk::begin(&path, &ground.writable).unwrap().open_end();
     assert!(matches!(refused, Err(UntrustedFileError::Workspace { .. })), "{refused:?}");
 }
 
 #[test]
 fn missing_file_is_accepted_unless_a_sandbox_could_create_it() {
-    let ground = Ground::new();
+    let ground = TrustedFileFixture::new();
     symlink(ground.at("work/none"), ground.at("else/link")).unwrap();
     for name in ["work/none", "work/inner/a/b", "else/link"] {
         let path = ground.at(name);
-        let mut walk = Walk::begin(&path, &ground.writable).unwrap();
+        let mut walk = RootWalk::begin(&path, &ground.writable).unwrap();
         let refused = walk.open_end();
         assert!(matches!(refused, Err(UntrustedFileError::Workspace { .. })), "{name}: {refused:?}");
     }
     // The control.
     let path = ground.at("else/a/b");
-    let mut walk = Walk::begin(&path, &ground.writable).unwrap();
+    let mut walk = RootWalk::begin(&path, &ground.writable).unwrap();
     assert!(matches!(walk.open_end(), Err(UntrustedFileError::Look { source: Errno::NOENT, .. })));
     assert_eq!(walk.missing(), Path::new("a/b"));
     let directory = walk.end_of_way(UseKind::Obeyed).unwrap().unwrap();
@@ -150,7 +150,7 @@ fn missing_file_is_accepted_unless_a_sandbox_could_create_it() {
 
 #[test]
 fn named_pipe_is_refused_without_waiting_for_its_writer() {
-    let ground = Ground::new();
+    let ground = TrustedFileFixture::new();
     rustix::fs::mknodat(CWD, ground.at("else/pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
     assert!(matches!(open(&ground.at("else/pipe")), Err(UntrustedFileError::Kind { .. })));
     open(&ground.at("else/policy.yaml")).unwrap();
@@ -158,7 +158,7 @@ fn named_pipe_is_refused_without_waiting_for_its_writer() {
 
 #[test]
 fn secret_readable_by_other_users_is_detected() {
-    let ground = Ground::new();
+    let ground = TrustedFileFixture::new();
     let set = |name: &str, mode| {
         fs::set_permissions(ground.at(name), fs::Permissions::from_mode(mode)).unwrap();
     };

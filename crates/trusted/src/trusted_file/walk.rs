@@ -1,9 +1,9 @@
 //! The walk to a file, one name at a time.
 
 use super::error::{UntrustedFileError, look};
-use super::holders::{self, Passed};
+use super::holders::{self, PathElement};
 use super::reach::WritableDirectories;
-use crate::in_use::{Entry, FileIdentity, UseKind};
+use crate::in_use::{FileIdentity, InUseEntry, UseKind};
 use crate::rights;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
@@ -21,9 +21,9 @@ const MOST_LINKS: usize = 40;
 const STICKY: u32 = 0o1000;
 
 /// A walk from the root to a file.
-pub(super) struct Walk<'a> {
+pub(super) struct RootWalk<'a> {
     path: &'a Path,
-    writable: &'a [Entry],
+    writable: &'a [InUseEntry],
     /// The names that are still to be walked.
     left: VecDeque<OsString>,
     /// The name that was looked up last.
@@ -38,13 +38,13 @@ pub(super) struct Walk<'a> {
     /// The directories that sandboxes write directly, if there are any.
     reach: Option<WritableDirectories<'a>>,
     /// Everything that has decided what was found, and the file.
-    passed: Vec<Passed>,
+    passed: Vec<PathElement>,
     /// The links that were followed, and the file.
-    pub(super) obeyed: Vec<Entry>,
+    pub(super) obeyed: Vec<InUseEntry>,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn begin(path: &'a Path, writable: &'a [Entry]) -> Result<Self, UntrustedFileError> {
+impl<'a> RootWalk<'a> {
+    pub(super) fn begin(path: &'a Path, writable: &'a [InUseEntry]) -> Result<Self, UntrustedFileError> {
         let mut walk = Self {
             path,
             writable,
@@ -112,10 +112,10 @@ impl<'a> Walk<'a> {
     }
 
     /// The deepest directory that there is on the way.
-    pub(super) fn end_of_way(&self, used: UseKind) -> Result<Option<Entry>, UntrustedFileError> {
+    pub(super) fn end_of_way(&self, used: UseKind) -> Result<Option<InUseEntry>, UntrustedFileError> {
         let Some((directory, at)) = self.directories.last() else { return Ok(None) };
         let stat = fstat(directory).map_err(look(at))?;
-        Ok(Some(Entry::of(used, &stat, self.path.to_owned())))
+        Ok(Some(InUseEntry::of(used, &stat, self.path.to_owned())))
     }
 
     /// The way from there to what is missing.
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = openat(directory, name, flags, Mode::empty()).map_err(look(&at))?;
         let stat = fstat(&found).map_err(look(&at))?;
-        let entry = || Entry::of(UseKind::Obeyed, &stat, at.clone());
+        let entry = || InUseEntry::of(UseKind::Obeyed, &stat, at.clone());
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink if is_magic(&found) => return self.passed(name, &at).map(Some),
             FileType::Symlink => {
@@ -207,7 +207,7 @@ impl<'a> Walk<'a> {
             if let Ok(named) = named
                 && stat.st_nlink > 0
             {
-                Walk::begin(&named, self.writable)?.open_end()?;
+                RootWalk::begin(&named, self.writable)?.open_end()?;
             }
         }
         Ok(found)
@@ -246,11 +246,11 @@ impl<'a> Walk<'a> {
         found: &OwnedFd,
         stat: &Stat,
         at: &Path,
-    ) -> Result<Option<Passed>, UntrustedFileError> {
+    ) -> Result<Option<PathElement>, UntrustedFileError> {
         let Some(reach) = &self.reach else { return Ok(None) };
         reach.check(self.path, found, stat)?;
         let (identity, location) = (FileIdentity::of(stat), reach.location(found));
-        Ok(Some(Passed { identity, location, at: at.to_owned() }))
+        Ok(Some(PathElement { identity, location, at: at.to_owned() }))
     }
 
     fn check_file(&mut self, stat: &Stat, at: &Path, file: &OwnedFd) -> Result<(), UntrustedFileError> {

@@ -3,7 +3,7 @@
 use super::kernel::{self, Errno, call_named};
 use super::machine::StepStop;
 use super::{exhaust, leave};
-use belljar_promises::attempt::{Act, Fork, KernelEntry};
+use belljar_promises::attempt::{ForkMethod, KernelEntry, SpecialAct};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -12,37 +12,37 @@ use std::time::Duration;
 type ActResult = Result<(i64, String), StepStop>;
 
 /// Carries out an act.
-pub(super) fn act(act: &Act) -> ActResult {
+pub(super) fn act(act: &SpecialAct) -> ActResult {
     let silent = |returned: i64| (returned, String::new());
     match act {
-        Act::Fork { by, flags } => fork(*by, *flags).map(silent),
-        Act::Threads { count } => threads(*count).map(silent),
-        Act::Run { command, directory } => run(command, directory),
-        Act::Foreign { entry: KernelEntry::I386, number, arguments } => {
+        SpecialAct::Fork { by, flags } => fork(*by, *flags).map(silent),
+        SpecialAct::Threads { count } => threads(*count).map(silent),
+        SpecialAct::Run { command, directory } => run(command, directory),
+        SpecialAct::Foreign { entry: KernelEntry::I386, number, arguments } => {
             Ok(silent(kernel::call_i386(*number, *arguments)?))
         }
-        Act::Foreign { entry: KernelEntry::X32, number, arguments: [a, b, c] } => {
+        SpecialAct::Foreign { entry: KernelEntry::X32, number, arguments: [a, b, c] } => {
             const X32_BIT: u32 = 0x4000_0000;
             let arguments = [u64::from(*a), u64::from(*b), u64::from(*c), 0, 0, 0];
             Ok(silent(kernel::call(X32_BIT | number, arguments)?))
         }
-        Act::Compile => compile().map(silent),
-        Act::Handle => handle().map(silent),
-        Act::Resume => resume().map(silent),
-        Act::Trace => trace().map(silent),
-        Act::Exhaust { what, most } => exhaust::exhaust(*what, *most).map(silent),
-        Act::Leave { how, mark } => leave::leave(*how, mark).map(silent),
+        SpecialAct::Compile => compile().map(silent),
+        SpecialAct::Handle => handle().map(silent),
+        SpecialAct::Resume => resume().map(silent),
+        SpecialAct::Trace => trace().map(silent),
+        SpecialAct::Exhaust { what, most } => exhaust::exhaust(*what, *most).map(silent),
+        SpecialAct::Leave { how, mark } => leave::leave(*how, mark).map(silent),
     }
 }
 
 /// Creates a process that exits with code 0, and returns that code.
-fn fork(by: Fork, flags: u64) -> Result<i64, StepStop> {
+fn fork(by: ForkMethod, flags: u64) -> Result<i64, StepStop> {
     let child = match by {
-        Fork::Vfork => i64::from(kernel::vfork_and_end()?),
-        Fork::Fork => call_named(libc::SYS_fork, [0; 6])?,
-        Fork::Clone => clone(flags)?,
-        Fork::Clone3 => clone3(flags)?,
-        Fork::Newest => match clone3(flags) {
+        ForkMethod::Vfork => i64::from(kernel::vfork_and_end()?),
+        ForkMethod::Fork => call_named(libc::SYS_fork, [0; 6])?,
+        ForkMethod::Clone => clone(flags)?,
+        ForkMethod::Clone3 => clone3(flags)?,
+        ForkMethod::Newest => match clone3(flags) {
             Err(Errno(libc::ENOSYS)) => clone(flags)?,
             answer => answer?,
         },

@@ -2,7 +2,7 @@
 
 use super::kernel::{self, call_named};
 use super::machine::StepStop;
-use belljar_promises::attempt::Leave;
+use belljar_promises::attempt::LeftBehindKind;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -15,14 +15,14 @@ pub(super) const STAY: &str = "stay";
 const LONGEST: Duration = Duration::from_secs(40);
 
 /// Every kind, with the name that its processes get.
-const WAYS: [(Leave, &str); 7] = [
-    (Leave::Child, "child"),
-    (Leave::Orphan, "orphan"),
-    (Leave::Session, "session"),
-    (Leave::Deaf, "deaf"),
-    (Leave::Stopped, "stopped"),
-    (Leave::Closed, "closed"),
-    (Leave::Restless, "restless"),
+const WAYS: [(LeftBehindKind, &str); 7] = [
+    (LeftBehindKind::Child, "child"),
+    (LeftBehindKind::Orphan, "orphan"),
+    (LeftBehindKind::Session, "session"),
+    (LeftBehindKind::Deaf, "deaf"),
+    (LeftBehindKind::Stopped, "stopped"),
+    (LeftBehindKind::Closed, "closed"),
+    (LeftBehindKind::Restless, "restless"),
 ];
 
 /// Leaves a process of every kind behind, prints that it did, and stays itself.
@@ -36,12 +36,12 @@ pub(super) fn everyone(mark: &str) -> Result<(), String> {
 }
 
 /// Leaves a process behind.
-pub(super) fn leave(how: Leave, mark: &str) -> Result<i64, StepStop> {
+pub(super) fn leave(how: LeftBehindKind, mark: &str) -> Result<i64, StepStop> {
     let name = WAYS.iter().find(|(way, _)| *way == how).map_or("", |(_, name)| *name);
     let stay = || command(&[STAY, name, mark]);
     let started = match how {
-        Leave::Orphan => command(&[STAY, "parent", mark]).status().map(drop),
-        Leave::Closed => stay().stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop),
+        LeftBehindKind::Orphan => command(&[STAY, "parent", mark]).status().map(drop),
+        LeftBehindKind::Closed => stay().stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop),
         _ => stay().spawn().map(drop),
     };
     started.map_err(|error| StepStop::Said(error.to_string()))?;

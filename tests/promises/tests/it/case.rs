@@ -1,9 +1,9 @@
 //! One case: the attempt, the required result inside, and the control outside.
 
-use crate::scene::Scene;
-use crate::way::Way;
+use crate::scene::PreparedHost;
+use crate::way::StartMethod;
 use belljar_confine::seccomp::policy::{Audience, rules};
-use belljar_promises::attempt::{Act, Argument, Attempt, AttemptResult, Call, Step};
+use belljar_promises::attempt::{Argument, Attempt, AttemptResult, Call, SpecialAct, Step};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ pub(crate) struct Case {
     /// The witness on the host that notices the attempt if it gets through.
     pub(crate) witness: Option<String>,
     /// The ways into a sandbox that the case applies to.
-    pub(crate) ways: &'static [Way],
+    pub(crate) ways: &'static [StartMethod],
     /// Requirement on the machine for the control to succeed, if not every machine meets it.
     pub(crate) needs: Option<&'static str>,
 }
@@ -115,7 +115,7 @@ impl Case {
             control: ControlPlacement::User,
             outside: OutsideExpectation::Works,
             witness: None,
-            ways: Way::ALL,
+            ways: StartMethod::ALL,
             needs: None,
         }
     }
@@ -187,7 +187,7 @@ impl Case {
         self
     }
 
-    pub(crate) fn only(mut self, ways: &'static [Way]) -> Self {
+    pub(crate) fn only(mut self, ways: &'static [StartMethod]) -> Self {
         self.ways = ways;
         self
     }
@@ -240,7 +240,7 @@ fn calls_of(step: &Step) -> Vec<(u32, [u64; 6])> {
 impl InsideExpectation {
     /// Returns the required result of a call by the entry point of another architecture. An engine's own filter kills
     /// its process.
-    pub(crate) fn of_foreign_call(scene: &Scene<'_>) -> Self {
+    pub(crate) fn of_foreign_call(scene: &PreparedHost<'_>) -> Self {
         if scene.engine.is_some() { Self::Killed(libc::SIGSYS) } else { Self::Fails(&[libc::EPERM]) }
     }
 }
@@ -254,7 +254,7 @@ impl Script {
         script
     }
 
-    pub(crate) fn of(act: Act) -> Self {
+    pub(crate) fn of(act: SpecialAct) -> Self {
         Self { steps: vec![Step::Act(act)], prepared: 0 }
     }
 
@@ -277,7 +277,7 @@ impl Script {
         Handle(self.steps.len() - 1)
     }
 
-    pub(crate) fn act(&mut self, act: Act) {
+    pub(crate) fn act(&mut self, act: SpecialAct) {
         self.steps.push(Step::Act(act));
     }
 

@@ -1,7 +1,7 @@
 //! A sandbox that holds resources while other processes look for them.
 
-use crate::scene::Scene;
-use crate::way::{PROBE, Way};
+use crate::scene::PreparedHost;
+use crate::way::{PROBE, StartMethod};
 use belljar_promises::attempt::{Attempt, AttemptResult};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -17,13 +17,13 @@ pub(crate) struct HoldingProbe(Child);
 
 impl HoldingProbe {
     /// Starts one in a sandbox.
-    pub(crate) fn inside(scene: &Scene<'_>, way: Way, attempt: &Attempt) -> Self {
+    pub(crate) fn inside(scene: &PreparedHost<'_>, way: StartMethod, attempt: &Attempt) -> Self {
         scene.world.write("lent/held.json", serde_json::to_string(&[attempt]).unwrap());
         Self::start(way.command(scene, &[PROBE, "hold", "/lent/held.json"]))
     }
 
     /// Starts one on the host, as the user who starts the sandboxes.
-    pub(crate) fn outside(scene: &Scene<'_>, attempt: &Attempt) -> Self {
+    pub(crate) fn outside(scene: &PreparedHost<'_>, attempt: &Attempt) -> Self {
         let file = scene.world.write("outside/held.json", serde_json::to_string(&[attempt]).unwrap());
         let probe = scene.world.path().join("lent/belljar-probe");
         Self::start(scene.leaking(&probe, &["hold", file.to_str().unwrap()]))

@@ -3,16 +3,16 @@
 use crate::case::{Case, ControlPlacement, InsideExpectation, OutsideExpectation};
 use crate::containers::exempt::is_exempt;
 use crate::holding::HoldingProbe;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
-use crate::way::{AttemptPlace, BatchResult, Way};
+use crate::way::{AttemptPlace, BatchResult, StartMethod};
 use belljar_promises::attempt::{AttemptResult, Step};
 use belljar_testkit::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Returns some cases of a group, for the paths of one place.
-pub(crate) type CaseSource = fn(&Scene<'_>, &AttemptPlace) -> Vec<Case>;
+pub(crate) type CaseSource = fn(&PreparedHost<'_>, &AttemptPlace) -> Vec<Case>;
 
 /// The controls of one group's cases, made once for all ways.
 struct Controls {
@@ -21,7 +21,7 @@ struct Controls {
 
 /// The results of a group's cases inside, for one way.
 struct InsideResults<'b> {
-    way: Way,
+    way: StartMethod,
     batch: &'b BatchResult,
     arrived: BTreeMap<String, usize>,
 }
@@ -30,8 +30,8 @@ struct InsideResults<'b> {
 /// rest.
 #[derive(Clone, Copy)]
 pub(crate) struct HelperProcesses {
-    pub(crate) outside: fn(&Scene<'_>) -> Option<HoldingProbe>,
-    pub(crate) inside: fn(&Scene<'_>) -> Option<HoldingProbe>,
+    pub(crate) outside: fn(&PreparedHost<'_>) -> Option<HoldingProbe>,
+    pub(crate) inside: fn(&PreparedHost<'_>) -> Option<HoldingProbe>,
 }
 
 /// Makes every attempt of a group on every way into a sandbox and where it must succeed, as every user, and judges.
@@ -43,13 +43,18 @@ pub(crate) fn every_case_holds(group: &str, cases: &[CaseSource]) {
 pub(crate) fn every_case_holds_beside(group: &str, cases: &[CaseSource], beside: HelperProcesses) {
     let tally = Tally::new(group);
     World::as_everyone(crate::belljar::belljar(), |world| {
-        judge_all(&mut Scene::lay(world), cases, beside, &tally);
+        judge_all(&mut PreparedHost::lay(world), cases, beside, &tally);
     });
     tally.close();
 }
 
 /// Makes every attempt of a group on every way into a sandbox of a scene and where it must succeed, and judges.
-pub(crate) fn judge_all(scene: &mut Scene<'_>, cases: &[CaseSource], beside: HelperProcesses, tally: &Tally) {
+pub(crate) fn judge_all(
+    scene: &mut PreparedHost<'_>,
+    cases: &[CaseSource],
+    beside: HelperProcesses,
+    tally: &Tally,
+) {
     let held = (beside.outside)(scene);
     let controls = Controls::make(scene, cases);
     drop(held);
@@ -59,7 +64,12 @@ pub(crate) fn judge_all(scene: &mut Scene<'_>, cases: &[CaseSource], beside: Hel
     }
 }
 
-fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[CaseSource], (controls, tally): (&Controls, &Tally)) {
+fn judge_way(
+    scene: &mut PreparedHost<'_>,
+    way: StartMethod,
+    cases: &[CaseSource],
+    (controls, tally): (&Controls, &Tally),
+) {
     let mut cases = all(cases, scene, &AttemptPlace::inside());
     cases.retain(|case| case.ways.contains(&way) || case.ways.contains(&way.without_hatch()));
     if cases.is_empty() {
@@ -87,7 +97,7 @@ fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[CaseSource], (controls, t
 }
 
 /// Returns all cases of a group, and checks that their names are unique.
-fn all(groups: &[CaseSource], scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+fn all(groups: &[CaseSource], scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = groups.iter().flat_map(|cases| cases(scene, place)).collect();
     if scene.engine.is_some() {
         cases.retain(|case| !is_exempt(case));
@@ -100,7 +110,7 @@ fn all(groups: &[CaseSource], scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Ca
 }
 
 fn judge(
-    scene: &Scene<'_>,
+    scene: &PreparedHost<'_>,
     case: &Case,
     answer: Option<&AttemptResult>,
     inner: &InsideResults<'_>,
@@ -146,12 +156,12 @@ fn judge(
 }
 
 /// Returns the current state of everything that a sandbox may not change.
-fn untouchable(scene: &Scene<'_>, way: Way) -> Vec<(PathBuf, String)> {
+fn untouchable(scene: &PreparedHost<'_>, way: StartMethod) -> Vec<(PathBuf, String)> {
     let mut picture = crate::scene::CHANGES
         .iter()
         .flat_map(|change| scene.world.picture(&format!("lent/{change}")))
         .collect::<Vec<_>>();
-    if let Some(folder) = way.folder().filter(|_| way != Way::Direct) {
+    if let Some(folder) = way.folder().filter(|_| way != StartMethod::Direct) {
         picture.extend(scene.world.picture(&format!("{folder}/kept")));
     }
     for secret in &scene.secrets {
@@ -162,7 +172,7 @@ fn untouchable(scene: &Scene<'_>, way: Way) -> Vec<(PathBuf, String)> {
 
 /// Returns the effects of a batch that the host sees and that must not exist.
 fn seen_by_the_host(
-    scene: &mut Scene<'_>,
+    scene: &mut PreparedHost<'_>,
     inner: &InsideResults<'_>,
     before: &[(PathBuf, String)],
 ) -> Vec<String> {
@@ -199,7 +209,7 @@ enum InvalidControl {
 // === impl Controls ===
 
 impl Controls {
-    fn make(scene: &Scene<'_>, cases: &[CaseSource]) -> Self {
+    fn make(scene: &PreparedHost<'_>, cases: &[CaseSource]) -> Self {
         let cases = all(cases, scene, &scene.outside());
         let mut batches = Vec::new();
         for control in [ControlPlacement::User, ControlPlacement::Root, ControlPlacement::Free] {

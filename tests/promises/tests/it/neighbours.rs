@@ -5,8 +5,8 @@ use crate::case::{
 };
 use crate::holding::HoldingProbe;
 use crate::judge::{HelperProcesses, every_case_holds_beside};
-use crate::scene::Scene;
-use crate::way::{AttemptPlace, Way};
+use crate::scene::PreparedHost;
+use crate::way::{AttemptPlace, StartMethod};
 use belljar_promises::attempt::{Attempt, AttemptResult};
 use libc::{AF_UNIX, ECONNREFUSED, ENOENT, IPC_CREAT, O_APPEND, O_CREAT, O_RDONLY, O_WRONLY, SOCK_STREAM};
 
@@ -23,7 +23,9 @@ fn sandbox_finds_nothing_of_its_predecessor() {
 /// A process that has left the canary everywhere and still runs.
 pub(crate) const NEIGHBOUR: HelperProcesses = HelperProcesses {
     outside: |scene| Some(HoldingProbe::outside(scene, &plant(scene, &scene.outside()))),
-    inside: |scene| Some(HoldingProbe::inside(scene, Way::Copy, &plant(scene, &AttemptPlace::inside()))),
+    inside: |scene| {
+        Some(HoldingProbe::inside(scene, StartMethod::Copy, &plant(scene, &AttemptPlace::inside())))
+    },
 };
 
 /// A process that has left it and is gone.
@@ -33,7 +35,7 @@ pub(crate) const PREDECESSOR: HelperProcesses = HelperProcesses {
         None
     },
     inside: |scene| {
-        drop(HoldingProbe::inside(scene, Way::Copy, &plant(scene, &AttemptPlace::inside())));
+        drop(HoldingProbe::inside(scene, StartMethod::Copy, &plant(scene, &AttemptPlace::inside())));
         None
     },
 };
@@ -42,7 +44,7 @@ pub(crate) const PREDECESSOR: HelperProcesses = HelperProcesses {
 const WRITABLE: [&str; 4] = ["/tmp", "/dev/shm", "/home/agent", "/workspace"];
 
 /// Returns an attempt that leaves the canary wherever that is permitted.
-fn plant(scene: &Scene<'_>, place: &AttemptPlace) -> Attempt {
+fn plant(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Attempt {
     let mut s = Script::default();
     for directory in WRITABLE {
         let path = format!("{}/{}-left", place.path(directory), scene.mark);
@@ -62,11 +64,11 @@ fn plant(scene: &Scene<'_>, place: &AttemptPlace) -> Attempt {
 }
 
 /// Returns a key for shared memory that is unique on the host.
-fn key(scene: &Scene<'_>) -> u32 {
+fn key(scene: &PreparedHost<'_>) -> u32 {
     u32::from_str_radix(&scene.mark[4..11], 16).unwrap()
 }
 
-pub(crate) fn at_once(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn at_once(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let name = format!("@{}-neighbour", scene.mark);
     let mut script = Script::one("socket", args![AF_UNIX, SOCK_STREAM, 0]);
     let socket = script.first();
@@ -76,12 +78,12 @@ pub(crate) fn at_once(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     cases
 }
 
-pub(crate) fn afterwards(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn afterwards(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     look("LK3", scene, place)
 }
 
 /// Returns cases that look for all of it. The control removes what it finds if nothing else would.
-fn look(row: &'static str, scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+fn look(row: &'static str, scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = WRITABLE
         .map(|directory| {
             let path = format!("{}/{}-left", place.path(directory), scene.mark);
@@ -96,7 +98,7 @@ fn look(row: &'static str, scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case>
         Case::denied(row, "a change to a file that both have a copy of", kept)
             .inside(InsideExpectation::Learns(|answer: &AttemptResult| answer.bytes == "as it was"))
             .outside(OutsideExpectation::Learns(|answer: &AttemptResult| answer.bytes.len() > 64))
-            .only(&[Way::Copy]),
+            .only(&[StartMethod::Copy]),
     );
     for (what, get, control) in [
         ("shared memory", "shmget", "shmctl"),

@@ -10,7 +10,7 @@ mod proxies;
 
 use crate::belljar::belljar;
 use crate::judge::{CaseSource, HelperProcesses, every_case_holds, judge_all};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::Tally;
 use crate::twins;
 use belljar_testkit::world::World;
@@ -29,7 +29,7 @@ fn sandbox_reaches_no_host_by_address_name_or_socket() {
 fn sandbox_with_web_hatch_reaches_no_host_past_it() {
     let tally = Tally::new("network with a hatch");
     World::as_everyone(belljar(), |world| {
-        let mut scene = Scene::lay_for_web(world);
+        let mut scene = PreparedHost::lay_for_web(world);
         judge_all(
             &mut scene,
             &[CASES, twins::CASES, &[hatch::cases]].concat(),

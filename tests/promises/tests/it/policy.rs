@@ -3,11 +3,11 @@
 
 use crate::case::Case;
 use crate::judge::CaseSource;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use crate::{files, lifetime, network, privileges, resources, twins};
 use belljar_confine::seccomp::policy::{Audience, Condition, Rule, UNLISTED, Verdict, guard, rules};
-use belljar_confine::seccomp::program::{ARCHITECTURE, Answer, Call, Program};
+use belljar_confine::seccomp::program::{ARCHITECTURE, Call, FilterAction, Program};
 use belljar_testkit::world::World;
 use std::collections::BTreeSet;
 
@@ -25,20 +25,20 @@ const REFUSED_TO_MANY: &[&str] = &["poll", "ppoll", "pselect6", "select"];
 const GROUPS: [&[CaseSource]; 6] =
     [files::CASES, network::CASES, privileges::CASES, resources::CASES, lifetime::CASES, twins::CASES];
 
-type Tried = Vec<(u32, [u64; 6])>;
+type AttemptedCalls = Vec<(u32, [u64; 6])>;
 
 /// The calls that the cases make, by their expected result.
 struct Attempts {
     /// Calls that must fail inside.
-    denied: Tried,
+    denied: AttemptedCalls,
     /// Calls that must work inside.
-    used: Tried,
+    used: AttemptedCalls,
 }
 
 #[test]
 fn every_seccomp_policy_entry_is_attempted_inside_and_outside() {
     let world = World::new(crate::belljar::belljar());
-    let scene = Scene::lay(&world);
+    let scene = PreparedHost::lay(&world);
     let attempts = Attempts::of(&scene);
     let mut missing = Vec::new();
     for audience in [Audience::Everyone, Audience::Runner] {
@@ -61,7 +61,7 @@ fn every_seccomp_policy_entry_is_attempted_inside_and_outside() {
 #[test]
 fn every_allowed_system_call_is_used_by_a_case() {
     let world = World::new(crate::belljar::belljar());
-    let scene = Scene::lay(&world);
+    let scene = PreparedHost::lay(&world);
     let used: BTreeSet<u32> = Attempts::of(&scene).used.into_iter().map(|(number, _)| number).collect();
     let allowed = rules(Audience::Everyone);
     let allowed = allowed.iter().filter(|rule| !matches!(rule.verdict, Verdict::Refuse(_)));
@@ -90,7 +90,11 @@ fn sockets_are_limited_to_four_families_and_loaded_protocols() {
                     arguments: [family, kind | 0x8_0000, protocol, 0, 0, 0],
                 };
                 let answer = program.evaluate(&call).unwrap();
-                assert_eq!(answer == Answer::Allow, is_allowed, "{family} {kind} {protocol}: {answer:?}");
+                assert_eq!(
+                    answer == FilterAction::Allow,
+                    is_allowed,
+                    "{family} {kind} {protocol}: {answer:?}"
+                );
             }
         }
     }
@@ -99,7 +103,7 @@ fn sockets_are_limited_to_four_families_and_loaded_protocols() {
 // === impl Attempts ===
 
 impl Attempts {
-    fn of(scene: &Scene<'_>) -> Self {
+    fn of(scene: &PreparedHost<'_>) -> Self {
         let cases: Vec<Case> =
             GROUPS.concat().iter().flat_map(|cases| cases(scene, &AttemptPlace::inside())).collect();
         let (mut denied, mut used) = (Vec::new(), Vec::new());
@@ -149,7 +153,7 @@ impl Attempts {
     }
 }
 
-fn has(tried: &Tried, number: u32, holds: &dyn Fn(&[u64; 6]) -> bool) -> bool {
+fn has(tried: &AttemptedCalls, number: u32, holds: &dyn Fn(&[u64; 6]) -> bool) -> bool {
     tried.iter().any(|(tried, arguments)| *tried == number && holds(arguments))
 }
 
@@ -159,5 +163,5 @@ fn holds(group: &'static [Condition], arguments: &[u64; 6]) -> bool {
     let rule =
         Rule { name: "", number: 0, verdict: Verdict::AllowIf { any_of: groups, otherwise: 1 }, why: "" };
     let call = Call { architecture: ARCHITECTURE, number: 0, arguments: *arguments };
-    Program::compile(&[rule], UNLISTED).evaluate(&call) == Some(Answer::Allow)
+    Program::compile(&[rule], UNLISTED).evaluate(&call) == Some(FilterAction::Allow)
 }

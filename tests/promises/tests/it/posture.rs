@@ -4,9 +4,9 @@ pub(crate) mod init;
 mod places;
 
 use crate::belljar::belljar;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
-use crate::way::{PROBE, Way};
+use crate::way::{PROBE, StartMethod};
 use belljar_testkit::world::World;
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
@@ -18,11 +18,11 @@ use std::os::unix::fs::MetadataExt;
 fn every_sandbox_thread_has_exactly_the_documented_posture() {
     let tally = Tally::new("posture");
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
-        for way in Way::ALL {
+        let scene = PreparedHost::lay(world);
+        for way in StartMethod::ALL {
             // Without this wall PID 1 is root in its namespace, and the runner refuses to do jobs as root: there is no
             // posture to compare.
-            if *way == Way::Job && is_left_out("inside_user") {
+            if *way == StartMethod::Job && is_left_out("inside_user") {
                 continue;
             }
             judge(&scene, *way, compare, &tally);
@@ -37,7 +37,12 @@ fn is_left_out(wall: &str) -> bool {
 }
 
 /// Compares the posture in a sandbox with the required one.
-pub(crate) fn judge(scene: &Scene<'_>, way: Way, compare: fn(&Value, Way) -> Compared, tally: &Tally) {
+pub(crate) fn judge(
+    scene: &PreparedHost<'_>,
+    way: StartMethod,
+    compare: fn(&Value, StartMethod) -> ComparedProperties,
+    tally: &Tally,
+) {
     let told: Value = serde_json::from_str(&way.run(scene, &[PROBE, "posture"])).unwrap();
     let place = format!("{way:?} {:?}", scene.world.user());
     for (what, found, expected) in compare(&told, way) {
@@ -53,7 +58,7 @@ pub(crate) fn judge(scene: &Scene<'_>, way: Way, compare: fn(&Value, Way) -> Com
 #[test]
 fn posture_outside_differs_from_the_sandbox_posture() {
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
+        let scene = PreparedHost::lay(world);
         let probe = scene.path("lent/belljar-probe");
         let output = scene.leaking(probe.as_ref(), &["posture"]).output().unwrap();
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -64,7 +69,7 @@ fn posture_outside_differs_from_the_sandbox_posture() {
         {
             assert!(counters.contains(&json!(counter)), "{counter} is empty outside; {counters:?}");
         }
-        let differs: BTreeSet<String> = compare(&told, Way::Empty)
+        let differs: BTreeSet<String> = compare(&told, StartMethod::Empty)
             .into_iter()
             .filter(|(_, found, expected)| found != expected)
             .map(|(what, ..)| what)
@@ -90,10 +95,10 @@ fn posture_outside_differs_from_the_sandbox_posture() {
     });
 }
 
-pub(crate) type Compared = Vec<(String, Value, Value)>;
+pub(crate) type ComparedProperties = Vec<(String, Value, Value)>;
 
 /// Returns the found and the required values: threads before and after there are more of them, then the process.
-pub(crate) fn compare(told: &Value, way: Way) -> Compared {
+pub(crate) fn compare(told: &Value, way: StartMethod) -> ComparedProperties {
     let mut compared = Vec::new();
     for (which, count) in [("threads", 1), ("more_threads", 4)] {
         let threads = told[which].as_array().unwrap();
@@ -144,23 +149,23 @@ fn descriptors(open: &Value) -> Value {
 
 /// Returns the ignored signals. A step ignores those that the C library reserves, because the runner started it through that
 /// library.
-fn ignored_signals(status: &Value, way: Way) -> Value {
+fn ignored_signals(status: &Value, way: StartMethod) -> Value {
     const OF_THE_C_LIBRARY: u64 = (1 << 31) | (1 << 32);
     let ignored = u64::from_str_radix(status["SigIgn"].as_str().unwrap_or_default(), 16).unwrap_or(u64::MAX);
-    json!(format!("{:016x}", if way == Way::Job { ignored & !OF_THE_C_LIBRARY } else { ignored }))
+    json!(format!("{:016x}", if way == StartMethod::Job { ignored & !OF_THE_C_LIBRARY } else { ignored }))
 }
 
-fn compare_fields(compared: &mut Compared, of: &str, found: &Value, expected: &[(&str, Value)]) {
+fn compare_fields(compared: &mut ComparedProperties, of: &str, found: &Value, expected: &[(&str, Value)]) {
     for (name, expected) in expected {
         compared.push((format!("{of}: {name}"), found[*name].clone(), expected.clone()));
     }
 }
 
 /// Returns the required status fields of every thread.
-fn fields_of_thread(way: Way) -> Vec<(&'static str, Value)> {
+fn fields_of_thread(way: StartMethod) -> Vec<(&'static str, Value)> {
     let nothing = json!("0".repeat(16));
     // A step also has the runner's filters: for calls that name the runner, and for openat2.
-    let filters = if way == Way::Job { "4" } else { "2" };
+    let filters = if way == StartMethod::Job { "4" } else { "2" };
     vec![
         ("CapInh", nothing.clone()),
         ("CapPrm", nothing.clone()),
@@ -200,13 +205,13 @@ fn fields_of_init() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn fields_of_process(way: Way) -> Vec<(&'static str, Value)> {
+fn fields_of_process(way: StartMethod) -> Vec<(&'static str, Value)> {
     const DEVICES: [&str; 13] = [
         "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom",
         "zero",
     ];
     let processes = match way {
-        Way::Job => json!(["belljar-init", "cynode-sba", "belljar-probe"]),
+        StartMethod::Job => json!(["belljar-init", "cynode-sba", "belljar-probe"]),
         _ => json!(["belljar-init", "belljar-probe"]),
     };
     vec![
@@ -228,18 +233,21 @@ fn fields_of_process(way: Way) -> Vec<(&'static str, Value)> {
         // A previous root is mounted over the new one for a while, and `..` of the root leads to the topmost mount.
         ("root_is_on_top", json!(true)),
         // The list is hidden if a bind mount has a host path that must stay private.
-        ("mounts_are_listed", json!(!matches!(way, Way::Direct | Way::Job | Way::Session))),
+        (
+            "mounts_are_listed",
+            json!(!matches!(way, StartMethod::Direct | StartMethod::Job | StartMethod::Session)),
+        ),
         ("mounts_follow_others", json!(false)),
         ("domains_left", json!(domains_left(way))),
     ]
 }
 
 /// Returns the number of Landlock domains that can still be entered. The kernel nests at most sixteen.
-fn domains_left(way: Way) -> i64 {
+fn domains_left(way: StartMethod) -> i64 {
     match (belljar_confine::landlock_abi(), way) {
         (0, _) => 0,
         // A step is also in a domain of its runner.
-        (_, Way::Job) => 14,
+        (_, StartMethod::Job) => 14,
         _ => 15,
     }
 }
@@ -270,7 +278,7 @@ fn limits() -> BTreeMap<String, String> {
     .into()
 }
 
-fn environment(way: Way) -> Value {
+fn environment(way: StartMethod) -> Value {
     let mut environment = json!({
         "HOME": "/home/agent",
         "LANG": "C.UTF-8",
@@ -280,7 +288,7 @@ fn environment(way: Way) -> Value {
         "TMPDIR": "/tmp",
         "USER": "agent",
     });
-    if way == Way::Job {
+    if way == StartMethod::Job {
         let job = belljar_testkit::job::job(&json!([]));
         environment["CYNODE_JOB_ID"] = job["job_id"].clone();
         environment["CYNODE_TASK_ID"] = job["task_id"].clone();

@@ -6,10 +6,10 @@
 mod attempts;
 
 use crate::belljar::belljar;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use crate::way::end_session;
-use attempts::{ATTEMPTS, Attempt, LISTED};
+use attempts::{ATTEMPTS, LISTED, ProgramAttempt};
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
@@ -33,7 +33,7 @@ enum SandboxKind {
 fn only_listed_programs_can_be_started() {
     let tally = Tally::new("programs");
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
+        let scene = PreparedHost::lay(world);
         bring(&scene);
         for kind in [SandboxKind::Direct, SandboxKind::Copy, SandboxKind::Job, SandboxKind::Session] {
             let place = format!("{kind:?} {:?}", world.user());
@@ -56,7 +56,7 @@ fn only_listed_programs_can_be_started() {
 
 /// Puts a copy of the program under an allowed name, and a script that it interprets, into the workspace and the read-only
 /// mount.
-fn bring(scene: &Scene<'_>) {
+fn bring(scene: &PreparedHost<'_>) {
     let program = fs::read("/usr/bin/basename").unwrap();
     for folder in ["given/programs", "programs-lent"] {
         let copy = scene.world.write(&format!("{folder}/sh"), &program);
@@ -67,7 +67,7 @@ fn bring(scene: &Scene<'_>) {
     }
 }
 
-fn judge(scene: &Scene<'_>, kind: SandboxKind, attempt: &Attempt) -> Verdict {
+fn judge(scene: &PreparedHost<'_>, kind: SandboxKind, attempt: &ProgramAttempt) -> Verdict {
     let programs = format!("sh,{}", attempt.takes);
     let script = format!("echo begun; {}", attempt.script);
     let control = run(scene, kind, None, &script);
@@ -84,7 +84,7 @@ fn judge(scene: &Scene<'_>, kind: SandboxKind, attempt: &Attempt) -> Verdict {
 }
 
 /// Runs a script in a sandbox, with or without an allowlist of programs.
-fn run(scene: &Scene<'_>, kind: SandboxKind, programs: Option<&str>, script: &str) -> ProgramOutput {
+fn run(scene: &PreparedHost<'_>, kind: SandboxKind, programs: Option<&str>, script: &str) -> ProgramOutput {
     let script = script.replace("MARK", MARK);
     let (given, lent) = (scene.path("given/programs"), format!("{}:/lent", scene.path("programs-lent")));
     let workspace = match kind {

@@ -4,7 +4,7 @@
 
 use crate::belljar::PROBE;
 use crate::listeners::Listeners;
-use crate::way::{AttemptPlace, Way};
+use crate::way::{AttemptPlace, StartMethod};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::world::{ProgramOutput, User, World};
 use std::fs::{self, Permissions};
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// The prepared host.
-pub(crate) struct Scene<'w> {
+pub(crate) struct PreparedHost<'w> {
     pub(crate) world: &'w World,
     /// The engine that makes the sandboxes, if they are containers.
     pub(crate) engine: Option<&'w Docker>,
     /// The ways into a sandbox that are tried.
-    pub(crate) ways: &'static [Way],
+    pub(crate) ways: &'static [StartMethod],
     /// A mark in every name that an attempt creates: if it turns up on the host, the attempt got through.
     pub(crate) mark: String,
     /// The content of every file of the host that a sandbox must not read: 32 random bytes in hexadecimal digits.
@@ -53,14 +53,14 @@ const DAEMON: u32 = 1;
 
 // === impl Scene ===
 
-impl<'w> Scene<'w> {
+impl<'w> PreparedHost<'w> {
     pub(crate) fn lay(world: &'w World) -> Self {
-        Self::lay_for(world, None, Way::ALL)
+        Self::lay_for(world, None, StartMethod::ALL)
     }
 
     /// Prepares a host for sandboxes with a hatch to the web.
     pub(crate) fn lay_for_web(world: &'w World) -> Self {
-        let scene = Self::lay_for(world, None, &[Way::Web]);
+        let scene = Self::lay_for(world, None, &[StartMethod::Web]);
         scene.world.write("egress.yaml", "rules: [{host: allowed.example}]\n");
         for socket in ["web.sock", "other.sock"] {
             scene.world.write(&format!("outside/web-sock/{socket}"), "");
@@ -69,13 +69,17 @@ impl<'w> Scene<'w> {
     }
 
     /// Prepares a host for sandboxes that are containers.
-    pub(crate) fn lay_for_containers(world: &'w World, engine: &'w Docker, ways: &'static [Way]) -> Self {
+    pub(crate) fn lay_for_containers(
+        world: &'w World,
+        engine: &'w Docker,
+        ways: &'static [StartMethod],
+    ) -> Self {
         let scene = Self::lay_for(world, Some(engine), ways);
-        scene.give_away(Way::Direct.folder().unwrap());
+        scene.give_away(StartMethod::Direct.folder().unwrap());
         scene
     }
 
-    fn lay_for(world: &'w World, engine: Option<&'w Docker>, ways: &'static [Way]) -> Self {
+    fn lay_for(world: &'w World, engine: Option<&'w Docker>, ways: &'static [StartMethod]) -> Self {
         let (mark, canary) = (format!("mark{}", random(8)), random(32));
         let mut scene = Self {
             world,
@@ -91,7 +95,7 @@ impl<'w> Scene<'w> {
         scene.plant_secrets();
         scene.make_set_id_programs();
         scene.fill_lent();
-        for way in Way::GIVEN {
+        for way in StartMethod::GIVEN {
             scene.fill_given(way.folder().unwrap());
         }
         scene.fill_outside();
@@ -264,7 +268,7 @@ impl<'w> Scene<'w> {
     }
 }
 
-impl Drop for Scene<'_> {
+impl Drop for PreparedHost<'_> {
     fn drop(&mut self) {
         let _ = self.victim.kill();
         let _ = self.victim.wait();

@@ -1,7 +1,7 @@
 //! The ways into a sandbox, and the places of controls: where a batch of attempts is made.
 
 use crate::case::ControlPlacement;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use belljar_promises::attempt::{Attempt, AttemptResult};
 use belljar_testkit::job::job;
 use belljar_testkit::wait;
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 /// A way to start a program in a sandbox. Each builds the sandbox differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum StartMethod {
     /// `belljar exec` with an empty workspace.
     Empty,
     /// `belljar exec` with an empty workspace and a hatch to the web.
@@ -49,7 +49,7 @@ pub(crate) const PROBE: &str = "/lent/belljar-probe";
 
 // === impl Way ===
 
-impl Way {
+impl StartMethod {
     pub(crate) const ALL: &'static [Self] =
         &[Self::Empty, Self::Direct, Self::Copy, Self::Job, Self::Session];
     /// The ways into a container: no job runs in one yet.
@@ -85,7 +85,7 @@ impl Way {
     }
 
     /// Returns the options for the mounts that every sandbox here has.
-    fn options(self, scene: &Scene<'_>) -> Vec<String> {
+    fn options(self, scene: &PreparedHost<'_>) -> Vec<String> {
         let option = match self {
             Self::Empty | Self::Web => None,
             Self::Direct => Some("--workspace"),
@@ -99,7 +99,7 @@ impl Way {
     }
 
     /// Returns belljar's arguments that run a program this way; for a session, those that create it.
-    fn arguments(self, scene: &Scene<'_>, program: &[&str]) -> Vec<String> {
+    fn arguments(self, scene: &PreparedHost<'_>, program: &[&str]) -> Vec<String> {
         let given = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let options = self.options(scene);
         match self {
@@ -116,14 +116,14 @@ impl Way {
     }
 
     /// Returns the command that runs a program this way, if a single command is enough.
-    pub(crate) fn command(self, scene: &Scene<'_>, program: &[&str]) -> Command {
+    pub(crate) fn command(self, scene: &PreparedHost<'_>, program: &[&str]) -> Command {
         assert_ne!(self, Self::Session, "a session takes more commands than one");
         let arguments = self.arguments(scene, program);
         scene.leaking(scene.world.program(), &arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// Runs a program this way, and returns its output.
-    pub(crate) fn run(self, scene: &Scene<'_>, program: &[&str]) -> String {
+    pub(crate) fn run(self, scene: &PreparedHost<'_>, program: &[&str]) -> String {
         let belljar = |arguments: &[&str]| {
             let ran = ProgramOutput::from(scene.leaking(scene.world.program(), arguments).output().unwrap());
             assert_eq!(ran.code, 0, "{arguments:?}: {ran:?}");
@@ -144,14 +144,14 @@ impl Way {
     }
 
     /// Makes attempts this way.
-    pub(crate) fn attempt(self, scene: &Scene<'_>, attempts: &[Attempt]) -> BatchResult {
+    pub(crate) fn attempt(self, scene: &PreparedHost<'_>, attempts: &[Attempt]) -> BatchResult {
         scene.world.write("lent/attempts.json", serde_json::to_string(attempts).unwrap());
         BatchResult::read(self.run(scene, &[PROBE, "run", "/lent/attempts.json"]))
     }
 }
 
 /// Ends a session, and waits until it is gone.
-pub(crate) fn end_session(scene: &Scene<'_>, session: &str) {
+pub(crate) fn end_session(scene: &PreparedHost<'_>, session: &str) {
     // Other tests check the command's output; here only the session's end matters.
     let _ = scene.world.run(&["session", "end", "--discard", session]);
     wait::until(|| !scene.world.run(&["session", "list"]).stdout.contains(session));
@@ -159,7 +159,7 @@ pub(crate) fn end_session(scene: &Scene<'_>, session: &str) {
 
 impl ControlPlacement {
     /// Makes attempts where they must succeed. Returns `None` if this test can't act as that user.
-    pub(crate) fn attempt(self, scene: &Scene<'_>, attempts: &[Attempt]) -> Option<BatchResult> {
+    pub(crate) fn attempt(self, scene: &PreparedHost<'_>, attempts: &[Attempt]) -> Option<BatchResult> {
         let file = scene.world.write("outside/attempts.json", serde_json::to_string(attempts).unwrap());
         let probe = scene.world.path().join("lent/belljar-probe");
         let arguments = [if self == Self::Free { "free" } else { "run" }, file.to_str().unwrap()];

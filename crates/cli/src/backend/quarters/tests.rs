@@ -4,23 +4,23 @@ use super::*;
 use clap::Parser;
 
 #[derive(Parser)]
-struct Said {
+struct AllowanceCommandLine {
     #[command(flatten)]
     allowance: AllowanceArguments,
 }
 
 fn said(options: &[&str]) -> AllowanceArguments {
-    Said::try_parse_from([&["belljar"], options].concat()).unwrap().allowance
+    AllowanceCommandLine::try_parse_from([&["belljar"], options].concat()).unwrap().allowance
 }
 
-fn quarters(sandboxing: &str, options: &[&str]) -> Quarters {
+fn quarters(sandboxing: &str, options: &[&str]) -> SessionSandboxes {
     let config = format!("sandboxing: {sandboxing}\n");
     let config = belljar_sandbox::config::Config::parse(config.as_bytes()).unwrap();
-    Quarters::configured(&config.sandboxing, Path::new("/run/engine.sock"), &said(options)).unwrap()
+    SessionSandboxes::configured(&config.sandboxing, Path::new("/run/engine.sock"), &said(options)).unwrap()
 }
 
 /// Returns the categories of each backend, in order.
-fn divided(quarters: &Quarters) -> Vec<(BackendName, String)> {
+fn divided(quarters: &SessionSandboxes) -> Vec<(BackendName, String)> {
     let each = quarters.divisions.iter();
     each.map(|SandboxGroup { backend, categories }| (*backend, in_words(categories))).collect()
 }
@@ -69,7 +69,7 @@ fn command_line_limits_override_the_configured_sandbox_section() {
                       runtime_overrides: {terminal: runsc}, lifecycle: {strategy: per-call}}}";
     let all = quarters(sandboxing, &["--pids", "20", "--require", "no_new_privs"]);
     let [terminal, code, files] = all.quarters.as_slice() else { panic!("{all:?}") };
-    let container = |quarter: &Quarter| match &quarter.backend {
+    let container = |quarter: &SandboxSettings| match &quarter.backend {
         BackendChoice::Docker { config, socket } => {
             (config.image.clone(), config.runtime.clone(), socket.display().to_string())
         }
@@ -84,7 +84,8 @@ fn command_line_limits_override_the_configured_sandbox_section() {
     assert_eq!(terminal.lifecycle.strategy, belljar_sandbox::config::Strategy::PerCall);
     assert_eq!((terminal.limits.memory_bytes, terminal.limits.processes), (Some(64 << 20), 20));
     assert_eq!((files.limits.memory_bytes, files.limits.processes), (None, 20));
-    let names = |quarter: &Quarter| quarter.required.names().map(str::to_owned).collect::<BTreeSet<_>>();
+    let names =
+        |quarter: &SandboxSettings| quarter.required.names().map(str::to_owned).collect::<BTreeSet<_>>();
     let of = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(names(terminal), of(&["seccomp", "no_new_privs", "process_limit"]));
     assert_eq!(names(files), of(&["seccomp", "landlock", "no_new_privs", "process_limit"]));
@@ -104,7 +105,8 @@ fn backend_that_cannot_enforce_restrictions_is_replaced_by_native_with_its_limit
     let sandboxing =
         "{docker: {memory_limit: 64m, timeout_seconds: 9}, native: {memory_limit: 1g, required: [landlock]}}";
     let configured = quarters(sandboxing, &[]);
-    let names = |quarters: &Quarters| divided(quarters).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let names =
+        |quarters: &SessionSandboxes| divided(quarters).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     let held = configured.holding(Some(&list), None).unwrap();
     assert_eq!(names(&held), [BackendName::Native, BackendName::Native]);
     let [code, files] = held.quarters.as_slice() else { panic!("{held:?}") };

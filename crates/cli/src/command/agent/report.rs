@@ -1,7 +1,7 @@
 //! What came of an agent's run, for a person and for a program (docs/agents.md).
 
-use super::workspace::Settled;
-use crate::command::git::outcome::Outcome;
+use super::workspace::AgentChangesOutcome;
+use crate::command::git::outcome::PushReport;
 use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::kept::not_pushed_kept_as;
@@ -13,7 +13,7 @@ use belljar_contract::agent::{AgentChanges, AgentResult, AuditSpan};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_contract::usage::{UsageReport, UsageTotals};
-use belljar_journal::Span;
+use belljar_journal::AuditRange;
 use belljar_node::agent::outcome::GraphFinal;
 use belljar_node::run_once::OnceResult;
 use belljar_sandbox::workspace::diff;
@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 /// What came of it.
-pub(super) struct Report {
+pub(super) struct AgentRunReport {
     agent: String,
     told: GraphFinal,
     exit_code: i32,
@@ -31,14 +31,14 @@ pub(super) struct Report {
     calls: u64,
     unlisted_calls: u64,
     web: Option<WebUsage>,
-    audit: Option<Span>,
+    audit: Option<AuditRange>,
     changes: WorkspaceChanges,
     duration: Duration,
 }
 
 // === impl Report ===
 
-impl Report {
+impl AgentRunReport {
     pub(super) fn of(agent: &str, result: &OnceResult, told: &GraphFinal) -> Result<Self, CliError> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let changes = match &result.changes {
@@ -79,11 +79,11 @@ impl Report {
         }
     }
 
-    pub(super) fn print_json(&self, settled: &Settled) -> Result<(), CliError> {
+    pub(super) fn print_json(&self, settled: &AgentChangesOutcome) -> Result<(), CliError> {
         print_json(&self.as_contract(settled))
     }
 
-    fn as_contract(&self, settled: &Settled) -> AgentResult {
+    fn as_contract(&self, settled: &AgentChangesOutcome) -> AgentResult {
         let fate = &settled.fate;
         let changes = AgentChanges {
             id: fate.id().cloned(),
@@ -113,8 +113,8 @@ impl Report {
             changes,
             kept_in: settled.kept_in.as_deref().map(belljar_policy::untrusted::name),
             web: self.web.clone(),
-            push: settled.push.as_ref().map(Outcome::as_contract),
-            audit: self.audit.as_ref().map(|Span { first, last }| AuditSpan {
+            push: settled.push.as_ref().map(PushReport::as_contract),
+            audit: self.audit.as_ref().map(|AuditRange { first, last }| AuditSpan {
                 first: *first,
                 last: last.sequence,
                 head: last.hash.to_string(),
@@ -145,7 +145,7 @@ impl Report {
             let _ = writeln!(text, "  {} more calls are in the audit alone.", self.unlisted_calls);
         }
         self.web.iter().for_each(web::tell_denied);
-        if let Some(Span { first, last }) = &self.audit {
+        if let Some(AuditRange { first, last }) = &self.audit {
             let last = last.sequence;
             let run = &self.told.run_id;
             let _ = writeln!(
@@ -157,7 +157,7 @@ impl Report {
     }
 
     /// Tells what became of the changes.
-    pub(super) fn tell_fate(&self, settled: &Settled) {
+    pub(super) fn tell_fate(&self, settled: &AgentChangesOutcome) {
         match (&settled.push, &settled.kept_in) {
             (Some(outcome), _) if outcome.is_done() => {
                 outcome.tell();

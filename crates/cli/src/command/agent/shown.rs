@@ -6,7 +6,7 @@ use crate::progress::harmless;
 use crate::summary;
 use belljar_contract::inference::{CallRecord, Excerpt};
 use belljar_node::agent::event::AgentEvent;
-use belljar_node::run_once::Watch;
+use belljar_node::run_once::RunObserver;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,22 +14,22 @@ use std::time::Duration;
 
 /// Output format of an agent's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum AgentOutputFormat {
     People,
     Json,
     Events,
 }
 
 /// Prints an agent's calls. The first interrupt stops the agent, and not belljar.
-pub(super) struct Shown {
-    manner: Manner,
+pub(super) struct AgentCallPrinter {
+    manner: AgentOutputFormat,
     canceled: Arc<AtomicBool>,
 }
 
 // === impl Shown ===
 
-impl Shown {
-    pub(super) fn begin(manner: Manner) -> Result<Self, CliError> {
+impl AgentCallPrinter {
+    pub(super) fn begin(manner: AgentOutputFormat) -> Result<Self, CliError> {
         let canceled = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
         {
@@ -42,33 +42,33 @@ impl Shown {
 }
 
 /// Returns a function that writes agent events to standard output.
-pub(super) fn teller(manner: Manner) -> impl FnMut(AgentEvent) {
+pub(super) fn teller(manner: AgentOutputFormat) -> impl FnMut(AgentEvent) {
     let is_terminal = std::io::stdout().is_terminal();
     let mut ends_line = true;
     move |event| {
         let mut out = std::io::stdout().lock();
         let written = match (manner, &event) {
-            (Manner::Json, _) => Ok(()),
-            (Manner::Events, event) => {
+            (AgentOutputFormat::Json, _) => Ok(()),
+            (AgentOutputFormat::Events, event) => {
                 let line = json_line(event);
                 writeln!(out, "{line}")
             }
-            (Manner::People, AgentEvent::TextDelta { delta }) => {
+            (AgentOutputFormat::People, AgentEvent::TextDelta { delta }) => {
                 ends_line = delta.ends_with('\n');
                 let text = if is_terminal { readable(delta) } else { delta.clone() };
                 out.write_all(text.as_bytes())
             }
-            (Manner::People, AgentEvent::Done { .. }) if !ends_line => writeln!(out),
-            (Manner::People, _) => Ok(()),
+            (AgentOutputFormat::People, AgentEvent::Done { .. }) if !ends_line => writeln!(out),
+            (AgentOutputFormat::People, _) => Ok(()),
         };
         // A closed standard output doesn't end the agent's run.
         crate::output::note(written.and_then(|()| out.flush()));
     }
 }
 
-impl Watch for Shown {
+impl RunObserver for AgentCallPrinter {
     fn called(&mut self, call: &CallRecord) {
-        if self.manner != Manner::People {
+        if self.manner != AgentOutputFormat::People {
             return;
         }
         let model = call.model_asked.as_ref().map_or("-", Excerpt::as_str);

@@ -1,20 +1,20 @@
 //! What an agent works on, and what becomes of what it did.
 
-use crate::command::git::outcome::Outcome;
-use crate::command::git::push::{Push, PushCommitArguments, base_of};
+use crate::command::git::outcome::PushReport;
+use crate::command::git::push::{PushCommitArguments, PushContext, base_of};
 use crate::command::git::remote_of;
 use crate::error::CliError;
-use crate::git::{Reach, RemoteArguments};
+use crate::git::{GitHostAccess, RemoteArguments};
 use crate::kept::{RunChangesArguments, RunChangesOutcome, RunEnd};
 use crate::{lending, state};
 use belljar_contract::result::ChangesState;
 use belljar_egress::upstream::names::NameSource;
 use belljar_files::host_path::HostPath;
 use belljar_git::clone::{CloneParams, Origin, clone};
-use belljar_git::{Base, HostEnv};
-use belljar_node::run_once::Place;
+use belljar_git::{HostClone, HostEnv};
+use belljar_node::run_once::RunReservation;
 use belljar_policy::git::Remote;
-use belljar_sandbox::kept::Kept;
+use belljar_sandbox::kept::KeptChangeSet;
 use belljar_sandbox::state::RunFolder;
 use std::path::{Path, PathBuf};
 
@@ -44,18 +44,18 @@ pub(super) struct WorkspaceArguments {
 }
 
 /// What became of an agent's changes.
-pub(super) struct Settled {
+pub(super) struct AgentChangesOutcome {
     pub(super) fate: RunChangesOutcome,
     /// What became of their push, if it came to that.
-    pub(super) push: Option<Outcome>,
+    pub(super) push: Option<PushReport>,
     /// The directory in which they are kept, if they are.
     pub(super) kept_in: Option<PathBuf>,
 }
 
 /// What is to be pushed in the end.
-pub(super) struct Way {
+pub(super) struct PushDestination {
     remote: Remote,
-    reach: Reach,
+    reach: GitHostAccess,
 }
 
 // === impl WorkspaceArguments ===
@@ -86,9 +86,9 @@ impl WorkspaceArguments {
     pub(super) fn source(
         &self,
         origin: Option<&Origin>,
-        (place, config, worker): (&Place, Option<&Path>, (&str, &str)),
+        (place, config, worker): (&RunReservation, Option<&Path>, (&str, &str)),
         is_canceled: &dyn Fn() -> bool,
-    ) -> Result<(HostPath, Option<Way>), CliError> {
+    ) -> Result<(HostPath, Option<PushDestination>), CliError> {
         if let Some(path) = &self.workspace_copy {
             return Ok((lending::directory(path)?, None));
         }
@@ -99,7 +99,7 @@ impl WorkspaceArguments {
                 origin,
                 rules: &reach.rules,
                 names: NameSource::of_system(),
-                folder: &Base::folder_in_run(&state.run_folder(place.run_id())),
+                folder: &HostClone::folder_in_run(&state.run_folder(place.run_id())),
                 directory: &source,
                 depth: None,
                 tells_origin: false,
@@ -110,7 +110,7 @@ impl WorkspaceArguments {
                 is_canceled,
             })?;
             base.worked_on_by(worker.0, worker.1)?;
-            way = self.pushed(origin)?.map(|remote| Way { remote, reach });
+            way = self.pushed(origin)?.map(|remote| PushDestination { remote, reach });
         }
         Ok((HostPath::resolve(source)?, way))
     }
@@ -120,10 +120,10 @@ impl WorkspaceArguments {
         &self,
         folder: RunFolder,
         (succeeded, asks): (bool, bool),
-        way: Option<Way>,
-    ) -> Result<Settled, CliError> {
+        way: Option<PushDestination>,
+    ) -> Result<AgentChangesOutcome, CliError> {
         let fate = self.fate.settle(folder, RunEnd { succeeded, asks, shows: false, keeps_run: false })?;
-        let settled = Settled { kept_in: None, push: None, fate };
+        let settled = AgentChangesOutcome { kept_in: None, push: None, fate };
         match (&settled.fate.kept, way.filter(|_| succeeded)) {
             (Some(kept), Some(way)) if kept.own_source().is_some() => self.push(settled, way, asks),
             // A directory of the run's own is kept as a whole tree, with the changes in it.
@@ -133,21 +133,26 @@ impl WorkspaceArguments {
     }
 
     /// Pushes kept changes. Should this process be killed on the way, `belljar git push` finds all that it takes.
-    fn push(&self, settled: Settled, way: Way, asks: bool) -> Result<Settled, CliError> {
-        let Way { remote, reach } = way;
+    fn push(
+        &self,
+        settled: AgentChangesOutcome,
+        way: PushDestination,
+        asks: bool,
+    ) -> Result<AgentChangesOutcome, CliError> {
+        let PushDestination { remote, reach } = way;
         let mut settled = settled.lay_out()?;
         let Some(kept) = settled.fate.kept.take() else { return Ok(settled) };
         let base = base_of(&kept)?;
-        let push = Push { base: &base, remote, reach: &reach, trust: self.fate.trust.trust(), asks };
+        let push = PushContext { base: &base, remote, reach: &reach, trust: self.fate.trust.trust(), asks };
         let outcome = self.words.push(push)?;
         if outcome.is_done() && outcome.has_left_out() {
             let fate = RunChangesOutcome::of(ChangesState::Pushed, Some(kept));
-            return Ok(Settled { fate, push: Some(outcome), ..settled });
+            return Ok(AgentChangesOutcome { fate, push: Some(outcome), ..settled });
         }
         if outcome.is_done() {
             kept.remove()?;
             let fate = RunChangesOutcome::of(ChangesState::Pushed, None);
-            return Ok(Settled { fate, push: Some(outcome), kept_in: None });
+            return Ok(AgentChangesOutcome { fate, push: Some(outcome), kept_in: None });
         }
         settled.fate.kept = Some(kept);
         settled.push = Some(outcome);
@@ -157,7 +162,7 @@ impl WorkspaceArguments {
 
 // === impl Settled ===
 
-impl Settled {
+impl AgentChangesOutcome {
     /// Of a run that was refused.
     pub(super) fn nothing() -> Self {
         Self { fate: RunChangesOutcome::of(ChangesState::None, None), push: None, kept_in: None }
@@ -171,7 +176,7 @@ impl Settled {
 
     /// Writes the changes into the run's own directory, and names that.
     fn lay_out(mut self) -> Result<Self, CliError> {
-        self.kept_in = self.fate.kept.as_mut().map(Kept::lay_out).transpose()?;
+        self.kept_in = self.fate.kept.as_mut().map(KeptChangeSet::lay_out).transpose()?;
         Ok(self)
     }
 }

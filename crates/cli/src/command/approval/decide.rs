@@ -1,7 +1,7 @@
 //! `belljar approval approve` and `belljar approval deny`
 
 use super::reviewing::{confirmed, must_be_whole};
-use super::source::{Said, Source};
+use super::source::{ApprovalSource, OperatorDecision};
 use super::{parse_digest, parse_id, parse_reason};
 use crate::command::plain;
 use crate::command::printing::{print, print_json};
@@ -45,7 +45,7 @@ pub(super) struct DenyArguments {
 // === impl ApproveArguments ===
 
 impl ApproveArguments {
-    pub(super) fn run(&self, source: &Source) -> Result<(), CliError> {
+    pub(super) fn run(&self, source: &ApprovalSource) -> Result<(), CliError> {
         let open = source.find(&self.id)?;
         // What was decided otherwise or has expired is refused below, and what was approved stays so.
         if open.status == ApprovalStatus::Pending {
@@ -55,7 +55,8 @@ impl ApproveArguments {
             }
         }
         let digest = self.digest.clone().unwrap_or(open.arguments_sha256);
-        let said = Said { ruling: Ruling::Approve, reason: self.reason.clone(), digest: Some(digest) };
+        let said =
+            OperatorDecision { ruling: Ruling::Approve, reason: self.reason.clone(), digest: Some(digest) };
         tell(&source.decide(&self.id, said)?, self.json)
     }
 }
@@ -63,9 +64,9 @@ impl ApproveArguments {
 // === impl DenyArguments ===
 
 impl DenyArguments {
-    pub(super) fn run(&self, source: &Source) -> Result<(), CliError> {
+    pub(super) fn run(&self, source: &ApprovalSource) -> Result<(), CliError> {
         let reason = Some(self.reason.clone());
-        let said = Said { ruling: Ruling::Deny, reason, digest: self.digest.clone() };
+        let said = OperatorDecision { ruling: Ruling::Deny, reason, digest: self.digest.clone() };
         tell(&source.decide(&self.id, said)?, self.json)
     }
 }

@@ -1,7 +1,7 @@
 //! `belljar approval list`
 
 use super::show::said;
-use super::source::Source;
+use super::source::ApprovalSource;
 use crate::command::plain;
 use crate::command::printing::{aligned, print, print_json};
 use crate::error::CliError;
@@ -36,7 +36,7 @@ fn parse_status(text: &str) -> Result<ApprovalStatus, String> {
 // === impl ListArguments ===
 
 impl ListArguments {
-    pub(super) fn run(&self, source: &Source) -> Result<(), CliError> {
+    pub(super) fn run(&self, source: &ApprovalSource) -> Result<(), CliError> {
         let approvals = self.collect(source)?;
         match self.json {
             true => print_json(&approvals),
@@ -44,7 +44,7 @@ impl ListArguments {
         }
     }
 
-    fn collect(&self, source: &Source) -> Result<Vec<Approval>, CliError> {
+    fn collect(&self, source: &ApprovalSource) -> Result<Vec<Approval>, CliError> {
         let limit = self.limit as usize;
         let (mut all, mut token): (Vec<Approval>, Option<String>) = (Vec::new(), None);
         loop {

@@ -1,7 +1,7 @@
 //! `belljar approval show`
 
 use super::parse_id;
-use super::source::Source;
+use super::source::ApprovalSource;
 use crate::command::arguments::rows;
 use crate::command::plain;
 use crate::command::printing::{print, print_json};
@@ -25,7 +25,7 @@ pub(super) struct ShowArguments {
 // === impl ShowArguments ===
 
 impl ShowArguments {
-    pub(super) fn run(&self, source: &Source) -> Result<(), CliError> {
+    pub(super) fn run(&self, source: &ApprovalSource) -> Result<(), CliError> {
         let approval = source.find(&self.id)?;
         match self.json {
             true => print_json(&approval),

@@ -1,9 +1,9 @@
 //! Where approvals are: at a node, which is asked, or in this machine's own state.
 
-use super::Reach;
+use super::ApprovalNodeArguments;
 use crate::access::whoever_runs_this;
 use crate::approvals;
-use crate::client::{Client, NodeRequest, ShownToken};
+use crate::client::{Client, ClientToken, NodeRequest};
 use crate::error::CliError;
 use belljar_contract::approval::{Approval, ApprovalPage, ApprovalStatus, Ruling};
 use belljar_contract::id::ApprovalId;
@@ -11,19 +11,19 @@ use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::approval::{
     ApprovalListResponse, ApprovalResponse, ApproveRequest, DenyRequest,
 };
-use belljar_store::approvals::{Answer, ApprovalError, Approvals};
+use belljar_store::approvals::{ApprovalDecision, ApprovalError, Approvals};
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
 /// Where they are.
-pub(super) enum Source {
+pub(super) enum ApprovalSource {
     Node(Client),
     Here { approvals: Approvals, runtime: Runtime },
 }
 
 /// An answer.
-pub(super) struct Said {
+pub(super) struct OperatorDecision {
     pub(super) ruling: Ruling,
     pub(super) reason: Option<String>,
     /// The digest of the arguments that were reviewed.
@@ -32,12 +32,12 @@ pub(super) struct Said {
 
 // === impl Source ===
 
-impl Source {
-    pub(super) fn open(reach: &Reach) -> Result<Self, CliError> {
+impl ApprovalSource {
+    pub(super) fn open(reach: &ApprovalNodeArguments) -> Result<Self, CliError> {
         match (&reach.node, &reach.token_file) {
             (Some(node), Some(file)) => {
                 let user = reach.node_user.unwrap_or_default();
-                Ok(Self::Node(Client::new(node.clone(), ShownToken::read(file)?, user)))
+                Ok(Self::Node(Client::new(node.clone(), ClientToken::read(file)?, user)))
             }
             (Some(_), None) => {
                 let what =
@@ -97,7 +97,7 @@ impl Source {
     pub(super) fn decide(
         &self,
         id: &ApprovalId,
-        Said { ruling, reason, digest }: Said,
+        OperatorDecision { ruling, reason, digest }: OperatorDecision,
     ) -> Result<Approval, CliError> {
         match (self, ruling, reason) {
             (Self::Node(client), Ruling::Deny, Some(reason)) => {
@@ -111,7 +111,7 @@ impl Source {
             (Self::Node(_), Ruling::Deny, None) => Err(ApprovalError::Reason.into()),
             (Self::Here { approvals, runtime }, ruling, reason) => {
                 let by = whoever_runs_this()?;
-                let answer = Answer { ruling, by, reason, arguments_sha256: digest };
+                let answer = ApprovalDecision { ruling, by, reason, arguments_sha256: digest };
                 Ok(runtime.block_on(approvals.decide(id, answer, Timestamp::now()))?)
             }
         }

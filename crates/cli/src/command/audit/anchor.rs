@@ -6,7 +6,7 @@ use crate::configuration::{self, Configuration};
 use crate::error::CliError;
 use crate::progress::harmless;
 use crate::state;
-use belljar_journal::Book;
+use belljar_journal::RunJournal;
 use belljar_store::audit::anchor::{self, AnchorStatus};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ impl AnchorArguments {
             return Err(CliError::Usage { message });
         }
         // A required anchor gets a checkpoint only with a record.
-        let book = Book::open(state::open().path())?;
+        let book = RunJournal::open(state::open().path())?;
         let outcome = book.enter(REQUESTED, None, &json!({}));
         drop(book);
         let mut statuses = anchor::statuses(folder);

@@ -4,9 +4,9 @@ use crate::error::CliError;
 use crate::progress::harmless;
 use belljar_policy::untrusted;
 use belljar_store::audit::anchor::{
-    AnchorError, AnchorStatus, Evidence, Vouched, notes_in_bucket, notes_in_file, statuses,
+    AnchorError, AnchorEvidence, AnchorStatus, ConfirmedRange, notes_in_bucket, notes_in_file, statuses,
 };
-use belljar_store::audit::verify::{Anchor, Extent, Verdict, VerifyRequirements};
+use belljar_store::audit::verify::{KnownRecord, LogExtent, Verdict, VerifyRequirements};
 use belljar_store::audit::{self, AuditError, Hash, PublicKey};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -23,7 +23,7 @@ pub(super) struct VerifyArguments {
     key: Option<PublicKey>,
     /// A record that must be in it, kept elsewhere
     #[arg(long, value_name = "SEQUENCE:HASH", value_parser = parse_record)]
-    expect: Vec<Anchor>,
+    expect: Vec<KnownRecord>,
     /// Checkpoints that it must agree with: a file of an anchor or of a syslog daemon, a folder of such files, or a bucket
     /// as s3://BUCKET/PREFIX
     #[arg(long, value_name = "FILE|FOLDER|BUCKET")]
@@ -40,9 +40,9 @@ const NOT_INTACT: u8 = 1;
 const ALONE: &str = "  not compared with an anchor: this can't show that the end was cut off, or that the log was rewritten, with\n  \
     the key that lies beside it, or that an older copy was put back (--anchor, or --key and --expect)\n";
 
-fn parse_record(text: &str) -> Result<Anchor, String> {
+fn parse_record(text: &str) -> Result<KnownRecord, String> {
     let parts = text.split_once(':').and_then(|(sequence, hash)| {
-        Some(Anchor { sequence: sequence.parse().ok()?, hash: Hash::parse(hash).ok()? })
+        Some(KnownRecord { sequence: sequence.parse().ok()?, hash: Hash::parse(hash).ok()? })
     });
     parts.ok_or_else(|| format!("{text:?} is not the number of a record, a colon and its hash"))
 }
@@ -51,7 +51,7 @@ fn parse_record(text: &str) -> Result<Anchor, String> {
 
 impl VerifyArguments {
     pub(super) fn verify(&self, folder: &Path) -> Result<ExitCode, CliError> {
-        let mut evidence = Evidence::default();
+        let mut evidence = AnchorEvidence::default();
         for anchor in &self.anchor {
             add_anchor(&mut evidence, anchor)?;
         }
@@ -76,7 +76,8 @@ impl VerifyArguments {
             Verdict::Intact(extent) => extent.as_ref(),
             Verdict::Broken(finding) => return format!("not intact: {}\n", harmless(&finding.to_string())),
         };
-        let Extent { key, records, own_records, omitted, last, torn_tails, has_leftover, vouched } = extent;
+        let LogExtent { key, records, own_records, omitted, last, torn_tails, has_leftover, vouched } =
+            extent;
         let mut text = match is_unknown_to_anchors(extent) {
             true => "not anchored: the anchors hold no checkpoint of this log".to_owned(),
             false => format!("intact: {records} records, and {own_records} of the log's own"),
@@ -102,7 +103,7 @@ impl VerifyArguments {
 }
 
 /// Adds what one anchor holds.
-fn add_anchor(evidence: &mut Evidence, anchor: &str) -> Result<(), CliError> {
+fn add_anchor(evidence: &mut AnchorEvidence, anchor: &str) -> Result<(), CliError> {
     if anchor.starts_with("s3://") {
         let notes = notes_in_bucket(anchor).map_err(|source| unreadable(anchor, source))?;
         evidence.add(anchor, &notes);
@@ -133,14 +134,14 @@ fn unreadable(anchor: &str, source: AnchorError) -> CliError {
 }
 
 /// Whether anchors were given, and none of them has a checkpoint that is signed with the log's key.
-fn is_unknown_to_anchors(extent: &Extent) -> bool {
+fn is_unknown_to_anchors(extent: &LogExtent) -> bool {
     extent.vouched.as_ref().is_some_and(|vouched| vouched.checkpoints == 0)
 }
 
 /// Says up to where anchors vouch, and what only the local signature covers.
-fn coverage(vouched: &Vouched, last: u64) -> String {
+fn coverage(vouched: &ConfirmedRange, last: u64) -> String {
     let mut text = String::new();
-    let Vouched { sequence, time, checkpoints, anchors, other_logs, unreadable } = vouched;
+    let ConfirmedRange { sequence, time, checkpoints, anchors, other_logs, unreadable } = vouched;
     if *checkpoints > 0 {
         let time = time.as_deref().unwrap_or("an unknown time");
         let _ = writeln!(
@@ -217,7 +218,7 @@ fn as_json(verdict: &Verdict, statuses: &[AnchorStatus]) -> String {
     crate::output::json(&value)
 }
 
-fn coverage_as_json(vouched: &Vouched, last: u64) -> Value {
+fn coverage_as_json(vouched: &ConfirmedRange, last: u64) -> Value {
     json!({
         "to_sequence": vouched.sequence,
         "time": vouched.time,

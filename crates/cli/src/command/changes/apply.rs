@@ -9,9 +9,9 @@ use crate::kept::{
 };
 use crate::progress::harmless;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};
-use belljar_sandbox::kept::Kept;
+use belljar_sandbox::kept::KeptChangeSet;
 use belljar_sandbox::workspace::diff;
-use belljar_sandbox::workspace::partial::{self, ApplyOutcome, Wishes};
+use belljar_sandbox::workspace::partial::{self, ApplyOptions, ApplyOutcome};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -59,14 +59,14 @@ impl ApplyArguments {
         let mut kept = find(&self.id)?;
         let frozen = kept.changes()?;
         let part = part_of(&frozen, &self.paths)?;
-        let wishes = Wishes {
+        let wishes = ApplyOptions {
             overwritten: named(&frozen, &self.overwrite)?,
             merge: match self.merge {
                 None => partial::MergeMode::Off,
                 Some(MergeMode::Clean) => partial::MergeMode::Clean,
                 Some(MergeMode::Markers) => partial::MergeMode::Markers,
             },
-            ..Wishes::default()
+            ..ApplyOptions::default()
         };
         if !self.json {
             crate::output::err!("{}{}", drift(&frozen.drift.listed()), left_out(frozen.left_out()));
@@ -86,7 +86,7 @@ impl ApplyArguments {
     /// A change set of which all is applied is removed.
     fn settle(
         &self,
-        kept: Kept,
+        kept: KeptChangeSet,
         applied: &ApplyOutcome,
         is_part: bool,
     ) -> Result<RunChangesOutcome, CliError> {

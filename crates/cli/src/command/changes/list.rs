@@ -8,8 +8,8 @@ use crate::kept::{duration, stranded, tell_stranded};
 use crate::progress::harmless;
 use crate::summary::size;
 use belljar_policy::untrusted;
-use belljar_sandbox::kept::{self, Collected, Listed, Reason};
-use belljar_sandbox::state::State;
+use belljar_sandbox::kept::{self, CollectedChangeSet, CollectionReason, ListedChangeSet};
+use belljar_sandbox::state::StateDirectory;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -47,7 +47,11 @@ impl ListArguments {
     }
 }
 
-fn document((state, stranded): (&State, &[PathBuf]), listed: &[Listed], collected: &[Collected]) -> Value {
+fn document(
+    (state, stranded): (&StateDirectory, &[PathBuf]),
+    listed: &[ListedChangeSet],
+    collected: &[CollectedChangeSet],
+) -> Value {
     let retention = kept::retention(state).unwrap_or_default();
     json!({
         "changes": listed.iter().map(of_listed).collect::<Vec<_>>(),
@@ -60,8 +64,8 @@ fn document((state, stranded): (&State, &[PathBuf]), listed: &[Listed], collecte
 }
 
 /// A kept change set, as a program reads it.
-pub(super) fn of_listed(listed: &Listed) -> Value {
-    let Listed { id, path, record, summary } = listed;
+pub(super) fn of_listed(listed: &ListedChangeSet) -> Value {
+    let ListedChangeSet { id, path, record, summary } = listed;
     json!({
         "id": id,
         "kind": record.label.kind,
@@ -77,12 +81,12 @@ pub(super) fn of_listed(listed: &Listed) -> Value {
     })
 }
 
-fn table(listed: &[Listed]) -> String {
+fn table(listed: &[ListedChangeSet]) -> String {
     if listed.is_empty() {
         return "No kept changes.\n".to_owned();
     }
     let mut rows = vec![["ID", "KIND", "NAME", "AGE", "FILES", "SIZE", "SOURCE", "RUN"].map(str::to_owned)];
-    rows.extend(listed.iter().map(|Listed { id, record, summary, .. }| {
+    rows.extend(listed.iter().map(|ListedChangeSet { id, record, summary, .. }| {
         let age = Timestamp::now().duration_since(summary.kept_at);
         let source = record.source_path().map_or_else(|| "-".to_owned(), untrusted::name);
         [
@@ -99,11 +103,11 @@ fn table(listed: &[Listed]) -> String {
     aligned(&rows)
 }
 
-fn removed(collected: &[Collected]) -> String {
-    let line = |one: &Collected| {
+fn removed(collected: &[CollectedChangeSet]) -> String {
+    let line = |one: &CollectedChangeSet| {
         let why = match one.reason {
-            Reason::Age => "had its age",
-            Reason::Size => "was the largest when all were too large",
+            CollectionReason::Age => "had its age",
+            CollectionReason::Size => "was the largest when all were too large",
         };
         format!("Removed {}: {} ({}) {why}\n", one.removed_at, one.id, harmless(&one.title))
     };

@@ -1,7 +1,7 @@
 //! `belljar changes push`: `belljar git push` for the kept changes of an agent on a clone.
 
 use super::look_for_leftovers;
-use crate::command::git::push::{self, Left};
+use crate::command::git::push::{self, UnpushedChanges};
 use crate::error::CliError;
 use crate::kept::not_pushed_kept_as;
 use belljar_policy::untrusted;
@@ -31,12 +31,12 @@ impl PushKeptArguments {
             kept.id().clone()
         };
         let (code, left) = self.push.run_for(id.as_str())?;
-        if left == Left::Everything {
+        if left == UnpushedChanges::Everything {
             return Ok(code);
         }
         match (kept::find(&state, id.as_str()), left) {
             (Err(KeptError::NoSuch { .. }), _) => {}
-            (kept, Left::Others) => crate::output::err!("{}", not_pushed_kept_as(&kept?)),
+            (kept, UnpushedChanges::Others) => crate::output::err!("{}", not_pushed_kept_as(&kept?)),
             (kept, _) => kept?.remove()?,
         }
         Ok(code)

@@ -8,7 +8,7 @@ use crate::lending::parse_duration;
 use crate::progress::harmless;
 use crate::state;
 use crate::summary::size;
-use belljar_sandbox::kept::{self, Collected, Retention};
+use belljar_sandbox::kept::{self, CollectedChangeSet, Retention};
 use belljar_sandbox::limits::Bytes;
 use serde_json::json;
 use std::process::ExitCode;
@@ -75,11 +75,11 @@ impl RetentionArguments {
     ///
     /// # Errors
     /// [`CliError::Usage`] if the answer is no, or no one can be asked.
-    fn agree(&self, due: &[Collected]) -> Result<(), CliError> {
+    fn agree(&self, due: &[CollectedChangeSet]) -> Result<(), CliError> {
         if self.yes || due.is_empty() {
             return Ok(());
         }
-        for Collected { id, kept_at, bytes, title, .. } in due {
+        for CollectedChangeSet { id, kept_at, bytes, title, .. } in due {
             let (title, size) = (harmless(title), size(*bytes));
             crate::output::errln!("These limits remove {id} ({title}), kept at {kept_at}, {size}");
         }

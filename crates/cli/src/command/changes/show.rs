@@ -10,7 +10,7 @@ use crate::summary;
 use crate::terminal::begin_review;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::untrusted;
-use belljar_sandbox::kept::{Kept, Listed};
+use belljar_sandbox::kept::{KeptChangeSet, ListedChangeSet};
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(super) struct DiffArguments {
 }
 
 /// The changes of a kept change set, as `changes show` has them.
-struct Shown {
+struct ChangesView {
     changes: WorkspaceChanges,
     /// The digest that `changes apply --reviewed` takes; `None` if they are laid out.
     digest: Option<String>,
@@ -52,8 +52,8 @@ struct Shown {
 
 // === impl Shown ===
 
-impl Shown {
-    fn of(kept: &Kept) -> Result<Self, CliError> {
+impl ChangesView {
+    fn of(kept: &KeptChangeSet) -> Result<Self, CliError> {
         if kept.is_laid_out() {
             return Ok(Self { changes: kept.render()?, digest: None, left_out: Vec::new() });
         }
@@ -68,8 +68,8 @@ impl Shown {
 impl ShowArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let kept = find(&self.id)?;
-        let shown = Shown::of(&kept);
-        let listed = Listed {
+        let shown = ChangesView::of(&kept);
+        let listed = ListedChangeSet {
             id: kept.id().clone(),
             path: kept.path().to_owned(),
             record: kept.record().clone(),
@@ -79,7 +79,7 @@ impl ShowArguments {
             let mut document = of_listed(&listed);
             document["error"] = serde_json::Value::Null;
             match shown {
-                Ok(Shown { changes, digest, left_out }) => {
+                Ok(ChangesView { changes, digest, left_out }) => {
                     document["changes"] = serde_json::to_value(changes).unwrap_or_default();
                     document["digest"] = digest.into();
                     document["left_out"] = left_out.into();
@@ -94,7 +94,7 @@ impl ShowArguments {
         }
         let mut text = head(&kept);
         match shown {
-            Ok(Shown { changes, digest, left_out }) => {
+            Ok(ChangesView { changes, digest, left_out }) => {
                 if let Some(digest) = digest {
                     let _ = writeln!(text, "{:8}{digest}", "digest");
                 }
@@ -111,7 +111,7 @@ impl ShowArguments {
     }
 }
 
-fn head(kept: &Kept) -> String {
+fn head(kept: &KeptChangeSet) -> String {
     let (record, summary) = (kept.record(), kept.summary());
     let source = record.source_path().map_or_else(|| "-".to_owned(), untrusted::name);
     let ended = if summary.was_cut_off { "its process was killed" } else { "ended" };

@@ -10,7 +10,7 @@ use crate::state;
 use crate::web::opened;
 use belljar_contract::egress::{BEGUN, ENDED};
 use belljar_contract::id::RunId;
-use belljar_egress::web::proposal::{Proposal, Tried};
+use belljar_egress::web::proposal::{Proposal, RunAttempts};
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_store::audit::{self, AuditError, Record};
 use serde_json::json;
@@ -64,7 +64,7 @@ impl LearnArguments {
             None if self.command.is_empty() => {
                 return Err(CliError::usage(format!("run {run} has wanted nothing of the web")));
             }
-            None => Tried::default().propose(),
+            None => RunAttempts::default().propose(),
         };
         let text = match self.json {
             true => {
@@ -101,7 +101,7 @@ fn last(folder: &Path) -> Result<Option<RunId>, CliError> {
 
 /// What is proposed for one run, if it wanted anything.
 fn learned(folder: &Path, run: &RunId) -> Result<Option<Proposal>, CliError> {
-    let (mut tried, mut has_tried, mut unknown) = (Tried::default(), false, None);
+    let (mut tried, mut has_tried, mut unknown) = (RunAttempts::default(), false, None);
     each(folder, &mut |record| {
         if record.run != Some(run.as_str()) {
             return;

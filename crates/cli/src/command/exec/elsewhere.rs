@@ -6,8 +6,8 @@ use crate::terminal::{self, RelayResult};
 use crate::{limits, state};
 use belljar_confine::launcher::Launcher;
 use belljar_files::host_path::HostPath;
-use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
-use belljar_sandbox::backends::chosen::{BackendChoice, Site};
+use belljar_sandbox::backend::{BackendError, Sandbox, SandboxRequest};
+use belljar_sandbox::backends::chosen::{BackendChoice, BackendSite};
 use belljar_sandbox::kept::{CopyRecord, KeptError, RunKind, RunLabel};
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -32,8 +32,8 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &BackendChoice) -> Result<E
     let hatches = ways_out.hatches();
     let mut provision = Provision { hatches, ..arguments.sandbox.provision(chosen)? };
     ways_out.furnish(&mut provision.env, &mut provision.home)?;
-    let wanted = Wanted { workspace, provision };
-    let site = Site {
+    let wanted = SandboxRequest { workspace, provision };
+    let site = BackendSite {
         state: state::open().path().to_owned(),
         executable: state::own_program()?,
         host_variables: chosen.host_variables(std::env::vars_os()),

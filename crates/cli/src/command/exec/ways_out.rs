@@ -7,15 +7,15 @@ use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_node::grant::ExecutionPermit;
-use belljar_node::inspection::Inspection;
+use belljar_node::inspection::TlsInterception;
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 /// What was asked for.
-pub(super) struct WaysOut<'a> {
+pub(super) struct RequestedHatches<'a> {
     pub(super) models: Option<InferenceConfig>,
     pub(super) arguments: &'a ModelArguments,
     /// The grant that is shown, if one is.
@@ -24,18 +24,18 @@ pub(super) struct WaysOut<'a> {
     pub(super) granted: Option<ExecutionPermit>,
     pub(super) web: Option<OpenPolicy>,
     /// What it takes to look into connections, once it is made.
-    pub(super) inspection: Option<Inspection>,
+    pub(super) inspection: Option<TlsInterception>,
 }
 
 /// What is served. Dropping it ends what is under way.
-pub(super) struct Served {
-    models: Option<models::Served>,
-    web: Option<web::Served>,
+pub(super) struct RunningHatches {
+    models: Option<models::ModelProxy>,
+    web: Option<web::SandboxWebProxy>,
 }
 
 // === impl WaysOut ===
 
-impl WaysOut<'_> {
+impl RequestedHatches<'_> {
     /// The hatches that it takes.
     pub(super) fn hatches(&self) -> Vec<Hatch> {
         let wanted = [(Hatch::Inference, self.models.is_some()), (Hatch::Web, self.web.is_some())];
@@ -48,7 +48,7 @@ impl WaysOut<'_> {
         env: &mut BTreeMap<String, String>,
         home: &mut BTreeMap<String, String>,
     ) -> Result<(), CliError> {
-        let of = |policy: &OpenPolicy| Inspection::of(&policy.live().current().config);
+        let of = |policy: &OpenPolicy| TlsInterception::of(&policy.live().current().config);
         self.inspection = self.web.as_ref().map(of).transpose()?.flatten();
         if let Some(inspection) = &self.inspection {
             inspection.furnish(env, home);
@@ -57,7 +57,7 @@ impl WaysOut<'_> {
     }
 
     /// Decides whether the grant that is shown covers the run, and records that; before anything runs.
-    pub(super) fn entitle(&mut self, run_id: &RunId, state: &State) -> Result<(), CliError> {
+    pub(super) fn entitle(&mut self, run_id: &RunId, state: &StateDirectory) -> Result<(), CliError> {
         let Some(grant) = self.grant.take() else { return Ok(()) };
         self.granted = Some(models::entitle(grant, models::EXEC, run_id, state)?);
         Ok(())
@@ -67,12 +67,12 @@ impl WaysOut<'_> {
     pub(super) fn serve(
         self,
         run_id: &RunId,
-        state: &State,
+        state: &StateDirectory,
         sockets: Vec<OwnedFd>,
-    ) -> Result<Served, CliError> {
+    ) -> Result<RunningHatches, CliError> {
         let hatches = self.hatches();
         let Self { mut models, arguments, granted, grant: _, mut web, inspection } = self;
-        let mut served = Served { models: None, web: None };
+        let mut served = RunningHatches { models: None, web: None };
         for (hatch, sockets) in by_hatch(&hatches, sockets) {
             match hatch {
                 Hatch::Inference => {
@@ -82,7 +82,8 @@ impl WaysOut<'_> {
                 }
                 Hatch::Web => {
                     let inspection = inspection.as_ref();
-                    let serve = |policy| web::Served::begin((policy, inspection), run_id, state, sockets);
+                    let serve =
+                        |policy| web::SandboxWebProxy::begin((policy, inspection), run_id, state, sockets);
                     served.web = web.take().map(serve).transpose()?;
                 }
                 Hatch::Status => {}
@@ -94,10 +95,10 @@ impl WaysOut<'_> {
 
 // === impl Served ===
 
-impl Served {
+impl RunningHatches {
     /// Ends what is under way, and tells what there has been, once all of it is recorded.
     pub(super) fn end(self) -> Result<(), CliError> {
-        self.models.map_or(Ok(()), models::Served::end)?;
-        self.web.map_or(Ok(()), web::Served::end)
+        self.models.map_or(Ok(()), models::ModelProxy::end)?;
+        self.web.map_or(Ok(()), web::SandboxWebProxy::end)
     }
 }

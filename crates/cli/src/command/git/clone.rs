@@ -6,7 +6,7 @@ use crate::lending::given_place;
 use crate::state;
 use belljar_egress::upstream::names::NameSource;
 use belljar_git::clone::{CloneParams, Origin, clone};
-use belljar_git::{Base, HostEnv};
+use belljar_git::{HostClone, HostEnv};
 use belljar_trusted::trusted_file;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,8 +35,8 @@ impl CloneArguments {
         let directory = place(&self.directory)?;
         let is_new = begin(&directory)?;
         let (state, env) = (state::open(), HostEnv::of_process());
-        Base::clear_away(state.path(), Some(&directory));
-        let folder = Base::folder_in_state(state.path());
+        HostClone::clear_away(state.path(), Some(&directory));
+        let folder = HostClone::folder_in_state(state.path());
         let cloned = clone(&CloneParams {
             origin: &origin,
             rules: &rules,

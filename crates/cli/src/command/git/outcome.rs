@@ -5,15 +5,15 @@ use crate::error::{CliError, DENIED, OWN_FAILURE};
 use crate::handoff::listed;
 use crate::progress::harmless;
 use belljar_contract::agent::{AgentPush, PathNeedingApproval};
-use belljar_git::{CommitError, Ignored, Prepared, PushError, Pushed, Standing};
+use belljar_git::{CommitError, GitPushResult, IgnoredFiles, PreparedPush, PushError, RefOrigin};
 use belljar_node::chain;
-use belljar_sandbox::session::Asking;
+use belljar_sandbox::session::PathApproval;
 use serde::{Serialize, Serializer};
 
 /// What became of it.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
-    outcome: Word,
+pub(crate) struct PushReport {
+    outcome: PushStatus,
     /// A stable code; null where nothing was refused and nothing failed.
     reason: Option<&'static str>,
     /// The same in words.
@@ -22,19 +22,19 @@ pub(crate) struct Outcome {
     branch: String,
     base: String,
     commit: Option<String>,
-    files: Vec<File>,
+    files: Vec<PushedFile>,
     left_out: Vec<String>,
     /// What the commit that was cloned says is ignored; a directory stands for all that is in it.
     ignored: Vec<String>,
     /// Files with rules for that which are changed. They didn't count.
     ignore_rules_changed: Vec<String>,
-    handoff: Vec<Asking>,
+    handoff: Vec<PathApproval>,
     /// Null where none was wanted, or nothing was pushed.
     pull_request: Option<PullRequestReport>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Word {
+enum PushStatus {
     Pushed,
     AlreadyThere,
     NothingToPush,
@@ -44,7 +44,7 @@ enum Word {
 }
 
 #[derive(Debug, Serialize)]
-struct File {
+struct PushedFile {
     path: String,
     change: &'static str,
 }
@@ -59,7 +59,7 @@ const NOT_REQUESTED: u8 = 5;
 
 // === impl Word ===
 
-impl Word {
+impl PushStatus {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Pushed => "pushed",
@@ -72,7 +72,7 @@ impl Word {
     }
 }
 
-impl Serialize for Word {
+impl Serialize for PushStatus {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.as_str())
     }
@@ -80,10 +80,10 @@ impl Serialize for Word {
 
 // === impl Outcome ===
 
-impl Outcome {
+impl PushReport {
     pub(super) fn begin(remote: String, branch: String, base: String) -> Self {
         Self {
-            outcome: Word::Failed,
+            outcome: PushStatus::Failed,
             reason: None,
             message: None,
             remote,
@@ -100,30 +100,30 @@ impl Outcome {
     }
 
     /// Notes what was to be pushed.
-    pub(super) fn note(&mut self, prepared: &Prepared<'_>) {
+    pub(super) fn note(&mut self, prepared: &PreparedPush<'_>) {
         self.commit = Some(prepared.commit().to_owned());
-        let files = prepared.files().map(|(path, change)| File { path: path.to_owned(), change });
+        let files = prepared.files().map(|(path, change)| PushedFile { path: path.to_owned(), change });
         self.files = files.collect();
         self.left_out = prepared.left_out().to_vec();
         self.note_ignored(prepared.ignored());
         self.ignore_rules_changed = prepared.changed_rules().map(str::to_owned).collect();
     }
 
-    fn note_ignored(&mut self, ignored: &Ignored) {
+    fn note_ignored(&mut self, ignored: &IgnoredFiles) {
         self.ignored.clone_from(&ignored.paths);
     }
 
     /// Notes how it ended.
-    pub(super) fn end(&mut self, pushed: &Result<Pushed, PushError>) {
+    pub(super) fn end(&mut self, pushed: &Result<GitPushResult, PushError>) {
         self.outcome = match pushed {
-            Ok(Pushed { standing: Standing::New, .. }) => Word::Pushed,
-            Ok(Pushed { standing: Standing::AlreadyThere, .. }) => Word::AlreadyThere,
+            Ok(GitPushResult { standing: RefOrigin::New, .. }) => PushStatus::Pushed,
+            Ok(GitPushResult { standing: RefOrigin::AlreadyThere, .. }) => PushStatus::AlreadyThere,
             Err(PushError::Commit(CommitError::Unchanged) | PushError::OnlyLeftOut { .. }) => {
-                Word::NothingToPush
+                PushStatus::NothingToPush
             }
-            Err(PushError::Taken { .. }) => Word::Taken,
-            Err(error) if error.is_denial() => Word::Refused,
-            Err(_) => Word::Failed,
+            Err(PushError::Taken { .. }) => PushStatus::Taken,
+            Err(error) if error.is_denial() => PushStatus::Refused,
+            Err(_) => PushStatus::Failed,
         };
         let error = match pushed {
             Ok(pushed) => {
@@ -135,7 +135,7 @@ impl Outcome {
         self.reason = Some(error.code());
         self.message = Some(chain(error));
         match error {
-            PushError::Handoff { findings } => self.handoff = findings.iter().map(Asking::of).collect(),
+            PushError::Handoff { findings } => self.handoff = findings.iter().map(PathApproval::of).collect(),
             PushError::OnlyLeftOut { left_out, ignored } => {
                 self.left_out.clone_from(left_out);
                 self.note_ignored(ignored);
@@ -147,7 +147,11 @@ impl Outcome {
     /// Whether nothing is left to do.
     pub(crate) fn is_done(&self) -> bool {
         let is_requested = self.pull_request.as_ref().is_none_or(PullRequestReport::is_done);
-        is_requested && matches!(self.outcome, Word::Pushed | Word::AlreadyThere | Word::NothingToPush)
+        is_requested
+            && matches!(
+                self.outcome,
+                PushStatus::Pushed | PushStatus::AlreadyThere | PushStatus::NothingToPush
+            )
     }
 
     /// Whether there is something that was not pushed: it is ignored, a repository, or no file.
@@ -167,7 +171,7 @@ impl Outcome {
             left_out: self.left_out.clone(),
             ignored: self.ignored.clone(),
             handoff: handoff
-                .map(|Asking { path, kind, reason }| PathNeedingApproval { path, kind, reason })
+                .map(|PathApproval { path, kind, reason }| PathNeedingApproval { path, kind, reason })
                 .collect(),
             pull_request: self.pull_request.as_ref().map(PullRequestReport::as_contract),
         }
@@ -175,11 +179,11 @@ impl Outcome {
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self.outcome {
-            Word::Pushed | Word::AlreadyThere | Word::NothingToPush if self.is_done() => 0,
-            Word::Pushed | Word::AlreadyThere | Word::NothingToPush => NOT_REQUESTED,
-            Word::Refused => DENIED,
-            Word::Taken => TAKEN,
-            Word::Failed => OWN_FAILURE,
+            PushStatus::Pushed | PushStatus::AlreadyThere | PushStatus::NothingToPush if self.is_done() => 0,
+            PushStatus::Pushed | PushStatus::AlreadyThere | PushStatus::NothingToPush => NOT_REQUESTED,
+            PushStatus::Refused => DENIED,
+            PushStatus::Taken => TAKEN,
+            PushStatus::Failed => OWN_FAILURE,
         }
     }
 
@@ -201,12 +205,12 @@ impl Outcome {
         let (branch, remote) = (&self.branch, &self.remote);
         let commit = self.commit.as_deref().unwrap_or_default();
         match self.outcome {
-            Word::Pushed => {
+            PushStatus::Pushed => {
                 crate::output::outln!("{commit} is {branch} at {remote}, with {} files", self.files.len());
             }
-            Word::AlreadyThere => crate::output::outln!("{commit} was {branch} at {remote} already"),
-            Word::NothingToPush => crate::output::outln!("Nothing to push."),
-            Word::Refused | Word::Taken | Word::Failed => {
+            PushStatus::AlreadyThere => crate::output::outln!("{commit} was {branch} at {remote} already"),
+            PushStatus::NothingToPush => crate::output::outln!("Nothing to push."),
+            PushStatus::Refused | PushStatus::Taken | PushStatus::Failed => {
                 crate::output::errln!(
                     "belljar: {}",
                     self.message.as_deref().map(harmless).unwrap_or_default()

@@ -1,18 +1,18 @@
 //! `belljar git push`, also at the end of an agent's run.
 
-use super::outcome::Outcome;
+use super::outcome::PushReport;
 use super::{CommonArguments, remote_of};
 use crate::error::CliError;
-use crate::git::{PullRequestArguments, Reach, author_of};
+use crate::git::{GitHostAccess, PullRequestArguments, author_of};
 use crate::handoff::{TrustArguments, is_trusted};
 use crate::state;
 use belljar_contract::id::RunId;
 use belljar_egress::upstream::names::NameSource;
-use belljar_git::{Attribution, Base, HostEnv, PushOrder, TreeLimits};
+use belljar_git::{Attribution, HostClone, HostEnv, PushParams, TreeLimits};
 use belljar_policy::git::{BranchName, Remote};
-use belljar_policy::handoff::Trust;
-use belljar_sandbox::kept::{self, Kept};
-use belljar_sandbox::session::Asking;
+use belljar_policy::handoff::ApprovedPaths;
+use belljar_sandbox::kept::{self, KeptChangeSet};
+use belljar_sandbox::session::PathApproval;
 use belljar_trusted::trusted_file;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,7 +63,7 @@ pub(crate) struct PushCommitArguments {
 
 /// What of the changes is nowhere else after a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum UnpushedChanges {
     /// All of them are pushed.
     Nothing,
     /// Those that were not to be pushed: ignored files, repositories, and what is no file.
@@ -73,11 +73,11 @@ pub(crate) enum Left {
 }
 
 /// All that a push takes besides words.
-pub(crate) struct Push<'p> {
-    pub(crate) base: &'p Base,
+pub(crate) struct PushContext<'p> {
+    pub(crate) base: &'p HostClone,
     pub(crate) remote: Remote,
-    pub(crate) reach: &'p Reach,
-    pub(crate) trust: Trust,
+    pub(crate) reach: &'p GitHostAccess,
+    pub(crate) trust: ApprovedPaths,
     /// Whether a person may be asked.
     pub(crate) asks: bool,
 }
@@ -95,37 +95,37 @@ impl PushArguments {
     }
 
     /// Pushes the kept changes with that id.
-    pub(crate) fn run_for(&self, id: &str) -> Result<(ExitCode, Left), CliError> {
+    pub(crate) fn run_for(&self, id: &str) -> Result<(ExitCode, UnpushedChanges), CliError> {
         let mut kept = kept::find(&state::open(), id)?;
         kept.lay_out()?;
         self.push_from(&base_of(&kept)?)
     }
 
-    fn push_from(&self, base: &Base) -> Result<(ExitCode, Left), CliError> {
+    fn push_from(&self, base: &HostClone) -> Result<(ExitCode, UnpushedChanges), CliError> {
         let remote = self.to.as_deref().unwrap_or(&base.record().remote);
         let remote = remote_of(remote, self.common.allow_file)?;
         let reach = self.common.reach()?;
         let (trust, asks) = (self.trust.trust(), !self.common.json);
-        let push = Push { base, remote, reach: &reach, trust, asks };
+        let push = PushContext { base, remote, reach: &reach, trust, asks };
         let outcome = self.words.push(push)?;
         match self.common.json {
             true => outcome.print_json()?,
             false => outcome.tell(),
         }
         let left = match (outcome.is_done(), outcome.has_left_out()) {
-            (false, _) => Left::Everything,
-            (true, true) => Left::Others,
-            (true, false) => Left::Nothing,
+            (false, _) => UnpushedChanges::Everything,
+            (true, true) => UnpushedChanges::Others,
+            (true, false) => UnpushedChanges::Nothing,
         };
         Ok((ExitCode::from(outcome.exit_code()), left))
     }
 
-    fn base(&self) -> Result<Base, CliError> {
+    fn base(&self) -> Result<HostClone, CliError> {
         let state = state::open();
-        Base::clear_away(state.path(), None);
+        HostClone::clear_away(state.path(), None);
         match self.place.to_str().and_then(|text| RunId::parse(text).ok()) {
             Some(run_id) if state.run_folder(&run_id).exists() => {
-                Ok(Base::open(&Base::folder_in_run(&state.run_folder(&run_id)))?)
+                Ok(HostClone::open(&HostClone::folder_in_run(&state.run_folder(&run_id)))?)
             }
             Some(run_id) => {
                 let _ = state.reconcile();
@@ -133,14 +133,14 @@ impl PushArguments {
                 kept.lay_out()?;
                 base_of(&kept)
             }
-            None => Ok(Base::of_directory(state.path(), &self.place)?),
+            None => Ok(HostClone::of_directory(state.path(), &self.place)?),
         }
     }
 }
 
 /// The host's clone that kept changes are based on. The changes must be laid out.
-pub(crate) fn base_of(kept: &Kept) -> Result<Base, CliError> {
-    let mut base = Base::open(&Base::folder_in_run(kept.path()))?;
+pub(crate) fn base_of(kept: &KeptChangeSet) -> Result<HostClone, CliError> {
+    let mut base = HostClone::open(&HostClone::folder_in_run(kept.path()))?;
     // It was laid out where the run's folder was.
     if let Some(source) = kept.own_source() {
         base.laid_out_at(&source)?;
@@ -152,8 +152,8 @@ pub(crate) fn base_of(kept: &Kept) -> Result<Base, CliError> {
 
 impl PushCommitArguments {
     /// Pushes, if what takes a yes has one.
-    pub(crate) fn push(&self, push: Push<'_>) -> Result<Outcome, CliError> {
-        let Push { base, remote, reach, mut trust, asks } = push;
+    pub(crate) fn push(&self, push: PushContext<'_>) -> Result<PushReport, CliError> {
+        let PushContext { base, remote, reach, mut trust, asks } = push;
         let wanted = self.pull_request.plan(&remote, reach)?;
         let record = base.record();
         let (state, env) = (state::open(), HostEnv::of_process());
@@ -168,8 +168,8 @@ impl PushCommitArguments {
             agent: record.agent.clone(),
             model: record.model.clone(),
         };
-        let mut outcome = Outcome::begin(remote.to_string(), branch.to_string(), record.commit.clone());
-        let order = PushOrder {
+        let mut outcome = PushReport::begin(remote.to_string(), branch.to_string(), record.commit.clone());
+        let order = PushParams {
             base,
             directory: &directory,
             remote,
@@ -187,7 +187,7 @@ impl PushCommitArguments {
         };
         let pushed = order.prepare().and_then(|prepared| {
             outcome.note(&prepared);
-            let asking: Vec<_> = prepared.asks(&trust).iter().map(Asking::of).collect();
+            let asking: Vec<_> = prepared.asks(&trust).iter().map(PathApproval::of).collect();
             if asks && is_trusted(&asking) {
                 trust = trust.and_in(asking.into_iter().map(|asking| asking.path));
             }
@@ -198,7 +198,7 @@ impl PushCommitArguments {
     }
 
     /// Whether the branch could be one, and what is wanted for it; to be asked before anything runs.
-    pub(crate) fn check(&self, pushed: Option<(&Remote, &Reach)>) -> Result<(), CliError> {
+    pub(crate) fn check(&self, pushed: Option<(&Remote, &GitHostAccess)>) -> Result<(), CliError> {
         self.branch.as_deref().map_or(Ok(()), |name| branch_of(name).map(|_| ()))?;
         match pushed {
             Some((remote, reach)) => self.pull_request.plan(remote, reach).map(|_| ()),
@@ -209,7 +209,7 @@ impl PushCommitArguments {
         }
     }
 
-    fn branch(&self, base: &Base) -> Result<BranchName, CliError> {
+    fn branch(&self, base: &HostClone) -> Result<BranchName, CliError> {
         let record = base.record();
         let usual = || match &record.run_id {
             Some(run_id) => format!("belljar/{run_id}"),

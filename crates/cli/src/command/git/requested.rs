@@ -2,7 +2,7 @@
 
 use crate::progress::harmless;
 use belljar_contract::agent::AgentPullRequest;
-use belljar_git::{Standing, Wanted};
+use belljar_git::{RefOrigin, RequestedPullRequest};
 use belljar_node::chain;
 use serde::Serialize;
 
@@ -24,13 +24,13 @@ pub(super) struct PullRequestReport {
 // === impl Requested ===
 
 impl PullRequestReport {
-    pub(super) fn of(wanted: &Wanted) -> Self {
+    pub(super) fn of(wanted: &RequestedPullRequest) -> Self {
         let base = wanted.base.clone();
         match &wanted.opened {
             Ok(opened) => {
                 let outcome = match opened.standing {
-                    Standing::New => "opened",
-                    Standing::AlreadyThere => "already_open",
+                    RefOrigin::New => "opened",
+                    RefOrigin::AlreadyThere => "already_open",
                 };
                 Self { outcome, reason: None, message: None, url: Some(opened.url.clone()), base }
             }

@@ -1,11 +1,11 @@
 //! `belljar grant issue`
 
-use super::Kept;
+use super::GrantStore;
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use crate::lending::parse_duration;
 use crate::state;
-use belljar_contract::grant::{ExecutionGrant, GrantSubject, Scope, SignedGrant};
+use belljar_contract::grant::{ExecutionGrant, GrantScope, GrantSubject, SignedGrant};
 use belljar_contract::id::{GrantId, UserId};
 use belljar_egress::identity::is_plain;
 use belljar_node::grant::GRANT_ISSUED;
@@ -29,7 +29,7 @@ pub(super) struct IssueArguments {
     /// What may be executed: `graph:execute:sandbox:AGENT`, `graph:execute:sandbox:exec` for `belljar exec`, or `graph:execute:*`; may
     /// be given more than once
     #[arg(long = "scope", value_name = "SCOPE", value_parser = parse_scope, required = true)]
-    scopes: Vec<Scope>,
+    scopes: Vec<GrantScope>,
     /// Allow execution in sandboxes; no scope implies it
     #[arg(long)]
     allow_sandbox: bool,
@@ -50,7 +50,7 @@ pub(super) struct IssueArguments {
 // === impl IssueArguments ===
 
 impl IssueArguments {
-    pub(super) fn run(&self, kept: &Kept) -> Result<(), CliError> {
+    pub(super) fn run(&self, kept: &GrantStore) -> Result<(), CliError> {
         let now = Timestamp::now();
         let grant = self.grant(now)?;
         let (secret, record) = kept.runtime.block_on(kept.grants.issue(grant, now))?;
@@ -101,8 +101,8 @@ fn parse_subject(text: &str) -> Result<GrantSubject, String> {
     GrantSubject::parse(text).map_err(|error| error.to_string())
 }
 
-fn parse_scope(text: &str) -> Result<Scope, String> {
-    Scope::parse(text).map_err(|error| error.to_string())
+fn parse_scope(text: &str) -> Result<GrantScope, String> {
+    GrantScope::parse(text).map_err(|error| error.to_string())
 }
 
 fn parse_user(text: &str) -> Result<UserId, String> {

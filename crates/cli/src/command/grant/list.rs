@@ -1,6 +1,6 @@
 //! `belljar grant list`
 
-use super::Kept;
+use super::GrantStore;
 use crate::command::plain;
 use crate::command::printing::{aligned, print, print_json};
 use crate::error::CliError;
@@ -21,7 +21,7 @@ pub(super) struct ListArguments {
 // === impl ListArguments ===
 
 impl ListArguments {
-    pub(super) fn run(&self, kept: &Kept) -> Result<(), CliError> {
+    pub(super) fn run(&self, kept: &GrantStore) -> Result<(), CliError> {
         let grants = &kept.grants;
         let page = move |after: Option<GrantId>| async move { grants.list(after.as_ref(), page::MOST).await };
         let all: Vec<GrantRecord> = kept.runtime.block_on(page::all(page))?;

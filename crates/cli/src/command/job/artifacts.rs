@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::handoff::TrustArguments;
 use belljar_contract::id::JobId;
 use belljar_contract::result::Artifact;
-use fetching::{Destination, Stage, Wanted};
+use fetching::{ArtifactDownload, DownloadDirectory, ReviewStage};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,14 +62,14 @@ impl ArtifactsArguments {
         output: &std::path::Path,
     ) -> Result<(), CliError> {
         // All of them, before the first is fetched.
-        let wanted = artifacts.iter().map(Wanted::of).collect::<Result<Vec<_>, _>>()?;
-        let (wanted, left_out) = Wanted::apart(wanted);
-        let destination = Destination::open(output, self.force)?;
+        let wanted = artifacts.iter().map(ArtifactDownload::of).collect::<Result<Vec<_>, _>>()?;
+        let (wanted, left_out) = ArtifactDownload::apart(wanted);
+        let destination = DownloadDirectory::open(output, self.force)?;
         for wanted in &wanted {
             destination.must_be_free(wanted)?;
         }
         // Nothing is in the directory before all of it was reviewed.
-        let stage = Stage::new()?;
+        let stage = ReviewStage::new()?;
         for wanted in &wanted {
             stage.fetch(client, &self.id, wanted)?;
         }

@@ -3,7 +3,7 @@
 //! It is the node that `belljar node` would start, on the same state. The same client calls it, over a loopback port and with a
 //! token that no other process receives. The kernel's lock on the state prevents two nodes from running on it.
 
-use crate::client::{Client, Place, ShownToken};
+use crate::client::{Client, ClientToken, NodeAddress};
 use crate::command::node;
 use crate::error::CliError;
 use crate::state;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 /// A node in this process.
-pub(super) struct Embedded {
+pub(super) struct EmbeddedNode {
     runtime: Runtime,
     daemon: Daemon,
     client: Client,
@@ -39,10 +39,10 @@ pub(super) enum Purpose {
 
 // === impl Embedded ===
 
-impl Embedded {
+impl EmbeddedNode {
     pub(super) fn start(config: Option<&Path>, purpose: Purpose) -> Result<Self, CliError> {
         let state = node::cleared(node::usual_state())?;
-        let shown = ShownToken::new();
+        let shown = ClientToken::new();
         let runner = HostPath::resolve(state::own_program()?)?;
         let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         let mut settings = Settings::new(listen, state, token(&shown)?, runner);
@@ -55,7 +55,7 @@ impl Embedded {
         let runtime = node::runtime(&settings)?;
         let daemon = Daemon::start(settings, launcher, Arc::new(jiff::Timestamp::now));
         let daemon = runtime.block_on(daemon)?;
-        let client = Client::new(Place::of(daemon.address()), shown, ServerUser::Own);
+        let client = Client::new(NodeAddress::of(daemon.address()), shown, ServerUser::Own);
         Ok(Self { runtime, daemon, client })
     }
 
@@ -70,7 +70,7 @@ impl Embedded {
 }
 
 /// The token as the daemon takes it: from a file, which here is one that no path leads to.
-fn token(shown: &ShownToken) -> Result<Token, CliError> {
+fn token(shown: &ClientToken) -> Result<Token, CliError> {
     let failed = |source| CliError::Runtime { source };
     let file = memfd_create("belljar-token", MemfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
     let mut file = File::from(file);

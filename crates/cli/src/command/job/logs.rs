@@ -2,7 +2,7 @@
 
 use super::parse_id;
 use super::watch::ConnectionNotice;
-use crate::client::events::{Extent, JobEventReceiver, follow};
+use crate::client::events::{FollowExtent, JobEventReceiver, follow};
 use crate::client::{Client, ClientError};
 use crate::error::CliError;
 use crate::output::UntrustedLines;
@@ -38,7 +38,7 @@ impl LogsArguments {
             whole(outcome)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let extent = if self.follow && is_remote { Extent::Whole } else { Extent::SoFar };
+        let extent = if self.follow && is_remote { FollowExtent::Whole } else { FollowExtent::SoFar };
         let mut writer = LogPrinter::default();
         follow(client, &self.id, extent, &mut writer)?;
         if writer.is_cut {

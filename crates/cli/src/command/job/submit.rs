@@ -4,24 +4,24 @@ mod context_files;
 mod order;
 mod waiting;
 
-use super::Reach;
+use super::JobNodeArguments;
 use super::embedded::Purpose;
 use super::ending::{exit_code_of, headline};
-use crate::client::events::{Extent, FollowResult, follow};
+use crate::client::events::{FollowExtent, FollowResult, follow};
 use crate::client::{Client, ClientError, NodeDocument, NodeRequest};
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::worker::job::JobResponse;
 use belljar_contract::worker::state::JobState;
-use order::{Order, OrderArguments};
+use order::{CheckedJobRequest, JobRequestArguments};
 use std::process::ExitCode;
 use std::time::Duration;
-use waiting::{Interrupts, Waiting};
+use waiting::{Interrupts, JobWait};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SubmitArguments {
     #[command(flatten)]
-    order: OrderArguments,
+    order: JobRequestArguments,
     /// What tells this request from others, for a node that may have heard it before
     #[arg(long, value_name = "KEY", value_parser = parse_key)]
     idempotency_key: Option<String>,
@@ -49,7 +49,7 @@ fn parse_key(text: &str) -> Result<String, String> {
 // === impl SubmitArguments ===
 
 impl SubmitArguments {
-    pub(super) fn run(&self, reach: &Reach) -> Result<ExitCode, CliError> {
+    pub(super) fn run(&self, reach: &JobNodeArguments) -> Result<ExitCode, CliError> {
         // Before a node is started or asked: what can't be a job needs none.
         let order = self.order.order()?;
         let interrupts = Interrupts::take(self.wait || !reach.is_remote())?;
@@ -61,7 +61,7 @@ impl SubmitArguments {
                 );
                 reach.with(Purpose::Running, |client| {
                     let code =
-                        self.submit_and_wait(client, &order, Waiting::here(client, &order.id, &interrupts))?;
+                        self.submit_and_wait(client, &order, JobWait::here(client, &order.id, &interrupts))?;
                     finish_others(client, &interrupts)?;
                     Ok(code)
                 })
@@ -72,11 +72,11 @@ impl SubmitArguments {
     fn submit_there(
         &self,
         client: &Client,
-        order: &Order,
+        order: &CheckedJobRequest,
         interrupts: &Interrupts,
     ) -> Result<ExitCode, CliError> {
         if self.wait {
-            return self.submit_and_wait(client, order, Waiting::there(client, &order.id, interrupts));
+            return self.submit_and_wait(client, order, JobWait::there(client, &order.id, interrupts));
         }
         let told = self.submit(client, order)?;
         match self.json {
@@ -89,15 +89,15 @@ impl SubmitArguments {
     fn submit_and_wait(
         &self,
         client: &Client,
-        order: &Order,
-        mut waiting: Waiting<'_>,
+        order: &CheckedJobRequest,
+        mut waiting: JobWait<'_>,
     ) -> Result<ExitCode, CliError> {
         let told = self.submit(client, order)?;
         let id = &told.known.job.job_id;
         if !self.json {
             print(&format!("{id}\n"))?;
         }
-        let followed = follow(client, id, Extent::Whole, &mut waiting)?;
+        let followed = follow(client, id, FollowExtent::Whole, &mut waiting)?;
         if followed == FollowResult::Left {
             return Ok(ExitCode::from(waiting.leave()));
         }
@@ -109,7 +109,11 @@ impl SubmitArguments {
         Ok(ExitCode::from(exit_code_of(&told.known)))
     }
 
-    fn submit(&self, client: &Client, order: &Order) -> Result<NodeDocument<JobResponse>, CliError> {
+    fn submit(
+        &self,
+        client: &Client,
+        order: &CheckedJobRequest,
+    ) -> Result<NodeDocument<JobResponse>, CliError> {
         let key = self.idempotency_key.iter().map(|key| ("idempotency-key", key.clone()));
         let headers: Vec<_> = key.collect();
         let ask =

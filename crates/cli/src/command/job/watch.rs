@@ -3,7 +3,7 @@
 use super::ending::{exit_code_of, headline};
 use super::parse_id;
 use super::telling::lines;
-use crate::client::events::{Extent, FollowResult, JobEventReceiver, follow};
+use crate::client::events::{FollowExtent, FollowResult, JobEventReceiver, follow};
 use crate::client::{Client, ClientError};
 use crate::command::printing::print;
 use crate::error::CliError;
@@ -41,7 +41,7 @@ impl WatchArguments {
     pub(super) fn run(&self, client: &Client, is_remote: bool) -> Result<ExitCode, CliError> {
         let mut watcher = Watcher { json: self.json, lost: ConnectionNotice::default() };
         // Without a daemon nothing more will happen to a job that waits.
-        let extent = if is_remote { Extent::Whole } else { Extent::SoFar };
+        let extent = if is_remote { FollowExtent::Whole } else { FollowExtent::SoFar };
         if follow(client, &self.id, extent, &mut watcher)? == FollowResult::Left {
             crate::output::errln!("belljar: the job waits, and no node runs that would begin it");
             return Ok(ExitCode::from(LEFT));

@@ -2,17 +2,17 @@
 //! that of its sandboxes which is for tools of the category.
 //! A person looks at what it changed there and takes it over, as with every other session.
 
-use super::desk::Desk;
-use super::execution::{self, Command, Ended, GivenUp, waiting};
+use super::desk::McpSessions;
+use super::execution::{self, CallerGoneSignal, CommandResult, SessionCommand, waiting};
 use super::failures;
 use crate::command::session::own_runner;
 use belljar_contract::category::Category;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::tool::DomainCode;
 use belljar_contract::workbench::{
-    Answer, LONGEST_ANSWER_BYTES, LONGEST_REQUEST_BYTES, Request, Run, SUBCOMMAND,
+    Answer, LONGEST_ANSWER_BYTES, LONGEST_REQUEST_BYTES, Request, RunProgram, SUBCOMMAND,
 };
-use belljar_sandbox::session::Client;
+use belljar_sandbox::session::SessionClient;
 use belljar_tools::answer::Failure;
 use belljar_tools::caller::Caller;
 use belljar_tools::workbench::{Workbench, failure, time_for};
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// Has things done in the agent's session.
 pub(super) struct SessionWorkbench {
-    pub(super) desk: Arc<Desk>,
+    pub(super) desk: Arc<McpSessions>,
 }
 
 /// So much longer than what it is asked for the program of ours may take, to end what came of it.
@@ -62,20 +62,20 @@ fn within(request: Request, longest: Duration) -> Request {
     match request {
         Request::Run(run) => {
             let most = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
-            Request::Run(Run { within_ms: run.within_ms.min(most), ..run })
+            Request::Run(RunProgram { within_ms: run.within_ms.min(most), ..run })
         }
         request => request,
     }
 }
 
 /// Sends a request to Belljar's runner in the session and returns its answer.
-fn asked(client: &Client, request: &Request, given_up: &GivenUp) -> Result<Answer, Failure> {
+fn asked(client: &SessionClient, request: &Request, given_up: &CallerGoneSignal) -> Result<Answer, Failure> {
     let input = serde_json::to_vec(request)
         .map_err(|error| Failure::internal("write down what was asked", &error))?;
     if input.len() > LONGEST_REQUEST_BYTES {
         return Err(Failure::new(DomainCode::LimitExceeded, "that is too much for one call"));
     }
-    let command = Command {
+    let command = SessionCommand {
         argv: [own_runner(client), SUBCOMMAND.into()].into(),
         directory: WORKSPACE.to_owned(),
         input,
@@ -92,7 +92,7 @@ fn asked(client: &Client, request: &Request, given_up: &GivenUp) -> Result<Answe
 }
 
 /// The answer, however its program has ended: one that has left something behind waits to be killed.
-fn heard(ended: Ended) -> Result<Answer, Failure> {
+fn heard(ended: CommandResult) -> Result<Answer, Failure> {
     let answer = ended.stdout.whole().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     answer.ok_or_else(|| {
         let (complaint, _) = ended.stderr.text();

@@ -10,25 +10,25 @@ mod laid;
 mod pipe;
 mod taken;
 
-pub(super) use laid::Laid;
-pub(super) use taken::Others;
+pub(super) use laid::HostTree;
+pub(super) use taken::SkippedTreeEntries;
 
-use super::execution::GivenUp;
+use super::execution::CallerGoneSignal;
 use crate::command::session::own_runner;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
-use belljar_contract::workbench::{LONGEST_TREE_LINE_BYTES, PUT_TREE, Refused, TAKE_TREE, TreeLine};
+use belljar_contract::workbench::{LONGEST_TREE_LINE_BYTES, PUT_TREE, RequestRefusal, TAKE_TREE, TreeLine};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_git::TreeLimits;
-use belljar_sandbox::session::{Client, SessionError, Streams};
-use pipe::{Pipe, Stop, pipes};
+use belljar_sandbox::session::{ProgramStreams, SessionClient, SessionError};
+use pipe::{Pipe, TransferStop, pipes};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::time::Instant;
 
 /// Transfers trees for one call.
 pub(super) struct TreeTransfer<'c> {
-    pub(super) client: &'c Client,
-    pub(super) given_up: &'c GivenUp,
+    pub(super) client: &'c SessionClient,
+    pub(super) given_up: &'c CallerGoneSignal,
     /// Deadline of the transfer.
     pub(super) until: Instant,
 }
@@ -41,7 +41,7 @@ pub(super) enum TreeTransferError {
     Session(#[from] SessionError),
     /// The runner in the session refused.
     #[error("{}", .0.message)]
-    Refused(Refused),
+    Refused(RequestRefusal),
     /// A file or directory on the host can't be read or created.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
@@ -72,7 +72,7 @@ const BUFFERED_BYTES: usize = 64 << 10;
 
 impl TreeTransfer<'_> {
     /// Puts a tree into the workspace, in a directory that isn't there yet or is empty: all of it, or nothing.
-    pub(super) fn put(&self, laid: &Laid<'_>, inside: &WorkspacePath) -> Result<(), TreeTransferError> {
+    pub(super) fn put(&self, laid: &HostTree<'_>, inside: &WorkspacePath) -> Result<(), TreeTransferError> {
         let feed = |to: &mut dyn Write| laid.tell(to);
         self.carry((PUT_TREE, inside), feed, |from| match line(from)? {
             TreeLine::End {} => Ok(()),
@@ -88,7 +88,7 @@ impl TreeTransfer<'_> {
         inside: &WorkspacePath,
         to: &Directory,
         limits: TreeLimits,
-    ) -> Result<Others, TreeTransferError> {
+    ) -> Result<SkippedTreeEntries, TreeTransferError> {
         self.carry((TAKE_TREE, inside), |_| Ok(()), |from| taken::take(from, to, limits))
     }
 
@@ -103,9 +103,9 @@ impl TreeTransfer<'_> {
         let nothing = File::options().write(true).open("/dev/null").map_err(broken)?;
         let place = if inside.is_root() { "." } else { inside.as_str() };
         let argv = [own_runner(self.client), way.into(), place.into()];
-        let streams = Streams::Descriptors([input, output, nothing.into()]);
+        let streams = ProgramStreams::Descriptors([input, output, nothing.into()]);
         let execution = self.client.exec(&argv, WORKSPACE, streams, Some(self.until))?;
-        let stop = Stop::at(self.until, self.given_up);
+        let stop = TransferStop::at(self.until, self.given_up);
         let heard = std::thread::scope(|scope| {
             let feeding = scope.spawn(|| {
                 let mut to = BufWriter::with_capacity(BUFFERED_BYTES, Pipe::of(to, &stop));

@@ -1,23 +1,23 @@
 //! Registry of the sessions that MCP clients can use: those opened by this server and those named when it was started.
 
 use super::failures;
-use super::hatch::Queue;
+use super::hatch::GitCallQueue;
 use super::shipping::ProgramLogShipper;
 use super::web::SessionWebCache;
-use crate::backend::Quarters;
+use crate::backend::SessionSandboxes;
 use crate::command::session::open;
 use crate::programs::ProgramArguments;
 use crate::state;
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_files::host_path::HostPath;
-use belljar_gateway::access::HouseAccess;
+use belljar_gateway::access::RuleBasedAccess;
 use belljar_policy::access::compiled::{SandboxAccess, WorkspaceAccess};
-use belljar_policy::handoff::Trust;
+use belljar_policy::handoff::ApprovedPaths;
 use belljar_sandbox::correlation::Correlation;
 use belljar_sandbox::given;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session::{self, Client, Session, Uncommitted};
+use belljar_sandbox::session::{self, Session, SessionClient, Uncommitted};
 use belljar_sandbox::spec::Lent;
 use belljar_tools::answer::Failure;
 use belljar_tools::caller::Identity;
@@ -28,9 +28,9 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// Settings of the sessions that clients can open, and what their approvals and pushes may affect.
-pub(super) struct Offer {
+pub(super) struct SessionOffer {
     /// Sandboxes that make up each session.
-    pub(super) quarters: Quarters,
+    pub(super) quarters: SessionSandboxes,
     /// Directories that a session's workspace can be copied from; the first is the default.
     pub(super) roots: Vec<WorkspaceRoot>,
     pub(super) lent: Vec<Lent>,
@@ -48,16 +48,16 @@ pub(super) struct Offer {
     pub(super) idle_limit: Duration,
     pub(super) lifetime_limit: Option<Duration>,
     /// Trust that a client's approvals can confer; `None` if clients can't approve anything.
-    pub(super) approves: Option<Trust>,
+    pub(super) approves: Option<ApprovedPaths>,
     /// Trust that pushes by agents can confer.
-    pub(super) pushes: Trust,
+    pub(super) pushes: ApprovedPaths,
     /// True if sessions are kept when the server ends.
     pub(super) keeps: bool,
 }
 
 /// The agent identity that is served, with the access rules that apply to it.
 pub(super) struct ServedIdentity {
-    pub(super) house: Arc<HouseAccess>,
+    pub(super) house: Arc<RuleBasedAccess>,
     pub(super) identity: Identity,
 }
 
@@ -70,8 +70,8 @@ pub(super) struct WorkspaceRoot {
 }
 
 /// Sessions of an MCP server, and the limits and queues that its clients share.
-pub(crate) struct Desk {
-    pub(super) offer: Offer,
+pub(crate) struct McpSessions {
+    pub(super) offer: SessionOffer,
     ruled: Option<ServedIdentity>,
     held: Mutex<KnownSessions>,
     /// Id of the session in which the built-in tools work; `None` until one is opened or named.
@@ -79,7 +79,7 @@ pub(crate) struct Desk {
     /// Network access of the server's own web tools.
     pub(super) web: SessionWebCache,
     /// Queue of tool calls for the host's git.
-    pub(super) git: Queue,
+    pub(super) git: GitCallQueue,
     /// Permits for further sandboxes, of [`MOST_SANDBOXES`].
     room: Arc<Semaphore>,
     /// Permits for further concurrent calls, of [`MOST_CALLS`].
@@ -104,9 +104,9 @@ const MOST_SANDBOXES: usize = 16;
 
 // === impl Desk ===
 
-impl Desk {
+impl McpSessions {
     /// Creates a registry that also serves the existing sessions with the ids in `named`.
-    pub(super) fn new(offer: Offer, ruled: Option<ServedIdentity>, named: Vec<String>) -> Arc<Self> {
+    pub(super) fn new(offer: SessionOffer, ruled: Option<ServedIdentity>, named: Vec<String>) -> Arc<Self> {
         let held = KnownSessions { named: named.into_iter().collect(), ..KnownSessions::default() };
         let room = Arc::new(Semaphore::new(MOST_SANDBOXES));
         // If exactly one session was named, the built-in tools work in it.
@@ -117,7 +117,7 @@ impl Desk {
             held: Mutex::new(held),
             own: Mutex::new(own),
             web: SessionWebCache::default(),
-            git: Queue::default(),
+            git: GitCallQueue::default(),
             room,
             calls: Semaphore::new(MOST_CALLS),
         })
@@ -131,7 +131,7 @@ impl Desk {
 
     /// Returns a client of the session in which the built-in tools work, for tools of `category`. This is the session that was named,
     /// or one that is opened on first use.
-    pub(super) fn own_session(&self, category: Category) -> Result<Client, Failure> {
+    pub(super) fn own_session(&self, category: Category) -> Result<SessionClient, Failure> {
         // The lock is held while a session is opened, so that concurrent callers share one session.
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = own.as_ref().and_then(|id| self.find(id).ok()) {
@@ -143,7 +143,7 @@ impl Desk {
     }
 
     /// Returns the session in which the built-in tools work, if it exists already.
-    pub(super) fn own_living(&self) -> Option<Client> {
+    pub(super) fn own_living(&self) -> Option<SessionClient> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
         own.and_then(|id| self.find(&id).ok())
     }
@@ -174,7 +174,7 @@ impl Desk {
     }
 
     /// Opens a session on a copy of `directory`, or of the default directory.
-    pub(super) fn open(&self, directory: Option<&str>) -> Result<Client, Failure> {
+    pub(super) fn open(&self, directory: Option<&str>) -> Result<SessionClient, Failure> {
         let terms = self.terms();
         let workspace = self.workspace(directory, terms.as_ref())?;
         self.forget_ended();
@@ -246,7 +246,7 @@ impl Desk {
     }
 
     /// Returns the session with this id if clients of this server can use it.
-    pub(super) fn find(&self, id: &str) -> Result<Client, Failure> {
+    pub(super) fn find(&self, id: &str) -> Result<SessionClient, Failure> {
         let is_held = {
             let held = self.held();
             held.opened.contains_key(id) || held.named.contains(id)
@@ -296,10 +296,10 @@ impl Desk {
     }
 
     /// Returns all live sessions that clients of this server can use.
-    pub(super) fn all(&self) -> Vec<Client> {
+    pub(super) fn all(&self) -> Vec<SessionClient> {
         let living = session::list(&state::open());
         let held = self.held();
-        let is_held = |client: &Client| {
+        let is_held = |client: &SessionClient| {
             let id = &client.session().id;
             held.opened.contains_key(id) || held.named.contains(id)
         };

@@ -1,7 +1,9 @@
 //! Execution of a command in a session: writes its standard input and captures its output up to a limit.
 
-use super::output::Output;
-use belljar_sandbox::session::{Client, Execution, Outcome, SessionError, Streams};
+use super::output::CappedOutput;
+use belljar_sandbox::session::{
+    ProgramOutcome, ProgramStreams, SessionClient, SessionError, SessionExecution,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Command to run in a session.
 #[derive(Debug)]
-pub(super) struct Command {
+pub(super) struct SessionCommand {
     pub(super) argv: Vec<OsString>,
     /// Working directory.
     pub(super) directory: String,
@@ -27,17 +29,17 @@ pub(super) struct Command {
 
 /// Result of a command: how it ended, and its captured output.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) by: Ending,
-    pub(super) stdout: Output,
-    pub(super) stderr: Output,
+pub(super) struct CommandResult {
+    pub(super) by: CommandEnd,
+    pub(super) stdout: CappedOutput,
+    pub(super) stderr: CappedOutput,
 }
 
 /// Reason why a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum CommandEnd {
     /// The command ended by itself, or with its session.
-    Outcome(Outcome),
+    Outcome(ProgramOutcome),
     /// The command was killed at its timeout.
     OutOfTime,
     /// The command was killed because its caller stopped waiting.
@@ -47,13 +49,13 @@ pub(super) enum Ending {
 }
 
 /// Handle of a caller that waits for a command. Dropping it gives the command up.
-pub(super) struct Waiting {
+pub(super) struct CallerHandle {
     _held: OwnedFd,
 }
 
-/// Receiver of the signal that the caller has dropped its [`Waiting`] handle.
+/// Receiver of the signal that the caller has dropped its [`CallerHandle`] handle.
 #[derive(Debug)]
-pub(super) struct GivenUp(OwnedFd);
+pub(super) struct CallerGoneSignal(OwnedFd);
 
 /// Host ends of a command's standard streams; `None` for a stream that is closed.
 struct Pipes {
@@ -61,7 +63,7 @@ struct Pipes {
     /// Bytes for standard input; the first `written` bytes of them are written.
     pending: Vec<u8>,
     written: usize,
-    outputs: [(Option<OwnedFd>, Output); 2],
+    outputs: [(Option<OwnedFd>, CappedOutput); 2],
 }
 
 /// Time that a command has to end after it has closed standard output.
@@ -76,22 +78,26 @@ const MOST_PORTIONS: usize = 16;
 const MOST_ROUNDS_AFTER_END: u32 = 64;
 
 /// Creates the handle of a waiting caller and the receiver that reports when the handle is dropped.
-pub(super) fn waiting() -> Result<(Waiting, GivenUp), Errno> {
+pub(super) fn waiting() -> Result<(CallerHandle, CallerGoneSignal), Errno> {
     let (told, held) = pipe_with(PipeFlags::CLOEXEC)?;
-    Ok((Waiting { _held: held }, GivenUp(told)))
+    Ok((CallerHandle { _held: held }, CallerGoneSignal(told)))
 }
 
 /// Runs a command to its end and captures its output. Later output of its background processes is discarded.
-pub(super) fn run(client: &Client, command: Command, given_up: &GivenUp) -> Result<Ended, SessionError> {
+pub(super) fn run(
+    client: &SessionClient,
+    command: SessionCommand,
+    given_up: &CallerGoneSignal,
+) -> Result<CommandResult, SessionError> {
     let mut deadline = Instant::now() + command.within;
     let mut silent = false;
     let failed = |source| SessionError::Unreachable { source };
     let (streams, mut pipes) = Pipes::make(command.input, command.most_bytes).map_err(failed)?;
-    let streams = Streams::Descriptors(streams);
+    let streams = ProgramStreams::Descriptors(streams);
     let execution = match client.exec(&command.argv, &command.directory, streams, Some(deadline)) {
         Err(SessionError::OutOfTime) => {
             let [(_, stdout), (_, stderr)] = pipes.outputs;
-            return Ok(Ended { by: Ending::OutOfTime, stdout, stderr });
+            return Ok(CommandResult { by: CommandEnd::OutOfTime, stdout, stderr });
         }
         started => started?,
     };
@@ -107,34 +113,34 @@ pub(super) fn run(client: &Client, command: Command, given_up: &GivenUp) -> Resu
         // After the end of the program, all its output is in the pipes.
         let by = match () {
             () if has_ended && (pipes.are_idle() || rounds_after_end > MOST_ROUNDS_AFTER_END) => {
-                Ending::Outcome(ended(&execution)?)
+                CommandEnd::Outcome(ended(&execution)?)
             }
-            () if is_given_up => Ending::GivenUp,
-            () if Instant::now() >= deadline && silent => Ending::Silent,
-            () if Instant::now() >= deadline => Ending::OutOfTime,
+            () if is_given_up => CommandEnd::GivenUp,
+            () if Instant::now() >= deadline && silent => CommandEnd::Silent,
+            () if Instant::now() >= deadline => CommandEnd::OutOfTime,
             () => continue,
         };
-        if !matches!(by, Ending::Outcome(_)) {
+        if !matches!(by, CommandEnd::Outcome(_)) {
             execution.kill();
             let killed = execution.wait_until(None);
             // A failed wait doesn't matter if the command had closed standard output before it was killed.
-            if by != Ending::Silent {
+            if by != CommandEnd::Silent {
                 killed?;
             }
             pipes.work();
         }
         let [(_, stdout), (_, stderr)] = pipes.outputs;
-        return Ok(Ended { by, stdout, stderr });
+        return Ok(CommandResult { by, stdout, stderr });
     }
 }
 
-fn ended(execution: &Execution) -> Result<Outcome, SessionError> {
-    Ok(execution.wait_until(None)?.unwrap_or(Outcome::Killed))
+fn ended(execution: &SessionExecution) -> Result<ProgramOutcome, SessionError> {
+    Ok(execution.wait_until(None)?.unwrap_or(ProgramOutcome::Killed))
 }
 
 // === impl GivenUp ===
 
-impl GivenUp {
+impl CallerGoneSignal {
     /// Returns true if the caller has stopped waiting.
     pub(super) fn is_so(&self) -> bool {
         let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
@@ -153,7 +159,7 @@ impl Pipes {
         for ours in [&write_input, &read_output, &read_errors] {
             rustix::io::ioctl_fionbio(ours, true)?;
         }
-        let outputs = [read_output, read_errors].map(|pipe| (Some(pipe), Output::of(most_bytes)));
+        let outputs = [read_output, read_errors].map(|pipe| (Some(pipe), CappedOutput::of(most_bytes)));
         let pipes = Self { input: Some(write_input), pending: input, written: 0, outputs };
         Ok(([read_input, write_output, write_errors], pipes))
     }
@@ -161,8 +167,8 @@ impl Pipes {
     /// Waits for an event until `deadline`. Returns whether the program has ended, and whether it is given up.
     fn wait(
         &self,
-        execution: &Execution,
-        GivenUp(given_up): &GivenUp,
+        execution: &SessionExecution,
+        CallerGoneSignal(given_up): &CallerGoneSignal,
         deadline: Instant,
     ) -> Result<(bool, bool), Errno> {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -231,7 +237,7 @@ fn write_available(pipe: &OwnedFd, pending: &[u8], written: &mut usize) -> bool 
 }
 
 /// Reads available output. Returns true if the stream has ended.
-fn read_available(pipe: &OwnedFd, output: &mut Output) -> bool {
+fn read_available(pipe: &OwnedFd, output: &mut CappedOutput) -> bool {
     let mut buffer = vec![0; PORTION];
     for _ in 0..MOST_PORTIONS {
         match rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut buffer[..])) {

@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use belljar_contract::tool::DomainCode;
 use belljar_sandbox::backend::with_causes;
-use belljar_sandbox::session::{Asking, Refusal, SessionError};
+use belljar_sandbox::session::{PathApproval, Refusal, SessionError};
 use belljar_tools::answer::Failure;
 
 /// Clients have none of that id.
@@ -62,8 +62,10 @@ pub(super) fn of_approval(id: &str, error: &SessionError) -> Failure {
     let SessionError::Refused(Refusal::Handoff { asking, further }) = error else {
         return of_session(error);
     };
-    let listed: Vec<_> =
-        asking.iter().map(|Asking { path, kind, reason }| format!("{path} ({kind}: {reason})")).collect();
+    let listed: Vec<_> = asking
+        .iter()
+        .map(|PathApproval { path, kind, reason }| format!("{path} ({kind}: {reason})"))
+        .collect();
     let more = if *further == 0 { String::new() } else { format!(" and {further} more") };
     let message = format!(
         "nothing was written: these run something, or are trusted, where they go, and only a person can say yes to that: \

@@ -12,18 +12,18 @@ mod push;
 mod queue;
 mod watch;
 
-pub(super) use queue::Queue;
+pub(super) use queue::GitCallQueue;
 
-use super::desk::Desk;
-use super::execution::GivenUp;
+use super::desk::McpSessions;
+use super::execution::CallerGoneSignal;
 use belljar_contract::id::RunId;
 use belljar_contract::tool::DomainCode;
 use belljar_files::directory::Directory;
 use belljar_policy::git::{GitRules, Remote};
-use belljar_sandbox::session::Client;
+use belljar_sandbox::session::SessionClient;
 use belljar_tools::answer::Failure;
 use belljar_tools::builtin::git::hatch::{
-    CloneRequest, CloneResult, GitHatch, PushPlan, PushRequest, Pushed,
+    CloneRequest, CloneResult, GitHatch, PushPlan, PushRequest, PushResult,
 };
 use belljar_tools::caller::{Caller, Identity};
 use futures_util::FutureExt;
@@ -33,12 +33,12 @@ use std::sync::Arc;
 
 /// Git hatch: runs the host's git for the session in which the built-in tools work.
 pub(super) struct SessionGitHatch {
-    pub(super) desk: Arc<Desk>,
+    pub(super) desk: Arc<McpSessions>,
     pub(super) rules: Arc<GitRules>,
 }
 
 /// Temporary folder for files on their way into or out of a session. It is removed when this is dropped.
-struct Passage(PathBuf);
+struct TransferFolder(PathBuf);
 
 /// Name of the folder, in a session's folder, that holds the temporary folders.
 const PASSAGES: &str = "carried";
@@ -57,7 +57,7 @@ impl GitHatch for SessionGitHatch {
         &'a self,
         caller: &'a Caller,
         wanted: PushRequest,
-    ) -> BoxFuture<'a, Result<Pushed, Failure>> {
+    ) -> BoxFuture<'a, Result<PushResult, Failure>> {
         let (rules, agent) = (Arc::clone(&self.rules), agent_of(caller));
         self.done(move |desk, given_up| push::push(desk, &rules, (wanted, agent), given_up)).boxed()
     }
@@ -75,10 +75,10 @@ impl GitHatch for SessionGitHatch {
 // === impl SessionHatch ===
 
 impl SessionGitHatch {
-    /// Runs `does` once no other call uses the host's git. Signals `GivenUp` if the caller stops waiting.
+    /// Runs `does` once no other call uses the host's git. Signals `CallerGoneSignal` if the caller stops waiting.
     async fn done<T: Send + 'static>(
         &self,
-        does: impl FnOnce(&Desk, &GivenUp) -> Result<T, Failure> + Send + 'static,
+        does: impl FnOnce(&McpSessions, &CallerGoneSignal) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let _turn = self.desk.turn()?;
         let desk = Arc::clone(&self.desk);
@@ -108,13 +108,13 @@ fn must_be_named(rules: &GitRules, remote: &Remote) -> Result<(), Failure> {
 }
 
 /// The run that a session is.
-pub(super) fn run_of(client: &Client) -> Result<RunId, Failure> {
+pub(super) fn run_of(client: &SessionClient) -> Result<RunId, Failure> {
     RunId::parse(&client.session().id).map_err(|error| Failure::internal("read the session's id", &error))
 }
 
 // === impl Passage ===
 
-impl Passage {
+impl TransferFolder {
     fn make(run: &Path) -> Result<Self, Failure> {
         let path = run.join(PASSAGES).join(uuid::Uuid::now_v7().to_string());
         std::fs::create_dir_all(&path).map_err(|error| Failure::internal("make a folder", &error))?;
@@ -122,7 +122,7 @@ impl Passage {
     }
 }
 
-impl Drop for Passage {
+impl Drop for TransferFolder {
     fn drop(&mut self) {
         // What stays goes with the session's folder. Others have made the tree, as deep as paths go.
         let _ = Directory::open_host(&self.0).and_then(|top| top.clear());
@@ -141,7 +141,7 @@ mod tests {
         let most = Rlimit { current: Some(512), ..getrlimit(Resource::Nofile) };
         setrlimit(Resource::Nofile, most).unwrap();
         for depth in [2, 1_500] {
-            let passage = Passage::make(run.path()).unwrap();
+            let passage = TransferFolder::make(run.path()).unwrap();
             std::fs::create_dir_all(passage.0.join("d/".repeat(depth))).unwrap();
             std::fs::write(passage.0.join("d/file"), "x").unwrap();
             drop(passage);

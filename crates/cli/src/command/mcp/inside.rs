@@ -1,10 +1,10 @@
 //! Files of a session, by programs that run in it: whatever a path leads to in there, it leads to nothing outside. A shell and the
 //! usual small programs are all that it takes.
 
-use super::execution::{self, Command, Ending, GivenUp};
+use super::execution::{self, CallerGoneSignal, CommandEnd, SessionCommand};
 use super::failures;
 use belljar_contract::tool::DomainCode;
-use belljar_sandbox::session::{Client, Outcome};
+use belljar_sandbox::session::{ProgramOutcome, SessionClient};
 use belljar_tools::answer::Failure;
 use std::time::Duration;
 
@@ -92,15 +92,15 @@ impl ShellScript {
     /// Runs the script in a session and returns its output.
     pub(super) fn run(
         &self,
-        client: &Client,
+        client: &SessionClient,
         (path, further): (&str, &[String]),
         input: Vec<u8>,
-        given_up: &GivenUp,
+        given_up: &CallerGoneSignal,
     ) -> Result<Vec<u8>, Failure> {
         let place = place(path)?;
         let mut argv: Vec<_> = ["/bin/sh", "-c", self.text, "sh", &place].map(Into::into).to_vec();
         argv.extend(further.iter().map(Into::into));
-        let command = Command {
+        let command = SessionCommand {
             argv,
             directory: "/workspace".to_owned(),
             input,
@@ -111,14 +111,14 @@ impl ShellScript {
         let ended =
             execution::run(client, command, given_up).map_err(|error| failures::of_session(&error))?;
         match ended.by {
-            Ending::Outcome(Outcome::Exited(0)) => ended.stdout.whole().ok_or_else(|| {
+            CommandEnd::Outcome(ProgramOutcome::Exited(0)) => ended.stdout.whole().ok_or_else(|| {
                 Failure::new(DomainCode::LimitExceeded, format!("{path} is too large to be told at once"))
             }),
-            Ending::Outcome(Outcome::Exited(code)) => {
+            CommandEnd::Outcome(ProgramOutcome::Exited(code)) => {
                 Err(failed(path, code).unwrap_or_else(|| complained(path, ended.stderr.text().0.trim())))
             }
-            Ending::Outcome(_) => Err(complained(path, "the session or the shell in it was ended")),
-            Ending::OutOfTime | Ending::GivenUp | Ending::Silent => {
+            CommandEnd::Outcome(_) => Err(complained(path, "the session or the shell in it was ended")),
+            CommandEnd::OutOfTime | CommandEnd::GivenUp | CommandEnd::Silent => {
                 Err(Failure::new(DomainCode::LimitExceeded, format!("{path} took too long")))
             }
         }

@@ -1,6 +1,6 @@
 //! What is offered, as it is said on the command line: directories, what sessions have, and whose rules count.
 
-use super::desk::{Desk, Offer, ServedIdentity, WorkspaceRoot};
+use super::desk::{McpSessions, ServedIdentity, SessionOffer, WorkspaceRoot};
 use super::inside::PROGRAMS;
 use super::shipping::ProgramLogShipper;
 use super::tools::ToolSet;
@@ -13,7 +13,7 @@ use crate::lending::{AllowanceArguments, directory, parse_duration};
 use crate::state;
 use crate::web::WebArguments;
 use belljar_contract::category::Category;
-use belljar_gateway::access::HouseAccess;
+use belljar_gateway::access::RuleBasedAccess;
 use belljar_policy::constraint::ExecutionLocation;
 use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::run::WorkspaceChoice;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct OfferArguments {
+pub(crate) struct SessionOfferArguments {
     /// A directory that sessions may begin with a copy of; of several the first is meant when a client names none. Without any,
     /// sessions begin empty
     #[arg(long, value_name = "DIR")]
@@ -56,11 +56,11 @@ pub(crate) struct OfferArguments {
 }
 
 /// Sessions and tools that are offered, and the identity that they are offered to.
-pub(crate) struct Offered {
-    pub(crate) desk: Arc<Desk>,
+pub(crate) struct ToolService {
+    pub(crate) desk: Arc<McpSessions>,
     pub(super) identity: Option<Identity>,
     /// Access rules for the served identity, if there are any.
-    pub(super) house: Option<Arc<HouseAccess>>,
+    pub(super) house: Option<Arc<RuleBasedAccess>>,
     pub(super) set: ToolSet,
 }
 
@@ -68,12 +68,12 @@ const HEADING: &str = "Sessions";
 
 // === impl OfferArguments ===
 
-impl OfferArguments {
+impl SessionOfferArguments {
     /// What was said, with those tools.
     ///
     /// # Errors
     /// Usage, when that can't be; and what sessions can't be found for.
-    pub(crate) fn offered(&self, set: ToolSet) -> Result<Offered, CliError> {
+    pub(crate) fn offered(&self, set: ToolSet) -> Result<ToolService, CliError> {
         let identity = self.access.identity();
         let (offer, named) = (self.offer(set)?, self.named()?);
         // Tools work in the session that was named, if there is one.
@@ -84,8 +84,8 @@ impl OfferArguments {
         let house = identity.as_ref().map(|identity| house(identity, works_in)).transpose()?;
         let rules =
             house.clone().zip(identity.clone()).map(|(house, identity)| ServedIdentity { house, identity });
-        let desk = Desk::new(offer, rules, named.into_iter().map(|session| session.id).collect());
-        Ok(Offered { desk, identity, house, set })
+        let desk = McpSessions::new(offer, rules, named.into_iter().map(|session| session.id).collect());
+        Ok(ToolService { desk, identity, house, set })
     }
 
     /// Refuses directories where the caller's workspaces begin empty: one call would leave them out without a word.
@@ -101,7 +101,7 @@ impl OfferArguments {
     }
 
     /// What clients may have.
-    fn offer(&self, set: ToolSet) -> Result<Offer, CliError> {
+    fn offer(&self, set: ToolSet) -> Result<SessionOffer, CliError> {
         let config = match set {
             ToolSet::Sessions => None,
             ToolSet::Builtin | ToolSet::All => access::configuration(None)?,
@@ -132,7 +132,7 @@ impl OfferArguments {
         let quarters = quarters.holding(listed.as_ref(), isolation)?;
         quarters.notice().iter().for_each(|notice| super::tell(notice));
         let correlation = correlation(self.access.identity().as_ref());
-        Ok(Offer {
+        Ok(SessionOffer {
             lent,
             env: self.allowance.env(),
             shipping: ProgramLogShipper::new(
@@ -174,8 +174,8 @@ fn correlation(identity: Option<&Identity>) -> Correlation {
 fn house(
     identity: &Identity,
     works_in: BTreeMap<Category, ExecutionLocation>,
-) -> Result<Arc<HouseAccess>, CliError> {
-    let house = HouseAccess::new(access::rules_of(None)?, works_in);
+) -> Result<Arc<RuleBasedAccess>, CliError> {
+    let house = RuleBasedAccess::new(access::rules_of(None)?, works_in);
     if let Identity::Agent(agent) = identity {
         house.set_earned(agent, access::earned(None, identity)?);
     }

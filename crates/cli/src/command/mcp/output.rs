@@ -2,7 +2,7 @@
 
 /// The beginning and the end of a stream.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct CappedOutput {
     most: usize,
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -12,7 +12,7 @@ pub(super) struct Output {
 
 // === impl Output ===
 
-impl Output {
+impl CappedOutput {
     /// Creates a capture that keeps at most `most` bytes.
     pub(super) fn of(most: usize) -> Self {
         Self { most, head: Vec::new(), tail: Vec::new(), cut: 0 }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn output_over_the_limit_keeps_its_beginning_and_end() {
-        let mut output = Output::of(10);
+        let mut output = CappedOutput::of(10);
         (0..100_000).for_each(|number| output.take(format!("{number:05}").as_bytes()));
         let (text, cut) = output.text();
         assert_eq!(cut, 499_990);
@@ -72,11 +72,11 @@ mod tests {
     #[test]
     fn output_within_the_limit_is_kept_whole_with_split_characters() {
         for (given, most) in [("", 0), ("äöü", 6), ("aäb", 4), ("abc", 100)] {
-            let mut output = Output::of(most);
+            let mut output = CappedOutput::of(most);
             given.as_bytes().chunks(1).for_each(|byte| output.take(byte));
             assert_eq!(output.text(), (given.to_owned(), 0), "{most}");
         }
-        let mut output = Output::of(3);
+        let mut output = CappedOutput::of(3);
         output.take(b"abcd");
         assert_eq!(output.whole(), None);
     }

@@ -1,7 +1,7 @@
 //! The scope of calls: the directory whose copy they work on, or the session if there is none. A person's yes to a call is good for that
 //! alone.
 
-use super::desk::Desk;
+use super::desk::McpSessions;
 use belljar_contract::approval::CallScope;
 use belljar_contract::text::escaped;
 use belljar_gateway::access::ScopeSource;
@@ -21,7 +21,7 @@ pub(crate) const WORKSPACE: &str = "workspace";
 const EGRESS: &str = "egress";
 
 /// The scope of every call of a server.
-pub(super) struct McpScopeSource(pub(super) Arc<Desk>);
+pub(super) struct McpScopeSource(pub(super) Arc<McpSessions>);
 
 /// The workspace that a call works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl fmt::Debug for McpScopeSource {
 
 /// The scope of a call that works there.
 pub(super) async fn found(
-    desk: &Arc<Desk>,
+    desk: &Arc<McpSessions>,
     place: CallWorkspace,
     reaches_out: bool,
 ) -> Result<CallScope, Failure> {
@@ -60,7 +60,7 @@ pub(super) async fn found(
 
 // === impl Desk ===
 
-impl Desk {
+impl McpSessions {
     fn scope(&self, place: &CallWorkspace, reaches_out: bool) -> Result<CallScope, Failure> {
         let (directory, session) = match place {
             CallWorkspace::Own => (None, self.own_living().map(|client| client.session().clone())),

@@ -1,17 +1,17 @@
 //! The server: its gateway and audit, its door, and its end.
 
 use super::HttpArguments;
-use super::desk::Desk;
-use super::offering::Offered;
+use super::desk::McpSessions;
+use super::offering::ToolService;
 use super::scope::McpScopeSource;
 use super::{tell, token_file, tools};
 use crate::error::CliError;
 use crate::{access, approvals, listening, trust};
 use belljar_contract::tool::AgentKind;
 use belljar_egress::known::ProcessSecrets;
-use belljar_gateway::access::{Access, Earning, TrustBook};
+use belljar_gateway::access::{Access, TrustFollower, TrustRecords};
 use belljar_gateway::caller_slot::CallerSlot;
-use belljar_gateway::{ConnectionLimits, Door, Gateway, Room, bearer};
+use belljar_gateway::{ConnectionLimits, EndpointKind, Gateway, ServerLimits, bearer};
 use belljar_policy::tool::ToolGrants;
 use belljar_tools::caller::{Caller, Identity};
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 const ENFORCED_EVERY: Duration = Duration::from_millis(500);
 
 /// Connection limits and shutdown grace period of the HTTP transport.
-const ROOM: Room = Room {
+const ROOM: ServerLimits = ServerLimits {
     connections: ConnectionLimits {
         authenticated: 256,
         unauthenticated: 128,
@@ -48,7 +48,7 @@ const ROOM: Room = Room {
 const ACTOR: &str = "belljar mcp";
 
 /// Serves until the client disconnects or the process is asked to stop.
-pub(super) fn run(http: &HttpArguments, offered: &Offered) -> Result<ExitCode, CliError> {
+pub(super) fn run(http: &HttpArguments, offered: &ToolService) -> Result<ExitCode, CliError> {
     let runtime = approvals::runtime()?;
     let gateway = Arc::new(runtime.block_on(gateway(offered))?.instructing(INSTRUCTIONS));
     let served = runtime.block_on(serve(http, offered, gateway));
@@ -58,7 +58,7 @@ pub(super) fn run(http: &HttpArguments, offered: &Offered) -> Result<ExitCode, C
 }
 
 /// Creates the gateway for the offered tools. It records calls in this machine's audit log and enforces the caller's rules.
-pub(crate) async fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
+pub(crate) async fn gateway(offered: &ToolService) -> Result<Gateway, CliError> {
     let audit = approvals::audit()?;
     let configuration = access::configuration(None)?;
     let registry = Arc::new(tools::registry(&offered.desk, offered.set, configuration.as_ref())?);
@@ -70,12 +70,15 @@ pub(crate) async fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
 }
 
 /// Follows what an agent with a name has earned, from what it has by now on.
-pub(crate) async fn follow_earned(offered: &Offered, stopped: &CancellationToken) -> Result<(), CliError> {
+pub(crate) async fn follow_earned(
+    offered: &ToolService,
+    stopped: &CancellationToken,
+) -> Result<(), CliError> {
     let (Some(Identity::Agent(agent)), Some(house)) = (&offered.identity, &offered.house) else {
         return Ok(());
     };
-    let book = TrustBook::new(trust::events().await?, trust::config(None)?);
-    let earning = Arc::new(Earning::new(book, Arc::clone(house)));
+    let book = TrustRecords::new(trust::events().await?, trust::config(None)?);
+    let earning = Arc::new(TrustFollower::new(book, Arc::clone(house)));
     earning.hire(agent, Timestamp::now()).await?;
     earning.look(Timestamp::now()).await?;
     tokio::spawn(earning.follow(Timestamp::now, stopped.clone()));
@@ -84,14 +87,14 @@ pub(crate) async fn follow_earned(offered: &Offered, stopped: &CancellationToken
 }
 
 /// Has no program go on by rules that count no more.
-async fn enforce(desk: Arc<Desk>, stopped: CancellationToken) {
+async fn enforce(desk: Arc<McpSessions>, stopped: CancellationToken) {
     while tokio::time::timeout(ENFORCED_EVERY, stopped.cancelled()).await.is_err() {
         let desk = Arc::clone(&desk);
         let _ = tokio::task::spawn_blocking(move || desk.enforce()).await;
     }
 }
 
-async fn serve(http: &HttpArguments, offered: &Offered, gateway: Arc<Gateway>) -> Result<(), CliError> {
+async fn serve(http: &HttpArguments, offered: &ToolService, gateway: Arc<Gateway>) -> Result<(), CliError> {
     let stopped = CancellationToken::new();
     stop_when_asked(&stopped)?;
     follow_earned(offered, &stopped).await?;
@@ -107,7 +110,7 @@ async fn serve(http: &HttpArguments, offered: &Offered, gateway: Arc<Gateway>) -
 }
 
 /// Ends what was opened, unless it is kept.
-pub(crate) async fn end(desk: &Arc<Desk>) {
+pub(crate) async fn end(desk: &Arc<McpSessions>) {
     let ending = Arc::clone(desk);
     let kept = tokio::task::spawn_blocking(move || ending.end()).await.unwrap_or_default();
     desk.settled(SETTLED_WITHIN).await;
@@ -130,7 +133,7 @@ pub(crate) fn stop_when_asked(stopped: &CancellationToken) -> Result<(), CliErro
 }
 
 /// Returns the caller for the owner of this machine. The network access of sandboxes was set when the server was started.
-pub(crate) fn caller(offered: &Offered) -> Caller {
+pub(crate) fn caller(offered: &ToolService) -> Caller {
     Caller {
         identity: offered.identity.clone(),
         actor: Some(ACTOR.to_owned()),
@@ -154,7 +157,7 @@ async fn serve_http(
     let listen = TcpListener::bind(address).await;
     let listener = listen.map_err(|source| CliError::Listen { address, source })?;
     let bound = listener.local_addr().map_err(|source| CliError::Listen { address, source })?;
-    let door = Door::Remote(names(bound, &http.hosts));
+    let door = EndpointKind::Remote(names(bound, &http.hosts));
     let routes = bearer::guarded(belljar_gateway::routes(gateway, door, stopped.clone()), token);
     tell(&format!("serving at http://{bound}/mcp"));
     belljar_gateway::serve(routes, listener, ROOM, stopped.clone()).await;

@@ -1,12 +1,12 @@
 //! What is reported of each program that a tool has run: a line of the server's log, as `log.container_log_shipping` says.
 
 use belljar_contract::id::RunId;
-use belljar_contract::workbench::{Ending, Kept, Ran};
+use belljar_contract::workbench::{OutputExcerpt, ProgramExit, ProgramResult};
 use belljar_sandbox::config::LogShippingConfig;
 use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::event::{Event, EventSink, SinkFull};
-use belljar_sandbox::session::Client;
-use belljar_sandbox::shipping::{ExecutionOutcome, Finished, Shipper};
+use belljar_sandbox::session::SessionClient;
+use belljar_sandbox::shipping::{ExecutionOutcome, FinishedExecution, Shipper};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,20 +28,20 @@ impl ProgramLogShipper {
     }
 
     /// Reports a program that has run in that session.
-    pub(super) fn ship(&self, client: &Client, ran: &Ran) {
+    pub(super) fn ship(&self, client: &SessionClient, ran: &ProgramResult) {
         let session = client.session();
         let Ok(run) = RunId::parse(&session.id) else { return };
         let correlation =
             Correlation { session_id: CorrelationId::parse(&session.id).ok(), ..self.correlation.clone() };
         let (stdout, stderr) = (bytes(&ran.stdout), bytes(&ran.stderr));
-        let finished = Finished {
+        let finished = FinishedExecution {
             sandbox: &run,
             backend: client.backend().as_str(),
             correlation: &correlation,
             outcome: match ran.ending {
-                Ending::Exited(code) => ExecutionOutcome::Exited(code),
-                Ending::Killed(signal) => ExecutionOutcome::Signaled(signal),
-                Ending::OutOfTime => ExecutionOutcome::TimedOut,
+                ProgramExit::Exited(code) => ExecutionOutcome::Exited(code),
+                ProgramExit::Killed(signal) => ExecutionOutcome::Signaled(signal),
+                ProgramExit::OutOfTime => ExecutionOutcome::TimedOut,
             },
             stdout: &stdout,
             stderr: &stderr,
@@ -52,7 +52,7 @@ impl ProgramLogShipper {
     }
 }
 
-fn bytes(kept: &Kept) -> Vec<u8> {
+fn bytes(kept: &OutputExcerpt) -> Vec<u8> {
     [kept.head.0.as_slice(), &kept.tail.0].concat()
 }
 

@@ -13,14 +13,14 @@ mod sessions;
 mod write;
 
 use super::bench::SessionWorkbench;
-use super::desk::Desk;
-use super::execution::{GivenUp, waiting};
+use super::desk::McpSessions;
+use super::execution::{CallerGoneSignal, waiting};
 use super::hatch::SessionGitHatch;
 use super::scope::{self, CallWorkspace};
 use super::tell;
 use super::web::SessionWebHatch;
 use crate::configuration::Configuration;
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName};
@@ -56,7 +56,7 @@ pub(crate) enum ToolsError {
 }
 
 /// Description of a tool, apart from its arguments.
-struct About {
+struct SessionToolDescription {
     name: &'static str,
     summary: &'static str,
     /// Further details for callers.
@@ -92,7 +92,7 @@ const EMAIL_OF_COMMITS: &str = "agent@belljar.invalid";
 
 /// Those of a set, with what a configuration brings.
 pub(super) fn registry(
-    desk: &Arc<Desk>,
+    desk: &Arc<McpSessions>,
     set: ToolSet,
     config: Option<&Configuration>,
 ) -> Result<Registry, ToolsError> {
@@ -118,7 +118,10 @@ pub(super) fn registry(
 }
 
 /// Those that a configuration brings: without one they aren't there.
-fn of_configuration(desk: &Arc<Desk>, config: &Configuration) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+fn of_configuration(
+    desk: &Arc<McpSessions>,
+    config: &Configuration,
+) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
     let configured = configured::tools(&config.tools)?;
     configured.unusable.iter().for_each(|error| tell(&with_causes(error)));
     let mut all = configured.tools;
@@ -130,25 +133,25 @@ fn of_configuration(desk: &Arc<Desk>, config: &Configuration) -> Result<Vec<Arc<
     Ok(all)
 }
 
-fn of_sessions(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+fn of_sessions(desk: &Arc<McpSessions>) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
     Ok([
-        defined(&run::ABOUT, desk, run::Run)?,
-        defined(&open::ABOUT, desk, open::Open)?,
-        defined(&exec::ABOUT, desk, exec::Exec)?,
-        defined(&read::ABOUT, desk, read::Read)?,
-        defined(&write::ABOUT, desk, write::Write)?,
-        defined(&list::ABOUT, desk, list::List)?,
-        defined(&diff::ABOUT, desk, diff::Diff)?,
-        defined(&approve::ABOUT, desk, approve::Approve)?,
-        defined(&discard::ABOUT, desk, discard::Discard)?,
+        defined(&run::ABOUT, desk, run::RunTool)?,
+        defined(&open::ABOUT, desk, open::OpenTool)?,
+        defined(&exec::ABOUT, desk, exec::ExecTool)?,
+        defined(&read::ABOUT, desk, read::ReadTool)?,
+        defined(&write::ABOUT, desk, write::WriteTool)?,
+        defined(&list::ABOUT, desk, list::ListFilesTool)?,
+        defined(&diff::ABOUT, desk, diff::DiffTool)?,
+        defined(&approve::ABOUT, desk, approve::ApproveTool)?,
+        defined(&discard::ABOUT, desk, discard::DiscardTool)?,
         defined(&close::ABOUT, desk, close::CloseTool)?,
-        defined(&sessions::ABOUT, desk, sessions::Sessions)?,
+        defined(&sessions::ABOUT, desk, sessions::SessionsTool)?,
     ]
     .into())
 }
 
 /// Implementation of a tool, called on a thread that may block.
-trait Does: Clone + Send + Sync + 'static {
+trait SessionTool: Clone + Send + Sync + 'static {
     /// Arguments of the tool.
     type Arguments: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static;
 
@@ -156,16 +159,16 @@ trait Does: Clone + Send + Sync + 'static {
     fn place(arguments: Self::Arguments) -> CallWorkspace;
 
     /// Carries out the call. `given_up` signals that the caller has stopped waiting.
-    fn does(&self, desk: &Desk, arguments: Self::Arguments, given_up: &GivenUp) -> Answer;
+    fn does(&self, desk: &McpSessions, arguments: Self::Arguments, given_up: &CallerGoneSignal) -> Answer;
 }
 
 struct SessionToolAdapter<D> {
-    desk: Arc<Desk>,
+    desk: Arc<McpSessions>,
     does: D,
     reaches_out: bool,
 }
 
-impl<D: Does> TypedTool for SessionToolAdapter<D> {
+impl<D: SessionTool> TypedTool for SessionToolAdapter<D> {
     type Arguments = D::Arguments;
 
     async fn call(&self, _: &belljar_tools::caller::Caller, arguments: D::Arguments) -> Answer {
@@ -187,13 +190,17 @@ impl<D: Does> TypedTool for SessionToolAdapter<D> {
     }
 }
 
-fn defined<D: Does>(about: &About, desk: &Arc<Desk>, does: D) -> Result<Arc<dyn Tool>, ToolsError> {
+fn defined<D: SessionTool>(
+    about: &SessionToolDescription,
+    desk: &Arc<McpSessions>,
+    does: D,
+) -> Result<Arc<dyn Tool>, ToolsError> {
     let name = ToolName::parse(about.name)?;
     let new = Definition::new(name, about.category, about.summary, schema_of::<D::Arguments>());
     let runs = matches!(about.name, run::NAME | exec::NAME);
     let action = match (about.effect, about.category) {
-        (Effect::ReadOnly, Category::VersionControl) => ActionType::from(Leaf::VcsRead),
-        (Effect::ReadOnly, _) => ActionType::from(Leaf::CodeRead),
+        (Effect::ReadOnly, Category::VersionControl) => ActionType::from(BuiltInAction::VcsRead),
+        (Effect::ReadOnly, _) => ActionType::from(BuiltInAction::CodeRead),
         _ => new.action.clone(),
     };
     let definition = Definition {

@@ -1,6 +1,6 @@
 //! The web for the tools of an agent's session: what that session may reach, for as long as it is the one.
 
-use super::desk::Desk;
+use super::desk::McpSessions;
 use super::failures;
 use super::hatch::run_of;
 use crate::error::CliError;
@@ -9,9 +9,9 @@ use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_policy::access::compiled::SandboxAccess;
 use belljar_sandbox::backend::with_causes;
-use belljar_sandbox::session::Client;
+use belljar_sandbox::session::SessionClient;
 use belljar_tools::answer::Failure;
-use belljar_tools::builtin::web::reach::{Reach, WebHatch};
+use belljar_tools::builtin::web::reach::{RunWebAccess, WebHatch};
 use belljar_tools::caller::Caller;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -19,25 +19,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Network access for the server's own web tools, through the session in which the built-in tools work.
 pub(super) struct SessionWebHatch {
-    pub(super) desk: Arc<Desk>,
+    pub(super) desk: Arc<McpSessions>,
 }
 
 /// Network access that is set up for one session on the first request.
 #[derive(Default)]
 pub(super) struct SessionWebCache {
-    served: Mutex<Option<Own>>,
+    served: Mutex<Option<SessionWebProxy>>,
 }
 
 /// Network access of one session.
-struct Own {
+struct SessionWebProxy {
     session: String,
     /// Terms of web tools; `None` if the session's own terms apply.
     terms: Option<SandboxAccess>,
-    web: web::Served,
+    web: web::SandboxWebProxy,
 }
 
 impl WebHatch for SessionWebHatch {
-    fn reach<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Reach, Failure>> {
+    fn reach<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<RunWebAccess, Failure>> {
         async move {
             let _turn = self.desk.turn()?;
             let desk = Arc::clone(&self.desk);
@@ -55,7 +55,7 @@ impl WebHatch for SessionWebHatch {
 
 impl SessionWebCache {
     /// Returns the network access of this session. Access set up for another session or other terms is ended: it may allow more.
-    fn reach(&self, client: &Client, terms: Option<SandboxAccess>) -> Result<Reach, Failure> {
+    fn reach(&self, client: &SessionClient, terms: Option<SandboxAccess>) -> Result<RunWebAccess, Failure> {
         let id = &client.session().id;
         let mut served = self.locked();
         if let Some(own) = served.as_ref().filter(|own| own.session == *id && own.terms == terms) {
@@ -67,7 +67,7 @@ impl SessionWebCache {
             Failure::new(DomainCode::NotSupported, message)
         })?;
         let reach = web.reach();
-        *served = Some(Own { session: id.clone(), terms, web });
+        *served = Some(SessionWebProxy { session: id.clone(), terms, web });
         Ok(reach)
     }
 
@@ -78,14 +78,17 @@ impl SessionWebCache {
         finish(is_over.then(|| served.take()).flatten());
     }
 
-    fn locked(&self) -> MutexGuard<'_, Option<Own>> {
+    fn locked(&self) -> MutexGuard<'_, Option<SessionWebProxy>> {
         // Nothing in there is ever half done.
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Serves what the tools of a session may reach, if they may reach anything.
-fn serve(client: &Client, terms: Option<SandboxAccess>) -> Result<Option<web::Served>, Failure> {
+fn serve(
+    client: &SessionClient,
+    terms: Option<SandboxAccess>,
+) -> Result<Option<web::SandboxWebProxy>, Failure> {
     let failed = |error: CliError| failures::of_opening(&error);
     let session = client.session();
     let reached = match terms.filter(|_| session.access.is_some()) {
@@ -94,11 +97,11 @@ fn serve(client: &Client, terms: Option<SandboxAccess>) -> Result<Option<web::Se
     };
     let Some(policy) = reached.map_err(failed)? else { return Ok(None) };
     // Web tools report their requests themselves, so no TLS interception is needed.
-    let begun = web::Served::begin((policy, None), &run_of(client)?, &state::open(), Vec::new());
+    let begun = web::SandboxWebProxy::begin((policy, None), &run_of(client)?, &state::open(), Vec::new());
     begun.map(Some).map_err(failed)
 }
 
-fn finish(served: Option<Own>) {
+fn finish(served: Option<SessionWebProxy>) {
     let ended = served.map(|own| own.web.finish());
     if let Some(Err(error)) = ended {
         tracing::warn!(error = with_causes(&error), "what was reached is not all recorded");

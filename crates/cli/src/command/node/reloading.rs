@@ -5,7 +5,7 @@ use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use crate::obeyed;
 use belljar_node::api::token::Token;
-use belljar_node::daemon::{Daemon, Reloaded};
+use belljar_node::daemon::{Daemon, ReloadedConfig};
 use belljar_tools::bridge::config::ServersConfig;
 
 // === impl NodeArguments ===
@@ -35,14 +35,19 @@ impl NodeArguments {
         }
     }
 
-    fn read_again(&self) -> Result<Reloaded, CliError> {
+    fn read_again(&self) -> Result<ReloadedConfig, CliError> {
         obeyed::check_secret(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
         let configuration = found(self.config.as_deref()).map(|path| Configuration::read_again(&path));
         let Some(configuration) = configuration.transpose()? else {
-            return Ok(Reloaded { token, models: None, access: None, servers: ServersConfig::default() });
+            return Ok(ReloadedConfig {
+                token,
+                models: None,
+                access: None,
+                servers: ServersConfig::default(),
+            });
         };
         let Configuration { inference: models, access, has_access, mcp, .. } = configuration;
-        Ok(Reloaded { token, models, access: has_access.then_some(access), servers: mcp.servers })
+        Ok(ReloadedConfig { token, models, access: has_access.then_some(access), servers: mcp.servers })
     }
 }

@@ -10,9 +10,9 @@ use anstyle::Style;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
-use belljar_contract::tool::{JudgedRecord, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName};
+use belljar_contract::tool::{JudgementRecord, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName};
 use belljar_contract::trust::TrustEvent;
-use belljar_policy::access::{AccessRules, Earned};
+use belljar_policy::access::{AccessRules, EarnedLevels};
 use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::permission::ToolFacts;
 use belljar_policy::trust::{History, TrustConfig};
@@ -49,12 +49,12 @@ struct ReplayReport {
     /// Calls that were judged by rules of agents.
     calls: u64,
     /// Calls that would end otherwise, by what they were.
-    changes: Vec<Change>,
+    changes: Vec<VerdictChange>,
 }
 
 /// Calls of one kind that would end otherwise.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Change {
+struct VerdictChange {
     agent: String,
     tool: String,
     was: Verdict,
@@ -67,10 +67,10 @@ struct Change {
 }
 
 /// What tells one kind of change from another.
-type Kind = (String, String, Verdict, String, Verdict, String);
+type VerdictChangeKey = (String, String, Verdict, String, Verdict, String);
 
 /// What is tried.
-struct Tried<'e> {
+struct CandidateRules<'e> {
     rules: AccessRules,
     /// At which level those are judged who have no name; at that of the record, if nothing is said.
     level_of_unnamed: Option<AccessLevel>,
@@ -90,7 +90,7 @@ impl CheckArguments {
         let candidate = crate::configuration::Configuration::read(&self.file)?;
         let config = candidate.trust.unwrap_or_default();
         let recorded = trust::recorded(&config, self.database.as_ref())?;
-        let mut tried = Tried {
+        let mut tried = CandidateRules {
             works_in: works_in(&candidate.sandboxing),
             level_of_unnamed: self.database.is_some().then(|| candidate.access.default_level()),
             rules: candidate.access,
@@ -99,7 +99,7 @@ impl CheckArguments {
             config: &config,
         };
         let mut calls = 0;
-        let mut changes = BTreeMap::<Kind, (u64, String)>::new();
+        let mut changes = BTreeMap::<VerdictChangeKey, (u64, String)>::new();
         records_since(self.since, TOOL_CALLED, &mut |at, event| {
             let Ok(record) = serde_json::from_str::<ToolCallRecord>(event) else { return };
             let (Some(judged), Ok(at)) = (&record.judged, at.parse()) else { return };
@@ -112,7 +112,7 @@ impl CheckArguments {
         })?;
         let changes = changes.into_iter().map(|(kind, (calls, decision))| {
             let (agent, tool, was, was_by, would_be, would_be_by) = kind;
-            Change { agent, tool, was, was_by, would_be, would_be_by, calls, decision }
+            VerdictChange { agent, tool, was, was_by, would_be, would_be_by, calls, decision }
         });
         let replayed = ReplayReport { calls, changes: changes.collect() };
         replayed.print(self.json)?;
@@ -122,9 +122,14 @@ impl CheckArguments {
 
 // === impl Tried ===
 
-impl<'e> Tried<'e> {
+impl<'e> CandidateRules<'e> {
     /// What of a call would be otherwise, by what its agent would have earned when it was made.
-    fn changed(&mut self, at: Timestamp, record: &ToolCallRecord, judged: &JudgedRecord) -> Option<Kind> {
+    fn changed(
+        &mut self,
+        at: Timestamp,
+        record: &ToolCallRecord,
+        judged: &JudgementRecord,
+    ) -> Option<VerdictChangeKey> {
         let name = ToolName::parse(&record.tool_name).ok()?;
         let identity = match &judged.agent_id {
             Some(agent) => Identity::Agent(agent.clone()),
@@ -153,7 +158,7 @@ impl<'e> Tried<'e> {
         })
     }
 
-    fn earned(&mut self, agent: &AgentId, at: Timestamp) -> Option<Earned> {
+    fn earned(&mut self, agent: &AgentId, at: Timestamp) -> Option<EarnedLevels> {
         let history = match self.histories.entry(agent.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
@@ -166,7 +171,7 @@ impl<'e> Tried<'e> {
 }
 
 /// How a call was judged.
-fn verdict_of(decision: ToolDecision, judged: &JudgedRecord) -> Verdict {
+fn verdict_of(decision: ToolDecision, judged: &JudgementRecord) -> Verdict {
     match decision {
         // It was put before a person before, and would be again.
         // The tool has asked, and no rule of agents.
@@ -200,7 +205,9 @@ impl ReplayReport {
                 "CALLS", "AGENT", "TOOL"
             );
         }
-        for Change { agent, tool, was, was_by, would_be, would_be_by, calls, decision } in &self.changes {
+        for VerdictChange { agent, tool, was, was_by, would_be, would_be_by, calls, decision } in
+            &self.changes
+        {
             let _ = writeln!(
                 text,
                 "{calls:>6}  {:<20} {:<24} {} ({}) → {} ({}); the last is {decision}",

@@ -9,7 +9,7 @@ use belljar_contract::access::AccessLevel;
 use belljar_contract::action::ActionType;
 use belljar_contract::category::Category;
 use belljar_policy::access::compiled::{ProgramAccess, SandboxAccess, WebAccess, WorkspaceAccess};
-use belljar_policy::access::{AccessRules, AgentStanding};
+use belljar_policy::access::{AccessRules, AgentAuthority};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ pub(super) struct ShowArguments {
 }
 
 /// What is shown.
-struct Shown {
+struct PolicyView {
     name: String,
     description: String,
-    standing: AgentStanding,
+    standing: AgentAuthority,
     compiled: SandboxAccess,
 }
 
@@ -49,7 +49,7 @@ impl ShowArguments {
         let earned = crate::access::earned(self.config.as_deref(), &identity)?;
         let standing = crate::access::standing(&rules, &identity, earned.as_ref());
         let level = standing.permissions.level();
-        let shown = Shown {
+        let shown = PolicyView {
             name: crate::access::name(&identity),
             description: rules.levels().of(level).description.clone(),
             compiled: SandboxAccess::of_agent(&standing.permissions),
@@ -65,7 +65,7 @@ impl ShowArguments {
 
 // === impl Shown ===
 
-impl Shown {
+impl PolicyView {
     fn asked<'r>(&self, rules: &'r AccessRules) -> Vec<&'r str> {
         let autonomy = &self.standing.autonomy;
         rules.actions().all().filter(|action| autonomy.asks(action)).map(ActionType::as_str).collect()

@@ -7,28 +7,28 @@ use crate::progress::Progress;
 use crate::web;
 use belljar_contract::event::LogLine;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_node::inspection::Inspection;
-use belljar_node::web::Seen;
+use belljar_node::inspection::TlsInterception;
+use belljar_node::web::WebTotals;
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::hatch::Hatch;
-use belljar_sandbox::run::{Begun, Watch};
-use belljar_sandbox::state::State;
+use belljar_sandbox::run::{JobWatch, StartedRun};
+use belljar_sandbox::state::StateDirectory;
 use std::time::Duration;
 
 /// A policy for the web, with what it takes to look into connections.
-type JobWebPolicy = (OpenPolicy, Option<Inspection>);
+type JobWebPolicy = (OpenPolicy, Option<TlsInterception>);
 
 /// Models, with the arguments that request them and the grant that is presented.
 type JobModels<'a> = ((InferenceConfig, Option<PresentedGrant>), &'a ModelArguments);
 
 /// Shows how a job goes on, and serves models and the web to it.
-pub(super) struct Watched<'s> {
+pub(super) struct JobRunObserver<'s> {
     progress: Progress,
     web: Option<JobWebPolicy>,
     models: Option<JobModels<'s>>,
-    served_web: Option<Result<web::Served, CliError>>,
-    served_models: Option<Result<models::Served, CliError>>,
-    state: &'s State,
+    served_web: Option<Result<web::SandboxWebProxy, CliError>>,
+    served_models: Option<Result<models::ModelProxy, CliError>>,
+    state: &'s StateDirectory,
 }
 
 /// What calls of models have as the thing that calls, at their provider.
@@ -36,31 +36,31 @@ const GRAPH: &str = "sandbox:job";
 
 // === impl Watched ===
 
-impl<'s> Watched<'s> {
+impl<'s> JobRunObserver<'s> {
     pub(super) fn new(
         progress: Progress,
         (web, models): (Option<JobWebPolicy>, Option<JobModels<'s>>),
-        state: &'s State,
+        state: &'s StateDirectory,
     ) -> Self {
         Self { progress, web, models, served_web: None, served_models: None, state }
     }
 
     /// Ends what is served. What there has been of the web, once all of it is recorded.
-    pub(super) fn finish(mut self) -> Result<Option<Seen>, CliError> {
+    pub(super) fn finish(mut self) -> Result<Option<WebTotals>, CliError> {
         self.progress.finish();
-        self.served_models.transpose()?.map_or(Ok(()), models::Served::end)?;
-        self.served_web.transpose()?.map(web::Served::finish).transpose()
+        self.served_models.transpose()?.map_or(Ok(()), models::ModelProxy::end)?;
+        self.served_web.transpose()?.map(web::SandboxWebProxy::finish).transpose()
     }
 }
 
-impl Watch for Watched<'_> {
-    fn begun(&mut self, begun: Begun) {
+impl JobWatch for JobRunObserver<'_> {
+    fn begun(&mut self, begun: StartedRun) {
         for (hatch, sockets) in begun.hatches {
             match hatch {
                 Hatch::Web => {
                     let Some((policy, inspection)) = self.web.take() else { continue };
                     let web = (policy, inspection.as_ref());
-                    self.served_web = Some(web::Served::begin(web, &begun.run, self.state, sockets));
+                    self.served_web = Some(web::SandboxWebProxy::begin(web, &begun.run, self.state, sockets));
                 }
                 Hatch::Inference => {
                     let Some(((config, grant), arguments)) = self.models.take() else { continue };

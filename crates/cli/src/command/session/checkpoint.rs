@@ -14,12 +14,12 @@ use crate::progress::harmless;
 use crate::terminal::begin_review;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
-use belljar_policy::handoff::Trust;
-use belljar_sandbox::kept::{self, Frozen, Kept, KeptError};
-use belljar_sandbox::session::{self, Client, Committed, SessionError};
-use belljar_sandbox::state::State;
+use belljar_policy::handoff::ApprovedPaths;
+use belljar_sandbox::kept::{self, FrozenChangeSet, KeptChangeSet, KeptError};
+use belljar_sandbox::session::{self, CommitOutcome, SessionClient, SessionError};
+use belljar_sandbox::state::StateDirectory;
 use belljar_sandbox::workspace::diff;
-use belljar_sandbox::workspace::partial::Wishes;
+use belljar_sandbox::workspace::partial::ApplyOptions;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -151,7 +151,7 @@ pub(super) fn commit(arguments: &CommitArguments) -> Result<ExitCode, CliError> 
         }
         found => commit_living(&found?, arguments)?,
     };
-    let Some(Committed { changes, digest }) = committed else {
+    let Some(CommitOutcome { changes, digest }) = committed else {
         crate::output::errln!("Nothing was written.");
         return Ok(ExitCode::from(DENIED));
     };
@@ -161,7 +161,7 @@ pub(super) fn commit(arguments: &CommitArguments) -> Result<ExitCode, CliError> 
 }
 
 /// The changes of a session that has ended.
-fn left(state: &State, session: &str, error: SessionError) -> Result<Kept, CliError> {
+fn left(state: &StateDirectory, session: &str, error: SessionError) -> Result<KeptChangeSet, CliError> {
     // A session whose keeper was killed becomes a kept change set only when leftovers are looked for.
     let _ = state.reconcile();
     match kept::find(state, session) {
@@ -172,7 +172,7 @@ fn left(state: &State, session: &str, error: SessionError) -> Result<Kept, CliEr
 
 /// Commits the changes of a session that has ended. They are reviewed as those of a session that lives.
 fn commit_left(
-    state: &State,
+    state: &StateDirectory,
     arguments: &CommitArguments,
     error: SessionError,
 ) -> Result<ExitCode, CliError> {
@@ -186,7 +186,7 @@ fn commit_left(
     let mut changes = diff::listed(frozen.set.iter());
     let ReviewArguments { reviewed: digest, unshown } = arguments.review;
     let reviewed = ReviewedChanges { frozen: &frozen, set: &frozen.set, digest, unshown };
-    let applied = apply(&mut kept, reviewed, &arguments.trust, &Wishes::default())?;
+    let applied = apply(&mut kept, reviewed, &arguments.trust, &ApplyOptions::default())?;
     let fate = RunChangesOutcome::of_applied(kept, &applied, frozen.left_out())?;
     leave_out_conflicts(&mut changes, &fate.conflicts);
     fate.add_to(&mut changes);
@@ -196,7 +196,10 @@ fn commit_left(
 }
 
 /// Commits what a session that lives changed. `None` if the person at the terminal said no.
-fn commit_living(client: &Client, arguments: &CommitArguments) -> Result<Option<Committed>, CliError> {
+fn commit_living(
+    client: &SessionClient,
+    arguments: &CommitArguments,
+) -> Result<Option<CommitOutcome>, CliError> {
     let trust = arguments.trust.trust();
     let ReviewArguments { reviewed, unshown } = arguments.review;
     match is_reviewed_here(arguments)? {
@@ -223,7 +226,7 @@ fn is_reviewed_here(arguments: &CommitArguments) -> Result<bool, CliError> {
 }
 
 /// Shows what a session that has ended left, and asks. What gains trust is asked about when it is applied.
-fn is_left_approved(frozen: &Frozen) -> Result<bool, CliError> {
+fn is_left_approved(frozen: &FrozenChangeSet) -> Result<bool, CliError> {
     let changes = frozen.render()?;
     if changes.files.is_empty() {
         return Ok(true);
@@ -246,7 +249,10 @@ fn unshown(changes: &WorkspaceChanges) -> usize {
 }
 
 /// Shows the changes to the person at the terminal, and writes what was shown if the answer is yes.
-fn commit_reviewed_here(client: &Client, trust: &Trust) -> Result<Option<Committed>, CliError> {
+fn commit_reviewed_here(
+    client: &SessionClient,
+    trust: &ApprovedPaths,
+) -> Result<Option<CommitOutcome>, CliError> {
     let pending = client.review()?;
     let review = pending.review();
     if !review.changes.files.is_empty() {

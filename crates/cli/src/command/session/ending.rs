@@ -6,9 +6,9 @@ use crate::error::CliError;
 use crate::kept::duration;
 use crate::progress::harmless;
 use crate::state;
-use belljar_sandbox::kept::{self, Listed, RunKind};
-use belljar_sandbox::session::{self, Description, SessionError, Uncommitted};
-use belljar_sandbox::state::State;
+use belljar_sandbox::kept::{self, ListedChangeSet, RunKind};
+use belljar_sandbox::session::{self, SessionDescription, SessionError, Uncommitted};
+use belljar_sandbox::state::StateDirectory;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -45,7 +45,7 @@ pub(super) fn end(arguments: &EndArguments) -> Result<ExitCode, CliError> {
 }
 
 /// Tells under which id the changes of a session are kept.
-fn tell_kept(state: &State, id: &str) {
+fn tell_kept(state: &StateDirectory, id: &str) {
     let keep_for = kept::retention(state).unwrap_or_default().keep_for;
     crate::output::errln!(
         "The changes of the session are kept as {id} for {}: `belljar session diff {id}` shows them, \
@@ -55,14 +55,14 @@ fn tell_kept(state: &State, id: &str) {
 }
 
 /// The sessions that have ended, and whose changes are kept.
-pub(super) fn ended(state: &State) -> Vec<Listed> {
+pub(super) fn ended(state: &StateDirectory) -> Vec<ListedChangeSet> {
     // A session whose keeper was killed becomes a kept change set only when leftovers are looked for.
     let _ = state.reconcile();
     kept::list(state).into_iter().filter(|listed| listed.record.label.kind == RunKind::Session).collect()
 }
 
 /// All sessions, as a program reads them.
-pub(super) fn all(living: &[Description], ended: &[Listed]) -> Vec<Value> {
+pub(super) fn all(living: &[SessionDescription], ended: &[ListedChangeSet]) -> Vec<Value> {
     let living = living.iter().filter_map(|session| {
         let mut session = serde_json::to_value(session).ok()?;
         session.as_object_mut()?.insert("state".to_owned(), json!("running"));
@@ -84,7 +84,7 @@ pub(super) fn all(living: &[Description], ended: &[Listed]) -> Vec<Value> {
 }
 
 /// A table of sessions that have ended.
-pub(super) fn table(ended: &[Listed]) -> String {
+pub(super) fn table(ended: &[ListedChangeSet]) -> String {
     if ended.is_empty() {
         return String::new();
     }

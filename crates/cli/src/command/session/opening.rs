@@ -1,7 +1,7 @@
 //! Opening a session: a keeper is begun, and says whether there is one.
 
-use super::keeper::{Failure, KeeperInput, KeeperTask, Order, Word};
-use crate::backend::Quarter;
+use super::keeper::{CreateSessionRequest, KeeperFailure, KeeperInput, KeeperReply, KeeperTask};
+use crate::backend::SandboxSettings;
 use crate::error::CliError;
 use crate::state;
 use crate::web::WebArguments;
@@ -9,7 +9,7 @@ use belljar_contract::programs::ProgramList;
 use belljar_policy::access::compiled::SandboxAccess;
 use belljar_policy::untrusted::{self, Untrusted};
 use belljar_sandbox::backend::with_causes;
-use belljar_sandbox::backends::chosen::Site;
+use belljar_sandbox::backends::chosen::BackendSite;
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, SandboxGroup, Session};
@@ -27,9 +27,9 @@ use std::time::Duration;
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// A session that is wanted.
-pub(crate) struct Opening {
+pub(crate) struct NewSession {
     /// Settings of its sandboxes; the first is the one for users' commands.
-    pub(crate) quarters: Vec<Quarter>,
+    pub(crate) quarters: Vec<SandboxSettings>,
     /// Assignment of tools to sandboxes, if there are several.
     pub(crate) divisions: Vec<SandboxGroup>,
     /// Initial workspace.
@@ -66,10 +66,10 @@ pub(crate) fn policy_file(
 }
 
 /// Makes a session, with a keeper of its own.
-pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
+pub(crate) fn open(opening: NewSession) -> Result<Session, CliError> {
     // Maximum lifetime without an explicit limit: a forgotten session must not live forever.
     const LONGEST: Duration = Duration::from_secs(24 * 3600);
-    let Opening { quarters, divisions, workspace, lent, env, .. } = opening;
+    let NewSession { quarters, divisions, workspace, lent, env, .. } = opening;
     let backend = quarters.first().map_or(BackendName::Native, |quarter| quarter.backend.name());
     let session = Session {
         id: String::new(),
@@ -91,12 +91,19 @@ pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
     };
     let host_variables =
         quarters.iter().flat_map(|quarter| quarter.backend.host_variables(std::env::vars_os()));
-    let site = Site {
+    let site = BackendSite {
         state: state::open().path().to_owned(),
         executable: state::own_program()?,
         host_variables: host_variables.collect(),
     };
-    begin(&KeeperTask::Create(Box::new(Order { site, workspace, lent, env, quarters, session })))
+    begin(&KeeperTask::Create(Box::new(CreateSessionRequest {
+        site,
+        workspace,
+        lent,
+        env,
+        quarters,
+        session,
+    })))
 }
 
 pub(super) fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
@@ -144,8 +151,9 @@ pub(super) fn begin(errand: &KeeperTask) -> Result<Session, CliError> {
         drop(to);
         BufReader::new(from).read_line(&mut word).map_err(|error| failed(&error))?;
     }
-    let word: Word = serde_json::from_str(&word).map_err(|_| no_session("its keeper ended".to_owned()))?;
-    word.map_err(|Failure { why, lacks_backend }| CliError::NoSession { why, lacks_backend })
+    let word: KeeperReply =
+        serde_json::from_str(&word).map_err(|_| no_session("its keeper ended".to_owned()))?;
+    word.map_err(|KeeperFailure { why, lacks_backend }| CliError::NoSession { why, lacks_backend })
 }
 
 fn no_session(why: String) -> CliError {

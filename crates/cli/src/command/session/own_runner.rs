@@ -1,10 +1,10 @@
 //! Our own program in the sandboxes of sessions, as the runner: by it tools work there.
 
 use crate::state;
-use belljar_sandbox::backends::chosen::{BackendChoice, Site};
+use belljar_sandbox::backends::chosen::{BackendChoice, BackendSite};
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::RUNNER_INSIDE;
-use belljar_sandbox::session::Client;
+use belljar_sandbox::session::SessionClient;
 use belljar_sandbox::spec::{HostPath, LendError, Lent};
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "cynode-sba";
 
 /// How it is started there.
-pub(crate) fn own_runner(client: &Client) -> OsString {
+pub(crate) fn own_runner(client: &SessionClient) -> OsString {
     match client.backend() {
         // There it sees what the host has, where the host has it.
         BackendName::Subprocess => state::open().path().join(NAME).into(),
@@ -25,7 +25,7 @@ pub(crate) fn own_runner(client: &Client) -> OsString {
 }
 
 /// What it takes that it is there.
-pub(super) fn lent(site: &Site, backend: &BackendChoice) -> Result<Lent, LendError> {
+pub(super) fn lent(site: &BackendSite, backend: &BackendChoice) -> Result<Lent, LendError> {
     match backend {
         BackendChoice::Subprocess(_) => {
             // Without it no tool works there, and everything else does.

@@ -2,7 +2,9 @@
 
 use super::SET;
 use crate::approvals;
-use crate::command::mcp::{OfferArguments, Offered, caller, end, follow_earned, gateway, stop_when_asked};
+use crate::command::mcp::{
+    SessionOfferArguments, ToolService, caller, end, follow_earned, gateway, stop_when_asked,
+};
 use crate::command::printing::print_json;
 use crate::error::{BAD_INPUT, CliError, DENIED};
 use crate::output::{Untrusted, UntrustedLines};
@@ -25,7 +27,7 @@ pub(super) struct CallArguments {
     #[arg(default_value = "{}", value_name = "ARGUMENTS")]
     arguments: String,
     #[command(flatten)]
-    offer: OfferArguments,
+    offer: SessionOfferArguments,
     /// Print the answer whole, as a client of MCP gets it, instead of what is in it
     #[arg(long)]
     json: bool,
@@ -102,7 +104,7 @@ impl CallArguments {
     }
 }
 
-async fn called(offered: &Offered, tool: &str, arguments: Arguments) -> Result<CallOutcome, CliError> {
+async fn called(offered: &ToolService, tool: &str, arguments: Arguments) -> Result<CallOutcome, CliError> {
     let gateway = gateway(offered).await?;
     let stopped = CancellationToken::new();
     stop_when_asked(&stopped)?;

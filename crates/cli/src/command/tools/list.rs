@@ -1,7 +1,7 @@
 //! `belljar tools list`
 
 use super::{SET, described, effect, listed};
-use crate::command::mcp::OfferArguments;
+use crate::command::mcp::SessionOfferArguments;
 use crate::command::printing::{aligned, print, print_json};
 use crate::error::CliError;
 use belljar_tools::definition::Definition;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArguments {
     #[command(flatten)]
-    offer: OfferArguments,
+    offer: SessionOfferArguments,
     /// Print them as JSON
     #[arg(long)]
     json: bool,

@@ -1,7 +1,7 @@
 //! `belljar tools show`
 
 use super::{SET, described, effect, listed};
-use crate::command::mcp::OfferArguments;
+use crate::command::mcp::SessionOfferArguments;
 use crate::command::printing::print_json;
 use crate::error::{BAD_INPUT, CliError};
 use crate::output::{Untrusted, UntrustedLines};
@@ -14,7 +14,7 @@ pub(super) struct ShowArguments {
     /// Its name
     tool: String,
     #[command(flatten)]
-    offer: OfferArguments,
+    offer: SessionOfferArguments,
     /// Print it as JSON
     #[arg(long)]
     json: bool,

@@ -3,7 +3,7 @@
 use super::{happening, record};
 use crate::access::whoever_runs_this;
 use crate::error::{BAD_INPUT, CliError};
-use crate::trust::{Book, parse_category};
+use crate::trust::{TrustEventStore, parse_category};
 use belljar_contract::category::Category;
 use belljar_contract::id::{AgentId, JobId};
 use belljar_contract::trust::{MeasureError, ProposedPromotion, Quality, Share, TrustEventKind, TrustLevel};
@@ -82,7 +82,7 @@ fn parse_level(text: &str) -> Result<TrustLevel, String> {
 // === impl ApproveArguments ===
 
 impl ApproveArguments {
-    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+    pub(super) fn run(&self, book: &TrustEventStore) -> Result<ExitCode, CliError> {
         let Some(proposed) = proposed(book, &self.agent, &self.proposal)? else {
             return Ok(ExitCode::from(BAD_INPUT));
         };
@@ -93,7 +93,7 @@ impl ApproveArguments {
 // === impl DenyArguments ===
 
 impl DenyArguments {
-    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+    pub(super) fn run(&self, book: &TrustEventStore) -> Result<ExitCode, CliError> {
         let Some(proposed) = proposed(book, &self.agent, &self.proposal)? else {
             return Ok(ExitCode::from(BAD_INPUT));
         };
@@ -104,7 +104,7 @@ impl DenyArguments {
 // === impl AssessArguments ===
 
 impl AssessArguments {
-    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+    pub(super) fn run(&self, book: &TrustEventStore) -> Result<ExitCode, CliError> {
         let Self { agent, job, quality, difficulty } = self;
         let (job_id, by) = (job.clone(), whoever_runs_this()?);
         let assessed = TrustEventKind::JobAssessed { job_id, quality: *quality, difficulty: *difficulty, by };
@@ -115,7 +115,7 @@ impl AssessArguments {
 // === impl SetArguments ===
 
 impl SetArguments {
-    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+    pub(super) fn run(&self, book: &TrustEventStore) -> Result<ExitCode, CliError> {
         let Self { level, category, reason, .. } = self;
         let (reason, by) = (reason.clone(), whoever_runs_this()?);
         let set = TrustEventKind::LevelSet { level: *level, category: *category, reason, by };
@@ -126,13 +126,17 @@ impl SetArguments {
 // === impl VerifyArguments ===
 
 impl VerifyArguments {
-    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+    pub(super) fn run(&self, book: &TrustEventStore) -> Result<ExitCode, CliError> {
         record(book, &happening(&self.agent, TrustEventKind::ReVerified { by: whoever_runs_this()? }))
     }
 }
 
 /// The proposal that is meant, if it is the only one whose id begins so.
-fn proposed(book: &Book, agent: &AgentId, begins: &str) -> Result<Option<ProposedPromotion>, CliError> {
+fn proposed(
+    book: &TrustEventStore,
+    agent: &AgentId,
+    begins: &str,
+) -> Result<Option<ProposedPromotion>, CliError> {
     let pending = book.of(agent)?.trust.state(book.config()).pending;
     let is_meant = |one: &ProposedPromotion| one.proposal_id.to_string().starts_with(begins);
     let mut meant = pending.into_iter().filter(is_meant);

@@ -2,7 +2,7 @@
 
 use super::record;
 use crate::error::{BAD_INPUT, CliError};
-use crate::trust::Book;
+use crate::trust::TrustEventStore;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use jiff::Timestamp;
@@ -39,7 +39,7 @@ A person's word is not recorded by this: there are approve, deny, assess, set an
 // === impl RecordArguments ===
 
 impl RecordArguments {
-    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+    pub(super) fn run(&self, book: &TrustEventStore) -> Result<ExitCode, CliError> {
         let kind = match self.kind() {
             Ok(kind) => kind,
             Err(why) => {

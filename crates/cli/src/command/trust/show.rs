@@ -2,7 +2,7 @@
 
 use crate::command::printing::{aligned, print, print_json};
 use crate::error::{BAD_INPUT, CliError};
-use crate::trust::Book;
+use crate::trust::TrustEventStore;
 use anstyle::Style;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{AgentTrust, TrustChange, TrustState};
@@ -28,7 +28,7 @@ pub(super) struct ShowArguments {
 // === impl ListArguments ===
 
 impl ListArguments {
-    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+    pub(super) fn run(&self, book: &TrustEventStore) -> Result<ExitCode, CliError> {
         let states: Vec<TrustState> = book
             .agents()?
             .iter()
@@ -57,7 +57,7 @@ fn row(state: &TrustState) -> [String; 4] {
 // === impl ShowArguments ===
 
 impl ShowArguments {
-    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+    pub(super) fn run(&self, book: &TrustEventStore) -> Result<ExitCode, CliError> {
         let replayed = book.of(&self.agent)?;
         let told = replayed.told(book.config());
         if told.state.created_at.is_none() {

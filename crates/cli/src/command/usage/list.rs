@@ -4,18 +4,18 @@ use crate::command::audit::table::plain;
 use crate::error::CliError;
 use crate::used;
 use belljar_contract::usage::{UsageBasis, UsageReport};
-use belljar_node::usage::Calls;
+use belljar_node::usage::RecordedCalls;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub(super) fn print_json(calls: &Calls, state: &Path) -> Result<(), CliError> {
+pub(super) fn print_json(calls: &RecordedCalls, state: &Path) -> Result<(), CliError> {
     let state = crate::output::path(state).to_string();
     let value = json!({ "state_directory": state, "reports": calls.reports(), "totals": calls.totals() });
     print(&crate::output::json(&value))
 }
 
-pub(super) fn print_table(calls: &Calls) -> Result<(), CliError> {
+pub(super) fn print_table(calls: &RecordedCalls) -> Result<(), CliError> {
     let head = ["CALL", "MODEL", "PROVIDER", "IN", "OUT", "COST", "BASIS"].map(str::to_owned);
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(calls.reports().iter().map(row)).collect();
     let mut text = String::new();

@@ -88,7 +88,7 @@ pub(crate) fn records(world: &World, kind: &str) -> Vec<Value> {
 
 #[test]
 fn agent_reaches_only_hosts_its_policy_allows_and_other_agents_reach_none() {
-    let (world, server) = (World::new(crate::BELLJAR), crate::egress::Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), crate::egress::HelloServer::start());
     let port = server.address.port();
     let rule = format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}");
     world.write("policy.yaml", format!("rules: [{rule}]"));

@@ -1,7 +1,7 @@
 //! The configuration that names the audit log's anchors, and commands that can't determine it.
 
 use crate::BELLJAR;
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use belljar_testkit::node::{Node, command};
 use belljar_testkit::wait;
 use belljar_testkit::world::{ProgramOutput, World};
@@ -13,7 +13,7 @@ const USUAL: &str = ".config/belljar/config.yaml";
 /// A configuration whose required anchor fails: an action that must be recorded is refused.
 const FAILING: &str = "audit: {anchors: [{to: 'file:/proc/nonexistent/anchor', required: true}]}\n";
 
-fn world(server: &Server) -> World {
+fn world(server: &HelloServer) -> World {
     let world = World::new(BELLJAR);
     let port = server.address.port();
     world.write(
@@ -23,18 +23,18 @@ fn world(server: &Server) -> World {
     world
 }
 
-fn ask(server: &Server) -> String {
+fn ask(server: &HelloServer) -> String {
     format!("curl -sS --noproxy '' http://localhost:{}/", server.address.port())
 }
 
-fn exec(world: &World, server: &Server, options: &[&str]) -> ProgramOutput {
+fn exec(world: &World, server: &HelloServer, options: &[&str]) -> ProgramOutput {
     let script = ask(server);
     world.run(&[&["exec"], options, &["--egress", "policy.yaml", "--", "sh", "-c", &script]].concat())
 }
 
 #[test]
 fn no_request_is_sent_while_a_required_anchor_fails_however_configured() {
-    let server = Server::start();
+    let server = HelloServer::start();
     let world = world(&server);
     // Control: without a configuration, and with one whose anchor works.
     assert_eq!(exec(&world, &server, &[]).succeeded().stdout, "hello\n");
@@ -57,7 +57,7 @@ fn no_request_is_sent_while_a_required_anchor_fails_however_configured() {
 
 #[test]
 fn unreadable_configuration_is_an_error_and_not_treated_as_without_anchors() {
-    let server = Server::start();
+    let server = HelloServer::start();
     let world = world(&server);
     // An unrelated mistake beside the anchor.
     let path = world.write(USUAL, format!("{FAILING}node: 5\n"));
@@ -96,7 +96,7 @@ fn named_configuration_is_checked_by_every_command_that_accepts_one() {
 
 #[test]
 fn session_delivers_to_the_anchors_of_the_command_that_made_it() {
-    let server = Server::start();
+    let server = HelloServer::start();
     let world = world(&server);
     let script = ask(&server);
     let session = |options: &[(&str, &str)]| {

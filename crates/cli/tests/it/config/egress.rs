@@ -1,7 +1,7 @@
 //! The effects of members of `egress` on programs in sandboxes.
 
 use crate::BELLJAR;
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::recording_server::RecordingServer;
 use belljar_testkit::world::{ProgramOutput, World};
 
@@ -46,7 +46,7 @@ for name in names:
 
 #[test]
 fn tunnel_carries_only_tls_and_sni_that_its_rule_allows() {
-    let (world, plain, tls) = (World::new(BELLJAR), Server::start(), RecordingServer::start());
+    let (world, plain, tls) = (World::new(BELLJAR), HelloServer::start(), RecordingServer::start());
     let port = plain.address.port();
     let by_tunnel = format!("curl -sS --proxytunnel http://localhost:{port}/");
     for (more, said) in [("", "hello\n"), (", tls: optional", "hello\n"), (", tls: required", "")] {
@@ -77,7 +77,7 @@ fn inspect_rule_intercepts_tls_and_reaches_only_hosts_with_known_authorities() {
 
 #[test]
 fn hostnames_below_a_wildcard_are_limited_by_its_rule() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let (ok, many, much) = ("hello", "too_many_names", "name_says_too_much");
     let (names, short) = (["a", "b", "c", "a"], ["short", "longer"]);
     let cases: [(&str, &[&str], &[&str]); 8] = [

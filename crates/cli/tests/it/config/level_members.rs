@@ -1,7 +1,7 @@
 //! The limit of each member of a level on tool calls, both in the level and as an override for one agent.
 
 use crate::BELLJAR;
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::mcp::McpConversation;
 use crate::session::{SessionCleanup, list};
 use belljar_testkit::world::{ProgramOutput, World};
@@ -87,7 +87,7 @@ fn tools_access_only_files_that_file_system_allows() {
 
 #[test]
 fn tools_reach_only_hosts_that_network_and_its_allowlist_allow() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     // The upstream proxy answers for every name, so none is looked up.
     let policy = format!("rules: []\nproxy: {{url: 'http://{}', names: there}}\n", server.address);
     let policy = world.write("policy.yaml", policy).display().to_string();

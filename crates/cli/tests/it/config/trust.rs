@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 const LONG_AGO: &str = "2026-01-01T00:00:00Z";
 
 /// An event of `worker`; true if it is long ago.
-type Event = (Value, bool);
+type WorkerEvent = (Value, bool);
 
-fn now(event: Value) -> Event {
+fn now(event: Value) -> WorkerEvent {
     (event, false)
 }
 
-fn long_ago(event: Value) -> Event {
+fn long_ago(event: Value) -> WorkerEvent {
     (event, true)
 }
 
@@ -23,7 +23,7 @@ fn task(quality: f64) -> Value {
 }
 
 /// Returns the displayed trust state of the agent with that strategy and these events.
-fn shown(trust: &str, events: &[Event]) -> Value {
+fn shown(trust: &str, events: &[WorkerEvent]) -> Value {
     let world = World::new(BELLJAR);
     let agents = "tool_access: {agents: [{name: worker, autonomy: full}]}";
     world.write(".config/belljar/config.yaml", format!("{agents}\ntrust: {{{trust}}}\n"));
@@ -56,11 +56,11 @@ fn each_trust_milestone_requires_its_configured_criteria() {
     ] {
         let is_highest = to == "elevated";
         let person = if is_highest { ", requires_human_approval: true" } else { "" };
-        let with = |members: &str, events: &[Event]| {
+        let with = |members: &str, events: &[WorkerEvent]| {
             let milestones = format!("milestones: {{{step}: {{{members}{person}}}}}");
             shown(&format!("strategy: milestone, initial_level: {from}, {milestones}"), events)
         };
-        let leads = |members: &str, events: &[Event]| {
+        let leads = |members: &str, events: &[WorkerEvent]| {
             let shown = with(members, events);
             level(&shown) == to || is_proposed(&shown)
         };
@@ -154,7 +154,7 @@ fn each_category_starts_and_is_promoted_as_configured() {
 #[test]
 fn levels_are_lost_as_the_verification_section_says() {
     let step = "milestones: {standard_to_elevated: {quality_score_min: 7, requires_human_approval: true}}";
-    let with = |verification: &str, events: &[Event]| {
+    let with = |verification: &str, events: &[WorkerEvent]| {
         let trust = format!(
             "strategy: milestone, initial_level: standard, {step}, re_verification: {{{verification}}}"
         );

@@ -1,6 +1,6 @@
 //! A sandbox with endless requests: its audit records are bounded, and every dropped record is counted.
 
-use super::{Server, policy_text};
+use super::{HelloServer, policy_text};
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn records(world: &World) -> (Vec<Value>, u64) {
 }
 
 fn ran(quota: &str) -> (World, String) {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let port = server.address.port().to_string();
     let rules =
         format!("rules: [{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}]\n{quota}");
@@ -85,7 +85,7 @@ print(requests, is_slow)
 
 #[test]
 fn requests_wait_for_the_audit_rate_limit_after_the_burst() {
-    let server = Server::start();
+    let server = HelloServer::start();
     let port = server.address.port().to_string();
     let asked = |pace: &str| {
         let world = World::new(BELLJAR);

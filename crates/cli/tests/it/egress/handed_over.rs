@@ -1,7 +1,7 @@
 //! NT2, NT6 and NT7 with a hatch to the web: names, descriptors and settings by which a program inside might get further than
 //! the hatch allows.
 
-use super::{Server, policy};
+use super::{HelloServer, policy};
 use crate::BELLJAR;
 use belljar_testkit::world::{ProgramOutput, World};
 
@@ -64,7 +64,7 @@ fn sandbox_cannot_listen_on_the_proxys_address() {
 
 #[test]
 fn no_client_setting_reaches_further_than_the_policy() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let port = server.address.port();
     policy(&world, "[{host: allowed.example}]");
     let beside = [
@@ -117,7 +117,7 @@ for _ in range(400):
 /// PX9: the audit file can't grow beyond this many bytes, as on a full disk.
 #[test]
 fn requests_are_denied_while_the_audit_log_is_full() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let port = server.address.port();
     policy(&world, &format!("[{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}]"));
     let ask = |bytes: &str| {

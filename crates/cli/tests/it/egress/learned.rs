@@ -1,11 +1,11 @@
 //! A policy of the requests that a run tried: learned from the audit log, while the requests themselves stay denied.
 
-use super::{Server, policy};
+use super::{HelloServer, policy};
 use crate::BELLJAR;
 use belljar_testkit::world::World;
 
 /// Returns a script that requests this page, and a tunnel to a name.
-fn ask(server: &Server) -> String {
+fn ask(server: &HelloServer) -> String {
     format!(
         "unset NO_PROXY no_proxy; curl -s http://{}/page; curl -s https://pkgs.example/; curl -s -I http://pkgs.example/; \
          curl -s http://169.254.169.254/latest/; true",
@@ -15,7 +15,7 @@ fn ask(server: &Server) -> String {
 
 #[test]
 fn egress_learn_proposes_a_policy_without_sending_requests_and_the_policy_works() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let ask = ask(&server);
     let learned = world
         .run(&["egress", "learn", "-o", "learned.yaml", "--timeout", "1m", "--", "sh", "-c", &ask])
@@ -52,7 +52,7 @@ fn egress_learn_proposes_a_policy_without_sending_requests_and_the_policy_works(
 
 #[test]
 fn egress_learn_uses_the_last_or_named_run_and_continues_with_a_policy() {
-    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (world, server) = (World::new(BELLJAR), HelloServer::start());
     let port = server.address.port();
     policy(&world, &format!("[{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}]"));
     let next = format!(

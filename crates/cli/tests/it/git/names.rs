@@ -3,7 +3,7 @@
 use super::rig::GitFixture;
 use crate::BELLJAR;
 use belljar_testkit::git::{Repositories, SshServer, updates};
-use belljar_testkit::names::{Answers, Kind, NameServer};
+use belljar_testkit::names::{Answers, NameServer, QuestionType};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{ProgramOutput, World};
 use std::io::Read;
@@ -66,7 +66,7 @@ fn asking(world: &World, names: &NameServer, program: &Path, arguments: &[&str])
 fn questions(names: &NameServer) -> (usize, usize) {
     let asked = names.asked();
     let of = |kind| asked.iter().filter(|(name, asked)| name == HOST && *asked == kind).count();
-    (of(Kind::Old), of(Kind::New))
+    (of(QuestionType::Old), of(QuestionType::New))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Jobs that a client watches, reads, and cancels.
 
 use super::{FakeNode, FaultyRelay, ask, command, told};
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, command as job_of, new_id, script};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -95,7 +95,7 @@ fn job_output_is_printed_unchanged_and_followed_while_it_runs() {
     let node = Node::start(&world, &[]);
     let id = node.submit(script("printf 'one\\033[1m\\n'; echo two >&2; sleep 60"));
     let events = format!("/v1/worker/jobs/{id}/events");
-    let mut told = node.begin(&Asked::new("GET", &events));
+    let mut told = node.begin(&HttpRequest::new("GET", &events));
     wait::until(|| told.line().unwrap().is_some_and(|line| line.contains("two")));
     drop(told);
     // The output up to now.

@@ -2,7 +2,7 @@
 
 use crate::BELLJAR;
 use crate::session::{SessionCleanup, list};
-use belljar_testkit::http::{Asked, HttpResponse};
+use belljar_testkit::http::{HttpRequest, HttpResponse};
 use belljar_testkit::world::World;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Child, Stdio};
 
 /// A server that is killed when this is dropped.
-pub(crate) struct Server {
+pub(crate) struct McpHttpServer {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
     child: Child,
@@ -20,7 +20,7 @@ pub(crate) struct Server {
 
 // === impl Server ===
 
-impl Server {
+impl McpHttpServer {
     /// Starts a server at a free port, with a token that it creates.
     pub(crate) fn start(world: &World, options: &[&str]) -> Self {
         let all = [&["mcp", "--http", "127.0.0.1:0", "--token-file", "token"], options].concat();
@@ -43,7 +43,8 @@ impl Server {
 
     /// Calls `run` with these additional headers, at that path.
     fn ask(&self, target: &str, headers: &[(&str, &str)]) -> HttpResponse {
-        let mut asked = Asked::new("POST", target).header("Accept", "application/json, text/event-stream");
+        let mut asked =
+            HttpRequest::new("POST", target).header("Accept", "application/json, text/event-stream");
         for (name, value) in headers {
             asked = asked.header(name, value);
         }
@@ -51,7 +52,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for McpHttpServer {
     fn drop(&mut self) {
         let _ = self.end();
     }
@@ -69,7 +70,7 @@ fn has_run(answered: &HttpResponse) -> bool {
 #[test]
 fn only_one_correct_bearer_token_header_is_accepted() {
     let world = World::new(BELLJAR);
-    let server = Server::start(&world, &[]);
+    let server = McpHttpServer::start(&world, &[]);
     let (right, token) = (server.bearer(), server.token.clone());
     let other = format!("Bearer {}", token.chars().rev().collect::<String>());
     let upper = format!("Bearer {}", token.to_uppercase());
@@ -125,7 +126,7 @@ fn refused(answered: &HttpResponse, how: &str) {
 #[test]
 fn browser_origins_and_unknown_hosts_are_refused_even_with_the_token() {
     let world = World::new(BELLJAR);
-    let server = Server::start(&world, &["--host", "sandboxes.example"]);
+    let server = McpHttpServer::start(&world, &["--host", "sandboxes.example"]);
     let right = server.bearer();
     let port = server.address.port();
     let other_port = format!("127.0.0.1:{}", port.wrapping_add(1));
@@ -150,13 +151,13 @@ fn browser_origins_and_unknown_hosts_are_refused_even_with_the_token() {
 #[test]
 fn token_file_is_readable_only_by_its_owner() {
     World::as_everyone(BELLJAR, |world| {
-        let server = Server::start(world, &[]);
+        let server = McpHttpServer::start(world, &[]);
         let token = server.token.clone();
         assert_eq!(token.len(), 64, "{token}");
         let path = world.path().join("token");
         assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o600);
         drop(server);
-        let server = Server::start(world, &[]);
+        let server = McpHttpServer::start(world, &[]);
         assert_eq!(server.token, token, "the token stays");
         drop(server);
         let start = || world.run(&["mcp", "--http", "127.0.0.1:0", "--token-file", "token"]);
@@ -200,9 +201,9 @@ fn non_loopback_address_needs_an_explicit_option() {
 fn terminated_server_cancels_calls_and_ends_its_sessions() {
     let world = World::new(BELLJAR);
     let _sessions = SessionCleanup(&world);
-    let mut server = Server::start(&world, &[]);
+    let mut server = McpHttpServer::start(&world, &[]);
     let ask = |name: &str, arguments: Value| {
-        Asked::new("POST", "/mcp")
+        HttpRequest::new("POST", "/mcp")
             .header("Accept", "application/json, text/event-stream")
             .header("Authorization", &server.bearer())
             .json(call(name, &arguments).to_string())

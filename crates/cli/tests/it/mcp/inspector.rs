@@ -1,6 +1,6 @@
 //! The MCP Inspector as a command-line client. It also validates that clients can parse the schemas.
 
-use super::http::Server;
+use super::http::McpHttpServer;
 use crate::BELLJAR;
 use belljar_testkit::mcp::inspector;
 use belljar_testkit::skip::skip;
@@ -19,7 +19,7 @@ fn inspected(world: &World, arguments: &[&str]) -> Result<ProgramOutput, String>
 fn mcp_inspector_lists_valid_tools_and_calls_one() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
-    let server = Server::start(&world, &["--workspace", "source"]);
+    let server = McpHttpServer::start(&world, &["--workspace", "source"]);
     let url = format!("http://{}/mcp", server.address);
     let header = format!("Authorization: Bearer {}", server.token);
     let by_stdio = [BELLJAR, "mcp", "--workspace", "source"];

@@ -1,6 +1,6 @@
 //! The official Python SDK as a client, in both families of protocol revisions.
 
-use super::http::Server;
+use super::http::McpHttpServer;
 use crate::BELLJAR;
 use crate::session::list;
 use belljar_testkit::mcp::{client, told};
@@ -66,7 +66,7 @@ fn python_sdk_works_over_http() {
         };
         let world = World::new(BELLJAR);
         world.write("source/file", "before\n");
-        let server = Server::start(&world, &["--workspace", "source"]);
+        let server = McpHttpServer::start(&world, &["--workspace", "source"]);
         client.args([format!("http://{}/mcp", server.address), server.token.clone()]);
         check(&told(&mut client, &calls()), version);
         assert_eq!(list(&world).len(), 1, "any client with the token can use the session");

@@ -63,7 +63,7 @@ fn commands_run_sealed_without_access_to_host_files() {
     let world = World::new(BELLJAR);
     world.write("source/file", "here\n");
     let secret = world.write("secret", "of the host's\n");
-    let server = crate::egress::Server::start();
+    let server = crate::egress::HelloServer::start();
     let mut talk = McpConversation::begin(&world, &["--workspace", "source"]);
     let session = talk.open();
     let probe = format!(
@@ -215,7 +215,7 @@ fn sessions_of_other_callers_are_inaccessible_unless_named() {
 
 #[test]
 fn web_access_is_what_the_server_was_started_with() {
-    let (world, server) = (World::new(BELLJAR), crate::egress::Server::start());
+    let (world, server) = (World::new(BELLJAR), crate::egress::HelloServer::start());
     let port = server.address.port();
     world.write("source/file", "");
     let rules = format!("rules: [{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}]\n");

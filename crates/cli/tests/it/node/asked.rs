@@ -1,6 +1,6 @@
 //! Authentication of requests, and their limits.
 
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, TOKEN, command};
 use belljar_testkit::world::World;
 use serde_json::json;
@@ -17,7 +17,7 @@ fn every_endpoint_except_health_checks_requires_the_token() {
         [("GET", "/v1/worker/jobs"), ("POST", RUN), ("GET", "/v1/anything"), ("PUT", "/v1/worker/jobs")]
     {
         for token in [None, Some("Bearer wrong-token-of-some-length"), Some("Basic abc")] {
-            let asked = Asked::new(method, path);
+            let asked = HttpRequest::new(method, path);
             let asked = token.map_or(asked.clone(), |token| asked.header("Authorization", token));
             let answered = asked.send(node.address()).unwrap();
             assert_eq!(answered.status, 401, "{method} {path} {token:?}");
@@ -26,7 +26,7 @@ fn every_endpoint_except_health_checks_requires_the_token() {
         }
     }
     for (path, text) in [("/healthz", "ok"), ("/readyz", "ready")] {
-        let answered = Asked::new("GET", path).send(node.address()).unwrap();
+        let answered = HttpRequest::new("GET", path).send(node.address()).unwrap();
         assert_eq!((answered.status, answered.body.as_slice()), (200, text.as_bytes()));
     }
     // The control.
@@ -38,7 +38,7 @@ fn every_endpoint_except_health_checks_requires_the_token() {
 fn invalid_request_is_answered_with_a_problem() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    let kind = |asked: &Asked| {
+    let kind = |asked: &HttpRequest| {
         let answered = node.send(asked);
         assert_eq!(answered.header("content-type"), Some("application/problem+json"), "{asked:?}");
         let problem = answered.json();
@@ -49,19 +49,19 @@ fn invalid_request_is_answered_with_a_problem() {
     };
     let is = |status, kind: &str| (status, kind.to_owned());
     let unknown = "/v1/worker/jobs/0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
-    assert_eq!(kind(&Asked::new("GET", "/v1/worker/nothing")), is(404, "not_found"));
-    assert_eq!(kind(&Asked::new("GET", unknown)), is(404, "not_found"));
-    assert_eq!(kind(&Asked::new("GET", "/v1/worker/jobs/..")), is(404, "not_found"));
-    assert_eq!(kind(&Asked::new("GET", &format!("{unknown}/events"))), is(404, "not_found"));
-    assert_eq!(kind(&Asked::new("POST", &format!("{unknown}:cancel"))), is(404, "not_found"));
-    assert_eq!(kind(&Asked::new("POST", &format!("{unknown}:explode"))), is(404, "not_found"));
-    assert_eq!(kind(&Asked::new("DELETE", "/v1/worker/jobs")), is(405, "method_not_allowed"));
-    assert_eq!(kind(&Asked::new("POST", RUN).json("{")), is(400, "validation"));
-    assert_eq!(kind(&Asked::new("POST", RUN)), is(415, "media_type"));
-    assert_eq!(kind(&Asked::new("GET", "/v1/worker/jobs?limit=0")), is(400, "validation"));
-    assert_eq!(kind(&Asked::new("GET", "/v1/worker/jobs?limit=1&limit=2")), is(400, "validation"));
-    assert_eq!(kind(&Asked::new("GET", "/v1/worker/jobs?order=up")), is(400, "validation"));
-    let ack = Asked::new("POST", &format!("{unknown}:ack")).json(r#"{"version":1}"#);
+    assert_eq!(kind(&HttpRequest::new("GET", "/v1/worker/nothing")), is(404, "not_found"));
+    assert_eq!(kind(&HttpRequest::new("GET", unknown)), is(404, "not_found"));
+    assert_eq!(kind(&HttpRequest::new("GET", "/v1/worker/jobs/..")), is(404, "not_found"));
+    assert_eq!(kind(&HttpRequest::new("GET", &format!("{unknown}/events"))), is(404, "not_found"));
+    assert_eq!(kind(&HttpRequest::new("POST", &format!("{unknown}:cancel"))), is(404, "not_found"));
+    assert_eq!(kind(&HttpRequest::new("POST", &format!("{unknown}:explode"))), is(404, "not_found"));
+    assert_eq!(kind(&HttpRequest::new("DELETE", "/v1/worker/jobs")), is(405, "method_not_allowed"));
+    assert_eq!(kind(&HttpRequest::new("POST", RUN).json("{")), is(400, "validation"));
+    assert_eq!(kind(&HttpRequest::new("POST", RUN)), is(415, "media_type"));
+    assert_eq!(kind(&HttpRequest::new("GET", "/v1/worker/jobs?limit=0")), is(400, "validation"));
+    assert_eq!(kind(&HttpRequest::new("GET", "/v1/worker/jobs?limit=1&limit=2")), is(400, "validation"));
+    assert_eq!(kind(&HttpRequest::new("GET", "/v1/worker/jobs?order=up")), is(400, "validation"));
+    let ack = HttpRequest::new("POST", &format!("{unknown}:ack")).json(r#"{"version":1}"#);
     assert_eq!(kind(&ack), is(404, "not_found"));
 }
 

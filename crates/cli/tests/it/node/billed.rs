@@ -5,7 +5,7 @@ use super::remote_tools::{call, envelope, token};
 use super::sessions::open;
 use crate::models::{configure, recorded};
 use crate::usage_totals::{cheap_models, program};
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::node::{Node, TOKEN, command, new_id, steps};
 use belljar_testkit::world::{ProgramOutput, World};
@@ -72,7 +72,7 @@ fn job_session_and_planner_job_report_usage_sums_and_null_if_unknown() {
     let done =
         node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": program(5, 0) })).json();
     assert_eq!(done["stdout"], "called\n", "{done}");
-    let of_session = node.send(&Asked::new("POST", &format!("{session}/end"))).json();
+    let of_session = node.send(&HttpRequest::new("POST", &format!("{session}/end"))).json();
     assert_eq!(of_session["inference"], exact, "{of_session}");
     assert_eq!(ended(&world, "session_ended", ("session_id", &request["session_id"])), exact);
 
@@ -98,7 +98,7 @@ fn calls_of_jobs_and_sessions_carry_the_user_and_trace_of_their_request() {
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let node = Node::start(&world, &["--config", &configure(&world, &server)]);
     let asked = |target: &str, document: &Value, parent: Option<&str>| {
-        let asked = Asked::new("POST", target).header("Authorization", &format!("Bearer {TOKEN}"));
+        let asked = HttpRequest::new("POST", target).header("Authorization", &format!("Bearer {TOKEN}"));
         let asked = parent.iter().fold(asked, |asked, parent| asked.header("traceparent", parent));
         asked.json(document.to_string()).send(node.address()).unwrap()
     };

@@ -6,7 +6,7 @@ use super::remote_tools::{call, envelope, token};
 use super::sessions::open;
 use crate::models::recorded;
 use belljar_contract::inference::{Cost, CostTotal};
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::litellm::{LiteLlm, MASTER_KEY, MODEL};
 use belljar_testkit::node::{Node, command, new_id};
 use belljar_testkit::skip::skip;
@@ -183,7 +183,7 @@ fn usage_of_jobs_sessions_and_planner_jobs_matches_litellms_own_records() {
         let program = ["python3", "-c", CALLS];
         let done = node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": program })).json();
         assert_eq!(done["stdout"], "broken\nsilent\n", "{done:#}");
-        let told = node.send(&Asked::new("POST", &format!("{session}/end"))).json();
+        let told = node.send(&HttpRequest::new("POST", &format!("{session}/end"))).json();
         agrees(litellm, &listed(world, &told["run_id"]), &told["inference"]);
         assert_eq!(ended(world, "session_ended", ("session_id", &request["session_id"])), told["inference"]);
 

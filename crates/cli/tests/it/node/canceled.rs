@@ -1,13 +1,13 @@
 //! Jobs that a client cancels.
 
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, script, steps};
 use belljar_testkit::world::World;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 fn cancel(node: &Node<'_>, id: &str) -> serde_json::Value {
-    let answered = node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
+    let answered = node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
     assert_eq!(answered.status, 200);
     answered.json()
 }

@@ -7,7 +7,7 @@ use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::node::{Node, TOKEN, command, new_id, script};
 use belljar_testkit::orchestrator::Orchestrator;
 use belljar_testkit::world::World;
-use belljar_testkit::{http::Asked, wait};
+use belljar_testkit::{http::HttpRequest, wait};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -87,10 +87,10 @@ fn every_metric_changes_with_its_event() {
     assert_eq!(after["belljar_web_requests_total{allowed=\"false\"}"], 1.0);
     assert_eq!(after["belljar_web_policy_changes_total{taken=\"true\"}"], 2.0);
 
-    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
+    node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
     wait::until(|| counts(&node)["belljar_jobs_running"] == 0.0);
     assert_eq!(counts(&node)["belljar_jobs_ended_total{status=\"canceled\"}"], 1.0);
     // The metrics require the token.
-    assert_eq!(Asked::new("GET", "/metrics").send(node.address()).unwrap().status, 401);
+    assert_eq!(HttpRequest::new("GET", "/metrics").send(node.address()).unwrap().status, 401);
     assert!(!String::from_utf8(node.get("/metrics").body).unwrap().contains(TOKEN));
 }

@@ -1,6 +1,6 @@
 //! Many slow clients without a token: health checks and authenticated clients still get responses.
 
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, TOKEN, command};
 use belljar_testkit::wait;
 use belljar_testkit::world::{ProgramOutput, World};
@@ -48,9 +48,9 @@ fn slow_unauthenticated_clients_do_not_block_health_checks() {
         })
         .collect();
     for _ in 0..20 {
-        let answer = Asked::new("GET", "/healthz").send(node.address()).unwrap();
+        let answer = HttpRequest::new("GET", "/healthz").send(node.address()).unwrap();
         assert_eq!(answer.status, 200);
-        assert_eq!(Asked::new("GET", "/readyz").send(node.address()).unwrap().status, 200);
+        assert_eq!(HttpRequest::new("GET", "/readyz").send(node.address()).unwrap().status, 200);
     }
     ask();
     assert_eq!(node.run(&command(&["true"])).json()["status"], "completed");

@@ -1,7 +1,7 @@
 //! The Worker API conforms to its OpenAPI document.
 
 use belljar_contract::worker::operation::Operation;
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, TOKEN};
 use belljar_testkit::schemathesis;
 use belljar_testkit::skip::skip;
@@ -36,7 +36,7 @@ fn served_openapi_document_is_the_published_one() {
     let published = include_str!("../../../../../docs/schema/worker-api.openapi.json");
     let published: serde_json::Value = serde_json::from_str(published).unwrap();
     assert_eq!(node.get(DOCUMENT).json(), published);
-    assert_eq!(Asked::new("GET", DOCUMENT).send(node.address()).unwrap().status, 401);
+    assert_eq!(HttpRequest::new("GET", DOCUMENT).send(node.address()).unwrap().status, 401);
 }
 
 #[test]
@@ -51,8 +51,8 @@ fn unsupported_method_is_answered_with_the_allowed_methods() {
         ("POST", format!("/v1/worker/jobs/{id}"), "GET, HEAD"),
         ("POST", "/healthz".to_owned(), "GET, HEAD"),
     ] {
-        let answered = node.send(&Asked::new(method, &path));
+        let answered = node.send(&HttpRequest::new(method, &path));
         assert_eq!((answered.status, answered.header("allow")), (405, Some(allowed)), "{method} {path}");
     }
-    assert_eq!(node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{id}:other"))).status, 404);
+    assert_eq!(node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{id}:other"))).status, 404);
 }

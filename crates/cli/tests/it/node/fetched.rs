@@ -1,7 +1,7 @@
 //! Web pages for the agent of a node's job, through the tools at its hatch.
 
 use super::web::{configure, job, rule};
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::models::recorded;
 use belljar_testkit::node::Node;
 use belljar_testkit::world::World;
@@ -45,7 +45,7 @@ pub(super) fn printed(told: &Value, step: usize) -> Value {
 
 #[test]
 fn agent_fetches_allowed_pages_and_each_fetch_is_recorded_for_its_job() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let port = server.address.port();
     let config = configure(&world, &rule(port));
     let node = Node::start(&world, &["--config", &config]);
@@ -84,7 +84,7 @@ fn agent_fetches_allowed_pages_and_each_fetch_is_recorded_for_its_job() {
 
 #[test]
 fn job_without_web_access_has_no_web_tools_and_a_denied_step_is_ext_net_required() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let port = server.address.port();
     let config = configure(&world, &rule(port));
     let node = Node::start(&world, &["--config", &config]);
@@ -106,7 +106,7 @@ fn job_without_web_access_has_no_web_tools_and_a_denied_step_is_ext_net_required
 
 #[test]
 fn agent_makes_only_requests_that_its_job_allows() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let port = server.address.port();
     let config = configure(&world, &rule(port));
     let node = Node::start(&world, &["--config", &config]);

@@ -1,7 +1,7 @@
 //! Jobs that a client follows, submits twice, lists, and acknowledges.
 
 use super::on_each_database;
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, TOKEN, command, script};
 use belljar_testkit::world::World;
 use serde_json::json;
@@ -16,7 +16,7 @@ fn events_are_streamed_while_the_job_runs_and_resume_after_the_last_seen() {
             let node = Node::start(world, arguments);
             let id = node.submit(script("echo one; sleep 1; echo two; sleep 60"));
             let path = format!("/v1/worker/jobs/{id}/events");
-            let mut events = node.begin(&Asked::new("GET", &path));
+            let mut events = node.begin(&HttpRequest::new("GET", &path));
             let mut last = String::new();
             loop {
                 let line = events.line().unwrap().expect("it goes on");
@@ -29,10 +29,10 @@ fn events_are_streamed_while_the_job_runs_and_resume_after_the_last_seen() {
             }
             assert_eq!(node.job(&id)["status"], "in_progress");
             drop(events);
-            let mut again = node.begin(&Asked::new("GET", &path).header("Last-Event-ID", &last));
+            let mut again = node.begin(&HttpRequest::new("GET", &path).header("Last-Event-ID", &last));
             let first = again.line().unwrap().unwrap();
             assert_eq!(first, format!("id: {}", last.parse::<u64>().unwrap() + 1));
-            node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
+            node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
             let mut rest = Vec::new();
             while let Some(line) = again.line().unwrap() {
                 rest.extend(line.strip_prefix("data: ").map(str::to_owned));
@@ -62,14 +62,16 @@ fn same_job_is_run_once_however_often_it_is_submitted() {
     // With a key that was used for another job.
     let keyed = |job: &serde_json::Value| {
         node.send(
-            &Asked::new("POST", "/v1/worker/jobs:run").header("Idempotency-Key", "k1").json(job.to_string()),
+            &HttpRequest::new("POST", "/v1/worker/jobs:run")
+                .header("Idempotency-Key", "k1")
+                .json(job.to_string()),
         )
     };
     let job = command(&["true"]);
     assert_eq!(keyed(&job).status, 200);
     assert_eq!(keyed(&job).status, 200);
     assert_eq!(keyed(&command(&["true"])).status, 409);
-    let twice = Asked::new("POST", "/v1/worker/jobs:run")
+    let twice = HttpRequest::new("POST", "/v1/worker/jobs:run")
         .header("Idempotency-Key", "k1")
         .header("Idempotency-Key", "k2")
         .json(job.to_string());

@@ -4,7 +4,7 @@ use super::processes_with;
 use super::sessions::open;
 use super::web::{command, configure, fetching, rule};
 use crate::models::recorded;
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, new_id};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -103,13 +103,13 @@ fn stricter_policy_closes_only_the_tunnels_it_no_longer_allows() {
     let numbers: Vec<_> = taken.iter().map(|change| (&change["generation"], &change["rules"])).collect();
     assert_eq!(numbers, [(&json!(1), &json!(2)), (&json!(2), &json!(1))]);
     assert_eq!(taken[1]["sha256"].as_str().map(str::len), Some(64));
-    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{other}:cancel")));
+    node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{other}:cancel")));
     node.wait_for(&other, "canceled");
 }
 
 #[test]
 fn wider_policy_applies_to_open_sessions_and_an_invalid_one_does_not() {
-    let (world, server) = (World::new(crate::BELLJAR), crate::egress::Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), crate::egress::HelloServer::start());
     let port = server.address.port();
     let config = configure(&world, "");
     let node = Node::start(&world, &["--config", &config]);
@@ -142,7 +142,7 @@ fn wider_policy_applies_to_open_sessions_and_an_invalid_one_does_not() {
 
 #[test]
 fn separate_policy_file_takes_precedence_over_the_configuration() {
-    let (world, server) = (World::new(crate::BELLJAR), crate::egress::Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), crate::egress::HelloServer::start());
     let config = configure(&world, "");
     world.write("policy.yaml", format!("rules: [{}]", rule(server.address.port())));
     let node = Node::start(&world, &["--config", &config, "--egress", "policy.yaml"]);
@@ -160,7 +160,7 @@ fn tunnels_of_a_canceled_job_are_closed() {
     let config = configure(&world, &rule(held.port));
     let node = Node::start(&world, &["--config", &config]);
     let (job, other) = (held.tunnel(&node), held.tunnel(&node));
-    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{job}:cancel")));
+    node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{job}:cancel")));
     let told = node.wait_for(&job, "canceled");
     wait::until(|| held.open() == 1);
     assert_eq!((&told["web"]["passages"], &told["web"]["sent_bytes"]), (&json!(1), &json!(6)), "{told}");
@@ -187,7 +187,7 @@ fn killed_node_leaves_no_proxy_or_tunnel_behind() {
     assert_eq!((recorded(&audit, "egress_begun").len(), recorded(&audit, "egress").len()), (1, 0));
     // The control: the next tunnel has both again.
     let again = held.tunnel(&node);
-    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{again}:cancel")));
+    node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{again}:cancel")));
     node.wait_for(&again, "canceled");
     assert_eq!(recorded(&audit, "egress").len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use super::on_each_database;
 use crate::models::recorded;
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, TOKEN};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn node_grant_is_issued_validated_by_its_secret_listed_and_revoked() {
         let second = node.get(&format!("{GRANTS}?page_token={next}")).json();
         assert_eq!(second["grants"][0]["id"], other["grant"]["id"], "{second}");
 
-        let revoke = |id: &str| node.send(&Asked::new("POST", &format!("{GRANTS}/{id}/revoke")));
+        let revoke = |id: &str| node.send(&HttpRequest::new("POST", &format!("{GRANTS}/{id}/revoke")));
         assert_eq!(revoke(id).json()["revoked"], true);
         assert_eq!(revoke(id).json()["revoked"], false);
         refused(id, secret, "sandbox:codex", "grant_revoked");
@@ -77,7 +77,7 @@ fn only_the_nodes_token_issues_grants_and_every_mistake_is_reported() {
     let world = belljar_testkit::world::World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let asked = |token: &str| {
-        let asked = Asked::new("POST", GRANTS).header("Authorization", &format!("Bearer {token}"));
+        let asked = HttpRequest::new("POST", GRANTS).header("Authorization", &format!("Bearer {token}"));
         asked.json(terms().to_string()).send(node.address()).unwrap().status
     };
     assert_eq!((asked("another-token-0123456789"), asked(TOKEN)), (401, 201));

@@ -2,10 +2,10 @@
 
 use super::tools::CLIENT;
 use crate::BELLJAR;
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::hatches::older_kernel;
 use crate::models::KEY;
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::node::{Node, steps};
 use belljar_testkit::skip::skip;
@@ -64,7 +64,7 @@ const ROUNDS: usize = 8;
 const RUNTIME_SECONDS: u32 = 20;
 const OVER_WITHIN: Duration = Duration::from_secs(15);
 
-fn configure(world: &World, models: &ModelServer, servers: [&Server; 2]) -> String {
+fn configure(world: &World, models: &ModelServer, servers: [&HelloServer; 2]) -> String {
     let key = world.write("key", KEY).display().to_string();
     let rules = servers.map(|server| {
         let networks = ["127.0.0.0/8", "::1"];
@@ -90,12 +90,12 @@ fn job(script: &str, seconds: u32) -> Value {
     job
 }
 
-fn attacker(told: &Server, attacks: &str) -> Value {
+fn attacker(told: &HelloServer, attacks: &str) -> Value {
     job(&format!("BEGINS = 'http://localhost:{}/'\n{attacks}", told.address.port()), RUNTIME_SECONDS)
 }
 
 /// Runs a job that uses its hatches meanwhile. Returns the longest call of each.
-fn used(node: &Node<'_>, server: &Server) -> Value {
+fn used(node: &Node<'_>, server: &HelloServer) -> Value {
     let script = format!("{CLIENT}HOST = 'localhost:{}'\n{USES}", server.address.port());
     let answer = node.run(&job(&script, 300)).json();
     assert_eq!(answer["status"], "completed", "{answer}");
@@ -115,7 +115,7 @@ fn alive_within(node: &Node<'_>) -> Duration {
 
 fn alive(node: &Node<'_>) -> Duration {
     let begun = Instant::now();
-    assert_eq!(Asked::new("GET", "/healthz").send(node.address()).unwrap().status, 200);
+    assert_eq!(HttpRequest::new("GET", "/healthz").send(node.address()).unwrap().status, 200);
     begun.elapsed()
 }
 
@@ -129,7 +129,7 @@ fn peak_memory_kib(node: &Node<'_>) -> u64 {
 /// Attacks, and returns the node's peak memory meanwhile, in KiB.
 fn attack(world: &World, attacks: &str) -> u64 {
     let models = ModelServer::start(Script::always(Answer::text("hello")));
-    let (told, server) = (Server::start(), Server::start());
+    let (told, server) = (HelloServer::start(), HelloServer::start());
     let config = configure(world, &models, [&told, &server]);
     let mut node = Node::start(world, &["--config", &config, "--max-concurrency", "3"]);
     let attacking = node.submit(attacker(&told, attacks));

@@ -4,7 +4,7 @@ use super::sessions::{SESSIONS, open};
 use super::stopped::{POLITE, begun, stop};
 use crate::models::{configure, recorded};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::node::{Node, command, new_id, script, steps};
 use belljar_testkit::skip::skip;
@@ -197,7 +197,7 @@ fn one_that_is_to_stop_stops(hall: &ImageNode<'_>) {
     let mut stubborn = script("echo begun; sleep 60");
     stubborn["sandbox"]["image"] = json!(IMAGE);
     let id = begun(&hall.node, &stubborn);
-    hall.node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
+    hall.node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
     let told = hall.node.wait_for(&id, "canceled");
     hall.is_empty(&told);
 }
@@ -268,7 +268,7 @@ fn a_session_is_a_container_that_stays(hall: &ImageNode<'_>) {
     };
     assert_eq!(exec("cut -d. -f1 /etc/debian_version > kept")["status"], "completed");
     assert_eq!(exec(&format!("cat kept; {CALL}"))["stdout"], "12\nHTTP/1.1 200 OK\r\n");
-    let ended = hall.node.send(&Asked::new("POST", &format!("{session}/end"))).json();
+    let ended = hall.node.send(&HttpRequest::new("POST", &format!("{session}/end"))).json();
     assert_eq!((&ended["status"], &ended["inference"]["calls"]), (&json!("ended"), &json!(1)), "{ended:#}");
     let recorded = recorded(&hall.world.path().join("state/node/audit"), "session_ended");
     assert_eq!(recorded[0]["session_id"], request["session_id"]);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 type ConnectionAction = fn(&mut TcpStream, &str);
 
 /// A service, with the requests that it received.
-struct Service {
+struct ManagedTestService {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
     connections: Arc<AtomicUsize>,
@@ -24,7 +24,7 @@ struct Service {
 
 // === impl Service ===
 
-impl Service {
+impl ManagedTestService {
     fn start(act: ConnectionAction) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -100,7 +100,7 @@ fn get() -> Value {
 #[test]
 fn allowed_parts_of_request_and_response_are_passed_through() {
     let world = World::new(crate::BELLJAR);
-    let service = Service::start(answer);
+    let service = ManagedTestService::start(answer);
     let node = Node::start(&world, &["--config", &configure(&world, &[("main", service.address)], "")]);
     let request = json!({
         "version": 1, "method": "POST", "path": format!("/v1/things?token={CANARY}"), "body_b64": "aGVsbG8=",
@@ -181,7 +181,8 @@ fn failing_service_is_reported_as_the_cause() {
         ("garbled", garbled, "understood"),
         ("large", large, "larger than 1048576 bytes"),
     ];
-    let services: Vec<_> = acts.iter().map(|(name, act, _)| (*name, Service::start(*act))).collect();
+    let services: Vec<_> =
+        acts.iter().map(|(name, act, _)| (*name, ManagedTestService::start(*act))).collect();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut rows: Vec<_> = services.iter().map(|(name, service)| (*name, service.address)).collect();
     rows.push(("absent", nobody));
@@ -208,7 +209,7 @@ fn redirect_is_not_followed_and_malformed_request_is_not_sent() {
             .write_all(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n");
     }
     let world = World::new(crate::BELLJAR);
-    let service = Service::start(elsewhere);
+    let service = ManagedTestService::start(elsewhere);
     let node = Node::start(&world, &["--config", &configure(&world, &[("main", service.address)], "")]);
     let answered = pass(&node, "main", &get()).json();
     assert_eq!((&answered["status"], &answered["headers"]), (&json!(302), &json!({})));
@@ -245,7 +246,7 @@ fn client_disconnect_cancels_the_upstream_request() {
         let _ = stream.read(&mut [0]);
     }
     let world = World::new(crate::BELLJAR);
-    let service = Service::start(waits);
+    let service = ManagedTestService::start(waits);
     let node = Node::start(&world, &["--config", &configure(&world, &[("main", service.address)], "")]);
     let body = get().to_string();
     let mut client = TcpStream::connect(node.address()).unwrap();

@@ -1,7 +1,7 @@
 //! Several nodes with one database.
 
 use super::stopped::{POLITE, begun, stop};
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, command, script};
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
@@ -30,7 +30,7 @@ fn two_nodes_on_one_database_share_the_work_and_run_nothing_twice() {
     let jobs: Vec<_> = (0..4).map(|_| nodes[0].submit(script("sleep 100"))).collect();
     for id in &jobs {
         nodes[1].wait_for(id, "in_progress");
-        nodes[1].send(&Asked::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
+        nodes[1].send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
     }
     for id in &jobs {
         assert_eq!(nodes[0].wait_for(id, "canceled")["failure_code"], "canceled");
@@ -57,7 +57,7 @@ fn job_stopped_through_another_node_keeps_its_grace_period() {
     assert_eq!(stop(&other, &polite, 60).json()["status"], "canceled");
     assert_eq!(other.job(&ids[0])["stdout"], "begun\nbye\n");
     // The control: a canceled job has none.
-    other.send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", ids[1])));
+    other.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{}:cancel", ids[1])));
     assert_eq!(other.wait_for(&ids[1], "canceled")["stdout"], "begun\n");
 }
 

@@ -2,7 +2,7 @@
 
 use super::sessions::open;
 use crate::models::{KEY, configure, recorded};
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::{Node, command, new_id, steps};
 use belljar_testkit::wait;
@@ -147,7 +147,7 @@ fn session_that_requested_models_calls_them_and_is_billed_at_its_end() {
     assert_eq!(exec(&other, &["small"])["stdout"], "small ConnectionRefusedError\n");
     assert!(node.get(&session).json()["inference"].is_null(), "the session still runs");
 
-    let end = |session: &str| node.send(&Asked::new("POST", &format!("{session}/end"))).json();
+    let end = |session: &str| node.send(&HttpRequest::new("POST", &format!("{session}/end"))).json();
     let (ended, others) = (end(&session), end(&other));
     assert_eq!((&ended["inference"]["calls"], &others["inference"]), (&json!(2), &Value::Null), "{ended}");
     let audit = world.path().join("state/node/audit");

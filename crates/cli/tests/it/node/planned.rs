@@ -2,7 +2,7 @@
 
 use super::remote_tools::{self, call, envelope, token};
 use super::web::rule;
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::models::{configure, recorded};
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::{Node, command, new_id, steps};
@@ -301,7 +301,7 @@ fn planner_adds_images_only_where_it_is_allowed() {
 
 #[test]
 fn planner_reaches_the_web_by_the_nodes_policy_and_its_calls_are_recorded() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let port = server.address.port();
     let config = super::web::configure(&world, &rule(port));
     let node = Node::start(&world, &["--config", &config]);

@@ -1,6 +1,6 @@
 //! Readiness of a node: it is ready if it can make the sandboxes of jobs.
 
-use belljar_testkit::http::{Asked, HttpResponse};
+use belljar_testkit::http::{HttpRequest, HttpResponse};
 use belljar_testkit::node::{Node, script};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -9,7 +9,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
 fn readiness(node: &Node<'_>) -> HttpResponse {
-    Asked::new("GET", "/readyz").send(node.address()).unwrap()
+    HttpRequest::new("GET", "/readyz").send(node.address()).unwrap()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn node_whose_state_is_unreachable_for_sandboxes_is_not_ready_and_logs_why() {
         (told.status, told.body.as_slice()),
         (503, &b"the node can't make sandboxes; its log says why"[..])
     );
-    assert_eq!(Asked::new("GET", "/healthz").send(node.address()).unwrap().status, 200);
+    assert_eq!(HttpRequest::new("GET", "/healthz").send(node.address()).unwrap().status, 200);
     // A job fails with that reason, too.
     assert_eq!(node.run(&script("true")).json()["status"], "node_failure");
     let log = node.log();

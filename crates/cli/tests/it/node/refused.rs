@@ -1,7 +1,7 @@
 //! Jobs and requests that a node refuses.
 
 use crate::models::recorded;
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, TOKEN, command, script};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -26,7 +26,7 @@ fn job_over_the_queue_limit_is_refused_with_a_retry_after() {
     assert_eq!(refused.json()["type"], "urn:cynodeai:error:rate_limit");
     assert_eq!(node.get(&format!("/v1/worker/jobs/{}", job["job_id"].as_str().unwrap())).status, 404);
     // Once there is capacity the job is accepted.
-    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
+    node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
     wait::until(|| node.run(&job).status == 202);
 }
 
@@ -78,7 +78,7 @@ fn denied_requests_are_audited_and_a_flood_of_them_is_only_counted() {
     assert_eq!(answers.matches("HTTP/1.1 401").count() as u64, MANY);
     // The next denial, which isn't equal to the others, reports the number of the dropped ones.
     std::thread::sleep(Duration::from_millis(1_100));
-    Asked::new("GET", "/v1/worker/sessions").send(node.address()).unwrap();
+    HttpRequest::new("GET", "/v1/worker/sessions").send(node.address()).unwrap();
     let told = |records: &[Value]| -> u64 {
         let of_token =
             records.iter().filter(|record| record["reason"] == "urn:cynodeai:error:authentication");

@@ -6,7 +6,7 @@ use super::processes_with;
 use super::remote_tools::{call, envelope, list, names, token};
 use super::tools::{job_of, told};
 use crate::models::configure;
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::node::{Node, TOKEN, command, script};
 use belljar_testkit::wait;
@@ -65,7 +65,8 @@ fn hangup_reloads_the_token_and_the_models() {
     world.write("token", OTHER_TOKEN);
     reload(&node, READ_AGAIN);
     let with = |token: &str| {
-        let asked = Asked::new("GET", "/v1/worker/jobs").header("Authorization", &format!("Bearer {token}"));
+        let asked =
+            HttpRequest::new("GET", "/v1/worker/jobs").header("Authorization", &format!("Bearer {token}"));
         asked.send(node.address()).unwrap().status
     };
     assert_eq!((with(OTHER_TOKEN), with(TOKEN)), (200, 401));

@@ -2,7 +2,7 @@
 
 use super::on_each_database;
 use crate::models::recorded;
-use belljar_testkit::http::{Asked, HttpResponse};
+use belljar_testkit::http::{HttpRequest, HttpResponse};
 use belljar_testkit::node::{Node, TOKEN, new_id, steps};
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
@@ -23,7 +23,7 @@ struct LongRunningJob {
 }
 
 /// Returns a request without a token.
-fn asked(method: &str, mut params: Value) -> Asked {
+fn asked(method: &str, mut params: Value) -> HttpRequest {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -31,7 +31,7 @@ fn asked(method: &str, mut params: Value) -> Asked {
     });
     let name = params["name"].as_str().map(str::to_owned);
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let asked = Asked::new("POST", "/mcp")
+    let asked = HttpRequest::new("POST", "/mcp")
         .header("Accept", "application/json, text/event-stream")
         .header("MCP-Protocol-Version", "2026-07-28")
         .header("Mcp-Method", method)
@@ -40,15 +40,15 @@ fn asked(method: &str, mut params: Value) -> Asked {
 }
 
 /// Returns a request in a protocol revision with a handshake.
-fn asked_formerly(method: &str, params: &Value) -> Asked {
+fn asked_formerly(method: &str, params: &Value) -> HttpRequest {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    Asked::new("POST", "/mcp")
+    HttpRequest::new("POST", "/mcp")
         .header("Accept", "application/json, text/event-stream")
         .header("MCP-Protocol-Version", "2025-11-25")
         .json(message.to_string())
 }
 
-fn sent(to: SocketAddr, token: &str, asked: Asked) -> HttpResponse {
+fn sent(to: SocketAddr, token: &str, asked: HttpRequest) -> HttpResponse {
     asked.header("Authorization", &format!("Bearer {token}")).send(to).unwrap()
 }
 
@@ -103,7 +103,7 @@ fn waiting(node: &Node<'_>) -> LongRunningJob {
 }
 
 fn end(node: &Node<'_>, job: &LongRunningJob) {
-    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", job.job_id)));
+    node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{}:cancel", job.job_id)));
     node.wait_for(&job.job_id, "canceled");
 }
 
@@ -216,12 +216,12 @@ fn request_needs_exactly_one_valid_token_in_one_header() {
     }
     // And the agent's token isn't valid for other endpoints.
     for path in ["/v1/worker/jobs", "/v1/worker/openapi.json", "/metrics"] {
-        let asked = Asked::new("GET", path);
+        let asked = HttpRequest::new("GET", path);
         assert_eq!(asked.clone().header("Authorization", &bearer).send(to).unwrap().status, 401, "{path}");
         assert_eq!(node.send(&asked).status, 200, "{path}");
     }
     let forged =
-        Asked::new("POST", ISSUE).json(json!({ "version": 1, "kind": "project_manager" }).to_string());
+        HttpRequest::new("POST", ISSUE).json(json!({ "version": 1, "kind": "project_manager" }).to_string());
     assert_eq!(sent(to, &good, forged.clone()).status, 401);
     assert_eq!(node.send(&forged).status, 201);
     // A web page of another origin can't use it, nor can a DNS name that resolves to this address (DNS rebinding).
@@ -243,7 +243,7 @@ fn request_needs_exactly_one_valid_token_in_one_header() {
 
 /// Returns the status of the response to a request with this `Host`.
 fn by_host(to: SocketAddr, token: &str, host: &str) -> u16 {
-    let Asked { headers, body, .. } = asked("tools/list", json!({}));
+    let HttpRequest { headers, body, .. } = asked("tools/list", json!({}));
     let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n");
     headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
     head.push_str(&format!("Connection: close\r\nContent-Length: {}\r\n\r\n", body.len()));

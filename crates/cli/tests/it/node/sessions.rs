@@ -1,7 +1,7 @@
 //! Sandboxes that stay for many commands.
 
 use super::processes_with;
-use belljar_testkit::http::{Asked, HttpResponse};
+use belljar_testkit::http::{HttpRequest, HttpResponse};
 use belljar_testkit::node::{Node, TOKEN, new_id};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -72,13 +72,13 @@ fn ended_session_is_removed_with_everything_in_it() {
     leave_running(&node, &session, &marker);
     let is_there = || processes_with(&marker) > 0;
     assert!(is_there());
-    let answered = node.send(&Asked::new("POST", &format!("{session}/end")));
+    let answered = node.send(&HttpRequest::new("POST", &format!("{session}/end")));
     assert_eq!((answered.status, &answered.json()["status"]), (200, &json!("ended")));
     assert!(!is_there());
     assert_eq!(exec(&node, &session, "true").status, 404);
     assert_eq!(node.get(&session).status, 404);
     // A new session with this id is a different one.
-    assert_eq!(node.send(&Asked::new("POST", &format!("{session}/end"))).status, 404);
+    assert_eq!(node.send(&HttpRequest::new("POST", &format!("{session}/end"))).status, 404);
 }
 
 #[test]
@@ -175,8 +175,9 @@ fn sessions_end_with_their_node_and_with_stop_all() {
         if kill {
             node.killed_and_started();
         } else {
-            let told =
-                node.send(&Asked::new("POST", "/v1/worker/admin/stop-all-orchestrator-directed")).json();
+            let told = node
+                .send(&HttpRequest::new("POST", "/v1/worker/admin/stop-all-orchestrator-directed"))
+                .json();
             assert_eq!(told["ended_sessions"], 1);
         }
         wait::until(|| processes_with(&marker) == 0);

@@ -1,6 +1,6 @@
 //! Clients that are slow, or disconnect.
 
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, TOKEN, command, script};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -46,7 +46,7 @@ fn slow_or_vanished_clients_delay_no_other_and_leave_no_open_connection() {
     wait::until(|| descriptors(&node) <= before + slow.len() + 10);
     drop(slow);
     wait::until(|| descriptors(&node) <= before + 10);
-    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{noisy}:cancel")));
+    node.send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{noisy}:cancel")));
     node.wait_for(&noisy, "canceled");
 }
 

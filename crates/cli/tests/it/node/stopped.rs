@@ -1,6 +1,6 @@
 //! Jobs that an orchestrator stops: a single one, or all.
 
-use belljar_testkit::http::{Asked, HttpResponse};
+use belljar_testkit::http::{HttpRequest, HttpResponse};
 use belljar_testkit::node::{Node, new_id, script, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(super) fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> HttpResp
 /// Submits a job, waits until it has printed that it has begun, and returns its id.
 pub(super) fn begun(node: &Node<'_>, job: &Value) -> String {
     let id = node.submit(job.clone());
-    let mut events = node.begin(&Asked::new("GET", &format!("/v1/worker/jobs/{id}/events")));
+    let mut events = node.begin(&HttpRequest::new("GET", &format!("/v1/worker/jobs/{id}/events")));
     while !events.line().unwrap().unwrap().contains("begun") {}
     id
 }
@@ -112,7 +112,7 @@ fn stop_all_ends_all_jobs_and_the_node_accepts_new_ones() {
     }
     assert_eq!(node.story(&waiting), ["accepted 0", "canceled 0"]);
     // An empty body requests the same, and no job is left.
-    let nothing = node.send(&Asked::new("POST", STOP_ALL));
+    let nothing = node.send(&HttpRequest::new("POST", STOP_ALL));
     assert_eq!((nothing.status, &nothing.json()["stopped_jobs"]), (200, &json!(0)));
     assert_eq!(node.run(&script("true")).json()["status"], "completed");
 }

@@ -136,6 +136,6 @@ fn invalid_query_is_answered_with_valid_values() {
         assert_eq!(answered.status, 400, "{path}");
         assert!(answered.json()["detail"].as_str().unwrap().contains(why), "{path}: {}", answered.json());
     }
-    let asked = belljar_testkit::http::Asked::new("GET", &format!("{TELEMETRY}/node:info"));
+    let asked = belljar_testkit::http::HttpRequest::new("GET", &format!("{TELEMETRY}/node:info"));
     assert_eq!(asked.send(node.address()).unwrap().status, 401);
 }

@@ -96,7 +96,7 @@ fn job_trace_spans_acceptance_to_record_with_steps_and_model_calls() {
 fn web_requests_of_a_job_are_traced_without_the_requested_hostname() {
     let world = World::new(crate::BELLJAR);
     let collector = Collector::start(&[]);
-    let server = crate::egress::Server::start();
+    let server = crate::egress::HelloServer::start();
     let config = json!({
         "node": { "traces": { "endpoint": collector.url() } },
         "egress": { "rules": [{ "host": "localhost", "ports": [server.address.port()], "networks": ["127.0.0.0/8", "::1"] }] },

@@ -2,7 +2,7 @@
 //! refuses the request or is unreachable.
 
 use super::web::{fetching, job};
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
@@ -44,7 +44,7 @@ fn with_agent(scripts: &[&str]) -> Value {
 
 #[test]
 fn agent_that_gives_up_after_a_denial_is_ext_net_required_and_others_are_not() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let [denied, prints] =
         [fetching(1), "echo 'curl: (6) Could not resolve host: pkgs.example' >&2; exit 6".to_owned()];
     let scripts = [denied.as_str(), "true", "true", prints.as_str()];

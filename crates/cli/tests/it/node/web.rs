@@ -1,9 +1,9 @@
 //! Network access of a node's jobs.
 
 use super::sessions::open;
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::models::recorded;
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{Node, new_id, script, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub(super) fn job(scripts: &[&str], ext_net_allowed: bool) -> Value {
 
 #[test]
 fn jobs_with_web_access_reach_what_the_policy_allows_and_each_request_is_recorded() {
-    let (world, server, other) = (World::new(crate::BELLJAR), Server::start(), Server::start());
+    let (world, server, other) = (World::new(crate::BELLJAR), HelloServer::start(), HelloServer::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);
     let (there, beside) = (fetching(server.address.port()), fetching(other.address.port()));
@@ -69,7 +69,7 @@ const LOOK: &str = "env | grep -ci proxy; ls -d /web-sock 2>/dev/null | grep -c 
 
 #[test]
 fn job_without_web_access_has_no_proxy() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);
     let seen = |job: &Value| {
@@ -90,7 +90,7 @@ fn job_without_web_access_has_no_proxy() {
 
 #[test]
 fn denied_job_is_ext_net_required_and_names_the_missing_rule() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);
     let denied = fetching(1);
@@ -112,7 +112,7 @@ fn denied_job_is_ext_net_required_and_names_the_missing_rule() {
 
 #[test]
 fn unrelated_denial_is_not_reported_as_the_failure_cause() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);
     let denied = format!("{} || true", fetching(1));
@@ -132,7 +132,7 @@ fn unrelated_denial_is_not_reported_as_the_failure_cause() {
 
 #[test]
 fn node_without_a_policy_denies_all_requests_and_names_the_missing_setting() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let node = Node::start(&world, &[]);
     let told = node.run(&job(&[&fetching(server.address.port())], true)).json();
     assert_eq!(told["failure_code"], "ext_net_required", "{told}");
@@ -156,7 +156,7 @@ fn request_that_both_allows_and_forbids_the_web_is_refused() {
 
 #[test]
 fn session_reaches_the_web_only_if_it_requested_access() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let config = configure(&world, &rule(server.address.port()));
     let node = Node::start(&world, &["--config", &config]);
     let request = |policy: Value| json!({ "version": 1, "task_id": new_id(), "session_id": new_id(), "network_policy": policy });
@@ -168,7 +168,7 @@ fn session_reaches_the_web_only_if_it_requested_access() {
     assert_eq!(exec(&session, &fetching(server.address.port()))["stdout"], "hello\n");
     exec(&session, &fetching(1));
     assert_eq!(exec(&other, LOOK)["stdout"], "0\n0\nrefused\n");
-    let end = |session: &str| node.send(&Asked::new("POST", &format!("{session}/end"))).json();
+    let end = |session: &str| node.send(&HttpRequest::new("POST", &format!("{session}/end"))).json();
     let (ended, others) = (end(&session), end(&other));
     assert_eq!(
         (&ended["web"]["passages"], &ended["web"]["denied"][0]["port"]),

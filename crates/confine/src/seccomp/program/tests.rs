@@ -7,9 +7,9 @@ fn call(number: u32, arguments: [u64; 6]) -> Call {
     Call { architecture: ARCHITECTURE, number, arguments }
 }
 
-fn reference(rules: &[Rule], call: &Call) -> Answer {
+fn reference(rules: &[Rule], call: &Call) -> FilterAction {
     if call.architecture != ARCHITECTURE || call.number >= X32_BIT {
-        return Answer::Errno(libc::EPERM as u16);
+        return FilterAction::Errno(libc::EPERM as u16);
     }
     let verdict = rules.iter().find(|rule| rule.number == call.number).map_or(UNLISTED, |rule| rule.verdict);
     let holds = |condition: &Condition| {
@@ -21,16 +21,16 @@ fn reference(rules: &[Rule], call: &Call) -> Answer {
         }
     };
     match verdict {
-        Verdict::Allow => Answer::Allow,
-        Verdict::Refuse(errno) => Answer::Errno(errno),
-        Verdict::Ask => Answer::Ask,
+        Verdict::Allow => FilterAction::Allow,
+        Verdict::Refuse(errno) => FilterAction::Errno(errno),
+        Verdict::Ask => FilterAction::Ask,
         Verdict::AllowIf { any_of, .. } | Verdict::AskUnless { any_of }
             if any_of.iter().any(|group| group.iter().all(holds)) =>
         {
-            Answer::Allow
+            FilterAction::Allow
         }
-        Verdict::AskUnless { .. } => Answer::Ask,
-        Verdict::AllowIf { otherwise, .. } => Answer::Errno(otherwise),
+        Verdict::AskUnless { .. } => FilterAction::Ask,
+        Verdict::AllowIf { otherwise, .. } => FilterAction::Errno(otherwise),
     }
 }
 
@@ -146,9 +146,9 @@ fn terminal_input_is_refused_with_high_bits_set_too() {
     let ioctl = u32::try_from(libc::SYS_ioctl).unwrap();
     for request in [0x5412, 0x541c, 0x1_0000_5412, 0xffff_ffff_0000_541c] {
         let answer = program.evaluate(&call(ioctl, [0, request, 0, 0, 0, 0]));
-        assert_eq!(answer, Some(Answer::Errno(libc::ENOTTY as u16)), "{request:#x}");
+        assert_eq!(answer, Some(FilterAction::Errno(libc::ENOTTY as u16)), "{request:#x}");
     }
-    assert_eq!(program.evaluate(&call(ioctl, [0, 0x5401, 0, 0, 0, 0])), Some(Answer::Allow));
+    assert_eq!(program.evaluate(&call(ioctl, [0, 0x5401, 0, 0, 0, 0])), Some(FilterAction::Allow));
 }
 
 #[test]
@@ -179,10 +179,10 @@ fn requests_are_judged(audiences: &[Audience], refused: &[u64], allowed: &[u64])
         {
             let answer = |request| program.evaluate(&call(ioctl, [3, request, 0, 0, 0, 0]));
             for request in refused.iter().flat_map(|request| [*request, *request | 1 << 32]) {
-                assert_eq!(answer(request), Some(Answer::Errno(libc::ENOTTY as u16)), "{request:#x}");
+                assert_eq!(answer(request), Some(FilterAction::Errno(libc::ENOTTY as u16)), "{request:#x}");
             }
             for request in allowed.iter().copied() {
-                assert_eq!(answer(request), Some(Answer::Allow), "{request:#x}");
+                assert_eq!(answer(request), Some(FilterAction::Allow), "{request:#x}");
             }
         }
     }
@@ -208,7 +208,7 @@ fn socket_options_are_allowed_only_at_their_listed_level() {
     let answer = |level: i32, option: u64| {
         program.evaluate(&call(setsockopt, [3, level as u64, option | 7 << 32, 0, 0, 0])).unwrap()
     };
-    let refused = Answer::Errno(libc::ENOPROTOOPT as u16);
+    let refused = FilterAction::Errno(libc::ENOPROTOOPT as u16);
     // Filters, SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPING, SO_ZEROCOPY
     for option in [26, 50, 51, 52, 32, 33, 37, 65, 60] {
         assert_eq!(answer(libc::SOL_SOCKET, option), refused, "{option}");
@@ -225,7 +225,7 @@ fn socket_options_are_allowed_only_at_their_listed_level() {
     for (level, option) in
         [(libc::SOL_SOCKET, 2), (libc::IPPROTO_TCP, 1), (libc::IPPROTO_IPV6, 26), (libc::IPPROTO_IP, 11)]
     {
-        assert_eq!(answer(level, option), Answer::Allow, "{level} {option}");
+        assert_eq!(answer(level, option), FilterAction::Allow, "{level} {option}");
     }
 }
 
@@ -236,12 +236,12 @@ fn guard_filter_notifies_for_buffer_sizes_linger_and_xattrs() {
     let answer =
         |level: i32, option: u64| guard.evaluate(&call(setsockopt, [3, level as u64, option, 0, 0, 0]));
     for option in [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_LINGER].map(|option| option as u64) {
-        assert_eq!(answer(libc::SOL_SOCKET, option), Some(Answer::Ask));
-        assert_eq!(answer(libc::IPPROTO_TCP, option), Some(Answer::Allow));
+        assert_eq!(answer(libc::SOL_SOCKET, option), Some(FilterAction::Ask));
+        assert_eq!(answer(libc::IPPROTO_TCP, option), Some(FilterAction::Allow));
     }
-    assert_eq!(answer(libc::SOL_SOCKET, 9), Some(Answer::Allow));
+    assert_eq!(answer(libc::SOL_SOCKET, 9), Some(FilterAction::Allow));
     for set in [libc::SYS_setxattr, libc::SYS_lsetxattr, libc::SYS_fsetxattr] {
-        assert_eq!(guard.evaluate(&call(u32::try_from(set).unwrap(), [0; 6])), Some(Answer::Ask));
+        assert_eq!(guard.evaluate(&call(u32::try_from(set).unwrap(), [0; 6])), Some(FilterAction::Ask));
     }
 }
 
@@ -251,14 +251,19 @@ fn guard_filter_notifies_for_connect_and_denies_calls_reserved_for_pid_1() {
     let guard = Program::compile(guard::RULES, Verdict::Allow);
     let number = |call: libc::c_long| u32::try_from(call).unwrap();
     let answers = |call: Call| (policy.evaluate(&call).unwrap(), guard.evaluate(&call).unwrap());
-    let eperm = Answer::Errno(libc::EPERM as u16);
-    assert_eq!(answers(call(number(libc::SYS_connect), [3, 0, 16, 0, 0, 0])), (Answer::Allow, Answer::Ask));
-    assert_eq!(answers(call(number(libc::SYS_pidfd_getfd), [0; 6])), (Answer::Allow, eperm));
-    assert_eq!(answers(call(number(libc::SYS_kcmp), [0; 6])), (Answer::Allow, eperm));
-    assert_eq!(answers(call(number(libc::SYS_read), [0; 6])), (Answer::Allow, Answer::Allow));
+    let eperm = FilterAction::Errno(libc::EPERM as u16);
+    assert_eq!(
+        answers(call(number(libc::SYS_connect), [3, 0, 16, 0, 0, 0])),
+        (FilterAction::Allow, FilterAction::Ask)
+    );
+    assert_eq!(answers(call(number(libc::SYS_pidfd_getfd), [0; 6])), (FilterAction::Allow, eperm));
+    assert_eq!(answers(call(number(libc::SYS_kcmp), [0; 6])), (FilterAction::Allow, eperm));
+    assert_eq!(answers(call(number(libc::SYS_read), [0; 6])), (FilterAction::Allow, FilterAction::Allow));
     let kinds = [libc::SOCK_STREAM, libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET];
-    let unsupported = Answer::Errno(libc::EPROTONOSUPPORT as u16);
-    for (kind, expected) in kinds.into_iter().zip([Answer::Allow, unsupported, unsupported, Answer::Allow]) {
+    let unsupported = FilterAction::Errno(libc::EPROTONOSUPPORT as u16);
+    for (kind, expected) in
+        kinds.into_iter().zip([FilterAction::Allow, unsupported, unsupported, FilterAction::Allow])
+    {
         for pair in [libc::SYS_socket, libc::SYS_socketpair] {
             let kind = (kind | libc::SOCK_CLOEXEC) as u64;
             let unix = call(number(pair), [libc::AF_UNIX as u64, kind, 0, 0, 0, 0]);
@@ -268,12 +273,15 @@ fn guard_filter_notifies_for_connect_and_denies_calls_reserved_for_pid_1() {
     let netlink = |protocol: i32| {
         answers(call(number(libc::SYS_socket), [libc::AF_NETLINK as u64, 2, protocol as u64, 0, 0, 0]))
     };
-    assert_eq!(netlink(libc::NETLINK_SOCK_DIAG), (Answer::Allow, unsupported));
-    assert_eq!(netlink(libc::NETLINK_ROUTE), (Answer::Allow, Answer::Allow));
+    assert_eq!(netlink(libc::NETLINK_SOCK_DIAG), (FilterAction::Allow, unsupported));
+    assert_eq!(netlink(libc::NETLINK_ROUTE), (FilterAction::Allow, FilterAction::Allow));
     let reserve = |mode: u64| answers(call(number(libc::SYS_fallocate), [3, mode, 0, 4096, 0, 0]));
-    assert_eq!((reserve(0), reserve(1)), ((Answer::Allow, Answer::Ask), (Answer::Allow, Answer::Ask)));
-    assert_eq!(reserve(3), (Answer::Allow, Answer::Allow), "gives space back");
-    assert_eq!(reserve(0x10).0, Answer::Errno(libc::EOPNOTSUPP as u16));
+    assert_eq!(
+        (reserve(0), reserve(1)),
+        ((FilterAction::Allow, FilterAction::Ask), (FilterAction::Allow, FilterAction::Ask))
+    );
+    assert_eq!(reserve(3), (FilterAction::Allow, FilterAction::Allow), "gives space back");
+    assert_eq!(reserve(0x10).0, FilterAction::Errno(libc::EOPNOTSUPP as u16));
     let inet = call(number(libc::SYS_socket), [libc::AF_INET as u64, libc::SOCK_DGRAM as u64, 0, 0, 0, 0]);
-    assert_eq!(guard.evaluate(&inet), Some(Answer::Allow));
+    assert_eq!(guard.evaluate(&inet), Some(FilterAction::Allow));
 }

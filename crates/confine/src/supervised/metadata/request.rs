@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::ffi::CString;
 
 /// A change, and to what.
-pub(super) struct Request {
+pub(super) struct MetadataRequest {
     pub(super) target: OwnedFd,
     pub(super) change: Change,
 }
@@ -41,7 +41,7 @@ const HERE: BaseDirectory = BaseDirectory(libc::AT_FDCWD);
 
 // === impl Request ===
 
-impl Request {
+impl MetadataRequest {
     /// The kernel looks at the low 32 bits of numbers, too.
     pub(super) fn take(question: &SeccompNotification) -> Result<Self, Errno> {
         let caller = Caller::of(question)?;

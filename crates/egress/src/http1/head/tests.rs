@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn request(text: &str) -> Result<RequestHead, Malformed> {
+fn request(text: &str) -> Result<RequestHead, MalformedHttp> {
     RequestHead::parse(text.as_bytes())
 }
 
@@ -25,7 +25,7 @@ fn plain_request_head_is_parsed() {
 /// Heads that are known to be read differently by two servers.
 #[test]
 fn ambiguous_request_head_is_refused() {
-    use Malformed::*;
+    use MalformedHttp::*;
     let with = |line: &str| format!("POST /v1/x HTTP/1.1\r\nHost: a\r\n{line}\r\n\r\n");
     for (line, why) in [
         ("Content-Length: 1\r\nContent-Length: 1", Length),
@@ -90,7 +90,7 @@ fn request_with_too_many_headers_is_refused() {
         request(&format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n"))
     };
     assert!(many(REQUEST_HEADERS).is_ok());
-    assert_eq!(many(REQUEST_HEADERS + 1), Err(Malformed::TooManyHeaders));
+    assert_eq!(many(REQUEST_HEADERS + 1), Err(MalformedHttp::TooManyHeaders));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn response_without_length_ends_with_its_connection() {
     assert!(!answer("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n").unwrap().keeps_alive);
     assert_eq!(
         answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"),
-        Err(Malformed::Length)
+        Err(MalformedHttp::Length)
     );
 }
 
@@ -123,7 +123,7 @@ fn response_status_must_be_three_digits_without_leading_zero() {
         ResponseHead::parse(head.as_bytes()).map(|head| head.status)
     };
     for none in ["000", "001", "099", "20", "2000", "2x0"] {
-        assert_eq!(status(none), Err(Malformed::Syntax), "{none}");
+        assert_eq!(status(none), Err(MalformedHttp::Syntax), "{none}");
     }
     assert_eq!((status("100"), status("999")), (Ok(100), Ok(999)));
 }

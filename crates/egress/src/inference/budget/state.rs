@@ -10,7 +10,7 @@ use crate::inference::refusal::Refusal;
 
 /// Counters of one budget. Costs are in millionths of a dollar.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct BudgetState {
     pub(super) calls: u64,
     pub(super) tokens: u64,
     pub(super) cost: u64,
@@ -27,7 +27,7 @@ pub(super) struct State {
 
 /// Result of a call's attempt to begin.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(super) enum ReservationAttempt {
     /// The call has begun.
     Begun(ReservedAmounts),
     /// The rest of the budget doesn't cover the call now, but may once another call has ended.
@@ -75,14 +75,14 @@ const TOKEN: Price = Price { input: 1, output: 1 };
 
 // === impl State ===
 
-impl State {
+impl BudgetState {
     /// Begins a call if the rest of the budget covers it. `may_wait` is false for a call that has already waited long enough.
     pub(super) fn begin(
         &mut self,
         limits: &BudgetLimits,
         (demand, price): (&Demand, Option<Price>),
         may_wait: bool,
-    ) -> Result<Attempt, Refusal> {
+    ) -> Result<ReservationAttempt, Refusal> {
         self.check_used_up(limits)?;
         if let Some(most) = limits.at_once
             && self.under_way >= most
@@ -91,10 +91,12 @@ impl State {
         }
         let is_unpriced = limits.cost.is_some() && price.is_none() && demand.is_charged();
         if is_unpriced && !self.has_room_for_unpriced(limits, may_wait)? {
-            return Ok(Attempt::Wait);
+            return Ok(ReservationAttempt::Wait);
         }
         let meters = self.meters(limits, price);
-        let Some(output) = granted(&meters, limits, demand, may_wait)? else { return Ok(Attempt::Wait) };
+        let Some(output) = granted(&meters, limits, demand, may_wait)? else {
+            return Ok(ReservationAttempt::Wait);
+        };
         let taken = |what: &str| {
             let meter = meters.iter().find(|meter| meter.what == what);
             meter.map_or(0, |meter| demand.takes(output, meter.rate))
@@ -107,7 +109,7 @@ impl State {
             is_unpriced,
         };
         self.hold(grant);
-        Ok(Attempt::Begun(grant))
+        Ok(ReservationAttempt::Begun(grant))
     }
 
     fn check_used_up(&self, limits: &BudgetLimits) -> Result<(), Refusal> {

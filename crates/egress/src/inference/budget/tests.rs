@@ -71,7 +71,7 @@ fn refusal_names_the_exhausted_budget() {
     call(&budget, (Some(60), Some("0.0000001")), true).unwrap();
     call(&budget, (Some(44), None), true).unwrap();
     assert_eq!(begin(&budget, "{}").unwrap_err(), Refusal::BudgetExceeded { what: "tokens" });
-    assert_eq!(budget.spent(), Spent { calls: 3, tokens: 104, cost: 0.000_001 });
+    assert_eq!(budget.spent(), BudgetUsage { calls: 3, tokens: 104, cost: 0.000_001 });
     let calls = Budget::new(BudgetLimits { calls: Some(1), ..BudgetLimits::default() });
     drop(begin(&calls, "{}").unwrap());
     assert_eq!(begin(&calls, "{}").unwrap_err(), Refusal::BudgetExceeded { what: "calls" });
@@ -124,7 +124,7 @@ fn call_aborted_before_its_usage_report_is_charged_the_whole_reservation() {
     // Control: a call that is received to its end is charged what is reported.
     let whole = Budget::new(BudgetLimits { cost: Some(1.0), ..limits(1_000) });
     assert!((0..100).all(|_| call(&whole, (Some(1), Some("0.001")), true).is_ok()));
-    assert_eq!(whole.spent(), Spent { calls: 100, tokens: 100, cost: 0.1 });
+    assert_eq!(whole.spent(), BudgetUsage { calls: 100, tokens: 100, cost: 0.1 });
 }
 
 #[test]

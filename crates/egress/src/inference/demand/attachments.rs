@@ -6,7 +6,7 @@
 //! They are counted in the decoded JSON, so an escaped letter, digit or colon can't hide one. Unreadable content is refused,
 //! never counted as none.
 
-use super::super::members::Name;
+use super::super::members::MemberName;
 use super::{Elements, not_json};
 use crate::inference::refusal::Refusal;
 use aho_corasick::AhoCorasick;
@@ -37,7 +37,8 @@ pub(super) fn allowance(body: &[u8], file_tokens: u64) -> Result<u64, Refusal> {
     }
     let mut count = AttachmentCount::default();
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let walked = Walk { place: Place::Request, count: &mut count }.deserialize(&mut reader);
+    let walked =
+        AttachmentWalk { place: RequestPosition::Request, count: &mut count }.deserialize(&mut reader);
     walked.and_then(|_| reader.end()).map_err(|error| not_json(&error.to_string()))?;
     let of_files = if count.has_files { file_tokens } else { 0 };
     Ok(count.images.saturating_mul(OF_IMAGE).saturating_add(of_files))
@@ -52,7 +53,7 @@ struct AttachmentCount {
 
 /// Properties of a value that the object around it needs to know.
 #[derive(Clone, Copy, Default)]
-struct Looks {
+struct AttachmentTraits {
     /// `base64`: there is content beside it.
     is_base64: bool,
     /// Content itself, which is counted.
@@ -63,7 +64,7 @@ struct Looks {
 
 /// Position of a value in a request, as far as it matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RequestPosition {
     Request,
     /// Value of `messages`.
     Messages,
@@ -73,14 +74,14 @@ enum Place {
 }
 
 /// Walk through a value that counts its attachments.
-struct Walk<'c> {
-    place: Place,
+struct AttachmentWalk<'c> {
+    place: RequestPosition,
     count: &'c mut AttachmentCount,
 }
 
 // === impl Place ===
 
-impl Place {
+impl RequestPosition {
     /// Returns true if an object there may have images as a list of texts (Ollama's requests and messages).
     fn has_images(self) -> bool {
         matches!(self, Self::Request | Self::Message)
@@ -111,7 +112,7 @@ fn data_url(text: &str) -> Option<&str> {
 
 /// Statements of an object about its content.
 #[derive(Default)]
-struct Together {
+struct ObjectStatements {
     is_base64: bool,
     has_data_url: bool,
     says_image: bool,
@@ -139,9 +140,9 @@ impl AttachmentCount {
 
 // === impl Together ===
 
-impl Together {
+impl ObjectStatements {
     /// Adds a member, and the kind of content that it states.
-    fn add(&mut self, looks: Looks, kind: Option<bool>) {
+    fn add(&mut self, looks: AttachmentTraits, kind: Option<bool>) {
         // `{"type": "base64"}` and `{"encoding": "base64"}` stand beside the content.
         self.is_base64 |= looks.is_base64;
         self.has_data_url |= looks.is_data_url;
@@ -161,59 +162,63 @@ impl Together {
 
 // === impl Walk ===
 
-impl Walk<'_> {
-    fn inner(&mut self, place: Place) -> Walk<'_> {
-        Walk { place, count: self.count }
+impl AttachmentWalk<'_> {
+    fn inner(&mut self, place: RequestPosition) -> AttachmentWalk<'_> {
+        AttachmentWalk { place, count: self.count }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = Looks;
+impl<'de> DeserializeSeed<'de> for AttachmentWalk<'_> {
+    type Value = AttachmentTraits;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Looks, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<AttachmentTraits, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = Looks;
+impl<'de> Visitor<'de> for AttachmentWalk<'_> {
+    type Value = AttachmentTraits;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Looks, E> {
-        Ok(Looks::default())
+    fn visit_unit<E>(self) -> Result<AttachmentTraits, E> {
+        Ok(AttachmentTraits::default())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Looks, E> {
-        Ok(Looks::default())
+    fn visit_bool<E>(self, _: bool) -> Result<AttachmentTraits, E> {
+        Ok(AttachmentTraits::default())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Looks, E> {
-        Ok(Looks::default())
+    fn visit_i64<E>(self, _: i64) -> Result<AttachmentTraits, E> {
+        Ok(AttachmentTraits::default())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Looks, E> {
-        Ok(Looks::default())
+    fn visit_u64<E>(self, _: u64) -> Result<AttachmentTraits, E> {
+        Ok(AttachmentTraits::default())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Looks, E> {
-        Ok(Looks::default())
+    fn visit_f64<E>(self, _: f64) -> Result<AttachmentTraits, E> {
+        Ok(AttachmentTraits::default())
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Looks, E> {
+    fn visit_str<E>(self, text: &str) -> Result<AttachmentTraits, E> {
         let data_url = data_url(text);
         if let Some(rest) = data_url {
             self.count.add(is_image(rest));
         }
         let kind = text.contains('/').then(|| is_image(text));
-        Ok(Looks { is_base64: is(text, "base64"), is_data_url: data_url.is_some(), kind })
+        Ok(AttachmentTraits { is_base64: is(text, "base64"), is_data_url: data_url.is_some(), kind })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<Looks, A::Error> {
-        let place = if self.place == Place::Messages { Place::Message } else { Place::Elsewhere };
-        let mut all = Looks::default();
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<AttachmentTraits, A::Error> {
+        let place = if self.place == RequestPosition::Messages {
+            RequestPosition::Message
+        } else {
+            RequestPosition::Elsewhere
+        };
+        let mut all = AttachmentTraits::default();
         while let Some(looks) = elements.next_element_seed(self.inner(place))? {
             all.is_base64 |= looks.is_base64;
             all.is_data_url |= looks.is_data_url;
@@ -221,9 +226,9 @@ impl<'de> Visitor<'de> for Walk<'_> {
         Ok(all)
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Looks, A::Error> {
-        let (mut has_images, mut together) = (false, Together::default());
-        while let Some(Name(name)) = members.next_key()? {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<AttachmentTraits, A::Error> {
+        let (mut has_images, mut together) = (false, ObjectStatements::default());
+        while let Some(MemberName(name)) = members.next_key()? {
             if self.place.has_images() && is(&name, "images") {
                 if std::mem::replace(&mut has_images, true) {
                     return Err(A::Error::custom("duplicate member `images`"));
@@ -241,6 +246,6 @@ impl<'de> Visitor<'de> for Walk<'_> {
             together.add(looks, kind);
         }
         together.count(self.count);
-        Ok(Looks::default())
+        Ok(AttachmentTraits::default())
     }
 }

@@ -5,7 +5,7 @@
 
 /// Parser that looks for members by name.
 #[derive(Debug)]
-pub(super) struct Members {
+pub(super) struct MemberScanner {
     names: &'static [&'static str],
     inner: NestedMembers,
     /// True if the current member of the document may hold members of [`NestedMembers::names`].
@@ -16,7 +16,7 @@ pub(super) struct Members {
     /// Latest text, as far as it may be a name; `None` once it can't be the name of what follows.
     name: Option<Vec<u8>>,
     /// Value that is passing.
-    value: Option<Value>,
+    value: Option<PassingValue>,
     found: Vec<(&'static str, Vec<u8>)>,
     /// First byte that is no white space.
     first: Option<u8>,
@@ -34,7 +34,7 @@ pub(super) struct NestedMembers {
 }
 
 #[derive(Debug)]
-struct Value {
+struct PassingValue {
     name: &'static str,
     depth: usize,
     bytes: Vec<u8>,
@@ -46,7 +46,7 @@ const LONGEST_VALUE: usize = 64 << 10;
 
 // === impl Members ===
 
-impl Members {
+impl MemberScanner {
     pub(super) fn new(names: &'static [&'static str], inner: NestedMembers) -> Self {
         Self {
             names,
@@ -114,7 +114,7 @@ impl Members {
 
     fn structure(&mut self, byte: u8) {
         self.name = None;
-        let ends = |value: &mut Value| value.depth == self.depth && matches!(byte, b',' | b'}' | b']');
+        let ends = |value: &mut PassingValue| value.depth == self.depth && matches!(byte, b',' | b'}' | b']');
         if let Some(value) = self.value.take_if(ends) {
             self.found.retain(|(name, _)| *name != value.name);
             self.found.push((value.name, value.bytes));
@@ -153,7 +153,7 @@ impl Members {
             return;
         }
         if let Some(name) = names.iter().find(is) {
-            self.value = Some(Value { name, depth: self.depth, bytes: Vec::new() });
+            self.value = Some(PassingValue { name, depth: self.depth, bytes: Vec::new() });
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
 
     fn found(document: &str, piece: usize) -> Option<String> {
         let inner = NestedMembers { holders: &["response"], names: &["usage"] };
-        let mut members = Members::new(&["usage"], inner);
+        let mut members = MemberScanner::new(&["usage"], inner);
         document.as_bytes().chunks(piece).for_each(|piece| members.see(piece));
         let value = members.get("usage")?.strip_prefix(b":")?;
         Some(String::from_utf8_lossy(value).trim().to_owned())

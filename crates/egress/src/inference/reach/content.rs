@@ -2,7 +2,7 @@
 //! times the memory of its text.
 
 use super::{REACHES_OUT, STORED, tools};
-use crate::inference::members::Name;
+use crate::inference::members::MemberName;
 use crate::inference::refusal::Refusal;
 use crate::searcher::Searcher;
 use aho_corasick::AhoCorasick;
@@ -71,7 +71,8 @@ pub(super) fn check_embedded(name: &str, text: &str) -> Result<(), Refusal> {
 }
 
 fn walk(name: &str, text: &str, texts_are_fetched: bool) -> Result<(), Refusal> {
-    let mut walk = Walk { path: vec![PathStep::Member(Cow::Borrowed(name))], found: None, texts_are_fetched };
+    let mut walk =
+        ContentWalk { path: vec![PathStep::Member(Cow::Borrowed(name))], found: None, texts_are_fetched };
     let mut reader = serde_json::Deserializer::from_str(text);
     let walked = (&mut walk).deserialize(&mut reader).and_then(|_| reader.end());
     match (walk.found, walked) {
@@ -82,7 +83,7 @@ fn walk(name: &str, text: &str, texts_are_fetched: bool) -> Result<(), Refusal> 
 }
 
 /// Walk through a JSON document.
-struct Walk<'t> {
+struct ContentWalk<'t> {
     path: Vec<PathStep<'t>>,
     found: Option<Refusal>,
     texts_are_fetched: bool,
@@ -96,7 +97,7 @@ enum PathStep<'t> {
 
 /// Properties of a value that the object around it needs to know.
 #[derive(Clone, Copy, Default)]
-struct Looks {
+struct ContentTraits {
     is_null: bool,
     /// URL that is fetched: any but those that hold their content inline.
     is_address: bool,
@@ -114,7 +115,7 @@ struct Looks {
 
 /// Combined properties of an object's members.
 #[derive(Default)]
-struct Together {
+struct ObjectTraits {
     says_url: bool,
     has_address: bool,
     has_address_for_data: bool,
@@ -146,7 +147,7 @@ const FOUND: &str = "refused";
 
 // === impl Walk ===
 
-impl<'t> Walk<'t> {
+impl<'t> ContentWalk<'t> {
     fn refuse<E: Error>(&mut self, why: &'static str) -> E {
         self.found = Some(Refusal::Forbidden { member: Excerpt::of(&self.place()), why });
         E::custom(FOUND)
@@ -184,7 +185,7 @@ impl<'t> Walk<'t> {
         &mut self,
         map: &mut A,
         name: Cow<'t, str>,
-        together: &mut Together,
+        together: &mut ObjectTraits,
     ) -> Result<(), A::Error> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         let is_content = CONTENT.iter().any(|content| is(content));
@@ -233,63 +234,63 @@ impl<'t> Walk<'t> {
 
 // === impl Together ===
 
-impl Together {
+impl ObjectTraits {
     /// Returns true if an item refers to a stored one: by its id, without a type or without content of its own.
     fn is_reference(&self) -> bool {
         self.has_id && !((self.has_type || self.has_role) && self.has_content)
     }
 }
 
-impl<'t> DeserializeSeed<'t> for &mut Walk<'t> {
-    type Value = Looks;
+impl<'t> DeserializeSeed<'t> for &mut ContentWalk<'t> {
+    type Value = ContentTraits;
 
-    fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<Looks, D::Error> {
+    fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<ContentTraits, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'t> Visitor<'t> for &mut Walk<'t> {
-    type Value = Looks;
+impl<'t> Visitor<'t> for &mut ContentWalk<'t> {
+    type Value = ContentTraits;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Looks, E> {
-        Ok(Looks { is_null: true, ..Looks::default() })
+    fn visit_unit<E>(self) -> Result<ContentTraits, E> {
+        Ok(ContentTraits { is_null: true, ..ContentTraits::default() })
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Looks, E> {
-        Ok(Looks::default())
+    fn visit_bool<E>(self, _: bool) -> Result<ContentTraits, E> {
+        Ok(ContentTraits::default())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Looks, E> {
-        Ok(Looks::default())
+    fn visit_i64<E>(self, _: i64) -> Result<ContentTraits, E> {
+        Ok(ContentTraits::default())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Looks, E> {
-        Ok(Looks::default())
+    fn visit_u64<E>(self, _: u64) -> Result<ContentTraits, E> {
+        Ok(ContentTraits::default())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Looks, E> {
-        Ok(Looks::default())
+    fn visit_f64<E>(self, _: f64) -> Result<ContentTraits, E> {
+        Ok(ContentTraits::default())
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Looks, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<ContentTraits, E> {
         if self.texts_are_fetched && text.contains("://") && !text.contains(char::is_whitespace) {
             return Err(self.refuse(REACHES_OUT));
         }
-        Ok(Looks {
+        Ok(ContentTraits {
             is_address: !text.starts_with("data:"),
             has_scheme: text.contains("://"),
             says_url: text.eq_ignore_ascii_case("url"),
             says_item_reference: text.eq_ignore_ascii_case("item_reference"),
             is_text: true,
-            ..Looks::default()
+            ..ContentTraits::default()
         })
     }
 
-    fn visit_seq<A: SeqAccess<'t>>(self, mut elements: A) -> Result<Looks, A::Error> {
+    fn visit_seq<A: SeqAccess<'t>>(self, mut elements: A) -> Result<ContentTraits, A::Error> {
         for at in 0.. {
             self.path.push(PathStep::Element(at));
             let looked_at = elements.next_element_seed(&mut *self)?;
@@ -298,12 +299,12 @@ impl<'t> Visitor<'t> for &mut Walk<'t> {
                 break;
             }
         }
-        Ok(Looks::default())
+        Ok(ContentTraits::default())
     }
 
-    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Looks, A::Error> {
-        let mut together = Together::default();
-        while let Some(Name(name)) = map.next_key()? {
+    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<ContentTraits, A::Error> {
+        let mut together = ObjectTraits::default();
+        while let Some(MemberName(name)) = map.next_key()? {
             self.member(&mut map, name, &mut together)?;
         }
         // Anthropic's sources: {"type": "url", "url": ...}, in either order.
@@ -315,8 +316,8 @@ impl<'t> Visitor<'t> for &mut Walk<'t> {
             self.path.push(PathStep::Member(Cow::Borrowed("id")));
             return Err(self.refuse(STORED));
         }
-        let Together { has_address, has_address_for_data, has_id, .. } = together;
-        Ok(Looks { has_address, has_address_for_data, has_id, ..Looks::default() })
+        let ObjectTraits { has_address, has_address_for_data, has_id, .. } = together;
+        Ok(ContentTraits { has_address, has_address_for_data, has_id, ..ContentTraits::default() })
     }
 }
 

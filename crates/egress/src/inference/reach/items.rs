@@ -37,7 +37,7 @@ pub(super) fn check(text: &str) -> Result<(), Refusal> {
     if !text.starts_with('[') {
         return Ok(());
     }
-    let mut look = Look { found: None };
+    let mut look = UnknownItemSearch { found: None };
     let mut reader = serde_json::Deserializer::from_str(text);
     let looked = (&mut look).deserialize(&mut reader).and_then(|()| reader.end());
     match (look.found, looked) {
@@ -51,13 +51,13 @@ pub(super) fn check(text: &str) -> Result<(), Refusal> {
 }
 
 /// Finds the first item of an unknown kind.
-struct Look {
+struct UnknownItemSearch {
     found: Option<String>,
 }
 
 // === impl Look ===
 
-impl<'de> DeserializeSeed<'de> for &mut Look {
+impl<'de> DeserializeSeed<'de> for &mut UnknownItemSearch {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -65,7 +65,7 @@ impl<'de> DeserializeSeed<'de> for &mut Look {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Look {
+impl<'de> Visitor<'de> for &mut UnknownItemSearch {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

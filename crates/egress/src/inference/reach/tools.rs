@@ -63,7 +63,7 @@ pub(super) fn check(place: &str, text: &str) -> Result<(), Refusal> {
 }
 
 fn check_below(place: &str, text: &str, depth: usize) -> Result<(), Refusal> {
-    let mut look = Look { found: None, depth };
+    let mut look = ProviderToolSearch { found: None, depth };
     let mut reader = serde_json::Deserializer::from_str(text);
     let looked = (&mut look).deserialize(&mut reader).and_then(|()| reader.end());
     match (look.found, looked) {
@@ -106,7 +106,7 @@ fn forbidden(member: &str) -> Refusal {
 }
 
 /// Finds the first tool that is not the client's.
-struct Look {
+struct ProviderToolSearch {
     found: Option<String>,
     /// Number of groups around the tools.
     depth: usize,
@@ -114,7 +114,7 @@ struct Look {
 
 // === impl Look ===
 
-impl<'de> DeserializeSeed<'de> for &mut Look {
+impl<'de> DeserializeSeed<'de> for &mut ProviderToolSearch {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -122,7 +122,7 @@ impl<'de> DeserializeSeed<'de> for &mut Look {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Look {
+impl<'de> Visitor<'de> for &mut ProviderToolSearch {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,13 +8,13 @@ use crate::web::refusal::Refusal;
 use crate::web::sigv4;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use belljar_policy::egress::{Allowed, Destination};
+use belljar_policy::egress::{AllowedDestination, Destination};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Credentials that may be injected into one request.
-pub(super) struct Filler<'f> {
-    pub(super) allowed: &'f Allowed<Destination>,
+pub(super) struct CredentialInjector<'f> {
+    pub(super) allowed: &'f AllowedDestination<Destination>,
     pub(super) credentials: &'f Credentials,
     pub(super) used: Vec<(String, Arc<InjectedSecret>)>,
     /// Number of placeholders so far.
@@ -32,7 +32,7 @@ const LONGEST_USER: usize = 64;
 
 // === impl Filler ===
 
-impl<'f> Filler<'f> {
+impl<'f> CredentialInjector<'f> {
     /// Returns the credential of that name, if a rule allows it where the request goes.
     pub(super) fn held(&self, name: &str) -> Result<&'f HeldCredential, Refusal> {
         let is_bound = self.allowed.credentials().iter().any(|bound| bound == name);

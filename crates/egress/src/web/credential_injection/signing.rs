@@ -1,6 +1,6 @@
 //! Signs requests anew that were signed with a placeholder key.
 
-use super::filler::{Filler, unfilled};
+use super::filler::{CredentialInjector, unfilled};
 use super::{AUTHORIZATION, CredentialInjection, TOKEN};
 use crate::client::{Client, ClientStop};
 use crate::http1::{BodyLength, RequestHead};
@@ -21,7 +21,7 @@ const MOST_SIGNED: usize = 8 << 20;
 
 // === impl Filler ===
 
-impl Filler<'_> {
+impl CredentialInjector<'_> {
     /// Signs a request anew that was signed with a placeholder key.
     pub(super) async fn sign<'g, S>(
         &mut self,
@@ -80,7 +80,7 @@ impl Filler<'_> {
                     .map(|length| (b"content-length".to_vec(), Zeroizing::new(length))),
             );
         }
-        let request = sigv4::Request {
+        let request = sigv4::UnsignedRequest {
             method: &head.method,
             path: &head.path,
             query: query.or(head.query.as_deref()),

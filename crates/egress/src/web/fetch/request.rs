@@ -3,8 +3,8 @@
 use super::super::credential_injection::first_of;
 use super::super::gate::WebProxy;
 use super::super::passed_on::may_pass;
-use super::super::proxied_request::Taken;
-use super::{FetchError, Said, Wanted, repeated};
+use super::super::proxied_request::BodyExtent;
+use super::{FetchError, FetchTarget, RequestTemplate, repeated};
 use crate::http1::limits::REQUEST_HEADERS;
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use url::Url;
 
 /// Request of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct FetchRequest {
     /// Complete URL.
     pub url: String,
     /// HTTP method.
@@ -39,9 +39,9 @@ pub enum Method {
     Delete,
 }
 
-/// Answer to a [`Request`].
+/// Answer to a [`FetchRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
+pub struct FetchAnswer {
     /// URL that was requested.
     pub url: String,
     /// HTTP status, including a redirect's.
@@ -65,28 +65,28 @@ const ITS_OWN: [&str; 1] = ["accept-encoding"];
 const MOST_HEADERS: usize = REQUEST_HEADERS - 10;
 
 /// Sends a request once.
-pub(super) async fn answered(gate: &WebProxy, request: &Request) -> Result<Answered, FetchError> {
+pub(super) async fn answered(gate: &WebProxy, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
     // The semaphore is never closed.
     let _place = gate.fetching.acquire().await;
     let address = |why| FetchError::Address { url: repeated(&request.url), why };
     let headers = request.headers()?;
     let mut url = Url::parse(&request.url).map_err(|_| address("it is not an absolute URL"))?;
-    let said = Said { method: request.method.as_str(), headers: &headers };
-    let wanted = Wanted::of(&mut url, &said).map_err(address)?;
+    let said = RequestTemplate { method: request.method.as_str(), headers: &headers };
+    let wanted = FetchTarget::of(&mut url, &said).map_err(address)?;
     // This finds encoded placeholders, too, as in basic authentication.
     if let Some(name) = first_of(&wanted.head) {
         return Err(FetchError::Header { name, why: "it is a placeholder for a credential" });
     }
-    let fetched = wanted.fetch(gate, &request.body, Taken::Beginning(request.most_bytes)).await?;
+    let fetched = wanted.fetch(gate, &request.body, BodyExtent::Beginning(request.most_bytes)).await?;
     let (status, headers, mut body) = (fetched.status, fetched.headers, fetched.body);
     let is_truncated = fetched.is_truncated || body.len() > request.most_bytes;
     body.truncate(request.most_bytes);
-    Ok(Answered { url: url.into(), status, headers, body, is_truncated })
+    Ok(FetchAnswer { url: url.into(), status, headers, body, is_truncated })
 }
 
 // === impl Request ===
 
-impl Request {
+impl FetchRequest {
     /// Returns the headers as lines.
     fn headers(&self) -> Result<String, FetchError> {
         let mut lines = String::new();

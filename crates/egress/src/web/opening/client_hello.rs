@@ -29,7 +29,7 @@ const OUTER: u8 = 0;
 
 /// Reassembles records and finds the ClientHello in them.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct ClientHelloReader {
     /// Offset of the next record.
     at: usize,
     /// Handshake message bytes so far.
@@ -56,7 +56,7 @@ struct UnreadBytes<'b>(&'b [u8]);
 
 // === impl Reader ===
 
-impl Reader {
+impl ClientHelloReader {
     /// Returns the opening. `all` holds all bytes so far.
     pub(super) fn read(&mut self, all: &[u8]) -> Opening {
         loop {

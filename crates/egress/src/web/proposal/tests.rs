@@ -4,7 +4,7 @@ use super::*;
 use crate::web::explain::{ExplainQuery, Verdict};
 use belljar_contract::id::RunId;
 use belljar_contract::inference::ReasonCode;
-use belljar_contract::yaml::{Log, parse};
+use belljar_contract::yaml::{MistakeLog, parse};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ const METHODS: [&str; 5] = ["CONNECT", "GET", "HEAD", "POST", "M-SEARCH"];
 
 fn record(method: &str, (host, port): (&str, u16), code: Option<&'static str>) -> ProxiedRequestRecord {
     let path = (method != TUNNEL).then(|| Excerpt::of("/x"));
-    let asked = Asked { method: Excerpt::of(method), host: Excerpt::of(host), port, path };
+    let asked = RequestedDestination { method: Excerpt::of(method), host: Excerpt::of(host), port, path };
     let outcome = match code {
         None => ProxiedRequestOutcome::Completed,
         Some(code @ ("unreachable" | "no_such_host")) => {
@@ -55,7 +55,7 @@ fn record(method: &str, (host, port): (&str, u16), code: Option<&'static str>) -
 }
 
 fn proposed(attempts: &[Attempt]) -> Proposal {
-    let mut tried = Tried::default();
+    let mut tried = RunAttempts::default();
     for (method, place, code) in attempts {
         tried.end(&record(method, *place, *code));
     }
@@ -63,7 +63,7 @@ fn proposed(attempts: &[Attempt]) -> Proposal {
 }
 
 fn read(text: &str) -> EgressPolicy {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let policy = parse(text.as_bytes(), &mut log).map(|node| EgressPolicy::read(&node, &mut log));
     log.finish().unwrap_or_else(|mistakes| panic!("{mistakes} in {text}"));
     policy.unwrap()
@@ -152,7 +152,7 @@ fn proposal_merges_ports_and_lists_unallowable_hosts_with_reasons() {
 
 #[test]
 fn proposal_grants_the_private_network_that_a_hostname_resolved_to() {
-    let mut tried = Tried::default();
+    let mut tried = RunAttempts::default();
     let mut dialed = record("CONNECT", ("git.house", 443), None);
     dialed.address = Some("10.0.0.9".parse().unwrap());
     tried.end(&dialed);
@@ -179,7 +179,7 @@ fn proposal_counts_cut_off_attempts_and_ignores_refused_ones() {
         credentials: Vec::new(),
         connection: None,
     };
-    let mut tried = Tried::default();
+    let mut tried = RunAttempts::default();
     let refused = record("CONNECT", ("b.example", 443), Some("link_local_address"));
     tried.begin(begun(&record("CONNECT", ("a.example", 443), None)));
     tried.begin(begun(&refused));
@@ -191,7 +191,7 @@ fn proposal_counts_cut_off_attempts_and_ignores_refused_ones() {
 
 #[test]
 fn proposal_size_is_bounded_for_any_number_of_attempts() {
-    let mut tried = Tried::default();
+    let mut tried = RunAttempts::default();
     for number in 0..1_000 {
         tried.end(&record("CONNECT", (&format!("h{number}.example"), 443), Some("no_rules")));
         tried.end(&record(&"M".repeat(number % 300 + 1), ("h0.example", 80), Some("no_rules")));

@@ -2,7 +2,7 @@
 
 use super::super::decision::RequestRoute;
 use super::super::fetch::MOST_PAGE_BYTES;
-use super::super::forward::{Outgoing, request};
+use super::super::forward::{ForwardedRequest, request};
 use super::super::refusal::Refusal;
 use super::super::run::WebRun;
 use super::{DestinationConnection, ProxiedRequest, failed};
@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt;
 
 /// Complete answer.
 #[derive(Debug)]
-pub(in crate::web) struct Fetched {
+pub(in crate::web) struct FetchedAnswer {
     pub(in crate::web) status: u16,
     pub(in crate::web) content_type: Option<String>,
     /// Target of a redirect. The body is empty then.
@@ -31,7 +31,7 @@ pub(in crate::web) struct Fetched {
 
 /// Part of a body that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::web) enum Taken {
+pub(in crate::web) enum BodyExtent {
     /// The whole body. A larger one is refused.
     Whole,
     /// The first bytes, at most this many.
@@ -40,11 +40,11 @@ pub(in crate::web) enum Taken {
 
 /// Request as it is sent.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::web) struct Asking<'a> {
+pub(in crate::web) struct FetchInput<'a> {
     pub(in crate::web) head: &'a RequestHead,
     /// Body. Its length is the one in the head.
     pub(in crate::web) body: &'a [u8],
-    pub(in crate::web) taken: Taken,
+    pub(in crate::web) taken: BodyExtent,
 }
 
 const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
@@ -55,9 +55,9 @@ impl ProxiedRequest<'_> {
     /// Sends the request and reads the answer.
     pub(in crate::web) async fn fetch(
         mut self,
-        asking: Asking<'_>,
+        asking: FetchInput<'_>,
         way: RequestRoute<'_>,
-    ) -> Result<Fetched, Refusal> {
+    ) -> Result<FetchedAnswer, Refusal> {
         let head = asking.head;
         let patience = self.gate.run.limits.times;
         let mut nobody = Client::new(tokio::io::empty(), patience);
@@ -72,7 +72,8 @@ impl ProxiedRequest<'_> {
                     return Err(refusal);
                 }
             };
-        let outgoing = Outgoing { destination: &destination, is_secure: way.is_secure(), filling, proxy };
+        let outgoing =
+            ForwardedRequest { destination: &destination, is_secure: way.is_secure(), filling, proxy };
         let answered = self.held_to_policy(asking, &outgoing, &mut connection).await;
         match &answered {
             Ok(fetched) => {
@@ -89,10 +90,10 @@ impl ProxiedRequest<'_> {
     /// Exchanges request and answer, for as long as the policy allows it.
     async fn held_to_policy(
         &self,
-        asking: Asking<'_>,
-        outgoing: &Outgoing<'_, '_>,
+        asking: FetchInput<'_>,
+        outgoing: &ForwardedRequest<'_, '_>,
         upstream: &mut Connection,
-    ) -> Result<Fetched, Refusal> {
+    ) -> Result<FetchedAnswer, Refusal> {
         let mut policy = self.policy.clone();
         let mut whole = std::pin::pin!(self.exchange(asking, outgoing, upstream));
         loop {
@@ -112,10 +113,10 @@ impl ProxiedRequest<'_> {
 
     async fn exchange(
         &self,
-        asking: Asking<'_>,
-        outgoing: &Outgoing<'_, '_>,
+        asking: FetchInput<'_>,
+        outgoing: &ForwardedRequest<'_, '_>,
         upstream: &mut Connection,
-    ) -> Result<Fetched, Refusal> {
+    ) -> Result<FetchedAnswer, Refusal> {
         let idle = self.gate.run.limits.times.idle;
         let host = || outgoing.destination.host.to_string();
         let begun = request(asking.head, outgoing);
@@ -152,13 +153,13 @@ impl ProxiedRequest<'_> {
         }
         let lossy = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let headers = answer.headers.iter().map(|(name, value)| (lossy(name), lossy(value))).collect();
-        Ok(Fetched { status, content_type, location, headers, body, is_truncated })
+        Ok(FetchedAnswer { status, content_type, location, headers, body, is_truncated })
     }
 
     async fn body(
         &self,
-        (answer, taken): (&ResponseHead, Taken),
-        outgoing: &Outgoing<'_, '_>,
+        (answer, taken): (&ResponseHead, BodyExtent),
+        outgoing: &ForwardedRequest<'_, '_>,
         upstream: &mut Connection,
     ) -> Result<(Vec<u8>, bool), Refusal> {
         let mut is_spent = false;
@@ -166,10 +167,10 @@ impl ProxiedRequest<'_> {
         let idle = self.gate.run.limits.times.idle;
         let body = match taken {
             // A body that is scanned for credentials is read whole: half of one would not be found.
-            Taken::Beginning(most) if !outgoing.filling.is_watched() => {
+            BodyExtent::Beginning(most) if !outgoing.filling.is_watched() => {
                 upstream.beginning_counted(answer.body, most, idle, tell).await
             }
-            Taken::Beginning(_) | Taken::Whole => {
+            BodyExtent::Beginning(_) | BodyExtent::Whole => {
                 let whole = upstream.body_counted(answer.body, MOST_PAGE_BYTES, idle, tell).await;
                 whole.map(|body| (body, false))
             }

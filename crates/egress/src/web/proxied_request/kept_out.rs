@@ -4,7 +4,7 @@ use super::super::refusal::Refusal;
 use super::super::run::Denial;
 use super::ProxiedRequest;
 use crate::http1::ResponseHead;
-use crate::upstream::Introduction;
+use crate::upstream::ProxyHeaders;
 use belljar_policy::egress::Destination;
 
 /// Statuses by which an upstream proxy refuses a request, if a header shows that the proxy itself answers.
@@ -35,7 +35,7 @@ impl ProxiedRequest<'_> {
     pub(in crate::web) fn note_answer(
         &self,
         destination: &Destination,
-        proxy: Option<&Introduction>,
+        proxy: Option<&ProxyHeaders>,
         answer: &ResponseHead,
     ) -> Result<(), Refusal> {
         if proxy.is_none() {

@@ -1,7 +1,7 @@
 //! Parses a server's answer to a ClientHello. After a HelloRetryRequest the client may name another server in its second
 //! ClientHello, and some servers accept it.
 
-use super::End;
+use super::TunnelEnd;
 use super::{OpeningCheck, TunnelState};
 use crate::web::opening::{self, Opening, TlsRecord};
 use bytes::BytesMut;
@@ -35,7 +35,7 @@ enum HandshakeStage {
 
 /// Server's answer to a ClientHello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum ServerAnswer {
     /// ServerHello or another handshake message: the server asks for no other ClientHello.
     Hello,
     /// A HelloRetryRequest.
@@ -98,9 +98,9 @@ impl Handshake {
         }
         let Some(answer) = self.answer.borrow_mut().read(bytes) else { return };
         self.stage.set(match answer {
-            Answer::Hello => HandshakeStage::Over,
-            Answer::Retry => HandshakeStage::Retry,
-            Answer::Other => HandshakeStage::Broken,
+            ServerAnswer::Hello => HandshakeStage::Over,
+            ServerAnswer::Retry => HandshakeStage::Retry,
+            ServerAnswer::Other => HandshakeStage::Broken,
         });
         self.is_answered.notify_one();
     }
@@ -108,14 +108,14 @@ impl Handshake {
     /// Waits for the server's answer. Returns true if it asks for another ClientHello.
     ///
     /// # Errors
-    /// [`End::BrokenTls`] for bytes that don't answer a ClientHello: the answer is still to come, and nothing may pass unparsed
+    /// [`TunnelEnd::BrokenTls`] for bytes that don't answer a ClientHello: the answer is still to come, and nothing may pass unparsed
     /// until then.
-    pub(super) async fn asks_again(&self) -> Result<bool, End> {
+    pub(super) async fn asks_again(&self) -> Result<bool, TunnelEnd> {
         while self.stage.get() == HandshakeStage::HelloSent {
             self.is_answered.notified().await;
         }
         match self.stage.get() {
-            HandshakeStage::Broken => Err(End::BrokenTls),
+            HandshakeStage::Broken => Err(TunnelEnd::BrokenTls),
             stage => Ok(stage == HandshakeStage::Retry),
         }
     }
@@ -127,31 +127,31 @@ pub(super) async fn second_hello<R: AsyncRead + Unpin>(
     from: &mut R,
     buffer: &mut BytesMut,
     (start, shared): (&OpeningCheck<'_>, &TunnelState<'_>),
-    mut pass: impl AsyncFnMut(BytesMut) -> Result<(), End>,
-) -> Result<(), End> {
+    mut pass: impl AsyncFnMut(BytesMut) -> Result<(), TunnelEnd>,
+) -> Result<(), TunnelEnd> {
     let mut passed = 0;
     while buffer.first() != Some(&opening::HANDSHAKE) {
         match opening::first_record(buffer) {
             TlsRecord::Other { bytes } => {
                 passed += bytes;
                 if passed > MOST_BETWEEN {
-                    return Err(End::BrokenTls);
+                    return Err(TunnelEnd::BrokenTls);
                 }
                 pass(buffer.split_to(bytes)).await?;
             }
             TlsRecord::Incomplete => {
-                let read = from.read_buf(buffer).await.map_err(|_| End::Broken)?;
+                let read = from.read_buf(buffer).await.map_err(|_| TunnelEnd::Broken)?;
                 shared.moves();
                 if read == 0 {
-                    return if buffer.is_empty() { Ok(()) } else { Err(End::BrokenTls) };
+                    return if buffer.is_empty() { Ok(()) } else { Err(TunnelEnd::BrokenTls) };
                 }
             }
-            TlsRecord::Handshake { .. } | TlsRecord::Malformed => return Err(End::BrokenTls),
+            TlsRecord::Handshake { .. } | TlsRecord::Malformed => return Err(TunnelEnd::BrokenTls),
         }
     }
-    match opening::read(from, buffer, || shared.moves()).await.map_err(|_| End::Broken)? {
+    match opening::read(from, buffer, || shared.moves()).await.map_err(|_| TunnelEnd::Broken)? {
         Opening::Tls { server_name, .. } => start.judge(server_name),
-        _ => Err(End::BrokenTls),
+        _ => Err(TunnelEnd::BrokenTls),
     }
 }
 
@@ -159,14 +159,14 @@ pub(super) async fn second_hello<R: AsyncRead + Unpin>(
 
 impl ServerAnswerReader {
     /// Returns the server's answer, or `None` until it is known.
-    fn read(&mut self, bytes: &[u8]) -> Option<Answer> {
+    fn read(&mut self, bytes: &[u8]) -> Option<ServerAnswer> {
         let accepts_upgrade =
             std::mem::take(&mut self.may_accept_upgrade) && bytes.first() == Some(&ACCEPTED);
         self.bytes.extend_from_slice(bytes.get(usize::from(accepts_upgrade)..).unwrap_or_default());
         loop {
             let read = match opening::first_record(&self.bytes) {
                 TlsRecord::Incomplete => return None,
-                TlsRecord::Malformed => return Some(Answer::Other),
+                TlsRecord::Malformed => return Some(ServerAnswer::Other),
                 TlsRecord::Other { bytes } => bytes,
                 TlsRecord::Handshake { payload, bytes } => {
                     self.message.extend_from_slice(payload);
@@ -178,10 +178,10 @@ impl ServerAnswerReader {
                 None => {}
                 Some(&SERVER_HELLO) => {
                     if let Some(random) = self.message.get(RANDOM_AT..RANDOM_END) {
-                        return Some(if random == RETRY { Answer::Retry } else { Answer::Hello });
+                        return Some(if random == RETRY { ServerAnswer::Retry } else { ServerAnswer::Hello });
                     }
                 }
-                Some(_) => return Some(Answer::Hello),
+                Some(_) => return Some(ServerAnswer::Hello),
             }
         }
     }
@@ -198,7 +198,7 @@ mod tests {
         message.chunks(record_bytes).map(record).collect::<Vec<_>>().concat()
     }
 
-    fn answer(bytes: &[u8], piece: usize) -> Option<Answer> {
+    fn answer(bytes: &[u8], piece: usize) -> Option<ServerAnswer> {
         let mut reader = ServerAnswerReader::default();
         bytes.chunks(piece).find_map(|piece| reader.read(piece))
     }
@@ -209,18 +209,18 @@ mod tests {
             for record in [1, 5, 42] {
                 assert_eq!(
                     answer(&server_hello(RETRY, record), piece),
-                    Some(Answer::Retry),
+                    Some(ServerAnswer::Retry),
                     "{piece} {record}"
                 );
                 assert_eq!(
                     answer(&server_hello([7; 32], record), piece),
-                    Some(Answer::Hello),
+                    Some(ServerAnswer::Hello),
                     "{piece} {record}"
                 );
             }
             let warned = [&[21, 3, 3, 0, 2, 1, 112][..], &server_hello(RETRY, 42)].concat();
-            assert_eq!(answer(&warned, piece), Some(Answer::Retry), "behind a warning");
-            assert_eq!(answer(b"HTTP/1.1 400 Bad Request", piece), Some(Answer::Other));
+            assert_eq!(answer(&warned, piece), Some(ServerAnswer::Retry), "behind a warning");
+            assert_eq!(answer(b"HTTP/1.1 400 Bad Request", piece), Some(ServerAnswer::Other));
         }
         assert_eq!(answer(&server_hello(RETRY, 42)[..30], 30), None);
     }

@@ -1,6 +1,6 @@
 //! Moves bytes from one socket to another within the kernel (splice), for as long as many bytes come.
 
-use super::End;
+use super::TunnelEnd;
 use super::socket::Socket;
 use crate::web::limits::ROOM;
 use crate::within::within;
@@ -26,12 +26,12 @@ pub(super) enum SpliceEnd {
 struct Pipe {
     into: OwnedFd,
     from: OwnedFd,
-    _place: Place,
+    _place: PipePermit,
 }
 
 /// Permit for one pipe. Bytes in a pipe take up host memory, and a reader that stops reading keeps them there. Without a permit
 /// the caller copies bytes instead.
-struct Place;
+struct PipePermit;
 
 /// Number of permits in use by all runs.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -46,8 +46,8 @@ const AT_ONCE: usize = 64 << 10;
 pub(super) async fn run<R: Socket, W: Socket>(
     from: &R,
     to: &W,
-    mut note: impl FnMut(usize) -> Result<(), End>,
-) -> Result<SpliceEnd, End> {
+    mut note: impl FnMut(usize) -> Result<(), TunnelEnd>,
+) -> Result<SpliceEnd, TunnelEnd> {
     let pipe = match Pipe::new() {
         Ok(Some(pipe)) => pipe,
         Ok(None) => return Ok(SpliceEnd::Ebb),
@@ -59,11 +59,11 @@ pub(super) async fn run<R: Socket, W: Socket>(
             Ok(Ok(count)) => count,
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => return Ok(SpliceEnd::NotHere),
             Ok(Err(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(SpliceEnd::NotHere),
-            Ok(Err(_)) => return Err(End::Broken),
+            Ok(Err(_)) => return Err(TunnelEnd::Broken),
             Err(_) => return Ok(SpliceEnd::Ebb),
         };
         note(count)?;
-        pipe.empty(to, count).await.map_err(|_| End::Broken)?;
+        pipe.empty(to, count).await.map_err(|_| TunnelEnd::Broken)?;
         if count < ROOM {
             return Ok(SpliceEnd::Ebb);
         }
@@ -72,14 +72,14 @@ pub(super) async fn run<R: Socket, W: Socket>(
 
 // === impl Place ===
 
-impl Place {
+impl PipePermit {
     fn take() -> Option<Self> {
         let one_more = |taken: usize| (taken < PLACES).then_some(taken + 1);
         TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Self)
     }
 }
 
-impl Drop for Place {
+impl Drop for PipePermit {
     fn drop(&mut self) {
         TAKEN.fetch_sub(1, Ordering::Relaxed);
     }
@@ -90,7 +90,7 @@ impl Drop for Place {
 impl Pipe {
     /// Returns `None` if all permits are in use.
     fn new() -> io::Result<Option<Self>> {
-        let Some(place) = Place::take() else { return Ok(None) };
+        let Some(place) = PipePermit::take() else { return Ok(None) };
         let (from, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         Ok(Some(Self { into, from, _place: place }))
     }
@@ -153,7 +153,7 @@ mod tests {
             moved
         };
         let ((), moved, _) = tokio::join!(speak, lane, hearer.read_to_end(&mut heard));
-        assert_eq!(moved.map_err(End::code), Ok(SpliceEnd::All));
+        assert_eq!(moved.map_err(TunnelEnd::code), Ok(SpliceEnd::All));
         assert!(heard == said && noted == said.len(), "{} heard, {noted} noted", heard.len());
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let (mut speaker, from) = tcp_pair().await;
         let (to, mut hearer) = tcp_pair().await;
         speaker.write_all(&[b'x'; 40_000]).await.unwrap();
-        assert_eq!(run(&from, &to, |_| Err(End::Spent)).await, Err(End::Spent));
+        assert_eq!(run(&from, &to, |_| Err(TunnelEnd::Spent)).await, Err(TunnelEnd::Spent));
         drop(to);
         assert_eq!(hearer.read(&mut [0]).await.unwrap(), 0);
     }
@@ -178,7 +178,7 @@ mod tests {
     fn number_of_splice_pipes_is_limited() {
         let taken: Vec<_> = (0..=PLACES).map_while(|_| Pipe::new().unwrap()).collect();
         assert!(taken.len() <= PLACES);
-        assert!(Place::take().is_none() || taken.len() < PLACES);
+        assert!(PipePermit::take().is_none() || taken.len() < PLACES);
         drop(taken);
         assert!(Pipe::new().unwrap().is_some());
     }

@@ -12,16 +12,16 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// TLS server. Dropping it ends every connection.
-pub(crate) struct Front {
+pub(crate) struct TlsServer {
     address: SocketAddr,
-    seen: Arc<Mutex<Seen>>,
-    tell: Option<watch::Sender<Order>>,
+    seen: Arc<Mutex<TlsServerEvents>>,
+    tell: Option<watch::Sender<TlsServerAction>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Events that the server has seen.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct TlsServerEvents {
     pub(crate) accepted: usize,
     /// Requested server names, and negotiated protocols.
     pub(crate) agreed: Vec<(Option<String>, Option<Vec<u8>>)>,
@@ -32,7 +32,7 @@ pub(crate) struct Seen {
 
 /// Order for every connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum TlsServerAction {
     None,
     /// Closes with a TLS close notification.
     SayGoodbye,
@@ -46,14 +46,14 @@ pub(crate) enum Order {
 
 // === impl Front ===
 
-impl Front {
+impl TlsServer {
     /// Starts a server that forwards decrypted bytes to `to`.
     pub(crate) fn start(config: ServerConfig, to: SocketAddr) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let (tell, told) = watch::channel(Order::None);
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let (tell, told) = watch::channel(TlsServerAction::None);
+        let seen = Arc::new(Mutex::new(TlsServerEvents::default()));
         let shared = Arc::clone(&seen);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
@@ -66,19 +66,19 @@ impl Front {
         self.address.port()
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> TlsServerEvents {
         self.seen.lock().unwrap().clone()
     }
 
     /// Gives the only connection an order, and waits until it was carried out.
-    pub(crate) fn order(&self, order: Order) {
+    pub(crate) fn order(&self, order: TlsServerAction) {
         let before = self.seen().done;
         self.tell.as_ref().unwrap().send(order).unwrap();
         belljar_testkit::wait::until(|| self.seen().done > before);
     }
 }
 
-impl Drop for Front {
+impl Drop for TlsServer {
     fn drop(&mut self) {
         self.tell.take();
         let _ = self.thread.take().unwrap().join();
@@ -89,7 +89,7 @@ async fn serve(
     listener: std::net::TcpListener,
     config: ServerConfig,
     to: SocketAddr,
-    (seen, told): (Arc<Mutex<Seen>>, watch::Receiver<Order>),
+    (seen, told): (Arc<Mutex<TlsServerEvents>>, watch::Receiver<TlsServerAction>),
 ) {
     let listener = TcpListener::from_std(listener).unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -111,7 +111,7 @@ async fn connection(
     stream: TcpStream,
     acceptor: TlsAcceptor,
     to: SocketAddr,
-    (seen, mut told): (Arc<Mutex<Seen>>, watch::Receiver<Order>),
+    (seen, mut told): (Arc<Mutex<TlsServerEvents>>, watch::Receiver<TlsServerAction>),
 ) {
     stream.set_nodelay(true).unwrap();
     told.mark_unchanged();
@@ -145,20 +145,20 @@ async fn connection(
 }
 
 /// Returns true if the connection goes on.
-async fn carry_out(order: Order, client: &mut TlsStream<TcpStream>) -> bool {
+async fn carry_out(order: TlsServerAction, client: &mut TlsStream<TcpStream>) -> bool {
     match order {
-        Order::None => true,
-        Order::SayGoodbye => {
+        TlsServerAction::None => true,
+        TlsServerAction::SayGoodbye => {
             client.shutdown().await.unwrap();
             false
         }
-        Order::HangUp => false,
-        Order::ChangeKeys => {
+        TlsServerAction::HangUp => false,
+        TlsServerAction::ChangeKeys => {
             client.get_mut().1.refresh_traffic_keys().unwrap();
             client.flush().await.unwrap();
             true
         }
-        Order::Say(text) => {
+        TlsServerAction::Say(text) => {
             client.write_all(text.as_bytes()).await.unwrap();
             client.flush().await.unwrap();
             true

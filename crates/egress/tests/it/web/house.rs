@@ -3,17 +3,17 @@
 use super::upstream::Upstream;
 use crate::names::nameserver::{Entry, NameServer};
 use crate::tls::authority::Authority;
-use crate::tls::front::Front;
+use crate::tls::front::TlsServer;
 use belljar_contract::egress::{ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord};
 use belljar_contract::id::{JobId, RunId, TaskId};
-use belljar_contract::yaml::{Log, parse};
+use belljar_contract::yaml::{MistakeLog, parse};
 use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::ledger::WriteConfirmation;
 use belljar_egress::proxy::{Listener, Proxy, ServedRun};
 use belljar_egress::upstream::names::NameSource;
 use belljar_egress::web::config::WebConfig;
-use belljar_egress::web::fetch::{Answered, FetchError, Fetcher, Page, Request, fetcher};
-use belljar_egress::web::interception_ca::Authority as RunAuthority;
+use belljar_egress::web::fetch::{FetchAnswer, FetchError, FetchRequest, Fetcher, Page, fetcher};
+use belljar_egress::web::interception_ca::InterceptionCa as RunAuthority;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
@@ -48,7 +48,7 @@ pub(crate) struct ProxyRig {
     fetcher: Fetcher,
     proxy: Proxy,
     /// With interception: the TLS server in front of the upstream, and the authority that the run trusts.
-    front: Option<Front>,
+    front: Option<TlsServer>,
     own: Option<Arc<RunAuthority>>,
     port: String,
     folder: TempDir,
@@ -131,7 +131,7 @@ impl ProxyRig {
         limits: WebLimits,
     ) -> Self {
         let mut house = Self::limited("- {host: nobody.test}\n", WebLimits::default());
-        let front = Front::start(vouched, house.upstream.address);
+        let front = TlsServer::start(vouched, house.upstream.address);
         let port = front.port().to_string();
         let file = authority.file().display().to_string();
         let text = section.replace("PORT", &port).replace("CA", &file);
@@ -246,7 +246,7 @@ impl ProxyRig {
     }
 
     /// Has the host send a request.
-    pub(crate) fn request(&self, mut request: Request) -> Result<Answered, FetchError> {
+    pub(crate) fn request(&self, mut request: FetchRequest) -> Result<FetchAnswer, FetchError> {
         request.url = String::from_utf8(self.filled(request.url.as_bytes())).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(self.fetcher.request(request))
@@ -306,7 +306,7 @@ fn listen() -> (TcpListener, SocketAddr) {
 
 /// Reads a section as written in a file.
 pub(crate) fn config(text: &str) -> WebConfig {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let config = parse(text.as_bytes(), &mut log).map(|node| WebConfig::read(&node, &mut log));
     log.finish().unwrap();
     config.unwrap()
@@ -318,7 +318,7 @@ pub(crate) fn leads(addresses: &[&str]) -> Entry {
 
 fn policy(rules: &str, port: u16) -> EgressPolicy {
     let text = format!("rules:\n{}", rules.replace("PORT", &port.to_string()));
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let policy = parse(text.as_bytes(), &mut log).map(|node| EgressPolicy::read(&node, &mut log));
     log.finish().unwrap();
     policy.unwrap()

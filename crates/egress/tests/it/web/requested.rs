@@ -4,7 +4,7 @@
 use super::house::{ProxyRig, UP, outcome};
 use super::upstream::AfterAnswer;
 use crate::tls::authority::{Authority, NOW};
-use belljar_egress::web::fetch::{FetchError, Method, Request};
+use belljar_egress::web::fetch::{FetchError, FetchRequest, Method};
 use std::time::Duration;
 
 const RULES: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
@@ -15,8 +15,8 @@ const SECURE: &str = "rules:
 authorities: CA
 ";
 
-fn request(method: Method, url: &str) -> Request {
-    Request {
+fn request(method: Method, url: &str) -> FetchRequest {
+    FetchRequest {
         url: url.to_owned(),
         method,
         headers: Vec::new(),
@@ -26,16 +26,16 @@ fn request(method: Method, url: &str) -> Request {
     }
 }
 
-fn with_headers(headers: &[(&str, &str)]) -> Request {
+fn with_headers(headers: &[(&str, &str)]) -> FetchRequest {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Request { headers, ..request(Method::Get, "http://up.test:PORT/open") }
+    FetchRequest { headers, ..request(Method::Get, "http://up.test:PORT/open") }
 }
 
 #[test]
 fn tool_request_is_sent_unchanged_and_recorded_for_the_run() {
     let authority = Authority::new("house");
     let house = ProxyRig::looking_into(SECURE, authority.server(UP, NOW), &authority);
-    let asked = Request {
+    let asked = FetchRequest {
         headers: vec![
             ("X-Token".to_owned(), " t ".to_owned()),
             ("content-type".to_owned(), "text/plain".to_owned()),
@@ -89,7 +89,7 @@ fn tool_request_outside_the_policy_is_denied() {
         let FetchError::Denied { code, .. } = refused else { panic!("{name}: {refused}") };
         assert_eq!(code, "other_resource_not_allowed", "{name}: {value}");
     }
-    let body = Request { body: b"x".to_vec(), ..request(Method::Get, "https://up.test:PORT/open") };
+    let body = FetchRequest { body: b"x".to_vec(), ..request(Method::Get, "https://up.test:PORT/open") };
     assert!(house.request(body).is_err(), "a read-only rule permits no request body");
     assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
     // Control.
@@ -112,7 +112,7 @@ fn tool_request_truncates_the_body_at_the_requested_size() {
     let house = ProxyRig::with(RULES);
     let told = |method, most_bytes| {
         let answered =
-            house.request(Request { most_bytes, ..request(method, "http://up.test:PORT/x") }).unwrap();
+            house.request(FetchRequest { most_bytes, ..request(method, "http://up.test:PORT/x") }).unwrap();
         (String::from_utf8(answered.body).unwrap(), answered.is_truncated)
     };
     house.upstream.tell("HTTP/1.1 500 No\r\nContent-Length: 10\r\n\r\n0123456789", AfterAnswer::Wait);

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Server that answers every HTTP request with `hello`, echoes all other bytes, and counts.
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
-    seen: Arc<Seen>,
+    seen: Arc<UpstreamLog>,
 }
 
 /// Action after the scripted answer.
@@ -22,7 +22,7 @@ pub(crate) enum AfterAnswer {
 }
 
 #[derive(Default)]
-struct Seen {
+struct UpstreamLog {
     /// Port of each client, in order of connection.
     ports: Mutex<Vec<u16>>,
     /// Number of connections that were only marks.
@@ -40,7 +40,7 @@ impl Upstream {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Arc::<Seen>::default();
+        let seen = Arc::<UpstreamLog>::default();
         let theirs = Arc::clone(&seen);
         // The thread ends with the test's process.
         std::thread::spawn(move || {
@@ -85,14 +85,14 @@ impl Upstream {
     }
 }
 
-fn answer(mut stream: TcpStream, seen: &Seen) {
+fn answer(mut stream: TcpStream, seen: &UpstreamLog) {
     let mut said = Vec::new();
     hear(&mut stream, seen, &mut said);
     seen.said.lock().unwrap().push(String::from_utf8_lossy(&said).into_owned());
 }
 
 /// Answers until nothing more comes.
-fn hear(stream: &mut TcpStream, seen: &Seen, said: &mut Vec<u8>) {
+fn hear(stream: &mut TcpStream, seen: &UpstreamLog, said: &mut Vec<u8>) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 16 << 10]);
     while let Ok(count) = stream.read(&mut buffer) {
         if count == 0 {

@@ -5,7 +5,7 @@ use crate::rig::Rig;
 use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
-use belljar_gateway::access::{HouseAccess, ScopeSource};
+use belljar_gateway::access::{RuleBasedAccess, ScopeSource};
 use belljar_policy::constraint::ExecutionLocation;
 use belljar_policy::secret::KnownSecrets;
 use belljar_tools::answer::Failure;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 /// A gateway that knows one secret, with recorded requests.
 fn knowing() -> AccessRig {
     let works_in = BTreeMap::from([(Category::CodeExecution, ExecutionLocation::Container)]);
-    let access = Arc::new(HouseAccess::new(rules(RULES), works_in));
+    let access = Arc::new(RuleBasedAccess::new(rules(RULES), works_in));
     let approver = Arc::new(TestApprover::default());
     let (judging, asking) = (Arc::clone(&access), Arc::clone(&approver));
     let rig =
@@ -107,7 +107,7 @@ impl ScopeSource for ChangingScope {
 #[tokio::test]
 async fn approval_is_bound_to_the_scope_of_the_call() {
     let (places, approver) = (Arc::new(ChangingScope::default()), Arc::new(TestApprover::default()));
-    let access = Arc::new(HouseAccess::new(rules(RULES), BTreeMap::new()));
+    let access = Arc::new(RuleBasedAccess::new(rules(RULES), BTreeMap::new()));
     let (judging, asking, scopes) = (Arc::clone(&access), Arc::clone(&approver), Arc::clone(&places));
     let rig = Rig::with(|gateway| {
         let gateway = gateway.knowing(Arc::new(OneSecret)).scoped_by(scopes);

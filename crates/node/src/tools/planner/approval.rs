@@ -2,14 +2,14 @@
 //! planner that is bound to a project or a task sees and decides only approvals of that project or task. A planner can't decide
 //! approvals of its own agent, also not those of jobs that it has submitted, nor those of other planners: only the operator can.
 
-use super::desk::{Desk, text};
+use super::desk::{EndpointClient, text};
 use super::{changing, define, id, list_of, object};
 use crate::api::Api;
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::approval::{Approval, ApprovalStatus, LONGEST_REASON, Ruling};
 use belljar_contract::id::{ApprovalId, TaskId, UserId};
 use belljar_contract::tool::{AgentKind, DomainCode, InvalidToolNameError};
-use belljar_store::approvals::{Answer as Said, ApprovalError};
+use belljar_store::approvals::{ApprovalDecision as Said, ApprovalError};
 use belljar_store::page;
 use belljar_tools::answer::{Answer, Failure, Page, Success};
 use belljar_tools::caller::{Caller, Identity};
@@ -21,34 +21,34 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Action types of the decisions. An approval decides for others; a denial delays them.
-const APPROVES: (Ruling, Leaf) = (Ruling::Approve, Leaf::ArchDecide);
-const DENIES: (Ruling, Leaf) = (Ruling::Deny, Leaf::CommsInternal);
+const APPROVES: (Ruling, BuiltInAction) = (Ruling::Approve, BuiltInAction::ArchDecide);
+const DENIES: (Ruling, BuiltInAction) = (Ruling::Deny, BuiltInAction::CommsInternal);
 
 /// Lists approvals.
-struct List {
+struct ListApprovalsTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
 /// Shows an approval, with its complete arguments.
 struct ShowApprovalTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
 /// Decides an approval.
 struct DecideApprovalTool {
     definition: Definition,
     ruling: Ruling,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
-pub(super) fn tools(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
+pub(super) fn tools(desk: &Arc<EndpointClient>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
     let statuses = ApprovalStatus::ALL.map(ApprovalStatus::as_str);
     let takes = list_of(json!({ "status": { "type": "string", "enum": statuses } }));
     const LISTS: &str = "Lists what people are asked about calls, the last asked first. Long arguments are previews (`is_preview`).";
     let list = verbatim(define("list_approvals", LISTS, takes)?);
-    let list = Arc::new(List { definition: list, desk: Arc::clone(desk) });
+    let list = Arc::new(ListApprovalsTool { definition: list, desk: Arc::clone(desk) });
     let takes = object(&["approval_id"], &json!({ "approval_id": id("The approval.") }));
     const SHOWS: &str = "Shows what a person is asked about a call, with the arguments whole.";
     let show = verbatim(define("show_approval", SHOWS, takes)?);
@@ -89,7 +89,7 @@ fn what_an_answer_takes() -> Value {
     )
 }
 
-impl Tool for List {
+impl Tool for ListApprovalsTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -174,7 +174,11 @@ impl DecideApprovalTool {
 }
 
 /// Finds the approval that the arguments name, if it is within the caller's bounds.
-async fn found(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<(Arc<Api>, Approval), Failure> {
+async fn found(
+    desk: &EndpointClient,
+    caller: &Caller,
+    arguments: &Arguments,
+) -> Result<(Arc<Api>, Approval), Failure> {
     let unknown = || Failure::new(DomainCode::NotFound, "there is no such approval");
     let id = ApprovalId::parse(text(arguments, "approval_id")).map_err(|_| unknown())?;
     let api = desk.api()?;

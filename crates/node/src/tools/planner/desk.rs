@@ -22,13 +22,13 @@ use serde_json::Value;
 use std::sync::{Arc, Weak};
 
 /// The client of the endpoints.
-pub(super) struct Desk {
+pub(super) struct EndpointClient {
     /// Weak, so that it ends with the node.
     api: Weak<Api>,
 }
 
 /// A request to an endpoint.
-pub(super) struct Asked {
+pub(super) struct EndpointRequest {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) body: Option<Value>,
@@ -37,13 +37,13 @@ pub(super) struct Asked {
 }
 
 /// Makes the request of a call.
-pub(super) type RequestBuilder = fn(&Arguments) -> Asked;
+pub(super) type RequestBuilder = fn(&Arguments) -> EndpointRequest;
 
 /// A tool that is one endpoint.
-pub(super) struct Endpoint {
+pub(super) struct EndpointTool {
     definition: Definition,
     ask: RequestBuilder,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
 /// Maximum size of an endpoint's response, in bytes.
@@ -51,7 +51,7 @@ const LARGEST_ANSWER_BYTES: usize = 64 << 20;
 
 // === impl Desk ===
 
-impl Desk {
+impl EndpointClient {
     pub(super) fn new(api: Weak<Api>) -> Self {
         Self { api }
     }
@@ -63,7 +63,7 @@ impl Desk {
     }
 
     /// Sends a request, and returns the endpoint's response.
-    pub(super) async fn ask(&self, asked: Asked) -> Result<Value, Failure> {
+    pub(super) async fn ask(&self, asked: EndpointRequest) -> Result<Value, Failure> {
         let failed = |error: &(dyn std::error::Error + 'static)| Failure::internal("ask itself", error);
         let body = asked.body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
         let request = Request::builder().method(asked.method).uri(asked.path);
@@ -152,9 +152,13 @@ fn problem(status: StatusCode, said: &Value) -> Failure {
 
 // === impl Endpoint ===
 
-impl Endpoint {
+impl EndpointTool {
     /// Returns the tool. If it is guarded, its schema gets the guards' arguments, which are not part of the request.
-    pub(super) fn tool(mut definition: Definition, ask: RequestBuilder, desk: &Arc<Desk>) -> Arc<dyn Tool> {
+    pub(super) fn tool(
+        mut definition: Definition,
+        ask: RequestBuilder,
+        desk: &Arc<EndpointClient>,
+    ) -> Arc<dyn Tool> {
         if definition.is_guarded {
             guard(&mut definition.input);
         }
@@ -188,7 +192,7 @@ impl Endpoint {
     }
 }
 
-impl Tool for Endpoint {
+impl Tool for EndpointTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }

@@ -1,12 +1,12 @@
 //! `sandbox.put_file` and `sandbox.get_file`: copy files into and out of a session. The sandbox's own programs do the copying, so
 //! they reach only what the sandbox reaches.
 
-use super::desk::{Asked, Desk, text};
+use super::desk::{EndpointClient, EndpointRequest, text};
 use super::{changing, define, object, sandbox};
 use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::Caller;
@@ -20,13 +20,13 @@ use std::sync::Arc;
 /// Copies a file into a session.
 struct PutFileTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
 /// Copies a file out of a session.
-struct Get {
+struct GetFileTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
 /// Maximum number of bytes per command: an argument of a program has at most 128 KiB, and this grows by Base64.
@@ -38,7 +38,7 @@ const LARGEST_IN_BYTES: usize = 2 << 20;
 /// Maximum size of a file that is copied out, in bytes.
 const LARGEST_OUT_BYTES: usize = 180_000;
 
-pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
+pub(super) fn tools(desk: &Arc<EndpointClient>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
     let with = |more: Value| {
         let mut all = sandbox::ids();
         if let (Some(all), Value::Object(more)) = (all.as_object_mut(), more) {
@@ -58,21 +58,26 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     );
     let get = object(&["task_id", "job_id", "path"], &with(json!({ "path": path })));
     let put = define("sandbox.put_file", "Puts a file into a sandbox.", put)?;
-    let put = changing(put, Effect::Destructive, Leaf::CodeWrite);
+    let put = changing(put, Effect::Destructive, BuiltInAction::CodeWrite);
     let get = define("sandbox.get_file", "Gets a file out of a sandbox.", get)?;
     Ok([
         Arc::new(PutFileTool { definition: put, desk: Arc::clone(desk) }),
-        Arc::new(Get { definition: get, desk: Arc::clone(desk) }),
+        Arc::new(GetFileTool { definition: get, desk: Arc::clone(desk) }),
     ])
 }
 
 /// Runs a shell script in the sandbox, with arguments `$1` and so on.
-async fn shell(desk: &Desk, arguments: &Arguments, script: &str, more: &[&str]) -> Result<Value, Failure> {
+async fn shell(
+    desk: &EndpointClient,
+    arguments: &Arguments,
+    script: &str,
+    more: &[&str],
+) -> Result<Value, Failure> {
     let command: Vec<_> = ["sh", "-c", script, "sh"].into_iter().chain(more.iter().copied()).collect();
     let (task, job) = (text(arguments, "task_id"), text(arguments, "job_id"));
     let body = json!({ "version": 1, "task_id": task, "session_id": job, "command": command });
     let path = format!("/v1/worker/sessions/{job}/exec");
-    let said = desk.ask(Asked { method: Method::POST, path, body: Some(body), told: None }).await?;
+    let said = desk.ask(EndpointRequest { method: Method::POST, path, body: Some(body), told: None }).await?;
     match said["exit_code"].as_i64() {
         Some(0) => Ok(said),
         _ => {
@@ -113,7 +118,7 @@ impl Tool for PutFileTool {
     }
 }
 
-impl Tool for Get {
+impl Tool for GetFileTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }

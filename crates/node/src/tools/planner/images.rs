@@ -1,16 +1,16 @@
 //! `sandbox.allowed_images.*`: the images that this node runs (`spec/4` REQ-SANDBX-0125). Adding one requires permission in the
 //! configuration.
 
-use super::desk::{Desk, text};
+use super::desk::{EndpointClient, text};
 use super::{changing, define, list_of, object};
 use crate::api::Api;
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::image::ImageReference;
 use belljar_contract::label::Label;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
 use belljar_policy::image::ImagePattern;
 use belljar_store::database::DatabaseError;
-use belljar_store::images::{AddImageError, Added};
+use belljar_store::images::{AddImageError, ImageAddition};
 use belljar_store::page;
 use belljar_tools::answer::{Answer, Failure, Page, Success};
 use belljar_tools::builtin::writer::edit;
@@ -22,17 +22,17 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-struct List {
+struct ListImagesTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
 struct AddImageTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
-pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
+pub(super) fn tools(desk: &Arc<EndpointClient>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
     let takes = object(
         &["image_ref"],
         &json!({
@@ -46,9 +46,9 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     let add =
         define("sandbox.allowed_images.add", "Lets an image be run, where planners may do that.", takes)?;
     // Adding an image affects the whole node, so its action type is not a project's.
-    let add = changing(add, Effect::Idempotent, Leaf::ToolCreate);
+    let add = changing(add, Effect::Idempotent, BuiltInAction::ToolCreate);
     Ok([
-        Arc::new(List { definition: list, desk: Arc::clone(desk) }),
+        Arc::new(ListImagesTool { definition: list, desk: Arc::clone(desk) }),
         Arc::new(AddImageTool { definition: add, desk: Arc::clone(desk) }),
     ])
 }
@@ -65,7 +65,7 @@ pub(crate) async fn follow(api: &Api) -> Result<(), DatabaseError> {
     Ok(())
 }
 
-impl Tool for List {
+impl Tool for ListImagesTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -110,7 +110,7 @@ impl Tool for AddImageTool {
             let added =
                 api.workplace.added_images.add(image, name, edit).await.map_err(|error| failed(&error))?;
             follow(&api).await.map_err(|error| Failure::unreachable(&error))?;
-            let (is_new, Added::New(image) | Added::Known(image)) = (matches!(added, Added::New(_)), added);
+            let (is_new, ImageAddition::New(image) | ImageAddition::Known(image)) = (matches!(added, ImageAddition::New(_)), added);
             Ok(Success::of(json!({ "image_ref": image.image.to_string(), "added": is_new })))
         }
         .boxed()

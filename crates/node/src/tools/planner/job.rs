@@ -1,9 +1,9 @@
 //! `job.*`: jobs of this node, as in the Worker API.
 
-use super::desk::{Asked, Desk, RequestBuilder, text};
+use super::desk::{EndpointClient, EndpointRequest, RequestBuilder, text};
 use super::{changing, define, id, object};
 use axum::http::Method;
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, SessionId};
 use belljar_contract::scope::MOST_GROUPS;
@@ -32,12 +32,13 @@ pub(super) fn endpoints() -> Result<Vec<(Definition, RequestBuilder)>, InvalidTo
             "Submits a job and gives its state at once; `job.get` tells what becomes of it. The same job \
             under the same id again is the same job."
                 .to_owned(),
-        ..changing(submit, Effect::Idempotent, Leaf::CodeWrite)
+        ..changing(submit, Effect::Idempotent, BuiltInAction::CodeWrite)
     };
     let of_job = object(&["job_id"], &json!({ "job_id": id("The job.") }));
     let get = define("job.get", "Tells how a job stands, and what came of it.", of_job.clone())?;
     let cancel = define("job.cancel", "Stops a job.", of_job)?;
-    let cancel = Definition { is_guarded: true, ..changing(cancel, Effect::Destructive, Leaf::CodeWrite) };
+    let cancel =
+        Definition { is_guarded: true, ..changing(cancel, Effect::Destructive, BuiltInAction::CodeWrite) };
     Ok(vec![(submit, ask_submit), (get, ask_get), (cancel, ask_cancel)])
 }
 
@@ -79,30 +80,35 @@ pub(super) fn named(about: &str) -> Value {
     })
 }
 
-fn ask_submit(arguments: &Arguments) -> Asked {
+fn ask_submit(arguments: &Arguments) -> EndpointRequest {
     let mut body = Value::Object(arguments.clone());
     body["version"] = json!(1);
     body["wait"] = json!(false);
-    Asked { method: Method::POST, path: "/v1/worker/jobs:run".to_owned(), body: Some(body), told: None }
+    EndpointRequest {
+        method: Method::POST,
+        path: "/v1/worker/jobs:run".to_owned(),
+        body: Some(body),
+        told: None,
+    }
 }
 
-fn ask_get(arguments: &Arguments) -> Asked {
+fn ask_get(arguments: &Arguments) -> EndpointRequest {
     let path = format!("/v1/worker/jobs/{}", text(arguments, "job_id"));
-    Asked { method: Method::GET, path, body: None, told: None }
+    EndpointRequest { method: Method::GET, path, body: None, told: None }
 }
 
-fn ask_cancel(arguments: &Arguments) -> Asked {
+fn ask_cancel(arguments: &Arguments) -> EndpointRequest {
     let path = format!("/v1/worker/jobs/{}:cancel", text(arguments, "job_id"));
-    Asked { method: Method::POST, path, body: None, told: None }
+    EndpointRequest { method: Method::POST, path, body: None, told: None }
 }
 
 /// Returns events and output of a job, after a given event.
 struct JobEventsTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
-pub(super) fn events(desk: &Arc<Desk>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
+pub(super) fn events(desk: &Arc<EndpointClient>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
     let takes = object(
         &["task_id", "job_id"],
         &json!({

@@ -1,13 +1,13 @@
 //! `job.list`: the node's jobs, in the common format of lists.
 
-use super::desk::{Desk, text};
+use super::desk::{EndpointClient, text};
 use super::{define, id, list_of};
 use crate::tools::projects;
 use belljar_contract::id::TaskId;
 use belljar_contract::tool::InvalidToolNameError;
 use belljar_contract::worker::state::JobState;
 use belljar_store::database::DatabaseError;
-use belljar_store::jobs::{Filter, JobRecord, Jobs};
+use belljar_store::jobs::{JobListFilter, JobRecord, Jobs};
 use belljar_tools::answer::{Answer, Failure, Page, Success};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::Definition;
@@ -17,22 +17,22 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;
 
-struct List {
+struct ListJobsTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
-pub(super) fn tool(desk: &Arc<Desk>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
+pub(super) fn tool(desk: &Arc<EndpointClient>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
     let states: Vec<_> = JobState::ALL.iter().map(|state| state.as_str()).collect();
     let takes = list_of(json!({
         "task_id": id("Only those of that task."),
         "status": { "type": "string", "enum": states },
     }));
     let definition = define("job.list", "Lists jobs, the last one first.", takes)?;
-    Ok(Arc::new(List { definition, desk: Arc::clone(desk) }))
+    Ok(Arc::new(ListJobsTool { definition, desk: Arc::clone(desk) }))
 }
 
-impl Tool for List {
+impl Tool for ListJobsTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -50,7 +50,7 @@ impl Tool for List {
             }
             let task_id = caller.task_id.clone().or(named);
             let state = JobState::from_name(text(&arguments, "status"));
-            let filter = Filter { task_id, project_id: projects::of(caller), state, before: None };
+            let filter = JobListFilter { task_id, project_id: projects::of(caller), state, before: None };
             let jobs = &api.workplace.jobs;
             let found = match &caller.job_id {
                 Some(bound) => jobs.find(bound).await.map(|job| one(job, &filter, page)),
@@ -65,7 +65,11 @@ impl Tool for List {
 }
 
 /// Returns a page of the jobs, and their total number.
-async fn part(jobs: &Jobs, filter: &Filter, page: Page) -> Result<(Vec<JobRecord>, usize), DatabaseError> {
+async fn part(
+    jobs: &Jobs,
+    filter: &JobListFilter,
+    page: Page,
+) -> Result<(Vec<JobRecord>, usize), DatabaseError> {
     let total = jobs.count(filter).await?;
     let most = u32::try_from(page.limit()).unwrap_or(u32::MAX);
     let found = jobs.slice(filter, page.offset() as u64, most).await?;
@@ -73,7 +77,7 @@ async fn part(jobs: &Jobs, filter: &Filter, page: Page) -> Result<(Vec<JobRecord
 }
 
 /// Returns the page for a caller that is bound to one job.
-fn one(job: Option<JobRecord>, filter: &Filter, page: Page) -> (Vec<JobRecord>, usize) {
+fn one(job: Option<JobRecord>, filter: &JobListFilter, page: Page) -> (Vec<JobRecord>, usize) {
     let is_wanted = |job: &JobRecord| {
         filter.task_id.as_ref().is_none_or(|task| task.key() == job.task_id.key())
             && (filter.project_id.is_none() || filter.project_id == job.project_id)

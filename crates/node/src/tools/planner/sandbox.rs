@@ -1,10 +1,10 @@
 //! `sandbox.*`: sandboxes that stay, each under the id of a job. They are sessions of the Worker API.
 
-use super::desk::{Asked, RequestBuilder, body, text};
+use super::desk::{EndpointRequest, RequestBuilder, body, text};
 use super::job::named;
 use super::{changing, define, id, list_of, object};
 use axum::http::Method;
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::tool::{CostTier, InvalidToolNameError};
 use belljar_tools::Arguments;
 use belljar_tools::answer::Failure;
@@ -24,14 +24,15 @@ const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 pub(super) fn endpoints() -> Result<Vec<(Definition, RequestBuilder)>, InvalidToolNameError> {
     let cost = CostTier::Moderate;
     let create = define(CREATE, "Makes a sealed sandbox that stays.", what_create_takes())?;
-    let create = changing(create, Effect::Idempotent, Leaf::CodeWrite);
+    let create = changing(create, Effect::Idempotent, BuiltInAction::CodeWrite);
     let create = Definition { cost, within: Duration::from_secs(120), ..create };
     let exec = define(EXEC, "Runs a command in a sandbox, and gives what it printed.", what_exec_takes())?;
-    let exec = changing(exec, Effect::Additive, Leaf::CodeWrite);
+    let exec = changing(exec, Effect::Additive, BuiltInAction::CodeWrite);
     let exec = Definition { cost, within: LONGEST_COMMAND, ..exec };
     let ids = object(&["task_id", "job_id"], &ids());
     let destroy = define("sandbox.destroy", "Ends a sandbox, and all that is in it.", ids)?;
-    let destroy = Definition { is_guarded: true, ..changing(destroy, Effect::Destructive, Leaf::CodeDelete) };
+    let destroy =
+        Definition { is_guarded: true, ..changing(destroy, Effect::Destructive, BuiltInAction::CodeDelete) };
     let list = define("sandbox.list", "Lists the sandboxes of this node that stay.", list_of(json!({})))?;
     Ok(vec![(create, ask_create), (exec, ask_exec), (destroy, ask_destroy), (list, ask_list)])
 }
@@ -93,7 +94,7 @@ pub(super) fn check_program(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn ask_create(arguments: &Arguments) -> Asked {
+fn ask_create(arguments: &Arguments) -> EndpointRequest {
     let names = [
         ("task_id", "task_id"),
         ("job_id", "session_id"),
@@ -107,10 +108,10 @@ fn ask_create(arguments: &Arguments) -> Asked {
         ("network_policy", "network_policy"),
     ];
     let path = "/v1/worker/sessions".to_owned();
-    Asked { method: Method::POST, path, body: Some(body(arguments, &names)), told: None }
+    EndpointRequest { method: Method::POST, path, body: Some(body(arguments, &names)), told: None }
 }
 
-fn ask_exec(arguments: &Arguments) -> Asked {
+fn ask_exec(arguments: &Arguments) -> EndpointRequest {
     let names = [
         ("task_id", "task_id"),
         ("job_id", "session_id"),
@@ -126,15 +127,20 @@ fn ask_exec(arguments: &Arguments) -> Asked {
     asked
 }
 
-fn ask_destroy(arguments: &Arguments) -> Asked {
+fn ask_destroy(arguments: &Arguments) -> EndpointRequest {
     of_session(arguments, "end", &[("task_id", "task_id"), ("job_id", "session_id")])
 }
 
-fn of_session(arguments: &Arguments, verb: &str, names: &[(&str, &str)]) -> Asked {
+fn of_session(arguments: &Arguments, verb: &str, names: &[(&str, &str)]) -> EndpointRequest {
     let path = format!("/v1/worker/sessions/{}/{verb}", text(arguments, "job_id"));
-    Asked { method: Method::POST, path, body: Some(body(arguments, names)), told: None }
+    EndpointRequest { method: Method::POST, path, body: Some(body(arguments, names)), told: None }
 }
 
-fn ask_list(_: &Arguments) -> Asked {
-    Asked { method: Method::GET, path: "/v1/worker/sessions".to_owned(), body: None, told: Some("sessions") }
+fn ask_list(_: &Arguments) -> EndpointRequest {
+    EndpointRequest {
+        method: Method::GET,
+        path: "/v1/worker/sessions".to_owned(),
+        body: None,
+        told: Some("sessions"),
+    }
 }

@@ -1,11 +1,11 @@
 //! `task.*`: tasks of this node, with the states of their jobs.
 
-use super::desk::{Desk, text};
+use super::desk::{EndpointClient, text};
 use super::{define, id, list_of, object};
 use crate::tools::projects;
 use belljar_contract::id::TaskId;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
-use belljar_store::jobs::{Filter, JobRecord};
+use belljar_store::jobs::{JobListFilter, JobRecord};
 use belljar_tools::answer::{Answer, Failure, Page, Success};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::Definition;
@@ -20,25 +20,25 @@ use std::sync::Arc;
 const MOST_JOBS: u32 = 1_000;
 
 /// Lists the tasks of the node's latest jobs.
-struct List {
+struct ListTasksTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
 /// Shows a task.
-struct Get {
+struct GetTaskTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    desk: Arc<EndpointClient>,
 }
 
-pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
+pub(super) fn tools(desk: &Arc<EndpointClient>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
     let of_task = object(&["task_id"], &json!({ "task_id": id("The task.") }));
     const LISTS: &str = "Lists the tasks of the node's last jobs, and how those stand.";
     let list = define("task.list", LISTS, list_of(json!({})))?;
     let get = define("task.get", "Tells of a task: its jobs, and how they stand.", of_task)?;
     Ok([
-        Arc::new(List { definition: list, desk: Arc::clone(desk) }),
-        Arc::new(Get { definition: get, desk: Arc::clone(desk) }),
+        Arc::new(ListTasksTool { definition: list, desk: Arc::clone(desk) }),
+        Arc::new(GetTaskTool { definition: get, desk: Arc::clone(desk) }),
     ])
 }
 
@@ -49,13 +49,17 @@ fn by_state<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> Value {
     json!(counts)
 }
 
-async fn jobs(desk: &Desk, caller: &Caller, task_id: Option<TaskId>) -> Result<Vec<JobRecord>, Failure> {
-    let filter = Filter { task_id, project_id: projects::of(caller), ..Filter::default() };
+async fn jobs(
+    desk: &EndpointClient,
+    caller: &Caller,
+    task_id: Option<TaskId>,
+) -> Result<Vec<JobRecord>, Failure> {
+    let filter = JobListFilter { task_id, project_id: projects::of(caller), ..JobListFilter::default() };
     let page = desk.api()?.workplace.jobs.page(&filter, MOST_JOBS).await;
     Ok(page.map_err(|error| Failure::unreachable(&error))?.jobs)
 }
 
-impl Tool for List {
+impl Tool for ListTasksTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -80,7 +84,7 @@ impl Tool for List {
     }
 }
 
-impl Tool for Get {
+impl Tool for GetTaskTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }

@@ -134,7 +134,7 @@ fn missing_spend_row_is_awaited_until_the_given_time() {
 fn duplicate_records_count_once_and_denied_calls_never() {
     let denied =
         CallRecord { outcome: CallOutcome::Denied { reason: ReasonCode::parse("no").unwrap() }, ..call(2) };
-    let calls: Calls = [call(1), call(1), denied].iter().collect();
+    let calls: RecordedCalls = [call(1), call(1), denied].iter().collect();
     assert_eq!(calls.reports().len(), 1);
     assert_eq!(calls.totals().calls, 1);
     assert_eq!((calls.totals().input_tokens, calls.totals().output_tokens), (Some(12), Some(7)));

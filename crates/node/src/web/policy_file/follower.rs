@@ -1,6 +1,6 @@
 //! Polls a policy file: a content counts if two successive checks find it.
 
-use super::{Change, PolicyFile, PolicyFileError, digest, read_bytes};
+use super::{PolicyChange, PolicyFile, PolicyFileError, digest, read_bytes};
 use belljar_egress::web::live::LivePolicy;
 use belljar_trusted::trusted_file;
 use rustix::fs::{Mode, OFlags};
@@ -12,29 +12,29 @@ use std::sync::Arc;
 
 /// State of a file at a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum FileState {
     Holds(String),
     Unreadable(io::ErrorKind),
 }
 
 /// Polls a file.
-pub(super) struct Follower<T> {
+pub(super) struct FilePoller<T> {
     pub(super) file: PolicyFile,
     pub(super) live: Arc<LivePolicy>,
-    pub(super) handled: Look,
+    pub(super) handled: FileState,
     /// State at the last check, if it was new.
-    pub(super) unsettled: Option<Look>,
+    pub(super) unsettled: Option<FileState>,
     pub(super) tell: T,
 }
 
 // === impl Follower ===
 
-impl<T: FnMut(&Change)> Follower<T> {
+impl<T: FnMut(&PolicyChange)> FilePoller<T> {
     pub(super) fn look(&mut self) {
         let read = open_regular(&self.file.path).and_then(read_bytes);
         let look = match &read {
-            Ok(bytes) => Look::Holds(digest(bytes)),
-            Err(error) => Look::Unreadable(error.kind()),
+            Ok(bytes) => FileState::Holds(digest(bytes)),
+            Err(error) => FileState::Unreadable(error.kind()),
         };
         if look == self.handled {
             self.unsettled = None;
@@ -96,11 +96,11 @@ mod tests {
     /// A file whose checks the test triggers.
     struct FollowedFile {
         folder: tempfile::TempDir,
-        follower: Follower<ChangeCallback>,
-        told: Rc<RefCell<Vec<Change>>>,
+        follower: FilePoller<ChangeCallback>,
+        told: Rc<RefCell<Vec<PolicyChange>>>,
     }
 
-    type ChangeCallback = Box<dyn FnMut(&Change)>;
+    type ChangeCallback = Box<dyn FnMut(&PolicyChange)>;
 
     const ONE: &str = "rules: [{host: a.example}]";
     const TWO: &str = "rules: [{host: a.example}, {host: b.example}]";
@@ -112,12 +112,12 @@ mod tests {
             fs::write(&path, ONE).unwrap();
             let opened = PolicyFile::of_rules(&path).unwrap().open().unwrap();
             let (file, handled) = opened.followed.unwrap();
-            let told = Rc::<RefCell<Vec<Change>>>::default();
+            let told = Rc::<RefCell<Vec<PolicyChange>>>::default();
             let hears = Rc::clone(&told);
             let tell: ChangeCallback = Box::new(move |change| hears.borrow_mut().push(change.clone()));
             Self {
                 folder,
-                follower: Follower { file, live: opened.live, handled, unsettled: None, tell },
+                follower: FilePoller { file, live: opened.live, handled, unsettled: None, tell },
                 told,
             }
         }
@@ -176,8 +176,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(followed.after(4), (1, 1, 3));
-        let refused = |change: &Change| match change {
-            Change::Refused { generation: 1, why, sha256, .. } => (why.clone(), sha256.is_some()),
+        let refused = |change: &PolicyChange| match change {
+            PolicyChange::Refused { generation: 1, why, sha256, .. } => (why.clone(), sha256.is_some()),
             other => panic!("{other:?}"),
         };
         let told: Vec<_> = followed.told.borrow().iter().map(refused).collect();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::access::{ConstraintOverrides, Levels};
-use crate::egress::{Asked, DenyReason, Destination, Host};
+use crate::egress::{DenyReason, Destination, EgressRequest, Host};
 use belljar_contract::access::AccessLevel;
 
 fn constraints(level: AccessLevel) -> Constraints {
@@ -17,13 +17,13 @@ fn house() -> EgressPolicy {
     EgressPolicy::new(vec![Rule::for_hosts(HostPattern::parse("house.example").unwrap())])
 }
 
-fn reach(policy: &EgressPolicy, host: &str, asked: Asked<'_>) -> Result<bool, DenyReason> {
+fn reach(policy: &EgressPolicy, host: &str, asked: EgressRequest<'_>) -> Result<bool, DenyReason> {
     let destination = Destination { host: Host::parse(host).unwrap(), port: 443 };
     policy.decide(destination, asked).map(|allowed| allowed.is_inspected()).map_err(|denied| denied.reason)
 }
 
-const PUSH: Asked<'_> = Asked::Request { method: "POST", path: "/a.git/git-receive-pack" };
-const FETCH: Asked<'_> = Asked::Request { method: "POST", path: "/a.git/git-upload-pack" };
+const PUSH: EgressRequest<'_> = EgressRequest::Request { method: "POST", path: "/a.git/git-receive-pack" };
+const FETCH: EgressRequest<'_> = EgressRequest::Request { method: "POST", path: "/a.git/git-upload-pack" };
 
 #[test]
 fn workspace_is_empty_or_the_project_and_only_the_widest_scope_gets_mounts() {
@@ -47,29 +47,29 @@ fn network_mode_none_disables_egress_and_git() {
 
 #[test]
 fn allowlist_network_allows_listed_hosts_and_house_rules() {
-    let place = NetworkPlace::parse("pkgs.example:443").unwrap();
+    let place = NetworkEndpoint::parse("pkgs.example:443").unwrap();
     let said = ConstraintOverrides {
         network: Some(NetworkMode::AllowlistOnly),
         network_allowlist: Some(vec![place]),
         ..ConstraintOverrides::default()
     };
     let policy = compiled(&said).egress(&house()).unwrap();
-    assert_eq!(reach(&policy, "pkgs.example", Asked::Tunnel), Ok(false));
-    assert_eq!(reach(&policy, "house.example", Asked::Tunnel), Ok(false));
-    assert_eq!(reach(&policy, "elsewhere.example", Asked::Tunnel), Err(DenyReason::Host));
+    assert_eq!(reach(&policy, "pkgs.example", EgressRequest::Tunnel), Ok(false));
+    assert_eq!(reach(&policy, "house.example", EgressRequest::Tunnel), Ok(false));
+    assert_eq!(reach(&policy, "elsewhere.example", EgressRequest::Tunnel), Err(DenyReason::Host));
     let nothing =
         ConstraintOverrides { network: Some(NetworkMode::AllowlistOnly), ..ConstraintOverrides::default() };
     let policy = compiled(&nothing).egress(&EgressPolicy::default()).unwrap();
-    assert_eq!(reach(&policy, "pkgs.example", Asked::Tunnel), Err(DenyReason::NoRules));
+    assert_eq!(reach(&policy, "pkgs.example", EgressRequest::Tunnel), Err(DenyReason::NoRules));
 }
 
 #[test]
 fn open_network_allows_every_public_host_and_no_private_address() {
     let policy =
         SandboxAccess::of(&constraints(AccessLevel::Standard)).egress(&EgressPolicy::default()).unwrap();
-    assert_eq!(reach(&policy, "anywhere.example", Asked::Tunnel), Ok(false));
+    assert_eq!(reach(&policy, "anywhere.example", EgressRequest::Tunnel), Ok(false));
     let destination = Destination { host: Host::parse("inside.example").unwrap(), port: 443 };
-    let allowed = policy.decide(destination, Asked::Tunnel).unwrap();
+    let allowed = policy.decide(destination, EgressRequest::Tunnel).unwrap();
     for address in ["10.0.0.7", "127.0.0.1", "169.254.169.254", "fd00::1"] {
         assert!(allowed.clone().vet(&[address.parse().unwrap()], &[]).is_err(), "{address}");
     }
@@ -80,9 +80,9 @@ fn open_network_allows_every_public_host_and_no_private_address() {
 fn open_network_is_no_wider_than_mandatory_house_rules() {
     let standard = SandboxAccess::of(&constraints(AccessLevel::Standard));
     let within = standard.egress_within(&house()).unwrap();
-    assert_eq!(reach(&within, "house.example", Asked::Tunnel), Ok(false));
-    assert_eq!(reach(&within, "anywhere.example", Asked::Tunnel), Err(DenyReason::Host));
-    assert!(reach(&standard.egress(&house()).unwrap(), "anywhere.example", Asked::Tunnel).is_ok());
+    assert_eq!(reach(&within, "house.example", EgressRequest::Tunnel), Ok(false));
+    assert_eq!(reach(&within, "anywhere.example", EgressRequest::Tunnel), Err(DenyReason::Host));
+    assert!(reach(&standard.egress(&house()).unwrap(), "anywhere.example", EgressRequest::Tunnel).is_ok());
     assert_eq!(standard.egress_within(&EgressPolicy::default()), Some(EgressPolicy::default()));
     assert_eq!(SandboxAccess::of(&constraints(AccessLevel::Sandboxed)).egress_within(&house()), None);
 }
@@ -101,10 +101,10 @@ fn read_only_git_access_denies_pushes_through_the_web() {
         assert_eq!(reach(&policy, "house.example", PUSH), pushed, "{git}");
         let fetched = if git == GitAccess::LocalOnly { Err(DenyReason::Fetch) } else { Ok(is_inspected) };
         assert_eq!(reach(&policy, "house.example", FETCH), fetched, "{git}");
-        let page = Asked::Request { method: "GET", path: "/a.git" };
+        let page = EgressRequest::Request { method: "GET", path: "/a.git" };
         assert_eq!(reach(&policy, "house.example", page), Ok(is_inspected), "{git}");
-        assert_eq!(reach(&policy, "house.example", Asked::Tunnel), Ok(is_inspected), "{git}");
-        let odd = Asked::Request { method: "POST", path: "/a/..%2fgit-receive-pack" };
+        assert_eq!(reach(&policy, "house.example", EgressRequest::Tunnel), Ok(is_inspected), "{git}");
+        let odd = EgressRequest::Request { method: "POST", path: "/a/..%2fgit-receive-pack" };
         assert_eq!(reach(&policy, "house.example", odd).is_ok(), git == GitAccess::Full);
         assert_eq!(compiled.git.pushes, git == GitAccess::Full);
         assert_eq!(compiled.git.fetches, git != GitAccess::LocalOnly);
@@ -139,7 +139,7 @@ fn lower_access_level_has_nothing_beyond_the_higher_level() {
         }
     }
     let listed = |places: &[&str], refuses_pushes| WebAccess::Listed {
-        places: places.iter().map(|place| NetworkPlace::parse(place).unwrap()).collect(),
+        places: places.iter().map(|place| NetworkEndpoint::parse(place).unwrap()).collect(),
         refuses_pushes,
     };
     assert!(listed(&["a.example"], true).is_within(&listed(&["a.example", "b.example"], false)));

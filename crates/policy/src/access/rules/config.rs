@@ -17,8 +17,8 @@
 
 use super::{AccessRules, AgentRules, DefaultAutonomy};
 use crate::access::commands::is_command;
-use crate::access::{ConstraintOverrides, LevelRules, NetworkPlace};
-use crate::action::{ActionRegistry, CustomRow};
+use crate::access::{ConstraintOverrides, LevelRules, NetworkEndpoint};
+use crate::action::{ActionRegistry, RegisteredAction};
 use crate::autonomy::{Autonomy, AutonomyError, AutonomyLevel, AutonomyLists, Seniority};
 use crate::permission::ToolRules;
 use crate::tool::ToolPattern;
@@ -28,7 +28,9 @@ use belljar_contract::access::{
 use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
-use belljar_contract::yaml::{Log, Members, Node, Value, below, boolean, list, one_of, place, quoted, text};
+use belljar_contract::yaml::{
+    Members, MistakeLog, Node, Value, below, boolean, list, one_of, place, quoted, text,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Other names of actions, which descriptions of levels use (`spec/3 §Tool Access Levels`).
@@ -52,7 +54,7 @@ impl AccessRules {
     }
 }
 
-fn read_access(node: &Node, log: &mut Log, rules: &mut AccessRules) {
+fn read_access(node: &Node, log: &mut MistakeLog, rules: &mut AccessRules) {
     let Some(mut members) = Members::open(node, log) else { return };
     rules.actions = members.or("action_types", ActionRegistry::default(), |node, log| {
         let rows = list(node, log, |node, log| Some((action_type(node, log)?, node.position)))?;
@@ -66,7 +68,8 @@ fn read_access(node: &Node, log: &mut Log, rules: &mut AccessRules) {
         }
         Some(known)
     });
-    let level = |node: &Node, log: &mut Log| one_of(node, log, &named(AccessLevel::ALL, AccessLevel::as_str));
+    let level =
+        |node: &Node, log: &mut MistakeLog| one_of(node, log, &named(AccessLevel::ALL, AccessLevel::as_str));
     rules.default_level = members.optional("default_level", level);
     let AccessRules { actions, levels, .. } = rules;
     members.section("levels", |node, log| {
@@ -89,7 +92,7 @@ fn read_access(node: &Node, log: &mut Log, rules: &mut AccessRules) {
     members.finish();
 }
 
-fn action_type(node: &Node, log: &mut Log) -> Option<CustomRow> {
+fn action_type(node: &Node, log: &mut MistakeLog) -> Option<RegisteredAction> {
     let mut members = Members::open(node, log)?;
     let action = members.required("name", |node, log| {
         text(node, log, "`category:action`, of a-z, 0-9 and `_`", |text| ActionType::parse(text).ok())
@@ -101,10 +104,10 @@ fn action_type(node: &Node, log: &mut Log) -> Option<CustomRow> {
         })
     });
     members.finish();
-    Some(CustomRow { action: action?, risk, why })
+    Some(RegisteredAction { action: action?, risk, why })
 }
 
-fn read_level(node: &Node, log: &mut Log, (actions, rules): (&ActionRegistry, &mut LevelRules)) {
+fn read_level(node: &Node, log: &mut MistakeLog, (actions, rules): (&ActionRegistry, &mut LevelRules)) {
     let Some(mut members) = Members::open(node, log) else { return };
     let description = members.optional("description", |node, log| {
         text(node, log, "a text", |text| (text.len() <= 1_000).then(|| text.to_owned()))
@@ -140,7 +143,7 @@ fn read_constraints(members: &mut Members<'_, '_>, actions: &ActionRegistry) -> 
         network_allowlist: members.optional("network_allowlist", |node, log| {
             list(node, log, |node, log| {
                 text(node, log, "a host, *.NAME, **.NAME or an address, with or without :PORT", |text| {
-                    NetworkPlace::parse(text).ok()
+                    NetworkEndpoint::parse(text).ok()
                 })
             })
         }),
@@ -155,7 +158,7 @@ fn read_constraints(members: &mut Members<'_, '_>, actions: &ActionRegistry) -> 
     }
 }
 
-fn patterns(node: &Node, log: &mut Log, actions: &ActionRegistry) -> Option<BTreeSet<ActionType>> {
+fn patterns(node: &Node, log: &mut MistakeLog, actions: &ActionRegistry) -> Option<BTreeSet<ActionType>> {
     let meant = |text: &str| {
         ALIASES
             .iter()
@@ -166,7 +169,7 @@ fn patterns(node: &Node, log: &mut Log, actions: &ActionRegistry) -> Option<BTre
 }
 
 /// Reads a pattern that matches a known action, as it was written.
-fn pattern(node: &Node, log: &mut Log, actions: &ActionRegistry) -> Option<String> {
+fn pattern(node: &Node, log: &mut MistakeLog, actions: &ActionRegistry) -> Option<String> {
     let written =
         text(node, log, "an action type, a category of them, or `all`", |text| Some(text.to_owned()))?;
     let is_alias = ALIASES.iter().any(|(alias, _)| *alias == written);
@@ -185,7 +188,7 @@ fn pattern(node: &Node, log: &mut Log, actions: &ActionRegistry) -> Option<Strin
     }
 }
 
-fn read_agent(node: &Node, log: &mut Log, actions: &ActionRegistry) -> Option<(AgentId, AgentRules)> {
+fn read_agent(node: &Node, log: &mut MistakeLog, actions: &ActionRegistry) -> Option<(AgentId, AgentRules)> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", |node, log| {
         text(node, log, "an id of 1 to 128 bytes of printable text", |text| AgentId::parse(text).ok())
@@ -231,7 +234,7 @@ fn read_agent(node: &Node, log: &mut Log, actions: &ActionRegistry) -> Option<(A
     Some((name?, rules))
 }
 
-fn tools(node: &Node, log: &mut Log) -> Option<Vec<ToolPattern>> {
+fn tools(node: &Node, log: &mut MistakeLog) -> Option<Vec<ToolPattern>> {
     list(node, log, |node, log| {
         text(node, log, "the name of a tool, or the beginning of names with `*` after it", |text| {
             ToolPattern::parse(text.trim()).ok()
@@ -239,13 +242,13 @@ fn tools(node: &Node, log: &mut Log) -> Option<Vec<ToolPattern>> {
     })
 }
 
-fn department(node: &Node, log: &mut Log) -> Option<String> {
+fn department(node: &Node, log: &mut MistakeLog) -> Option<String> {
     text(node, log, "a name of 1 to 128 bytes", |text| {
         (1..=128).contains(&text.len()).then(|| text.to_owned())
     })
 }
 
-fn autonomy_level(node: &Node, log: &mut Log) -> Option<AutonomyLevel> {
+fn autonomy_level(node: &Node, log: &mut MistakeLog) -> Option<AutonomyLevel> {
     one_of(node, log, &named(&AutonomyLevel::ALL, AutonomyLevel::as_str))
 }
 
@@ -256,7 +259,7 @@ fn read_lists(members: &mut Members<'_, '_>, actions: &ActionRegistry) -> Autono
     AutonomyLists { auto_approve: read("auto_approve"), human_approval: read("human_approval") }
 }
 
-fn read_autonomy(node: &Node, log: &mut Log, rules: &mut AccessRules) {
+fn read_autonomy(node: &Node, log: &mut MistakeLog, rules: &mut AccessRules) {
     let Some(mut members) = Members::open(node, log) else { return };
     let level = members.or("level", AutonomyLevel::Semi, autonomy_level);
     let departments = members.or("departments", BTreeMap::new(), |node, log| {
@@ -273,7 +276,7 @@ fn read_autonomy(node: &Node, log: &mut Log, rules: &mut AccessRules) {
     rules.autonomy = DefaultAutonomy { level, departments, lists };
 }
 
-fn note_lists(error: &AutonomyError, node: &Node, log: &mut Log) {
+fn note_lists(error: &AutonomyError, node: &Node, log: &mut MistakeLog) {
     let (AutonomyError::InBoth { pattern } | AutonomyError::NoEffect { pattern }) = error else { return };
     let path = below(&node.path, "auto_approve");
     let found = format!("{}, which `human_approval` has", quoted(pattern));

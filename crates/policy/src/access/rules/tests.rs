@@ -6,12 +6,12 @@ use crate::constraint::ExecutionLocation;
 use crate::permission::ToolFacts;
 use crate::verdict::Verdict;
 use belljar_contract::access::{FileSystemScope, GitAccess, NetworkMode, TerminalAccess};
-use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::tool::ToolName;
-use belljar_contract::yaml::{self, Log, Members, Mistakes};
+use belljar_contract::yaml::{self, Members, MistakeLog, Mistakes};
 
 fn read(text: &str) -> Result<AccessRules, Mistakes> {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let root = yaml::parse(text.as_bytes(), &mut log);
     let rules = root.and_then(|root| {
         let mut members = Members::open(&root, &mut log)?;
@@ -29,16 +29,16 @@ fn agent(name: &str) -> AgentId {
 
 fn verdict(
     rules: &AccessRules,
-    standing: &AgentStanding,
+    standing: &AgentAuthority,
     name: &str,
-    (category, action): (Category, Leaf),
+    (category, action): (Category, BuiltInAction),
 ) -> Verdict {
     let (name, action) = (ToolName::parse(name).unwrap(), ActionType::from(action));
     let facts = ToolFacts { name: &name, category, action: &action, reaches_out: false };
     rules.judging(standing).judge(&facts, ExecutionLocation::Container).verdict
 }
 
-const READ: (Category, Leaf) = (Category::FileSystem, Leaf::CodeRead);
+const READ: (Category, BuiltInAction) = (Category::FileSystem, BuiltInAction::CodeRead);
 
 /// The levels of the specification, word for word, equal the built-in ones.
 #[test]
@@ -112,12 +112,18 @@ autonomy: {level: full, human_approval: ['code:delete'], departments: {sales: lo
     assert_eq!((constraints.terminal, constraints.commands.len()), (TerminalAccess::RestrictedCommands, 1));
     assert_eq!(verdict(&rules, &reviewer, "read_file", READ), Verdict::Allow);
     assert_eq!(verdict(&rules, &reviewer, "write_file", READ), Verdict::Deny);
-    assert_eq!(verdict(&rules, &reviewer, "web_fetch", (Category::Web, Leaf::CodeRead)), Verdict::Allow);
     assert_eq!(
-        verdict(&rules, &reviewer, "edit_file", (Category::FileSystem, Leaf::CodeWrite)),
+        verdict(&rules, &reviewer, "web_fetch", (Category::Web, BuiltInAction::CodeRead)),
+        Verdict::Allow
+    );
+    assert_eq!(
+        verdict(&rules, &reviewer, "edit_file", (Category::FileSystem, BuiltInAction::CodeWrite)),
         Verdict::Escalate
     );
-    assert_eq!(verdict(&rules, &reviewer, "note", (Category::FileSystem, Leaf::DocsWrite)), Verdict::Allow);
+    assert_eq!(
+        verdict(&rules, &reviewer, "note", (Category::FileSystem, BuiltInAction::DocsWrite)),
+        Verdict::Allow
+    );
 
     let own = rules.of_agent(&agent("own"), None);
     assert_eq!(verdict(&rules, &own, "read_file", READ), Verdict::Allow);
@@ -127,9 +133,12 @@ autonomy: {level: full, human_approval: ['code:delete'], departments: {sales: lo
     // An agent without rules of its own.
     let other = rules.of_agent(&agent("other"), None);
     assert_eq!(other.permissions.level(), AccessLevel::Restricted);
-    assert_eq!(verdict(&rules, &other, "edit_file", (Category::FileSystem, Leaf::CodeWrite)), Verdict::Allow);
     assert_eq!(
-        verdict(&rules, &other, "delete_file", (Category::FileSystem, Leaf::CodeDelete)),
+        verdict(&rules, &other, "edit_file", (Category::FileSystem, BuiltInAction::CodeWrite)),
+        Verdict::Allow
+    );
+    assert_eq!(
+        verdict(&rules, &other, "delete_file", (Category::FileSystem, BuiltInAction::CodeDelete)),
         Verdict::Escalate
     );
     assert!(rules.knows(&agent("own")) && !rules.knows(&agent("other")));
@@ -141,7 +150,7 @@ autonomy: {level: full, human_approval: ['code:delete'], departments: {sales: lo
 #[test]
 fn earned_level_applies_except_to_fully_customised_agents() {
     let rules = read("tool_access: {agents: [{name: a, level: restricted}, {name: c, level: custom, sub_constraints: {}}]}").unwrap();
-    let earned = Earned {
+    let earned = EarnedLevels {
         level: AccessLevel::Standard,
         by_category: BTreeMap::from([(Category::Web, AccessLevel::Sandboxed)]),
         setback: None,
@@ -149,9 +158,12 @@ fn earned_level_applies_except_to_fully_customised_agents() {
     let standing = rules.of_agent(&agent("a"), Some(&earned));
     assert_eq!(standing.permissions.level(), AccessLevel::Standard);
     assert_eq!(standing.permissions.constraints().network, NetworkMode::Open);
-    assert_eq!(verdict(&rules, &standing, "web_fetch", (Category::Web, Leaf::CodeRead)), Verdict::Deny);
+    assert_eq!(
+        verdict(&rules, &standing, "web_fetch", (Category::Web, BuiltInAction::CodeRead)),
+        Verdict::Deny
+    );
     assert_eq!(rules.of_agent(&agent("c"), Some(&earned)).permissions.level(), AccessLevel::Custom);
-    let set_back = Earned { setback: Some(crate::autonomy::Setback::SecurityIncident), ..earned };
+    let set_back = EarnedLevels { setback: Some(crate::autonomy::Setback::SecurityIncident), ..earned };
     let standing = rules.of_agent(&agent("a"), Some(&set_back));
     assert_eq!(standing.autonomy.level(), AutonomyLevel::Locked);
     assert_eq!(verdict(&rules, &standing, "read_file", READ), Verdict::Escalate);
@@ -160,7 +172,7 @@ fn earned_level_applies_except_to_fully_customised_agents() {
 #[test]
 fn category_with_its_own_level_gets_the_constraints_of_that_level() {
     let rules = read("tool_access: {agents: [{name: a, sub_constraints: {git: full}}]}").unwrap();
-    let earned = Earned {
+    let earned = EarnedLevels {
         level: AccessLevel::Sandboxed,
         by_category: BTreeMap::from([
             (Category::FileSystem, AccessLevel::Standard),
@@ -203,7 +215,7 @@ fn proposed_configuration_change_removes_the_approval_request() {
             "{{tool_access: {{agents: [{{name: a, level: elevated{agent}}}]}}, autonomy: {{level: semi{house}}}}}"
         )
     };
-    let judged = |yaml: &str, action: Leaf| {
+    let judged = |yaml: &str, action: BuiltInAction| {
         let rules = read(yaml).unwrap();
         let standing = rules.of_agent(&agent("a"), None);
         let (name, action) = (ToolName::parse("t").unwrap(), action.into());
@@ -243,10 +255,10 @@ fn proposed_configuration_change_removes_the_approval_request() {
             with(", autonomy: full, sub_constraints: {requires_approval: ['db:mutate']}", ""),
         ),
     ] {
-        let (verdict, found, proposed) = judged(&with(agent, house), Leaf::DeployProduction);
+        let (verdict, found, proposed) = judged(&with(agent, house), BuiltInAction::DeployProduction);
         assert_eq!((verdict, found.as_str()), (Verdict::Escalate, rule));
         assert_eq!(proposed, proposal);
-        assert_eq!(judged(&then, Leaf::DeployProduction).0, Verdict::Allow, "{then}");
+        assert_eq!(judged(&then, BuiltInAction::DeployProduction).0, Verdict::Allow, "{then}");
     }
 }
 
@@ -265,7 +277,10 @@ fn department_autonomy_applies_to_agents_without_their_own() {
     );
     // An agent's own list can't take back an approval that the general list requires.
     let d = rules.of_agent(&agent("d"), None);
-    assert!(!d.autonomy.asks(&Leaf::DeployStaging.into()) && d.autonomy.asks(&Leaf::DeployProduction.into()));
+    assert!(
+        !d.autonomy.asks(&BuiltInAction::DeployStaging.into())
+            && d.autonomy.asks(&BuiltInAction::DeployProduction.into())
+    );
 }
 
 #[test]
@@ -315,7 +330,7 @@ autonomy:
 
 #[test]
 fn house_auto_approval_applies_unless_the_agent_requires_approval() {
-    let write = (Category::FileSystem, Leaf::CodeWrite);
+    let write = (Category::FileSystem, BuiltInAction::CodeWrite);
     let house = "autonomy: {level: supervised, auto_approve: ['code:write']}";
     let asked = "\ntool_access: {agents: [{name: ada, human_approval: ['code:write']}]}";
     for (text, expected) in [

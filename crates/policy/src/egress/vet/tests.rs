@@ -5,7 +5,7 @@ use super::*;
 
 fn vetted(host: &str, port: u16, found: &[&str]) -> Result<Vec<String>, &'static str> {
     let found: Vec<IpAddr> = found.iter().map(|address| address.parse().unwrap()).collect();
-    let allowed = policy(RULES).decide(to(host, port), Asked::Tunnel).unwrap();
+    let allowed = policy(RULES).decide(to(host, port), EgressRequest::Tunnel).unwrap();
     let own = ["203.0.113.7".parse().unwrap(), "93.184.216.1".parse().unwrap(), "10.0.0.9".parse().unwrap()];
     match allowed.vet(&found, &own) {
         Ok(vetted) => Ok(vetted.value().addresses().iter().map(ToString::to_string).collect()),
@@ -59,7 +59,7 @@ fn rule_may_allow_a_private_network_but_no_forbidden_class() {
         ("224.0.0.1", "multicast_address"),
         ("2002:7f00:1::", "tunnel_address"),
     ] {
-        let allowed = everything.decide(to("all.house", 80), Asked::Tunnel).unwrap();
+        let allowed = everything.decide(to("all.house", 80), EgressRequest::Tunnel).unwrap();
         let denied = allowed.vet(&[address.parse().unwrap()], &[]).unwrap_err();
         assert_eq!(denied.reason.code(), code, "{address}");
         assert_eq!(denied.needed(), None, "no rule would allow {address}");

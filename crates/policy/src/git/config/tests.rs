@@ -2,10 +2,10 @@
 
 use super::super::{Remote, Scheme};
 use super::*;
-use belljar_contract::yaml::{Log, parse};
+use belljar_contract::yaml::{MistakeLog, parse};
 
 fn read(yaml: &str) -> (GitRules, String) {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let rules = parse(yaml.as_bytes(), &mut log).map(|node| GitRules::read(&node, &mut log));
     let mistakes = log.finish().err().map(|mistakes| mistakes.to_string()).unwrap_or_default();
     (rules.unwrap_or_default(), mistakes)

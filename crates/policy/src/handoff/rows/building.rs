@@ -1,8 +1,8 @@
 //! Files that run when something is built or tested.
 
-use super::At::{Begins, Below, Ends, In, Inside, Named};
+use super::PathCondition::{Begins, Below, Ends, In, Inside, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::Build;
+use crate::handoff::TrustKind::Build;
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -1,8 +1,8 @@
 //! Caches of tools, which run or evaluate them at the next use.
 
-use super::At::{Begins, Below, Ends, In, Inside, Named, Shaped};
+use super::PathCondition::{Begins, Below, Ends, In, Inside, Named, Shaped};
 use super::{Row, row, shapes};
-use crate::handoff::HandoffKind::Build;
+use crate::handoff::TrustKind::Build;
 
 const EVALUATED: &str = "a tool runs or evaluates what it has kept in it";
 const COMPILED: &str = "a build tool takes it in the place of its source";

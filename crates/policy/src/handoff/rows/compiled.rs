@@ -1,8 +1,8 @@
 //! Compiled files that run in place of sources, and that a user can't read in a diff.
 
-use super::At::{Below, Ends, In, Inside, Named, Shaped, Under};
+use super::PathCondition::{Below, Ends, In, Inside, Named, Shaped, Under};
 use super::{Row, row, shapes};
-use crate::handoff::HandoffKind::{Build, Executable, Package};
+use crate::handoff::TrustKind::{Build, Executable, Package};
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -1,8 +1,8 @@
 //! Files that tools for documents, data and experiments run, or take commands from.
 
-use super::At::{Begins, Ends, In, Inside, Named};
+use super::PathCondition::{Begins, Ends, In, Inside, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::Build;
+use crate::handoff::TrustKind::Build;
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -1,8 +1,8 @@
 //! Files of further tools, which run them or commands in them.
 
-use super::At::{Begins, Below, Ends, Inside, Named, Wraps};
+use super::PathCondition::{Begins, Below, Ends, Inside, Named, Wraps};
 use super::{Row, row};
-use crate::handoff::HandoffKind::{Build, Executable};
+use crate::handoff::TrustKind::{Build, Executable};
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -1,8 +1,8 @@
 //! Files that git obeys, and those that it runs.
 
-use super::At::{Begins, In, Named};
+use super::PathCondition::{Begins, In, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::Git;
+use crate::handoff::TrustKind::Git;
 
 pub(super) const ROWS: &[Row] = &[
     row(Named(&[".gitmodules"]), Git, "git fetches from the addresses in it"),

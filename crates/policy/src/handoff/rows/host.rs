@@ -1,9 +1,9 @@
 //! Files that Belljar obeys on the host: its configuration names commands that run there, and its policies decide what
 //! sandboxes reach.
 
-use super::At::{In, Named};
+use super::PathCondition::{In, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::Belljar;
+use crate::handoff::TrustKind::Belljar;
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -1,9 +1,9 @@
 //! Descriptions of machines, clusters and deployments: their tools run commands, or build with the deploying user's
 //! permissions.
 
-use super::At::{Begins, Below, Ends, In, Inside, Named, Wraps};
+use super::PathCondition::{Begins, Below, Ends, In, Inside, Named, Wraps};
 use super::{Row, row};
-use crate::handoff::HandoffKind::{Build, Ci, Review};
+use crate::handoff::TrustKind::{Build, Ci, Review};
 
 pub(super) const ROWS: &[Row] = &[
     row(

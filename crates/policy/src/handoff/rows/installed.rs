@@ -1,8 +1,8 @@
 //! Packages installed below a project, and environments: their content runs in place of what was downloaded.
 
-use super::At::{Below, Ends, In, Inside, Named, Shaped};
+use super::PathCondition::{Below, Ends, In, Inside, Named, Shaped};
 use super::{Row, row, shapes};
-use crate::handoff::HandoffKind::Package;
+use crate::handoff::TrustKind::Package;
 
 const INSTALLED: &str = "it runs in the place of what a package manager has installed";
 

@@ -1,8 +1,8 @@
 //! Files that interpreters, debuggers and consoles run when they are started in a directory.
 
-use super::At::{Begins, Ends, In, Named};
+use super::PathCondition::{Begins, Ends, In, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::Shell;
+use crate::handoff::TrustKind::Shell;
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -1,8 +1,8 @@
 //! Files that linters, formatters and generators load or run.
 
-use super::At::{Begins, Ends, In, Named};
+use super::PathCondition::{Begins, Ends, In, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::Build;
+use crate::handoff::TrustKind::Build;
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -1,8 +1,8 @@
 //! Files of package managers.
 
-use super::At::{Begins, Ends, In, Inside, Named, Wraps};
+use super::PathCondition::{Begins, Ends, In, Inside, Named, Wraps};
 use super::{Row, row};
-use crate::handoff::HandoffKind::Package;
+use crate::handoff::TrustKind::Package;
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -1,9 +1,9 @@
 //! Project files of languages other than those of the web: they build, test and check, and most of them are programs or name
 //! one.
 
-use super::At::{Begins, Below, Ends, Inside, Named};
+use super::PathCondition::{Begins, Below, Ends, Inside, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::{Build, Package};
+use crate::handoff::TrustKind::{Build, Package};
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -1,8 +1,8 @@
 //! Files of servers that build, deploy and check changes.
 
-use super::At::{Begins, Below, In, Named};
+use super::PathCondition::{Begins, Below, In, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::{Ci, Review};
+use crate::handoff::TrustKind::{Ci, Review};
 
 pub(super) const ROWS: &[Row] = &[
     row(Below(".github", "workflows"), Ci, "GitHub runs it, with the secrets of the repository"),

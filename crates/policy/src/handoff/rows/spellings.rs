@@ -1,8 +1,8 @@
 //! Further spellings of names in other rows: other formats of a setting, packages in place of modules.
 
-use super::At::{Begins, Below, Ends, In, Inside, Named, Shaped};
+use super::PathCondition::{Begins, Below, Ends, In, Inside, Named, Shaped};
 use super::{Row, row, shapes};
-use crate::handoff::HandoffKind::{Agent, Build, Ci, Git};
+use crate::handoff::TrustKind::{Agent, Build, Ci, Git};
 
 pub(super) const ROWS: &[Row] = &[
     row(Begins("lefthook."), Git, "it says what runs before each commit"),

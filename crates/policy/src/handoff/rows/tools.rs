@@ -1,8 +1,8 @@
 //! Settings of further tools that name programs or are programs.
 
-use super::At::{Begins, Below, Ends, In, Inside, Named};
+use super::PathCondition::{Begins, Below, Ends, In, Inside, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::{Agent, Build, Ci, Editor, Git, Package, Review, Shell};
+use crate::handoff::TrustKind::{Agent, Build, Ci, Editor, Git, Package, Review, Shell};
 
 pub(super) const ROWS: &[Row] = &[
     row(

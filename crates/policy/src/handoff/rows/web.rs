@@ -1,8 +1,8 @@
 //! Files of JavaScript and TypeScript tools: many of their settings are programs, or name modules that are loaded.
 
-use super::At::{Begins, In, Inside, Named};
+use super::PathCondition::{Begins, In, Inside, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::{Build, Package};
+use crate::handoff::TrustKind::{Build, Package};
 
 pub(super) const ROWS: &[Row] = &[
     row(

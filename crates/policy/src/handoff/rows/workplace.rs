@@ -1,8 +1,8 @@
 //! Files that editors, agents and shells use in a user's working directory.
 
-use super::At::{Begins, Below, Ends, In, Inside, Named};
+use super::PathCondition::{Begins, Below, Ends, In, Inside, Named};
 use super::{Row, row};
-use crate::handoff::HandoffKind::{Agent, Editor, Shell};
+use crate::handoff::TrustKind::{Agent, Editor, Shell};
 
 pub(super) const ROWS: &[Row] = &[
     row(

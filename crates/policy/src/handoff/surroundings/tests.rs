@@ -1,30 +1,30 @@
 //! Tests of the context of a change: links, repositories, settings, and the place of the tree.
 
-use super::super::NoOutside;
+use super::super::UnknownOutside;
 use super::*;
 
 fn context(links: &[(&str, &str)], paths: &[&str]) -> TreeContext {
     let mut all = TreeLinks::default();
     links.iter().for_each(|(path, target)| all.insert(path.as_bytes(), target.as_bytes()));
     let mut context = TreeContext::default();
-    context.add_links(&all, &mut NoOutside);
+    context.add_links(&all, &mut UnknownOutside);
     paths.iter().for_each(|path| context.add_path(path));
     context
 }
 
-fn file() -> Option<Entry> {
-    Some(Entry::File { is_executable: false })
+fn file() -> Option<ChangeEntryKind> {
+    Some(ChangeEntryKind::File { is_executable: false })
 }
 
-fn kinds(context: &TreeContext, path: &str, after: Option<Entry>) -> Vec<&'static str> {
-    let found = review_in_tree([Touched::new(path, None, after)], context);
+fn kinds(context: &TreeContext, path: &str, after: Option<ChangeEntryKind>) -> Vec<&'static str> {
+    let found = review_in_tree([ChangedPath::new(path, None, after)], context);
     found.iter().map(|finding| finding.kind.code()).collect()
 }
 
 #[test]
 fn link_on_the_path_counts_as_a_name() {
     let links = [("way", "sub"), ("Makefile", "way/rules.txt"), ("plain", "sub")];
-    let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
+    let link = |target: &str| Some(ChangeEntryKind::Link { target: target.to_owned() });
     assert_eq!(kinds(&context(&links, &[]), "way", link("sub")), ["build"]);
     assert_eq!(kinds(&context(&links, &[]), "sub/rules.txt", file()), ["build"]);
     // Controls.
@@ -34,7 +34,7 @@ fn link_on_the_path_counts_as_a_name() {
 
 #[test]
 fn link_that_leaves_the_tree_through_another_requires_approval() {
-    let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
+    let link = |target: &str| Some(ChangeEntryKind::Link { target: target.to_owned() });
     let links =
         [("exist", "/etc"), ("l", "exist/passwd"), ("into", "way/hooks"), ("way", ".git"), ("m", "docs/x")];
     for (path, target) in [("l", "exist/passwd"), ("into", "way/hooks")] {
@@ -65,7 +65,7 @@ fn everything_in_a_possible_repository_requires_approval() {
         assert_eq!(kinds(&context(&[], names), "a/config", file()), [""; 0], "{names:?}");
     }
     let own = [".git/HEAD", ".git/objects", ".git/refs"];
-    assert_eq!(kinds(&context(&[], &own), ".git/objects/ab", Some(Entry::Directory)), [""; 0]);
+    assert_eq!(kinds(&context(&[], &own), ".git/objects/ab", Some(ChangeEntryKind::Directory)), [""; 0]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn paths_named_by_git_settings_require_approval_with_all_below() {
 
 #[test]
 fn links_to_setting_paths_and_their_targets_require_approval() {
-    let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
+    let link = |target: &str| Some(ChangeEntryKind::Link { target: target.to_owned() });
     let mut context = context(&[("scripts", "other")], &[]);
     assert_eq!(kinds(&context, "other/hooks/pre-commit", file()), [""; 0], "the control");
     context.add_named("scripts/hooks");
@@ -148,7 +148,7 @@ fn link_to_a_program_or_its_directory_counts_as_a_program() {
     let links = [("bin/make", "../scripts/x"), ("tools", "scripts"), ("notes", "doc/x"), ("texts", "doc")];
     let mut context = context(&links, &[]);
     context.add_program("scripts/x");
-    let link = || Some(Entry::Link { target: "x".to_owned() });
+    let link = || Some(ChangeEntryKind::Link { target: "x".to_owned() });
     for path in ["bin/make", "tools"] {
         assert_eq!(kinds(&context, path, link()), ["executable"], "{path}");
     }

@@ -11,7 +11,7 @@ fn waiting() -> (TrustHistory, ProposedPromotion) {
     (world, proposal)
 }
 
-const NOT_PROPOSED: [Outcome; 1] = [Outcome::Ignored(Ignored::NotProposed)];
+const NOT_PROPOSED: [Outcome; 1] = [Outcome::Ignored(IgnoredReason::NotProposed)];
 
 #[test]
 fn approved_promotion_happens_once() {

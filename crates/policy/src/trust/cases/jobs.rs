@@ -17,7 +17,7 @@ fn job_of(task: u128, content: u128, is_checked: bool) -> TrustEventKind {
     TrustEventKind::JobCompleted { category: None, task_id, content: Uuid::from_u128(content), is_checked }
 }
 
-fn ignored(outcomes: &[Outcome]) -> Option<Ignored> {
+fn ignored(outcomes: &[Outcome]) -> Option<IgnoredReason> {
     outcomes.iter().find_map(|outcome| match outcome {
         Outcome::Ignored(why) => Some(*why),
         _ => None,
@@ -30,7 +30,7 @@ fn burst_of_jobs_earns_no_step_and_distinct_jobs_over_days_do() {
     for number in 0..100 {
         world.passes(SignedDuration::from_millis(16));
         let outcomes = world.does_at_once(job(number));
-        assert_eq!(ignored(&outcomes), (number >= 4).then_some(Ignored::TooFast), "{number}");
+        assert_eq!(ignored(&outcomes), (number >= 4).then_some(IgnoredReason::TooFast), "{number}");
     }
     world.days(2);
     assert_eq!(world.looks(), [], "four have counted");
@@ -52,7 +52,7 @@ fn job_counts_once_for_its_content_and_once_for_its_task() {
     }
     let why = world.replayed().ignored;
     assert_eq!((world.looks(), why.len()), (Vec::new(), 74));
-    assert!(why.iter().all(|(_, why)| *why == Ignored::Repeated), "{why:?}");
+    assert!(why.iter().all(|(_, why)| *why == IgnoredReason::Repeated), "{why:?}");
 }
 
 #[test]
@@ -140,8 +140,8 @@ milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.
     world.days(2);
     assert_eq!(world.looks(), [], "without a quality rating");
     assert_eq!(world.does(assessed(0, 6.0)), []);
-    assert_eq!(ignored(&world.does(assessed(0, 10.0))), Some(Ignored::Assessed));
-    assert_eq!(ignored(&world.does(assessed(7, 10.0))), Some(Ignored::NotCounted));
+    assert_eq!(ignored(&world.does(assessed(0, 10.0))), Some(IgnoredReason::Assessed));
+    assert_eq!(ignored(&world.does(assessed(7, 10.0))), Some(IgnoredReason::NotCounted));
     assert_eq!((world.looks(), world.level()), (vec![], TrustLevel::Sandboxed));
     // Judged jobs need no day at the level: 6.0 and 8.0 average to 7.0.
     let mut soon = TrustHistory::new(yaml);
@@ -155,7 +155,7 @@ milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.
     // A job from before a demotion doesn't count any more.
     ended(&mut soon, 3);
     soon.does(TrustEventKind::SecurityIncident);
-    assert_eq!(ignored(&soon.does(assessed(3, 10.0))), Some(Ignored::NotCounted));
+    assert_eq!(ignored(&soon.does(assessed(3, 10.0))), Some(IgnoredReason::NotCounted));
 }
 
 #[test]

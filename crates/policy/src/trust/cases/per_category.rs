@@ -152,14 +152,14 @@ fn answer_for_one_category_does_not_apply_to_another() {
         transition: of_web.transition,
         category: DATABASE,
     };
-    assert_eq!(world.does(crossed), [Outcome::Ignored(Ignored::NotProposed)]);
+    assert_eq!(world.does(crossed), [Outcome::Ignored(IgnoredReason::NotProposed)]);
     let of_all = TrustEventKind::PromotionApproved {
         approval_id: Uuid::from_u128(1),
         proposal_id: of_web.proposal_id,
         transition: of_web.transition,
         category: None,
     };
-    assert_eq!(world.does(of_all), [Outcome::Ignored(Ignored::NotProposed)]);
+    assert_eq!(world.does(of_all), [Outcome::Ignored(IgnoredReason::NotProposed)]);
     world.does(TrustHistory::approval(of_web));
     assert_eq!(level(&world, Category::Web), AccessLevel::Elevated);
     assert_eq!(level(&world, Category::Database), AccessLevel::Standard);
@@ -199,5 +199,5 @@ fn user_may_set_the_level_of_any_category() {
     // With a single level there are no categories.
     let mut world = TrustHistory::new("strategy: disabled");
     let outcomes = world.does(set(TrustLevel::Sandboxed, WEB));
-    assert_eq!(outcomes, [Outcome::Ignored(Ignored::NoCategories)]);
+    assert_eq!(outcomes, [Outcome::Ignored(IgnoredReason::NoCategories)]);
 }

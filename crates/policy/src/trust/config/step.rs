@@ -3,7 +3,7 @@
 use super::super::gate::{Criteria, Gate, StepRequirements};
 use super::LONGEST;
 use belljar_contract::trust::{Quality, Share, Transition};
-use belljar_contract::yaml::{Log, Members, Node, Value, boolean, decimal, place, thousandths, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, Value, boolean, decimal, place, thousandths, whole};
 use std::collections::BTreeMap;
 
 /// Gates of steps.
@@ -26,7 +26,7 @@ const USUAL_CRITERIA: Criteria =
 const USUAL_MILESTONE: Criteria = Criteria { tasks_completed: 5, ..USUAL_CRITERIA };
 
 /// `promotion_thresholds`
-pub(super) fn thresholds(node: &Node, log: &mut Log) -> Option<Steps> {
+pub(super) fn thresholds(node: &Node, log: &mut MistakeLog) -> Option<Steps> {
     let steps = steps(node, log, threshold)?;
     let scores: Vec<StepRequirements> = steps.values().map(|gate| gate.needs).collect();
     for (transition, pair) in steps.keys().skip(1).zip(scores.windows(2)) {
@@ -41,7 +41,7 @@ pub(super) fn thresholds(node: &Node, log: &mut Log) -> Option<Steps> {
 }
 
 /// `promotion_criteria` of a category
-pub(super) fn criteria(node: &Node, log: &mut Log) -> Option<Steps> {
+pub(super) fn criteria(node: &Node, log: &mut MistakeLog) -> Option<Steps> {
     if matches!(&node.value, Value::Mapping(members) if members.is_empty()) {
         log.note(node.position, place(node), "no step", "one at least, such as `sandboxed_to_restricted`");
     }
@@ -57,11 +57,11 @@ pub(super) fn criteria(node: &Node, log: &mut Log) -> Option<Steps> {
 }
 
 /// `milestones`
-pub(super) fn milestones(node: &Node, log: &mut Log) -> Option<Steps> {
+pub(super) fn milestones(node: &Node, log: &mut MistakeLog) -> Option<Steps> {
     steps(node, log, |transition, node, log| {
         let mut members = Members::open(node, log)?;
         let usual = USUAL_MILESTONE;
-        let span = |node: &Node, log: &mut Log| u32::try_from(whole(node, log, 0..=LONGEST)?).ok();
+        let span = |node: &Node, log: &mut MistakeLog| u32::try_from(whole(node, log, 0..=LONGEST)?).ok();
         let criteria = Criteria {
             tasks_completed: members.or("tasks_completed", usual.tasks_completed, tasks),
             quality_min: members.or("quality_score_min", usual.quality_min, quality),
@@ -84,7 +84,7 @@ pub(super) fn milestones(node: &Node, log: &mut Log) -> Option<Steps> {
 }
 
 /// Reads a share between 0 and 1.
-pub(super) fn share(node: &Node, log: &mut Log) -> Option<Share> {
+pub(super) fn share(node: &Node, log: &mut MistakeLog) -> Option<Share> {
     decimal(node, log, 1).map(share_of)
 }
 
@@ -94,8 +94,8 @@ fn share_of(thousandths: u64) -> Share {
 
 fn steps(
     node: &Node,
-    log: &mut Log,
-    mut read: impl FnMut(Transition, &Node, &mut Log) -> Option<Gate>,
+    log: &mut MistakeLog,
+    mut read: impl FnMut(Transition, &Node, &mut MistakeLog) -> Option<Gate>,
 ) -> Option<Steps> {
     let mut members = Members::open(node, log)?;
     let mut steps = Steps::new();
@@ -107,7 +107,7 @@ fn steps(
     Some(steps)
 }
 
-fn threshold(transition: Transition, node: &Node, log: &mut Log) -> Option<Gate> {
+fn threshold(transition: Transition, node: &Node, log: &mut MistakeLog) -> Option<Gate> {
     let expected = if transition == Transition::StandardToElevated { SCORE_AND_PERSON } else { SCORE };
     let has_score = |members: &Vec<(belljar_contract::yaml::Key, Node)>| {
         members.iter().any(|(key, _)| key.name == "score")
@@ -151,10 +151,10 @@ fn approval(transition: Transition, members: &mut Members<'_, '_>) -> Option<boo
     })
 }
 
-fn tasks(node: &Node, log: &mut Log) -> Option<u64> {
+fn tasks(node: &Node, log: &mut MistakeLog) -> Option<u64> {
     whole(node, log, 0..=MOST_TASKS)
 }
 
-fn quality(node: &Node, log: &mut Log) -> Option<Quality> {
+fn quality(node: &Node, log: &mut MistakeLog) -> Option<Quality> {
     decimal(node, log, 10).map(Quality::from_steps)
 }

@@ -1,8 +1,8 @@
 //! Ollama's own API, for servers without an OpenAI-compatible one.
 
-use super::Unusable;
+use super::UnusableReply;
 use super::route::ListedModels;
-use crate::agent::conversation::{Call, Entry, Reply, Request};
+use crate::agent::conversation::{Call, ConversationEntry, Reply, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ struct Function {
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct OllamaModelList {
     models: Vec<Model>,
 }
 
@@ -59,14 +59,16 @@ pub(super) fn body(model: &str, request: &Request<'_>) -> Value {
     json!({ "model": model, "messages": messages, "tools": tools, "options": options, "stream": false })
 }
 
-fn message(entry: &Entry) -> Value {
+fn message(entry: &ConversationEntry) -> Value {
     match entry {
-        Entry::Note(text) => json!({ "role": "user", "content": text }),
-        Entry::Said { text, calls, .. } => {
+        ConversationEntry::Note(text) => json!({ "role": "user", "content": text }),
+        ConversationEntry::Said { text, calls, .. } => {
             let calls: Vec<Value> = calls.iter().map(written).collect();
             json!({ "role": "assistant", "content": text.as_deref().unwrap_or_default(), "tool_calls": calls })
         }
-        Entry::Outcome { call, text } => json!({ "role": "tool", "tool_name": call.tool, "content": text }),
+        ConversationEntry::Outcome { call, text } => {
+            json!({ "role": "tool", "tool_name": call.tool, "content": text })
+        }
     }
 }
 
@@ -74,8 +76,8 @@ fn written(call: &Call) -> Value {
     json!({ "function": { "name": call.tool, "arguments": call.object() } })
 }
 
-pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
-    let chat: Chat = serde_json::from_slice(body).map_err(|source| Unusable::Malformed { source })?;
+pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, UnusableReply> {
+    let chat: Chat = serde_json::from_slice(body).map_err(|source| UnusableReply::Malformed { source })?;
     let calls =
         chat.message.tool_calls.unwrap_or_default().into_iter().take(super::MOST_CALLS).enumerate().map(
             |(at, ToolCall { function })| Call {
@@ -86,7 +88,7 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
             },
         );
     Ok(Reply {
-        entry: Entry::Said {
+        entry: ConversationEntry::Said {
             text: chat.message.content.filter(|text| !text.is_empty()),
             calls: calls.collect(),
             raw_calls: None,
@@ -99,6 +101,6 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
 
 /// Returns the listed models; `None` if the body is no list.
 pub(super) fn listed(body: &[u8]) -> ListedModels {
-    let listed = serde_json::from_slice::<Listed>(body).ok();
+    let listed = serde_json::from_slice::<OllamaModelList>(body).ok();
     listed.map(|listed| listed.models.into_iter().map(|model| model.name).collect())
 }

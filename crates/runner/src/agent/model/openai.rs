@@ -1,8 +1,8 @@
 //! OpenAI's chat completions API, which most providers support.
 
-use super::Unusable;
+use super::UnusableReply;
 use super::route::ListedModels;
-use crate::agent::conversation::{Call, Definition, Entry, Reply, Request};
+use crate::agent::conversation::{Call, ConversationEntry, Definition, Reply, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(super) const MODELS: &str = "/models";
 /// Parameter for the maximum length of an answer. Most servers know only the first. OpenAI's newer models reject it and
 /// require the second. Some servers accept neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Limit {
+pub(super) enum TokenLimitParameter {
     MaxTokens,
     MaxCompletionTokens,
     Unsaid,
@@ -63,7 +63,7 @@ struct Usage {
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct OpenAiModelList {
     data: Vec<Model>,
 }
 
@@ -72,7 +72,7 @@ struct Model {
     id: String,
 }
 
-pub(super) fn body(model: &str, request: &Request<'_>, limit: Limit) -> Value {
+pub(super) fn body(model: &str, request: &Request<'_>, limit: TokenLimitParameter) -> Value {
     let messages = super::messages(request, message);
     let mut body = json!({ "model": model, "messages": messages, "stream": false });
     if let Some(name) = limit.name() {
@@ -86,7 +86,7 @@ pub(super) fn body(model: &str, request: &Request<'_>, limit: Limit) -> Value {
 
 // === impl Limit ===
 
-impl Limit {
+impl TokenLimitParameter {
     fn name(self) -> Option<&'static str> {
         match self {
             Self::MaxTokens => Some("max_tokens"),
@@ -96,7 +96,7 @@ impl Limit {
     }
 
     /// Returns the parameter to try next if this one was the reason of the refusal.
-    pub(super) fn after(self, refused: &Unusable) -> Option<Self> {
+    pub(super) fn after(self, refused: &UnusableReply) -> Option<Self> {
         let is_refused = refused.speaks_of(self.name()?);
         is_refused.then_some(match self {
             Self::MaxTokens if refused.speaks_of("max_completion_tokens") => Self::MaxCompletionTokens,
@@ -105,10 +105,10 @@ impl Limit {
     }
 }
 
-fn message(entry: &Entry) -> Value {
+fn message(entry: &ConversationEntry) -> Value {
     match entry {
-        Entry::Note(text) => json!({ "role": "user", "content": text }),
-        Entry::Said { text, calls, raw_calls } => {
+        ConversationEntry::Note(text) => json!({ "role": "user", "content": text }),
+        ConversationEntry::Said { text, calls, raw_calls } => {
             // A message without calls must have a text, even an empty one.
             let mut said = json!({ "role": "assistant", "content": text });
             if calls.is_empty() {
@@ -118,7 +118,9 @@ fn message(entry: &Entry) -> Value {
             }
             said
         }
-        Entry::Outcome { call, text } => json!({ "role": "tool", "tool_call_id": call.id, "content": text }),
+        ConversationEntry::Outcome { call, text } => {
+            json!({ "role": "tool", "tool_call_id": call.id, "content": text })
+        }
     }
 }
 
@@ -132,11 +134,11 @@ pub(super) fn tool(definition: &Definition) -> Value {
     json!({ "type": "function", "function": { "name": name, "description": description, "parameters": schema } })
 }
 
-pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
-    let unusable = |source| Unusable::Malformed { source };
+pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, UnusableReply> {
+    let unusable = |source| UnusableReply::Malformed { source };
     let completion: Completion = serde_json::from_slice(body).map_err(unusable)?;
     let choice = completion.choices.into_iter().next();
-    let Choice { message, finish_reason } = choice.ok_or(Unusable::Empty)?;
+    let Choice { message, finish_reason } = choice.ok_or(UnusableReply::Empty)?;
     let raw_calls =
         message.tool_calls.filter(|calls| calls.as_array().is_some_and(|calls| !calls.is_empty()));
     let mut calls = Vec::new();
@@ -164,7 +166,11 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
     let raw_calls = raw_calls.filter(are_kept);
     let usage = completion.usage.unwrap_or_default();
     Ok(Reply {
-        entry: Entry::Said { text: message.content.filter(|text| !text.is_empty()), calls, raw_calls },
+        entry: ConversationEntry::Said {
+            text: message.content.filter(|text| !text.is_empty()),
+            calls,
+            raw_calls,
+        },
         prompt_tokens: usage.prompt_tokens,
         completion_tokens: usage.completion_tokens,
         is_cut: finish_reason.as_deref() == Some("length"),
@@ -173,7 +179,7 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
 
 /// Returns the listed models; `None` if the body is no list.
 pub(super) fn listed(body: &[u8]) -> ListedModels {
-    let listed = serde_json::from_slice::<Listed>(body).ok();
+    let listed = serde_json::from_slice::<OpenAiModelList>(body).ok();
     listed.map(|listed| listed.data.into_iter().map(|model| model.id).collect())
 }
 
@@ -184,13 +190,16 @@ mod tests {
     #[test]
     fn refused_token_limit_parameter_is_replaced_or_left_out() {
         let refused =
-            |said: &str| Unusable::Refused { status: 400, code: String::new(), said: said.to_owned() };
+            |said: &str| UnusableReply::Refused { status: 400, code: String::new(), said: said.to_owned() };
         let newer = refused("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.");
-        assert_eq!(Limit::MaxTokens.after(&newer), Some(Limit::MaxCompletionTokens));
+        assert_eq!(
+            TokenLimitParameter::MaxTokens.after(&newer),
+            Some(TokenLimitParameter::MaxCompletionTokens)
+        );
         let less = refused("max_tokens is too large: 8192");
-        assert_eq!(Limit::MaxTokens.after(&less), Some(Limit::Unsaid));
-        assert_eq!(Limit::MaxCompletionTokens.after(&newer), Some(Limit::Unsaid));
-        assert_eq!(Limit::MaxTokens.after(&refused("messages: roles must alternate")), None);
-        assert_eq!(Limit::Unsaid.after(&newer), None);
+        assert_eq!(TokenLimitParameter::MaxTokens.after(&less), Some(TokenLimitParameter::Unsaid));
+        assert_eq!(TokenLimitParameter::MaxCompletionTokens.after(&newer), Some(TokenLimitParameter::Unsaid));
+        assert_eq!(TokenLimitParameter::MaxTokens.after(&refused("messages: roles must alternate")), None);
+        assert_eq!(TokenLimitParameter::Unsaid.after(&newer), None);
     }
 }

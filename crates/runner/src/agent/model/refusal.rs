@@ -1,11 +1,11 @@
 //! Refusals of models, and how they affect the choice of the next candidate.
 
-use crate::http_client::{Answer, NoAnswer};
+use crate::http_client::{HttpError, HttpResponse};
 use serde_json::Value;
 
 /// Reason why a model's answer can't be used.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::agent) enum Unusable {
+pub(in crate::agent) enum UnusableReply {
     #[error("{status}{}", with_colon(.said))]
     Refused { status: u16, code: String, said: String },
     #[error("malformed answer")]
@@ -16,12 +16,12 @@ pub(in crate::agent) enum Unusable {
     #[error("an answer without a choice")]
     Empty,
     #[error(transparent)]
-    NoAnswer(#[from] NoAnswer),
+    NoAnswer(#[from] HttpError),
 }
 
 /// Reaction to a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum RetryDecision {
     /// No model is asked any more: the budget is used up.
     Spent,
     /// A shorter request may succeed.
@@ -37,9 +37,9 @@ const EXCERPT: usize = 300;
 
 // === impl Unusable ===
 
-impl Unusable {
+impl UnusableReply {
     /// Reads the refusal from an answer with an error status.
-    pub(super) fn of(answer: &Answer) -> Self {
+    pub(super) fn of(answer: &HttpResponse) -> Self {
         let body: Option<Value> = serde_json::from_slice(&answer.body).ok();
         let texts = |pointers: &[&str]| {
             let found =
@@ -68,8 +68,8 @@ impl Unusable {
         matches!(self, Self::Refused { code, .. } if code == "model_not_on_this_route")
     }
 
-    pub(super) fn next(&self) -> Next {
-        let Self::Refused { status, code, said } = self else { return Next::Later };
+    pub(super) fn next(&self) -> RetryDecision {
+        let Self::Refused { status, code, said } = self else { return RetryDecision::Later };
         const TOO_LONG: [&str; 4] = [
             "maximum context length",
             "prompt is too long",
@@ -80,12 +80,12 @@ impl Unusable {
             || *status == 413
             || TOO_LONG.iter().any(|text| said.contains(text));
         match (code.as_str(), *status) {
-            ("budget_exceeded" | "cost_unknown" | "audit_quota", _) => Next::Spent,
+            ("budget_exceeded" | "cost_unknown" | "audit_quota", _) => RetryDecision::Spent,
             // Only that provider's account is exhausted; another one may have credit left.
-            ("insufficient_quota", _) => Next::Never,
-            _ if is_too_long => Next::Shorter,
-            (_, 408 | 409 | 425 | 429 | 500..) => Next::Later,
-            _ => Next::Never,
+            ("insufficient_quota", _) => RetryDecision::Never,
+            _ if is_too_long => RetryDecision::Shorter,
+            (_, 408 | 409 | 425 | 429 | 500..) => RetryDecision::Later,
+            _ => RetryDecision::Never,
         }
     }
 }
@@ -98,20 +98,30 @@ fn with_colon(said: &str) -> String {
 mod tests {
     use super::*;
 
-    fn next(status: u16, body: &str) -> Next {
+    fn next(status: u16, body: &str) -> RetryDecision {
         let body = body.as_bytes().to_vec();
-        Unusable::of(&Answer { status, retry_after: None, is_stream: false, session_id: None, body }).next()
+        UnusableReply::of(&HttpResponse {
+            status,
+            retry_after: None,
+            is_stream: false,
+            session_id: None,
+            body,
+        })
+        .next()
     }
 
     #[test]
     fn provider_refusals_are_classified_as_temporary_permanent_or_over_budget() {
-        assert_eq!(next(429, r#"{"error": {"code": "too_many_calls"}}"#), Next::Later);
-        assert_eq!(next(503, "busy"), Next::Later);
-        assert_eq!(next(404, r#"{"error": {"code": "model_not_found"}}"#), Next::Never);
-        assert_eq!(next(403, r#"{"error": "not allowed", "code": "model_not_allowed"}"#), Next::Never);
-        assert_eq!(next(429, r#"{"error": {"code": "budget_exceeded"}}"#), Next::Spent);
-        assert_eq!(next(403, r#"{"error": {"code": "cost_unknown"}}"#), Next::Spent);
-        assert_eq!(next(403, r#"{"error": {"code": "audit_quota"}}"#), Next::Spent);
-        assert_eq!(next(400, r#"{"error": {"code": "context_length_exceeded"}}"#), Next::Shorter);
+        assert_eq!(next(429, r#"{"error": {"code": "too_many_calls"}}"#), RetryDecision::Later);
+        assert_eq!(next(503, "busy"), RetryDecision::Later);
+        assert_eq!(next(404, r#"{"error": {"code": "model_not_found"}}"#), RetryDecision::Never);
+        assert_eq!(
+            next(403, r#"{"error": "not allowed", "code": "model_not_allowed"}"#),
+            RetryDecision::Never
+        );
+        assert_eq!(next(429, r#"{"error": {"code": "budget_exceeded"}}"#), RetryDecision::Spent);
+        assert_eq!(next(403, r#"{"error": {"code": "cost_unknown"}}"#), RetryDecision::Spent);
+        assert_eq!(next(403, r#"{"error": {"code": "audit_quota"}}"#), RetryDecision::Spent);
+        assert_eq!(next(400, r#"{"error": {"code": "context_length_exceeded"}}"#), RetryDecision::Shorter);
     }
 }

@@ -2,14 +2,14 @@
 
 use super::{ModelError, ollama, openai};
 use crate::deadline::Deadline;
-use crate::http_client::{Answer, HttpClient, HttpRequest, NoAnswer, Place};
+use crate::http_client::{HttpClient, HttpError, HttpRequest, HttpResponse, ServerAddress};
 use std::time::Duration;
 
 /// Names of models that a server lists; `None` if it doesn't list them.
 pub(super) type ListedModels = Option<Vec<String>>;
 
 /// A way to models.
-pub(super) struct Route {
+pub(super) struct ModelRoute {
     pub(super) dialect: Dialect,
     pub(super) peer: HttpClient,
     /// `None` until the server has answered.
@@ -32,15 +32,15 @@ const VARIABLES: [(&str, Dialect); 3] = [
 const LISTING: Duration = Duration::from_secs(10);
 
 /// Returns all routes that the environment names.
-pub(super) fn of_environment() -> Result<Vec<Route>, ModelError> {
-    let (mut routes, mut refused): (Vec<Route>, Vec<String>) = (Vec::new(), Vec::new());
+pub(super) fn of_environment() -> Result<Vec<ModelRoute>, ModelError> {
+    let (mut routes, mut refused): (Vec<ModelRoute>, Vec<String>) = (Vec::new(), Vec::new());
     for (name, dialect) in VARIABLES {
         let is_known = routes.iter().any(|route| route.dialect == dialect);
         let Some(url) = std::env::var(name).ok().filter(|url| !(url.is_empty() || is_known)) else {
             continue;
         };
-        match Place::of_url(&url) {
-            Ok(place) => routes.push(Route::to(place, dialect)),
+        match ServerAddress::of_url(&url) {
+            Ok(place) => routes.push(ModelRoute::to(place, dialect)),
             Err(error) => refused.push(format!("{name}: {error}")),
         }
     }
@@ -54,8 +54,8 @@ pub(super) fn of_environment() -> Result<Vec<Route>, ModelError> {
 
 // === impl Route ===
 
-impl Route {
-    fn to(place: Place, dialect: Dialect) -> Self {
+impl ModelRoute {
+    fn to(place: ServerAddress, dialect: Dialect) -> Self {
         let place = match (dialect, place.base()) {
             (Dialect::OpenAi, "") => place.with_base("/v1"),
             _ => place,
@@ -80,12 +80,12 @@ impl Route {
                 patience: LISTING,
             };
             self.reachable = match self.peer.ask(question, deadline) {
-                Ok(Answer { status: 200, body, .. }) => Some(match self.dialect {
+                Ok(HttpResponse { status: 200, body, .. }) => Some(match self.dialect {
                     Dialect::OpenAi => openai::listed(&body),
                     Dialect::Ollama => ollama::listed(&body),
                 }),
                 Ok(_) => Some(None),
-                Err(NoAnswer::Interrupted(interrupted)) => return Err(interrupted.into()),
+                Err(HttpError::Interrupted(interrupted)) => return Err(interrupted.into()),
                 Err(_) => None,
             };
         }

@@ -1,7 +1,7 @@
 //! Calls for discovering the gateway's tools, if these are not all disclosed beforehand.
 
 use super::definitions::tool;
-use super::{Bench, Outcome, read};
+use super::{ToolContext, ToolOutcome, read};
 use crate::agent::conversation::Definition;
 use crate::deadline::Deadline;
 use crate::excerpt::within;
@@ -23,7 +23,7 @@ struct LoadToolArguments {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Read {
+struct ReadResourceArguments {
     tool_name: String,
     resource_id: String,
 }
@@ -59,21 +59,21 @@ pub(in crate::agent) fn discovery(loads: bool, has_material: bool) -> Vec<Defini
 
 // === impl Bench ===
 
-impl Bench<'_> {
+impl ToolContext<'_> {
     /// Handles a discovery call; `None` for other calls.
     pub(super) fn discover(
         &mut self,
         tool: &str,
         arguments: &str,
         deadline: &Deadline<'_>,
-    ) -> Option<Outcome> {
+    ) -> Option<ToolOutcome> {
         let (remote, room) = (&mut self.remote, self.room);
         Some(match tool {
             LIST => read(arguments, |ListToolsArguments { category }| {
                 told(remote.list(category.as_deref()), room)
             }),
             LOAD => read(arguments, |LoadToolArguments { tool_name }| told(remote.load(&tool_name), room)),
-            READ => read(arguments, |Read { tool_name, resource_id }| {
+            READ => read(arguments, |ReadResourceArguments { tool_name, resource_id }| {
                 told(remote.read(&tool_name, &resource_id, deadline), room)
             }),
             _ => return None,
@@ -81,16 +81,21 @@ impl Bench<'_> {
     }
 
     /// Forwards a call to the gateway.
-    pub(super) fn call_gateway(&mut self, tool: &str, arguments: &str, deadline: &Deadline<'_>) -> Outcome {
+    pub(super) fn call_gateway(
+        &mut self,
+        tool: &str,
+        arguments: &str,
+        deadline: &Deadline<'_>,
+    ) -> ToolOutcome {
         match self.remote.call(tool, arguments, deadline) {
-            Ok(called) => Outcome::Told { text: within(called.text, self.room), failed: called.is_error },
+            Ok(called) => ToolOutcome::Told { text: within(called.text, self.room), failed: called.is_error },
             Err(why) => told(Err(why), self.room),
         }
     }
 }
 
-fn told(outcome: Result<String, String>, room: usize) -> Outcome {
+fn told(outcome: Result<String, String>, room: usize) -> ToolOutcome {
     let failed = outcome.is_err();
     let text = outcome.unwrap_or_else(|why| why);
-    Outcome::Told { text: within(text, room), failed }
+    ToolOutcome::Told { text: within(text, room), failed }
 }

@@ -1,6 +1,6 @@
 //! Calls that change the todo list, which is on disk before the model gets the answer.
 
-use super::{Bench, Outcome, read};
+use super::{ToolContext, ToolOutcome, read};
 use crate::agent::todo::{TodoError, TodoList};
 use belljar_contract::result::agent::TodoStatus;
 use serde::Deserialize;
@@ -36,9 +36,9 @@ pub(super) const REORDER: &str = "todo_reorder";
 
 // === impl Bench ===
 
-impl Bench<'_> {
+impl ToolContext<'_> {
     /// Changes the todo list; `None` if the call is for another tool.
-    pub(super) fn change_todo(&mut self, tool: &str, arguments: &str) -> Option<Outcome> {
+    pub(super) fn change_todo(&mut self, tool: &str, arguments: &str) -> Option<ToolOutcome> {
         Some(match tool {
             ADD => read(arguments, |AddTodoArguments { titles, part_of, reason }| {
                 self.change(|list| {
@@ -57,16 +57,16 @@ impl Bench<'_> {
     }
 
     /// Changes the list, and its file.
-    fn change(&mut self, change: impl FnOnce(&mut TodoList) -> Result<(), TodoError>) -> Outcome {
+    fn change(&mut self, change: impl FnOnce(&mut TodoList) -> Result<(), TodoError>) -> ToolOutcome {
         let mut changed = self.todo.clone();
         if let Err(error) = change(&mut changed) {
-            return Outcome::failed(error.to_string());
+            return ToolOutcome::failed(error.to_string());
         }
         // Without its file the list is in memory only: the job goes on, but can't be resumed.
         if let Err(error) = self.file.keep(&changed) {
             self.surroundings.log.warn(format!("cannot write todo.json: {error}"));
         }
         *self.todo = changed;
-        Outcome::Told { text: self.todo.shown(), failed: false }
+        ToolOutcome::Told { text: self.todo.shown(), failed: false }
     }
 }

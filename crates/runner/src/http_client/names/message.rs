@@ -4,14 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A kind of address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DnsRecordType {
     V4,
     V6,
 }
 
 /// Answer of a DNS server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(super) enum DnsReply {
     /// Addresses; none if there is no such name, or none of that type.
     Addresses(Vec<IpAddr>),
     /// The answer is truncated.
@@ -30,7 +30,7 @@ const RECURSION_DESIRED: u8 = 0x01;
 
 // === impl Kind ===
 
-impl Kind {
+impl DnsRecordType {
     fn number(self) -> u16 {
         match self {
             Self::V4 => 1,
@@ -40,7 +40,7 @@ impl Kind {
 }
 
 /// Returns a query for a name; `None` if the name is not valid.
-pub(super) fn question(id: u16, name: &str, kind: Kind) -> Option<Vec<u8>> {
+pub(super) fn question(id: u16, name: &str, kind: DnsRecordType) -> Option<Vec<u8>> {
     let mut bytes = id.to_be_bytes().to_vec();
     bytes.extend([RECURSION_DESIRED, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     for label in name.split('.') {
@@ -55,7 +55,7 @@ pub(super) fn question(id: u16, name: &str, kind: Kind) -> Option<Vec<u8>> {
 }
 
 /// Returns the answer to that query; `None` for any other message.
-pub(super) fn read(message: &[u8], question: &[u8]) -> Option<Reply> {
+pub(super) fn read(message: &[u8], question: &[u8]) -> Option<DnsReply> {
     let asked = question.get(HEAD_BYTES..)?;
     let repeated = message.get(HEAD_BYTES..HEAD_BYTES + asked.len())?;
     let is_answer = message.get(2)? & IS_ANSWER != 0 && message.get(..2)? == question.get(..2)?;
@@ -63,12 +63,12 @@ pub(super) fn read(message: &[u8], question: &[u8]) -> Option<Reply> {
         return None;
     }
     if message[2] & IS_CUT != 0 {
-        return Some(Reply::Cut);
+        return Some(DnsReply::Cut);
     }
     match message[3] & 0x0f {
         0 => {}
-        NO_SUCH_NAME => return Some(Reply::Addresses(Vec::new())),
-        code => return Some(Reply::Failed(code)),
+        NO_SUCH_NAME => return Some(DnsReply::Addresses(Vec::new())),
+        code => return Some(DnsReply::Failed(code)),
     }
     let mut at = HEAD_BYTES + asked.len();
     let mut addresses = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn read(message: &[u8], question: &[u8]) -> Option<Reply> {
         }
         at += 10 + data.len();
     }
-    Some(Reply::Addresses(addresses))
+    Some(DnsReply::Addresses(addresses))
 }
 
 fn is_asked_for(kind: u16, asked: &[u8]) -> bool {
@@ -130,47 +130,47 @@ pub(super) mod tests {
 
     #[test]
     fn truncated_or_mismatched_dns_reply_is_rejected() {
-        let asked = question(7, "a.example", Kind::V4).unwrap();
+        let asked = question(7, "a.example", DnsRecordType::V4).unwrap();
         let whole = answer(&asked, &[[192, 0, 2, 1], [192, 0, 2, 2]]);
         let expected: Vec<IpAddr> = vec!["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()];
-        assert_eq!(read(&whole, &asked), Some(Reply::Addresses(expected)));
+        assert_eq!(read(&whole, &asked), Some(DnsReply::Addresses(expected)));
         for length in 0..whole.len() {
             assert_eq!(read(&whole[..length], &asked), None, "{length}");
         }
-        let other = question(7, "b.example", Kind::V4).unwrap();
+        let other = question(7, "b.example", DnsRecordType::V4).unwrap();
         assert_eq!(read(&whole, &other), None);
-        assert_eq!(read(&whole, &question(8, "a.example", Kind::V4).unwrap()), None);
+        assert_eq!(read(&whole, &question(8, "a.example", DnsRecordType::V4).unwrap()), None);
         assert_eq!(read(&asked, &asked), None, "a question");
     }
 
     #[test]
     fn dns_cname_records_are_skipped() {
-        let asked = question(7, "a.example", Kind::V4).unwrap();
+        let asked = question(7, "a.example", DnsRecordType::V4).unwrap();
         let mut answer = answer(&asked, &[]);
         answer[7] = 2;
         // An alias for a name of one label, then the address of that.
         answer.extend([0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 60, 0, 3, 1, b'b', 0]);
         answer.extend([1, b'b', 0, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 9]);
-        assert_eq!(read(&answer, &asked), Some(Reply::Addresses(vec!["192.0.2.9".parse().unwrap()])));
+        assert_eq!(read(&answer, &asked), Some(DnsReply::Addresses(vec!["192.0.2.9".parse().unwrap()])));
     }
 
     #[test]
     fn dns_failures_and_truncated_replies_are_distinguished() {
-        let asked = question(7, "a.example", Kind::V6).unwrap();
+        let asked = question(7, "a.example", DnsRecordType::V6).unwrap();
         let with = |at: usize, bits: u8| {
             let mut answer = answer(&asked, &[]);
             answer[at] |= bits;
             read(&answer, &asked)
         };
-        assert_eq!(with(3, 3), Some(Reply::Addresses(Vec::new())));
-        assert_eq!(with(3, 2), Some(Reply::Failed(2)));
-        assert_eq!(with(2, IS_CUT), Some(Reply::Cut));
+        assert_eq!(with(3, 3), Some(DnsReply::Addresses(Vec::new())));
+        assert_eq!(with(3, 2), Some(DnsReply::Failed(2)));
+        assert_eq!(with(2, IS_CUT), Some(DnsReply::Cut));
     }
 
     #[test]
     fn hostname_too_long_for_dns_is_not_queried() {
         for name in ["", "a..b", &"x".repeat(64), &"x.".repeat(140)] {
-            assert_eq!(question(1, name, Kind::V4), None, "{name}");
+            assert_eq!(question(1, name, DnsRecordType::V4), None, "{name}");
         }
     }
 }

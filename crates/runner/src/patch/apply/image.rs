@@ -44,7 +44,7 @@ struct Gap {
 
 /// A line in a gap, or the gap's end.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct GapPosition {
     gap: usize,
     old_line: usize,
     byte: usize,
@@ -53,7 +53,7 @@ struct Place {
 /// Place where a hunk fits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HunkFit {
-    place: Place,
+    place: GapPosition,
     lines_len: usize,
     /// Zero-based.
     pub(super) current_line: usize,
@@ -164,7 +164,7 @@ impl<'t> Image<'t> {
         bytes
     }
 
-    fn fit(&self, hunk: &Hunk<'_>, count: usize, place: Place) -> Result<HunkFit, Mismatch> {
+    fn fit(&self, hunk: &Hunk<'_>, count: usize, place: GapPosition) -> Result<HunkFit, Mismatch> {
         let gap = self.gap(place.gap);
         if gap.end_line - place.old_line < count {
             return Err(Mismatch { steps: 1 });
@@ -202,16 +202,16 @@ impl<'t> Image<'t> {
     }
 
     /// The place of a current line, or of the end of the file; `None` for a line that a hunk wrote.
-    fn place_of(&self, current_line: usize) -> Option<Place> {
+    fn place_of(&self, current_line: usize) -> Option<GapPosition> {
         let number = self.gap_at(current_line);
         let gap = self.gap(number);
         let old_line = gap.first_line + (current_line - gap.current_line);
         let is_inside = old_line < gap.end_line || number == self.edits.len();
-        is_inside.then(|| Place { gap: number, old_line, byte: self.index.start_of(old_line) })
+        is_inside.then(|| GapPosition { gap: number, old_line, byte: self.index.start_of(old_line) })
     }
 
     /// The first place from a current line on, and the last one before it.
-    fn around(&self, current_line: usize) -> (Option<Place>, Option<Place>) {
+    fn around(&self, current_line: usize) -> (Option<GapPosition>, Option<GapPosition>) {
         if let Some(place) = self.place_of(current_line) {
             return (Some(place), self.previous(place));
         }
@@ -220,17 +220,21 @@ impl<'t> Image<'t> {
     }
 
     /// Returns the place one line down; from the end of a gap, it skips an edit to the start of the next gap.
-    fn next(&self, place: Place) -> Option<Place> {
+    fn next(&self, place: GapPosition) -> Option<GapPosition> {
         if place.old_line < self.gap(place.gap).end_line {
-            return Some(Place { old_line: place.old_line + 1, byte: self.index.after(place.byte), ..place });
+            return Some(GapPosition {
+                old_line: place.old_line + 1,
+                byte: self.index.after(place.byte),
+                ..place
+            });
         }
         (place.gap < self.edits.len()).then(|| self.start_of_gap(place.gap + 1))
     }
 
     /// Returns the place one line up; from the start of a gap, it skips an edit to the end of the gap above.
-    fn previous(&self, place: Place) -> Option<Place> {
+    fn previous(&self, place: GapPosition) -> Option<GapPosition> {
         if place.old_line > self.gap(place.gap).first_line {
-            return Some(Place {
+            return Some(GapPosition {
                 old_line: place.old_line - 1,
                 byte: self.index.before(place.byte),
                 ..place
@@ -239,17 +243,17 @@ impl<'t> Image<'t> {
         place.gap.checked_sub(1).map(|above| self.end_of_gap(above))
     }
 
-    fn start_of_gap(&self, number: usize) -> Place {
+    fn start_of_gap(&self, number: usize) -> GapPosition {
         let gap = self.gap(number);
-        Place { gap: number, old_line: gap.first_line, byte: gap.first_byte }
+        GapPosition { gap: number, old_line: gap.first_line, byte: gap.first_byte }
     }
 
-    fn end_of_gap(&self, number: usize) -> Place {
+    fn end_of_gap(&self, number: usize) -> GapPosition {
         let gap = self.gap(number);
-        Place { gap: number, old_line: gap.end_line, byte: gap.end_byte }
+        GapPosition { gap: number, old_line: gap.end_line, byte: gap.end_byte }
     }
 
-    fn current_line(&self, place: Place) -> usize {
+    fn current_line(&self, place: GapPosition) -> usize {
         let gap = self.gap(place.gap);
         gap.current_line + (place.old_line - gap.first_line)
     }

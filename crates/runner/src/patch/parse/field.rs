@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// End of an unquoted name. A carriage return always ends it, so that a diff with CRLF headers works.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum End {
+pub(super) enum NameEnd {
     /// At the end of the line (`rename from`, whose names may hold tabs).
     Line,
     /// At a tab, which sets a time stamp or nothing off (`---`, `+++`).
@@ -30,7 +30,7 @@ pub(super) enum End {
 pub(super) fn name<'a>(
     text: &'a [u8],
     strip: usize,
-    end: End,
+    end: NameEnd,
     shorter: Option<&[u8]>,
 ) -> Result<Option<RawName<'a>>, Refusal> {
     match unquote(text) {
@@ -77,11 +77,11 @@ pub(in crate::patch) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-fn unquoted(text: &[u8], end: End) -> &[u8] {
+fn unquoted(text: &[u8], end: NameEnd) -> &[u8] {
     let end = match end {
-        End::At(end) => Some(end),
-        End::Line => memchr::memchr2(b'\n', b'\r', text),
-        End::Tab => memchr::memchr3(b'\n', b'\r', b'\t', text),
+        NameEnd::At(end) => Some(end),
+        NameEnd::Line => memchr::memchr2(b'\n', b'\r', text),
+        NameEnd::Tab => memchr::memchr3(b'\n', b'\r', b'\t', text),
     };
     &text[..end.unwrap_or(text.len())]
 }
@@ -99,53 +99,53 @@ fn squash_slashes(name: &[u8]) -> Cow<'_, [u8]> {
 mod tests {
     use super::*;
 
-    fn read(text: &str, strip: usize, end: End, shorter: Option<&str>) -> Option<String> {
+    fn read(text: &str, strip: usize, end: NameEnd, shorter: Option<&str>) -> Option<String> {
         let name = name(text.as_bytes(), strip, end, shorter.map(str::as_bytes)).unwrap();
         name.map(|name| String::from_utf8(name.into_owned()).unwrap())
     }
 
     #[test]
     fn one_component_is_stripped() {
-        assert_eq!(read("a/d/x y\n", 1, End::Tab, None).as_deref(), Some("d/x y"));
-        assert_eq!(read("x\n", 1, End::Tab, None), None);
-        assert_eq!(read("a/\n", 1, End::Tab, None), None);
+        assert_eq!(read("a/d/x y\n", 1, NameEnd::Tab, None).as_deref(), Some("d/x y"));
+        assert_eq!(read("x\n", 1, NameEnd::Tab, None), None);
+        assert_eq!(read("a/\n", 1, NameEnd::Tab, None), None);
     }
 
     #[test]
     fn a_tab_ends_some_names_and_a_carriage_return_all() {
-        assert_eq!(read("a/x\ty\n", 1, End::Tab, None).as_deref(), Some("x"));
-        assert_eq!(read("x\ty\n", 0, End::Line, None).as_deref(), Some("x\ty"));
-        assert_eq!(read("x\ry\n", 0, End::Line, None).as_deref(), Some("x"));
+        assert_eq!(read("a/x\ty\n", 1, NameEnd::Tab, None).as_deref(), Some("x"));
+        assert_eq!(read("x\ty\n", 0, NameEnd::Line, None).as_deref(), Some("x\ty"));
+        assert_eq!(read("x\ry\n", 0, NameEnd::Line, None).as_deref(), Some("x"));
     }
 
     #[test]
     fn text_after_a_quoted_name_is_ignored() {
-        assert_eq!(read("\"a/\\303\\244\"junk\n", 1, End::Tab, None).as_deref(), Some("ä"));
+        assert_eq!(read("\"a/\\303\\244\"junk\n", 1, NameEnd::Tab, None).as_deref(), Some("ä"));
     }
 
     #[test]
     fn bad_quoting_makes_the_quotes_part_of_the_name() {
-        assert_eq!(read("\"a/x\\q\"\n", 1, End::Tab, None).as_deref(), Some("x\\q\""));
+        assert_eq!(read("\"a/x\\q\"\n", 1, NameEnd::Tab, None).as_deref(), Some("x\\q\""));
     }
 
     #[test]
     fn shorter_of_two_name_variations_is_used() {
-        assert_eq!(read("b/x.orig\n", 1, End::Tab, Some("x")).as_deref(), Some("x"));
-        assert_eq!(read("b/x\n", 1, End::Tab, Some("x.orig")).as_deref(), Some("x"));
-        assert_eq!(read("b/y\n", 1, End::Tab, Some("x")).as_deref(), Some("y"));
-        assert_eq!(read("b\n", 1, End::Tab, Some("x")).as_deref(), Some("x"));
+        assert_eq!(read("b/x.orig\n", 1, NameEnd::Tab, Some("x")).as_deref(), Some("x"));
+        assert_eq!(read("b/x\n", 1, NameEnd::Tab, Some("x.orig")).as_deref(), Some("x"));
+        assert_eq!(read("b/y\n", 1, NameEnd::Tab, Some("x")).as_deref(), Some("y"));
+        assert_eq!(read("b\n", 1, NameEnd::Tab, Some("x")).as_deref(), Some("x"));
     }
 
     #[test]
     fn runs_of_slashes_count_once_after_stripping() {
-        assert_eq!(read("a/d///x\n", 1, End::Tab, None).as_deref(), Some("d/x"));
-        assert_eq!(read("a//x\n", 1, End::Tab, None).as_deref(), Some("/x"));
+        assert_eq!(read("a/d///x\n", 1, NameEnd::Tab, None).as_deref(), Some("d/x"));
+        assert_eq!(read("a//x\n", 1, NameEnd::Tab, None).as_deref(), Some("/x"));
     }
 
     #[test]
     fn names_that_escape_before_stripping_are_refused() {
         for text in ["/etc/x\n", "../x\n", "a/../../x\n", "\"../x\"\n", "\"/x/y\"\n"] {
-            let refused = name(text.as_bytes(), 1, End::Tab, None);
+            let refused = name(text.as_bytes(), 1, NameEnd::Tab, None);
             assert!(matches!(refused, Err(Refusal::Escapes { .. })), "{text:?}: {refused:?}");
         }
     }

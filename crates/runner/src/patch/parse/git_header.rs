@@ -2,7 +2,7 @@
 
 mod both_names;
 
-use super::field::{self, End, RawName};
+use super::field::{self, NameEnd, RawName};
 use super::{Claim, Header, Names, ParseError, Parser};
 use crate::patch::mode::FileMode;
 use crate::patch::name::RelativeName;
@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
 
     /// Names of renames and copies come without the `a/` or `b/`.
     fn bare_name(&self, text: &'a [u8]) -> Result<Option<RawName<'a>>, HeaderLineError> {
-        Ok(field::name(text, self.strip.saturating_sub(1), End::Line, None)?)
+        Ok(field::name(text, self.strip.saturating_sub(1), NameEnd::Line, None)?)
     }
 
     fn finish(self, line: u32, first: &[u8]) -> Result<Header, ParseError> {
@@ -220,7 +220,7 @@ fn check_name<'a>(
         let defect = "needs a `new file mode` or `deleted file mode` line above it";
         return Err(HeaderLineError::Refused(Refusal::UnsafeName { name: Excerpt::of(text), defect }));
     }
-    let name = field::name(text, strip, End::Tab, None)?;
+    let name = field::name(text, strip, NameEnd::Tab, None)?;
     if known.is_none() {
         *known = name;
         return Ok(());

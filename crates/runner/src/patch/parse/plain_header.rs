@@ -1,6 +1,6 @@
 //! Headers of plain diffs: `--- old` and `+++ new`, nothing else.
 
-use super::field::{self, End, RawName};
+use super::field::{self, NameEnd, RawName};
 use super::{Claim, Header, Names, ParseError, Parser, timestamp};
 use crate::patch::name::RelativeName;
 use crate::patch::refusal::Refusal;
@@ -96,8 +96,8 @@ fn plain_name<'a>(
 ) -> Result<Option<RawName<'a>>, Refusal> {
     let line = text.strip_suffix(b"\n").unwrap_or(text);
     let end = match timestamp::len(line) {
-        0 => End::Tab,
-        stamp => End::At(line.len() - stamp),
+        0 => NameEnd::Tab,
+        stamp => NameEnd::At(line.len() - stamp),
     };
     field::name(text, strip, end, shorter)
 }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::outcome::Removal;
 use super::section::{not_a_file, unfit, unreadable};
-use super::tree::{Kind, Tree};
-use super::{PlanError, Planner, Unfit};
+use super::tree::{FileTree, FileTreeEntryKind};
+use super::{PlanError, Planner, SectionMismatch};
 use crate::patch::name::RelativeName;
 use crate::patch::parse::FileDiff;
 
@@ -21,7 +21,7 @@ enum DirectoryEmptiness {
 
 // === impl Planner ===
 
-impl<'p, T: Tree> Planner<'p, T> {
+impl<'p, T: FileTree> Planner<'p, T> {
     /// Checks the whole result once all sections are planned.
     pub(super) fn check_layout(&mut self) -> Result<(), PlanError> {
         let mut destinations = Vec::new();
@@ -30,7 +30,7 @@ impl<'p, T: Tree> Planner<'p, T> {
             if let Some(new) = outcome.file.names.target()
                 && self.is_final(number, new)
             {
-                all_in_place &= matches!(outcome.there, Some(Kind::File(_)));
+                all_in_place &= matches!(outcome.there, Some(FileTreeEntryKind::File(_)));
                 destinations.push((outcome.file, new, outcome.there));
             }
         }
@@ -40,8 +40,8 @@ impl<'p, T: Tree> Planner<'p, T> {
         let mut directories = HashSet::new();
         for (file, new, there) in destinations {
             self.check_above(file, new, &mut directories)?;
-            if there == Some(Kind::Directory) && !self.makes_room(new)? {
-                return Err(unfit(file, new, Unfit::Directory));
+            if there == Some(FileTreeEntryKind::Directory) && !self.makes_room(new)? {
+                return Err(unfit(file, new, SectionMismatch::Directory));
             }
         }
         Ok(())
@@ -61,12 +61,14 @@ impl<'p, T: Tree> Planner<'p, T> {
                 break;
             }
             if self.paths.get(&above).is_some_and(|path| path.written.is_some()) {
-                return Err(unfit(file, new, Unfit::FileAbove { file: above }));
+                return Err(unfit(file, new, SectionMismatch::FileAbove { file: above }));
             }
             match self.look_up(file, &above)? {
-                None | Some(Kind::Directory) => {}
-                Some(Kind::File(_)) if self.final_removal(&above).is_some() => {}
-                Some(Kind::File(_)) => return Err(unfit(file, new, Unfit::FileAbove { file: above })),
+                None | Some(FileTreeEntryKind::Directory) => {}
+                Some(FileTreeEntryKind::File(_)) if self.final_removal(&above).is_some() => {}
+                Some(FileTreeEntryKind::File(_)) => {
+                    return Err(unfit(file, new, SectionMismatch::FileAbove { file: above }));
+                }
                 Some(kind) => return Err(not_a_file(file, &above, kind)),
             }
             directories.insert(above.clone());
@@ -97,7 +99,7 @@ impl<'p, T: Tree> Planner<'p, T> {
     /// The last removal that made `path` disappear.
     fn removal_of(&mut self, path: &RelativeName) -> Result<Option<Removal>, PlanError> {
         match self.tree.kind(path).map_err(|source| unreadable(path, source))? {
-            Some(Kind::Directory) => match self.emptied(path)? {
+            Some(FileTreeEntryKind::Directory) => match self.emptied(path)? {
                 // An empty directory only goes when something in it did, by way of a deletion or rename.
                 DirectoryEmptiness::By(removal) if removal.prunes => Ok(Some(removal)),
                 _ => Ok(None),

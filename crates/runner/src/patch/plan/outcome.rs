@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::section::Origin;
-use super::tree::Kind;
+use super::tree::FileTreeEntryKind;
 use super::{Change, Content, FileChangeKind, PathStatus, Plan, PlanError, Planner, ResultingFile};
 use crate::patch::apply::HunkPlace;
 use crate::patch::name::RelativeName;
@@ -11,13 +11,13 @@ use crate::patch::parse::{Claim, FileDiff};
 
 /// Result of a section.
 #[derive(Debug)]
-pub(super) struct Outcome<'p> {
+pub(super) struct SectionOutcome<'p> {
     pub(super) file: &'p FileDiff,
     pub(super) what: FileChangeKind,
     pub(super) after: ResultingFile,
     pub(super) places: Vec<HunkPlace>,
     /// Kind of entry in the tree at the result's path.
-    pub(super) there: Option<Kind>,
+    pub(super) there: Option<FileTreeEntryKind>,
 }
 
 /// A file that sections remove, even if others write it again.
@@ -35,7 +35,11 @@ pub(super) struct Removal {
 
 impl<'p, T> Planner<'p, T> {
     /// Notes what a section made of what it found in `origin`.
-    pub(super) fn record(&mut self, mut outcome: Outcome<'p>, origin: &Origin) -> Result<(), PlanError> {
+    pub(super) fn record(
+        &mut self,
+        mut outcome: SectionOutcome<'p>,
+        origin: &Origin,
+    ) -> Result<(), PlanError> {
         let number = self.results.len();
         let file = outcome.file;
         self.grow(&outcome)?;
@@ -74,7 +78,7 @@ impl<'p, T> Planner<'p, T> {
         }
     }
 
-    fn grow(&mut self, outcome: &Outcome<'_>) -> Result<(), PlanError> {
+    fn grow(&mut self, outcome: &SectionOutcome<'_>) -> Result<(), PlanError> {
         self.result_bytes += outcome.after.content.held_bytes();
         if self.result_bytes > self.max_result_bytes {
             return Err(PlanError::TooLarge { line: outcome.file.line, max: self.max_result_bytes });
@@ -109,7 +113,7 @@ impl<'p, T> Planner<'p, T> {
         removed.sort_unstable();
         let mut changes = Vec::with_capacity(self.results.len());
         for (number, outcome) in mem::take(&mut self.results).into_iter().enumerate() {
-            let Outcome { file, what, after, places: hunks, .. } = outcome;
+            let SectionOutcome { file, what, after, places: hunks, .. } = outcome;
             match (file.names.target(), file.names.source()) {
                 (Some(new), _) if self.is_final(number, new) => {
                     changes.push(Change { path: new.clone(), what, after: Some(after), hunks });
@@ -131,14 +135,14 @@ impl<'p, T> Planner<'p, T> {
 
 // === impl Outcome ===
 
-impl<'p> Outcome<'p> {
+impl<'p> SectionOutcome<'p> {
     pub(super) fn new(
         file: &'p FileDiff,
         after: ResultingFile,
         places: Vec<HunkPlace>,
-        there: Option<Kind>,
+        there: Option<FileTreeEntryKind>,
     ) -> Self {
-        let is_replaced = matches!(there, Some(Kind::File(_)));
+        let is_replaced = matches!(there, Some(FileTreeEntryKind::File(_)));
         let what = match (file.claim, file.names.source()) {
             (Claim::Rename, Some(old)) => FileChangeKind::Renamed { from: old.clone() },
             (Claim::Copy, Some(old)) => FileChangeKind::Copied { from: old.clone() },

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::outcome::Outcome;
-use super::tree::{Entry, Kind, Tree};
-use super::{Content, PathStatus, PlanError, Planner, ResultingFile, Unfit};
+use super::outcome::SectionOutcome;
+use super::tree::{FileTree, FileTreeEntry, FileTreeEntryKind};
+use super::{Content, PathStatus, PlanError, Planner, ResultingFile, SectionMismatch};
 use crate::patch::apply::{ApplyError, HunkPlace, apply};
 use crate::patch::mode::FileMode;
 use crate::patch::name::RelativeName;
@@ -30,7 +30,7 @@ pub(super) enum Origin {
 
 // === impl Planner ===
 
-impl<'p, T: Tree> Planner<'p, T> {
+impl<'p, T: FileTree> Planner<'p, T> {
     /// Notes which paths the patch removes, since a section may create what a later one makes room for.
     pub(super) fn announce_removals(&mut self) {
         for file in self.patch.files() {
@@ -49,9 +49,9 @@ impl<'p, T: Tree> Planner<'p, T> {
         let mode = file.new_mode.unwrap_or(source.mode);
         let (content, places) = self.content(file, &source)?;
         if file.claim == Claim::Delete && content != Content::Bytes(Vec::new()) {
-            return Err(unfit(file, file.names.first(), Unfit::Remains));
+            return Err(unfit(file, file.names.first(), SectionMismatch::Remains));
         }
-        self.record(Outcome::new(file, ResultingFile { mode, content }, places, there), &source.origin)
+        self.record(SectionOutcome::new(file, ResultingFile { mode, content }, places, there), &source.origin)
     }
 
     fn source(&mut self, file: &FileDiff) -> Result<Source, PlanError> {
@@ -64,7 +64,7 @@ impl<'p, T: Tree> Planner<'p, T> {
             _ => self.seen_as(old),
         };
         match seen_as {
-            PathStatus::Removed => Err(unfit(file, old, Unfit::Gone)),
+            PathStatus::Removed => Err(unfit(file, old, SectionMismatch::Gone)),
             PathStatus::Result(number) => {
                 Ok(Source { mode: self.results[number].after.mode, origin: Origin::Result(number) })
             }
@@ -75,20 +75,22 @@ impl<'p, T: Tree> Planner<'p, T> {
     fn source_in_tree(&mut self, file: &FileDiff, old: &RelativeName) -> Result<Source, PlanError> {
         let (kind, bytes) = if self.needs_bytes(file) {
             match self.tree.read(old).map_err(|source| unreadable(old, source))? {
-                Some(Entry::File { mode, bytes }) => (Some(Kind::File(mode)), Some(bytes)),
+                Some(FileTreeEntry::File { mode, bytes }) => {
+                    (Some(FileTreeEntryKind::File(mode)), Some(bytes))
+                }
                 entry => (entry.map(|entry| entry.kind()), None),
             }
         } else {
             (self.tree.kind(old).map_err(|source| unreadable(old, source))?, None)
         };
         match kind {
-            Some(Kind::File(mode)) => Ok(Source { mode, origin: Origin::Tree(bytes) }),
+            Some(FileTreeEntryKind::File(mode)) => Ok(Source { mode, origin: Origin::Tree(bytes) }),
             Some(kind) => Err(not_a_file(file, old, kind)),
             None if file.claim == Claim::EditOrCreate => {
                 self.check_absence(file, old)?;
                 Ok(Source { mode: FileMode::default(), origin: Origin::Nothing })
             }
-            None => Err(unfit(file, old, Unfit::Missing)),
+            None => Err(unfit(file, old, SectionMismatch::Missing)),
         }
     }
 
@@ -97,8 +99,8 @@ impl<'p, T: Tree> Planner<'p, T> {
     fn check_absence(&mut self, file: &FileDiff, old: &RelativeName) -> Result<(), PlanError> {
         let mut below = old.clone();
         while let Some(above) = below.parent() {
-            if let Some(Kind::File(_)) = self.look_up(file, &above)? {
-                return Err(unfit(file, old, Unfit::FileAbove { file: above }));
+            if let Some(FileTreeEntryKind::File(_)) = self.look_up(file, &above)? {
+                return Err(unfit(file, old, SectionMismatch::FileAbove { file: above }));
             }
             below = above;
         }
@@ -106,15 +108,19 @@ impl<'p, T: Tree> Planner<'p, T> {
     }
 
     /// Checks that the new file may be put where it's meant to go; returns what is there now.
-    fn check_destination(&mut self, file: &FileDiff, source: &Source) -> Result<Option<Kind>, PlanError> {
+    fn check_destination(
+        &mut self,
+        file: &FileDiff,
+        source: &Source,
+    ) -> Result<Option<FileTreeEntryKind>, PlanError> {
         let Some(new) = file.names.target() else { return Ok(None) };
         let is_edited_in_place =
             file.names.source() == Some(new) && matches!(file.claim, Claim::Edit | Claim::EditOrCreate);
         if is_edited_in_place && matches!(source.origin, Origin::Tree(_)) {
-            return Ok(Some(Kind::File(source.mode)));
+            return Ok(Some(FileTreeEntryKind::File(source.mode)));
         }
         let there = self.tree.kind(new).map_err(|source| unreadable(new, source))?;
-        if let Some(kind @ (Kind::Symlink | Kind::Special)) = there {
+        if let Some(kind @ (FileTreeEntryKind::Symlink | FileTreeEntryKind::Special)) = there {
             return Err(not_a_file(file, new, kind));
         }
         let must_be_free = match file.claim {
@@ -124,8 +130,8 @@ impl<'p, T: Tree> Planner<'p, T> {
         };
         let has_room = matches!(self.seen_as(new), PathStatus::Removed | PathStatus::ToBeRemoved);
         // Whether a directory is in the way is settled when all removals are known.
-        if must_be_free && !has_room && matches!(there, Some(Kind::File(_))) {
-            return Err(unfit(file, new, Unfit::Exists));
+        if must_be_free && !has_room && matches!(there, Some(FileTreeEntryKind::File(_))) {
+            return Err(unfit(file, new, SectionMismatch::Exists));
         }
         Ok(there)
     }
@@ -145,9 +151,9 @@ impl<'p, T: Tree> Planner<'p, T> {
                 Content::Bytes(bytes) => Cow::Borrowed(&bytes[..]),
                 Content::Before(name) => {
                     match self.tree.read(name).map_err(|source| unreadable(name, source))? {
-                        Some(Entry::File { bytes, .. }) => Cow::Owned(bytes),
+                        Some(FileTreeEntry::File { bytes, .. }) => Cow::Owned(bytes),
                         // It was a file a moment ago: another process changes the tree.
-                        _ => return Err(unfit(file, name, Unfit::Missing)),
+                        _ => return Err(unfit(file, name, SectionMismatch::Missing)),
                     }
                 }
             },
@@ -157,7 +163,7 @@ impl<'p, T: Tree> Planner<'p, T> {
         match apply(&before, self.patch.hunks(file), &mut self.budget) {
             Ok(applied) => Ok((Content::Bytes(applied.bytes), applied.places)),
             Err(ApplyError::TooMuchWork { diff_line }) => Err(PlanError::TooMuchWork { line: diff_line }),
-            Err(reason) => Err(unfit(file, file.names.first(), Unfit::Hunk(reason))),
+            Err(reason) => Err(unfit(file, file.names.first(), SectionMismatch::Hunk(reason))),
         }
     }
 
@@ -167,7 +173,7 @@ impl<'p, T: Tree> Planner<'p, T> {
         &mut self,
         file: &FileDiff,
         above: &RelativeName,
-    ) -> Result<Option<Kind>, PlanError> {
+    ) -> Result<Option<FileTreeEntryKind>, PlanError> {
         const STEPS_PER_CALL: usize = 128;
         const STEPS_PER_BYTE: usize = 4;
         self.spend(file, STEPS_PER_CALL + STEPS_PER_BYTE * above.as_str().len())?;
@@ -188,15 +194,15 @@ impl<'p, T: Tree> Planner<'p, T> {
     }
 }
 
-pub(super) fn unfit(file: &FileDiff, path: &RelativeName, reason: Unfit) -> PlanError {
+pub(super) fn unfit(file: &FileDiff, path: &RelativeName, reason: SectionMismatch) -> PlanError {
     PlanError::Unfit { line: file.line, path: path.clone(), reason }
 }
 
-pub(super) fn not_a_file(file: &FileDiff, path: &RelativeName, kind: Kind) -> PlanError {
+pub(super) fn not_a_file(file: &FileDiff, path: &RelativeName, kind: FileTreeEntryKind) -> PlanError {
     let reason = match kind {
-        Kind::Symlink => Refusal::Symlink,
-        Kind::Special => Refusal::SpecialFile,
-        Kind::Directory | Kind::File(_) => Refusal::Directory,
+        FileTreeEntryKind::Symlink => Refusal::Symlink,
+        FileTreeEntryKind::Special => Refusal::SpecialFile,
+        FileTreeEntryKind::Directory | FileTreeEntryKind::File(_) => Refusal::Directory,
     };
     PlanError::Refused { line: file.line, path: path.clone(), reason }
 }

@@ -14,8 +14,8 @@ impl MemoryTree {
     }
 }
 
-impl Tree for MemoryTree {
-    fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>> {
+impl FileTree for MemoryTree {
+    fn read(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntry>> {
         let path = path.as_str();
         let (mode, bytes) = match (self.0.get(path), self.0.get(format!("{path}*").as_str())) {
             (Some(bytes), _) => (FileMode::Plain, bytes),
@@ -26,15 +26,15 @@ impl Tree for MemoryTree {
                     .match_indices('/')
                     .any(|(end, _)| self.0.contains_key(format!("{}@", &path[..end]).as_str()));
                 return Ok(if is_below_link || self.0.contains_key(format!("{path}@").as_str()) {
-                    Some(Entry::Symlink)
+                    Some(FileTreeEntry::Symlink)
                 } else if self.0.contains_key(format!("{path}|").as_str()) {
-                    Some(Entry::Special)
+                    Some(FileTreeEntry::Special)
                 } else {
-                    is_directory.then_some(Entry::Directory)
+                    is_directory.then_some(FileTreeEntry::Directory)
                 });
             }
         };
-        Ok(Some(Entry::File { mode, bytes: bytes.as_bytes().to_vec() }))
+        Ok(Some(FileTreeEntry::File { mode, bytes: bytes.as_bytes().to_vec() }))
     }
 
     fn children(&mut self, directory: &RelativeName) -> io::Result<Vec<Vec<u8>>> {
@@ -80,7 +80,7 @@ fn summary(tree: &[(&'static str, &'static str)], diff: &str) -> Vec<String> {
     lines.chain(removed).collect()
 }
 
-fn unfit(tree: &[(&'static str, &'static str)], diff: &str) -> Unfit {
+fn unfit(tree: &[(&'static str, &'static str)], diff: &str) -> SectionMismatch {
     match planned(tree, diff).unwrap_err() {
         PlanError::Unfit { reason, .. } => reason,
         error => panic!("{error}"),
@@ -168,7 +168,7 @@ fn chained_renames_read_the_original_files() {
     let diff = relocate("rename", "x", "y") + &relocate("rename", "y", "z");
     let expected = ["y: renamed from x = x", "z: renamed from y = y", "-x"];
     assert_eq!(summary(&[("x", "1\n"), ("y", "2\n")], &diff), expected);
-    assert_eq!(unfit(&[("x", "1\n")], &diff), Unfit::Missing);
+    assert_eq!(unfit(&[("x", "1\n")], &diff), SectionMismatch::Missing);
 }
 
 #[test]
@@ -194,8 +194,11 @@ fn sections_about_one_file_add_up() {
 
 #[test]
 fn file_removed_by_an_earlier_section_is_missing() {
-    assert_eq!(unfit(&[("x", "1\n")], &(delete("x", "1") + &edit("x", "1", "2"))), Unfit::Gone);
-    assert_eq!(unfit(&[("x", "1\n")], &(relocate("rename", "x", "y") + &delete("x", "1"))), Unfit::Gone);
+    assert_eq!(unfit(&[("x", "1\n")], &(delete("x", "1") + &edit("x", "1", "2"))), SectionMismatch::Gone);
+    assert_eq!(
+        unfit(&[("x", "1\n")], &(relocate("rename", "x", "y") + &delete("x", "1"))),
+        SectionMismatch::Gone
+    );
 }
 
 #[test]
@@ -216,18 +219,18 @@ fn an_edited_file_survives_its_deletion_as_with_git() {
 
 #[test]
 fn edit_of_missing_and_creation_of_existing_file_are_refused() {
-    assert_eq!(unfit(&[], &edit("x", "1", "2")), Unfit::Missing);
-    assert_eq!(unfit(&[], &delete("x", "1")), Unfit::Missing);
-    assert_eq!(unfit(&[("x", "1\n")], &create("x", "1")), Unfit::Exists);
-    assert_eq!(unfit(&[("x", "1\n"), ("y", "1\n")], &relocate("rename", "x", "y")), Unfit::Exists);
-    assert_eq!(unfit(&[("x", "1\n"), ("y", "1\n")], &relocate("copy", "x", "y")), Unfit::Exists);
+    assert_eq!(unfit(&[], &edit("x", "1", "2")), SectionMismatch::Missing);
+    assert_eq!(unfit(&[], &delete("x", "1")), SectionMismatch::Missing);
+    assert_eq!(unfit(&[("x", "1\n")], &create("x", "1")), SectionMismatch::Exists);
+    assert_eq!(unfit(&[("x", "1\n"), ("y", "1\n")], &relocate("rename", "x", "y")), SectionMismatch::Exists);
+    assert_eq!(unfit(&[("x", "1\n"), ("y", "1\n")], &relocate("copy", "x", "y")), SectionMismatch::Exists);
 }
 
 #[test]
 fn a_deletion_must_remove_every_line() {
-    assert!(matches!(unfit(&[("x", "1\n2\n")], &delete("x", "1")), Unfit::Hunk(_)));
+    assert!(matches!(unfit(&[("x", "1\n2\n")], &delete("x", "1")), SectionMismatch::Hunk(_)));
     let bare = "diff --git a/x b/x\ndeleted file mode 100644\n";
-    assert_eq!(unfit(&[("x", "1\n")], bare), Unfit::Remains);
+    assert_eq!(unfit(&[("x", "1\n")], bare), SectionMismatch::Remains);
     assert_eq!(summary(&[("x", "")], bare), ["x: deleted", "-x"]);
 }
 
@@ -236,7 +239,7 @@ fn a_plain_diff_that_only_adds_creates_a_missing_file() {
     let diff = "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+1\n";
     assert_eq!(summary(&[], diff), ["x: created \"1\\n\""]);
     assert_eq!(summary(&[("x", "")], diff), ["x: modified \"1\\n\""]);
-    assert!(matches!(unfit(&[("x", "2\n")], diff), Unfit::Hunk(_)));
+    assert!(matches!(unfit(&[("x", "2\n")], diff), SectionMismatch::Hunk(_)));
 }
 
 #[test]
@@ -249,29 +252,29 @@ fn a_file_may_replace_the_directory_that_the_patch_empties() {
     let diff = create("d", "1") + &delete("d/x", "1") + &relocate("rename", "d/e/y", "y");
     let expected = ["d: created \"1\\n\"", "d/x: deleted", "y: renamed from d/e/y = d/e/y", "-d/x", "-d/e/y"];
     assert_eq!(summary(&[("d/x", "1\n"), ("d/e/y", "2\n")], &diff), expected);
-    assert_eq!(unfit(&[("d/x", "1\n"), ("d/e/y", "2\n"), ("d/z", "")], &diff), Unfit::Directory);
+    assert_eq!(unfit(&[("d/x", "1\n"), ("d/e/y", "2\n"), ("d/z", "")], &diff), SectionMismatch::Directory);
     assert_eq!(summary(&[("d/", "")], &create("d", "1")), ["d: created \"1\\n\""]);
-    assert_eq!(unfit(&[("d/e/", "")], &create("d", "1")), Unfit::Directory);
+    assert_eq!(unfit(&[("d/e/", "")], &create("d", "1")), SectionMismatch::Directory);
     // What is called `.git` can't be in a patch, so it can't have been emptied.
-    assert_eq!(unfit(&[("d/.git", "")], &create("d", "1")), Unfit::Directory);
+    assert_eq!(unfit(&[("d/.git", "")], &create("d", "1")), SectionMismatch::Directory);
 }
 
 #[test]
 fn a_directory_may_replace_the_file_that_the_patch_removes() {
     let diff = create("d/x", "1") + &delete("d", "1");
     assert_eq!(summary(&[("d", "1\n")], &diff), ["d/x: created \"1\\n\"", "d: deleted", "-d"]);
-    assert!(matches!(unfit(&[("d", "1\n")], &create("d/x", "1")), Unfit::FileAbove { .. }));
+    assert!(matches!(unfit(&[("d", "1\n")], &create("d/x", "1")), SectionMismatch::FileAbove { .. }));
     assert!(matches!(
         unfit(&[("d", "1\n")], &(create("d/x", "1") + &edit("d", "1", "2"))),
-        Unfit::FileAbove { .. }
+        SectionMismatch::FileAbove { .. }
     ));
 }
 
 #[test]
 fn a_patch_may_not_need_one_name_for_a_file_and_a_directory() {
     let (file, below) = (create("d", "1"), create("d/x", "1"));
-    assert!(matches!(unfit(&[], &(file.clone() + &below)), Unfit::FileAbove { .. }));
-    assert!(matches!(unfit(&[], &(below + &file)), Unfit::FileAbove { .. }));
+    assert!(matches!(unfit(&[], &(file.clone() + &below)), SectionMismatch::FileAbove { .. }));
+    assert!(matches!(unfit(&[], &(below + &file)), SectionMismatch::FileAbove { .. }));
 }
 
 #[test]
@@ -308,9 +311,9 @@ fn unchanged_content_is_not_kept_in_memory() {
 
 #[test]
 fn unreadable_file_is_reported_as_a_read_error() {
-    struct Broken;
-    impl Tree for Broken {
-        fn read(&mut self, _: &RelativeName) -> io::Result<Option<Entry>> {
+    struct UnreadableTree;
+    impl FileTree for UnreadableTree {
+        fn read(&mut self, _: &RelativeName) -> io::Result<Option<FileTreeEntry>> {
             Err(io::Error::from(io::ErrorKind::FileTooLarge))
         }
         fn children(&mut self, _: &RelativeName) -> io::Result<Vec<Vec<u8>>> {
@@ -318,7 +321,7 @@ fn unreadable_file_is_reported_as_a_read_error() {
         }
     }
     let diff = edit("x", "1", "2");
-    let error = plan(&parse(diff.as_bytes()).unwrap(), &mut Broken).unwrap_err();
+    let error = plan(&parse(diff.as_bytes()).unwrap(), &mut UnreadableTree).unwrap_err();
     assert!(matches!(&error, PlanError::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge));
     assert_eq!(error.to_string(), "can't read x");
 }

@@ -9,14 +9,14 @@ use crate::patch::name::RelativeName;
 ///
 /// No look-up may follow a symlink: a path that is one, or has one among its parents, is a symlink. A path
 /// below something that isn't a directory doesn't exist.
-pub trait Tree {
+pub trait FileTree {
     /// Returns the file at `path` with its bytes, or another entry there; `None` if nothing is there.
     ///
     /// The tree limits how much is read: a file it finds too large is an error.
-    fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>>;
+    fn read(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntry>>;
 
     /// Returns the kind of entry at `path`, without reading it; `None` if nothing is there.
-    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<Kind>> {
+    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntryKind>> {
         Ok(self.read(path)?.map(|entry| entry.kind()))
     }
 
@@ -26,7 +26,7 @@ pub trait Tree {
 
 /// Entry at a path, with a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum FileTreeEntry {
     /// A plain file.
     File {
         /// Its mode, of which only the owner's execute bit counts.
@@ -44,7 +44,7 @@ pub enum Entry {
 
 /// Kind of entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileTreeEntryKind {
     /// A plain file of this mode.
     File(FileMode),
     /// A directory.
@@ -57,14 +57,14 @@ pub enum Kind {
 
 // === impl Entry ===
 
-impl Entry {
+impl FileTreeEntry {
     /// Returns the kind of the entry.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FileTreeEntryKind {
         match self {
-            Self::File { mode, .. } => Kind::File(*mode),
-            Self::Directory => Kind::Directory,
-            Self::Symlink => Kind::Symlink,
-            Self::Special => Kind::Special,
+            Self::File { mode, .. } => FileTreeEntryKind::File(*mode),
+            Self::Directory => FileTreeEntryKind::Directory,
+            Self::Symlink => FileTreeEntryKind::Symlink,
+            Self::Special => FileTreeEntryKind::Special,
         }
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct Transaction<'d> {
     named: usize,
     /// Permission bits that the umask removes from new files.
     umask: u32,
-    drafts: Vec<Draft>,
-    done: Vec<Done>,
+    drafts: Vec<StagedFile>,
+    done: Vec<AppliedChange>,
 }
 
 /// Reason why nothing was changed.
@@ -54,7 +54,7 @@ pub(crate) enum TransactionError {
 }
 
 /// New content that is written but not yet in its place.
-struct Draft {
+struct StagedFile {
     /// Present path.
     path: String,
     /// Path that it is meant for.
@@ -62,7 +62,7 @@ struct Draft {
 }
 
 /// A completed change that may have to be undone.
-enum Done {
+enum AppliedChange {
     Moved { from: String, to: String },
     Swapped { draft: String, target: String },
     MadeDirectory { path: String },
@@ -115,7 +115,7 @@ impl<'d> Transaction<'d> {
         let target = target.as_str();
         let path = self.draft_path(target)?;
         let mut draft = File::from(self.create(&path, mode)?);
-        self.drafts.push(Draft { path, target: target.to_owned() });
+        self.drafts.push(StagedFile { path, target: target.to_owned() });
         let written = match content {
             Content::Bytes(bytes) => draft.write_all(bytes),
             Content::Before(source) => self.copy_into(&mut draft, source.as_str()),
@@ -190,7 +190,7 @@ fn name_of(path: &str) -> &str {
 
 // === impl Done ===
 
-impl Done {
+impl AppliedChange {
     fn into_path(self) -> String {
         match self {
             Self::Moved { from: path, .. }

@@ -2,7 +2,7 @@
 
 use super::parents::Parents;
 use crate::directory::{Directory, PathError};
-use crate::patch::plan::{Entry, Kind, Tree};
+use crate::patch::plan::{FileTree, FileTreeEntry, FileTreeEntryKind};
 use crate::patch::{FileMode, RelativeName};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
@@ -21,7 +21,7 @@ pub(super) struct WorkspaceTree<'d> {
 }
 
 /// Result of examining a path.
-enum Look {
+enum PathLookup {
     Nothing,
     Symlink,
     Found(Stat),
@@ -42,26 +42,26 @@ impl<'d> WorkspaceTree<'d> {
         self.permissions.get(path).copied()
     }
 
-    fn look_at(&mut self, path: &RelativeName) -> io::Result<Look> {
+    fn look_at(&mut self, path: &RelativeName) -> io::Result<PathLookup> {
         let (parent, name) = match self.parents.of(path.as_str()) {
             Ok(found) => found,
-            Err(PathError::Symlink { .. }) => return Ok(Look::Symlink),
-            Err(error) if error.is_absent() || error.is_no_directory() => return Ok(Look::Nothing),
+            Err(PathError::Symlink { .. }) => return Ok(PathLookup::Symlink),
+            Err(error) if error.is_absent() || error.is_no_directory() => return Ok(PathLookup::Nothing),
             Err(error) => return Err(io::Error::other(error)),
         };
         match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => {
-                if let Kind::File(_) = kind_of(&stat) {
+                if let FileTreeEntryKind::File(_) = kind_of(&stat) {
                     self.permissions.insert(path.clone(), stat.st_mode & 0o777);
                 }
-                Ok(Look::Found(stat))
+                Ok(PathLookup::Found(stat))
             }
-            Err(Errno::NOENT) => Ok(Look::Nothing),
+            Err(Errno::NOENT) => Ok(PathLookup::Nothing),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn read_file(&mut self, path: &RelativeName) -> io::Result<Entry> {
+    fn read_file(&mut self, path: &RelativeName) -> io::Result<FileTreeEntry> {
         let (parent, name) = self.parents.of(path.as_str()).map_err(io::Error::other)?;
         let (file, stat) = open_file(parent, name)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
@@ -71,30 +71,30 @@ impl<'d> WorkspaceTree<'d> {
             )));
         }
         let bytes = read_whole(&file, size)?;
-        Ok(Entry::File { mode: mode_of(&stat), bytes })
+        Ok(FileTreeEntry::File { mode: mode_of(&stat), bytes })
     }
 }
 
-impl Tree for WorkspaceTree<'_> {
-    fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>> {
+impl FileTree for WorkspaceTree<'_> {
+    fn read(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntry>> {
         let stat = match self.look_at(path)? {
-            Look::Nothing => return Ok(None),
-            Look::Symlink => return Ok(Some(Entry::Symlink)),
-            Look::Found(stat) => stat,
+            PathLookup::Nothing => return Ok(None),
+            PathLookup::Symlink => return Ok(Some(FileTreeEntry::Symlink)),
+            PathLookup::Found(stat) => stat,
         };
         Ok(Some(match kind_of(&stat) {
-            Kind::File(_) => self.read_file(path)?,
-            Kind::Directory => Entry::Directory,
-            Kind::Symlink => Entry::Symlink,
-            Kind::Special => Entry::Special,
+            FileTreeEntryKind::File(_) => self.read_file(path)?,
+            FileTreeEntryKind::Directory => FileTreeEntry::Directory,
+            FileTreeEntryKind::Symlink => FileTreeEntry::Symlink,
+            FileTreeEntryKind::Special => FileTreeEntry::Special,
         }))
     }
 
-    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<Kind>> {
+    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntryKind>> {
         Ok(match self.look_at(path)? {
-            Look::Nothing => None,
-            Look::Symlink => Some(Kind::Symlink),
-            Look::Found(stat) => Some(kind_of(&stat)),
+            PathLookup::Nothing => None,
+            PathLookup::Symlink => Some(FileTreeEntryKind::Symlink),
+            PathLookup::Found(stat) => Some(kind_of(&stat)),
         })
     }
 
@@ -117,7 +117,7 @@ pub(super) fn open_file(parent: &OwnedFd, name: &Path) -> io::Result<(OwnedFd, S
     let file = rustix::fs::openat(parent, name, flags, Mode::empty())?;
     let stat = rustix::fs::fstat(&file)?;
     match kind_of(&stat) {
-        Kind::File(_) => Ok((file, stat)),
+        FileTreeEntryKind::File(_) => Ok((file, stat)),
         _ => Err(io::Error::other("no longer a regular file")),
     }
 }
@@ -136,12 +136,12 @@ fn read_whole(file: &OwnedFd, size: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn kind_of(stat: &Stat) -> Kind {
+fn kind_of(stat: &Stat) -> FileTreeEntryKind {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Kind::File(mode_of(stat)),
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Symlink,
-        _ => Kind::Special,
+        FileType::RegularFile => FileTreeEntryKind::File(mode_of(stat)),
+        FileType::Directory => FileTreeEntryKind::Directory,
+        FileType::Symlink => FileTreeEntryKind::Symlink,
+        _ => FileTreeEntryKind::Special,
     }
 }
 

@@ -1,12 +1,12 @@
 //! The lines of a text that match.
 
-use crate::deadline::{Deadline, Interrupted};
+use crate::deadline::{Deadline, Interruption};
 use regex::bytes::Regex;
 use std::ops::Range;
 
 /// A line that matches.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Hit {
+pub(super) struct MatchingLine {
     /// Its number, from 1.
     pub(super) number: u64,
     /// Range of the line, without its end.
@@ -35,7 +35,7 @@ impl<'t> MatchingLines<'t> {
         Self { regex, text, deadline, at: 0, number: 1, one_by_one: false }
     }
 
-    fn next_hit(&mut self) -> Result<Option<Hit>, Interrupted> {
+    fn next_hit(&mut self) -> Result<Option<MatchingLine>, Interruption> {
         // Number of lines between checks for cancellation: a prompt stop at negligible cost.
         const LINES_BETWEEN_CHECKS: u64 = 4096;
         while self.at < self.text.len() {
@@ -60,7 +60,7 @@ impl<'t> MatchingLines<'t> {
             let spans_lines = candidate.is_some_and(|found| found.end() > end);
             self.one_by_one |= spans_lines;
             if (candidate.is_some() && !spans_lines) || self.regex.is_match(&self.text[range.clone()]) {
-                return Ok(Some(Hit { number, range }));
+                return Ok(Some(MatchingLine { number, range }));
             }
         }
         Ok(None)
@@ -73,7 +73,7 @@ impl<'t> MatchingLines<'t> {
 }
 
 impl Iterator for MatchingLines<'_> {
-    type Item = Result<Hit, Interrupted>;
+    type Item = Result<MatchingLine, Interruption>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_hit().transpose()

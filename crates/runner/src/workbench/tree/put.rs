@@ -3,7 +3,7 @@
 use crate::directory::Directory;
 use crate::workbench::refused;
 use belljar_contract::path::WorkspacePath;
-use belljar_contract::workbench::{Bytes, LONGEST_TREE_LINE_BYTES, Refusal, Refused, TreeLine};
+use belljar_contract::workbench::{Bytes, LONGEST_TREE_LINE_BYTES, RefusalReason, RequestRefusal, TreeLine};
 use rustix::fs::{Mode, OFlags, mkdirat, openat, renameat, symlinkat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -18,10 +18,10 @@ pub(super) fn put(
     path: &WorkspacePath,
     workspace: &Directory,
     from: &mut impl BufRead,
-) -> Result<(), Refused> {
+) -> Result<(), RequestRefusal> {
     if path.is_root() {
         let said = "the tree cannot be put into the workspace root: specify a directory below it";
-        return Err(Refused::new(Refusal::Invalid, said));
+        return Err(RequestRefusal::new(RefusalReason::Invalid, said));
     }
     let place = Path::new(path.as_str());
     workspace.make_parents(place).map_err(|error| refused(&error))?;
@@ -41,7 +41,7 @@ pub(super) fn put(
     })
 }
 
-fn make(top: &Directory, from: &mut impl BufRead) -> Result<(), Refused> {
+fn make(top: &Directory, from: &mut impl BufRead) -> Result<(), RequestRefusal> {
     loop {
         match line(from)? {
             TreeLine::Directory { path } => {
@@ -71,33 +71,34 @@ fn put_one(
     top: &Directory,
     path: &Bytes,
     put: impl FnOnce(&rustix::fd::OwnedFd, &Path) -> io::Result<()>,
-) -> Result<(), Refused> {
+) -> Result<(), RequestRefusal> {
     let path = Path::new(OsStr::from_bytes(&path.0));
     let (parent, name) = top.locate_parent(path).map_err(|error| refused(&error))?;
     put(&parent, name).map_err(|error| {
         let is_full = Errno::from_io_error(&error)
             .is_some_and(|errno| matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::FBIG));
-        let why = if is_full { Refusal::TooLarge } else { Refusal::Failed };
-        Refused::new(why, format!("can't make {}: {error}", path.display()))
+        let why = if is_full { RefusalReason::TooLarge } else { RefusalReason::Failed };
+        RequestRefusal::new(why, format!("can't make {}: {error}", path.display()))
     })
 }
 
-fn line(from: &mut impl BufRead) -> Result<TreeLine, Refused> {
+fn line(from: &mut impl BufRead) -> Result<TreeLine, RequestRefusal> {
     let mut bytes = Vec::new();
     let read = from.take(LONGEST_TREE_LINE_BYTES as u64).read_until(b'\n', &mut bytes);
     read.map_err(|error| super::failed("read the tree", &error))?;
     serde_json::from_slice(&bytes).map_err(|_| not_a_line())
 }
 
-fn not_a_line() -> Refused {
-    Refused::new(Refusal::Invalid, "the received tree is malformed or incomplete")
+fn not_a_line() -> RequestRefusal {
+    RequestRefusal::new(RefusalReason::Invalid, "the received tree is malformed or incomplete")
 }
 
-fn not_made(path: &WorkspacePath, errno: Errno) -> Refused {
+fn not_made(path: &WorkspacePath, errno: Errno) -> RequestRefusal {
     match errno {
-        Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR => {
-            Refused::new(Refusal::Exists, format!("{path} already exists and is not an empty directory"))
-        }
+        Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR => RequestRefusal::new(
+            RefusalReason::Exists,
+            format!("{path} already exists and is not an empty directory"),
+        ),
         errno => super::failed(&format!("make {path}"), &errno.into()),
     }
 }

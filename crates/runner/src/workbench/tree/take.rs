@@ -4,11 +4,11 @@
 use super::tell;
 use crate::deadline::Deadline;
 use crate::directory::{Directory, PathError};
-use crate::walk::{self, Route, WalkEntry, WalkError};
+use crate::walk::{self, WalkEntry, WalkError, WalkOptions};
 use crate::workbench::refused;
 use belljar_contract::path::WorkspacePath;
 use belljar_contract::result::output::EntryKind;
-use belljar_contract::workbench::{Bytes, Refusal, Refused, TreeLine};
+use belljar_contract::workbench::{Bytes, RefusalReason, RequestRefusal, TreeLine};
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
@@ -22,9 +22,9 @@ pub(super) fn take(
     workspace: &Directory,
     to: &mut impl Write,
     deadline: &Deadline<'_>,
-) -> Result<(), Refused> {
+) -> Result<(), RequestRefusal> {
     let top = workspace.subdirectory(Path::new(path.as_str())).map_err(|error| refused(&error))?;
-    let route = Route { max_depth: usize::MAX, targets: true, sizes: false, read_ahead_after: None };
+    let route = WalkOptions { max_depth: usize::MAX, targets: true, sizes: false, read_ahead_after: None };
     let mut taken = Ok(());
     let missed = walk::walk(&top, route, deadline, |met| {
         if is_in_git(met.path) {
@@ -36,19 +36,22 @@ pub(super) fn take(
     taken?;
     let missed = missed.map_err(|error| match error {
         WalkError::Path(error) => refused(&error),
-        WalkError::Interrupted(interrupted) => Refused::new(Refusal::Failed, interrupted.to_string()),
+        WalkError::Interrupted(interrupted) => {
+            RequestRefusal::new(RefusalReason::Failed, interrupted.to_string())
+        }
     })?;
     // A partial tree would look as if files had been removed.
     match (missed.too_much, missed.unreadable) {
-        (true, _) => {
-            Err(Refused::new(Refusal::TooLarge, "a directory has too many entries, or the tree is too deep"))
-        }
-        (_, 1..) => Err(Refused::new(Refusal::Failed, "some directories cannot be read")),
+        (true, _) => Err(RequestRefusal::new(
+            RefusalReason::TooLarge,
+            "a directory has too many entries, or the tree is too deep",
+        )),
+        (_, 1..) => Err(RequestRefusal::new(RefusalReason::Failed, "some directories cannot be read")),
         _ => Ok(()),
     }
 }
 
-fn one(top: &Directory, met: &WalkEntry<'_>, to: &mut impl Write) -> Result<(), Refused> {
+fn one(top: &Directory, met: &WalkEntry<'_>, to: &mut impl Write) -> Result<(), RequestRefusal> {
     let path = || Bytes(met.path.to_vec());
     let told = match (met.kind, met.target) {
         (EntryKind::Directory, _) => tell(to, &TreeLine::Directory { path: path() }),
@@ -61,7 +64,7 @@ fn one(top: &Directory, met: &WalkEntry<'_>, to: &mut impl Write) -> Result<(), 
     told.map_err(|error| super::failed("send the tree", &error))
 }
 
-fn file(top: &Directory, path: &[u8], to: &mut impl Write) -> Result<(), Refused> {
+fn file(top: &Directory, path: &[u8], to: &mut impl Write) -> Result<(), RequestRefusal> {
     let place = Path::new(OsStr::from_bytes(path));
     let mut file = match top.open_listed_file(place) {
         // An entry that was removed meanwhile is skipped.

@@ -36,7 +36,7 @@ fn whole() -> Vec<u8> {
     ])
 }
 
-fn put(folder: &Path, directory: &str, stream: &[u8]) -> Result<(), Refused> {
+fn put(folder: &Path, directory: &str, stream: &[u8]) -> Result<(), RequestRefusal> {
     put::put(&path(directory), &Directory::open_no_link(folder).unwrap(), &mut &*stream)
 }
 
@@ -54,9 +54,9 @@ fn tree_is_put_only_into_a_new_or_empty_directory() {
     put(folder.path(), "empty", &whole()).unwrap();
     std::fs::write(folder.path().join("file"), "mine").unwrap();
     for taken in ["lib/app", "lib", "file"] {
-        assert_eq!(put(folder.path(), taken, &whole()).unwrap_err().why, Refusal::Exists, "{taken}");
+        assert_eq!(put(folder.path(), taken, &whole()).unwrap_err().why, RefusalReason::Exists, "{taken}");
     }
-    assert_eq!(put(folder.path(), ".", &whole()).unwrap_err().why, Refusal::Invalid);
+    assert_eq!(put(folder.path(), ".", &whole()).unwrap_err().why, RefusalReason::Invalid);
     assert_eq!(names(&folder.path().join("lib")), ["app"]);
 }
 
@@ -66,7 +66,7 @@ fn truncated_tree_upload_leaves_no_files() {
     let stream = whole();
     for end in [0, 10, stream.len() / 2, stream.len() - 2] {
         let refused = put(folder.path(), "app", &stream[..end]).unwrap_err();
-        assert!(matches!(refused.why, Refusal::Invalid | Refusal::Failed), "{end}: {refused:?}");
+        assert!(matches!(refused.why, RefusalReason::Invalid | RefusalReason::Failed), "{end}: {refused:?}");
     }
     assert_eq!(names(folder.path()), Vec::<String>::new());
 }
@@ -75,10 +75,10 @@ fn truncated_tree_upload_leaves_no_files() {
 fn tree_upload_through_a_symlink_or_into_a_git_directory_is_refused() {
     let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     symlink(outside.path(), folder.path().join("out")).unwrap();
-    assert_eq!(put(folder.path(), "out/app", &whole()).unwrap_err().why, Refusal::Forbidden);
+    assert_eq!(put(folder.path(), "out/app", &whole()).unwrap_err().why, RefusalReason::Forbidden);
     assert!(put(folder.path(), "out", &whole()).is_err());
     for directory in [".git/modules/x", "../app", "/etc/app", ".GIT"] {
-        assert_eq!(place(directory).unwrap_err().why, Refusal::Forbidden, "{directory}");
+        assert_eq!(place(directory).unwrap_err().why, RefusalReason::Forbidden, "{directory}");
     }
     // Nor does anything in it go through a link that came with it.
     let (through, content) = file("link/b", "b");
@@ -93,7 +93,7 @@ fn tree_upload_through_a_symlink_or_into_a_git_directory_is_refused() {
         (through, &content),
         (TreeLine::End {}, ""),
     ]);
-    assert_eq!(put(folder.path(), "app", &stream).unwrap_err().why, Refusal::Forbidden);
+    assert_eq!(put(folder.path(), "app", &stream).unwrap_err().why, RefusalReason::Forbidden);
     assert_eq!(names(outside.path()), Vec::<String>::new());
 }
 

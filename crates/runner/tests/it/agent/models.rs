@@ -1,7 +1,7 @@
 //! Choice of the model: only those of the job, the first that is available, the next when it fails.
 
 use super::house::{AgentFixture, call, done, finish, job, report, small_job};
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::litellm::{self, LiteLlm};
 use belljar_testkit::models::{Answer, Script};
 use belljar_testkit::skip::skip;
@@ -266,7 +266,7 @@ fn litellm_accepts_the_agents_requests() {
             let limit = body.as_object_mut().unwrap().remove("max_tokens").unwrap();
             body["model"] = json!(litellm::MODEL);
             body[name] = limit;
-            let asked = Asked::new("POST", "/v1/chat/completions").json(body.to_string());
+            let asked = HttpRequest::new("POST", "/v1/chat/completions").json(body.to_string());
             let key = format!("Bearer {}", litellm::MASTER_KEY);
             let answered = asked.header("Authorization", &key).send(litellm.address()).unwrap();
             assert_eq!(answered.status, 200, "{}", answered.json());

@@ -8,8 +8,8 @@ use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use belljar_runner::patch::plan::{Entry, Kind};
-use belljar_runner::patch::{FileMode, RelativeName, Tree, parse, plan};
+use belljar_runner::patch::plan::{FileTreeEntry, FileTreeEntryKind};
+use belljar_runner::patch::{FileMode, FileTree, RelativeName, parse, plan};
 
 const MOST_EXTRA_KIB: u64 = 64 << 10;
 /// Generous limit for a busy machine: without limits in the code these inputs take hours.
@@ -139,13 +139,14 @@ const INPUTS: &[(&str, MakeInput)] = &[
 
 struct OneFile(Vec<u8>);
 
-impl Tree for OneFile {
-    fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>> {
-        Ok((path.as_str() == "x").then(|| Entry::File { mode: FileMode::Plain, bytes: self.0.clone() }))
+impl FileTree for OneFile {
+    fn read(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntry>> {
+        Ok((path.as_str() == "x")
+            .then(|| FileTreeEntry::File { mode: FileMode::Plain, bytes: self.0.clone() }))
     }
 
-    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<Kind>> {
-        Ok((path.as_str() == "x").then_some(Kind::File(FileMode::Plain)))
+    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntryKind>> {
+        Ok((path.as_str() == "x").then_some(FileTreeEntryKind::File(FileMode::Plain)))
     }
 
     fn children(&mut self, _: &RelativeName) -> io::Result<Vec<Vec<u8>>> {

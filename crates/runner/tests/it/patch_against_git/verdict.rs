@@ -16,7 +16,7 @@ pub(super) enum Verdict {
 }
 
 /// Our refusal.
-struct Refused {
+struct PatchRefusal {
     is_policy: bool,
     message: String,
 }
@@ -36,7 +36,7 @@ pub(super) fn compare(case: &Case, git: &Git) -> Verdict {
     }
 }
 
-fn may_refuse(case: &Case, ours: &Refused) -> bool {
+fn may_refuse(case: &Case, ours: &PatchRefusal) -> bool {
     match policy::reason_to_refuse(&case.before, &case.diff) {
         // Git stops reading at a broken binary patch, and applies what came before it.
         Some(policy::BINARY) => true,
@@ -45,20 +45,20 @@ fn may_refuse(case: &Case, ours: &Refused) -> bool {
     }
 }
 
-fn apply(world: &World, diff: &[u8]) -> Result<World, Refused> {
+fn apply(world: &World, diff: &[u8]) -> Result<World, PatchRefusal> {
     let patch = parse(diff)?;
     let mut tree = world;
     let plan = plan(&patch, &mut tree)?;
     Ok(world.carry_out(&plan))
 }
 
-impl From<ParseError> for Refused {
+impl From<ParseError> for PatchRefusal {
     fn from(error: ParseError) -> Self {
         Self { is_policy: error.is_policy(), message: error.to_string() }
     }
 }
 
-impl From<PlanError> for Refused {
+impl From<PlanError> for PatchRefusal {
     fn from(error: PlanError) -> Self {
         Self { is_policy: error.is_policy(), message: error.to_string() }
     }

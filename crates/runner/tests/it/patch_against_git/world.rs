@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use belljar_runner::patch::plan::{Content, Entry, Kind, Plan};
-use belljar_runner::patch::{FileMode, RelativeName, Tree};
+use belljar_runner::patch::plan::{Content, FileTreeEntry, FileTreeEntryKind, Plan};
+use belljar_runner::patch::{FileMode, FileTree, RelativeName};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct File {
@@ -75,15 +75,17 @@ impl World {
     }
 }
 
-impl Tree for &World {
-    fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>> {
+impl FileTree for &World {
+    fn read(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntry>> {
         Ok(match self.files.get(path.as_str()) {
-            Some(file) => Some(Entry::File { mode: mode(file.executable), bytes: file.bytes.clone() }),
-            None => self.is_directory(path.as_str()).then_some(Entry::Directory),
+            Some(file) => {
+                Some(FileTreeEntry::File { mode: mode(file.executable), bytes: file.bytes.clone() })
+            }
+            None => self.is_directory(path.as_str()).then_some(FileTreeEntry::Directory),
         })
     }
 
-    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<Kind>> {
+    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntryKind>> {
         Ok(self.read(path)?.map(|entry| entry.kind()))
     }
 

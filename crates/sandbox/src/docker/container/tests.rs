@@ -27,7 +27,7 @@ fn body(
         image_id: "sha256:0123",
         run: &run,
         owner: Path::new("/var/lib/belljar/runs/01a20073-e9f5-7598-b496-5102b8186da2"),
-        user: User { uid: 1000, gid: 1000 },
+        user: ContainerUser { uid: 1000, gid: 1000 },
         workspace,
         job: None,
         writable: WritableMounts { workspace: true, job: false },

@@ -1,10 +1,10 @@
 //! A program, as the relay holds it: its streams, and how far it has come.
 
-use super::{Over, Ready, send};
-use crate::docker::frame::{LONGEST_BODY, Output, RelayMessage, WINDOW};
-use belljar_confine::execution::Execution;
+use super::{ReadyDescriptor, RelayError, send};
+use crate::docker::frame::{LONGEST_BODY, OutputStream, RelayMessage, WINDOW};
+use belljar_confine::execution::SandboxedProgram;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Ending;
+use belljar_confine::sealed::SandboxEnding;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -14,50 +14,50 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-pub(super) struct Program {
+pub(super) struct RelayedProgram {
     id: u32,
-    execution: Execution,
-    input: Option<Input>,
+    execution: SandboxedProgram,
+    input: Option<ProgramInput>,
     /// Outputs; that of a terminal is the first.
-    outputs: [Option<Source>; 2],
+    outputs: [Option<ProgramOutput>; 2],
     terminal: Option<OwnedFd>,
-    life: Life,
+    life: ProgramState,
     is_killed: bool,
 }
 
 /// Destination of its input.
-struct Input {
+struct ProgramInput {
     descriptor: OwnedFd,
     queue: VecDeque<u8>,
     is_last: bool,
 }
 
 /// Source of its output.
-struct Source {
+struct ProgramOutput {
     descriptor: OwnedFd,
     /// Number of bytes that the host has room for.
     room: usize,
 }
 
-enum Life {
+enum ProgramState {
     Runs,
     /// The program has ended; some of its earlier output has yet to be sent.
     Drains {
-        ending: Ending,
+        ending: SandboxEnding,
         left: [u64; 2],
     },
     Told,
 }
 
 /// The streams of a program, before it runs.
-pub(super) struct Pipes {
+pub(super) struct ProgramPipes {
     pub(super) ours: Option<[OwnedFd; 3]>,
     pub(super) theirs: Stdio,
 }
 
 // === impl Pipes ===
 
-impl Pipes {
+impl ProgramPipes {
     pub(super) fn make(has_terminal: bool) -> Result<Self, Errno> {
         if has_terminal {
             return Ok(Self { ours: None, theirs: Stdio::Terminal });
@@ -78,8 +78,12 @@ fn never_waiting(descriptor: OwnedFd) -> Result<OwnedFd, Errno> {
 
 // === impl Program ===
 
-impl Program {
-    pub(super) fn new(id: u32, mut execution: Execution, pipes: Option<[OwnedFd; 3]>) -> Result<Self, Errno> {
+impl RelayedProgram {
+    pub(super) fn new(
+        id: u32,
+        mut execution: SandboxedProgram,
+        pipes: Option<[OwnedFd; 3]>,
+    ) -> Result<Self, Errno> {
         let terminal = execution.take_terminal().map(never_waiting).transpose()?;
         let (input, outputs) = match (pipes, &terminal) {
             (Some([input, output, errors]), _) => (input, [Some(output), Some(errors)]),
@@ -91,16 +95,20 @@ impl Program {
         };
         let source = |descriptor: Option<OwnedFd>| {
             let descriptor = descriptor.map(never_waiting).transpose()?;
-            Ok::<_, Errno>(descriptor.map(|descriptor| Source { descriptor, room: WINDOW }))
+            Ok::<_, Errno>(descriptor.map(|descriptor| ProgramOutput { descriptor, room: WINDOW }))
         };
         let [first, second] = outputs;
         Ok(Self {
             id,
             execution,
-            input: Some(Input { descriptor: never_waiting(input)?, queue: VecDeque::new(), is_last: false }),
+            input: Some(ProgramInput {
+                descriptor: never_waiting(input)?,
+                queue: VecDeque::new(),
+                is_last: false,
+            }),
             outputs: [source(first)?, source(second)?],
             terminal,
-            life: Life::Runs,
+            life: ProgramState::Runs,
             is_killed: false,
         })
     }
@@ -111,13 +119,13 @@ impl Program {
 
     /// Returns true if the program is over and has no output left.
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.life, Life::Told) && self.outputs.iter().all(Option::is_none)
+        matches!(self.life, ProgramState::Told) && self.outputs.iter().all(Option::is_none)
     }
 
-    pub(super) fn watch<'a>(&'a self, watched: &mut Vec<(Ready, PollFd<'a>)>) {
-        if matches!(self.life, Life::Runs) {
+    pub(super) fn watch<'a>(&'a self, watched: &mut Vec<(ReadyDescriptor, PollFd<'a>)>) {
+        if matches!(self.life, ProgramState::Runs) {
             watched.push((
-                Ready::Ending(self.id),
+                ReadyDescriptor::Ending(self.id),
                 PollFd::from_borrowed_fd(self.execution.ending(), PollFlags::IN),
             ));
         }
@@ -125,22 +133,24 @@ impl Program {
             // The end of a pipe's reader is reported without being asked for; a terminal would report it again and again.
             let waits = if input.queue.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             if self.terminal.is_none() || !waits.is_empty() {
-                watched.push((Ready::Input(self.id), PollFd::new(&input.descriptor, waits)));
+                watched.push((ReadyDescriptor::Input(self.id), PollFd::new(&input.descriptor, waits)));
             }
         }
-        for (output, source) in [Output::First, Output::Errors].into_iter().zip(&self.outputs) {
+        for (output, source) in [OutputStream::First, OutputStream::Errors].into_iter().zip(&self.outputs) {
             // Without room the data could not be read, and so it is not polled for.
             if let Some(source) = source.as_ref().filter(|source| source.room > 0) {
-                watched
-                    .push((Ready::Output(self.id, output), PollFd::new(&source.descriptor, PollFlags::IN)));
+                watched.push((
+                    ReadyDescriptor::Output(self.id, output),
+                    PollFd::new(&source.descriptor, PollFlags::IN),
+                ));
             }
         }
     }
 
     /// Notices the program's end, and reports it as soon as all its output is on its way.
-    pub(super) fn collect(&mut self) -> Result<(), Over> {
+    pub(super) fn collect(&mut self) -> Result<(), RelayError> {
         let Ok(Some(ending)) = self.execution.wait_until(Some(Instant::now())) else { return Ok(()) };
-        let waiting = |source: &Option<Source>| {
+        let waiting = |source: &Option<ProgramOutput>| {
             source
                 .as_ref()
                 .and_then(|source| rustix::io::ioctl_fionread(&source.descriptor).ok())
@@ -148,29 +158,29 @@ impl Program {
         };
         // What it has left in the background may go on writing; that is not waited for.
         let left = [waiting(&self.outputs[0]), waiting(&self.outputs[1])];
-        self.life = Life::Drains { ending, left };
+        self.life = ProgramState::Drains { ending, left };
         self.tell_end()
     }
 
-    fn tell_end(&mut self) -> Result<(), Over> {
-        let Life::Drains { ending, left } = &self.life else { return Ok(()) };
+    fn tell_end(&mut self) -> Result<(), RelayError> {
+        let ProgramState::Drains { ending, left } = &self.life else { return Ok(()) };
         let is_drained = self.outputs.iter().zip(left).all(|(source, left)| source.is_none() || *left == 0);
         if !is_drained && !self.is_killed {
             return Ok(());
         }
         let told = RelayMessage::Ended(self.id, *ending);
-        self.life = Life::Told;
+        self.life = ProgramState::Told;
         send(&told, &[])
     }
 
-    pub(super) fn take_input(&mut self, bytes: &[u8]) -> Result<(), Over> {
+    pub(super) fn take_input(&mut self, bytes: &[u8]) -> Result<(), RelayError> {
         let Some(input) = &mut self.input else { return Ok(()) };
         input.queue.extend(bytes);
         input.is_last |= bytes.is_empty();
         self.write_input(PollFlags::OUT)
     }
 
-    pub(super) fn write_input(&mut self, events: PollFlags) -> Result<(), Over> {
+    pub(super) fn write_input(&mut self, events: PollFlags) -> Result<(), RelayError> {
         let Some(input) = &mut self.input else { return Ok(()) };
         let mut written = 0;
         let mut is_shut = input.queue.is_empty() && events.intersects(PollFlags::ERR);
@@ -196,7 +206,7 @@ impl Program {
         }
         if is_done && self.terminal.is_some() {
             // The user of the terminal is gone: hung up.
-            self.end_output(Output::First)?;
+            self.end_output(OutputStream::First)?;
         }
         if is_shut || is_done {
             self.input = None;
@@ -204,7 +214,7 @@ impl Program {
         Ok(())
     }
 
-    pub(super) fn read_output(&mut self, output: Output) -> Result<(), Over> {
+    pub(super) fn read_output(&mut self, output: OutputStream) -> Result<(), RelayError> {
         let at = output as usize;
         let Some(source) = self.outputs.get_mut(at).and_then(Option::as_mut) else { return Ok(()) };
         let mut bytes = vec![0; LONGEST_BODY.min(source.room)];
@@ -213,7 +223,7 @@ impl Program {
             Ok(count) => {
                 source.room -= count;
                 bytes.truncate(count);
-                if let Life::Drains { left, .. } = &mut self.life {
+                if let ProgramState::Drains { left, .. } = &mut self.life {
                     left[at] = left[at].saturating_sub(count as u64);
                 }
                 send(&RelayMessage::Output(self.id, output), &bytes)?;
@@ -225,7 +235,7 @@ impl Program {
         self.tell_end()
     }
 
-    fn end_output(&mut self, output: Output) -> Result<(), Over> {
+    fn end_output(&mut self, output: OutputStream) -> Result<(), RelayError> {
         if self.terminal.is_some() {
             (self.input, self.terminal) = (None, None);
         }
@@ -235,7 +245,7 @@ impl Program {
         }
     }
 
-    pub(super) fn took(&mut self, output: Output, bytes: u32) -> Result<(), Over> {
+    pub(super) fn took(&mut self, output: OutputStream, bytes: u32) -> Result<(), RelayError> {
         if let Some(source) = self.outputs.get_mut(output as usize).and_then(Option::as_mut) {
             source.room = (source.room + bytes as usize).min(WINDOW);
         }
@@ -243,23 +253,23 @@ impl Program {
     }
 
     /// Closes an output that has no reader any more: the kernel reports that to a process that writes there.
-    pub(super) fn shut(&mut self, output: Output) -> Result<(), Over> {
+    pub(super) fn shut(&mut self, output: OutputStream) -> Result<(), RelayError> {
         self.end_output(output)?;
         self.tell_end()
     }
 
-    pub(super) fn signal(&mut self, signal: i32) -> Result<(), Over> {
+    pub(super) fn signal(&mut self, signal: i32) -> Result<(), RelayError> {
         self.execution.signal(signal);
         Ok(())
     }
 
-    pub(super) fn kill(&mut self) -> Result<(), Over> {
+    pub(super) fn kill(&mut self) -> Result<(), RelayError> {
         self.is_killed = true;
         self.execution.kill();
         self.tell_end()
     }
 
-    pub(super) fn resize(&mut self, ws_row: u16, ws_col: u16) -> Result<(), Over> {
+    pub(super) fn resize(&mut self, ws_row: u16, ws_col: u16) -> Result<(), RelayError> {
         if let Some(terminal) = &self.terminal {
             // What the program makes of a size that is refused is its own affair.
             let _ = tcsetwinsize(terminal.as_fd(), Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 });

@@ -4,10 +4,12 @@
 //! written one consistent state. It is no wall: a hostile program may have found a way to go on.
 
 use super::super::fork;
-use super::super::protocol::{Answer, Asking, KeeperRequestMessage, Refusal, document, receive, send};
-use super::command::Running;
-use super::ground::Measure;
-use super::sandboxes::Standing;
+use super::super::protocol::{
+    KeeperRequestMessage, KeeperResponse, PathApproval, Refusal, document, receive, send,
+};
+use super::command::RunningCommand;
+use super::ground::CommitBaseline;
+use super::sandboxes::LiveSandboxes;
 use super::{Keeper, lock};
 use crate::backend::{BackendError, Sandbox, with_causes};
 use crate::run::WorkspaceChoice;
@@ -72,11 +74,11 @@ impl Keeper {
         caller: &OwnedFd,
         work: impl FnOnce() -> Result<T, CheckpointError>,
     ) {
-        let _running = Running::begin(&self.activity);
+        let _running = RunningCommand::begin(&self.activity);
         let told = work().and_then(|told| document(&told).map_err(CheckpointError::Note));
         // A client that has hung up needs no answer.
         let _ = match told {
-            Ok(document) => send(caller.as_fd(), &Answer::Document, &[document]),
+            Ok(document) => send(caller.as_fd(), &KeeperResponse::Document, &[document]),
             Err(error) => send(caller.as_fd(), &answer_of(error), &[]),
         };
     }
@@ -129,7 +131,7 @@ impl Keeper {
         let Ok(Some((KeeperRequestMessage::Hold, _))) = receive::<KeeperRequestMessage>(caller) else {
             return;
         };
-        let _running = Running::begin(&self.activity);
+        let _running = RunningCommand::begin(&self.activity);
         if let Err(error) = self.hold(caller) {
             let _ = send(caller.as_fd(), &answer_of(error), &[]);
         }
@@ -144,19 +146,19 @@ impl Keeper {
         let baseline = document(&measure.baseline).map_err(CheckpointError::Note)?;
         let descriptors = [begins_with.try_clone()?.into(), baseline];
         let reach = |errno: rustix::io::Errno| BackendError::Reach(errno.into());
-        send(caller.as_fd(), &Answer::Held, &descriptors).map_err(reach)?;
+        send(caller.as_fd(), &KeeperResponse::Held, &descriptors).map_err(reach)?;
         let mut called = [PollFd::new(caller, PollFlags::IN)];
         // A client that takes too long is told that the pause is over, and so has no fork.
         if matches!(poll(&mut called, Some(&LONGEST_HOLD)), Ok(1..))
             && let Ok(Some((KeeperRequestMessage::Release, _))) = receive::<KeeperRequestMessage>(caller)
         {
-            let _ = send(caller.as_fd(), &Answer::Released, &[]);
+            let _ = send(caller.as_fd(), &KeeperResponse::Released, &[]);
         }
         Ok(())
     }
 
     /// Returns all live sandboxes, with none about to be destroyed; a session that is over has none.
-    pub(super) fn standing(&self) -> Result<Standing<'_>, BackendError> {
+    pub(super) fn standing(&self) -> Result<LiveSandboxes<'_>, BackendError> {
         match self.sandboxes.are_over() {
             true => Err(BackendError::Gone),
             false => Ok(self.sandboxes.settled()),
@@ -167,7 +169,7 @@ impl Keeper {
 // === impl Still ===
 
 impl<'a> PausedSandboxes<'a> {
-    pub(super) fn bring_about(standing: &'a Standing<'_>) -> Result<Self, BackendError> {
+    pub(super) fn bring_about(standing: &'a LiveSandboxes<'_>) -> Result<Self, BackendError> {
         let mut still = Self(Vec::new());
         for (sandbox, stats) in standing.each_with_stats() {
             // Where nothing runs, nothing has to be stopped: no program is started meanwhile.
@@ -212,7 +214,7 @@ impl From<ApplyError> for CheckpointError {
 }
 
 /// Returns as many findings as a message has room for, however their paths are escaped.
-pub(super) fn named(findings: &[Finding]) -> Vec<Asking> {
+pub(super) fn named(findings: &[Finding]) -> Vec<PathApproval> {
     const ROOM: usize = 96 << 10;
     let mut left = ROOM;
     let fits = |finding: &&Finding| {
@@ -220,19 +222,19 @@ pub(super) fn named(findings: &[Finding]) -> Vec<Asking> {
         left = fits.unwrap_or_default();
         fits.is_some()
     };
-    findings.iter().take_while(fits).map(Asking::of).collect()
+    findings.iter().take_while(fits).map(PathApproval::of).collect()
 }
 
 /// The changes, with every permission as it was again.
-pub(super) fn read(measure: &Measure, layers: &CopyLayers) -> Result<ChangeSet, ChangesError> {
+pub(super) fn read(measure: &CommitBaseline, layers: &CopyLayers) -> Result<ChangeSet, ChangesError> {
     let mut opened = RelaxedPermissions::in_tree(&layers.upper);
     measure.read(layers, &mut opened)
 }
 
-pub(super) fn answer_of(error: CheckpointError) -> Answer {
+pub(super) fn answer_of(error: CheckpointError) -> KeeperResponse {
     match error {
-        CheckpointError::Refused(refusal) => Answer::Refused(refusal),
-        error => Answer::Failed { message: with_causes(&error) },
+        CheckpointError::Refused(refusal) => KeeperResponse::Refused(refusal),
+        error => KeeperResponse::Failed { message: with_causes(&error) },
     }
 }
 

@@ -1,7 +1,7 @@
 //! Commands in a session: each is started in one of its sandboxes, and watched until it is over or its client has hung up.
 
-use super::super::protocol::{Answer, KeeperRequestMessage, Outcome, receive, send};
-use super::sandboxes::Place;
+use super::super::protocol::{KeeperRequestMessage, KeeperResponse, ProgramOutcome, receive, send};
+use super::sandboxes::SandboxReservation;
 use super::{Keeper, SessionActivity, lock};
 use crate::backend::{BackendError, Execution, TerminalSize};
 use crate::spec::Program;
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// A command that counts as running while this lives.
-pub(super) struct Running<'a> {
+pub(super) struct RunningCommand<'a> {
     activity: &'a Mutex<SessionActivity>,
     command: Option<String>,
 }
@@ -28,26 +28,26 @@ impl Keeper {
         caller: &OwnedFd,
         place: usize,
         (program, stdio): (&Program, Stdio),
-    ) -> Result<Answer, BackendError> {
-        let _running = Running::command(&self.activity, program);
+    ) -> Result<KeeperResponse, BackendError> {
+        let _running = RunningCommand::command(&self.activity, program);
         let (place, mut execution) = match self.start(place, (program, stdio)) {
             Ok(started) => started,
             Err(BackendError::NotStarted { program, source }) => {
-                return Ok(Answer::NotStarted { program, errno: source.raw_os_error() });
+                return Ok(KeeperResponse::NotStarted { program, errno: source.raw_os_error() });
             }
             Err(error) => return Err(error),
         };
         let terminal: Vec<OwnedFd> = execution.take_terminal().into_iter().collect();
-        if send(caller.as_fd(), &Answer::Started, &terminal).is_ok() {
+        if send(caller.as_fd(), &KeeperResponse::Started, &terminal).is_ok() {
             watch(caller, execution.as_mut())?;
         }
         // One whose caller has hung up is still waited for: it was killed.
         let ended = execution.wait_until(None)?;
-        let Some(ending) = ended else { return Ok(Answer::Over { kept: false }) };
-        Ok(Answer::Ended(match ending.outcome {
-            sealed::Outcome::Killed => match place.ended_by() {
-                Some(limit) => Outcome::Exceeded(limit),
-                None => Outcome::Killed,
+        let Some(ending) = ended else { return Ok(KeeperResponse::Over { kept: false }) };
+        Ok(KeeperResponse::Ended(match ending.outcome {
+            sealed::ProgramOutcome::Killed => match place.ended_by() {
+                Some(limit) => ProgramOutcome::Exceeded(limit),
+                None => ProgramOutcome::Killed,
             },
             outcome => outcome.into(),
         }))
@@ -58,7 +58,7 @@ impl Keeper {
         &self,
         number: usize,
         (program, stdio): (&Program, Stdio),
-    ) -> Result<(Place<'_>, Box<dyn Execution>), BackendError> {
+    ) -> Result<(SandboxReservation<'_>, Box<dyn Execution>), BackendError> {
         let again = copied(&stdio).map_err(|errno| BackendError::Reach(errno.into()))?;
         let place = self.sandboxes.place(number)?;
         let (place, execution) = match self.start_at(&place, program, stdio) {
@@ -80,7 +80,7 @@ impl Keeper {
 
     fn start_at(
         &self,
-        place: &Place<'_>,
+        place: &SandboxReservation<'_>,
         program: &Program,
         stdio: Stdio,
     ) -> Result<Box<dyn Execution>, BackendError> {
@@ -133,7 +133,7 @@ fn watch(caller: &OwnedFd, execution: &mut dyn Execution) -> Result<(), BackendE
 
 // === impl Running ===
 
-impl<'a> Running<'a> {
+impl<'a> RunningCommand<'a> {
     pub(super) fn begin(activity: &'a Mutex<SessionActivity>) -> Self {
         lock(activity).running += 1;
         Self { activity, command: None }
@@ -149,7 +149,7 @@ impl<'a> Running<'a> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningCommand<'_> {
     fn drop(&mut self) {
         let mut activity = lock(self.activity);
         activity.running -= 1;

@@ -1,15 +1,15 @@
 //! The end of a session: uncommitted changes are kept, unless they are to be discarded.
 
-use super::super::protocol::{Answer, Refusal, Uncommitted, send};
+use super::super::protocol::{KeeperResponse, Refusal, Uncommitted, send};
 use super::checkpoint::{CheckpointError, answer_of, named_paths, read};
-use super::ground::{Ground, Measure};
+use super::ground::{CommitBaseline, SessionWorkspace};
 use super::sandboxes::Sandboxes;
 use super::{Keeper, lock};
 use crate::backend::BackendError;
 use crate::kept::{self, CopyRecord, RunKind, RunLabel};
 use crate::run::WorkspaceChoice;
 use crate::session::Session;
-use crate::state::State;
+use crate::state::StateDirectory;
 use belljar_contract::id::RunId;
 use belljar_files::directory::Directory;
 use rustix::fd::AsFd;
@@ -21,10 +21,10 @@ use std::sync::atomic::Ordering;
 
 /// Writes the record that is needed to keep the changes of a session that works on a copy, whatever ends it.
 pub(super) fn record(
-    (state, id): (&State, &RunId),
+    (state, id): (&StateDirectory, &RunId),
     session: &Session,
-    (sandboxes, ground): (&Sandboxes, &Ground),
-    measure: &Measure,
+    (sandboxes, ground): (&Sandboxes, &SessionWorkspace),
+    measure: &CommitBaseline,
 ) -> io::Result<()> {
     let WorkspaceChoice::Copy(source) = &ground.choice else { return Ok(()) };
     let standing = sandboxes.at_hand();
@@ -62,7 +62,7 @@ impl Keeper {
             let _ = CopyRecord::remove(&self.state.run_folder(&self.id));
         }
         let kept = self.end();
-        let _ = send(caller.as_fd(), &Answer::Over { kept }, &[]);
+        let _ = send(caller.as_fd(), &KeeperResponse::Over { kept }, &[]);
         self.is_ended.store(true, Ordering::Release);
     }
 
@@ -103,7 +103,7 @@ impl Keeper {
     }
 
     /// Writes down what a commit has changed in how the copy is measured.
-    pub(super) fn renew_record(&self, measure: &Measure) {
+    pub(super) fn renew_record(&self, measure: &CommitBaseline) {
         let folder = self.state.run_folder(&self.id);
         if let Ok(Some(mut record)) = CopyRecord::read(&folder) {
             record.set_baseline(&measure.baseline);

@@ -1,7 +1,7 @@
 //! Workspace of a session, as its keeper accesses it: that of its only sandbox, or a copy of the keeper's own on which all
 //! its sandboxes work. Changes in either are reported, committed and undone in the same way.
 
-use super::sandboxes::Standing;
+use super::sandboxes::LiveSandboxes;
 use crate::backend::BackendError;
 use crate::run::WorkspaceChoice;
 use crate::session::Refusal;
@@ -22,16 +22,16 @@ use std::sync::Arc;
 
 /// Workspace of a session.
 #[derive(Debug)]
-pub(in crate::session) struct Ground {
+pub(in crate::session) struct SessionWorkspace {
     /// Choice of the caller.
     pub(in crate::session) choice: WorkspaceChoice,
     /// The keeper's own, if it is one.
-    own: Option<Own>,
+    own: Option<OwnedWorkspace>,
 }
 
 /// State that a commit is measured against.
 #[derive(Debug)]
-pub(in crate::session) struct Measure {
+pub(in crate::session) struct CommitBaseline {
     /// Time at which the copy was made, and the state that commits have left in its source since.
     pub(in crate::session) baseline: Baseline,
     /// Imprint of the copy, if it shares nothing with its source.
@@ -40,17 +40,17 @@ pub(in crate::session) struct Measure {
 
 /// A workspace that no sandbox goes away with.
 #[derive(Debug)]
-struct Own {
+struct OwnedWorkspace {
     held: HeldWorkspace,
     grown: Arc<WorkspaceGrowth>,
     folder: RunFolder,
 }
 
-type Failure = Box<dyn Error + Send + Sync>;
+type WorkspaceFailure = Box<dyn Error + Send + Sync>;
 
 // === impl Ground ===
 
-impl Ground {
+impl SessionWorkspace {
     /// Makes the ground of a session whose only sandbox has the workspace.
     pub(in crate::session) fn of_sandbox(choice: WorkspaceChoice) -> Self {
         Self { choice, own: None }
@@ -61,7 +61,7 @@ impl Ground {
     pub(super) fn make(
         choice: WorkspaceChoice,
         (folder, owner): (RunFolder, Identity),
-    ) -> Result<(Self, Measure), BackendError> {
+    ) -> Result<(Self, CommitBaseline), BackendError> {
         let made = Self::lay(&choice, (folder, owner)).map_err(BackendError::Create)?;
         let (own, measure) = made;
         Ok((Self { choice, own: Some(own) }, measure))
@@ -70,7 +70,7 @@ impl Ground {
     fn lay(
         choice: &WorkspaceChoice,
         (folder, owner): (RunFolder, Identity),
-    ) -> Result<(Own, Measure), Failure> {
+    ) -> Result<(OwnedWorkspace, CommitBaseline), WorkspaceFailure> {
         let baseline = Baseline::now();
         let shown = match choice {
             WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => Directory::open_meant(path)?,
@@ -92,7 +92,7 @@ impl Ground {
         };
         let grown = Arc::new(WorkspaceGrowth::since_now(shown.try_clone()?));
         let held = HeldWorkspace { shown, layers, owner };
-        Ok((Own { held, grown, folder }, Measure { baseline, imprint }))
+        Ok((OwnedWorkspace { held, grown, folder }, CommitBaseline { baseline, imprint }))
     }
 
     /// Returns the growth of the workspace by what was written there.
@@ -114,7 +114,10 @@ impl Ground {
     }
 
     /// The workspace as a fork begins with it, if there can be one.
-    pub(super) fn to_fork<'g>(&'g self, standing: &'g Standing<'_>) -> Result<&'g HeldWorkspace, Refusal> {
+    pub(super) fn to_fork<'g>(
+        &'g self,
+        standing: &'g LiveSandboxes<'_>,
+    ) -> Result<&'g HeldWorkspace, Refusal> {
         let shown = standing.iter().find_map(|sandbox| sandbox.workspace());
         shown.filter(|_| self.own.is_none()).ok_or(Refusal::Apart)
     }
@@ -122,7 +125,7 @@ impl Ground {
     /// The workspace with its layers, if it is a copy.
     pub(super) fn copy<'g>(
         &'g self,
-        standing: &'g Standing<'_>,
+        standing: &'g LiveSandboxes<'_>,
     ) -> Result<(&'g HeldWorkspace, &'g CopyLayers), Refusal> {
         let path = match &self.choice {
             WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => path,
@@ -140,7 +143,7 @@ impl Ground {
 
     /// Clears away what is the keeper's own.
     pub(super) fn end(&mut self) {
-        if let Some(Own { held, folder, .. }) = self.own.take() {
+        if let Some(OwnedWorkspace { held, folder, .. }) = self.own.take() {
             drop(held);
             // What can't be cleared away now is cleared away as a leftover; changes to a copy stay.
             let _ = folder.end();
@@ -154,7 +157,7 @@ fn shown(path: &HostPath) -> String {
 
 // === impl Measure ===
 
-impl Measure {
+impl CommitBaseline {
     /// Makes the measure of a copy that is an overlay on its source.
     pub(in crate::session) fn of_layer(baseline: Baseline) -> Self {
         Self { baseline, imprint: None }

@@ -10,25 +10,25 @@
 //! sandbox can reach.
 
 use super::super::protocol::{
-    Answer, Committed, KeeperRequestMessage, Refusal, Review, document, receive, send,
+    CommitOutcome, KeeperRequestMessage, KeeperResponse, Refusal, Review, document, receive, send,
 };
 use super::super::{COMMIT, interrupted};
 use super::checkpoint::{CheckpointError, PausedSandboxes, answer_of, named, read};
-use super::command::Running;
-use super::ground::{Ground, Measure};
-use super::sandboxes::Standing;
+use super::command::RunningCommand;
+use super::ground::{CommitBaseline, SessionWorkspace};
+use super::sandboxes::LiveSandboxes;
 use super::{Keeper, lock};
 use crate::workspace::apply::{self, ApplyError};
 use crate::workspace::changes::ChangeSet;
 use crate::workspace::diff;
 use crate::workspace::digest::ReviewDigest;
 use crate::workspace::drift::SourceDrift;
-use crate::workspace::frozen::{Frozen, freeze};
+use crate::workspace::frozen::{FrozenChanges, freeze};
 use crate::workspace::handoff;
 use crate::workspace::held::CopyLayers;
 use crate::workspace::opened::RelaxedPermissions;
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_policy::handoff::{Finding, Trust};
+use belljar_policy::handoff::{ApprovedPaths, Finding};
 use rustix::fd::{AsFd, OwnedFd};
 use std::collections::BTreeSet;
 use std::os::unix::fs::DirBuilderExt;
@@ -41,7 +41,7 @@ const REVIEWS: &str = "reviews";
 /// A frozen state, and the folder with its content, which goes with it.
 struct FrozenReview {
     folder: ReviewFolder,
-    frozen: Frozen,
+    frozen: FrozenChanges,
     /// Number of commits at that time.
     commits: u64,
 }
@@ -69,10 +69,10 @@ impl Keeper {
     /// Freezes what the session changed and writes it; if it was reviewed, only if that is what was reviewed.
     pub(super) fn commit(
         &self,
-        trust: &Trust,
+        trust: &ApprovedPaths,
         reviewed: Option<ReviewDigest>,
         unshown: bool,
-    ) -> Result<Committed, CheckpointError> {
+    ) -> Result<CommitOutcome, CheckpointError> {
         let mut measure = lock(&self.measure);
         let (standing, ground) = (self.standing()?, self.ground());
         let (_, layers) = ground.copy(&standing)?;
@@ -93,13 +93,13 @@ impl Keeper {
 
     /// Serves a person who reviews: shows the changes, and writes that very state after the approval.
     pub(super) fn review(&self, caller: &OwnedFd) {
-        let _running = Running::begin(&self.activity);
+        let _running = RunningCommand::begin(&self.activity);
         let begun = self.begin_review();
         let told =
             begun.and_then(|(review, told)| Ok((review, document(&told).map_err(CheckpointError::Note)?)));
         let review = match told {
             Ok((review, document)) => {
-                let _ = send(caller.as_fd(), &Answer::Document, &[document]);
+                let _ = send(caller.as_fd(), &KeeperResponse::Document, &[document]);
                 review
             }
             Err(error) => {
@@ -134,7 +134,7 @@ impl Keeper {
     }
 
     /// Copies the changes to where no sandbox gets. The caller has everything stand still meanwhile.
-    fn freeze(&self, measure: &Measure, layers: &CopyLayers) -> Result<FrozenReview, CheckpointError> {
+    fn freeze(&self, measure: &CommitBaseline, layers: &CopyLayers) -> Result<FrozenReview, CheckpointError> {
         let folder = ReviewFolder::make(&self.state.run_folder(&self.id)).map_err(CheckpointError::Note)?;
         let mut opened = RelaxedPermissions::in_tree(&layers.upper);
         let set = measure.read(layers, &mut opened)?;
@@ -147,16 +147,16 @@ impl Keeper {
     fn write(
         &self,
         mut review: FrozenReview,
-        trust: &Trust,
-        (measure, standing, ground): (&mut Measure, &Standing<'_>, &Ground),
-    ) -> Result<Committed, CheckpointError> {
+        trust: &ApprovedPaths,
+        (measure, standing, ground): (&mut CommitBaseline, &LiveSandboxes<'_>, &SessionWorkspace),
+    ) -> Result<CommitOutcome, CheckpointError> {
         let (_, layers) = ground.copy(standing)?;
         let frozen = &review.frozen;
         let set = frozen.set();
         let mut changes = diff::listed(set.iter());
         // Compared with the source before this commit itself changes it.
         SourceDrift::find(&layers.source, &measure.baseline)?.add_to(&mut changes);
-        let committed = Committed { changes, digest: frozen.digest().to_string() };
+        let committed = CommitOutcome { changes, digest: frozen.digest().to_string() };
         if set.is_empty() {
             return Ok(committed);
         }
@@ -191,12 +191,12 @@ impl Keeper {
 }
 
 /// The paths that gain trust, by their names or because the host obeys them.
-fn findings(frozen: &Frozen, layers: &CopyLayers) -> Result<Vec<Finding>, DirectoryError> {
+fn findings(frozen: &FrozenChanges, layers: &CopyLayers) -> Result<Vec<Finding>, DirectoryError> {
     Ok(handoff::review(frozen.set(), frozen.tree(), &layers.source)?.findings)
 }
 
 /// Takes what is the same in both now as unchanged. What a program has changed since it was frozen is not among it.
-fn renew(measure: &mut Measure, layers: &CopyLayers, set: &ChangeSet) -> Result<(), CheckpointError> {
+fn renew(measure: &mut CommitBaseline, layers: &CopyLayers, set: &ChangeSet) -> Result<(), CheckpointError> {
     if measure.imprint.is_none() {
         return Ok(());
     }
@@ -209,7 +209,7 @@ fn renew(measure: &mut Measure, layers: &CopyLayers, set: &ChangeSet) -> Result<
 // === impl FrozenReview ===
 
 impl FrozenReview {
-    fn told(&self, layers: &CopyLayers, measure: &Measure) -> Result<Review, CheckpointError> {
+    fn told(&self, layers: &CopyLayers, measure: &CommitBaseline) -> Result<Review, CheckpointError> {
         let mut changes = self.frozen.rendered(&layers.source)?;
         SourceDrift::find(&layers.source, &measure.baseline)?.add_to(&mut changes);
         let findings = findings(&self.frozen, layers)?;

@@ -8,9 +8,9 @@
 //! The one of a session that has no more is made before the session is, and the session is over with it. Of several, each is
 //! made when something is first run in it, and again when it has ended by itself: what they all work on stays.
 
-use super::Serve;
-use crate::backend::{Backend, BackendError, Execution, Sandbox, Stats, Wanted};
-use crate::backends::chosen::{BackendChoice, Site};
+use super::HatchServer;
+use crate::backend::{Backend, BackendError, Execution, Sandbox, SandboxRequest, Stats};
+use crate::backends::chosen::{BackendChoice, BackendSite};
 use crate::config::{LifecycleConfig, Strategy};
 use crate::limits::{Bytes, Limit};
 use crate::session::{Refusal, Session};
@@ -26,11 +26,11 @@ use std::time::{Duration, Instant};
 
 /// Request for one of a session's sandboxes.
 #[derive(Debug)]
-pub struct Compartment {
+pub struct SandboxGroupRequest {
     /// Backend that makes it.
     pub backend: BackendChoice,
     /// Request for the sandbox. If there are several, all work on the session's workspace.
-    pub wanted: Wanted,
+    pub wanted: SandboxRequest,
     /// True if the session's workspace is read-only in it.
     pub is_seen: bool,
     /// Time that it is kept between commands. The only sandbox of a session is kept as long as the session lives.
@@ -39,7 +39,7 @@ pub struct Compartment {
 
 /// All sandboxes of a session.
 pub(super) struct Sandboxes {
-    makers: Option<Makers>,
+    makers: Option<SandboxFactory>,
     slots: Vec<GroupSlot>,
     /// Held for reading by a thread that destroys a sandbox, along with others, from before the sandbox leaves the list.
     ending: RwLock<()>,
@@ -47,10 +47,10 @@ pub(super) struct Sandboxes {
 }
 
 /// State that is needed to make more sandboxes.
-pub(super) struct Makers {
-    pub(super) site: Site,
+pub(super) struct SandboxFactory {
+    pub(super) site: BackendSite,
     pub(super) launcher: Arc<Launcher>,
-    pub(super) serve: Serve,
+    pub(super) serve: HatchServer,
     /// Growth of their workspace since then.
     pub(super) grown: Option<Arc<WorkspaceGrowth>>,
     /// Session that they belong to.
@@ -59,13 +59,13 @@ pub(super) struct Makers {
 
 /// A compartment, and its live sandboxes.
 struct GroupSlot {
-    compartment: Option<Compartment>,
+    compartment: Option<SandboxGroupRequest>,
     backend: OnceLock<Box<dyn Backend>>,
-    made: RwLock<Vec<Made>>,
+    made: RwLock<Vec<LiveSandbox>>,
 }
 
 /// A sandbox that stands.
-pub(super) struct Made {
+pub(super) struct LiveSandbox {
     // Before what is served to it.
     pub(super) sandbox: Box<dyn Sandbox>,
     _served: Option<Box<dyn Send + Sync>>,
@@ -83,15 +83,15 @@ struct SandboxUsage {
 
 /// A sandbox reserved for a command, from before that begins until it is over. A sandbox made for this command alone is
 /// destroyed with it.
-pub(super) struct Place<'s> {
+pub(super) struct SandboxReservation<'s> {
     sandboxes: &'s Sandboxes,
     slot: usize,
     id: RunId,
 }
 
 /// All live sandboxes, held: none is destroyed meanwhile.
-pub(super) struct Standing<'s> {
-    made: Vec<RwLockReadGuard<'s, Vec<Made>>>,
+pub(super) struct LiveSandboxes<'s> {
+    made: Vec<RwLockReadGuard<'s, Vec<LiveSandbox>>>,
     /// True if sandboxes that have ended don't count any more.
     are_made_again: bool,
     /// Held so that none is about to be destroyed.
@@ -103,13 +103,13 @@ pub(super) struct Standing<'s> {
 impl Sandboxes {
     /// Makes the set with the sandbox of a session that ends with it.
     pub(super) fn made(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>) -> Self {
-        let made = RwLock::new(vec![Made::new(sandbox, served, false)]);
+        let made = RwLock::new(vec![LiveSandbox::new(sandbox, served, false)]);
         let slot = GroupSlot { compartment: None, backend: OnceLock::new(), made };
         Self { makers: None, slots: vec![slot], ending: RwLock::default(), is_over: AtomicBool::new(false) }
     }
 
     /// Makes the set of sandboxes that are made when something is first run in them, and again when they have ended.
-    pub(super) fn to_make(makers: Makers, compartments: Vec<Compartment>) -> Self {
+    pub(super) fn to_make(makers: SandboxFactory, compartments: Vec<SandboxGroupRequest>) -> Self {
         let slot = |compartment| GroupSlot {
             compartment: Some(compartment),
             backend: OnceLock::new(),
@@ -125,16 +125,16 @@ impl Sandboxes {
     }
 
     /// Returns the sandboxes that can be asked at once, without waiting. One that is still being made is left out.
-    pub(super) fn at_hand(&self) -> Standing<'_> {
+    pub(super) fn at_hand(&self) -> LiveSandboxes<'_> {
         let made = self.slots.iter().filter_map(|slot| slot.made.try_read().ok()).collect();
-        Standing { made, are_made_again: self.are_made_again(), _settled: None }
+        LiveSandboxes { made, are_made_again: self.are_made_again(), _settled: None }
     }
 
     /// Returns all live sandboxes in which something may still run, with none about to be destroyed.
-    pub(super) fn settled(&self) -> Standing<'_> {
+    pub(super) fn settled(&self) -> LiveSandboxes<'_> {
         let settled = Some(write(&self.ending));
         let made = self.slots.iter().map(|slot| read(&slot.made)).collect();
-        Standing { made, are_made_again: self.are_made_again(), _settled: settled }
+        LiveSandboxes { made, are_made_again: self.are_made_again(), _settled: settled }
     }
 
     /// Returns true if a sandbox whose session ends with it has ended by itself.
@@ -151,11 +151,11 @@ impl Sandboxes {
     }
 
     /// Returns a sandbox to run something in; makes it if there is none.
-    pub(super) fn place(&self, slot: usize) -> Result<Place<'_>, BackendError> {
+    pub(super) fn place(&self, slot: usize) -> Result<SandboxReservation<'_>, BackendError> {
         let found = self.slots.get(slot).ok_or(BackendError::Gone)?;
-        let place = |made: &Made| {
+        let place = |made: &LiveSandbox| {
             lock(&made.in_use).commands += 1;
-            Place { sandboxes: self, slot, id: made.id() }
+            SandboxReservation { sandboxes: self, slot, id: made.id() }
         };
         if found.is_for_one() {
             let new = self.make(found, true)?;
@@ -173,7 +173,11 @@ impl Sandboxes {
         self.keep(&mut made, new).map(place)
     }
 
-    fn keep<'m>(&self, made: &'m mut Vec<Made>, new: Made) -> Result<&'m Made, BackendError> {
+    fn keep<'m>(
+        &self,
+        made: &'m mut Vec<LiveSandbox>,
+        new: LiveSandbox,
+    ) -> Result<&'m LiveSandbox, BackendError> {
         // The thread that ends the session sets this before it looks at the sandboxes.
         if self.are_over() {
             return Err(BackendError::Gone);
@@ -181,7 +185,7 @@ impl Sandboxes {
         Ok(made.push_mut(new))
     }
 
-    fn make(&self, slot: &GroupSlot, is_for_one: bool) -> Result<Made, BackendError> {
+    fn make(&self, slot: &GroupSlot, is_for_one: bool) -> Result<LiveSandbox, BackendError> {
         let (Some(makers), Some(compartment)) = (&self.makers, &slot.compartment) else {
             return Err(BackendError::Gone);
         };
@@ -208,7 +212,7 @@ impl Sandboxes {
         let sockets = sandbox.take_hatches();
         let served = (!sockets.is_empty()).then(|| (makers.serve)(&makers.session, sockets)).transpose();
         let served = served.map_err(BackendError::Create)?;
-        Ok(Made::new(sandbox, served, is_for_one))
+        Ok(LiveSandbox::new(sandbox, served, is_for_one))
     }
 
     /// Returns true if some sandboxes were unused for as long as they are kept. A thread that uses them holds the lock, and
@@ -224,7 +228,7 @@ impl Sandboxes {
     pub(super) fn end_idle(&self) {
         for (number, slot) in self.slots.iter().enumerate() {
             // What was left in the background is use, too.
-            let is_still = |made: &Made| match made.stats() {
+            let is_still = |made: &LiveSandbox| match made.stats() {
                 Some(stats) => stats.is_ok_and(|stats| stats.processes == 0),
                 None => true,
             };
@@ -251,11 +255,11 @@ impl Sandboxes {
         }
     }
 
-    fn destroy(&self, slot: usize, which: impl Fn(&Made) -> bool) {
+    fn destroy(&self, slot: usize, which: impl Fn(&LiveSandbox) -> bool) {
         let Some(slot) = self.slots.get(slot) else { return };
         let _ending = read(&self.ending);
         let over: Vec<_> = write(&slot.made).extract_if(.., |made| which(made)).collect();
-        for Made { sandbox, _served, .. } in over {
+        for LiveSandbox { sandbox, _served, .. } in over {
             // What can't be cleared away now is cleared away as a leftover.
             let _ = sandbox.destroy();
         }
@@ -284,7 +288,7 @@ impl GroupSlot {
 
 // === impl Made ===
 
-impl Made {
+impl LiveSandbox {
     fn new(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>, is_for_one: bool) -> Self {
         let in_use = Mutex::new(SandboxUsage { commands: 0, since: Instant::now() });
         Self { sandbox, _served: served, in_use, is_for_one }
@@ -315,7 +319,7 @@ impl Made {
 
 // === impl Place ===
 
-impl Place<'_> {
+impl SandboxReservation<'_> {
     /// Starts a program there.
     pub(super) fn exec(&self, program: &Program, stdio: Stdio) -> Result<Box<dyn Execution>, BackendError> {
         self.look(|made| made.sandbox.exec(program, stdio)).ok_or(BackendError::Gone)?
@@ -328,7 +332,7 @@ impl Place<'_> {
 
     /// Returns true if it has ended by itself and another can replace it, and destroys it then.
     pub(super) fn is_to_be_replaced(&self) -> bool {
-        let has_ended = |made: &Made| made.stats().is_none();
+        let has_ended = |made: &LiveSandbox| made.stats().is_none();
         let is_gone = self.sandboxes.are_made_again() && self.look(has_ended) != Some(false);
         if is_gone {
             self.destroy();
@@ -337,7 +341,7 @@ impl Place<'_> {
     }
 
     /// Looks at it, if it stands. Others are made and destroyed meanwhile.
-    fn look<T>(&self, at: impl FnOnce(&Made) -> T) -> Option<T> {
+    fn look<T>(&self, at: impl FnOnce(&LiveSandbox) -> T) -> Option<T> {
         let made = read(&self.sandboxes.slots.get(self.slot)?.made);
         made.iter().find(|made| *made.sandbox.id() == self.id).map(at)
     }
@@ -347,7 +351,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for SandboxReservation<'_> {
     fn drop(&mut self) {
         let is_for_one = self.look(|made| {
             let mut in_use = lock(&made.in_use);
@@ -362,7 +366,7 @@ impl Drop for Place<'_> {
 
 // === impl Standing ===
 
-impl Standing<'_> {
+impl LiveSandboxes<'_> {
     /// Returns each sandbox.
     pub(super) fn iter(&self) -> impl Iterator<Item = &dyn Sandbox> {
         self.made.iter().flat_map(|made| made.iter()).map(|made| &*made.sandbox)

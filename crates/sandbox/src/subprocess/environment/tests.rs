@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn own() -> Own<'static> {
-    Own { home: Path::new("/own/home"), temporary: Path::new("/own/tmp") }
+fn own() -> PrivateDirectories<'static> {
+    PrivateDirectories { home: Path::new("/own/home"), temporary: Path::new("/own/tmp") }
 }
 
 fn made(host: &[(&str, &str)], asked: &[(&str, &str)]) -> Result<Vec<(String, String)>, EnvironmentError> {

@@ -1,13 +1,13 @@
 //! Changed paths that are longer than the kernel takes. One of them must not keep all other changes from being shown and applied.
 
-use super::Changed;
+use super::PathChange;
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Paths that are left out of a change set.
 #[derive(Debug, Default)]
-pub(super) struct LeftOut {
+pub(super) struct OmittedPaths {
     /// The first of them.
     pub(super) paths: Vec<PathBuf>,
     /// Paths on the way to which directories were removed.
@@ -22,7 +22,7 @@ const MOST_NAMED: usize = 100;
 
 // === impl LeftOut ===
 
-impl LeftOut {
+impl OmittedPaths {
     pub(super) fn is_too_long(path: &Path) -> bool {
         path.as_os_str().len() > LONGEST_PATH_BYTES
     }
@@ -44,7 +44,7 @@ impl LeftOut {
     }
 
     /// Leaves out the removal of directories in which something stays.
-    pub(super) fn keep_directories(&self, changes: &mut BTreeMap<PathBuf, Changed>) {
+    pub(super) fn keep_directories(&self, changes: &mut BTreeMap<PathBuf, PathChange>) {
         for above in self.removed.iter().flat_map(|path| path.ancestors().skip(1)) {
             let is_removal = changes.get(above).is_some_and(|changed| {
                 changed.before.is_some_and(|before| before.kind == FileType::Directory)

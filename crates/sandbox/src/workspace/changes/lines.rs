@@ -1,35 +1,35 @@
 //! The lines of a list of changes. A directory comes and goes with what is in it, as in git. One of which nothing else is listed has a
 //! line of its own, since what a list does not show is not applied.
 
-use super::{Changed, State};
-use belljar_contract::result::{Change, ChangedFile, Unshown};
+use super::{PathChange, PathState};
+use belljar_contract::result::{Change, ChangedFile, OmittedContent};
 use belljar_policy::untrusted;
 use rustix::fs::FileType;
 use std::path::Path;
 
 /// A line of a list of changes.
 #[derive(Debug, Clone, Copy)]
-pub struct Line<'c> {
+pub struct ChangeLine<'c> {
     /// The path that changed.
     pub path: &'c Path,
     /// The change.
-    pub changed: &'c Changed,
+    pub changed: &'c PathChange,
     /// True if the line is about the directory at the path, and not about the file or link there.
     pub is_directory: bool,
 }
 
 /// The lines for changes that are sorted by their paths. A file that became a directory, or the reverse, may have two.
-pub fn lines<'c>(changes: impl Iterator<Item = (&'c Path, &'c Changed)>) -> Vec<Line<'c>> {
+pub fn lines<'c>(changes: impl Iterator<Item = (&'c Path, &'c PathChange)>) -> Vec<ChangeLine<'c>> {
     let mut lines = Vec::new();
     let mut changes = changes.peekable();
     while let Some((path, changed)) = changes.next() {
         if !changed.as_shown().is_empty() {
-            lines.push(Line { path, changed, is_directory: false });
+            lines.push(ChangeLine { path, changed, is_directory: false });
         }
         // What is below a directory follows it.
         let has_more = changes.peek().is_some_and(|(next, _)| next.starts_with(path));
         if !has_more && changed.makes_or_removes_directory() {
-            lines.push(Line { path, changed, is_directory: true });
+            lines.push(ChangeLine { path, changed, is_directory: true });
         }
     }
     lines
@@ -37,9 +37,9 @@ pub fn lines<'c>(changes: impl Iterator<Item = (&'c Path, &'c Changed)>) -> Vec<
 
 // === impl Line ===
 
-impl Line<'_> {
+impl ChangeLine<'_> {
     /// The line as results have it. The path of a directory ends with a slash.
-    pub fn as_contract(&self, unshown: Option<Unshown>) -> ChangedFile {
+    pub fn as_contract(&self, unshown: Option<OmittedContent>) -> ChangedFile {
         let path = untrusted::name(self.path);
         match self.is_directory {
             false => ChangedFile { path, change: self.changed.change(), unshown },
@@ -53,14 +53,14 @@ impl Line<'_> {
 
 // === impl Changed ===
 
-impl Changed {
+impl PathChange {
     /// Returns true if a directory is made or removed, also if it replaces something else or is replaced.
     pub fn makes_or_removes_directory(&self) -> bool {
         is_directory(self.before) != is_directory(self.after)
     }
 }
 
-fn is_directory(state: Option<State>) -> bool {
+fn is_directory(state: Option<PathState>) -> bool {
     state.is_some_and(|state| state.kind == FileType::Directory)
 }
 

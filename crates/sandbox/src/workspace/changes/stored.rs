@@ -1,6 +1,6 @@
 //! A change set as it is written to a file: a list of paths, each with its old and its new state.
 
-use super::{ChangeSet, Changed, State};
+use super::{ChangeSet, PathChange, PathState};
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ struct StoredState {
 
 impl From<ChangeSet> for Vec<StoredChange> {
     fn from(set: ChangeSet) -> Self {
-        let stored = |(path, changed): (&std::path::Path, &Changed)| StoredChange {
+        let stored = |(path, changed): (&std::path::Path, &PathChange)| StoredChange {
             path: path.as_os_str().as_bytes().to_owned(),
             before: changed.before.map(StoredState::from),
             after: changed.after.map(StoredState::from),
@@ -38,20 +38,20 @@ impl From<ChangeSet> for Vec<StoredChange> {
 impl From<Vec<StoredChange>> for ChangeSet {
     fn from(stored: Vec<StoredChange>) -> Self {
         let change = |StoredChange { path, before, after, same_content }| {
-            let (before, after) = (before.map(State::from), after.map(State::from));
-            (OsString::from_vec(path).into(), Changed { before, after, same_content })
+            let (before, after) = (before.map(PathState::from), after.map(PathState::from));
+            (OsString::from_vec(path).into(), PathChange { before, after, same_content })
         };
         Self { changes: stored.into_iter().map(change).collect(), left_out: Vec::new() }
     }
 }
 
-impl From<State> for StoredState {
-    fn from(State { kind, mode, size }: State) -> Self {
+impl From<PathState> for StoredState {
+    fn from(PathState { kind, mode, size }: PathState) -> Self {
         Self { kind: kind.as_raw_mode(), mode, size }
     }
 }
 
-impl From<StoredState> for State {
+impl From<StoredState> for PathState {
     fn from(StoredState { kind, mode, size }: StoredState) -> Self {
         Self { kind: FileType::from_raw_mode(kind), mode, size }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::workspace::apply::apply;
-use belljar_policy::handoff::Trust;
+use belljar_policy::handoff::ApprovedPaths;
 use std::time::SystemTime;
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ fn path_that_is_too_long_is_left_out_and_all_others_are_applied() {
     let (set, target, copy) = read(&source, &layer);
     assert_eq!(set.left_out().len(), 1);
     assert!(set.left_out()[0].as_os_str().len() > 4_095);
-    apply(&set, &copy, &target, SystemTime::now(), &Trust::default()).unwrap();
+    apply(&set, &copy, &target, SystemTime::now(), &ApprovedPaths::default()).unwrap();
     assert_eq!(std::fs::read(source.path().join("work")).unwrap(), b"run");
     // The control: there is no other way in which paths are left out.
     copy.clear().unwrap();
@@ -48,7 +48,7 @@ fn directory_with_a_path_that_is_too_long_is_not_removed() {
     std::fs::write(layer.path().join(&top), "run").unwrap();
     let (set, target, copy) = read(&source, &layer);
     assert_eq!(set.left_out().len(), 1);
-    apply(&set, &copy, &target, SystemTime::now(), &Trust::default()).unwrap();
+    apply(&set, &copy, &target, SystemTime::now(), &ApprovedPaths::default()).unwrap();
     assert!(source.path().join(&top).is_dir());
     target.clear().unwrap();
 }
@@ -59,12 +59,13 @@ fn paths_have_only_so_many_levels_together() {
     let open = |place: &TempDir| Directory::open_host(place.path()).unwrap();
     let (source, upper) = (open(&source), open(&layer));
     let mut closed = ModesByPath::new();
-    let mut reading = Reading { levels_left: 6, ..Reading::begin((&source, &upper), false, &mut closed) };
-    let made = Changed { before: None, after: None, same_content: false };
+    let mut reading =
+        LayerReader { levels_left: 6, ..LayerReader::begin((&source, &upper), false, &mut closed) };
+    let made = PathChange { before: None, after: None, same_content: false };
     reading.insert("a/b/c".into(), made).unwrap();
     reading.insert("a/b/d".into(), made).unwrap();
     assert!(matches!(reading.insert("e".into(), made), Err(ChangesError::TooMany)));
     // The control: by default there is room for the deepest path.
-    let mut reading = Reading::begin((&source, &upper), false, &mut closed);
+    let mut reading = LayerReader::begin((&source, &upper), false, &mut closed);
     reading.insert("d/".repeat(2_000).into(), made).unwrap();
 }

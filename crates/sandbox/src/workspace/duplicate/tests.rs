@@ -9,11 +9,11 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// A tree, and an empty one beside it.
-struct Trees {
+struct TreePair {
     place: TempDir,
 }
 
-impl Trees {
+impl TreePair {
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join("from")).unwrap();
@@ -54,7 +54,7 @@ fn attribute(path: &Path, name: &CStr) -> Option<Vec<u8>> {
 
 #[test]
 fn everything_that_a_layer_may_hold_comes_along() {
-    let trees = Trees::new();
+    let trees = TreePair::new();
     fs::create_dir_all(trees.from("closed/below")).unwrap();
     fs::write(trees.from("closed/below/file"), "content").unwrap();
     fs::hard_link(trees.from("closed/below/file"), trees.from("other name")).unwrap();
@@ -98,14 +98,14 @@ fn everything_that_a_layer_may_hold_comes_along() {
 
 #[test]
 fn more_than_may_be_is_refused_and_holes_cost_nothing() {
-    let trees = Trees::new();
+    let trees = TreePair::new();
     fs::write(trees.from("holes"), "begin").unwrap();
     File::options().write(true).open(trees.from("holes")).unwrap().set_len(1 << 40).unwrap();
     trees.duplicate(1 << 20).unwrap();
     let holes = fs::metadata(trees.to("holes")).unwrap();
     assert_eq!(holes.len(), 1 << 40);
     assert!(holes.blocks() < 100, "{}", holes.blocks());
-    let trees = Trees::new();
+    let trees = TreePair::new();
     for name in ["a", "b", "c"] {
         fs::write(trees.from(name), vec![1; 40 << 10]).unwrap();
     }
@@ -116,14 +116,14 @@ fn more_than_may_be_is_refused_and_holes_cost_nothing() {
     }
 }
 
-fn shares_data(trees: &Trees) -> bool {
+fn shares_data(trees: &TreePair) -> bool {
     let shared = File::create(trees.to("probe")).unwrap();
     ioctl_ficlone(&shared, File::open(trees.from("a")).unwrap()).is_ok()
 }
 
 #[test]
 fn no_file_comes_along_with_a_right_to_lend() {
-    let trees = Trees::new();
+    let trees = TreePair::new();
     fs::write(trees.from("lends"), "x").unwrap();
     fs::set_permissions(trees.from("lends"), Permissions::from_mode(0o6755)).unwrap();
     trees.duplicate(1 << 20).unwrap();

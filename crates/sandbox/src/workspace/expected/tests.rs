@@ -7,11 +7,11 @@ use tempfile::TempDir;
 const TEMPORARY: &str = ".temporary";
 
 /// A target with the file `file`, and what was found there.
-fn target(content: &str) -> (TempDir, Directory, Found) {
+fn target(content: &str) -> (TempDir, Directory, FoundFile) {
     let place = TempDir::new().unwrap();
     fs::write(place.path().join("file"), content).unwrap();
     let directory = Directory::open_host(place.path()).unwrap();
-    let found = Found::of(&directory.stat(Path::new("file")).unwrap().unwrap());
+    let found = FoundFile::of(&directory.stat(Path::new("file")).unwrap().unwrap());
     (place, directory, found)
 }
 
@@ -62,7 +62,7 @@ fn file_that_was_saved_since_is_neither_replaced_nor_removed() {
         .put((&directory, TEMPORARY), OsStr::new("file"), &made(&directory))
         .unwrap();
     assert_eq!(content(&place), files([("file", "run")]));
-    ExpectedState::This(Found::of(&left)).remove((&directory, TEMPORARY), OsStr::new("file")).unwrap();
+    ExpectedState::This(FoundFile::of(&left)).remove((&directory, TEMPORARY), OsStr::new("file")).unwrap();
     assert_eq!(content(&place), files([]));
 }
 

@@ -4,7 +4,7 @@
 //! PID 1 is ours, and holds nothing. Processes that may not be looked at are reported as such; a process that has ended
 //! holds nothing.
 
-use super::Measured;
+use super::TreeUsage;
 use belljar_confine::listing::numbers_in;
 use belljar_confine::sealed::InitHandle;
 pub(super) use belljar_trusted::processes::descendants;
@@ -27,7 +27,7 @@ const GONE: &str = " (deleted)";
 
 /// Files that the processes of a sandbox hold.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct HeldFiles {
     counted: HashSet<(u64, u64)>,
     bytes: u64,
     is_partial: bool,
@@ -36,8 +36,8 @@ pub(super) struct Held {
 }
 
 /// Measures the files that have no name any more.
-pub(super) fn deleted(sandbox: &InitHandle) -> Measured {
-    Held::of(sandbox).measured()
+pub(super) fn deleted(sandbox: &InitHandle) -> TreeUsage {
+    HeldFiles::of(sandbox).measured()
 }
 
 /// Returns the bytes that its processes have written to disks since they began. Processes that are over are included if
@@ -56,7 +56,7 @@ pub(super) fn written(sandbox: &InitHandle) -> u64 {
 
 // === impl Held ===
 
-impl Held {
+impl HeldFiles {
     /// Looks at every process of a sandbox.
     pub(super) fn of(sandbox: &InitHandle) -> Self {
         let mut held = Self::default();
@@ -68,8 +68,8 @@ impl Held {
     }
 
     /// Returns the disk usage of the files that have no name any more.
-    pub(super) fn measured(&self) -> Measured {
-        Measured { bytes: self.bytes, is_whole: !self.is_partial }
+    pub(super) fn measured(&self) -> TreeUsage {
+        TreeUsage { bytes: self.bytes, is_whole: !self.is_partial }
     }
 
     fn look_at(&mut self, pid: i32) {
@@ -195,7 +195,7 @@ mod tests {
             unlinkat(&place, "file", AtFlags::empty()).unwrap();
             let mut file = fs::File::from(file);
             file.write_all(&vec![1; 1 << 20]).unwrap();
-            let mut held = Held::default();
+            let mut held = HeldFiles::default();
             held.descriptors(rustix::process::getpid().as_raw_pid()).unwrap();
             (held.bytes, is_in_memory(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))))
         };

@@ -5,8 +5,8 @@
 //! over a local socket and not received. Descriptors in flight can't be looked into, but the kernel reports their number
 //! for each socket.
 
-use super::Measured;
-use super::processes::{self, Held};
+use super::TreeUsage;
+use super::processes::{self, HeldFiles};
 use belljar_confine::listing::numbers_in;
 use belljar_confine::sealed::InitHandle;
 use belljar_confine::thread_state::ThreadState;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inspection {
     /// Disk usage of files without a name that are held in sight.
-    pub(super) held: Measured,
+    pub(super) held: TreeUsage,
     /// True if others may be held out of sight.
     pub(super) may_hide: bool,
 }
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(super) fn inspect(sandbox: &InitHandle) -> Inspection {
     let stopped = StoppedSandbox(sandbox);
     let is_still = stopped.bring_about();
-    let found = Held::of(sandbox);
+    let found = HeldFiles::of(sandbox);
     drop(stopped);
     let held = found.measured();
     Inspection { held, may_hide: !is_still || found.has_some_in_flight || !held.is_whole }

@@ -1,12 +1,12 @@
 //! Directories that are made or removed by themselves.
 
-use super::tests::Trees;
+use super::tests::ReviewTrees;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::path::Path;
 
 /// Reviews what becomes of a tree: `directories` are made in it before, `removed` are gone after, and `made` are there.
 fn asked_of(directories: &[&str], removed: &[&str], made: &[&str]) -> Vec<String> {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     for path in directories {
         std::fs::create_dir_all(trees.path("tree").join(path)).unwrap();
         trees.write("tree/.git/refs/heads/main", "");
@@ -53,14 +53,14 @@ fn removed_directory_of_a_repository_takes_a_yes_with_and_without_names_in_it() 
 
 #[test]
 fn directory_that_holds_what_is_listed_takes_no_yes_of_its_own() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     trees.write("layer/.vscode/tasks.json", "{}");
     assert_eq!(trees.asked(), [".vscode/tasks.json editor"]);
 }
 
 #[test]
 fn empty_directories_that_complete_a_repository_take_a_yes() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     trees.write("tree/docs/HEAD", "ref: refs/heads/main");
     for name in ["objects", "refs"] {
         std::fs::create_dir_all(trees.path("layer/docs").join(name)).unwrap();

@@ -11,9 +11,11 @@
 use super::index::{Index, IndexEntry, ObjectFormat, can_be};
 use super::objects::NewObjects;
 use super::references::References;
-use super::{ChangeSet, Directory, DirectoryError, State, entry};
+use super::{ChangeSet, Directory, DirectoryError, PathState, entry};
 use belljar_policy::git::{folded, is_dot_git};
-use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
+use belljar_policy::handoff::{
+    self as policy, ChangeEntryKind, ChangedPath, Finding, TreeContext, TrustKind,
+};
 use belljar_policy::untrusted;
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +38,7 @@ const UNKNOWN_COMMIT: &str =
     "it leads to a commit that was there already and that isn't looked at, or to no commit";
 
 /// The changes, and the trees that they are in.
-pub(super) struct Ground<'a> {
+pub(super) struct GitReviewInput<'a> {
     pub(super) set: &'a ChangeSet,
     pub(super) copy: &'a Directory,
     pub(super) target: &'a Directory,
@@ -46,7 +48,7 @@ pub(super) struct Ground<'a> {
 
 /// Judges what the data of a repository brings.
 struct GitContentReview<'a> {
-    ground: &'a Ground<'a>,
+    ground: &'a GitReviewInput<'a>,
     format: ObjectFormat,
     before: Index,
     references: References<'a>,
@@ -62,7 +64,7 @@ struct GitContentReview<'a> {
 ///
 /// # Errors
 /// [`DirectoryError`] for a path that can't be looked at.
-pub(super) fn find(ground: &Ground<'_>) -> Result<Vec<Finding>, DirectoryError> {
+pub(super) fn find(ground: &GitReviewInput<'_>) -> Result<Vec<Finding>, DirectoryError> {
     let is_own =
         |path: &Path| path.iter().next().is_some_and(|first| is_dot_git(&folded(&first.to_string_lossy())));
     let changed: Vec<&Path> =
@@ -74,7 +76,7 @@ pub(super) fn find(ground: &Ground<'_>) -> Result<Vec<Finding>, DirectoryError> 
     let mut findings = Vec::new();
     let mut note = |path: &Path, reason: Option<String>| {
         let path = untrusted::name(path);
-        findings.extend(reason.map(|reason| Finding { path, kind: HandoffKind::Git, reason: reason.into() }));
+        findings.extend(reason.map(|reason| Finding { path, kind: TrustKind::Git, reason: reason.into() }));
     };
     // The index first: what it has was judged then, and a commit mostly has what it has.
     let is_there = |path: &&&Path| ground.set.get(path).is_some_and(|changed| changed.after.is_some());
@@ -104,7 +106,7 @@ fn folded_parts(path: &Path) -> Vec<String> {
 // === impl Judge ===
 
 impl<'a> GitContentReview<'a> {
-    fn new(ground: &'a Ground<'a>) -> Self {
+    fn new(ground: &'a GitReviewInput<'a>) -> Self {
         let format = format_of(ground.target);
         let before = read(ground.target.open_file(Path::new(".git/index")), LARGEST_INDEX_BYTES);
         let before = before.and_then(|bytes| Index::read(&bytes, format)).unwrap_or_default();
@@ -153,7 +155,7 @@ impl<'a> GitContentReview<'a> {
 
     /// Returns why a reference needs an approval, if it does.
     fn reference(&self, path: &Path) -> Option<String> {
-        let is_directory = |state: State| state.kind == FileType::Directory;
+        let is_directory = |state: PathState| state.kind == FileType::Directory;
         if self.ground.set.get(path).and_then(|changed| changed.after).is_some_and(is_directory) {
             return None;
         }
@@ -195,7 +197,7 @@ impl<'a> GitContentReview<'a> {
     /// Returns why the log of a reference needs an approval, if it does: `HEAD@{1}`, `git checkout -` and `git stash` read
     /// it.
     fn log(&self, path: &Path) -> Option<String> {
-        let is_directory = |state: State| state.kind == FileType::Directory;
+        let is_directory = |state: PathState| state.kind == FileType::Directory;
         if self.ground.set.get(path).and_then(|changed| changed.after).is_some_and(is_directory) {
             return None;
         }
@@ -284,12 +286,12 @@ impl<'a> GitContentReview<'a> {
             return Ok(None);
         }
         let after = match mode {
-            0o100_644 | 0o100_755 => Entry::File { is_executable: mode == 0o100_755 },
+            0o100_644 | 0o100_755 => ChangeEntryKind::File { is_executable: mode == 0o100_755 },
             _ => return Ok(Some("a link, or a repository of its own, that is not shown".to_owned())),
         };
         let before =
-            self.ground.target.stat(&path)?.map(|stat| entry(State::of(&stat), String::new(), false));
-        let touched = Touched::new(&text, before, Some(after));
+            self.ground.target.stat(&path)?.map(|stat| entry(PathState::of(&stat), String::new(), false));
+        let touched = ChangedPath::new(&text, before, Some(after));
         let findings = policy::review_in_tree([touched], self.ground.context);
         Ok(findings.into_iter().next().map(|finding| format!("not what is shown of it; {}", finding.reason)))
     }
@@ -303,7 +305,7 @@ impl<'a> GitContentReview<'a> {
         };
         let state = match changed {
             Some(changed) => changed.after,
-            None => self.ground.target.stat(path)?.as_ref().map(State::of),
+            None => self.ground.target.stat(path)?.as_ref().map(PathState::of),
         };
         let Some(state) = state else { return Ok(false) };
         let content = match (state.kind, mode) {

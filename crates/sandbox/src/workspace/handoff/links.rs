@@ -1,11 +1,11 @@
 //! Walks a tree for what its changes are reviewed beside: its links, the identities of its directories, and its names that make
 //! repositories.
 
-use super::outside::Host;
+use super::outside::HostResolver;
 use crate::workspace::changes::ChangeSet;
 use belljar_files::directory::{Directory, DirectoryError, Name};
 use belljar_policy::git::is_dot_git;
-use belljar_policy::handoff::{Landing, Resolved, TreeContext, TreeLinks};
+use belljar_policy::handoff::{ExitTarget, ResolvedLink, TreeContext, TreeLinks};
 use belljar_trusted::in_use::FileIdentity;
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ struct TreeSurvey {
 
 /// Surroundings that a change is reviewed with.
 #[derive(Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct ReviewContext {
     pub(super) context: TreeContext,
     /// The directories below the tree that have a `.git`.
     pub(super) repositories: Vec<PathBuf>,
@@ -65,12 +65,12 @@ pub(super) fn find(
     tree: &Directory,
     set: &ChangeSet,
     new_links: &LinkTargets,
-) -> Result<Option<Surroundings>, DirectoryError> {
+) -> Result<Option<ReviewContext>, DirectoryError> {
     let Some(survey) = TreeSurvey::of(tree)? else { return Ok(None) };
     let TreeSurvey { mut links, directories, mut context, repositories } = survey;
-    let mut host = Host::new(tree, &directories);
+    let mut host = HostResolver::new(tree, &directories);
     let changes_links = set.iter().any(|(_, changed)| {
-        let is_link = |state: super::State| state.kind == FileType::Symlink;
+        let is_link = |state: super::PathState| state.kind == FileType::Symlink;
         changed.before.is_some_and(is_link) || changed.after.is_some_and(is_link)
     });
     let mut ways = Vec::new();
@@ -92,7 +92,7 @@ pub(super) fn find(
     }
     context.add_links(&links, &mut host);
     ways.push(links);
-    Ok(Some(Surroundings { context, repositories, ways: HostPathLinks { links: ways, directories } }))
+    Ok(Some(ReviewContext { context, repositories, ways: HostPathLinks { links: ways, directories } }))
 }
 
 /// Adds the programs that new links lead to, and those below the links' targets, in their state after the change. A
@@ -106,7 +106,8 @@ pub(super) fn note_programs(
     let ends: BTreeSet<PathBuf> = new_links.keys().filter_map(end).collect();
     let is_at_end = |path: &Path| path.ancestors().any(|above| ends.contains(above));
     for (path, changed) in set.iter().filter(|(path, _)| is_at_end(path)) {
-        let is_program = |after: super::State| after.kind == FileType::RegularFile && after.mode & 0o111 != 0;
+        let is_program =
+            |after: super::PathState| after.kind == FileType::RegularFile && after.mode & 0o111 != 0;
         if changed.after.is_some_and(is_program) {
             context.add_program(&path.to_string_lossy());
         }
@@ -145,15 +146,16 @@ pub(super) fn note_programs(
 impl HostPathLinks {
     /// Follows an absolute path as the kernel does: through links outside of the tree and in it, also where its last names aren't there.
     pub(super) fn follow(&self, tree: &Directory, path: &Path) -> ResolvedHostPath {
-        let mut host = Host::new(tree, &self.directories);
+        let mut host = HostResolver::new(tree, &self.directories);
         let mut way = ResolvedHostPath::default();
         for links in &self.links {
-            let Resolved { passed, end, .. } = links.resolve_absolute(path.as_os_str().as_bytes(), &mut host);
+            let ResolvedLink { passed, end, .. } =
+                links.resolve_absolute(path.as_os_str().as_bytes(), &mut host);
             way.passed.extend(passed.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))));
             match end {
-                Landing::Within(path) => drop(way.ends.insert(PathBuf::from(OsStr::from_bytes(&path)))),
-                Landing::Unknown => way.is_unknown = true,
-                Landing::Outside | Landing::Nowhere => {}
+                ExitTarget::Within(path) => drop(way.ends.insert(PathBuf::from(OsStr::from_bytes(&path)))),
+                ExitTarget::Unknown => way.is_unknown = true,
+                ExitTarget::Outside | ExitTarget::Nowhere => {}
             }
         }
         way
@@ -213,7 +215,7 @@ impl TreeSurvey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_policy::handoff::Landing;
+    use belljar_policy::handoff::ExitTarget;
     use proptest::prelude::*;
     use std::os::unix::fs::symlink;
 
@@ -251,12 +253,12 @@ mod tests {
             let tree = Directory::open_host(&root).unwrap();
             let survey = TreeSurvey::of(&tree).unwrap().unwrap();
             for link in links {
-                let end = survey.links.resolve(link.as_bytes(), &mut Host::new(&tree, &survey.directories)).end;
+                let end = survey.links.resolve(link.as_bytes(), &mut HostResolver::new(&tree, &survey.directories)).end;
                 // Where the kernel finds nothing, nothing is hidden.
                 let Ok(found) = root.join(&link).canonicalize() else { continue };
                 match found.strip_prefix(&root) {
-                    Ok(within) => prop_assert_eq!(end, Landing::Within(within.as_os_str().as_bytes().to_owned())),
-                    Err(_) => prop_assert_eq!(end, Landing::Outside),
+                    Ok(within) => prop_assert_eq!(end, ExitTarget::Within(within.as_os_str().as_bytes().to_owned())),
+                    Err(_) => prop_assert_eq!(end, ExitTarget::Outside),
                 }
             }
         }

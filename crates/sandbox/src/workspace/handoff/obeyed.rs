@@ -1,10 +1,10 @@
 //! Changed paths that the host obeys, recognised by identity, whatever their names are.
 
-use crate::workspace::changes::{ChangeSet, Changed};
+use crate::workspace::changes::{ChangeSet, PathChange};
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_policy::handoff::{Finding, HandoffKind};
+use belljar_policy::handoff::{Finding, TrustKind};
 use belljar_policy::untrusted;
-use belljar_trusted::in_use::{self, Entry, FileIdentity, UseKind};
+use belljar_trusted::in_use::{self, FileIdentity, InUseEntry, UseKind};
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// [`DirectoryError`] for a path that can't be looked at.
 pub(super) fn find(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, DirectoryError> {
     let mut obeyed = TrustedHostFiles { by_identity: BTreeMap::new(), target, directories: HashMap::new() };
-    for Entry { used, identity, .. } in in_use::obeyed() {
+    for InUseEntry { used, identity, .. } in in_use::obeyed() {
         obeyed.by_identity.entry(identity).or_default().push(used);
     }
     if obeyed.by_identity.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn find(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, 
     for (path, changed) in set.iter() {
         if let Some(reason) = obeyed.reason(path, changed)? {
             let path = untrusted::name(path);
-            findings.push(Finding { path, kind: HandoffKind::Belljar, reason: reason.into() });
+            findings.push(Finding { path, kind: TrustKind::Belljar, reason: reason.into() });
         }
     }
     Ok(findings)
@@ -41,7 +41,7 @@ struct TrustedHostFiles<'a> {
 // === impl Obeyed ===
 
 impl TrustedHostFiles<'_> {
-    fn reason(&mut self, path: &Path, changed: &Changed) -> Result<Option<&'static str>, DirectoryError> {
+    fn reason(&mut self, path: &Path, changed: &PathChange) -> Result<Option<&'static str>, DirectoryError> {
         let stays_directory = changed.after.is_some_and(|after| after.kind == FileType::Directory);
         let itself = self.target.stat(path)?.and_then(|stat| self.by_identity.get(&FileIdentity::of(&stat)));
         if itself.is_some_and(|uses| uses.contains(&UseKind::Obeyed) || !stays_directory) {

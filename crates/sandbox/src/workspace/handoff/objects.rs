@@ -33,7 +33,7 @@ pub(super) struct NewObjects {
 }
 
 /// The beginning of an object, and how long it is. Of a commit or tree, all of it.
-struct Header {
+struct ObjectHeader {
     bytes: Vec<u8>,
     length: u64,
 }
@@ -57,7 +57,7 @@ impl ObjectCheck {
     }
 
     fn has_hash<D: Digest>(&mut self, from: impl Read, name: &str) -> bool {
-        let (mut hash, mut header) = (D::new(), Header { bytes: Vec::new(), length: 0 });
+        let (mut hash, mut header) = (D::new(), ObjectHeader { bytes: Vec::new(), length: 0 });
         let is_whole = inflate(from, self.bytes_left, |portion| {
             hash.update(portion);
             header.note(portion);
@@ -122,7 +122,7 @@ fn inflate(from: impl Read, most: u64, mut each: impl FnMut(&[u8])) -> bool {
 
 // === impl Header ===
 
-impl Header {
+impl ObjectHeader {
     fn note(&mut self, portion: &[u8]) {
         let most = if self.is_kept() { LARGEST_TREE_BYTES } else { LONGEST_HEADER };
         let missing = most.saturating_sub(self.bytes.len()).min(portion.len());

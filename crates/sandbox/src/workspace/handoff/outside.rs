@@ -1,7 +1,7 @@
 //! Follows links of a tree on the host, outside of the tree: name by name and without opening anything, until they come back.
 
 use belljar_files::directory::Directory;
-use belljar_policy::handoff::{Exit, Landing, Names, Outside, prepend};
+use belljar_policy::handoff::{ExitTarget, Names, OutsideResolver, TreeExit, prepend};
 use belljar_trusted::in_use::FileIdentity;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat, readlinkat};
@@ -14,67 +14,72 @@ use std::path::PathBuf;
 /// The host around a tree. The tree's directories are known by what they are: a path may come to them by a bind mount, or through a
 /// link above the tree.
 #[derive(Debug)]
-pub(super) struct Host<'a> {
+pub(super) struct HostResolver<'a> {
     tree: &'a Directory,
     directories: &'a BTreeMap<FileIdentity, PathBuf>,
 }
 
 /// Why a path ends outside.
-enum End {
+enum ResolutionEnd {
     Nowhere,
     Unknown,
 }
 
 // === impl Host ===
 
-impl<'a> Host<'a> {
+impl<'a> HostResolver<'a> {
     pub(super) fn new(tree: &'a Directory, directories: &'a BTreeMap<FileIdentity, PathBuf>) -> Self {
         Self { tree, directories }
     }
 
-    fn walk(&self, exit: Exit, names: &mut Names, links_left: &mut u32) -> Result<Landing, End> {
+    fn walk(
+        &self,
+        exit: TreeExit,
+        names: &mut Names,
+        links_left: &mut u32,
+    ) -> Result<ExitTarget, ResolutionEnd> {
         let mut at = match exit {
-            Exit::Above => place(self.tree, "..")?,
-            Exit::Root => place(CWD, "/")?,
+            TreeExit::Above => place(self.tree, "..")?,
+            TreeExit::Root => place(CWD, "/")?,
         };
         loop {
             if let Some(path) = self.directories.get(&FileIdentity::of(&fstat(&at)?)) {
-                return Ok(Landing::Within(path.as_os_str().as_bytes().to_owned()));
+                return Ok(ExitTarget::Within(path.as_os_str().as_bytes().to_owned()));
             }
-            let Some(name) = names.pop_front() else { return Ok(Landing::Outside) };
+            let Some(name) = names.pop_front() else { return Ok(ExitTarget::Outside) };
             let found = place(&at, OsStr::from_bytes(&name))?;
             match FileType::from_raw_mode(fstat(&found)?.st_mode) {
                 FileType::Directory => at = found,
                 FileType::Symlink => {
                     // Those of `/proc` lead elsewhere for each process, and not where they say.
                     if fstatfs(&found)?.f_type == PROC_SUPER_MAGIC {
-                        return Err(End::Unknown);
+                        return Err(ResolutionEnd::Unknown);
                     }
-                    *links_left = links_left.checked_sub(1).ok_or(End::Nowhere)?;
+                    *links_left = links_left.checked_sub(1).ok_or(ResolutionEnd::Nowhere)?;
                     let target = readlinkat(&found, "", Vec::new())?;
                     prepend(names, target.to_bytes());
                     if target.to_bytes().starts_with(b"/") {
                         at = place(CWD, "/")?;
                     }
                 }
-                _ if names.is_empty() => return Ok(Landing::Outside),
-                _ => return Ok(Landing::Nowhere),
+                _ if names.is_empty() => return Ok(ExitTarget::Outside),
+                _ => return Ok(ExitTarget::Nowhere),
             }
         }
     }
 }
 
-impl Outside for Host<'_> {
-    fn follow(&mut self, exit: Exit, names: &mut Names, links_left: &mut u32) -> Landing {
+impl OutsideResolver for HostResolver<'_> {
+    fn follow(&mut self, exit: TreeExit, names: &mut Names, links_left: &mut u32) -> ExitTarget {
         match self.walk(exit, names, links_left) {
             Ok(landing) => landing,
-            Err(End::Nowhere) => Landing::Nowhere,
-            Err(End::Unknown) => Landing::Unknown,
+            Err(ResolutionEnd::Nowhere) => ExitTarget::Nowhere,
+            Err(ResolutionEnd::Unknown) => ExitTarget::Unknown,
         }
     }
 }
 
-impl From<Errno> for End {
+impl From<Errno> for ResolutionEnd {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG => Self::Nowhere,

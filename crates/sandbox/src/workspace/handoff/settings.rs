@@ -22,15 +22,15 @@ struct GitSettings<'a> {
     home: Option<PathBuf>,
     context: &'a mut TreeContext,
     /// Files still to be read.
-    pending: Vec<Source>,
-    seen: BTreeSet<Source>,
+    pending: Vec<SettingsFile>,
+    seen: BTreeSet<SettingsFile>,
     /// Reason why the named files can't be determined, if they can't.
     untold: Option<String>,
 }
 
 /// A file with settings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Source {
+struct SettingsFile {
     file: PathBuf,
     /// The work trees that relative paths in it may begin at.
     worktrees: Vec<PathBuf>,
@@ -73,7 +73,7 @@ impl GitSettings<'_> {
             for git in &places {
                 for file in ["config", "config.worktree"].map(|name| git.join(name)) {
                     let worktrees = vec![directory.clone()];
-                    self.pending.push(Source { file, worktrees, below: below.clone() });
+                    self.pending.push(SettingsFile { file, worktrees, below: below.clone() });
                 }
                 self.note_file(&git.join("info/attributes"));
                 self.note_hooks(&git.join("hooks"));
@@ -82,7 +82,7 @@ impl GitSettings<'_> {
                 worktrees.push(directory);
             }
         }
-        let source = |file| Source { file, worktrees: worktrees.clone(), below: PathBuf::new() };
+        let source = |file| SettingsFile { file, worktrees: worktrees.clone(), below: PathBuf::new() };
         // Git may be started at the top of each.
         let places = |file: PathBuf| worktrees.iter().map(move |worktree| worktree.join(&file));
         self.pending.extend(environment::files(variables).into_iter().flat_map(places).map(source));
@@ -116,14 +116,14 @@ impl GitSettings<'_> {
         self.untold
     }
 
-    fn note_setting(&mut self, setting: &GitSetting, source: &Source) {
+    fn note_setting(&mut self, setting: &GitSetting, source: &SettingsFile) {
         self.context.add_setting(setting, &source.below.to_string_lossy());
         let is_include = setting.section.starts_with("include") && setting.key == "path";
         for word in setting.paths() {
             for path in self.places(&word, source) {
                 self.note_path(&path);
                 if is_include {
-                    self.pending.push(Source { file: path, ..source.clone() });
+                    self.pending.push(SettingsFile { file: path, ..source.clone() });
                 }
             }
         }
@@ -175,7 +175,7 @@ impl GitSettings<'_> {
     }
 
     /// Returns the places that a path of a setting may lead to.
-    fn places(&self, word: &str, source: &Source) -> Vec<PathBuf> {
+    fn places(&self, word: &str, source: &SettingsFile) -> Vec<PathBuf> {
         let home = match word.strip_prefix('~').and_then(|rest| rest.split_once('/')) {
             Some(("", below)) => self.home.clone().map(|home| (home, below)),
             Some((name, below)) => accounts::named(name).map(|account| (account.home, below)),

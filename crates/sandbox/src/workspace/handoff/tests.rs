@@ -12,11 +12,11 @@ use std::path::Path;
 use std::process::Command;
 
 /// A tree of a person's, and a layer with what was changed in it.
-pub(super) struct Trees {
+pub(super) struct ReviewTrees {
     folder: tempfile::TempDir,
 }
 
-impl Trees {
+impl ReviewTrees {
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("tree")).unwrap();
@@ -68,8 +68,8 @@ fn object_of(name: &str) -> String {
 }
 
 /// A tree with one commit of `Makefile` and `a.txt`, and a copy of it.
-fn committed() -> Trees {
-    let trees = Trees::new();
+fn committed() -> ReviewTrees {
+    let trees = ReviewTrees::new();
     trees.write("tree/Makefile", "all:\n");
     trees.write("tree/a.txt", "a\n");
     trees.git("tree", &["init", "--quiet", "--initial-branch=main", "."]);
@@ -137,7 +137,7 @@ fn what_git_goes_by_takes_one_yes_and_a_new_object_alone_takes_none() {
 
 #[test]
 fn an_object_that_is_there_keeps_its_content_and_a_new_one_has_its_hash_as_name() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     trees.git("tree", &["init", "--quiet", "."]);
     trees.write("tree/a.txt", "a\n");
     let known = object_of(&trees.git("tree", &["hash-object", "-w", "a.txt"]));
@@ -163,7 +163,7 @@ fn an_object_that_is_there_keeps_its_content_and_a_new_one_has_its_hash_as_name(
 #[test]
 fn program_that_is_replaced_by_a_compiled_one_takes_a_yes() {
     for (content, asked) in [("#!/bin/sh\n", vec![]), ("\x7fELF evil", vec!["app executable".to_owned()])] {
-        let trees = Trees::new();
+        let trees = ReviewTrees::new();
         for (name, content) in [("tree/app", "#!/bin/sh\nold\n"), ("layer/app", content)] {
             trees.write(name, content);
             std::fs::set_permissions(trees.path(name), PermissionsExt::from_mode(0o755)).unwrap();
@@ -182,7 +182,7 @@ fn compiled_code_takes_a_yes_whatever_its_name_and_its_permissions_are() {
         ("lib/data", "a text", vec![]),
         ("lib/data", "\0\x01 data", vec![]),
     ] {
-        let trees = Trees::new();
+        let trees = ReviewTrees::new();
         trees.write(&format!("tree/{name}"), "\x7fELF old");
         trees.write(&format!("layer/{name}"), content);
         assert_eq!(trees.asked(), asked, "{name} {content:?}");
@@ -191,7 +191,7 @@ fn compiled_code_takes_a_yes_whatever_its_name_and_its_permissions_are() {
 
 #[test]
 fn new_source_of_a_file_that_is_there_takes_a_yes() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     for name in ["run-tests.sh", "deploy.sh", "web/server.js", "docs.sh"] {
         trees.write(&format!("layer/{name}"), "evil\n");
     }
@@ -207,7 +207,7 @@ fn new_source_of_a_file_that_is_there_takes_a_yes() {
 
 #[test]
 fn what_is_in_a_bare_repository_of_the_tree_takes_a_yes() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     trees.git("tree", &["init", "--quiet", "--bare", "fixtures/a"]);
     trees.write("layer/fixtures/a/config", "[core]\n");
     trees.write("layer/fixtures/b/config", "[core]\n");
@@ -216,7 +216,7 @@ fn what_is_in_a_bare_repository_of_the_tree_takes_a_yes() {
 
 #[test]
 fn what_is_trusted_by_a_directory_above_the_tree_takes_a_yes() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     for (place, file) in
         [(".github/workflows", "ci.yml"), (".git/hooks", "update"), ("a.git/hooks", "update")]
     {
@@ -242,7 +242,7 @@ fn a_directory_that_is_mounted_at_a_trusted_place_has_its_trust() {
         let asked = asked_in(Path::new(&folder));
         return assert_eq!(asked, ["editor/tasks.json editor", "rules.txt build"]);
     }
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     std::fs::create_dir(trees.path("tree/.vscode")).unwrap();
     std::fs::create_dir(trees.path("other")).unwrap();
     trees.write("tree/editor/a.txt", "a\n");
@@ -266,7 +266,7 @@ fn a_directory_that_is_mounted_at_a_trusted_place_has_its_trust() {
 
 #[test]
 fn link_to_a_program_takes_a_yes() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     trees.write("tree/scripts/x", "#!/bin/sh\n");
     trees.write("tree/doc/x", "");
     trees.write("layer/scripts/y", "#!/bin/sh\n");
@@ -287,7 +287,7 @@ fn link_to_a_program_takes_a_yes() {
 
 #[test]
 fn paths_that_are_not_utf_8_take_a_yes_each() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     let below = |bytes: &[u8]| trees.path("layer").join(OsStr::from_bytes(bytes)).join("Makefile");
     for name in [&b"d\xff"[..], b"d\xfe", b"d\\x{ff}"] {
         let path = below(name);
@@ -295,14 +295,14 @@ fn paths_that_are_not_utf_8_take_a_yes_each() {
         std::fs::write(path, "x").unwrap();
     }
     let asked: BTreeSet<String> = trees.asked().into_iter().collect();
-    let kind = HandoffKind::Build;
+    let kind = TrustKind::Build;
     let of = |name: &str| format!("{name}/Makefile {kind}");
     assert_eq!(asked, BTreeSet::from([of("d\\x{fe}"), of("d\\x{ff}"), of("d\\u{5c}x{ff}")]));
     // An approval of one doesn't cover the others.
     let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&trees.path(name)).unwrap());
     let set = ChangeSet::read(&tree, &layer).unwrap();
     let findings = review(&set, &layer, &tree).unwrap().findings;
-    let left = policy::Trust::in_paths(["d\\x{ff}/Makefile".to_owned()]).without(findings);
+    let left = policy::ApprovedPaths::in_paths(["d\\x{ff}/Makefile".to_owned()]).without(findings);
     assert_eq!(left.len(), 2, "{left:?}");
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
 /// The four directories of an application.
-struct Ground {
+struct ApplyFixture {
     base: TempDir,
     target: TempDir,
     layer: TempDir,
@@ -14,7 +14,7 @@ struct Ground {
 
 // === impl Ground ===
 
-impl Ground {
+impl ApplyFixture {
     fn make() -> Self {
         let place = || TempDir::new().unwrap();
         Self { base: place(), target: place(), layer: place(), scratch: place() }
@@ -32,7 +32,7 @@ impl Ground {
     /// Prepares the changes according to `wishes`, and calls `then` with them.
     fn prepare<T>(
         &self,
-        wishes: &Wishes,
+        wishes: &ApplyOptions,
         baseline: &mut Baseline,
         then: impl FnOnce(Result<PreparedApplication<'_>, ApplyError>, &mut Baseline) -> T,
     ) -> T {
@@ -44,7 +44,7 @@ impl Ground {
         then(application.prepare(wishes, baseline), baseline)
     }
 
-    fn apply(&self, wishes: &Wishes) -> Result<ApplyOutcome, ApplyError> {
+    fn apply(&self, wishes: &ApplyOptions) -> Result<ApplyOutcome, ApplyError> {
         self.prepare(wishes, &mut Baseline::now(), |prepared, baseline| prepared?.write(baseline))
     }
 
@@ -57,18 +57,18 @@ impl Ground {
     }
 }
 
-fn merging(merge: MergeMode) -> Wishes {
-    Wishes { merge, ..Wishes::default() }
+fn merging(merge: MergeMode) -> ApplyOptions {
+    ApplyOptions { merge, ..ApplyOptions::default() }
 }
 
-fn overwriting(name: &str, trust: Trust) -> Wishes {
-    Wishes { overwritten: vec![name.into()], trust, ..Wishes::default() }
+fn overwriting(name: &str, trust: ApprovedPaths) -> ApplyOptions {
+    ApplyOptions { overwritten: vec![name.into()], trust, ..ApplyOptions::default() }
 }
 
 #[test]
 fn executable_bit_that_a_person_took_away_comes_back_only_with_a_yes() {
     let taken_away = || {
-        Ground::make()
+        ApplyFixture::make()
             .with_file("x", [("a\nb\nc\nd\n", 0o755), ("A\nb\nc\nd\n", 0o755), ("a\nb\nc\nD\n", 0o644)])
     };
     // The run has not set the bit, so a merge leaves it as the person has it.
@@ -77,23 +77,23 @@ fn executable_bit_that_a_person_took_away_comes_back_only_with_a_yes() {
     assert_eq!(ground.mode("x"), 0o644);
     // The file is overwritten with what the run has, which is executable.
     let ground = taken_away();
-    let refused = ground.apply(&overwriting("x", Trust::default()));
+    let refused = ground.apply(&overwriting("x", ApprovedPaths::default()));
     assert!(matches!(refused, Err(ApplyError::Handoff { .. })), "{refused:?}");
     assert_eq!(ground.mode("x"), 0o644);
-    ground.apply(&overwriting("x", Trust::in_all())).unwrap();
+    ground.apply(&overwriting("x", ApprovedPaths::in_all())).unwrap();
     assert_eq!(ground.mode("x"), 0o755);
     // Nothing but the bit was changed, which is no conflict.
-    let ground = Ground::make().with_file("x", [("a", 0o755), ("run", 0o755), ("a", 0o644)]);
-    assert_eq!(ground.apply(&Wishes::default()).unwrap().written, [Path::new("x")]);
+    let ground = ApplyFixture::make().with_file("x", [("a", 0o755), ("run", 0o755), ("a", 0o644)]);
+    assert_eq!(ground.apply(&ApplyOptions::default()).unwrap().written, [Path::new("x")]);
     assert_eq!(ground.mode("x"), 0o644);
     // The run has set the bit.
-    let ground =
-        Ground::make().with_file("x", [("a\nb\nc\n", 0o644), ("A\nb\nc\n", 0o755), ("a\nb\nC\n", 0o644)]);
+    let ground = ApplyFixture::make()
+        .with_file("x", [("a\nb\nc\n", 0o644), ("A\nb\nc\n", 0o755), ("a\nb\nC\n", 0o644)]);
     let refused = ground.apply(&merging(MergeMode::Clean));
     assert!(matches!(refused, Err(ApplyError::Handoff { .. })), "{refused:?}");
     // The control: a file that has been executable all the time takes no yes.
-    let ground = Ground::make().with_file("x", [("a", 0o755), ("run", 0o755), ("person", 0o755)]);
-    ground.apply(&overwriting("x", Trust::default())).unwrap();
+    let ground = ApplyFixture::make().with_file("x", [("a", 0o755), ("run", 0o755), ("person", 0o755)]);
+    ground.apply(&overwriting("x", ApprovedPaths::default())).unwrap();
     assert_eq!(ground.mode("x"), 0o755);
 }
 
@@ -101,7 +101,7 @@ fn executable_bit_that_a_person_took_away_comes_back_only_with_a_yes() {
 fn file_that_an_interrupted_attempt_has_merged_is_not_merged_again() {
     for is_noted in [true, false] {
         let versions = [("a\n", 0o644), ("run\n", 0o644), ("person\n", 0o644)];
-        let ground = Ground::make().with_file("x", versions).with_file("y", versions);
+        let ground = ApplyFixture::make().with_file("x", versions).with_file("y", versions);
         let (wishes, mut baseline) = (merging(MergeMode::Markers), Baseline::now());
         ground.prepare(&wishes, &mut baseline, |prepared, _| drop(prepared.unwrap()));
         // It was killed between the two files.
@@ -120,7 +120,8 @@ fn file_that_an_interrupted_attempt_has_merged_is_not_merged_again() {
 #[test]
 fn files_that_a_person_saves_while_changes_are_written_are_conflicts() {
     let old = [("old", 0o644), ("run", 0o644), ("old", 0o644)];
-    let ground = Ground::make().with_file("saved", old).with_file("free", old).with_file("removed", old);
+    let ground =
+        ApplyFixture::make().with_file("saved", old).with_file("free", old).with_file("removed", old);
     for place in [&ground.base, &ground.target] {
         for name in ["gone", "directory/inner"] {
             std::fs::create_dir_all(place.path().join("directory")).unwrap();
@@ -145,7 +146,7 @@ fn files_that_a_person_saves_while_changes_are_written_are_conflicts() {
     let saved = ["saved", "gone", "added", "directory/person"];
     // What was made in the step of the kernel's clock in which the copy was may have been made after it.
     let mut later = Baseline::at(std::time::SystemTime::now() + std::time::Duration::from_secs(1));
-    let applied = ground.prepare(&Wishes::default(), &mut later, |prepared, baseline| {
+    let applied = ground.prepare(&ApplyOptions::default(), &mut later, |prepared, baseline| {
         for name in saved {
             std::fs::write(ground.target.path().join(name), "person").unwrap();
         }
@@ -183,13 +184,14 @@ fn access_control_lists_are_carried_over_and_the_owning_group_gains_nothing() {
         read.ok().map(|length| value[..length].to_vec())
     };
     let old = [("old", 0o600), ("run", 0o600), ("old", 0o600)];
-    let ground =
-        Ground::make().with_file("listed", old).with_file("plain", [old[0], ("run", 0o600), ("old", 0o640)]);
+    let ground = ApplyFixture::make()
+        .with_file("listed", old)
+        .with_file("plain", [old[0], ("run", 0o600), ("old", 0o640)]);
     let file = |name: &str| ground.target.path().join(name);
     set(&file("listed"), c"system.posix_acl_access");
     // What is created in it inherits a list, which a file that is replaced need not have.
     set(ground.target.path(), c"system.posix_acl_default");
-    let applied = ground.apply(&Wishes::default()).unwrap();
+    let applied = ground.apply(&ApplyOptions::default()).unwrap();
     assert_eq!(applied.written, ["listed", "plain"].map(PathBuf::from));
     assert_eq!((list_of(&file("listed")), ground.mode("listed")), (Some(list()), 0o660));
     assert_eq!((list_of(&file("plain")), ground.mode("plain")), (None, 0o640));

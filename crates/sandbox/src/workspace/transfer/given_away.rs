@@ -14,10 +14,10 @@ const TEMPORARY: &str = ".temporary";
 const ROOTS: [&str; 2] = ["secret", "closed"];
 
 /// A new link, and new directories with a file each.
-fn changes() -> Vec<(&'static Path, Changed)> {
-    let of = |kind, mode| Changed {
+fn changes() -> Vec<(&'static Path, PathChange)> {
+    let of = |kind, mode| PathChange {
         before: None,
-        after: Some(State { kind, mode, size: 1 }),
+        after: Some(PathState { kind, mode, size: 1 }),
         same_content: false,
     };
     let directory = of(FileType::Directory, 0o755);
@@ -34,7 +34,7 @@ fn changes() -> Vec<(&'static Path, Changed)> {
 }
 
 fn carry(from: &Directory, to: &Directory) -> Result<BTreeSet<PathBuf>, TransferError> {
-    let (open, owner) = (Directory::open_own_file as _, Owner::AsBefore);
+    let (open, owner) = (Directory::open_own_file as _, TransferOwner::AsBefore);
     let expected = Expectations::default();
     let (links, expected) = (None, Some(&expected));
     TransferRoute { from, links, open, to, owner, temporary: TEMPORARY, expected }

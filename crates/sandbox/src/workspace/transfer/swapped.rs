@@ -29,8 +29,8 @@ fn state_of(directory: &Path) -> BTreeMap<std::ffi::OsString, (u32, u32, u32, Ve
 }
 
 /// Changes of every kind in `inner`: written, new, removed, another mode, new and removed directories, a link.
-fn changes() -> Vec<(&'static Path, Changed)> {
-    let state = |kind, mode| Some(State { kind, mode, size: 1 });
+fn changes() -> Vec<(&'static Path, PathChange)> {
+    let state = |kind, mode| Some(PathState { kind, mode, size: 1 });
     let file = |mode| state(FileType::RegularFile, mode);
     let directory = state(FileType::Directory, 0o755);
     let link = state(FileType::Symlink, 0o777);
@@ -43,7 +43,7 @@ fn changes() -> Vec<(&'static Path, Changed)> {
         ("inner/thrown_away", directory, None, false),
         ("inner/written", file(0o600), file(0o755), false),
     ]
-    .map(|(path, before, after, same_content)| (Path::new(path), Changed { before, after, same_content }))
+    .map(|(path, before, after, same_content)| (Path::new(path), PathChange { before, after, same_content }))
     .to_vec()
 }
 
@@ -76,7 +76,7 @@ fn nothing_is_written_outside_while_a_directory_and_a_link_are_swapped() {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !is_enough([whole, disturbed, got_out]) && std::time::Instant::now() < until {
             lay(&below("to"));
-            let (open, owner) = (Directory::open_own_file as _, Owner::AsBefore);
+            let (open, owner) = (Directory::open_own_file as _, TransferOwner::AsBefore);
             let (links, temporary, expected) = (None, ".temporary", None);
             let route = TransferRoute { from: &from, links, open, to: &to, owner, temporary, expected };
             match route.carry(&changes(), |_, _| {}) {

@@ -11,7 +11,7 @@
 //! ```
 
 use super::{AnchorSettings, AnchorTarget};
-use belljar_contract::yaml::{Log, Members, Node, boolean, list, text, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, boolean, list, text, whole};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,14 +34,14 @@ impl AnchorSettings {
     }
 
     /// Reads the section `audit`.
-    pub fn read_all(node: &Node, log: &mut Log) -> Vec<Self> {
+    pub fn read_all(node: &Node, log: &mut MistakeLog) -> Vec<Self> {
         let Some(mut members) = Members::open(node, log) else { return Vec::new() };
         let anchors = members.or("anchors", Vec::new(), |node, log| list(node, log, Self::read));
         members.finish();
         anchors
     }
 
-    fn read(node: &Node, log: &mut Log) -> Option<Self> {
+    fn read(node: &Node, log: &mut MistakeLog) -> Option<Self> {
         let mut members = Members::open(node, log)?;
         let target = members.required("to", |node, log| text(node, log, PLACE, AnchorTarget::parse));
         let is_required = members.or("required", false, boolean);
@@ -77,7 +77,7 @@ mod tests {
     use belljar_contract::yaml::{self, Mistakes};
 
     fn read(text: &str) -> Result<Vec<AnchorSettings>, Mistakes> {
-        let mut log = Log::default();
+        let mut log = MistakeLog::default();
         let root = yaml::parse(text.as_bytes(), &mut log).unwrap();
         let anchors = AnchorSettings::read_all(&root, &mut log);
         log.finish().map(|()| anchors)

@@ -76,7 +76,7 @@ impl AnchorThread {
 
 impl AnchorShared {
     fn deliver_until_closed(&self, mut delivery: AnchorDelivery) {
-        let _end = Ending(self);
+        let _end = AnchorThreadGuard(self);
         let mut pace = DeliverySchedule { last: Instant::now(), failures: 0 };
         loop {
             let (work, is_closing) = self.next(&delivery, &pace);
@@ -128,9 +128,9 @@ impl AnchorShared {
 }
 
 /// Marks the thread as ended when it ends, for whatever reason, so that no caller waits for it.
-struct Ending<'a>(&'a AnchorShared);
+struct AnchorThreadGuard<'a>(&'a AnchorShared);
 
-impl Drop for Ending<'_> {
+impl Drop for AnchorThreadGuard<'_> {
     fn drop(&mut self) {
         self.0.lock().is_done = true;
         self.0.changed.notify_all();

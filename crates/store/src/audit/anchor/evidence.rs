@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Checkpoints that were found in anchors.
 #[derive(Debug, Clone, Default)]
-pub struct Evidence {
+pub struct AnchorEvidence {
     /// The anchors, as the caller named them.
     anchors: Vec<String>,
     /// Checkpoints with the number of the anchor that each is from.
@@ -20,7 +20,7 @@ pub struct Evidence {
 
 /// Part of a log that anchors confirm.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Vouched {
+pub struct ConfirmedRange {
     /// The last record that a checkpoint covers; 0 where none does.
     pub sequence: u64,
     /// Time at which that checkpoint was signed.
@@ -37,10 +37,10 @@ pub struct Vouched {
 
 /// A log's comparison with the evidence, record by record.
 #[derive(Debug, Default)]
-pub(in crate::audit) struct Comparison {
+pub(in crate::audit) struct EvidenceComparison {
     /// The hashes that checkpoints state, by the record.
     expected: BTreeMap<u64, Vec<ExpectedRecord>>,
-    vouched: Vouched,
+    vouched: ConfirmedRange,
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ struct ExpectedRecord {
 
 // === impl Evidence ===
 
-impl Evidence {
+impl AnchorEvidence {
     /// Adds all checkpoints in the text of an anchor: signed notes, or lines of a syslog daemon. Other text is skipped.
     pub fn add(&mut self, anchor: &str, text: &str) {
         let number = self.anchors.len();
@@ -94,8 +94,8 @@ impl Evidence {
     }
 
     /// Returns the checkpoints that a log signed with this key must agree with.
-    pub(in crate::audit) fn about(&self, key: PublicKey) -> Comparison {
-        let mut comparison = Comparison::default();
+    pub(in crate::audit) fn about(&self, key: PublicKey) -> EvidenceComparison {
+        let mut comparison = EvidenceComparison::default();
         let mut anchors = BTreeSet::new();
         for (anchor, checkpoint) in &self.checkpoints {
             let Checkpoint { log, sequence, hash, ref time, key: signer } = *checkpoint;
@@ -124,7 +124,7 @@ fn note_in(message: &str) -> Option<String> {
 
 // === impl Comparison ===
 
-impl Comparison {
+impl EvidenceComparison {
     /// Compares a record of the log. `is_first` is of record 1, whose hash tells logs apart.
     pub(in crate::audit) fn see(&mut self, sequence: u64, hash: Hash, file: &str) -> Result<(), AuditError> {
         if sequence == 1 {
@@ -147,7 +147,7 @@ impl Comparison {
     }
 
     /// Ends the comparison with a whole log, whose last record is this.
-    pub(in crate::audit) fn end(self, last: u64, file: &str) -> Result<Vouched, AuditError> {
+    pub(in crate::audit) fn end(self, last: u64, file: &str) -> Result<ConfirmedRange, AuditError> {
         match self.expected.last_key_value() {
             Some((anchored, expected)) if *anchored > last => {
                 let anchor = expected.first().map(|expected| expected.anchor.clone()).unwrap_or_default();
@@ -159,7 +159,7 @@ impl Comparison {
     }
 
     /// Ends the comparison with an export, which may end earlier.
-    pub(in crate::audit) fn end_of_part(self) -> Vouched {
+    pub(in crate::audit) fn end_of_part(self) -> ConfirmedRange {
         self.vouched
     }
 }

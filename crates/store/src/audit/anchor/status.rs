@@ -23,14 +23,14 @@ pub struct AnchorStatus {
     /// True if it is a file on the log's file system, and so lost with the same disk.
     pub is_on_same_file_system: bool,
     /// The last checkpoint that it has accepted.
-    pub delivered: Option<Delivered>,
+    pub delivered: Option<DeliveredCheckpoint>,
     /// Present failure; `None` while deliveries succeed.
-    pub failing: Option<Failing>,
+    pub failing: Option<AnchorFailure>,
 }
 
 /// A checkpoint that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delivered {
+pub struct DeliveredCheckpoint {
     /// The hash of the log's first record.
     pub log: String,
     /// The last record that it covers.
@@ -43,7 +43,7 @@ pub struct Delivered {
 
 /// A failure that lasts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failing {
+pub struct AnchorFailure {
     /// Time of the first failed delivery.
     pub since: String,
     /// Why the last one failed.
@@ -79,7 +79,7 @@ fn read(path: &Path) -> Option<AnchorStatus> {
 
 // === impl Delivered ===
 
-impl Delivered {
+impl DeliveredCheckpoint {
     /// Returns false if that log, which ends at `end`, can't hold the record that was delivered.
     pub(in crate::audit) fn agrees_with(&self, log: &str, end: Position) -> bool {
         let is_within = self.sequence < end.sequence
@@ -122,9 +122,9 @@ impl StatusFile {
     }
 
     /// Notes a delivery, and returns the failure that it ends.
-    pub(super) fn succeeded(&mut self, checkpoint: &Checkpoint) -> Option<Failing> {
+    pub(super) fn succeeded(&mut self, checkpoint: &Checkpoint) -> Option<AnchorFailure> {
         let Checkpoint { log, sequence, hash, time, .. } = checkpoint;
-        let delivered = Delivered {
+        let delivered = DeliveredCheckpoint {
             log: log.to_string(),
             sequence: *sequence,
             hash: hash.to_string(),
@@ -141,7 +141,7 @@ impl StatusFile {
         let is_first = self.known.failing.is_none();
         let now = || format!("{:.6}", jiff::Timestamp::now());
         let since = self.known.failing.take().map_or_else(now, |failing| failing.since);
-        self.known.failing = Some(Failing { since, error });
+        self.known.failing = Some(AnchorFailure { since, error });
         self.save();
         is_first
     }

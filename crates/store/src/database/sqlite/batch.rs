@@ -6,15 +6,15 @@ use tokio::sync::oneshot;
 
 /// A connection that writes, and the transaction that is open on it.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct WriteBatch {
     /// `None` once it is closed.
     connection: Option<Connection>,
     stage: BatchStage,
-    waiting: Vec<oneshot::Sender<Committed>>,
+    waiting: Vec<oneshot::Sender<CommitResult>>,
 }
 
 /// Result of a batch's commit.
-pub(super) type Committed = Result<(), Arc<Error>>;
+pub(super) type CommitResult = Result<(), Arc<Error>>;
 
 /// Stage of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum BatchStage {
 
 // === impl Batch ===
 
-impl Batch {
+impl WriteBatch {
     pub(super) fn new(connection: Connection) -> Self {
         Self { connection: Some(connection), stage: BatchStage::Idle, waiting: Vec::new() }
     }
@@ -46,7 +46,7 @@ impl Batch {
     }
 
     /// Leaves the turn's changes to the next commit, which notifies the waiting caller.
-    pub(super) fn end_turn(&mut self, waiting: oneshot::Sender<Committed>) -> Result<(), Error> {
+    pub(super) fn end_turn(&mut self, waiting: oneshot::Sender<CommitResult>) -> Result<(), Error> {
         self.run("RELEASE turn")?;
         self.stage = BatchStage::Open;
         self.waiting.push(waiting);
@@ -96,7 +96,7 @@ impl Batch {
         self.tell(&Err(Arc::new(why)));
     }
 
-    fn tell(&mut self, committed: &Committed) {
+    fn tell(&mut self, committed: &CommitResult) {
         for waiting in self.waiting.drain(..) {
             // A caller that has stopped waiting is not notified.
             let _ = waiting.send(committed.clone());

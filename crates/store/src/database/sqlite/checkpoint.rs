@@ -5,7 +5,7 @@
 //! the log is long ─► a thread copies what is in it ─► the committer copies what has come meanwhile ─► it begins anew
 //! ```
 
-use super::batch::Batch;
+use super::batch::WriteBatch;
 use rusqlite::Connection;
 use std::cell::Cell;
 use std::io;
@@ -61,7 +61,7 @@ impl Checkpointer {
     }
 
     /// Starts a checkpoint if the log is long, after a commit of this thread.
-    pub(super) fn consider(&self, batch: &Batch) {
+    pub(super) fn consider(&self, batch: &WriteBatch) {
         let pages = PAGES.get();
         match self.stage.load(Ordering::Acquire) {
             IDLE if pages >= LONG => {
@@ -80,7 +80,7 @@ impl Checkpointer {
     }
 }
 
-fn finish(batch: &Batch) {
+fn finish(batch: &WriteBatch) {
     if let Ok(connection) = batch.connection() {
         checkpoint(connection);
         PAGES.set(0);

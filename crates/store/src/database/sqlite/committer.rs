@@ -1,6 +1,6 @@
 //! The thread that commits finished turns.
 
-use super::batch::Batch;
+use super::batch::WriteBatch;
 use super::checkpoint::Checkpointer;
 use rusqlite::Connection;
 use std::io;
@@ -16,7 +16,7 @@ pub(super) struct Committer(SyncSender<()>);
 // === impl Committer ===
 
 impl Committer {
-    pub(super) fn start(batch: &Arc<Mutex<Batch>>, log: Connection) -> io::Result<Self> {
+    pub(super) fn start(batch: &Arc<Mutex<WriteBatch>>, log: Connection) -> io::Result<Self> {
         // With one place in the channel, a wake-up that finds it full can be skipped: the thread is about to look
         // anyway.
         let (wake, woken) = sync_channel(1);
@@ -34,7 +34,7 @@ impl Committer {
     }
 }
 
-fn commit(batch: &Weak<Mutex<Batch>>, woken: &Receiver<()>, checkpointer: &Checkpointer) {
+fn commit(batch: &Weak<Mutex<WriteBatch>>, woken: &Receiver<()>, checkpointer: &Checkpointer) {
     while woken.recv().is_ok() {
         let Some(batch) = batch.upgrade() else { return };
         // Callers that wait for a turn are served first: the lock is fair.

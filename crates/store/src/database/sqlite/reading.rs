@@ -3,7 +3,7 @@
 use super::batch::closed;
 use super::{BUSY, PREPARED};
 use crate::database::DatabaseError;
-use crate::database::row::{Kept, Row, Value};
+use crate::database::row::{OwnedRow, Row, Value};
 use rusqlite::{CachedStatement, Connection, Error, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,7 +73,7 @@ pub(super) fn fetch(connection: &Connection, sql: &'static str, values: &[Value]
     let mut fetched = Vec::new();
     while let Some(row) = rows.next()? {
         let values = (0..names.len()).map(|column| row.get(column)).collect::<Result<_, _>>()?;
-        fetched.push(Row::Sqlite(Kept { names: Arc::clone(&names), values }));
+        fetched.push(Row::Sqlite(OwnedRow { names: Arc::clone(&names), values }));
     }
     Ok(fetched)
 }

@@ -2,7 +2,7 @@
 
 use super::{answer, call, now, question};
 use crate::jobs::on_both_engines;
-use crate::jobs::world::World;
+use crate::jobs::world::StoreFixture;
 use belljar_contract::approval::{ApprovalStatus, Ruling};
 use belljar_contract::tool::ToolName;
 use belljar_store::approvals::{Approvals, CallKey};
@@ -76,7 +76,7 @@ fn made(folder: &Path) -> BTreeMap<usize, u32> {
 }
 
 on_both_engines! {
-    async fn killed_between_the_yes_and_the_call_a_call_is_made_at_most_once(world: World) {
+    async fn killed_between_the_yes_and_the_call_a_call_is_made_at_most_once(world: StoreFixture) {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let audit = Arc::new(AuditLog::open(&folder.join("audit")).unwrap());

@@ -1,16 +1,16 @@
 //! Progress reports of a job's owner.
 
 use super::on_both_engines;
-use super::world::{World, assignment, now, started, starting};
+use super::world::{StoreFixture, assignment, now, started, starting};
 use belljar_contract::id::RunId;
 use belljar_contract::worker::event::{JobEventKind, Stream};
 use belljar_contract::worker::state::JobState;
-use belljar_policy::lifecycle::{Fence, Refused};
-use belljar_store::jobs::{ChangeError, Started, Told};
+use belljar_policy::lifecycle::{Fence, LifecycleRefusal};
+use belljar_store::jobs::{ChangeError, JobNews, RunStart};
 use std::time::Duration;
 
-fn saying(happenings: Vec<(jiff::Timestamp, JobEventKind)>) -> Told {
-    Told { started: None, happenings }
+fn saying(happenings: Vec<(jiff::Timestamp, JobEventKind)>) -> JobNews {
+    JobNews { started: None, happenings }
 }
 
 fn said(text: &str) -> JobEventKind {
@@ -18,11 +18,11 @@ fn said(text: &str) -> JobEventKind {
 }
 
 on_both_engines! {
-    async fn a_job_that_has_begun_says_in_which_run_and_until_when(world: World) {
+    async fn a_job_that_has_begun_says_in_which_run_and_until_when(world: StoreFixture) {
         let wanted = assignment();
         let claimed = world.claimed(&wanted).await;
         let (run_id, at, deadline) = (RunId::from_uuid(uuid::Uuid::new_v4()), now(), now());
-        let begun = Started { run_id, at, deadline };
+        let begun = RunStart { run_id, at, deadline };
         world.jobs.tell(&wanted.job_id, claimed.fence(), starting(begun.clone())).await.unwrap();
         let job = world.job(&wanted.job_id).await;
         assert_eq!(job.life.state, JobState::InProgress);
@@ -32,7 +32,7 @@ on_both_engines! {
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "in_progress 1"]);
     }
 
-    async fn time_that_a_job_is_given_is_its_own_from_then_on_and_time_that_it_is_not_changes_nothing(world: World) {
+    async fn time_that_a_job_is_given_is_its_own_from_then_on_and_time_that_it_is_not_changes_nothing(world: StoreFixture) {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
         let before = world.job(&wanted.job_id).await.deadline.unwrap();
@@ -44,7 +44,7 @@ on_both_engines! {
         }
     }
 
-    async fn events_are_read_on_from_any_of_them(world: World) {
+    async fn events_are_read_on_from_any_of_them(world: StoreFixture) {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
         let told = (0..5).map(|number| (now(), said(&number.to_string()))).collect();
@@ -63,7 +63,7 @@ on_both_engines! {
         assert_eq!(texts(jobs.events_after(&wanted.job_id, 7, 100).await.unwrap()), "");
     }
 
-    async fn whoever_tells_at_the_same_time_events_have_an_order_without_gaps(world: World) {
+    async fn whoever_tells_at_the_same_time_events_have_an_order_without_gaps(world: StoreFixture) {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
         let mut tellers = Vec::new();
@@ -82,14 +82,14 @@ on_both_engines! {
         assert_eq!(world.story(&wanted.job_id).await.len(), 2 + 19 * 2 + 1);
     }
 
-    async fn who_has_not_the_job_tells_nothing_of_it(world: World) {
+    async fn who_has_not_the_job_tells_nothing_of_it(world: StoreFixture) {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
         let stale = Fence(claimed.fence().0 - 1);
         let told = world.jobs.tell(&wanted.job_id, stale, saying(vec![(now(), said("a"))])).await;
-        assert!(matches!(told, Err(ChangeError::Refused(Refused::Fenced))));
+        assert!(matches!(told, Err(ChangeError::Refused(LifecycleRefusal::Fenced))));
         let started = world.jobs.tell(&wanted.job_id, stale, starting(started())).await;
-        assert!(matches!(started, Err(ChangeError::Refused(Refused::Fenced))));
+        assert!(matches!(started, Err(ChangeError::Refused(LifecycleRefusal::Fenced))));
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "in_progress 1"]);
     }
 }

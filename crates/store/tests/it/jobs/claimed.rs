@@ -1,18 +1,18 @@
 //! A job has one owner at a time, and tasks take turns.
 
 use super::on_both_engines;
-use super::world::{OWNER, World, assignment, assignment_of, now, task_id};
+use super::world::{OWNER, StoreFixture, assignment, assignment_of, now, task_id};
 use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::state::JobState;
-use belljar_store::jobs::{ClaimError, Fits, Instance, JobRecord};
+use belljar_store::jobs::{ClaimError, Instance, JobFilter, JobRecord};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// An instance that can run one job.
 struct OneJobInstance(JobId);
 
-impl Fits for OneJobInstance {
+impl JobFilter for OneJobInstance {
     fn runs(&self, assignment: &Assignment) -> bool {
         assignment.job_id == self.0
     }
@@ -23,7 +23,7 @@ impl Fits for OneJobInstance {
 }
 
 on_both_engines! {
-    async fn however_many_ask_for_jobs_each_job_is_given_to_one_of_them(world: World) {
+    async fn however_many_ask_for_jobs_each_job_is_given_to_one_of_them(world: StoreFixture) {
         const JOBS: usize = 200;
         for _ in 0..JOBS {
             world.accepted(&assignment()).await;
@@ -55,7 +55,7 @@ on_both_engines! {
         assert_eq!(taken.into_iter().collect::<HashSet<_>>().len(), JOBS);
     }
 
-    async fn a_task_with_many_jobs_does_not_keep_others_waiting(world: World) {
+    async fn a_task_with_many_jobs_does_not_keep_others_waiting(world: StoreFixture) {
         let (greedy, modest) = (task_id(), task_id());
         for _ in 0..10 {
             world.accepted(&assignment_of(&greedy)).await;
@@ -70,7 +70,7 @@ on_both_engines! {
         assert_eq!(order.into_iter().collect::<String>(), "gmgmgmggggggg");
     }
 
-    async fn who_comes_late_has_the_turn_that_is_on_and_not_all_that_are_past(world: World) {
+    async fn who_comes_late_has_the_turn_that_is_on_and_not_all_that_are_past(world: StoreFixture) {
         let (early, late) = (task_id(), task_id());
         for _ in 0..4 {
             world.accepted(&assignment_of(&early)).await;
@@ -88,7 +88,7 @@ on_both_engines! {
         assert_eq!(order.into_iter().collect::<String>(), "elll");
     }
 
-    async fn a_claim_is_the_beginning_of_an_attempt(world: World) {
+    async fn a_claim_is_the_beginning_of_an_attempt(world: StoreFixture) {
         let wanted = assignment();
         let claimed = world.claimed(&wanted).await;
         assert_eq!(claimed.assignment, wanted);
@@ -98,7 +98,7 @@ on_both_engines! {
         assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_none());
     }
 
-    async fn a_job_that_does_not_fit_waits_for_an_instance_that_it_fits(world: World) {
+    async fn a_job_that_does_not_fit_waits_for_an_instance_that_it_fits(world: StoreFixture) {
         // More jobs than are examined at once.
         let unfit: Vec<_> = (0..40).map(|_| assignment()).collect();
         for job in &unfit {
@@ -106,7 +106,7 @@ on_both_engines! {
         }
         let fit = assignment();
         world.accepted(&fit).await;
-        let only = |wanted: &Assignment| Arc::new(OneJobInstance(wanted.job_id.clone())) as Arc<dyn Fits>;
+        let only = |wanted: &Assignment| Arc::new(OneJobInstance(wanted.job_id.clone())) as Arc<dyn JobFilter>;
         let claimed = world.jobs.claim_fitting(OWNER, only(&fit), now()).await.unwrap().unwrap();
         assert_eq!(claimed.assignment, fit);
         for _ in 0..2 {
@@ -121,7 +121,7 @@ on_both_engines! {
         assert_eq!(claimed.assignment, unfit[0]);
     }
 
-    async fn what_an_instance_can_run_is_known_to_others_as_long_as_it_is(world: World) {
+    async fn what_an_instance_can_run_is_known_to_others_as_long_as_it_is(world: StoreFixture) {
         world.register("other").await;
         world.jobs.announce("other", "first").await.unwrap();
         world.jobs.announce("other", "second").await.unwrap();
@@ -137,7 +137,7 @@ on_both_engines! {
         assert!(known().await.contains(&("other".to_owned(), None)));
     }
 
-    async fn an_instance_that_is_not_known_gets_nothing(world: World) {
+    async fn an_instance_that_is_not_known_gets_nothing(world: StoreFixture) {
         world.accepted(&assignment()).await;
         let refused = world.jobs.claim("nobody", now()).await;
         assert!(matches!(refused, Err(ClaimError::GivenUp { .. })));

@@ -1,48 +1,48 @@
 //! Jobs are listed in pages, the last accepted first.
 
 use super::on_both_engines;
-use super::world::{World, assignment_of, now, task_id};
+use super::world::{StoreFixture, assignment_of, now, task_id};
 use belljar_contract::worker::state::JobState;
-use belljar_store::jobs::{Filter, Page};
+use belljar_store::jobs::{JobListFilter, JobListPage};
 use std::time::Duration;
 
-fn ids(page: &Page) -> Vec<String> {
+fn ids(page: &JobListPage) -> Vec<String> {
     page.jobs.iter().map(|job| job.job_id.to_string()).collect()
 }
 
 on_both_engines! {
-    async fn pages_have_every_job_once_also_when_more_come_meanwhile(world: World) {
+    async fn pages_have_every_job_once_also_when_more_come_meanwhile(world: StoreFixture) {
         let task = task_id();
         let mut wanted = Vec::new();
         for _ in 0..7 {
             wanted.push(world.accepted(&assignment_of(&task)).await.job_id.to_string());
         }
         wanted.reverse();
-        let first = world.jobs.page(&Filter::default(), 3).await.unwrap();
+        let first = world.jobs.page(&JobListFilter::default(), 3).await.unwrap();
         world.accepted(&assignment_of(&task)).await;
-        let next = |page: &Page| Filter { before: page.next, ..Filter::default() };
+        let next = |page: &JobListPage| JobListFilter { before: page.next, ..JobListFilter::default() };
         let second = world.jobs.page(&next(&first), 3).await.unwrap();
         let third = world.jobs.page(&next(&second), 3).await.unwrap();
         assert_eq!([ids(&first), ids(&second), ids(&third)].concat(), wanted);
         assert_eq!(third.next, None);
     }
 
-    async fn a_page_that_ends_with_the_last_job_is_the_last(world: World) {
+    async fn a_page_that_ends_with_the_last_job_is_the_last(world: StoreFixture) {
         let task = task_id();
         for _ in 0..3 {
             world.accepted(&assignment_of(&task)).await;
         }
-        assert_eq!(world.jobs.page(&Filter::default(), 3).await.unwrap().next, None);
+        assert_eq!(world.jobs.page(&JobListFilter::default(), 3).await.unwrap().next, None);
     }
 
-    async fn a_filter_is_for_the_task_and_for_the_state(world: World) {
+    async fn a_filter_is_for_the_task_and_for_the_state(world: StoreFixture) {
         let (one, other) = (task_id(), task_id());
         let of_one = world.accepted(&assignment_of(&one)).await.job_id;
         let canceled = world.accepted(&assignment_of(&one)).await.job_id;
         world.accepted(&assignment_of(&other)).await;
         world.jobs.cancel(&canceled, Duration::ZERO, now()).await.unwrap();
         let count = async |task_id: Option<_>, state| {
-            ids(&world.jobs.page(&Filter { task_id, state, ..Filter::default() }, 10).await.unwrap())
+            ids(&world.jobs.page(&JobListFilter { task_id, state, ..JobListFilter::default() }, 10).await.unwrap())
         };
         assert_eq!(count(None, None).await.len(), 3);
         assert_eq!(count(Some(one.clone()), None).await, [canceled.to_string(), of_one.to_string()]);

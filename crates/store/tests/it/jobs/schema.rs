@@ -1,11 +1,11 @@
 //! The schema: migrations of an empty database have the same result on each engine, and may be executed twice.
 
 use super::on_both_engines;
-use super::world::{World, assignment};
-use belljar_store::database::{Database, Failing, Location};
+use super::world::{StoreFixture, assignment};
+use belljar_store::database::{Database, FailureKind, Location};
 
 /// Each column of each table as `table.column type`, with `?` for one that may be null, and each index that we named.
-fn schema(world: &World) -> String {
+fn schema(world: &StoreFixture) -> String {
     let lines: Vec<String> = match (&world.location, &world.postgres) {
         (Location::File(path), _) => {
             let connection = rusqlite::Connection::open(path).unwrap();
@@ -55,11 +55,11 @@ const SINCE_JOBS: [&str; 8] = [
 const COLUMNS_SINCE_JOBS: [&str; 2] = ["project_id", "grace_ms"];
 
 on_both_engines! {
-    async fn the_schema_is_this_one(world: World) {
+    async fn the_schema_is_this_one(world: StoreFixture) {
         insta::assert_snapshot!("schema", schema(&world));
     }
 
-    async fn opening_a_database_again_changes_nothing_in_it(world: World) {
+    async fn opening_a_database_again_changes_nothing_in_it(world: StoreFixture) {
         let wanted = assignment();
         let accepted = world.accepted(&wanted).await;
         let before = schema(&world);
@@ -71,7 +71,7 @@ on_both_engines! {
         assert_eq!(schema(&world), before);
     }
 
-    async fn a_database_of_before_is_brought_up_to_date_with_what_is_in_it(world: World) {
+    async fn a_database_of_before_is_brought_up_to_date_with_what_is_in_it(world: StoreFixture) {
         let wanted = assignment();
         let accepted = world.accepted(&wanted).await;
         let before = schema(&world);
@@ -95,7 +95,7 @@ on_both_engines! {
         assert_eq!(schema(&world), before);
     }
 
-    async fn a_database_that_somebody_newer_has_changed_is_not_opened(world: World) {
+    async fn a_database_that_somebody_newer_has_changed_is_not_opened(world: StoreFixture) {
         world.database.close().await;
         match (&world.location, &world.postgres) {
             (Location::File(path), _) => {
@@ -110,6 +110,6 @@ on_both_engines! {
             (Location::Server(_), None) => panic!("a server without a server"),
         }
         let refused = Database::open(&world.location).await.unwrap_err();
-        assert_eq!((refused.doing, refused.kind), ("bring the database up to date", Failing::Refused));
+        assert_eq!((refused.doing, refused.kind), ("bring the database up to date", FailureKind::Refused));
     }
 }

@@ -5,10 +5,10 @@ use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::event::JobEventKind;
 use belljar_contract::worker::job::JobOutcome;
-use belljar_policy::lifecycle::Ending;
+use belljar_policy::lifecycle::ReportedEnding;
 use belljar_store::database::{Database, Location};
 use belljar_store::jobs::{
-    Claimed, JobRecord, Jobs, Owner, Report, Started, Submission, SubmitError, Submitted, Told,
+    AcceptedJob, ClaimedJob, FinalReport, JobNews, JobRecord, Jobs, Owner, RunStart, Submission, SubmitError,
 };
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use tokio::sync::Barrier;
 
 /// A database of its own.
-pub(crate) struct World {
+pub(crate) struct StoreFixture {
     pub(crate) location: Location,
     pub(crate) jobs: Jobs,
     pub(crate) database: Database,
@@ -32,7 +32,7 @@ pub(crate) const OWNER: &str = "instance-1";
 
 pub(crate) const MOST_WAITING: u64 = 1_000;
 
-impl World {
+impl StoreFixture {
     pub(crate) fn run_on_sqlite<F: Future<Output = ()>>(case: impl FnOnce(Self) -> F) {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::File(folder.path().join("belljar.db"));
@@ -100,25 +100,25 @@ impl World {
         done
     }
 
-    pub(crate) async fn submit(&self, assignment: &Assignment) -> Result<Submitted, SubmitError> {
+    pub(crate) async fn submit(&self, assignment: &Assignment) -> Result<AcceptedJob, SubmitError> {
         self.jobs.submit(submission(assignment)).await
     }
 
     /// A job that was accepted just now.
     pub(crate) async fn accepted(&self, assignment: &Assignment) -> JobRecord {
         match self.submit(assignment).await.unwrap() {
-            Submitted::New(job) => job,
-            Submitted::Known(job) => panic!("known: {job:?}"),
+            AcceptedJob::New(job) => job,
+            AcceptedJob::Known(job) => panic!("known: {job:?}"),
         }
     }
 
     /// A job that is the owner's to carry out.
-    pub(crate) async fn claimed(&self, assignment: &Assignment) -> Claimed {
+    pub(crate) async fn claimed(&self, assignment: &Assignment) -> ClaimedJob {
         self.accepted(assignment).await;
         self.jobs.claim(OWNER, now()).await.unwrap().unwrap()
     }
 
-    pub(crate) async fn started(&self, assignment: &Assignment) -> Claimed {
+    pub(crate) async fn started(&self, assignment: &Assignment) -> ClaimedJob {
         let claimed = self.claimed(assignment).await;
         self.jobs.tell(&claimed.job.job_id, claimed.fence(), starting(started())).await.unwrap();
         claimed
@@ -177,16 +177,16 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millisecond(Timestamp::now().as_millisecond()).unwrap()
 }
 
-pub(crate) fn started() -> Started {
-    Started { run_id: RunId::from_uuid(uuid::Uuid::new_v4()), at: now(), deadline: now() }
+pub(crate) fn started() -> RunStart {
+    RunStart { run_id: RunId::from_uuid(uuid::Uuid::new_v4()), at: now(), deadline: now() }
 }
 
-pub(crate) fn starting(started: Started) -> Told {
-    Told { started: Some(started), ..Told::default() }
+pub(crate) fn starting(started: RunStart) -> JobNews {
+    JobNews { started: Some(started), ..JobNews::default() }
 }
 
-pub(crate) fn report(ending: Ending, outcome: JobOutcome) -> Report {
-    Report { untold: Told::default(), ending, outcome, trust: None }
+pub(crate) fn report(ending: ReportedEnding, outcome: JobOutcome) -> FinalReport {
+    FinalReport { untold: JobNews::default(), ending, outcome, trust: None }
 }
 
 pub(crate) fn outcome(stdout: &str) -> JobOutcome {

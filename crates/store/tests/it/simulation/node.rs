@@ -6,13 +6,15 @@ use super::orchestrator::Orchestrator;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{JobId, RunId};
 use belljar_contract::worker::job::JobOutcome;
-use belljar_policy::lifecycle::{Ending, Fence};
-use belljar_store::jobs::{ChangeError, Ended, Heard, Jobs, Left, Owner, Report, Started, Told};
+use belljar_policy::lifecycle::{Fence, ReportedEnding};
+use belljar_store::jobs::{
+    CallbackAnswer, ChangeError, FinalReport, JobEnd, JobNews, Jobs, Owner, ReleaseReason, RunStart,
+};
 use belljar_testkit::random::Random;
 use jiff::Timestamp;
 
 /// A node, with its present instance.
-pub(super) struct Node {
+pub(super) struct SimulatedNode {
     number: usize,
     instance: String,
     state: NodeCondition,
@@ -32,15 +34,15 @@ enum NodeCondition {
 struct HeldJob {
     job_id: JobId,
     fence: Fence,
-    started: Option<Started>,
+    started: Option<RunStart>,
     is_begun: bool,
     /// Final report, if there is one. It is repeated until its arrival is confirmed.
-    came: Option<Report>,
+    came: Option<FinalReport>,
 }
 
 // === impl Node ===
 
-impl Node {
+impl SimulatedNode {
     pub(super) async fn start(number: usize, jobs: &Jobs, chance: &mut Random, now: Timestamp) -> Self {
         let node = Self {
             number,
@@ -105,7 +107,7 @@ impl Node {
             }
             for job in jobs.owned_by(instance).await.unwrap() {
                 // Another node may have done it meanwhile.
-                let _ = jobs.leave(&job.job_id, job.life.fence, Left::Gone, now).await;
+                let _ = jobs.leave(&job.job_id, job.life.fence, ReleaseReason::Gone, now).await;
             }
             jobs.forget(instance).await.unwrap();
         }
@@ -132,7 +134,7 @@ impl Node {
         let loses_answer = chance.once_in(6);
         if chance.once_in(12) && !self.held[which].is_begun && self.held[which].came.is_none() {
             let held = self.held.swap_remove(which);
-            let _ = jobs.leave(&held.job_id, held.fence, Left::Unbegun, now).await;
+            let _ = jobs.leave(&held.job_id, held.fence, ReleaseReason::Unbegun, now).await;
             return;
         }
         let is_done = self.advance(which, (jobs, checker), chance, (now, loses_answer)).await;
@@ -153,7 +155,7 @@ impl Node {
         for job in jobs.owned_by(&self.instance).await.unwrap() {
             let knows = |held: &HeldJob| held.job_id == job.job_id && held.fence == job.life.fence;
             if !self.held.iter().any(knows) {
-                let _ = jobs.leave(&job.job_id, job.life.fence, Left::Gone, now).await;
+                let _ = jobs.leave(&job.job_id, job.life.fence, ReleaseReason::Gone, now).await;
             }
         }
         self.claim(jobs, chance, now).await;
@@ -212,7 +214,7 @@ impl Node {
             &event.happening,
             belljar_contract::worker::event::JobEventKind::Status { status, .. } if status.is_final()
         );
-        let heard = if is_final { Heard::Result } else { Heard::Event };
+        let heard = if is_final { CallbackAnswer::Result } else { CallbackAnswer::Event };
         jobs.note_callback_heard(job_id, &self.instance, (event.id, heard), now).await.unwrap();
     }
 
@@ -243,10 +245,10 @@ impl Node {
         let held = &mut self.held[which];
         if held.started.is_none() {
             let run_id = RunId::from_uuid(chance.uuid());
-            held.started = Some(Started { run_id, at: now, deadline: now });
+            held.started = Some(RunStart { run_id, at: now, deadline: now });
         }
         if !held.is_begun && held.came.is_none() {
-            let told = Told { started: held.started.clone(), happenings: Vec::new() };
+            let told = JobNews { started: held.started.clone(), happenings: Vec::new() };
             let before = jobs.find(&held.job_id).await.unwrap().unwrap().life;
             return match jobs.tell(&held.job_id, held.fence, told).await {
                 Ok(()) => {
@@ -264,22 +266,27 @@ impl Node {
         }
         let report = held.came.get_or_insert_with(|| came(chance)).clone();
         match jobs.end(&held.job_id, held.fence, report, now).await {
-            Ok(Ended::Now(job)) => {
+            Ok(JobEnd::Now(job)) => {
                 assert_eq!(job.life.fence, held.fence, "somebody without the job was believed");
                 checker.ended_now(&held.job_id);
                 // Without an answer the report is repeated.
                 !loses_answer
             }
-            Ok(Ended::Before(_)) | Err(ChangeError::Refused(_) | ChangeError::OtherOutcome) => true,
+            Ok(JobEnd::Before(_)) | Err(ChangeError::Refused(_) | ChangeError::OtherOutcome) => true,
             Err(error) => panic!("{error}"),
         }
     }
 }
 
-fn came(chance: &mut Random) -> Report {
-    let endings = [Ending::Completed, Ending::Failed, Ending::Timeout, Ending::Canceled];
+fn came(chance: &mut Random) -> FinalReport {
+    let endings = [
+        ReportedEnding::Completed,
+        ReportedEnding::Failed,
+        ReportedEnding::Timeout,
+        ReportedEnding::Canceled,
+    ];
     let ending = endings[chance.below(endings.len())];
     let mut outcome = JobOutcome::of_failure(FailureCode::StepFailed, "");
     outcome.stdout = chance.draw().to_string();
-    Report { untold: Told::default(), ending, outcome, trust: None }
+    FinalReport { untold: JobNews::default(), ending, outcome, trust: None }
 }

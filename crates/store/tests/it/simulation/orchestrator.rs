@@ -1,10 +1,10 @@
 //! A simulated orchestrator that submits jobs and receives callbacks.
 
-use super::node::Node;
+use super::node::SimulatedNode;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::event::JobEvent;
-use belljar_store::jobs::{Jobs, Submission, Submitted};
+use belljar_store::jobs::{AcceptedJob, Jobs, Submission};
 use belljar_testkit::random::Random;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -30,7 +30,13 @@ impl Orchestrator {
     }
 
     /// Submits a job, perhaps one that it has submitted before.
-    pub(super) async fn submit(&mut self, jobs: &Jobs, nodes: &[Node], chance: &mut Random, now: Timestamp) {
+    pub(super) async fn submit(
+        &mut self,
+        jobs: &Jobs,
+        nodes: &[SimulatedNode],
+        chance: &mut Random,
+        now: Timestamp,
+    ) {
         let again = chance.once_in(4).then(|| chance.pick_any(&self.assignments).cloned()).flatten();
         let is_known = again.is_some();
         let assignment = again.unwrap_or_else(|| assignment(chance));
@@ -45,7 +51,7 @@ impl Orchestrator {
             now,
         };
         let submitted = jobs.submit(submission).await.unwrap();
-        assert_eq!(is_known, matches!(submitted, Submitted::Known(_)), "{submitted:?}");
+        assert_eq!(is_known, matches!(submitted, AcceptedJob::Known(_)), "{submitted:?}");
         if !is_known {
             self.accepted.push(assignment.job_id.clone());
             self.assignments.push(assignment);

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The guarded transport.
-pub(super) struct Guarded<T> {
+pub(super) struct GuardedTransport<T> {
     inner: T,
-    watched: Arc<Watched>,
+    watched: Arc<ConnectionState>,
     unasked: UnsolicitedMessageLimit,
     probe: Probe,
     under_way: Arc<AtomicUsize>,
@@ -22,7 +22,7 @@ pub(super) struct Guarded<T> {
 
 /// State of a connection for observers.
 #[derive(Debug, Default)]
-pub(in crate::bridge) struct Watched {
+pub(in crate::bridge) struct ConnectionState {
     why: OnceLock<DisconnectReason>,
     over: CancellationToken,
     changed: Notify,
@@ -86,7 +86,7 @@ pub(super) enum SendError<E: std::error::Error + 'static> {
 
 // === impl Watched ===
 
-impl Watched {
+impl ConnectionState {
     /// Ends the connection. The first reason is kept.
     pub(in crate::bridge) fn end(&self, why: DisconnectReason) {
         let _ = self.why.set(why);
@@ -117,16 +117,16 @@ impl Watched {
 
 // === impl Guarded ===
 
-impl<T> Guarded<T> {
+impl<T> GuardedTransport<T> {
     /// Returns a guarded transport; `patience` is the time limit of the detection request.
-    pub(super) fn new(inner: T, watched: Arc<Watched>, patience: Duration) -> Self {
+    pub(super) fn new(inner: T, watched: Arc<ConnectionState>, patience: Duration) -> Self {
         let unasked = UnsolicitedMessageLimit { left: MOST_UNASKED, since: Instant::now() };
         let probe = Probe { patience, waits: None, given_up: None };
         Self { inner, watched, unasked, probe, under_way: Arc::default() }
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for GuardedTransport<T> {
     type Error = SendError<T::Error>;
 
     fn send(
@@ -134,7 +134,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         self.probe.sent(&item);
-        let place = Place::take(&self.under_way);
+        let place = SendSlot::take(&self.under_way);
         let sending = self.inner.send(item);
         let watched = Arc::clone(&self.watched);
         async move {
@@ -278,9 +278,9 @@ impl DisconnectReason {
 }
 
 /// A slot among the messages being sent.
-struct Place(Arc<AtomicUsize>);
+struct SendSlot(Arc<AtomicUsize>);
 
-impl Place {
+impl SendSlot {
     fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
         // Counted first: a message beyond the limit releases its slot at once.
         let place = Self(Arc::clone(taken));
@@ -288,7 +288,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SendSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

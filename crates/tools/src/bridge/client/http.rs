@@ -3,10 +3,10 @@
 //! Each response is read completely, also event streams. No additional stream is opened, so messages outside of responses are not
 //! received.
 
-use super::guarded::{DisconnectReason, Watched};
+use super::guarded::{ConnectionState, DisconnectReason};
 use super::message;
-use belljar_egress::exchange::{ExchangeError, Exchanger, Incoming, Outgoing};
-use belljar_egress::remote::{Remote, RemoteError};
+use belljar_egress::exchange::{ExchangeError, Exchanger, IncomingAnswer, OutgoingRequest};
+use belljar_egress::remote::{RemoteError, RemoteService};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use http::{HeaderName, HeaderValue};
@@ -26,9 +26,9 @@ use std::time::Duration;
 /// The HTTP client of a server.
 #[derive(Clone)]
 struct HttpClient {
-    remote: Remote,
+    remote: RemoteService,
     exchanger: Arc<Exchanger>,
-    watched: Arc<Watched>,
+    watched: Arc<ConnectionState>,
     most_bytes: usize,
     patience: Duration,
 }
@@ -43,8 +43,8 @@ const EVENTS: &str = "text/event-stream";
 
 /// Returns a transport to that server. `patience` is the time limit of each response.
 pub(in crate::bridge) fn over_http(
-    (remote, exchanger): (Remote, Arc<Exchanger>),
-    watched: Arc<Watched>,
+    (remote, exchanger): (RemoteService, Arc<Exchanger>),
+    watched: Arc<ConnectionState>,
     most_bytes: usize,
     patience: Duration,
 ) -> impl Transport<RoleClient> + 'static {
@@ -62,7 +62,7 @@ impl HttpClient {
         method: &'static str,
         body: Vec<u8>,
         (session, headers): (Option<Arc<str>>, Headers),
-    ) -> Result<Incoming, HttpTransportError> {
+    ) -> Result<IncomingAnswer, HttpTransportError> {
         let mut sent = vec![(Cow::Borrowed("accept"), format!("{JSON}, {EVENTS}"))];
         if !body.is_empty() {
             sent.push((Cow::Borrowed(CONTENT_TYPE), JSON.to_owned()));
@@ -71,7 +71,7 @@ impl HttpClient {
         for (name, value) in headers.iter().filter_map(|(name, value)| Some((name, value.to_str().ok()?))) {
             sent.push((Cow::Owned(name.as_str().to_owned()), value.to_owned()));
         }
-        let outgoing = Outgoing {
+        let outgoing = OutgoingRequest {
             method,
             target: String::new(),
             headers: sent,
@@ -167,13 +167,13 @@ fn is_session(text: &str) -> bool {
     (1..=1_024).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn read(body: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, HttpTransportError> {
+fn read(body: &[u8], watched: &ConnectionState) -> Result<ServerJsonRpcMessage, HttpTransportError> {
     message::read(body, watched)
         .map_err(|_| StreamableHttpError::UnexpectedServerResponse("not an MCP message".into()))
 }
 
 /// Parses the messages of a complete event stream.
-fn events(body: &[u8], watched: &Watched) -> Result<Vec<Result<Sse, SseError>>, HttpTransportError> {
+fn events(body: &[u8], watched: &ConnectionState) -> Result<Vec<Result<Sse, SseError>>, HttpTransportError> {
     let text = String::from_utf8_lossy(body).replace("\r\n", "\n").replace('\r', "\n");
     let data_of = |event: &str| {
         let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -197,8 +197,8 @@ mod tests {
         for end in ["\n", "\r\n", "\r"] {
             let text =
                 format!(": hello{end}id: 1{end}data:{end}{end}event: message{end}data: {message}{end}{end}");
-            assert_eq!(events(text.as_bytes(), &Watched::default()).unwrap().len(), 1, "{end:?}");
+            assert_eq!(events(text.as_bytes(), &ConnectionState::default()).unwrap().len(), 1, "{end:?}");
         }
-        assert!(events(b"data: hello\n\n", &Watched::default()).is_err());
+        assert!(events(b"data: hello\n\n", &ConnectionState::default()).is_err());
     }
 }

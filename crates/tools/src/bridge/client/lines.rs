@@ -1,6 +1,6 @@
 //! MCP over two pipes, one message per line.
 
-use super::guarded::{DisconnectReason, Watched};
+use super::guarded::{ConnectionState, DisconnectReason};
 use super::message::{self, InvalidMessageError};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 /// A transport over two pipes.
-pub(in crate::bridge) struct Lines<R, W> {
+pub(in crate::bridge) struct PipeTransport<R, W> {
     output: R,
     /// Bytes that were read and not processed yet.
     inbox: Vec<u8>,
@@ -22,12 +22,12 @@ pub(in crate::bridge) struct Lines<R, W> {
     most_bytes: usize,
     nonsense_left: u32,
     /// A long line that is being parsed on a blocking thread, so that the runtime's threads stay free.
-    reading: Option<JoinHandle<Read>>,
-    watched: Arc<Watched>,
+    reading: Option<JoinHandle<ParsedLine>>,
+    watched: Arc<ConnectionState>,
 }
 
 /// Result of parsing a line; `None` for a blank one.
-type Read = Result<Option<RxJsonRpcMessage<RoleClient>>, InvalidMessageError>;
+type ParsedLine = Result<Option<RxJsonRpcMessage<RoleClient>>, InvalidMessageError>;
 
 /// Maximum length of a line that is parsed without a blocking thread, in bytes.
 const LARGEST_SHORT_BYTES: usize = 64 << 10;
@@ -40,9 +40,14 @@ const MOST_NONSENSE: u32 = 64;
 
 // === impl Lines ===
 
-impl<R, W> Lines<R, W> {
+impl<R, W> PipeTransport<R, W> {
     /// Returns a transport that reads a program's output and writes to its input.
-    pub(in crate::bridge) fn new(output: R, input: W, most_bytes: usize, watched: Arc<Watched>) -> Self {
+    pub(in crate::bridge) fn new(
+        output: R,
+        input: W,
+        most_bytes: usize,
+        watched: Arc<ConnectionState>,
+    ) -> Self {
         Self {
             output,
             inbox: Vec::new(),
@@ -107,14 +112,14 @@ impl<R, W> Lines<R, W> {
     }
 }
 
-fn read(line: &[u8], watched: &Watched) -> Read {
+fn read(line: &[u8], watched: &ConnectionState) -> ParsedLine {
     match line.trim_ascii() {
         [] => Ok(None),
         line => message::read(line, watched).map(Some),
     }
 }
 
-impl<R, W> Transport<RoleClient> for Lines<R, W>
+impl<R, W> Transport<RoleClient> for PipeTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,

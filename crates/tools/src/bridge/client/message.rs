@@ -1,6 +1,6 @@
 //! Parses messages of a server leniently: an unknown part doesn't invalidate the rest.
 
-use super::guarded::Watched;
+use super::guarded::ConnectionState;
 use belljar_contract::json::Node;
 use belljar_contract::json::{self, Bounds, MAX_MESSAGE_VALUES};
 use rmcp::model::{ContentBlock, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage, Tool};
@@ -29,7 +29,10 @@ struct Envelope {
 
 /// Parses a message of a limited number of values. Invalid tools are counted. An unreadable answer is converted to an error
 /// answer, as its caller would wait in vain otherwise.
-pub(super) fn read(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, InvalidMessageError> {
+pub(super) fn read(
+    bytes: &[u8],
+    watched: &ConnectionState,
+) -> Result<ServerJsonRpcMessage, InvalidMessageError> {
     read_whole(bytes, watched).or_else(|error| {
         let envelope = serde_json::from_slice::<Envelope>(bytes).ok();
         let answer = envelope.filter(|found| found.jsonrpc == "2.0" && found.method.is_none());
@@ -40,7 +43,7 @@ pub(super) fn read(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessa
     })
 }
 
-fn read_whole(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, InvalidMessageError> {
+fn read_whole(bytes: &[u8], watched: &ConnectionState) -> Result<ServerJsonRpcMessage, InvalidMessageError> {
     let read = json::parse_within(bytes, &WITHIN);
     let mut node = read.map_err(|problem| InvalidMessageError(serde_json::Error::custom(problem.found)))?;
     let ambiguous_tools = without_ambiguous_tools(&mut node);
@@ -94,7 +97,8 @@ mod tests {
     use super::*;
 
     fn result_of(text: &str) -> Value {
-        serde_json::to_value(read(text.as_bytes(), &Watched::default()).unwrap()).unwrap()["result"].clone()
+        serde_json::to_value(read(text.as_bytes(), &ConnectionState::default()).unwrap()).unwrap()["result"]
+            .clone()
     }
 
     #[test]
@@ -112,7 +116,7 @@ mod tests {
     #[test]
     fn invalid_tool_entries_are_counted() {
         let listed = |entries: &[&str]| {
-            let watched = Watched::default();
+            let watched = ConnectionState::default();
             let entries = entries.join(",");
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{entries}]}}}}"#);
             read(text.as_bytes(), &watched).unwrap();
@@ -138,7 +142,7 @@ mod tests {
         for text in
             ["", "hello", "[]", "{}", "7", r#"{"jsonrpc":"1.0","id":1,"result":{}}"#, &"[".repeat(100_000)]
         {
-            assert!(read(text.as_bytes(), &Watched::default()).is_err(), "{text}");
+            assert!(read(text.as_bytes(), &ConnectionState::default()).is_err(), "{text}");
         }
     }
 
@@ -148,7 +152,7 @@ mod tests {
             let list = vec!["0"; count].join(",");
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],"structuredContent":[{list}]}}}}"#)
         };
-        let watched = Watched::default();
+        let watched = ConnectionState::default();
         assert!(read_whole(of(MAX_MESSAGE_VALUES).as_bytes(), &watched).is_err());
         // Control: slightly fewer.
         assert!(read_whole(of(MAX_MESSAGE_VALUES - 12).as_bytes(), &watched).is_ok());
@@ -156,8 +160,9 @@ mod tests {
 
     #[test]
     fn ambiguous_answer_becomes_an_error_for_its_caller() {
-        let answered =
-            |text: &str| serde_json::to_value(read(text.as_bytes(), &Watched::default()).unwrap()).unwrap();
+        let answered = |text: &str| {
+            serde_json::to_value(read(text.as_bytes(), &ConnectionState::default()).unwrap()).unwrap()
+        };
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         for text in [
             r#"{"jsonrpc":"2.0","id":7,"result":{"content":[]},"result":{"content":[]}}"#.to_owned(),
@@ -179,7 +184,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":7,"id":8,"result":{"content":[]}}"#,
             r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"ping"}"#,
         ] {
-            assert!(read(text.as_bytes(), &Watched::default()).is_err(), "{text}");
+            assert!(read(text.as_bytes(), &ConnectionState::default()).is_err(), "{text}");
         }
         // Control: a readable answer, and a list with one unreadable tool.
         let one = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"A"}]}}"#;

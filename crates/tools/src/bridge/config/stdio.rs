@@ -1,7 +1,8 @@
 //! Configuration of a server whose program is started.
 
 use belljar_contract::yaml::{
-    Log, Members, Node, Value, below, boolean, list, one_of, place, quoted, size, text, text_or_number, whole,
+    Members, MistakeLog, Node, Value, below, boolean, list, one_of, place, quoted, size, text,
+    text_or_number, whole,
 };
 use belljar_sandbox::limits::Limits;
 use std::collections::BTreeMap;
@@ -92,7 +93,7 @@ impl StdioConfig {
 // === impl Folder ===
 
 impl Folder {
-    fn read(node: &Node, log: &mut Log) -> Option<Self> {
+    fn read(node: &Node, log: &mut MistakeLog) -> Option<Self> {
         const MODES: [(&str, FolderMode); 2] = [("copy", FolderMode::Copy), ("direct", FolderMode::Direct)];
         let mut members = Members::open(node, log)?;
         let path = members.required("path", read_path);
@@ -102,7 +103,7 @@ impl Folder {
     }
 }
 
-pub(crate) fn read_path(node: &Node, log: &mut Log) -> Option<PathBuf> {
+pub(crate) fn read_path(node: &Node, log: &mut MistakeLog) -> Option<PathBuf> {
     text(node, log, "an absolute path without `.` and `..` that is not the root", |text| {
         let is_normal = |path: &str| path.split('/').all(|part| !matches!(part, "" | "." | ".."));
         let is_meant = text.strip_prefix('/').is_some_and(is_normal) && !text.contains('\0');
@@ -110,7 +111,7 @@ pub(crate) fn read_path(node: &Node, log: &mut Log) -> Option<PathBuf> {
     })
 }
 
-fn read_env(node: &Node, log: &mut Log) -> BTreeMap<String, String> {
+fn read_env(node: &Node, log: &mut MistakeLog) -> BTreeMap<String, String> {
     let Value::Mapping(members) = &node.value else {
         log.note(node.position, place(node), node.describe(), "a mapping");
         return BTreeMap::new();

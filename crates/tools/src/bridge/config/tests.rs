@@ -4,7 +4,7 @@ use super::*;
 use belljar_contract::yaml::{self, Mistakes};
 
 fn parse(text: &str) -> Result<ServersConfig, Mistakes> {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let root = yaml::parse(text.as_bytes(), &mut log);
     let read = root.and_then(|root| {
         let mut members = Members::open(&root, &mut log)?;
@@ -20,7 +20,7 @@ fn parse(text: &str) -> Result<ServersConfig, Mistakes> {
 fn server_config_defaults_are_restrictive() {
     let text = "servers:\n  - {name: files, transport: stdio, command: server}\n";
     let server = parse(text).unwrap().0.remove(0);
-    let Way::Stdio(stdio) = &server.way else { panic!("{server:?}") };
+    let ServerTransport::Stdio(stdio) = &server.way else { panic!("{server:?}") };
     assert!(!stdio.is_unsealed && stdio.workspace.is_none() && stdio.lend.is_empty());
     assert_eq!((server.scope, server.is_enabled), (ToolScope::Pm, true));
     assert_eq!((server.timeout.as_secs(), server.connect_timeout.as_secs()), (30, 10));

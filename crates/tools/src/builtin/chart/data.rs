@@ -64,7 +64,7 @@ impl Data {
         }
         let axis = x_axis.unwrap_or_else(|| inferred(series));
         let mut data = Self { x: AxisPositions::Numbers, series: Vec::new(), left_out: 0 };
-        let mut names = Names::default();
+        let mut names = NameIndex::default();
         for (number, one) in series.iter().enumerate() {
             let mut points = Vec::with_capacity(one.points.len());
             for (at, (x, y)) in one.points.iter().enumerate() {
@@ -155,12 +155,12 @@ impl Data {
 
 /// Names, with their positions.
 #[derive(Default)]
-struct Names {
+struct NameIndex {
     all: Vec<String>,
     places: HashMap<String, usize>,
 }
 
-impl Names {
+impl NameIndex {
     fn place_of(&mut self, x: &Cell) -> f64 {
         let name = match x {
             Cell::Number(value) => number(*value),

@@ -16,11 +16,11 @@ mod channel;
 mod database;
 mod metrics;
 
-pub use channel::{Audience, ChannelConfig, Way};
-pub use database::{DatabaseConfig, Engine, PostgresConfig};
+pub use channel::{Audience, ChannelConfig, ChannelTransport};
+pub use database::{DatabaseConfig, DatabaseLocation, PostgresConfig};
 pub use metrics::MetricsConfig;
 
-use belljar_contract::yaml::{Log, Members, Node, list, quoted};
+use belljar_contract::yaml::{Members, MistakeLog, Node, list, quoted};
 use std::collections::BTreeSet;
 
 /// The resources. Only those that are named exist.
@@ -38,7 +38,7 @@ pub struct ToolsConfig {
 
 impl ToolsConfig {
     /// Reads the section; mistakes are logged.
-    pub fn read(node: &Node, log: &mut Log) -> Self {
+    pub fn read(node: &Node, log: &mut MistakeLog) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let read = Self {
             databases: members.section("databases", database::read),
@@ -59,8 +59,8 @@ trait NamedResource {
 /// Reads a list of named resources; duplicates are logged.
 fn named<T: NamedResource>(
     node: &Node,
-    log: &mut Log,
-    mut read: impl FnMut(&Node, &mut Log) -> Option<T>,
+    log: &mut MistakeLog,
+    mut read: impl FnMut(&Node, &mut MistakeLog) -> Option<T>,
 ) -> Vec<T> {
     let all = list(node, log, |node, log| Some((read(node, log)?, node.position, node.path.clone())));
     let all = all.unwrap_or_default();
@@ -73,7 +73,11 @@ fn named<T: NamedResource>(
 }
 
 /// Joins several lists; names that two of them have are logged.
-fn together<T: NamedResource>(node: &Node, log: &mut Log, lists: impl IntoIterator<Item = Vec<T>>) -> Vec<T> {
+fn together<T: NamedResource>(
+    node: &Node,
+    log: &mut MistakeLog,
+    lists: impl IntoIterator<Item = Vec<T>>,
+) -> Vec<T> {
     let mut all = Vec::<T>::new();
     for list in lists {
         // Duplicates within a list were logged before.

@@ -6,7 +6,7 @@ use crate::caller::Caller;
 use crate::typed::TypedTool;
 use crate::workbench::Workbench;
 use belljar_contract::category::Category;
-use belljar_contract::workbench::{self, DeleteFile, Deleted, Request};
+use belljar_contract::workbench::{self, DeleteFile, FileDeleteResult, Request};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -25,16 +25,18 @@ pub(super) struct Arguments {
     path: String,
 }
 
-pub(super) struct Delete(pub(super) Arc<dyn Workbench>);
+pub(super) struct DeleteFileTool(pub(super) Arc<dyn Workbench>);
 
-impl TypedTool for Delete {
+impl TypedTool for DeleteFileTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let Arguments { path: name } = arguments;
         let request = Request::DeleteFile(DeleteFile { path: relative("path", &name)? });
         let answer = self.0.ask(caller, Category::FileSystem, request).await?;
-        let workbench::Answer::Deleted(Deleted { size_bytes }) = answer else { return Err(strange()) };
+        let workbench::Answer::Deleted(FileDeleteResult { size_bytes }) = answer else {
+            return Err(strange());
+        };
         Ok(Success::of(json!({ "path": name, "size_bytes": size_bytes })))
     }
 }

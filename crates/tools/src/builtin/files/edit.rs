@@ -6,7 +6,7 @@ use crate::caller::Caller;
 use crate::typed::TypedTool;
 use crate::workbench::Workbench;
 use belljar_contract::category::Category;
-use belljar_contract::workbench::{self, EditFile, Edited, Request};
+use belljar_contract::workbench::{self, EditFile, FileEditResult, Request};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -37,9 +37,9 @@ pub(super) struct Arguments {
     all: bool,
 }
 
-pub(super) struct Edit(pub(super) Arc<dyn Workbench>);
+pub(super) struct EditFileTool(pub(super) Arc<dyn Workbench>);
 
-impl TypedTool for Edit {
+impl TypedTool for EditFileTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
@@ -48,7 +48,7 @@ impl TypedTool for Edit {
         let request = Request::EditFile(EditFile { path, old_text, new_text, all });
         let answer = self.0.ask(caller, Category::FileSystem, request).await?;
         let workbench::Answer::Edited(edited) = answer else { return Err(strange()) };
-        let Edited { replacements, size_bytes } = edited;
+        let FileEditResult { replacements, size_bytes } = edited;
         Ok(Success::of(json!({ "path": name, "replacements": replacements, "size_bytes": size_bytes })))
     }
 }

@@ -7,7 +7,9 @@ use crate::typed::TypedTool;
 use crate::workbench::Workbench;
 use belljar_contract::category::Category;
 use belljar_contract::result::output::EntryKind;
-use belljar_contract::workbench::{self, Entry, ListDirectory, Listed, MOST_ENTRIES, Request};
+use belljar_contract::workbench::{
+    self, DirectoryContents, DirectoryEntry, ListDirectory, MOST_ENTRIES, Request,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -38,9 +40,9 @@ fn root() -> String {
     ".".to_owned()
 }
 
-pub(super) struct List(pub(super) Arc<dyn Workbench>);
+pub(super) struct ListFilesTool(pub(super) Arc<dyn Workbench>);
 
-impl TypedTool for List {
+impl TypedTool for ListFilesTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
@@ -73,7 +75,7 @@ fn check(pattern: &str, recursive: bool) -> Result<(), Failure> {
 }
 
 /// Returns one line per entry, and the number of entries.
-fn text(listed: &Listed) -> (String, usize) {
+fn text(listed: &DirectoryContents) -> (String, usize) {
     let all: Vec<String> = listed.entries.iter().map(line).collect();
     let whole = all.join("\n");
     let kept = fits(&whole);
@@ -95,8 +97,8 @@ fn text(listed: &Listed) -> (String, usize) {
     (content, entries)
 }
 
-fn line(entry: &Entry) -> String {
-    let Entry { path, kind, size_bytes, target, leads_out } = entry;
+fn line(entry: &DirectoryEntry) -> String {
+    let DirectoryEntry { path, kind, size_bytes, target, leads_out } = entry;
     match kind {
         EntryKind::Directory => format!("[DIR]  {path}"),
         EntryKind::File => {
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn truncated_listing_has_whole_lines_and_a_notice() {
-        let entry = |number: usize| Entry {
+        let entry = |number: usize| DirectoryEntry {
             path: format!("{number}{}", "x".repeat(4_000)),
             kind: EntryKind::Directory,
             size_bytes: None,
@@ -125,7 +127,8 @@ mod tests {
             leads_out: false,
         };
         let entries: Vec<_> = (0..MOST_ENTRIES).map(entry).collect();
-        let (content, shown) = text(&Listed { entries, truncated: false, unreadable_directories: 0 });
+        let (content, shown) =
+            text(&DirectoryContents { entries, truncated: false, unreadable_directories: 0 });
         assert!((200..300).contains(&shown) && content.len() < 1 << 20, "{shown}");
         assert_eq!(content.lines().count(), shown + 1);
         assert!(content.lines().take(shown).all(|line| line.len() > 4_000));

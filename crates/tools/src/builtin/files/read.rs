@@ -6,7 +6,7 @@ use crate::caller::Caller;
 use crate::typed::TypedTool;
 use crate::workbench::Workbench;
 use belljar_contract::category::Category;
-use belljar_contract::workbench::{self, FileRead, ReadFile, Request};
+use belljar_contract::workbench::{self, FileReadResult, ReadFile, Request};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -33,9 +33,9 @@ pub(super) struct Arguments {
     end_line: Option<u64>,
 }
 
-pub(super) struct Read(pub(super) Arc<dyn Workbench>);
+pub(super) struct ReadFileTool(pub(super) Arc<dyn Workbench>);
 
-impl TypedTool for Read {
+impl TypedTool for ReadFileTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
@@ -50,7 +50,7 @@ impl TypedTool for Read {
         let answer = self.0.ask(caller, Category::FileSystem, request).await?;
         let workbench::Answer::FileRead(read) = answer else { return Err(strange()) };
         let read_bytes = read.content.len();
-        let FileRead { mut content, size_bytes, line_count, truncated: is_cut } = read;
+        let FileReadResult { mut content, size_bytes, line_count, truncated: is_cut } = read;
         content.truncate(fits(&content));
         let truncated = is_cut || content.len() < read_bytes;
         let mut told = json!({

@@ -7,7 +7,7 @@ use crate::typed::TypedTool;
 use crate::workbench::Workbench;
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
-use belljar_contract::workbench::{self, Bytes, MOST_WRITTEN_BYTES, Request, WriteFile, Written};
+use belljar_contract::workbench::{self, Bytes, FileWriteResult, MOST_WRITTEN_BYTES, Request, WriteFile};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -32,9 +32,9 @@ pub(super) struct Arguments {
     create_directories: bool,
 }
 
-pub(super) struct Write(pub(super) Arc<dyn Workbench>);
+pub(super) struct WriteFileTool(pub(super) Arc<dyn Workbench>);
 
-impl TypedTool for Write {
+impl TypedTool for WriteFileTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
@@ -48,7 +48,7 @@ impl TypedTool for Write {
         let content = Bytes(content.into_bytes());
         let request = Request::WriteFile(WriteFile { path, content, create_directories });
         let answer = self.0.ask(caller, Category::FileSystem, request).await?;
-        let workbench::Answer::Written(Written { created }) = answer else { return Err(strange()) };
+        let workbench::Answer::Written(FileWriteResult { created }) = answer else { return Err(strange()) };
         Ok(Success::of(json!({ "path": name, "bytes_written": bytes_written, "created": created })))
     }
 }

@@ -21,7 +21,7 @@ pub trait GitHatch: Send + Sync {
         &'a self,
         caller: &'a Caller,
         wanted: PushRequest,
-    ) -> BoxFuture<'a, Result<Pushed, Failure>>;
+    ) -> BoxFuture<'a, Result<PushResult, Failure>>;
 
     /// Returns what a push would write, without writing.
     fn planned_push<'a>(
@@ -93,7 +93,7 @@ pub struct PushPlan {
 
 /// Result of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pushed {
+pub struct PushResult {
     /// The server's repository.
     pub remote: String,
     /// The branch's commit.

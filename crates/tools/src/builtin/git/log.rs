@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     directory: Option<String>,
 }
 
-pub(super) struct Log(pub(super) Git);
+pub(super) struct GitLogTool(pub(super) Git);
 
 const USUAL: u64 = 10;
 const MOST: u64 = 100;
@@ -54,7 +54,7 @@ const MOST: u64 = 100;
 const WHOLE: &str = "--format=commit %H%d%nAuthor: %an <%ae>%nDate:   %aI%n%n%w(0,4,4)%B";
 const ONE_LINE: &str = "--format=%h%d %s";
 
-impl TypedTool for Log {
+impl TypedTool for GitLogTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {

@@ -5,7 +5,7 @@ use super::hardening::{environment, environment_for};
 use crate::answer::Failure;
 use crate::builtin::files::relative;
 use crate::caller::Caller;
-use crate::workbench::{Command, Ending, FinishedProgram, Workbench};
+use crate::workbench::{Command, FinishedProgram, ProgramExit, Workbench};
 use belljar_contract::category::Category;
 use belljar_contract::path::{StepPath, WORKSPACE, WorkspacePath};
 use belljar_contract::tool::DomainCode;
@@ -95,8 +95,8 @@ impl Repository<'_> {
     pub(super) async fn is(&self, arguments: &[&str]) -> Result<bool, Failure> {
         let ended = self.ran(arguments, (&[], MOST_SHOWN_BYTES)).await?;
         match ended.by {
-            Ending::Exited(0) => Ok(true),
-            Ending::Exited(1) => Ok(false),
+            ProgramExit::Exited(0) => Ok(true),
+            ProgramExit::Exited(1) => Ok(false),
             _ => Err(self.complaint(&ended)),
         }
     }
@@ -125,7 +125,7 @@ impl Repository<'_> {
 
     /// Returns the failure for an unsuccessful subcommand.
     fn complaint(&self, ended: &FinishedProgram) -> Failure {
-        if ended.by == Ending::OutOfTime {
+        if ended.by == ProgramExit::OutOfTime {
             let said = format!("git was killed after {} s (time limit)", WITHIN.as_secs());
             return Failure::new(DomainCode::LimitExceeded, said);
         }

@@ -2,13 +2,13 @@
 
 use super::sqlite::Migration;
 use super::statement::{self, Kind};
-use super::{Databases, Engine, postgres, sqlite};
+use super::{DatabaseLocation, Databases, postgres, sqlite};
 use crate::Tool;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::definition::Definition;
 use crate::typed::{TypedTool, schema_of, tool};
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::approval::CallScope;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ const DESCRIPTION: &str = "Applies a migration to a writable database: all of it
 /// Returns the tool.
 pub(super) fn migrate(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
     let said = ("sql_migrate", "Applies a migration to a database.");
-    let definition = databases.define_change(said, schema_of::<Arguments>(), Leaf::DbAdmin)?;
+    let definition = databases.define_change(said, schema_of::<Arguments>(), BuiltInAction::DbAdmin)?;
     let definition = Definition { description: DESCRIPTION.to_owned(), is_guarded: true, ..definition };
     Ok(tool(definition, SqlMigrateTool(databases.clone())))
 }
@@ -65,8 +65,8 @@ impl TypedTool for SqlMigrateTool {
         let migration = Migration { name, sha256: hash(&statements), statements };
         let (sha256, count) = (migration.sha256.clone(), migration.statements.len());
         let is_applied = match &database.engine {
-            Engine::Sqlite(path) => sqlite::migrate(path, migration).await?,
-            Engine::Postgres(server) => postgres::migrate(server, &migration).await?,
+            DatabaseLocation::Sqlite(path) => sqlite::migrate(path, migration).await?,
+            DatabaseLocation::Postgres(server) => postgres::migrate(server, &migration).await?,
         };
         Ok(Success::of(json!({ "applied": is_applied, "statements": count, "sha256": sha256 })))
     }

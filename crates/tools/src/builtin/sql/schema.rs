@@ -1,6 +1,6 @@
 //! `schema_inspect`: lists databases, and the columns of one.
 
-use super::{Databases, Engine, postgres, sqlite};
+use super::{DatabaseLocation, Databases, postgres, sqlite};
 use crate::Tool;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
@@ -52,8 +52,8 @@ impl TypedTool for SqlSchemaTool {
         let Arguments { database, table } = arguments;
         let Some(database) = database else { return Ok(Success::of(self.listed())) };
         let rows = match &self.0.find(&database)?.engine {
-            Engine::Sqlite(path) => sqlite::look(path, SQLITE, table).await?,
-            Engine::Postgres(server) => postgres::look(server, table).await?,
+            DatabaseLocation::Sqlite(path) => sqlite::look(path, SQLITE, table).await?,
+            DatabaseLocation::Postgres(server) => postgres::look(server, table).await?,
         };
         Ok(Success::of(rows.told()))
     }

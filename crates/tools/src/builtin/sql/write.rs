@@ -1,13 +1,13 @@
 //! `sql_execute`: changes rows of a writable database.
 
 use super::statement::{self, Kind};
-use super::{Databases, Engine, Parameter, postgres, sqlite};
+use super::{DatabaseLocation, Databases, Parameter, postgres, sqlite};
 use crate::Tool;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::definition::Definition;
 use crate::typed::{TypedTool, schema_of, tool};
-use belljar_contract::action::Leaf;
+use belljar_contract::action::BuiltInAction;
 use belljar_contract::approval::CallScope;
 use belljar_contract::tool::InvalidToolNameError;
 use schemars::JsonSchema;
@@ -42,7 +42,7 @@ const DESCRIPTION: &str = "Changes rows of a writable database with one statemen
 /// Returns the tool.
 pub(super) fn execute(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
     let said = ("sql_execute", "Changes rows of a database with one statement.");
-    let definition = databases.define_change(said, schema_of::<Arguments>(), Leaf::DbMutate)?;
+    let definition = databases.define_change(said, schema_of::<Arguments>(), BuiltInAction::DbMutate)?;
     let definition = Definition { description: DESCRIPTION.to_owned(), ..definition };
     Ok(tool(definition, SqlWriteTool(databases.clone())))
 }
@@ -55,8 +55,8 @@ impl TypedTool for SqlWriteTool {
         let database = self.0.find_writable(&database)?;
         let statement = statement::one(&statement, Kind::Changes)?.to_owned();
         let rows_affected = match &database.engine {
-            Engine::Sqlite(path) => sqlite::execute(path, statement, params).await?,
-            Engine::Postgres(server) => postgres::execute(server, &statement, &params).await?,
+            DatabaseLocation::Sqlite(path) => sqlite::execute(path, statement, params).await?,
+            DatabaseLocation::Postgres(server) => postgres::execute(server, &statement, &params).await?,
         };
         Ok(Success::of(json!({ "rows_affected": rows_affected })))
     }

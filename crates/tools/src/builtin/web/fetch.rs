@@ -2,7 +2,7 @@
 
 use super::failure;
 use super::reach::WebHatch;
-use super::reader::Reader;
+use super::reader::PageReader;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::page::{self, PageText, Part, UnreadableError};
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
 
 pub(super) struct WebFetchTool {
     hatch: Arc<dyn WebHatch>,
-    reader: Reader,
+    reader: PageReader,
 }
 
 const USUAL_CHARS: usize = 20_000;
@@ -53,7 +53,7 @@ const MOST_CHARS: usize = 200_000;
 // === impl Fetch ===
 
 impl WebFetchTool {
-    pub(super) fn new(hatch: Arc<dyn WebHatch>, reader: Reader) -> Self {
+    pub(super) fn new(hatch: Arc<dyn WebHatch>, reader: PageReader) -> Self {
         Self { hatch, reader }
     }
 

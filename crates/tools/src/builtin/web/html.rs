@@ -1,6 +1,6 @@
 //! `html_parser`: parses a page that the caller has (`spec/3 §Tool Categories`, Web). It needs no network.
 
-use super::reader::Reader;
+use super::reader::PageReader;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::page::{Html, Part};
@@ -47,7 +47,7 @@ enum Mode {
 }
 
 pub(super) struct HtmlParserTool {
-    reader: Reader,
+    reader: PageReader,
 }
 
 /// Maximum size of a page, in bytes.
@@ -59,7 +59,7 @@ const MOST_CHARS: usize = 200_000;
 // === impl Parser ===
 
 impl HtmlParserTool {
-    pub(super) fn new(reader: Reader) -> Self {
+    pub(super) fn new(reader: PageReader) -> Self {
         Self { reader }
     }
 }

@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Source of callers' web access.
 pub trait WebHatch: Send + Sync {
     /// Returns a caller's current web access. The caller is known by the call's origin, not by its content.
-    fn reach<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Reach, Failure>>;
+    fn reach<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<RunWebAccess, Failure>>;
 }
 
 /// Web access of a run.
 #[derive(Clone)]
-pub struct Reach {
+pub struct RunWebAccess {
     /// Id of the run in records.
     pub run_id: RunId,
     /// Fetches pages.
@@ -38,7 +38,7 @@ pub struct Reach {
 /// Web access of all runs that have it.
 #[derive(Clone, Default)]
 pub struct WebAccessRegistry {
-    all: Arc<Mutex<HashMap<RunId, Reach>>>,
+    all: Arc<Mutex<HashMap<RunId, RunWebAccess>>>,
 }
 
 /// Registration of a run's web access; dropping it ends the access.
@@ -52,7 +52,7 @@ pub struct WebAccessRegistration {
 
 impl WebAccessRegistry {
     /// Registers the web access of a run until the returned value is dropped.
-    pub fn open(&self, reach: Reach) -> WebAccessRegistration {
+    pub fn open(&self, reach: RunWebAccess) -> WebAccessRegistration {
         let run_id = reach.run_id.clone();
         self.locked().insert(run_id.clone(), reach);
         WebAccessRegistration { reaches: self.clone(), run_id }
@@ -62,7 +62,7 @@ impl WebAccessRegistry {
     ///
     /// # Errors
     /// `not_supported` if it has none.
-    pub fn of(&self, caller: &Caller) -> Result<Reach, Failure> {
+    pub fn of(&self, caller: &Caller) -> Result<RunWebAccess, Failure> {
         let found = caller.run_id.as_ref().and_then(|run_id| self.locked().get(run_id).cloned());
         let none = || {
             Failure::new(
@@ -73,14 +73,14 @@ impl WebAccessRegistry {
         found.ok_or_else(none)
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<RunId, Reach>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<RunId, RunWebAccess>> {
         // Ignores poisoning: each change is complete.
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WebHatch for WebAccessRegistry {
-    fn reach<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Reach, Failure>> {
+    fn reach<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<RunWebAccess, Failure>> {
         std::future::ready(self.of(caller)).boxed()
     }
 }

@@ -8,7 +8,7 @@ use belljar_contract::tool::DomainCode;
 
 /// Queue of pages to parse. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Reader {
+pub(super) struct PageReader {
     turns: TurnQueue,
 }
 
@@ -20,7 +20,7 @@ const MOST_OF_RUN: usize = 32;
 
 // === impl Reader ===
 
-impl Reader {
+impl PageReader {
     pub(super) fn new() -> Self {
         Self { turns: TurnQueue::new(READ_AT_ONCE, MOST_OF_RUN) }
     }

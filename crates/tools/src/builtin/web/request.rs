@@ -8,7 +8,7 @@ use crate::caller::Caller;
 use crate::typed::TypedTool;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use belljar_egress::web::fetch::{Answered, Method as Wire, Request};
+use belljar_egress::web::fetch::{FetchAnswer, FetchRequest, Method as Wire};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ enum Method {
     Delete,
 }
 
-pub(super) struct Ask {
+pub(super) struct WebRequestTool {
     hatch: Arc<dyn WebHatch>,
 }
 
@@ -83,13 +83,13 @@ const LEFT_OUT: [&str; 2] = ["set-cookie", "set-cookie2"];
 
 // === impl Ask ===
 
-impl Ask {
+impl WebRequestTool {
     pub(super) fn new(hatch: Arc<dyn WebHatch>) -> Self {
         Self { hatch }
     }
 }
 
-impl TypedTool for Ask {
+impl TypedTool for WebRequestTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
@@ -103,7 +103,7 @@ impl TypedTool for Ask {
 // === impl Arguments ===
 
 impl Arguments {
-    fn request(self) -> Result<Request, Failure> {
+    fn request(self) -> Result<FetchRequest, Failure> {
         let Self { url, method, headers, body, timeout } = self;
         let body = body.unwrap_or_default().into_bytes();
         if body.len() > MOST_SENT_BYTES {
@@ -126,7 +126,7 @@ impl Arguments {
             Method::Delete => Wire::Delete,
         };
         let seconds = timeout.unwrap_or(USUAL_SECONDS).clamp(1, LONGEST_SECONDS);
-        Ok(Request {
+        Ok(FetchRequest {
             url,
             method,
             headers: headers.into_iter().collect(),
@@ -138,8 +138,8 @@ impl Arguments {
 }
 
 /// Returns the answer for a response.
-fn told(answered: Answered) -> Value {
-    let Answered { url, status, headers, body, is_truncated } = answered;
+fn told(answered: FetchAnswer) -> Value {
+    let FetchAnswer { url, status, headers, body, is_truncated } = answered;
     let location = headers.iter().find(|(name, _)| name == "location").map(|(_, value)| short(value));
     let redirect = location.filter(|_| (300..400).contains(&status));
     let (left_out, shown): (Vec<_>, Vec<_>) =
@@ -214,9 +214,9 @@ fn short(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn answered(headers: &[(&str, &str)], body: &[u8]) -> Answered {
+    fn answered(headers: &[(&str, &str)], body: &[u8]) -> FetchAnswer {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Answered {
+        FetchAnswer {
             url: "https://a.example/".to_owned(),
             status: 302,
             headers,

@@ -1,6 +1,6 @@
 //! `web.search`: searches the web by the configured provider.
 
-use super::reach::{Reach, WebHatch};
+use super::reach::{RunWebAccess, WebHatch};
 use crate::answer::{Answer, Failure, Success};
 use crate::builtin::api;
 use crate::caller::Caller;
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     safe_filter: Option<bool>,
 }
 
-pub(super) struct Search {
+pub(super) struct WebSearchTool {
     hatch: Arc<dyn WebHatch>,
     calls: Arc<ApiCaller>,
 }
@@ -55,13 +55,13 @@ const LONGEST_URL: usize = 2_000;
 
 // === impl Search ===
 
-impl Search {
+impl WebSearchTool {
     pub(super) fn new(hatch: Arc<dyn WebHatch>, calls: Arc<ApiCaller>) -> Self {
         Self { hatch, calls }
     }
 }
 
-impl TypedTool for Search {
+impl TypedTool for WebSearchTool {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
@@ -89,7 +89,7 @@ impl TypedTool for Search {
 }
 
 /// Returns the configured search provider.
-fn configured(reach: &Reach) -> Result<belljar_egress::web::config::Search, Failure> {
+fn configured(reach: &RunWebAccess) -> Result<belljar_egress::web::config::Search, Failure> {
     let none = || Failure::new(DomainCode::NotSupported, "no web search provider is configured on this host");
     reach.policy.current().config.search.clone().ok_or_else(none)
 }

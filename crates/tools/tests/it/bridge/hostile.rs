@@ -1,7 +1,7 @@
 //! Tests with servers that crash, lie, flood, or never end.
 
 use super::Case;
-use super::rig::{House, OTHER_TASK, Rig, TASK, folder, run, scripted, text};
+use super::rig::{OTHER_TASK, Rig, SandboxFactory, TASK, folder, run, scripted, text};
 use belljar_contract::tool::DomainCode;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// A bridge with one malicious server called `bad`, and a folder it may write to.
-fn bad(house: &House, script: &str, more: &str) -> (Rig, TempDir) {
+fn bad(house: &SandboxFactory, script: &str, more: &str) -> (Rig, TempDir) {
     let folder = folder();
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let with = format!(", workspace: {{path: '{}', mode: direct}}{more}", folder.path().display());
@@ -35,7 +35,7 @@ fn lines(folder: &TempDir, name: &str) -> usize {
     std::fs::read_to_string(folder.path().join(name)).unwrap_or_default().lines().count()
 }
 
-fn dying(house: &House) -> Result<(), String> {
+fn dying(house: &SandboxFactory) -> Result<(), String> {
     let script = r#"
 def listed(params):
     return {"tools": [tool("change"), tool("look", annotations=READ_ONLY), tool("pid", annotations=READ_ONLY)]}
@@ -77,7 +77,7 @@ serve()
     Ok(())
 }
 
-fn silent(house: &House) -> Result<(), String> {
+fn silent(house: &SandboxFactory) -> Result<(), String> {
     let script = r#"
 def called(name, arguments):
     return None
@@ -95,7 +95,7 @@ serve()
     Ok(())
 }
 
-fn curt(house: &House) -> Result<(), String> {
+fn curt(house: &SandboxFactory) -> Result<(), String> {
     let script = r#"
 ours = say
 
@@ -121,7 +121,7 @@ serve()
     Ok(())
 }
 
-fn endless(house: &House) -> Result<(), String> {
+fn endless(house: &SandboxFactory) -> Result<(), String> {
     let script = r#"
 def listed(params):
     return {"tools": [tool("line"), tool("large"), tool("fits")]}
@@ -153,7 +153,7 @@ serve()
     Ok(())
 }
 
-fn flooding(house: &House) -> Result<(), String> {
+fn flooding(house: &SandboxFactory) -> Result<(), String> {
     let script = r#"
 def listed(params):
     return {"tools": [tool("notes"), tool("asks"), tool("noise"), tool("few")]}
@@ -191,7 +191,7 @@ serve()
     Ok(())
 }
 
-fn asking(house: &House) -> Result<(), String> {
+fn asking(house: &SandboxFactory) -> Result<(), String> {
     let script = r#"
 ASKED = ["sampling/createMessage", "roots/list", "elicitation/create", "x/y"]
 PARAMS = {"messages": [], "maxTokens": 1, "message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -221,7 +221,7 @@ serve()
     Ok(())
 }
 
-fn lists(house: &House) -> Result<(), String> {
+fn lists(house: &SandboxFactory) -> Result<(), String> {
     let script = r##"
 deep = {}
 for _ in range(50):
@@ -283,7 +283,7 @@ serve()
     Ok(())
 }
 
-fn changing(house: &House) -> Result<(), String> {
+fn changing(house: &SandboxFactory) -> Result<(), String> {
     let script = r#"
 names = ["one", "two"]
 
@@ -311,7 +311,7 @@ serve()
     Ok(())
 }
 
-fn kept(house: &House) -> Result<(), String> {
+fn kept(house: &SandboxFactory) -> Result<(), String> {
     let script = r#"
 def listed(params):
     return {"tools": [tool("look", annotations=READ_ONLY), tool("change"), tool("fail", annotations=READ_ONLY)]}
@@ -346,7 +346,7 @@ serve()
     Ok(())
 }
 
-fn missing(house: &House) -> Result<(), String> {
+fn missing(house: &SandboxFactory) -> Result<(), String> {
     let scripts = folder();
     let good = scripted(scripts.path(), "good", "serve()\n", "");
     let dead = scripted(scripts.path(), "dead", "sys.exit(1)\n", "");
@@ -364,7 +364,7 @@ fn missing(house: &House) -> Result<(), String> {
     Ok(())
 }
 
-fn hurried(house: &House) -> Result<(), String> {
+fn hurried(house: &SandboxFactory) -> Result<(), String> {
     let scripts = folder();
     let mute = scripted(scripts.path(), "mute", "time.sleep(600)\n", "");
     for milliseconds in 0..40 {
@@ -378,7 +378,7 @@ fn hurried(house: &House) -> Result<(), String> {
     Ok(())
 }
 
-fn many(house: &House) -> Result<(), String> {
+fn many(house: &SandboxFactory) -> Result<(), String> {
     let script = r#"
 def called(name, arguments):
     time.sleep(0.2)

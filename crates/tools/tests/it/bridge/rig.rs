@@ -1,19 +1,19 @@
 //! A bridge with a registry, and helpers to call its tools.
 
 use belljar_contract::id::{JobId, RunId, TaskId};
-use belljar_contract::isolation::Required;
+use belljar_contract::isolation::RequiredLayers;
 use belljar_contract::tool::ToolName;
-use belljar_contract::yaml::{self, Log};
+use belljar_contract::yaml::{self, MistakeLog};
 use belljar_egress::exchange::Exchanger;
 use belljar_policy::tool::ToolGrants;
 use belljar_sandbox::native::{NativeBackend, SEARCH_PATH};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{HostPath, Lent};
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_testkit::{clients, mcp};
 use belljar_tools::answer::{Answer, Success};
 use belljar_tools::bridge::config::{Folder, FolderMode, ServersConfig, StdioConfig};
-use belljar_tools::bridge::{Bridge, BridgeResources, Found, ProgramFinder};
+use belljar_tools::bridge::{Bridge, BridgeResources, ProgramFinder, ServerProgram};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::Definition;
 use belljar_tools::registry::Registry;
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Creates sandboxes.
-pub(crate) struct House {
+pub(crate) struct SandboxFactory {
     backend: Arc<NativeBackend>,
     state: TempDir,
 }
@@ -46,10 +46,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 // === impl House ===
 
-impl House {
-    pub(crate) fn new(backend: impl FnOnce(State) -> NativeBackend) -> Self {
+impl SandboxFactory {
+    pub(crate) fn new(backend: impl FnOnce(StateDirectory) -> NativeBackend) -> Self {
         let state = folder();
-        Self { backend: Arc::new(backend(State::at(state.path()))), state }
+        Self { backend: Arc::new(backend(StateDirectory::at(state.path()))), state }
     }
 
     /// Existing folders of runs.
@@ -60,14 +60,14 @@ impl House {
 
     /// Starts a bridge with these servers on the current runtime.
     pub(crate) fn bridge(&self, servers: &str) -> Rig {
-        let mut log = Log::default();
+        let mut log = MistakeLog::default();
         let root = yaml::parse(servers.as_bytes(), &mut log);
         let config = root.map(|root| ServersConfig::read(&root, &mut log));
         log.finish().unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let registry = Arc::new(Registry::new([]).unwrap());
         let means = BridgeResources {
             backend: Arc::clone(&self.backend) as _,
-            required: Required::default(),
+            required: RequiredLayers::default(),
             finder: finder(),
             exchanger: Arc::new(Exchanger::start().unwrap()),
         };
@@ -115,7 +115,7 @@ fn finder() -> ProgramFinder {
             None => WorkspaceChoice::Empty,
         };
         let command = vec![command.into()];
-        Ok::<_, Box<dyn Error + Send + Sync>>(Found {
+        Ok::<_, Box<dyn Error + Send + Sync>>(ServerProgram {
             command,
             lent,
             workspace,

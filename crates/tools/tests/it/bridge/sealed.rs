@@ -2,7 +2,7 @@
 //! configuration, it reaches both.
 
 use super::Case;
-use super::rig::{House, folder, run, scripted};
+use super::rig::{SandboxFactory, folder, run, scripted};
 use serde_json::json;
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -34,7 +34,7 @@ def listed(params):
 serve()
 "#;
 
-fn mcp_server_program_cannot_access_network_or_host_files(house: &House) -> Result<(), String> {
+fn mcp_server_program_cannot_access_network_or_host_files(house: &SandboxFactory) -> Result<(), String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();

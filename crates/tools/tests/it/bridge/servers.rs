@@ -1,7 +1,7 @@
 //! Tests with real servers: the reference servers, and one using the official Python SDK.
 
 use super::Case;
-use super::rig::{House, folder, program, reference, run, text};
+use super::rig::{SandboxFactory, folder, program, reference, run, text};
 use belljar_contract::tool::{DomainCode, ToolScope};
 use belljar_testkit::mcp;
 use belljar_tools::definition::Effect;
@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("only_enabled_tools_are_offered", chosen),
 ];
 
-fn everything(house: &House) -> Result<(), String> {
+fn everything(house: &SandboxFactory) -> Result<(), String> {
     let server = program("every", "node", &[&reference("server-everything")?, "stdio"], ", scope: both");
     run(async {
         let rig = house.bridge(&server);
@@ -42,11 +42,11 @@ fn everything(house: &House) -> Result<(), String> {
 }
 
 /// Number of sandboxes of this test's house.
-fn house_runs(house: &House) -> usize {
+fn house_runs(house: &SandboxFactory) -> usize {
     house.runs().len()
 }
 
-fn files(house: &House) -> Result<(), String> {
+fn files(house: &SandboxFactory) -> Result<(), String> {
     let lent = folder();
     std::fs::write(lent.path().join("note.txt"), "on the host").unwrap();
     let main = reference("server-filesystem")?;
@@ -69,7 +69,7 @@ fn files(house: &House) -> Result<(), String> {
     Ok(())
 }
 
-fn python(house: &House) -> Result<(), String> {
+fn python(house: &SandboxFactory) -> Result<(), String> {
     mcp::sdk()?;
     let lent = folder();
     let path = lent.path().join("server.py");
@@ -92,7 +92,7 @@ fn python(house: &House) -> Result<(), String> {
     Ok(())
 }
 
-fn chosen(house: &House) -> Result<(), String> {
+fn chosen(house: &SandboxFactory) -> Result<(), String> {
     let only = ", enabled_tools: [echo, get-sum, get-env, nothing], disabled_tools: []";
     let server = program("every", "node", &[&reference("server-everything")?, "stdio"], only);
     let not = ", disabled_tools: [echo]";

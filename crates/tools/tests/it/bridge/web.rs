@@ -1,7 +1,7 @@
 //! Tests with HTTP servers: real ones and malicious ones.
 
 use super::Case;
-use super::rig::{House, Rig, run, text};
+use super::rig::{Rig, SandboxFactory, run, text};
 use belljar_contract::tool::DomainCode;
 use belljar_testkit::mcp;
 use belljar_testkit::mcp_server::McpServer;
@@ -52,7 +52,7 @@ fn at(name: &str, url: &str, more: &str) -> String {
     format!("  - {{name: {name}, transport: streamable_http, url: '{url}'{more}}}\n")
 }
 
-fn everything(house: &House) -> Result<(), String> {
+fn everything(house: &SandboxFactory) -> Result<(), String> {
     let address = free();
     let _server = reference(address)?;
     run(async {
@@ -70,7 +70,7 @@ fn everything(house: &House) -> Result<(), String> {
     Ok(())
 }
 
-fn newest(house: &House) -> Result<(), String> {
+fn newest(house: &SandboxFactory) -> Result<(), String> {
     let server = McpServer::start(0)?;
     run(async {
         let rig = house.bridge(&at("sdk", &server.url(), ""));
@@ -87,7 +87,7 @@ fn newest(house: &House) -> Result<(), String> {
     Ok(())
 }
 
-fn anew(house: &House) -> Result<(), String> {
+fn anew(house: &SandboxFactory) -> Result<(), String> {
     let address = free();
     let server = reference(address)?;
     run(async {
@@ -200,7 +200,7 @@ async fn code(rig: &Rig, tool: &str) -> (DomainCode, String) {
 
 const SECRET: &str = "sk-of-the-host-0123456789";
 
-fn credential(house: &House) -> Result<(), String> {
+fn credential(house: &SandboxFactory) -> Result<(), String> {
     let server = ScriptedServer::start(|tool, head, id| match tool {
         "repeat" => {
             let line = head.lines().find(|line| line.starts_with("authorization")).unwrap_or_default();
@@ -238,7 +238,9 @@ fn credential(house: &House) -> Result<(), String> {
 /// Redirect target of one tool; it must not be contacted.
 static ELSEWHERE: Mutex<Option<SocketAddr>> = Mutex::new(None);
 
-fn secret_is_not_sent_to_another_users_listener_on_the_servers_port(house: &House) -> Result<(), String> {
+fn secret_is_not_sent_to_another_users_listener_on_the_servers_port(
+    house: &SandboxFactory,
+) -> Result<(), String> {
     let (address, heard) = other_user::listen("127.0.0.1:0").ok_or("a server of another user takes root")?;
     let key = super::rig::folder();
     std::fs::write(key.path().join("key"), SECRET).unwrap();
@@ -266,7 +268,7 @@ fn secret_is_not_sent_to_another_users_listener_on_the_servers_port(house: &Hous
     Ok(())
 }
 
-fn hostile(house: &House) -> Result<(), String> {
+fn hostile(house: &SandboxFactory) -> Result<(), String> {
     let elsewhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     elsewhere.set_nonblocking(true).unwrap();
     *ELSEWHERE.lock().unwrap() = Some(elsewhere.local_addr().unwrap());

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// Behavior of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum ServerBehavior {
     /// Supports STARTTLS.
     Asked,
     /// Speaks only TLS.
@@ -37,13 +37,13 @@ pub(crate) struct Server {
 // === impl Server ===
 
 impl Server {
-    pub(crate) fn start(manner: Manner) -> Self {
+    pub(crate) fn start(manner: ServerBehavior) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
-        let name = if manner == Manner::Another { "other.example" } else { "localhost" };
+        let name = if manner == ServerBehavior::Another { "other.example" } else { "localhost" };
         let key = KeyPair::generate().unwrap();
         let certificate =
             CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
@@ -84,7 +84,7 @@ fn locked(heard: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
 
 fn serve(
     mut stream: TcpStream,
-    manner: Manner,
+    manner: ServerBehavior,
     config: &Arc<ServerConfig>,
     heard: &Mutex<Vec<String>>,
 ) -> io::Result<()> {
@@ -92,7 +92,7 @@ fn serve(
         let session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         Ok::<_, io::Error>(StreamOwned::new(session, stream))
     };
-    if manner == Manner::Implicit {
+    if manner == ServerBehavior::Implicit {
         let mut stream = secure(stream)?;
         stream.write_all(b"220 house\r\n")?;
         return converse(&mut stream, manner, heard).map(drop);
@@ -105,7 +105,11 @@ fn serve(
 }
 
 /// Answers until STARTTLS or the end of the connection. Returns true if TLS starts.
-fn converse<S: Read + Write>(stream: &mut S, manner: Manner, heard: &Mutex<Vec<String>>) -> io::Result<bool> {
+fn converse<S: Read + Write>(
+    stream: &mut S,
+    manner: ServerBehavior,
+    heard: &Mutex<Vec<String>>,
+) -> io::Result<bool> {
     // Unbuffered, so that bytes after the command are not consumed.
     let mut lines = BufReader::with_capacity(1, stream);
     let mut is_mail = false;
@@ -119,11 +123,13 @@ fn converse<S: Read + Write>(stream: &mut S, manner: Manner, heard: &Mutex<Vec<S
         let answer = match line.split([' ', ':']).next().unwrap_or_default() {
             _ if is_mail && line != "." => continue,
             "EHLO" => "250-house\r\n250-STARTTLS\r\n250 AUTH PLAIN",
-            "STARTTLS" if manner == Manner::WithoutTls => "502 no",
-            "STARTTLS" if manner == Manner::AheadOfTls => "220 go\r\n250 and more",
+            "STARTTLS" if manner == ServerBehavior::WithoutTls => "502 no",
+            "STARTTLS" if manner == ServerBehavior::AheadOfTls => "220 go\r\n250 and more",
             "STARTTLS" => "220 go",
             "AUTH" => "235 welcome",
-            "RCPT" if manner == Manner::RefusesTheSecond && line.contains("two@") => "550 unknown recipient",
+            "RCPT" if manner == ServerBehavior::RefusesTheSecond && line.contains("two@") => {
+                "550 unknown recipient"
+            }
             "DATA" => "354 go on",
             "QUIT" => return Ok(false),
             _ => "250 fine",
@@ -131,7 +137,7 @@ fn converse<S: Read + Write>(stream: &mut S, manner: Manner, heard: &Mutex<Vec<S
         is_mail = answer.starts_with("354");
         lines.get_mut().write_all(format!("{answer}\r\n").as_bytes())?;
         lines.get_mut().flush()?;
-        if line == "STARTTLS" && manner != Manner::WithoutTls {
+        if line == "STARTTLS" && manner != ServerBehavior::WithoutTls {
             return Ok(true);
         }
     }

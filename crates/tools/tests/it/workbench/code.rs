@@ -1,12 +1,12 @@
 //! Tests of code and commands run by agents.
 
 use super::Case;
-use super::rig::{Benches, Setting, run};
+use super::rig::{Setting, WorkbenchFactory, run};
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_tools::builtin::execution::{self, Languages};
 use belljar_tools::builtin::git;
-use belljar_tools::workbench::{Command, Ending};
+use belljar_tools::workbench::{Command, ProgramExit};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     ("program_input_is_passed_completely_or_ignored", input),
 ];
 
-fn languages(benches: &Benches) -> Result<(), String> {
+fn languages(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         let code = |language: &str, code: &str| json!({ "language": language, "code": code });
@@ -57,7 +57,7 @@ fn languages(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn commands(benches: &Benches) -> Result<(), String> {
+fn commands(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         let file = json!({ "path": "d/f", "content": "x", "create_directories": true });
@@ -83,7 +83,7 @@ fn commands(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn time(benches: &Benches) -> Result<(), String> {
+fn time(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         let slow = json!({ "command": "echo begun; sleep 600; echo never", "timeout": 1 });
@@ -99,7 +99,7 @@ fn time(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn floods(benches: &Benches) -> Result<(), String> {
+fn floods(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         let flood = "echo first; head -c 50000000 /dev/zero | tr '\\0' x; echo; echo last; echo oops >&2";
@@ -117,7 +117,7 @@ fn floods(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn missing(benches: &Benches) -> Result<(), String> {
+fn missing(benches: &WorkbenchFactory) -> Result<(), String> {
     let bare = Setting { search_path: Some("/nowhere"), ..Setting::default() };
     let (bench, bare) = (benches.native(), benches.bench(bare)?);
     run(async {
@@ -151,7 +151,7 @@ fn missing(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn input(benches: &Benches) -> Result<(), String> {
+fn input(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         let command = |argv: &[&str], input: Vec<u8>| {
@@ -164,7 +164,7 @@ fn input(benches: &Benches) -> Result<(), String> {
         let ran = bench.workbench.run(&bench.caller, sum).await.unwrap();
         assert_eq!(ran.stdout.text(), format!("{}  -\n", sha256(&much)));
         let ignored = bench.workbench.run(&bench.caller, command(&["true"], much)).await.unwrap();
-        assert_eq!(ignored.by, Ending::Exited(0));
+        assert_eq!(ignored.by, ProgramExit::Exited(0));
         let nothing = bench.workbench.run(&bench.caller, command(&["wc", "-c"], Vec::new())).await.unwrap();
         assert_eq!(nothing.stdout.text().trim(), "0");
     });

@@ -1,7 +1,7 @@
 //! Tests in other kinds of sandboxes: without their own root, and in containers.
 
 use super::Case;
-use super::rig::{Benches, Setting, WorkbenchRig, direct, folder, run};
+use super::rig::{Setting, WorkbenchFactory, WorkbenchRig, direct, folder, run};
 use belljar_contract::tool::DomainCode;
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -42,7 +42,7 @@ async fn leave(bench: &WorkbenchRig) {
     assert_eq!(sizes[0], sizes[1]);
 }
 
-fn subprocess(benches: &Benches) -> Result<(), String> {
+fn subprocess(benches: &WorkbenchFactory) -> Result<(), String> {
     let place = folder();
     let setting =
         Setting { backend: BackendName::Subprocess, workspace: direct(place.path()), ..Setting::default() };
@@ -58,7 +58,7 @@ fn subprocess(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn docker(benches: &Benches) -> Result<(), String> {
+fn docker(benches: &WorkbenchFactory) -> Result<(), String> {
     let setting = Setting { backend: BackendName::Docker, ..Setting::default() };
     let bench = benches.bench(setting)?;
     run(async {
@@ -70,7 +70,7 @@ fn docker(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn copy(benches: &Benches) -> Result<(), String> {
+fn copy(benches: &WorkbenchFactory) -> Result<(), String> {
     let place = folder();
     std::fs::write(place.path().join("kept"), "kept").unwrap();
     let WorkspaceChoice::Direct(path) = direct(place.path()) else { panic!("not what was made") };

@@ -1,7 +1,7 @@
 //! Tests of file tools.
 
 use super::Case;
-use super::rig::{Benches, folder, run};
+use super::rig::{WorkbenchFactory, folder, run};
 use belljar_contract::tool::DomainCode;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("delete_file_removes_only_files", removing),
 ];
 
-fn whole_life(benches: &Benches) -> Result<(), String> {
+fn whole_life(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         let written = bench.done("write_file", json!({ "path": "a.txt", "content": "one\ntwo\n" })).await;
@@ -40,7 +40,7 @@ fn whole_life(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn reading(benches: &Benches) -> Result<(), String> {
+fn reading(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         bench
@@ -93,7 +93,7 @@ fn reading(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn writing(benches: &Benches) -> Result<(), String> {
+fn writing(benches: &WorkbenchFactory) -> Result<(), String> {
     let place = folder();
     let bench = benches.native_in(place.path());
     run(async {
@@ -126,7 +126,7 @@ fn writing(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn editing(benches: &Benches) -> Result<(), String> {
+fn editing(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         bench.shell(r"printf 'a b a\nb\na' >f; chmod 640 f; printf '\377' >noise; mkdir folder").await;
@@ -167,7 +167,7 @@ fn editing(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn listing(benches: &Benches) -> Result<(), String> {
+fn listing(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         bench
@@ -225,7 +225,7 @@ fn listing(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn removing(benches: &Benches) -> Result<(), String> {
+fn removing(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         bench.shell("mkdir folder; echo x >folder/f; ln -s folder/f link; ln -s nowhere dangling").await;

@@ -1,7 +1,7 @@
 //! Tests of git tools.
 
 use super::Case;
-use super::rig::{Benches, WorkbenchRig, run};
+use super::rig::{WorkbenchFactory, WorkbenchRig, run};
 use belljar_contract::tool::DomainCode;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn output(bench: &WorkbenchRig, name: &str, arguments: Value) -> String {
     answer["output"].as_str().unwrap().to_owned()
 }
 
-fn whole_life(benches: &Benches) -> Result<(), String> {
+fn whole_life(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         repository(&bench).await;
@@ -91,7 +91,7 @@ fn whole_life(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn flags(benches: &Benches) -> Result<(), String> {
+fn flags(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         repository(&bench).await;
@@ -139,7 +139,7 @@ fn flags(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn place(benches: &Benches) -> Result<(), String> {
+fn place(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         let (code, said) = bench.refused("git_status", json!({})).await;
@@ -172,7 +172,7 @@ fn place(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn committing(benches: &Benches) -> Result<(), String> {
+fn committing(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         repository(&bench).await;
@@ -201,7 +201,7 @@ fn committing(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn merging(benches: &Benches) -> Result<(), String> {
+fn merging(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         repository(&bench).await;

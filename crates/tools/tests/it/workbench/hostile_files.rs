@@ -1,7 +1,7 @@
 //! Tests with malicious workspaces: links, pipes, and files that are swapped during use.
 
 use super::Case;
-use super::rig::{Benches, WorkbenchRig, folder, run};
+use super::rig::{WorkbenchFactory, WorkbenchRig, folder, run};
 use belljar_contract::tool::DomainCode;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn calls(path: &str) -> [(&'static str, Value); 5] {
     ]
 }
 
-fn links(benches: &Benches) -> Result<(), String> {
+fn links(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         leave_a_secret(&bench).await;
@@ -105,7 +105,7 @@ fn links(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn pipes(benches: &Benches) -> Result<(), String> {
+fn pipes(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         bench
@@ -131,7 +131,7 @@ fn pipes(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn swaps(benches: &Benches) -> Result<(), String> {
+fn swaps(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         leave_a_secret(&bench).await;
@@ -172,7 +172,7 @@ fn swaps(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn names(benches: &Benches) -> Result<(), String> {
+fn names(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         bench
@@ -205,7 +205,7 @@ fn names(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn gits_own(benches: &Benches) -> Result<(), String> {
+fn gits_own(benches: &WorkbenchFactory) -> Result<(), String> {
     let place = folder();
     let bench = benches.native_in(place.path());
     run(async {

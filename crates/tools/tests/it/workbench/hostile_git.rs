@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::git::repository;
-use super::rig::{Benches, WorkbenchRig, run};
+use super::rig::{WorkbenchFactory, WorkbenchRig, run};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ async fn touch(bench: &WorkbenchRig) {
     bench.shell("echo y >>a; echo y >>d/b; echo y >>e.c; echo y >>e.d").await;
 }
 
-fn programs(benches: &Benches) -> Result<(), String> {
+fn programs(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         repository(&bench).await;
@@ -118,7 +118,7 @@ async fn controls(bench: &WorkbenchRig) {
     assert!(missing.is_empty(), "git itself has not run {missing:?}");
 }
 
-fn submodules(benches: &Benches) -> Result<(), String> {
+fn submodules(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         repository(&bench).await;
@@ -155,7 +155,7 @@ fn submodules(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn promised(benches: &Benches) -> Result<(), String> {
+fn promised(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         repository(&bench).await;

@@ -1,7 +1,7 @@
 //! Tests that no process of a call survives its end, while files and the sandbox are kept.
 
 use super::Case;
-use super::rig::{Benches, WorkbenchRig, run};
+use super::rig::{WorkbenchFactory, WorkbenchRig, run};
 use serde_json::json;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn is_alive(bench: &WorkbenchRig) -> bool {
     sizes[0] != sizes[1]
 }
 
-fn daemons(benches: &Benches) -> Result<(), String> {
+fn daemons(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         let before = bench.processes().await;
@@ -72,7 +72,7 @@ fn daemons(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn given_up(benches: &Benches) -> Result<(), String> {
+fn given_up(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         bench.shell("echo kept >f; : >alive").await;
@@ -101,7 +101,7 @@ fn given_up(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn at_once(benches: &Benches) -> Result<(), String> {
+fn at_once(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         bench.shell(":").await;
@@ -125,7 +125,7 @@ fn at_once(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-fn killer(benches: &Benches) -> Result<(), String> {
+fn killer(benches: &WorkbenchFactory) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         bench.shell("echo kept >f").await;

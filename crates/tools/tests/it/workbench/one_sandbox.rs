@@ -4,7 +4,7 @@ use super::call::SandboxCall;
 use belljar_contract::category::Category;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::workbench::{Answer, Request, SUBCOMMAND};
-use belljar_sandbox::backend::{Backend, Sandbox, Wanted};
+use belljar_sandbox::backend::{Backend, Sandbox, SandboxRequest};
 use belljar_sandbox::run::RUNNER_INSIDE;
 use belljar_sandbox::spec::{HostPath, Lent, Program};
 use belljar_sandbox::streams::PipedStreams;
@@ -29,7 +29,7 @@ pub(crate) struct OneSandbox {
 
 impl OneSandbox {
     /// Creates the sandbox. `helper` is the path of the helper program: this test binary under another name.
-    pub(crate) fn make(backend: Box<dyn Backend>, mut wanted: Wanted, helper: &Path) -> Self {
+    pub(crate) fn make(backend: Box<dyn Backend>, mut wanted: SandboxRequest, helper: &Path) -> Self {
         let (called, lent): (OsString, _) = match backend.has_own_root() {
             true => {
                 let lent =

@@ -5,15 +5,15 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::{DomainCode, ToolName};
 use belljar_policy::tool::ToolGrants;
-use belljar_sandbox::backend::Wanted;
-use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::backend::SandboxRequest;
+use belljar_sandbox::backends::here::HostContext;
 use belljar_sandbox::config::{BackendName, Sandboxing};
 use belljar_sandbox::docker::inside;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::HostPath;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::StateDirectory;
 use belljar_sandbox::subprocess;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::launcher::Launcher;
@@ -37,8 +37,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Creates backends.
-pub(crate) struct Benches {
-    here: Here,
+pub(crate) struct WorkbenchFactory {
+    here: HostContext,
     // The helper program is this test binary under another name.
     helper: PathBuf,
     engine: Mutex<Option<Result<Docker, String>>>,
@@ -68,14 +68,14 @@ const ID: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
 
 // === impl Benches ===
 
-impl Benches {
+impl WorkbenchFactory {
     pub(crate) fn new(launcher: Arc<Launcher>) -> Self {
         let state = folder();
         let helper = state.path().join("cynode-sba");
         symlink(std::env::current_exe().unwrap(), &helper).unwrap();
-        let here = Here {
+        let here = HostContext {
             launcher,
-            state: State::at(state.path().join("state")),
+            state: StateDirectory::at(state.path().join("state")),
             executable: std::env::current_exe().unwrap(),
             docker_socket: PathBuf::from("/nowhere"),
         };
@@ -100,13 +100,14 @@ impl Benches {
         // Each bench has its own state, because folders of runs are inspected.
         let state = tempfile::Builder::new().prefix("state-").tempdir_in(self.state.path()).unwrap().keep();
         std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o755)).unwrap();
-        here.state = State::at(&state);
+        here.state = StateDirectory::at(&state);
         if backend == BackendName::Docker {
             here.docker_socket = self.engine()?;
         }
         let env: BTreeMap<String, String> =
             search_path.map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
-        let wanted = Wanted { workspace, provision: Provision { env, limits, ..Provision::default() } };
+        let wanted =
+            SandboxRequest { workspace, provision: Provision { env, limits, ..Provision::default() } };
         let made = here.make(backend, &sandboxing).unwrap();
         let workbench: Arc<dyn Workbench> = Arc::new(OneSandbox::make(made, wanted, &self.helper));
         let tools = tools(&workbench);

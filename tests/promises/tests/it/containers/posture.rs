@@ -2,20 +2,20 @@
 //! differences of engines.
 
 use crate::holding::HoldingProbe;
-use crate::posture::{Compared, compare, init};
-use crate::scene::Scene;
+use crate::posture::{ComparedProperties, compare, init};
+use crate::scene::PreparedHost;
 use crate::tally::Tally;
-use crate::way::Way;
+use crate::way::StartMethod;
 use belljar_promises::attempt::Attempt;
 use serde_json::{Value, json};
 
 /// Compares the posture in every container of a scene with the required one.
-pub(super) fn judge(scene: &Scene<'_>, tally: &Tally) {
+pub(super) fn judge(scene: &PreparedHost<'_>, tally: &Tally) {
     for way in scene.ways {
         crate::posture::judge(scene, *way, compare_with_engines, tally);
     }
     let nothing = Attempt { case: "nothing".to_owned(), steps: Vec::new() };
-    let _held = HoldingProbe::inside(scene, Way::Copy, &nothing);
+    let _held = HoldingProbe::inside(scene, StartMethod::Copy, &nothing);
     let mut compared = init::compare(scene, pid_1(scene));
     for (what, found, expected) in &mut compared {
         if is_engines_of_init(what, found) {
@@ -26,7 +26,7 @@ pub(super) fn judge(scene: &Scene<'_>, tally: &Tally) {
 }
 
 /// Returns the host's process id of the PID 1 of the scene's container.
-fn pid_1(scene: &Scene<'_>) -> u32 {
+fn pid_1(scene: &PreparedHost<'_>) -> u32 {
     let engine = scene.engine.unwrap();
     let ids = engine.command(&["ps", "--quiet"]).unwrap();
     let format = "--format={{.State.Pid}} {{index .Config.Labels \"belljar.owner\"}}";
@@ -37,7 +37,7 @@ fn pid_1(scene: &Scene<'_>) -> u32 {
     found.find(|(_, owner)| owner.starts_with(&state)).unwrap().0.parse().unwrap()
 }
 
-fn compare_with_engines(told: &Value, way: Way) -> Compared {
+fn compare_with_engines(told: &Value, way: StartMethod) -> ComparedProperties {
     let mut compared = compare(told, way);
     for (what, found, expected) in &mut compared {
         if is_engines(what, way, found) {
@@ -48,7 +48,7 @@ fn compare_with_engines(told: &Value, way: Way) -> Compared {
 }
 
 /// Returns true if the difference is the engine's, and no less than a container promises.
-fn is_engines(what: &str, way: Way, found: &Value) -> bool {
+fn is_engines(what: &str, way: StartMethod, found: &Value) -> bool {
     let has = |attributes: &[&str]| {
         let found = found["attributes"].as_array().unwrap();
         attributes.iter().all(|attribute| found.contains(&json!(attribute)))
@@ -56,7 +56,7 @@ fn is_engines(what: &str, way: Way, found: &Value) -> bool {
     let holds = |bytes: u64| found["bytes"] == bytes;
     // The memory for files is divided, and `/tmp` has half of it.
     let eighth: u64 = 1 << 27;
-    let share = if way == Way::Empty { eighth } else { 2 * eighth };
+    let share = if way == StartMethod::Empty { eighth } else { 2 * eighth };
     match what {
         // The engine's own filter, ours, the filter that exempts the relay, and the guard.
         "threads: Seccomp_filters" | "more_threads: Seccomp_filters" => *found == "4",
@@ -82,7 +82,7 @@ fn is_engines(what: &str, way: Way, found: &Value) -> bool {
         "mount at /dev/shm" => has(&["nosuid", "nodev"]) && holds(share),
         "mount at /home/agent" => has(&["nosuid", "nodev"]) && holds(share),
         "mount at /tmp" => has(&["nosuid", "nodev"]) && holds(4 * eighth),
-        "mount at /workspace" if way == Way::Empty => has(&["nosuid", "nodev"]) && holds(2 * eighth),
+        "mount at /workspace" if way == StartMethod::Empty => has(&["nosuid", "nodev"]) && holds(2 * eighth),
         // An engine makes bind mounts without options; but set-id bits give no rights, and no device can be opened.
         "mount at /workspace" => found["kind"] == "the host's",
         _ => false,

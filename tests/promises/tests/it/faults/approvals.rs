@@ -21,11 +21,11 @@ const REFUSED: i32 = 3;
 const RECORDS: [&str; 4] = ["audit.announced", "audit.written", "audit.stored", "audit.confirmed"];
 
 /// A session in which each call of an agent leaves one line.
-struct Ground(World);
+struct ApprovalWorld(World);
 
 // === impl Ground ===
 
-impl Ground {
+impl ApprovalWorld {
     fn lay() -> Self {
         let world = World::new(belljar());
         world.write(".config/belljar/config.yaml", HOUSE);
@@ -70,7 +70,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for ApprovalWorld {
     fn drop(&mut self) {
         let _ = self.0.run(&["session", "end", "--discard", "work"]);
     }
@@ -80,7 +80,7 @@ impl Drop for Ground {
 fn call_killed_around_its_approval_runs_at_most_once_and_only_if_approved() {
     let places = super::places(APPROVALS, &[]);
     for place in &places {
-        let ground = Ground::lay();
+        let ground = ApprovalWorld::lay();
         let armed = format!("{place}@1");
         let at = |write: &str| place.starts_with(write).then_some(armed.as_str());
         let dies = |(status, ran): (ExitStatus, ProgramOutput)| {
@@ -122,7 +122,7 @@ fn call_killed_at_any_audit_record_runs_at_most_once() {
     let mut deaths = 0;
     for place in super::places(&[], &RECORDS) {
         for time in 1.. {
-            let ground = Ground::lay();
+            let ground = ApprovalWorld::lay();
             assert_eq!(ground.call(None).1.code, REFUSED);
             ground.approve(None).1.succeeded();
             let (status, ran) = ground.call(Some(&format!("{place}@{time}")));

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 /// The state of a world's jobs when no more changes are expected.
-pub(super) struct Scene<'s> {
+pub(super) struct SettledJobs<'s> {
     pub(super) world: &'s World,
     pub(super) node: &'s Node<'s>,
     pub(super) orchestrator: Option<&'s Orchestrator>,
@@ -25,7 +25,7 @@ const FINAL: [&str; 5] = ["completed", "failed", "timeout", "canceled", "node_fa
 
 // === impl Scene ===
 
-impl Scene<'_> {
+impl SettledJobs<'_> {
     /// Checks every invariant.
     pub(super) fn check(&self, wanted: &[WantedJob]) {
         for wanted in wanted {
@@ -42,7 +42,7 @@ impl Scene<'_> {
             entries(&state.join("artifacts")).into_iter().filter(|name| name.starts_with('.')).collect();
         assert_eq!(unfinished, Vec::<String>::new(), "unfinished files");
         for parent in fs::read_to_string(state.join("control-groups")).unwrap_or_default().lines() {
-            let deployment = belljar_sandbox::state::State::at(&state).deployment();
+            let deployment = belljar_sandbox::state::StateDirectory::at(&state).deployment();
             let groups = entries(Path::new(parent)).into_iter().filter(|name| name.contains(&deployment));
             assert_eq!(groups.count(), 0, "control groups in {parent}");
         }

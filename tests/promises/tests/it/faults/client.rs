@@ -1,7 +1,7 @@
 //! An orchestrator's side of an interrupted conversation: it remembers which requests were acknowledged, and repeats
 //! the others.
 
-use belljar_testkit::http::Asked;
+use belljar_testkit::http::HttpRequest;
 use belljar_testkit::node::{self, Node};
 use belljar_testkit::wait;
 use serde_json::{Value, json};
@@ -79,11 +79,11 @@ impl WantedJob {
     /// Sends every request that has no response yet. Returns true if the job is over and every request has its
     /// response.
     pub(super) fn pursue(&mut self, node: &Node<'_>) -> Result<bool, NodeGone> {
-        let send = |asked: &Asked| node.try_send(asked).map_err(|_| NodeGone);
+        let send = |asked: &HttpRequest| node.try_send(asked).map_err(|_| NodeGone);
         if !self.is_accepted {
             let mut job = self.job.clone();
             job["wait"] = json!(false);
-            let answered = send(&Asked::new("POST", "/v1/worker/jobs:run").json(job.to_string()))?;
+            let answered = send(&HttpRequest::new("POST", "/v1/worker/jobs:run").json(job.to_string()))?;
             self.is_accepted = answered.status == 202;
             // A node that is about to die or is overloaded is asked again.
             assert!(
@@ -92,11 +92,11 @@ impl WantedJob {
                 String::from_utf8_lossy(&answered.body)
             );
             if self.is_accepted && self.also == FollowUp::Cancel {
-                send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", self.id())))?;
+                send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{}:cancel", self.id())))?;
             }
             return Ok(false);
         }
-        let answered = send(&Asked::new("GET", &format!("/v1/worker/jobs/{}", self.id())))?;
+        let answered = send(&HttpRequest::new("GET", &format!("/v1/worker/jobs/{}", self.id())))?;
         if answered.status == 503 {
             return Ok(false);
         }
@@ -104,12 +104,12 @@ impl WantedJob {
         let job = answered.json();
         let is_over = !["accepted", "in_progress"].contains(&job["status"].as_str().unwrap());
         if !is_over && self.also == FollowUp::Cancel && job["cancel_requested"] == false {
-            send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", self.id())))?;
+            send(&HttpRequest::new("POST", &format!("/v1/worker/jobs/{}:cancel", self.id())))?;
         }
         if is_over && self.also == FollowUp::Acknowledge && job["acknowledged_at"].is_null() {
             let document = json!({ "version": 1, "outcome_sha256": job["outcome_sha256"] });
             let path = format!("/v1/worker/jobs/{}:ack", self.id());
-            let answered = send(&Asked::new("POST", &path).json(document.to_string()))?;
+            let answered = send(&HttpRequest::new("POST", &path).json(document.to_string()))?;
             assert!([200, 503].contains(&answered.status), "{}", String::from_utf8_lossy(&answered.body));
             return Ok(false);
         }

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 /// The director. Its thread ends with the test's process.
 pub(super) struct Director {
     socket: PathBuf,
-    order: Arc<Mutex<Option<Order>>>,
+    order: Arc<Mutex<Option<PlaceAction>>>,
 }
 
 /// The action for the next time that a node passes a place. It returns true if it killed a process: there may be none
 /// to kill.
-struct Order {
+struct PlaceAction {
     place: String,
     kill: Box<dyn FnMut() -> bool + Send>,
 }
@@ -24,7 +24,7 @@ impl Director {
     pub(super) fn start(folder: &Path) -> Self {
         let socket = folder.join("director");
         let listener = UnixListener::bind(&socket).unwrap();
-        let order = Arc::<Mutex<Option<Order>>>::default();
+        let order = Arc::<Mutex<Option<PlaceAction>>>::default();
         let theirs = Arc::clone(&order);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -42,7 +42,7 @@ impl Director {
 
     /// Runs a kill once, at the next pass of a place.
     pub(super) fn order(&self, place: &str, kill: impl FnMut() -> bool + Send + 'static) {
-        *self.order.lock().unwrap() = Some(Order { place: place.to_owned(), kill: Box::new(kill) });
+        *self.order.lock().unwrap() = Some(PlaceAction { place: place.to_owned(), kill: Box::new(kill) });
     }
 
     /// Returns true if the latest order is carried out.
@@ -51,7 +51,7 @@ impl Director {
     }
 }
 
-fn heard(stream: &UnixStream, order: &Mutex<Option<Order>>) {
+fn heard(stream: &UnixStream, order: &Mutex<Option<PlaceAction>>) {
     let mut place = String::new();
     if BufReader::new(stream).read_line(&mut place).is_err() {
         return;

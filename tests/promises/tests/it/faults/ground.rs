@@ -1,7 +1,7 @@
 //! The surroundings of a node in these tests: a world, an orchestrator that receives callbacks, and a witness that jobs
 //! call.
 
-use super::checker::Scene;
+use super::checker::SettledJobs;
 use super::client::{FollowUp, WantedJob};
 use super::witness::CallbackWitness;
 use crate::belljar::belljar;
@@ -11,7 +11,7 @@ use belljar_testkit::world::World;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(super) struct Ground {
+pub(super) struct FaultWorld {
     pub(super) world: World,
     pub(super) orchestrator: Orchestrator,
     pub(super) witness: CallbackWitness,
@@ -24,7 +24,7 @@ pub(super) struct Ground {
 
 // === impl Ground ===
 
-impl Ground {
+impl FaultWorld {
     /// Creates the surroundings. The node sends callbacks, except for places that a node with callbacks never passes.
     pub(super) fn lay(place: &str, database: Option<String>) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -65,6 +65,6 @@ impl Ground {
     pub(super) fn check(&self, node: &Node<'_>, wanted: &[WantedJob]) {
         let orchestrator = self.has_callbacks.then_some(&self.orchestrator);
         let (world, witness, mark) = (&self.world, Some(&self.witness), self.mark.as_str());
-        Scene { world, node, orchestrator, witness, mark }.check(wanted);
+        SettledJobs { world, node, orchestrator, witness, mark }.check(wanted);
     }
 }

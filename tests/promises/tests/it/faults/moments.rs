@@ -1,6 +1,6 @@
 //! Kills at arbitrary moments, a thousand in all shares of the long tests together.
 
-use super::checker::Scene;
+use super::checker::SettledJobs;
 use super::client::{FollowUp, WantedJob, pursue_all};
 use super::{SeededRandom, tell};
 use crate::belljar::belljar;
@@ -63,6 +63,6 @@ fn kill(seed: u64, times: u64) -> usize {
         node.killed_and_started();
     }
     assert!(pursue_all(&node, &mut wanted).is_ok());
-    Scene { world: &world, node: &node, orchestrator: None, witness: None, mark: &mark }.check(&wanted);
+    SettledJobs { world: &world, node: &node, orchestrator: None, witness: None, mark: &mark }.check(&wanted);
     wanted.len()
 }

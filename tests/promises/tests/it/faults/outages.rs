@@ -1,9 +1,9 @@
 //! Outages of what a node needs: its database, the disk, or its own time.
 
 use super::client::{WantedJob, pursue_all};
-use super::ground::Ground;
+use super::ground::FaultWorld;
 use super::tell;
-use belljar_testkit::http::{Asked, HttpResponse};
+use belljar_testkit::http::{HttpRequest, HttpResponse};
 use belljar_testkit::node::{Node, new_id, script};
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::processes;
@@ -37,7 +37,7 @@ fn unresponsive_database_is_reported_at_once_and_jobs_continue() {
             return skip(NAME, &why);
         }
     };
-    let ground = Ground::lay("database", Some(server.database().unwrap()));
+    let ground = FaultWorld::lay("database", Some(server.database().unwrap()));
     let node = Node::start(&ground.world, &ground.arguments());
     // The job ends while its end can't be recorded.
     let running = WantedJob::new(script("sleep 10; echo done"), super::client::FollowUp::Nothing);
@@ -52,8 +52,8 @@ fn unresponsive_database_is_reported_at_once_and_jobs_continue() {
     let mut job = wanted[1].job.clone();
     job["wait"] = json!(false);
     let requests = [
-        Asked::new("GET", "/v1/worker/jobs"),
-        Asked::new("POST", "/v1/worker/jobs:run").json(job.to_string()),
+        HttpRequest::new("GET", "/v1/worker/jobs"),
+        HttpRequest::new("POST", "/v1/worker/jobs:run").json(job.to_string()),
     ];
     while since.elapsed() < OUTAGE {
         for asked in &requests {
@@ -94,7 +94,7 @@ fn node_stopped_for_a_minute_writes_nothing_of_jobs_claimed_by_others() {
         }
     };
     let url = server.database().unwrap();
-    let (first, second) = (Ground::lay("first", Some(url.clone())), Ground::lay("second", Some(url)));
+    let (first, second) = (FaultWorld::lay("first", Some(url.clone())), FaultWorld::lay("second", Some(url)));
     let one = Node::start(&first.world, &first.arguments());
     // A job that may be retried, and one that may not.
     let mut again = script("sleep 8; echo done");
@@ -142,7 +142,7 @@ fn node_stopped_for_a_minute_writes_nothing_of_jobs_claimed_by_others() {
 
 #[test]
 fn full_disk_rejects_new_jobs_and_running_jobs_end_normally() {
-    let ground = Ground::lay("disk", None);
+    let ground = FaultWorld::lay("disk", None);
     let state = ground.world.path().join("small");
     std::fs::create_dir(&state).unwrap();
     let mut mount = Command::new("mount");
@@ -204,7 +204,7 @@ fn job_that_fills_the_disk_is_killed_and_the_node_continues() {
     const NAME: &str = "faults::outages::job_that_fills_the_disk_is_killed_and_the_node_continues";
     const FILL: &str =
         "cat /dev/zero > /job/artifacts/x; while :; do echo x >> /job/artifacts/y; done 2>/dev/null";
-    let ground = Ground::lay("filled", None);
+    let ground = FaultWorld::lay("filled", None);
     let state = ground.world.path().join("small");
     std::fs::create_dir(&state).unwrap();
     let mut mount = Command::new("mount");

@@ -1,7 +1,7 @@
 //! Kills at each place: before and after each durable write, and between the steps of an attempt.
 
 use super::client::{FollowUp, WantedJob, pursue_all};
-use super::ground::Ground;
+use super::ground::FaultWorld;
 use super::{TIMES, by_several, tell};
 use belljar_failpoint::{STEPS, VARIABLE, WRITES};
 use belljar_testkit::node::Node;
@@ -27,7 +27,7 @@ fn node_killed_at_any_failpoint_loses_no_job_and_ends_each_once() {
 /// Kills a node the first, second or third time that it passes a place, and checks the outcome. Returns the number of
 /// kills.
 fn die_at(place: &str, time: usize) -> usize {
-    let ground = Ground::lay(place, None);
+    let ground = FaultWorld::lay(place, None);
     let arguments = ground.arguments();
     let mut wanted = Vec::new();
     let mut died = 0;
@@ -58,7 +58,7 @@ fn die_at(place: &str, time: usize) -> usize {
 }
 
 /// Kills a node in the middle of two jobs, so that the next one has to clean up.
-fn interrupt(ground: &Ground, wanted: &mut Vec<WantedJob>) {
+fn interrupt(ground: &FaultWorld, wanted: &mut Vec<WantedJob>) {
     let node = Node::start(&ground.world, &ground.arguments());
     for mut job in [WantedJob::endless(&ground.mark, FollowUp::Nothing), WantedJob::repeatable()] {
         // From then on no node begins it again, or only up to its maximum number of attempts.

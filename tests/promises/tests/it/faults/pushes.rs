@@ -16,7 +16,7 @@ const PASSWORD: &str = "pw-2uFj6Wd0RzM8aX";
 const TOKEN: &str = "tk-7cNq2Yx9GhT4vB";
 
 /// A server that counts pushes, and a clone of its repository.
-struct Ground {
+struct PushWorld {
     world: World,
     server: HttpsServer,
     forge: Forge,
@@ -25,7 +25,7 @@ struct Ground {
 
 // === impl Ground ===
 
-impl Ground {
+impl PushWorld {
     fn make() -> Result<Self, String> {
         let world = World::new(belljar());
         let repositories = Repositories::in_world(&world);
@@ -79,7 +79,7 @@ fn left(run: &Path) -> usize {
 #[test]
 fn killed_and_repeated_push_changes_the_server_once() {
     let test = "killed_and_repeated_push_changes_the_server_once";
-    let ground = match Ground::make() {
+    let ground = match PushWorld::make() {
         Ok(ground) => ground,
         Err(why) => return skip(test, &why),
     };
@@ -111,7 +111,7 @@ fn killed_and_repeated_push_changes_the_server_once() {
 #[test]
 fn killed_and_repeated_push_opens_one_pull_request() {
     let test = "killed_and_repeated_push_opens_one_pull_request";
-    let ground = match Ground::make() {
+    let ground = match PushWorld::make() {
         Ok(ground) => ground,
         Err(why) => return skip(test, &why),
     };
@@ -152,7 +152,7 @@ fn killed_and_repeated_push_opens_one_pull_request() {
 #[test]
 fn killed_and_repeated_tool_push_changes_the_server_once() {
     let test = "killed_and_repeated_tool_push_changes_the_server_once";
-    let ground = match Ground::make() {
+    let ground = match PushWorld::make() {
         Ok(ground) => ground,
         Err(why) => return skip(test, &why),
     };

@@ -1,8 +1,8 @@
 //! The database server's processes are killed under a running node: those that serve clients, and the main process.
 
-use super::checker::Scene;
+use super::checker::SettledJobs;
 use super::client::{FollowUp, WantedJob, pursue_all};
-use super::ground::Ground;
+use super::ground::FaultWorld;
 use super::{SeededRandom, tell};
 use crate::belljar::belljar;
 use belljar_testkit::node::Node;
@@ -49,7 +49,7 @@ fn node_loses_no_job_when_its_database_server_crashes() {
         });
     }
     assert!(pursue_all(&node, &mut wanted).is_ok());
-    Scene { world: &world, node: &node, orchestrator: None, witness: None, mark: &mark }.check(&wanted);
+    SettledJobs { world: &world, node: &node, orchestrator: None, witness: None, mark: &mark }.check(&wanted);
     tell(&format!(
         "{killed} kills of the database server, {} jobs, 0 lost, 0 ended twice, 0 orphans",
         wanted.len()
@@ -67,7 +67,7 @@ fn node_loses_no_job_when_every_database_process_is_killed() {
             return skip("faults::server::node_loses_no_job_when_every_database_process_is_killed", &why);
         }
     };
-    let ground = Ground::lay("server", Some(server.database().unwrap()));
+    let ground = FaultWorld::lay("server", Some(server.database().unwrap()));
     let node = Node::start(&ground.world, &ground.arguments());
     let (mut chance, mut wanted) = (SeededRandom(0x5eed), Vec::new());
     let crashes = Share::current().of_count(CRASHES);

@@ -3,7 +3,7 @@
 
 use super::client::{FollowUp, WantedJob, pursue_all};
 use super::director::Director;
-use super::ground::Ground;
+use super::ground::FaultWorld;
 use super::{SeededRandom, TIMES, by_several, places, tell};
 use belljar_failpoint::{STEPS, WRITES};
 use belljar_testkit::node::Node;
@@ -37,7 +37,7 @@ fn node_ends_each_job_once_when_its_sandbox_is_killed_at_any_point() {
         &places,
         || (),
         |(), place| {
-            let ground = Ground::lay(place, None);
+            let ground = FaultWorld::lay(place, None);
             let mut chance = SeededRandom(0x5eed);
             suffer(place, &ground, move |node| {
                 let sealed = sealed_below(node);
@@ -63,7 +63,7 @@ fn node_loses_no_job_when_its_database_is_killed_at_any_write() {
         &places,
         || Arc::new(Postgres::start_own().unwrap()),
         |server, place| {
-            let ground = Ground::lay(place, Some(server.database().unwrap()));
+            let ground = FaultWorld::lay(place, Some(server.database().unwrap()));
             let server = Arc::clone(server);
             suffer(place, &ground, move |_| server.kill_a_backend())
         },
@@ -75,7 +75,7 @@ fn node_loses_no_job_when_its_database_is_killed_at_any_write() {
 }
 
 /// Kills a process while a node is at that place, again and again, and checks all jobs. Returns the number of kills.
-fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send + 'static) -> usize {
+fn suffer(place: &str, ground: &FaultWorld, mut kill: impl FnMut(i32) -> bool + Send + 'static) -> usize {
     let director = Director::start(ground.world.path());
     let environment = [director.environment()];
     let pid = Arc::new(AtomicU32::new(0));
@@ -125,7 +125,7 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
 }
 
 /// Returns running jobs, of which one may be retried.
-fn interrupted(node: &Node<'_>, ground: &Ground) -> [WantedJob; 2] {
+fn interrupted(node: &Node<'_>, ground: &FaultWorld) -> [WantedJob; 2] {
     let mut jobs = [WantedJob::endless(&ground.mark, FollowUp::Nothing), WantedJob::repeatable()];
     for job in &mut jobs {
         job.pursue_until_begun(node);
@@ -134,7 +134,7 @@ fn interrupted(node: &Node<'_>, ground: &Ground) -> [WantedJob; 2] {
 }
 
 /// Starts a node and returns it once it serves. Its database may be unreachable at first.
-fn begun<'g>(ground: &'g Ground, environment: &[(String, String)]) -> Node<'g> {
+fn begun<'g>(ground: &'g FaultWorld, environment: &[(String, String)]) -> Node<'g> {
     let given_up = Instant::now() + Duration::from_secs(60);
     loop {
         match Node::try_start(&ground.world, &ground.arguments(), environment) {

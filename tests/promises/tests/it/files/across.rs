@@ -4,8 +4,8 @@ use super::changing::UNCHANGEABLE;
 use crate::case::{
     BAD, Case, ControlPlacement, HERE, InsideExpectation, OutsideExpectation, Script, args, numbers, words,
 };
-use crate::scene::Scene;
-use crate::way::{AttemptPlace, Way};
+use crate::scene::PreparedHost;
+use crate::way::{AttemptPlace, StartMethod};
 use belljar_promises::attempt::Argument;
 use libc::{EFAULT, EINVAL, EPERM, EXDEV, O_CREAT, O_RDWR};
 
@@ -36,7 +36,7 @@ fn requests(place: &AttemptPlace) -> Vec<Case> {
     requests.into_iter().map(case).collect()
 }
 
-pub(crate) fn cases(_: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(_: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = links_and_renames(place);
     cases.extend(mounts(place));
     cases.extend(overlay_marks(place));
@@ -116,7 +116,7 @@ fn overlay_marks(place: &AttemptPlace) -> Vec<Case> {
             Case::call("FS4", name, "setxattr", args![&file, name, value, 20, 0])
                 .fails(UNCHANGEABLE)
                 .by(ControlPlacement::Root)
-                .only(Way::GIVEN)
+                .only(StartMethod::GIVEN)
         })
         .into();
     let whiteout = place.path("/workspace/whiteout");
@@ -147,7 +147,9 @@ fn overlay_marks(place: &AttemptPlace) -> Vec<Case> {
         script.call_or("setxattr", args![&file, name, "y", 1, 0], &[EPERM, libc::EOPNOTSUPP]);
         let opened = script.call("openat", args![HERE, &file, O_RDWR | O_CREAT, 0]);
         script.call("write", args![opened, "other", 5]);
-        cases.push(Case::denied("FS4", name, script).inside(InsideExpectation::Harmless).only(Way::COPIES));
+        cases.push(
+            Case::denied("FS4", name, script).inside(InsideExpectation::Harmless).only(StartMethod::COPIES),
+        );
     }
     cases
 }

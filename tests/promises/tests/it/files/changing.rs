@@ -1,7 +1,7 @@
 //! FS2: changing read-only mounts, the host's programs, and the sandbox's own settings.
 
 use crate::case::{Case, ControlPlacement, HERE, args, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{EACCES, EPERM, EROFS, EXDEV, O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY};
 
@@ -18,7 +18,7 @@ const REMOVED: [&str; 2] = ["/etc/group", "/usr/bin/sh"];
 /// Directories in which no entry can be created.
 const CLOSED: [&str; 8] = ["", "/usr", "/usr/bin", "/etc", "/dev", "/lent", "/home", "/run/belljar"];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let case =
         |what: &str, name: &str, arguments| Case::call("FS2", what, name, arguments).fails(UNCHANGEABLE);
     let mut cases = of_lent(place);

@@ -2,7 +2,7 @@
 
 use super::reading::NOT_THERE;
 use crate::case::{Case, ControlPlacement, HERE, args, room};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{EACCES, EPERM, EROFS, S_IFBLK, S_IFCHR};
 use std::os::unix::fs::FileTypeExt;
@@ -29,7 +29,7 @@ const NUMBERS: [(&str, u32, u32, u32); 13] = [
     ("sda", S_IFBLK, 8, 0),
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = devices_of_host()
         .into_iter()
         .filter(|path| !LENT.contains(&path.as_str()))

@@ -2,8 +2,8 @@
 
 use crate::belljar::belljar;
 use crate::case::{Case, HERE, args};
-use crate::scene::Scene;
-use crate::way::{AttemptPlace, Way};
+use crate::scene::PreparedHost;
+use crate::way::{AttemptPlace, StartMethod};
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::world::World;
 use libc::{EACCES, EBUSY, EPERM, EROFS, ETXTBSY, EXDEV, O_RDWR, O_TRUNC, O_WRONLY};
@@ -38,10 +38,10 @@ fn job_that_rewrites_its_description_is_judged_by_the_original() {
     });
 }
 
-pub(crate) fn cases(_: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(_: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let runner = place.path("/run/belljar/cynode-sba");
     let case = |what: &str, name: &str, arguments| {
-        Case::call("FS7", what, name, arguments).fails(UNCHANGEABLE_OR_BUSY).only(&[Way::Job])
+        Case::call("FS7", what, name, arguments).fails(UNCHANGEABLE_OR_BUSY).only(&[StartMethod::Job])
     };
     vec![
         case("the runner, to write", "openat", args![HERE, &runner, O_WRONLY, 0]),

@@ -1,7 +1,7 @@
 //! FS1: reading and listing files that only the host may see.
 
 use crate::case::{Case, ControlPlacement, HERE, InsideExpectation, OutsideExpectation, Script, args, room};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{EACCES, ENOENT, ENOTDIR, O_DIRECTORY, O_RDONLY};
 use std::os::unix::fs::MetadataExt;
@@ -43,7 +43,7 @@ const HOST_DIRECTORIES: [&str; 12] = [
     "/mnt",
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = scene
         .secrets
         .iter()

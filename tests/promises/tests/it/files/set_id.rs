@@ -1,12 +1,12 @@
 //! FS6: set-id programs, which run with the rights of their owner.
 
 use crate::case::{Case, HERE, InsideExpectation, OutsideExpectation, Script, args};
-use crate::scene::Scene;
-use crate::way::{AttemptPlace, Way};
-use belljar_promises::attempt::{Act, AttemptResult};
+use crate::scene::PreparedHost;
+use crate::way::{AttemptPlace, StartMethod};
+use belljar_promises::attempt::{AttemptResult, SpecialAct};
 use libc::{O_CREAT, O_DIRECTORY, O_TMPFILE, O_WRONLY, S_IFIFO, S_IFREG};
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = run_such_programs(place);
     cases.extend(make_such_files(scene, place));
     cases
@@ -15,13 +15,14 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
 /// Returns cases that run set-id programs that are mounted read-only, in the workspace, or copied inside.
 fn run_such_programs(place: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
-    for (folder, ways) in [("/lent", Way::ALL), ("/workspace", Way::GIVEN)] {
+    for (folder, ways) in [("/lent", StartMethod::ALL), ("/workspace", StartMethod::GIVEN)] {
         for (name, gains) in [
             ("set-uid", gains_user as fn(&AttemptResult) -> bool),
             ("set-gid", gains_group as fn(&AttemptResult) -> bool),
         ] {
             let program = place.path(&format!("{folder}/{name}"));
-            let run = Act::Run { command: vec![program, "identity".to_owned()], directory: "/".to_owned() };
+            let run =
+                SpecialAct::Run { command: vec![program, "identity".to_owned()], directory: "/".to_owned() };
             cases.push(
                 Case::denied("FS6", format!("run {folder}/{name}"), Script::of(run))
                     .inside(InsideExpectation::Learns(is_nobody_else))
@@ -54,7 +55,7 @@ fn gains_group(answer: &AttemptResult) -> bool {
 }
 
 /// Returns every call that could give a file a set-id bit, with each of the two bits.
-fn make_such_files(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+fn make_such_files(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for (bit, mode) in [("uid", 0o4755_u32), ("gid", 0o2755)] {
         let folder = place.path("/workspace");

@@ -4,8 +4,8 @@ use super::reading::{NOT_THERE, list, read};
 use crate::case::{
     BAD, Case, ControlPlacement, HERE, InsideExpectation, OutsideExpectation, Script, args, room,
 };
-use crate::scene::Scene;
-use crate::way::{AttemptPlace, Way};
+use crate::scene::PreparedHost;
+use crate::way::{AttemptPlace, StartMethod};
 use belljar_promises::attempt::Argument;
 use libc::{
     EACCES, EBADF, ELOOP, ENOENT, ENOSYS, EPERM, EROFS, ETXTBSY, O_DIRECTORY, O_PATH, O_RDONLY, O_WRONLY,
@@ -14,7 +14,7 @@ use libc::{
 /// Errnos for a magic link or its target.
 const CLOSED: &[i32] = &[ENOENT, EACCES, EPERM, ELOOP, libc::ENOTDIR, libc::ESRCH];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let secret = scene.path("home/secret");
     let mut cases = dots(&secret, place);
     cases.extend(links(&secret, scene, place));
@@ -35,9 +35,9 @@ fn dots(secret: &str, place: &AttemptPlace) -> Vec<Case> {
 }
 
 /// Returns cases with links that the host has in mounted folders, and links that are made inside.
-fn links(secret: &str, scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+fn links(secret: &str, scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
-    for (folder, ways) in [("/lent", Way::ALL), ("/workspace", Way::GIVEN)] {
+    for (folder, ways) in [("/lent", StartMethod::ALL), ("/workspace", StartMethod::GIVEN)] {
         for (link, below) in
             [("to-secret", ""), ("to-link", ""), ("to-secret-by-dots", ""), ("to-folder", "/secret")]
         {
@@ -65,7 +65,7 @@ fn links(secret: &str, scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     cases
 }
 
-fn magic_links(secret: &str, scene: &Scene<'_>) -> Vec<Case> {
+fn magic_links(secret: &str, scene: &PreparedHost<'_>) -> Vec<Case> {
     let read = |what: &str, path: String| Case::denied("FS3", what, read(&path)).fails(CLOSED);
     let pid = scene.victim();
     vec![

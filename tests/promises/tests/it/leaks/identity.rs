@@ -2,7 +2,7 @@
 
 use super::{dump_inside, dump_outside};
 use crate::belljar::belljar;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use belljar_testkit::world::World;
 use std::fs::read_to_string;
@@ -23,12 +23,12 @@ const SOURCES: [&str; 8] = [
 #[test]
 fn sandbox_cannot_identify_its_host() {
     let tally = Tally::new("identity");
-    World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
+    World::as_everyone(belljar(), |world| judge(&PreparedHost::lay(world), &tally));
     tally.close();
 }
 
 /// Searches for every mark of the host in every sandbox of a scene.
-pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
+pub(crate) fn judge(scene: &PreparedHost<'_>, tally: &Tally) {
     let marks = marks(scene);
     let sources: Vec<String> = SOURCES.map(str::to_owned).into_iter().chain(addresses()).collect();
     let outside = dump_outside(scene, &sources);
@@ -59,7 +59,7 @@ fn addresses() -> Vec<String> {
 }
 
 /// Returns the marks of this host: a name for each, and a text that is long enough to be found.
-fn marks(scene: &Scene<'_>) -> Vec<(String, String)> {
+fn marks(scene: &PreparedHost<'_>) -> Vec<(String, String)> {
     const SHORTEST: usize = 6;
     let file = |path: &str| read_to_string(path).unwrap_or_default().trim().to_owned();
     let mut marks = vec![

@@ -2,7 +2,7 @@
 
 use super::{dump_inside, dump_outside};
 use crate::belljar::belljar;
-use crate::scene::{Scene, random};
+use crate::scene::{PreparedHost, random};
 use crate::tally::{Tally, Verdict};
 use belljar_testkit::world::World;
 
@@ -37,12 +37,12 @@ const FILES: [&str; 8] = [
 #[test]
 fn sandbox_cannot_read_host_secrets() {
     let tally = Tally::new("secrets");
-    World::as_everyone(belljar(), |world| judge(&mut Scene::lay(world), &tally));
+    World::as_everyone(belljar(), |world| judge(&mut PreparedHost::lay(world), &tally));
     tally.close();
 }
 
 /// Plants the secrets and searches for each in every sandbox of a scene.
-pub(crate) fn judge(scene: &mut Scene<'_>, tally: &Tally) {
+pub(crate) fn judge(scene: &mut PreparedHost<'_>, tally: &Tally) {
     let mut secrets: Vec<(String, String)> =
         VARIABLES.map(|name| (format!("variable {name}"), format!("secret-{}", random(16)))).into();
     scene.environment = secrets

@@ -2,7 +2,7 @@
 //! processes that PID 1 starts; and no close of a socket blocks it.
 
 use crate::belljar::belljar;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use crate::way::{PROBE, end_session};
 use belljar_testkit::world::{ProgramOutput, World};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 fn pid_1_never_blocks_on_a_socket_named_by_a_program() {
     let tally = Tally::new("first");
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
+        let scene = PreparedHost::lay(world);
         let lent = format!("{}:/lent", scene.path("lent"));
         let ran = scene.making(&["exec"], &["--timeout", "60s", "--ro", &lent], &[PROBE, "linger", "/tmp"]);
         let ran = ProgramOutput::from({ ran }.output().unwrap());
@@ -40,13 +40,13 @@ fn pid_1_never_blocks_on_a_socket_named_by_a_program() {
 fn pid_1_never_blocks_on_a_stopped_program() {
     let tally = Tally::new("stopped-start");
     World::as_everyone(belljar(), |world| {
-        let verdict = judge_stopped_start(&Scene::lay(world));
+        let verdict = judge_stopped_start(&PreparedHost::lay(world));
         tally.count("LF3", "LF3 a stopped start", &format!("{:?}", world.user()), verdict);
     });
     tally.close();
 }
 
-fn judge_stopped_start(scene: &Scene<'_>) -> Verdict {
+fn judge_stopped_start(scene: &PreparedHost<'_>) -> Verdict {
     /// A start takes some milliseconds; a stopped one takes until the probe continues it.
     const STOPPED: Duration = Duration::from_secs(1);
     let lent = format!("{}:/lent", scene.path("lent"));

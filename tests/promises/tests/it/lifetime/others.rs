@@ -1,14 +1,14 @@
 //! LF2: affecting a process of the host by its number, with every call that takes one.
 
 use crate::case::{BAD, Case, ControlPlacement, Script, args, numbers, room, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{EPERM, ESRCH, PRIO_PROCESS, SIGURG};
 
 /// Errnos for a process that doesn't exist, or for the call itself.
 const NOBODY: &[i32] = &[ESRCH, EPERM];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let pid = scene.victim();
     let info = || words(args![SIGURG, 0xffff_ffff_u64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let user = |name: &str, arguments| Case::call("LF2", "", name, arguments).fails(NOBODY);

@@ -2,10 +2,10 @@
 
 use crate::belljar::belljar;
 use crate::host;
-use crate::scene::{Scene, random};
+use crate::scene::{PreparedHost, random};
 use crate::tally::{Tally, Verdict};
-use crate::way::{PROBE, Way, end_session};
-use belljar_promises::attempt::{Act, Attempt, Leave, Step};
+use crate::way::{PROBE, StartMethod, end_session};
+use belljar_promises::attempt::{Attempt, LeftBehindKind, SpecialAct, Step};
 use belljar_testkit::job::job;
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -15,18 +15,18 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const WAYS_TO_STAY: [Leave; 7] = [
-    Leave::Child,
-    Leave::Orphan,
-    Leave::Session,
-    Leave::Deaf,
-    Leave::Stopped,
-    Leave::Closed,
-    Leave::Restless,
+const WAYS_TO_STAY: [LeftBehindKind; 7] = [
+    LeftBehindKind::Child,
+    LeftBehindKind::Orphan,
+    LeftBehindKind::Session,
+    LeftBehindKind::Deaf,
+    LeftBehindKind::Stopped,
+    LeftBehindKind::Closed,
+    LeftBehindKind::Restless,
 ];
 
 /// A way to end a sandbox in which every kind of process is left behind.
-type SandboxEnd = (&'static str, fn(&Scene<'_>, &str));
+type SandboxEnd = (&'static str, fn(&PreparedHost<'_>, &str));
 
 const ENDS: [SandboxEnd; 4] = [
     ("out of time", out_of_time),
@@ -41,12 +41,12 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 #[test]
 fn every_lingering_process_is_gone_with_its_sandbox() {
     let tally = Tally::new("remains");
-    World::as_everyone(belljar(), |world| judge_all(&Scene::lay(world), &tally));
+    World::as_everyone(belljar(), |world| judge_all(&PreparedHost::lay(world), &tally));
     tally.close();
 }
 
 /// Makes every kind of process try to stay in every sandbox of a scene, for each way to end it.
-pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
+pub(crate) fn judge_all(scene: &PreparedHost<'_>, tally: &Tally) {
     let stays = control(scene);
     let place = |what: &str| format!("{what} {:?}", scene.world.user());
     for way in scene.ways {
@@ -58,7 +58,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
         }
     }
     let of_jobs: &[SandboxEnd] = &[("a step out of time", step_out_of_time)];
-    let of_jobs = if scene.ways.contains(&Way::Job) { of_jobs } else { &[] };
+    let of_jobs = if scene.ways.contains(&StartMethod::Job) { of_jobs } else { &[] };
     for (what, end) in ENDS.iter().chain(of_jobs) {
         let mark = format!("mark{}", random(8));
         end(scene, &mark);
@@ -72,11 +72,12 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
 fn no_process_is_left_of_a_sandbox_with_a_stopped_pid_1() {
     let tally = Tally::new("standing still");
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
+        let scene = PreparedHost::lay(world);
         let stays = control(&scene).len() == WAYS_TO_STAY.len();
         for stands_still in [false, true] {
             let mark = format!("mark{}", random(8));
-            let mut belljar = with_everyone(&mut Way::Empty.command(&scene, &[PROBE, "leave", &mark]), &mark);
+            let mut belljar =
+                with_everyone(&mut StartMethod::Empty.command(&scene, &[PROBE, "leave", &mark]), &mark);
             let init = host::child_of(belljar.id()).unwrap();
             if stands_still {
                 pidfd_send_signal(&init, Signal::STOP).unwrap();
@@ -98,13 +99,13 @@ fn attempts() -> (Vec<Attempt>, Vec<String>) {
     let marks: Vec<String> = WAYS_TO_STAY.iter().map(|_| format!("mark{}", random(8))).collect();
     let attempts = WAYS_TO_STAY.iter().zip(&marks).map(|(how, mark)| Attempt {
         case: format!("{how:?}"),
-        steps: vec![Step::Act(Act::Leave { how: *how, mark: mark.clone() })],
+        steps: vec![Step::Act(SpecialAct::Leave { how: *how, mark: mark.clone() })],
     });
     (attempts.collect(), marks)
 }
 
 /// Returns the ways to stay that work where no process is killed.
-fn control(scene: &Scene<'_>) -> Vec<Leave> {
+fn control(scene: &PreparedHost<'_>) -> Vec<LeftBehindKind> {
     let (attempts, marks) = attempts();
     let file = scene.world.write("outside/attempts.json", serde_json::to_string(&attempts).unwrap());
     let probe = scene.path("lent/belljar-probe");
@@ -145,13 +146,13 @@ fn with_everyone(command: &mut Command, mark: &str) -> std::process::Child {
     child
 }
 
-fn out_of_time(scene: &Scene<'_>, mark: &str) {
+fn out_of_time(scene: &PreparedHost<'_>, mark: &str) {
     let lent = format!("{}:/lent", scene.path("lent"));
     let ran = scene.make(&["exec"], &["--timeout", "1s", "--ro", &lent], &[PROBE, "leave", mark]);
     assert_eq!((ran.code, ran.stdout.as_str()), (124, "everyone is there\n"), "{}", ran.stderr);
 }
 
-fn step_out_of_time(scene: &Scene<'_>, mark: &str) {
+fn step_out_of_time(scene: &PreparedHost<'_>, mark: &str) {
     let step =
         json!({ "type": "run_command", "args": { "argv": [PROBE, "leave", mark], "timeout_seconds": 1 } });
     scene.world.write("leave.json", job(&json!([step])).to_string());
@@ -160,19 +161,19 @@ fn step_out_of_time(scene: &Scene<'_>, mark: &str) {
     assert_eq!((ran.code, &ran.json()["status"]), (124, &json!("timeout")), "{}", ran.stdout);
 }
 
-fn session(scene: &Scene<'_>) -> String {
+fn session(scene: &PreparedHost<'_>) -> String {
     let lent = format!("{}:/lent", scene.path("lent"));
     scene.make(&["session", "create"], &["--ro", &lent], &[]).succeeded().stdout.trim().to_owned()
 }
 
-fn command_out_of_time(scene: &Scene<'_>, mark: &str) {
+fn command_out_of_time(scene: &PreparedHost<'_>, mark: &str) {
     let session = session(scene);
     let ran = scene.world.run(&["session", "exec", "--timeout", "1s", &session, "--", PROBE, "leave", mark]);
     assert_eq!((ran.code, ran.stdout.as_str()), (124, "everyone is there\n"), "{}", ran.stderr);
     end_session(scene, &session);
 }
 
-fn session_ended(scene: &Scene<'_>, mark: &str) {
+fn session_ended(scene: &PreparedHost<'_>, mark: &str) {
     let session = session(scene);
     let mut command = scene.world.command(&["session", "exec", &session, "--", PROBE, "leave", mark]);
     let mut client = with_everyone(&mut command, mark);
@@ -180,8 +181,8 @@ fn session_ended(scene: &Scene<'_>, mark: &str) {
     let _ = client.wait();
 }
 
-fn belljar_killed(scene: &Scene<'_>, mark: &str) {
-    let mut belljar = with_everyone(&mut Way::Empty.command(scene, &[PROBE, "leave", mark]), mark);
+fn belljar_killed(scene: &PreparedHost<'_>, mark: &str) {
+    let mut belljar = with_everyone(&mut StartMethod::Empty.command(scene, &[PROBE, "leave", mark]), mark);
     belljar.kill().unwrap();
     belljar.wait().unwrap();
     wait::until(|| !host::is_anybody_there(mark));

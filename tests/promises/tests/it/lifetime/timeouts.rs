@@ -2,9 +2,9 @@
 
 use crate::belljar::belljar;
 use crate::host;
-use crate::scene::{Scene, random};
+use crate::scene::{PreparedHost, random};
 use crate::tally::{Tally, Verdict};
-use crate::way::{PROBE, Way};
+use crate::way::{PROBE, StartMethod};
 use belljar_testkit::job::job;
 use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
@@ -19,12 +19,12 @@ const LIMIT: Duration = Duration::from_secs(1);
 #[test]
 fn program_is_killed_at_its_timeout_whatever_it_waits_for() {
     let tally = Tally::new("timeouts");
-    World::as_everyone(belljar(), |world| judge_all(&Scene::lay(world), &tally));
+    World::as_everyone(belljar(), |world| judge_all(&PreparedHost::lay(world), &tally));
     tally.close();
 }
 
 /// Waits in every way in sandboxes of a scene.
-pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
+pub(crate) fn judge_all(scene: &PreparedHost<'_>, tally: &Tally) {
     let mark = format!("mark{}", random(8));
     let waits = control(scene, &mark);
     let judge = |how: &str, is_timeout: fn(&ProgramOutput) -> bool, ran: Vec<ProgramOutput>| {
@@ -39,7 +39,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     };
     let executed = all_at_once(&|kind| exec(scene, kind, &mark));
     judge("exec", |ran| ran.code == 124 && ran.stdout == "waiting\n", executed);
-    if scene.ways.contains(&Way::Job) {
+    if scene.ways.contains(&StartMethod::Job) {
         let is_timeout = |ran: &ProgramOutput| {
             let status = serde_json::from_str::<Value>(&ran.stdout).unwrap_or_default()["status"].clone();
             ran.code == 124 && status == "timeout"
@@ -48,7 +48,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     }
 }
 
-fn exec(scene: &Scene<'_>, kind: &str, mark: &str) -> Command {
+fn exec(scene: &PreparedHost<'_>, kind: &str, mark: &str) -> Command {
     let limit = format!("{}s", LIMIT.as_secs());
     let workspace = scene.world.write(&format!("{mark}/{kind}/file"), "");
     let workspace = workspace.parent().unwrap().display().to_string();
@@ -60,7 +60,7 @@ fn exec(scene: &Scene<'_>, kind: &str, mark: &str) -> Command {
     scene.making(&["exec"], &options, &[PROBE, "wait", kind, "/workspace"])
 }
 
-fn run(scene: &Scene<'_>, kind: &str) -> Command {
+fn run(scene: &PreparedHost<'_>, kind: &str) -> Command {
     let argv = [PROBE, "wait", kind, "/workspace"];
     let mut document = job(&json!([{ "type": "run_command", "args": { "argv": argv } }]));
     document["constraints"]["max_runtime_seconds"] = json!(LIMIT.as_secs());
@@ -88,7 +88,7 @@ fn all_at_once(command: &dyn Fn(&str) -> Command) -> Vec<ProgramOutput> {
 }
 
 /// Returns the kinds that still wait after that time if they aren't killed.
-fn control(scene: &Scene<'_>, mark: &str) -> Vec<&'static str> {
+fn control(scene: &PreparedHost<'_>, mark: &str) -> Vec<&'static str> {
     let probe = scene.path("lent/belljar-probe");
     let start = |kind: &'static str| {
         let folder = scene.world.write(&format!("outside/{mark}/{kind}/file"), "");

@@ -1,9 +1,9 @@
 //! NT5: sockets of families that ignore network namespaces, or that mainly add attack surface.
 
 use crate::case::{Case, ControlPlacement, InsideExpectation, OutsideExpectation, Script, args, numbers};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
-use belljar_promises::attempt::{Act, Argument, AttemptResult, KernelEntry};
+use belljar_promises::attempt::{Argument, AttemptResult, KernelEntry, SpecialAct};
 use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, EAFNOSUPPORT, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM,
 };
@@ -51,7 +51,7 @@ const PROTOCOLS: [(&str, i32, i32); 9] = [
     ("DCCP", 6, libc::IPPROTO_DCCP),
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for family in FAMILIES.filter(|family| !ALLOWED.contains(family)) {
         let known = KNOWN_BY_NAME.iter().find(|(name, number)| *number == family && is_known(name));
@@ -137,8 +137,8 @@ fn error_of(answer: &AttemptResult) -> i32 {
 
 /// Returns a case with `socketcall`, which hides its arguments from every seccomp filter. It exists only at the entry point
 /// for 32-bit programs.
-fn by_the_old_entry(scene: &Scene<'_>) -> Case {
-    let call = Act::Foreign { entry: KernelEntry::I386, number: 102, arguments: [1, 1, 0] };
+fn by_the_old_entry(scene: &PreparedHost<'_>) -> Case {
+    let call = SpecialAct::Foreign { entry: KernelEntry::I386, number: 102, arguments: [1, 1, 0] };
     Case::denied("NT5", "socketcall by int 0x80", Script::of(call))
         .inside(InsideExpectation::of_foreign_call(scene))
         .outside(OutsideExpectation::Reaches(&[libc::EFAULT]))

@@ -1,8 +1,8 @@
 //! NT6: the hatch to the web belongs to the host. No program inside can replace its socket, or create a file beside it.
 
 use crate::case::{Case, HERE, Script, args, local, local_length};
-use crate::scene::Scene;
-use crate::way::{AttemptPlace, Way};
+use crate::scene::PreparedHost;
+use crate::way::{AttemptPlace, StartMethod};
 use libc::{AF_UNIX, EACCES, EPERM, EROFS, O_CREAT, O_WRONLY, SOCK_STREAM};
 
 /// Errnos that refuse a change.
@@ -10,7 +10,7 @@ const CLOSED: &[i32] = &[EACCES, EPERM, EROFS];
 
 const SOCKET: &str = "/web-sock/web.sock";
 
-pub(crate) fn cases(_: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(_: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let (socket, beside) = (place.path(SOCKET), place.path("/web-sock/own.sock"));
     let unlinked = if socket == SOCKET { socket.clone() } else { place.path("/web-sock/other.sock") };
     let mut listen = Script::one("socket", args![AF_UNIX, SOCK_STREAM, 0]);
@@ -29,5 +29,5 @@ pub(crate) fn cases(_: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
         ),
         Case::call("NT6", "the hatch", "unlinkat", args![HERE, &unlinked, 0]),
     ];
-    cases.map(|case| case.fails(CLOSED).only(&[Way::Web])).into()
+    cases.map(|case| case.fails(CLOSED).only(&[StartMethod::Web])).into()
 }

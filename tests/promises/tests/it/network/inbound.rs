@@ -3,7 +3,7 @@
 use crate::belljar::belljar;
 use crate::case::{Script, args, internet, local, local_length, numbers};
 use crate::holding::HoldingProbe;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use belljar_promises::attempt::Attempt;
 use belljar_testkit::world::World;
@@ -16,12 +16,12 @@ use std::time::Duration;
 #[test]
 fn listeners_inside_are_unreachable_from_outside() {
     let tally = Tally::new("inbound");
-    World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
+    World::as_everyone(belljar(), |world| judge(&PreparedHost::lay(world), &tally));
     tally.close();
 }
 
 /// Listens in every sandbox of a scene, and tries to connect from outside.
-pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
+pub(crate) fn judge(scene: &PreparedHost<'_>, tally: &Tally) {
     let free_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let attempt = Attempt { case: "listen".to_owned(), steps: listen(free_port, &scene.mark).into_steps() };
     let addresses =

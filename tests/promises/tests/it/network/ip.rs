@@ -1,7 +1,7 @@
 //! NT1: TCP, UDP and ICMP to every kind of address, at every kind of port.
 
 use crate::case::{Case, ControlPlacement, InsideExpectation, Script, args, internet, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{
     AF_INET, AF_INET6, EACCES, EADDRNOTAVAIL, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, SOCK_DGRAM, SOCK_RAW,
@@ -27,7 +27,7 @@ const OTHERS: [&str; 11] = [
     "fd00:ec2::254",
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, address) in scene.listeners.tcp() {
         let case = Case::denied("NT1", format!("TCP to {name}"), connect(address));

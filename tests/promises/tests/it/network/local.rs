@@ -1,8 +1,8 @@
 //! NT4: Unix sockets of the host, by abstract name and by every path that might lead to them.
 
 use crate::case::{Case, HERE, OutsideExpectation, Script, args, local, local_length, room};
-use crate::scene::Scene;
-use crate::way::{AttemptPlace, Way};
+use crate::scene::PreparedHost;
+use crate::way::{AttemptPlace, StartMethod};
 use libc::{
     AF_UNIX, EACCES, ECONNREFUSED, ENOENT, ENXIO, EPERM, EPROTONOSUPPORT, O_WRONLY, SOCK_DGRAM, SOCK_STREAM,
 };
@@ -10,7 +10,7 @@ use libc::{
 /// Errnos for a Unix connection.
 const UNREACHABLE: &[i32] = &[ENOENT, ECONNREFUSED, EACCES, EPERM];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for name in ["abstract", "X11"] {
         let full = format!("@{name}-{}", scene.mark);
@@ -35,7 +35,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
     cases.push(connect("a service of the user's", "service", &service));
     cases.push(connect("the same through /proc/self/root", "service", &format!("/proc/self/root{service}")));
     for (folder, witness, ways) in
-        [("/lent", "lent service", Way::ALL), ("/workspace", "workspace service", Way::GIVEN)]
+        [("/lent", "lent service", StartMethod::ALL), ("/workspace", "workspace service", StartMethod::GIVEN)]
     {
         let path = place.path(&format!("{folder}/listening"));
         for (what, path) in [
@@ -64,7 +64,7 @@ fn connect(what: &str, witness: &str, path: &str) -> Case {
     Case::denied("NT4", format!("connect to {what}"), script).fails(UNREACHABLE).seen_by(witness)
 }
 
-fn through_own_link(scene: &Scene<'_>, place: &AttemptPlace, path: &str, witness: &str) -> Case {
+fn through_own_link(scene: &PreparedHost<'_>, place: &AttemptPlace, path: &str, witness: &str) -> Case {
     let link = place.path(&format!("/tmp/{}-{}", scene.mark, witness.replace(' ', "-")));
     let mut script = Script::one("symlink", args![path, &link]);
     script.prepared();

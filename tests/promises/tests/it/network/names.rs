@@ -2,7 +2,7 @@
 
 use super::ip::{UNREACHABLE, connect, socket};
 use crate::case::{Case, InsideExpectation, Script, args, internet};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use belljar_promises::attempt::Argument;
 use libc::SOCK_DGRAM;
@@ -16,7 +16,7 @@ const RESOLVERS: [&str; 6] = ["resolver", "local resolver", "port 53", "port 853
 const WELL_KNOWN: [(&str, u16); 5] =
     [("8.8.8.8", 53), ("9.9.9.9", 853), ("1.1.1.1", 443), ("224.0.0.251", 5353), ("224.0.0.252", 5355)];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, address) in scene.listeners.udp().filter(|(name, _)| RESOLVERS.contains(name)) {
         // The sandbox's own loopback accepts the query, and no listener of the host gets it.

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, HERE, args};
 use crate::network::ip::{UNREACHABLE, connect};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{EACCES, EPERM, EROFS, O_WRONLY};
 
@@ -12,7 +12,7 @@ const SETTINGS: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.co
 /// Ports of the host at which a proxy might listen.
 const PROXIES: [&str; 4] = ["port 8080", "port 80", "port 443", "loopback"];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let settings = SETTINGS.map(|path| {
         Case::call("NT7", path, "openat", args![HERE, place.path(path), O_WRONLY, 0])
             .fails(&[EROFS, EACCES, EPERM])

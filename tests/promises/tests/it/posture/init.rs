@@ -2,9 +2,9 @@
 
 use crate::belljar::belljar;
 use crate::holding::HoldingProbe;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
-use crate::way::Way;
+use crate::way::StartMethod;
 use belljar_promises::attempt::Attempt;
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{User, World};
@@ -22,8 +22,8 @@ fn pid_1_holds_nothing_of_the_host() {
     }
     let tally = Tally::new("PID 1");
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
-        for way in Way::EXEC {
+        let scene = PreparedHost::lay(world);
+        for way in StartMethod::EXEC {
             let nothing = Attempt { case: "nothing".to_owned(), steps: Vec::new() };
             let held = HoldingProbe::inside(&scene, *way, &nothing);
             let init = child_of(held.pid()).expect("PID 1 is belljar's child");
@@ -34,9 +34,9 @@ fn pid_1_holds_nothing_of_the_host() {
 }
 
 /// Properties of PID 1, each with the found and the required value.
-pub(crate) type Compared = Vec<(&'static str, Value, Value)>;
+pub(crate) type InitProperties = Vec<(&'static str, Value, Value)>;
 
-pub(crate) fn judge(compared: Compared, place: &str, tally: &Tally) {
+pub(crate) fn judge(compared: InitProperties, place: &str, tally: &Tally) {
     for (what, found, expected) in compared {
         let verdict = match found == expected {
             true => Verdict::Held,
@@ -46,7 +46,7 @@ pub(crate) fn judge(compared: Compared, place: &str, tally: &Tally) {
     }
 }
 
-pub(crate) fn compare(scene: &Scene<'_>, init: u32) -> Compared {
+pub(crate) fn compare(scene: &PreparedHost<'_>, init: u32) -> InitProperties {
     let status = fs::read_to_string(format!("/proc/{init}/status")).unwrap();
     let value = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -103,7 +103,7 @@ fn leads_a_session(pid: Option<u32>) -> bool {
 }
 
 /// Returns true if a secret is visible from the very root of a process's mount namespace, which no change of root hides.
-fn reaches(pid: u32, scene: &Scene<'_>) -> bool {
+fn reaches(pid: u32, scene: &PreparedHost<'_>) -> bool {
     let is_there = |secret: &PathBuf| {
         let mut command = Command::new("nsenter");
         command.arg(format!("--mount=/proc/{pid}/ns/mnt")).args(["--", "/usr/bin/test", "-e"]).arg(secret);

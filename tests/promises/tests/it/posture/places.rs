@@ -1,7 +1,7 @@
 //! The mounts of a sandbox and their attributes.
 
-use super::Compared;
-use crate::way::Way;
+use super::ComparedProperties;
+use crate::way::StartMethod;
 use serde_json::{Value, json};
 
 /// Maximum size of a sandbox's files in memory, in bytes.
@@ -11,7 +11,7 @@ const SCRATCH_BYTES: u64 = 1 << 30;
 const OF_HOST: &str = "the host's";
 
 /// Returns for each place the found and the required mount.
-pub(super) fn compare(told: &Value, way: Way) -> Compared {
+pub(super) fn compare(told: &Value, way: StartMethod) -> ComparedProperties {
     let places = expected(way).into_iter().map(|(place, expected)| {
         let mut found = told[place].clone();
         if expected["kind"] == OF_HOST && !found.is_null() {
@@ -29,17 +29,17 @@ fn of_host(found: &Value) -> Value {
     json!({ "kind": OF_HOST, "attributes": attributes, "bytes": null })
 }
 
-fn expected(way: Way) -> Vec<(&'static str, Value)> {
+fn expected(way: StartMethod) -> Vec<(&'static str, Value)> {
     let mount = |kind: &str, attributes: &[&str], bytes: Option<u64>| json!({ "kind": kind, "attributes": attributes, "bytes": bytes });
     let (closed, open) = (["read-only", "nosuid", "nodev"], ["nosuid", "nodev"]);
     let root = mount("tmpfs", &closed, Some(SCRATCH_BYTES));
     let scratch = mount("tmpfs", &open, Some(SCRATCH_BYTES));
     let workspace = match way {
-        Way::Empty | Way::Web => scratch.clone(),
-        Way::Direct => mount(OF_HOST, &open, None),
-        Way::Copy | Way::Job | Way::Session => mount("overlay", &open, None),
+        StartMethod::Empty | StartMethod::Web => scratch.clone(),
+        StartMethod::Direct => mount(OF_HOST, &open, None),
+        StartMethod::Copy | StartMethod::Job | StartMethod::Session => mount("overlay", &open, None),
     };
-    let job = if way == Way::Job { mount(OF_HOST, &open, None) } else { Value::Null };
+    let job = if way == StartMethod::Job { mount(OF_HOST, &open, None) } else { Value::Null };
     vec![
         ("/", root.clone()),
         ("/dev", root.clone()),

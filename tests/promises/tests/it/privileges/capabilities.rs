@@ -3,7 +3,7 @@
 use crate::case::{
     Case, ControlPlacement, InsideExpectation, OutsideExpectation, Script, args, numbers, room,
 };
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{EINVAL, EPERM};
 
@@ -13,7 +13,7 @@ const NOBODY_ELSE: &[i32] = &[EINVAL, EPERM];
 /// `_LINUX_CAPABILITY_VERSION_3`, and the calling process.
 const HEADER: [u32; 2] = [0x2008_0522, 0];
 
-pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(_: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = vec![
         set("every capability", [u32::MAX, u32::MAX, 0]),
         set("permitted ones", [0, u32::MAX, 0]),

@@ -1,9 +1,9 @@
 //! PK5: the entry points for programs of other architectures, which have other system call numbers.
 
 use crate::case::{Case, InsideExpectation, OutsideExpectation, Script};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
-use belljar_promises::attempt::{Act, KernelEntry};
+use belljar_promises::attempt::{KernelEntry, SpecialAct};
 
 /// Denied calls and harmless ones, by their numbers on 32-bit x86.
 const I386: [(&str, u32); 14] = [
@@ -37,10 +37,10 @@ const X32: [(&str, u32); 10] = [
     ("io_uring_setup", 425),
 ];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let case = |entry: KernelEntry, name: &str, number: u32| {
         // Invalid arguments: numbers that are no valid pointers, and no process.
-        let call = Act::Foreign { entry, number, arguments: [u32::MAX, 1, 1] };
+        let call = SpecialAct::Foreign { entry, number, arguments: [u32::MAX, 1, 1] };
         Case::denied("PK5", format!("{entry:?} {name}"), Script::of(call))
             .inside(InsideExpectation::of_foreign_call(scene))
             .outside(OutsideExpectation::Survives)

@@ -1,12 +1,12 @@
 //! PK4: calls with access to kernel internals or to other processes.
 
 use crate::case::{BAD, Case, ControlPlacement, HERE, OutsideExpectation, Script, args, numbers, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use belljar_promises::attempt::Argument;
 use libc::{AT_EMPTY_PATH, EBADF, EBUSY, EFAULT, EINVAL, ENOKEY, ENOSYS, EPERM, ESRCH, O_RDONLY};
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = refused_by_number();
     cases.extend(refused_by_argument());
     cases.extend(unlisted());
@@ -177,7 +177,7 @@ fn own_filters() -> Vec<Case> {
 }
 
 /// Returns a case that runs a program from a memory file. It is allowed, and gains no rights by that.
-fn memory_as_program(scene: &Scene<'_>) -> Case {
+fn memory_as_program(scene: &PreparedHost<'_>) -> Case {
     let mut script = Script::one("memfd_create", args![&scene.mark, 0]);
     let memory = script.first();
     script.call("write", args![memory, "#!/lent/belljar-probe\n", 22]);

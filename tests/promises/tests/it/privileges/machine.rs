@@ -1,7 +1,7 @@
 //! PK3: calls that change the machine. Arguments are invalid throughout: the kernel rejects them if the call gets through.
 
 use crate::case::{BAD, Case, ControlPlacement, args};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use belljar_promises::attempt::Argument;
 use libc::{EBADF, EFAULT, EINVAL, ENODEV, ENOENT, ENOEXEC, ENOTBLK, ESRCH};
@@ -57,7 +57,7 @@ const RARE: [&str; 8] = [
     "kexec_file_load",
 ];
 
-pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(_: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases: Vec<Case> = senseless()
         .into_iter()
         .map(|(name, arguments, reaches)| {

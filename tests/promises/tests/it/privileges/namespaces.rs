@@ -1,9 +1,9 @@
 //! PK2: making and entering namespaces, by every call and for every kind.
 
 use crate::case::{BAD, Case, ControlPlacement, HERE, OutsideExpectation, Script, args};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
-use belljar_promises::attempt::{Act, Fork};
+use belljar_promises::attempt::{ForkMethod, SpecialAct};
 use libc::{
     CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS,
     EBADF, EINVAL, ENOSYS, O_RDONLY,
@@ -23,17 +23,17 @@ const KINDS: [(&str, i32, &str); 8] = [
     ("time", CLONE_NEWTIME, "time_for_children"),
 ];
 
-pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(_: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let mut cases = Vec::new();
     for (kind, flag, file) in KINDS {
         let free = |what: String, script| Case::denied("PK2", what, script).by(ControlPlacement::Free);
         cases.push(free(format!("unshare {kind}"), Script::one("unshare", args![flag])));
         if kind == "time" {
             // In `clone` this bit is part of the signal number.
-            cases.push(fork(kind, Fork::Clone3, flag).fails(&[ENOSYS]));
+            cases.push(fork(kind, ForkMethod::Clone3, flag).fails(&[ENOSYS]));
         } else {
-            cases.push(fork(kind, Fork::Clone, flag));
-            cases.push(fork(kind, Fork::Clone3, flag).fails(&[ENOSYS]));
+            cases.push(fork(kind, ForkMethod::Clone, flag));
+            cases.push(fork(kind, ForkMethod::Clone3, flag).fails(&[ENOSYS]));
             cases.push(free(
                 format!("unshare {kind} and the user"),
                 Script::one("unshare", args![flag | CLONE_NEWUSER]),
@@ -54,9 +54,9 @@ pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
     cases
 }
 
-fn fork(kind: &str, by: Fork, flag: i32) -> Case {
+fn fork(kind: &str, by: ForkMethod, flag: i32) -> Case {
     let flags = flag.cast_unsigned().into();
-    Case::denied("PK2", format!("{by:?} {kind}"), Script::of(Act::Fork { by, flags }))
+    Case::denied("PK2", format!("{by:?} {kind}"), Script::of(SpecialAct::Fork { by, flags }))
         .by(ControlPlacement::Free)
 }
 

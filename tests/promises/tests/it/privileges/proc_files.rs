@@ -1,7 +1,7 @@
 //! PK7: the kernel's files. Settings can't be written, and readable files reveal no addresses and no other processes.
 
 use crate::case::{Case, ControlPlacement, HERE, InsideExpectation, OutsideExpectation, Script, args, room};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{EACCES, ENOENT, ENOTDIR, EPERM, EROFS, O_DIRECTORY, O_RDONLY, O_WRONLY};
 
@@ -60,7 +60,7 @@ const SECRETS: [&str; 12] = [
 /// Files of the program's own process that affect the machine.
 const OWN: [&str; 3] = ["/proc/self/oom_score_adj", "/proc/self/uid_map", "/proc/self/coredump_filter"];
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let open = |path: &str, what: String, flags: i32| {
         Case::denied("PK7", what, Script::one("openat", args![HERE, path, flags, 0])).fails(CLOSED)
     };

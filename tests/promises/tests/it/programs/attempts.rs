@@ -1,7 +1,7 @@
 //! The attempts, as data.
 
 /// One attempt.
-pub(super) struct Attempt {
+pub(super) struct ProgramAttempt {
     /// Description of the attempt. With the row it is the case's name, and unique.
     pub(super) what: &'static str,
     /// Programs that it needs besides a shell, separated by commas.
@@ -10,11 +10,11 @@ pub(super) struct Attempt {
     pub(super) script: &'static str,
 }
 
-const fn attempt(what: &'static str, takes: &'static str, script: &'static str) -> Attempt {
-    Attempt { what, takes, script }
+const fn attempt(what: &'static str, takes: &'static str, script: &'static str) -> ProgramAttempt {
+    ProgramAttempt { what, takes, script }
 }
 
-pub(super) const ATTEMPTS: &[Attempt] = &[
+pub(super) const ATTEMPTS: &[ProgramAttempt] = &[
     attempt("by its name", "", "basename /a/MARK"),
     attempt("by its path", "", "/usr/bin/basename /a/MARK"),
     attempt("by its path, past links", "", "/proc/self/root/tmp/../bin/basename /a/MARK"),

@@ -2,7 +2,7 @@
 //! systems in memory refuse the write.
 
 use crate::belljar::belljar;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use crate::way::PROBE;
 use belljar_testkit::world::{ProgramOutput, User, World};
@@ -32,7 +32,7 @@ const KINDS: [(&str, bool); 11] = [
 fn program_exceeding_the_disk_limit_ends_the_sandbox() {
     let tally = Tally::new("disk");
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
+        let scene = PreparedHost::lay(world);
         let place = format!("{:?}", world.user());
         let is_own = world.user() == User::Own;
         for (kind, _) in KINDS.into_iter().filter(|(_, differs)| is_own || *differs) {
@@ -61,7 +61,7 @@ fn program_exceeding_the_disk_limit_ends_the_sandbox() {
 }
 
 /// Fills the file systems in memory.
-pub(crate) fn judge_memory(scene: &Scene<'_>, tally: &Tally) {
+pub(crate) fn judge_memory(scene: &PreparedHost<'_>, tally: &Tally) {
     // Each probe stays for a while after it has filled a folder, so all of them run at the same time.
     let begin = |folder| (folder, in_memory(scene, folder, LARGE).stdout(Stdio::piped()).spawn().unwrap());
     for (folder, control) in ["/tmp", "/home/agent", "/dev/shm"].map(begin) {
@@ -77,7 +77,7 @@ pub(crate) fn judge_memory(scene: &Scene<'_>, tally: &Tally) {
 }
 
 /// Judges a single call that takes the whole disk, and that ends before the quota is checked.
-fn judge_reservation(scene: &Scene<'_>, kind: &str, refusal: &str) -> Verdict {
+fn judge_reservation(scene: &PreparedHost<'_>, kind: &str, refusal: &str) -> Verdict {
     let outside = tempfile::tempdir().unwrap();
     let probe = scene.path("lent/belljar-probe");
     let control = Command::new(probe).args(["fill", kind]).arg(outside.path()).arg("1").output().unwrap();
@@ -89,30 +89,30 @@ fn judge_reservation(scene: &Scene<'_>, kind: &str, refusal: &str) -> Verdict {
     }
 }
 
-fn on_disk(scene: &Scene<'_>, kind: &str, disk: &str) -> ProgramOutput {
+fn on_disk(scene: &PreparedHost<'_>, kind: &str, disk: &str) -> ProgramOutput {
     let copy = scene.path("given/copy");
     let options = ["--workspace-copy", &copy, "--disk", disk];
     ProgramOutput::from(command(scene, &options, &["fill", kind, "/workspace", TAKEN]).output().unwrap())
 }
 
-fn in_memory(scene: &Scene<'_>, folder: &str, scratch: &str) -> Command {
+fn in_memory(scene: &PreparedHost<'_>, folder: &str, scratch: &str) -> Command {
     command(scene, &["--scratch", scratch], &["fill", "plain", folder, TAKEN])
 }
 
-fn command(scene: &Scene<'_>, options: &[&str], arguments: &[&str]) -> Command {
+fn command(scene: &PreparedHost<'_>, options: &[&str], arguments: &[&str]) -> Command {
     let lent = format!("{}:/lent", scene.path("lent"));
     scene.making(&["exec"], &[&["--ro", &lent], options].concat(), &[&[PROBE], arguments].concat())
 }
 
 /// Checks that no file of the run stays, however the disk was filled.
-fn judge_rest(scene: &Scene<'_>, before: &[PathBuf]) -> Verdict {
+fn judge_rest(scene: &PreparedHost<'_>, before: &[PathBuf]) -> Verdict {
     match runs(scene) {
         after if after == before => Verdict::Held,
         after => Verdict::Escaped(format!("{after:?}")),
     }
 }
 
-fn runs(scene: &Scene<'_>) -> Vec<PathBuf> {
+fn runs(scene: &PreparedHost<'_>) -> Vec<PathBuf> {
     let runs = std::fs::read_dir(scene.world.path().join("state/runs"));
     runs.into_iter().flatten().flatten().map(|run| run.path()).collect()
 }

@@ -5,9 +5,9 @@
 use crate::case::{
     Case, ControlPlacement, InsideExpectation, OutsideExpectation, Script, args, numbers, room, words,
 };
-use crate::scene::Scene;
-use crate::way::{AttemptPlace, Way};
-use belljar_promises::attempt::{Act, ExhaustibleResource};
+use crate::scene::PreparedHost;
+use crate::way::{AttemptPlace, StartMethod};
+use belljar_promises::attempt::{ExhaustibleResource, SpecialAct};
 use libc::{EACCES, EAGAIN, EINVAL, EMFILE, ENOMEM, EPERM};
 
 /// A little more than a sandbox may have.
@@ -28,17 +28,19 @@ const LIMITS: [(&str, u32, u64); 6] = [
 /// Requirement that root may not meet either.
 const HIGHER_LIMITS: &str = "higher limits, and without the right to raise them";
 
-pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(_: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let exhaust = |row: &'static str, what: ExhaustibleResource, most: u32| {
-        let script = Script::of(Act::Exhaust { what, most });
+        let script = Script::of(SpecialAct::Exhaust { what, most });
         Case::denied(row, format!("{most} {what:?}"), script)
     };
     let mut cases = vec![
-        exhaust("RS1", ExhaustibleResource::Processes, PROCESSES).fails(&[EAGAIN]).only(&[Way::Empty]),
-        exhaust("RS1", ExhaustibleResource::Threads, PROCESSES).fails(&[EAGAIN]).only(&[Way::Job]),
+        exhaust("RS1", ExhaustibleResource::Processes, PROCESSES)
+            .fails(&[EAGAIN])
+            .only(&[StartMethod::Empty]),
+        exhaust("RS1", ExhaustibleResource::Threads, PROCESSES).fails(&[EAGAIN]).only(&[StartMethod::Job]),
         exhaust("RS1", ExhaustibleResource::Orphans, 1_000)
             .inside(InsideExpectation::Harmless)
-            .only(&[Way::Session]),
+            .only(&[StartMethod::Session]),
         exhaust("RS4", ExhaustibleResource::Descriptors, DESCRIPTORS)
             .fails(&[EMFILE])
             .by(ControlPlacement::Root)

@@ -1,7 +1,7 @@
 //! RS2: memory of every kind. A sandbox that exceeds its limit is killed as a whole, and belljar reports the limit.
 
 use crate::belljar::belljar;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use crate::way::PROBE;
 use belljar_confine::group::CgroupHierarchies;
@@ -28,12 +28,12 @@ const KINDS: [(&str, bool); 8] = [
 #[test]
 fn program_exceeding_the_memory_limit_ends_the_sandbox() {
     let tally = Tally::new("memory");
-    World::as_everyone(belljar(), |world| judge_all(&Scene::lay(world), &tally));
+    World::as_everyone(belljar(), |world| judge_all(&PreparedHost::lay(world), &tally));
     tally.close();
 }
 
 /// Takes too much memory of every kind in sandboxes of a scene.
-pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
+pub(crate) fn judge_all(scene: &PreparedHost<'_>, tally: &Tally) {
     let place = format!("{:?}", scene.world.user());
     let has_group = has_control_group(scene);
     // An engine sets no limit for TCP memory, and control groups of version 1 don't charge it to the memory limit.
@@ -56,7 +56,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     tally.count("RS2", "RS2 what is only remembered", &place, verdict);
 }
 
-fn judge(scene: &Scene<'_>, kind: &str) -> Verdict {
+fn judge(scene: &PreparedHost<'_>, kind: &str) -> Verdict {
     let control = take(scene, kind, LARGE);
     if control.code != 0 || control.stdout.trim() != format!("took {TAKEN}") {
         return Verdict::Invalid(format!("it fails with {LARGE}, too: {control:?}"));
@@ -69,14 +69,14 @@ fn judge(scene: &Scene<'_>, kind: &str) -> Verdict {
     }
 }
 
-fn take(scene: &Scene<'_>, kind: &str, memory: &str) -> ProgramOutput {
+fn take(scene: &PreparedHost<'_>, kind: &str, memory: &str) -> ProgramOutput {
     let lent = format!("{}:/lent", scene.path("lent"));
     let copy = scene.path("given/copy");
     let options = ["--ro", &lent, "--workspace-copy", &copy, "--memory", memory, "--scratch", "1g"];
     scene.make(&["exec"], &options, &[PROBE, "consume", kind, TAKEN])
 }
 
-pub(super) fn has_control_group(scene: &Scene<'_>) -> bool {
+pub(super) fn has_control_group(scene: &PreparedHost<'_>) -> bool {
     if scene.engine.is_some() {
         // Engines always use a control group.
         return true;

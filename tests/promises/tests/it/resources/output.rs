@@ -1,7 +1,7 @@
 //! RS5: floods of output of every kind. Exactly the permitted bytes are kept, and the output can't control a terminal.
 
 use crate::belljar::belljar;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use crate::way::PROBE;
 use belljar_testkit::job::job;
@@ -27,7 +27,7 @@ const KINDS: [(&str, &[u8]); 6] = [
 fn output_flood_is_cut_to_the_byte_and_terminal_codes_are_escaped() {
     let tally = Tally::new("output");
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
+        let scene = PreparedHost::lay(world);
         for (kind, begins) in KINDS {
             let control = flood_outside(&scene, kind);
             let is_flood =
@@ -55,14 +55,14 @@ fn output_flood_is_cut_to_the_byte_and_terminal_codes_are_escaped() {
     tally.close();
 }
 
-fn flood_outside(scene: &Scene<'_>, kind: &str) -> ProgramOutput {
+fn flood_outside(scene: &PreparedHost<'_>, kind: &str) -> ProgramOutput {
     let probe = scene.path("lent/belljar-probe");
     let output =
         scene.world.command_of(Path::new(&probe), &["flood", kind, &FLOOD_BYTES.to_string()]).output();
     ProgramOutput::from(output.unwrap())
 }
 
-fn run(scene: &Scene<'_>, kind: &str, options: &[&str]) -> ProgramOutput {
+fn run(scene: &PreparedHost<'_>, kind: &str, options: &[&str]) -> ProgramOutput {
     let argv = [PROBE, "flood", kind, &FLOOD_BYTES.to_string()];
     let mut document = job(&json!([{ "type": "run_command", "args": { "argv": argv } }]));
     document["constraints"]["max_output_bytes"] = json!(MOST_BYTES);
@@ -71,7 +71,7 @@ fn run(scene: &Scene<'_>, kind: &str, options: &[&str]) -> ProgramOutput {
     scene.world.run(&[&["run", "--ro", &lent], options, &["flood.json"]].concat())
 }
 
-fn judge_result(scene: &Scene<'_>, kind: &str) -> Verdict {
+fn judge_result(scene: &PreparedHost<'_>, kind: &str) -> Verdict {
     let result = run(scene, kind, &["--json"]).json();
     let streams: &[&str] = if kind == "both" { &["stdout", "stderr"] } else { &["stdout"] };
     let output = &result["steps"][0]["result"];
@@ -96,7 +96,7 @@ fn kept_bytes(output: &Value, stream: &str) -> usize {
 }
 
 /// Checks that the summary for people contains no control sequences of terminals.
-fn judge_summary(scene: &Scene<'_>, kind: &str) -> Verdict {
+fn judge_summary(scene: &PreparedHost<'_>, kind: &str) -> Verdict {
     let ran = run(scene, kind, &[]);
     let seen = ran.stdout + &ran.stderr;
     let obeyed = seen.chars().find(|character| character.is_control() && *character != '\n');

@@ -1,7 +1,7 @@
 //! RS6: processor time. A sandbox gets its share and no more, with any number of processes and any niceness.
 
 use crate::belljar::belljar;
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use belljar_confine::group::CgroupHierarchies;
 use belljar_testkit::world::{User, World};
@@ -12,12 +12,12 @@ const SPIN: &str = "for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' &
 #[test]
 fn sandbox_gets_no_more_than_its_cpu_share() {
     let tally = Tally::new("processor");
-    World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
+    World::as_everyone(belljar(), |world| judge(&PreparedHost::lay(world), &tally));
     tally.close();
 }
 
 /// Spins in sandboxes of a scene.
-pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
+pub(crate) fn judge(scene: &PreparedHost<'_>, tally: &Tally) {
     let place = format!("{:?}", scene.world.user());
     let unlimited = match most_seconds(scene, &["--cpus", "none"], 0.5) {
         used if used > 0.5 => Verdict::Held,
@@ -46,14 +46,14 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
 
 /// Returns true if the user who makes this scene's sandboxes has control groups for processor time. For users other than this
 /// process's own it is unknown.
-fn may_be_limited(scene: &Scene<'_>) -> bool {
+fn may_be_limited(scene: &PreparedHost<'_>) -> bool {
     let all = |groups: CgroupHierarchies| groups.version() == 2 || groups.parents().len() > 1;
     scene.world.user() == User::Own && CgroupHierarchies::find().is_ok_and(all)
 }
 
 /// Returns the maximum processor time in several attempts, or the first value above `enough`: on a busy machine even an
 /// unlimited sandbox may get little.
-fn most_seconds(scene: &Scene<'_>, options: &[&str], enough: f64) -> f64 {
+fn most_seconds(scene: &PreparedHost<'_>, options: &[&str], enough: f64) -> f64 {
     const ATTEMPTS: usize = 5;
     let mut most: f64 = 0.0;
     for _ in 0..ATTEMPTS {
@@ -66,7 +66,7 @@ fn most_seconds(scene: &Scene<'_>, options: &[&str], enough: f64) -> f64 {
 }
 
 /// Returns the processor time of the shell's children in seconds, from the second line of `times`.
-fn seconds(scene: &Scene<'_>, options: &[&str]) -> f64 {
+fn seconds(scene: &PreparedHost<'_>, options: &[&str]) -> f64 {
     let ran = scene.make(&["exec"], options, &["sh", "-c", SPIN]).succeeded();
     let of_children = ran.stdout.lines().nth(1).unwrap();
     let seconds = of_children.split_whitespace().map(|time| {

@@ -3,7 +3,7 @@
 
 use crate::belljar::belljar;
 use crate::case::{BAD, Case, HERE, OutsideExpectation, Script, args, numbers, room, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use crate::way::{AttemptPlace, PROBE};
 use belljar_confine::plan::MOST_POLLED;
@@ -59,7 +59,7 @@ const TABLES: [LimitedTable; 11] = [
 fn greedy_sandbox_leaves_kernel_tables_for_others_and_the_host() {
     let tally = Tally::new("tables");
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
+        let scene = PreparedHost::lay(world);
         let has_group = super::memory::has_control_group(&scene);
         for table in &TABLES {
             let verdict = match table.needs_group && !has_group {
@@ -72,7 +72,7 @@ fn greedy_sandbox_leaves_kernel_tables_for_others_and_the_host() {
     tally.close();
 }
 
-fn judge(scene: &Scene<'_>, table: &LimitedTable) -> Verdict {
+fn judge(scene: &PreparedHost<'_>, table: &LimitedTable) -> Verdict {
     let control = table.outside(scene, table.control);
     if control.took != table.control {
         return Verdict::Invalid(format!("{} of {} where nothing forbids it", control.took, table.control));
@@ -110,7 +110,7 @@ impl LimitedTable {
         Self { name, inside, beside: 2, control: inside + 1, options: &[], needs_group: false }
     }
 
-    fn inside(&self, scene: &Scene<'_>, most: u64) -> ResourceHolder {
+    fn inside(&self, scene: &PreparedHost<'_>, most: u64) -> ResourceHolder {
         let lent = format!("{}:/lent", scene.path("lent"));
         let options = [&["--ro", &lent], self.options].concat();
         ResourceHolder::start(scene.making(
@@ -120,7 +120,7 @@ impl LimitedTable {
         ))
     }
 
-    fn outside(&self, scene: &Scene<'_>, most: u64) -> ResourceHolder {
+    fn outside(&self, scene: &PreparedHost<'_>, most: u64) -> ResourceHolder {
         let probe = scene.path("lent/belljar-probe");
         let folder = scene.path("outside/tmp");
         let taker =
@@ -149,7 +149,7 @@ impl Drop for ResourceHolder {
     }
 }
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = asynchronous();
     cases.extend(notifications(scene, place));
     cases.extend(socket_filters());
@@ -202,7 +202,7 @@ fn asynchronous() -> Vec<Case> {
 }
 
 /// Returns calls that report file accesses of other processes, or that make them wait.
-fn notifications(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+fn notifications(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     const F_NOTIFY: i32 = 1026;
     const DN_ACCESS: i32 = 1;
     let watch = |what: &str, path: &str, mask: u32| {

@@ -3,7 +3,7 @@
 
 use crate::belljar::belljar;
 use crate::case::{BAD, Case, HERE, InsideExpectation, OutsideExpectation, Script, args, numbers, room};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::tally::{Tally, Verdict};
 use crate::way::{AttemptPlace, PROBE};
 use belljar_promises::attempt::{Argument, AttemptResult};
@@ -42,7 +42,7 @@ const COUNTED: [(&str, &str, &str); 8] = [
 fn excess_uncharged_kernel_memory_ends_the_sandbox() {
     let tally = Tally::new("uncharged");
     World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
+        let scene = PreparedHost::lay(world);
         for (kind, few, many) in COUNTED {
             let place = format!("{:?}", world.user());
             tally.count("RS8", &format!("RS8 {kind}"), &place, judge(&scene, kind, few, many));
@@ -51,7 +51,7 @@ fn excess_uncharged_kernel_memory_ends_the_sandbox() {
     tally.close();
 }
 
-fn judge(scene: &Scene<'_>, kind: &str, few: &str, many: &str) -> Verdict {
+fn judge(scene: &PreparedHost<'_>, kind: &str, few: &str, many: &str) -> Verdict {
     let probe = scene.path("lent/belljar-probe");
     let folder = scene.path("outside/tmp");
     let outside = scene
@@ -79,7 +79,7 @@ fn judge(scene: &Scene<'_>, kind: &str, few: &str, many: &str) -> Verdict {
     }
 }
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut cases = socket_options();
     cases.push(buffer_size());
     cases.extend(huge_pages());
@@ -103,7 +103,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
 }
 
 /// Returns cases with access control lists of files, which the kernel keeps in memory.
-fn access_lists(scene: &Scene<'_>, place: &AttemptPlace) -> [Case; 4] {
+fn access_lists(scene: &PreparedHost<'_>, place: &AttemptPlace) -> [Case; 4] {
     // A list that gives the owner all rights, and others none.
     let list = || {
         let entry = |tag: u32, rights: u32| [tag | rights << 16, u32::MAX];
@@ -144,12 +144,12 @@ fn access_lists(scene: &Scene<'_>, place: &AttemptPlace) -> [Case; 4] {
 }
 
 /// A socket option for a case: name, family and type of the socket, level and number of the option, value.
-type Tried = (&'static str, (i32, i32), (i32, i32), Argument);
+type SocketOptionCase = (&'static str, (i32, i32), (i32, i32), Argument);
 
 /// Returns options for which the kernel keeps memory, fills a queue, or uses a table that all programs of the machine share.
 fn socket_options() -> Vec<Case> {
     let number = || numbers(&[0, 0]);
-    let options: [Tried; 20] = [
+    let options: [SocketOptionCase; 20] = [
         ("IPV6_FLOWLABEL_MGR", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 32), BAD.into()),
         ("IPV6_JOIN_GROUP", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 20), BAD.into()),
         ("IPV6_JOIN_ANYCAST", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 27), BAD.into()),
@@ -224,7 +224,7 @@ fn page_cache() -> [Case; 3] {
 }
 
 /// Returns a case in which the advice to drop a file from the page cache has no effect.
-fn dropped(scene: &Scene<'_>, place: &AttemptPlace) -> Case {
+fn dropped(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Case {
     fn is_cached(answer: &AttemptResult) -> bool {
         answer.succeeded() && answer.bytes.starts_with('\u{1}')
     }

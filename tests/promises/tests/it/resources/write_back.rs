@@ -3,14 +3,14 @@
 //! programs down is measured in `bench/src/neighbour.rs`.
 
 use crate::case::{Case, HERE, OutsideExpectation, Script, args, words};
-use crate::scene::Scene;
-use crate::way::{AttemptPlace, Way};
+use crate::scene::PreparedHost;
+use crate::way::{AttemptPlace, StartMethod};
 use libc::{ENOSYS, ENOTTY, EOPNOTSUPP, O_CREAT, O_RDWR};
 
 /// Each control writes back the host's files, which takes long: so each of the two policies is tried once.
-const ONCE: &[Way] = &[Way::Empty, Way::Job];
+const ONCE: &[StartMethod] = &[StartMethod::Empty, StartMethod::Job];
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let mut one = Script::default();
     let path = place.path(&format!("/tmp/{}-syncfs", scene.mark));
     let file = one.call("openat", args![HERE, path, O_CREAT | O_RDWR, 0o600]);

@@ -1,14 +1,14 @@
 //! The program's own files: every way to create, read, change, lock, name and remove them.
 
 use crate::case::{Case, HERE, Handle, Script, args, numbers, room, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{
     AT_REMOVEDIR, EINVAL, ENODATA, ENOSPC, ENOTTY, ENXIO, EOPNOTSUPP, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR,
     O_TMPFILE, O_WRONLY, S_IFIFO, S_IFREG, SEEK_SET,
 };
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let folder = |name: &str| place.path(&format!("/workspace/{}-{name}", scene.mark));
     vec![
         Case::twin("files, the old way", |script| the_old_way(script, &folder("old"))),

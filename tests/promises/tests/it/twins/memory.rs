@@ -1,19 +1,19 @@
 //! The program's own memory, and memory that processes of one sandbox share.
 
 use crate::case::{Case, Script, args, numbers, room, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
-use belljar_promises::attempt::Act;
+use belljar_promises::attempt::SpecialAct;
 use libc::{
     EAGAIN, EPERM, IPC_CREAT, IPC_PRIVATE, IPC_RMID, MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE,
 };
 
 const PAGE: u64 = 4096;
 
-pub(crate) fn cases(scene: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     vec![
         Case::twin("mappings", mappings),
-        Case::twin("code that is compiled as it runs", |script| script.act(Act::Compile)),
+        Case::twin("code that is compiled as it runs", |script| script.act(SpecialAct::Compile)),
         Case::twin("memory kept resident", resident),
         Case::twin("memory as a file", |s| {
             let file = s.call("memfd_create", args!["memory", 0]);

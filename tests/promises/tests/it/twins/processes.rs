@@ -1,22 +1,22 @@
 //! The program's own processes and threads.
 
 use crate::case::{Case, HERE, Script, args, numbers, room, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
-use belljar_promises::attempt::{Act, Argument, Fork};
+use belljar_promises::attempt::{Argument, ForkMethod, SpecialAct};
 use libc::{ECHILD, EINVAL, ENOENT, EPERM};
 
-pub(crate) fn cases(_: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
-    let mut cases: Vec<Case> = [Fork::Fork, Fork::Vfork, Fork::Clone, Fork::Newest]
-        .map(|by| Case::twin(&format!("a process by {by:?}"), |s| s.act(Act::Fork { by, flags: 0 })))
+pub(crate) fn cases(_: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
+    let mut cases: Vec<Case> = [ForkMethod::Fork, ForkMethod::Vfork, ForkMethod::Clone, ForkMethod::Newest]
+        .map(|by| Case::twin(&format!("a process by {by:?}"), |s| s.act(SpecialAct::Fork { by, flags: 0 })))
         .into();
     let waiting = |s: &mut Script| {
         s.call_or("wait4", args![-1, 0, libc::WNOHANG, 0], &[ECHILD]);
         s.call_or("waitid", args![0, 0, room(128), libc::WEXITED | libc::WNOHANG, 0], &[ECHILD]);
     };
     cases.extend([
-        Case::twin("threads", |s| s.act(Act::Threads { count: 8 })),
-        Case::twin("a debugger of one's own child", |s| s.act(Act::Trace)),
+        Case::twin("threads", |s| s.act(SpecialAct::Threads { count: 8 })),
+        Case::twin("a debugger of one's own child", |s| s.act(SpecialAct::Trace)),
         Case::twin("waiting without children", waiting),
         Case::twin("user and group ids", identity),
         Case::twin("being oneself again", oneself),

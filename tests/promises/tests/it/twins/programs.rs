@@ -1,13 +1,13 @@
 //! Whole programs, as a job runs them.
 
 use crate::case::{Case, args};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
-use belljar_promises::attempt::Act;
+use belljar_promises::attempt::SpecialAct;
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let folder = place.path(&format!("/workspace/{}-git", scene.mark));
-    let run = |command: &[&str], directory: &str| Act::Run {
+    let run = |command: &[&str], directory: &str| SpecialAct::Run {
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         directory: directory.to_owned(),
     };

@@ -1,18 +1,18 @@
 //! Signals among the program's own processes.
 
 use crate::case::{Case, Script, args, room, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
-use belljar_promises::attempt::Act;
+use belljar_promises::attempt::SpecialAct;
 use libc::{SIG_BLOCK, SIGUSR1};
 
 /// The signal set that contains only `SIGUSR1`.
 const SET: u64 = 1 << (SIGUSR1 - 1);
 
-pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(_: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     vec![
-        Case::twin("handling signals", |s| s.act(Act::Handle)),
-        Case::twin("being stopped and continued", |s| s.act(Act::Resume)),
+        Case::twin("handling signals", |s| s.act(SpecialAct::Handle)),
+        Case::twin("being stopped and continued", |s| s.act(SpecialAct::Resume)),
         Case::twin("waiting for signals", waiting),
         Case::twin("signals as a descriptor", as_descriptor),
     ]

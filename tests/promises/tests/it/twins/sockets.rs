@@ -1,7 +1,7 @@
 //! The program's own sockets: Unix sockets, loopback, and the list of interfaces.
 
 use crate::case::{Case, Handle, Script, args, internet, local, local_length, numbers, room, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use belljar_promises::attempt::Argument;
 use libc::{
@@ -10,7 +10,7 @@ use libc::{
 };
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let path = place.path(&format!("/tmp/{}-socket", scene.mark));
     let hidden = format!("@{}-twin", scene.mark);
     let streams = |family: i32, kind: i32, protocol: i32| {

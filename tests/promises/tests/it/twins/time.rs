@@ -1,11 +1,11 @@
 //! Clocks, and timers that wake a program.
 
 use crate::case::{Case, Script, args, room, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{CLOCK_MONOTONIC, CLOCK_REALTIME};
 
-pub(crate) fn cases(_: &Scene<'_>, _: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(_: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     vec![
         Case::twin("clocks", clocks),
         Case::twin("timers", timers),

@@ -1,11 +1,11 @@
 //! Waiting for events.
 
 use crate::case::{Case, Script, args, numbers, room, words};
-use crate::scene::Scene;
+use crate::scene::PreparedHost;
 use crate::way::AttemptPlace;
 use libc::{EFAULT, EPERM};
 
-pub(crate) fn cases(scene: &Scene<'_>, place: &AttemptPlace) -> Vec<Case> {
+pub(crate) fn cases(scene: &PreparedHost<'_>, place: &AttemptPlace) -> Vec<Case> {
     let folder = place.path(&format!("/workspace/{}-watched", scene.mark));
     vec![
         Case::twin("waiting for descriptors", descriptors),

@@ -4,7 +4,7 @@
 //! directory is opened in the one before and through no link, and a file has its name when its digest is the right one, not
 //! before. All of them are fetched into a folder of the state directory first, and reviewed there as every change of a sandbox is.
 
-use crate::client::{Client, NodeRequest, PATIENCE, Piece};
+use crate::client::{BodyRead, Client, NodeRequest, PATIENCE};
 use crate::error::CliError;
 use crate::lending::given_place;
 use crate::state;
@@ -14,7 +14,7 @@ use belljar_contract::path::WORKSPACE;
 use belljar_contract::result::Artifact;
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_files::host_path::HostPath;
-use belljar_policy::handoff::Trust;
+use belljar_policy::handoff::ApprovedPaths;
 use belljar_sandbox::artifact::ARTIFACTS;
 use belljar_sandbox::state::RunFolder;
 use belljar_sandbox::workspace::apply::ApplyError;
@@ -60,21 +60,21 @@ pub(crate) enum ArtifactError {
 
 /// A file, and where it goes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wanted<'a> {
+pub(super) struct ArtifactDownload<'a> {
     artifact: &'a Artifact,
     /// Below the destination; each is the name of one thing.
     names: Vec<&'a str>,
 }
 
 /// Where they go.
-pub(super) struct Destination {
+pub(super) struct DownloadDirectory {
     directory: Directory,
     replaces: bool,
 }
 
 /// Where they are until they were reviewed. Dropping it removes them.
-pub(super) struct Stage {
-    files: Destination,
+pub(super) struct ReviewStage {
+    files: DownloadDirectory,
     _folder: RunFolder,
 }
 
@@ -87,7 +87,7 @@ struct UnnamedDownload<'d> {
 
 // === impl Wanted ===
 
-impl<'a> Wanted<'a> {
+impl<'a> ArtifactDownload<'a> {
     pub(super) fn of(artifact: &'a Artifact) -> Result<Self, CliError> {
         let refuse = |source| refused(artifact, source);
         let path = artifact.path.as_str();
@@ -140,7 +140,7 @@ impl<'a> Wanted<'a> {
 
 // === impl Destination ===
 
-impl Destination {
+impl DownloadDirectory {
     /// Opens the directory, and makes it if there is none.
     pub(super) fn open(path: &Path, replaces: bool) -> Result<Self, CliError> {
         let (found, missing) = given_place(path)?;
@@ -152,7 +152,7 @@ impl Destination {
     }
 
     /// Refuses what would take the place of something else.
-    pub(super) fn must_be_free(&self, wanted: &Wanted<'_>) -> Result<(), CliError> {
+    pub(super) fn must_be_free(&self, wanted: &ArtifactDownload<'_>) -> Result<(), CliError> {
         let found = self.directory.stat(&wanted.path());
         let found = found.map_err(|source| refused(wanted.artifact, ArtifactError::Place(source)))?;
         match found.is_some() && !self.replaces {
@@ -165,7 +165,7 @@ impl Destination {
     ///
     /// # Errors
     /// [`ApplyError::Handoff`] if some of it takes a yes.
-    pub(super) fn review(&self, stage: &Stage, trust: &Trust) -> Result<(), CliError> {
+    pub(super) fn review(&self, stage: &ReviewStage, trust: &ApprovedPaths) -> Result<(), CliError> {
         let (staged, here) = (&stage.files.directory, &self.directory);
         let set = ChangeSet::read(here, staged)?;
         let findings = trust.without(handoff::review(&set, staged, here)?.findings);
@@ -176,7 +176,7 @@ impl Destination {
     }
 
     /// Takes one from where it was reviewed.
-    pub(super) fn take(&self, stage: &Stage, wanted: &Wanted<'_>) -> Result<(), CliError> {
+    pub(super) fn take(&self, stage: &ReviewStage, wanted: &ArtifactDownload<'_>) -> Result<(), CliError> {
         let refuse = |source| refused(wanted.artifact, source);
         let staged = stage.files.directory.open_file(&wanted.path());
         let mut staged = staged.map_err(|source| refuse(ArtifactError::Place(source)))?;
@@ -189,7 +189,7 @@ impl Destination {
     /// Makes one with its directories, and gives it its name when its content is written.
     fn write(
         &self,
-        Wanted { artifact, names }: &Wanted<'_>,
+        ArtifactDownload { artifact, names }: &ArtifactDownload<'_>,
         fill: impl FnOnce(&mut File) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         let refuse = |source| refused(artifact, source);
@@ -213,17 +213,22 @@ impl Destination {
 
 // === impl Stage ===
 
-impl Stage {
+impl ReviewStage {
     pub(super) fn new() -> Result<Self, CliError> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let owner = Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid };
         let folder = state::open().begin_run(owner)?;
         let directory = Directory::open_meant(&folder.make("fetched", owner)?)?;
-        Ok(Self { files: Destination { directory, replaces: false }, _folder: folder })
+        Ok(Self { files: DownloadDirectory { directory, replaces: false }, _folder: folder })
     }
 
     /// Fetches one.
-    pub(super) fn fetch(&self, client: &Client, job: &JobId, wanted: &Wanted<'_>) -> Result<(), CliError> {
+    pub(super) fn fetch(
+        &self,
+        client: &Client,
+        job: &JobId,
+        wanted: &ArtifactDownload<'_>,
+    ) -> Result<(), CliError> {
         self.files.write(wanted, |file| receive(client, job, wanted.artifact, file))
     }
 }
@@ -268,9 +273,9 @@ fn receive(client: &Client, job: &JobId, artifact: &Artifact, file: &mut File) -
     let (mut digest, mut left) = (Sha256::new(), artifact.size_bytes);
     loop {
         let bytes = match answer.next(PATIENCE)? {
-            Piece::Bytes(bytes) => bytes,
-            Piece::Nothing => continue,
-            Piece::End => break,
+            BodyRead::Bytes(bytes) => bytes,
+            BodyRead::Nothing => continue,
+            BodyRead::End => break,
         };
         let Some(rest) = left.checked_sub(bytes.len() as u64) else {
             return Err(refuse(ArtifactError::TooMuch { size_bytes: artifact.size_bytes }));
@@ -300,7 +305,7 @@ mod tests {
 
     #[test]
     fn artifact_path_that_leaves_the_destination_is_refused() {
-        let path = |path: &str| Wanted::of(&artifact(path)).ok().map(|wanted| wanted.path());
+        let path = |path: &str| ArtifactDownload::of(&artifact(path)).ok().map(|wanted| wanted.path());
         assert_eq!(path("/job/artifacts/a/b"), Some("a/b".into()));
         assert_eq!(path("/workspace/a"), Some("workspace/a".into()));
         assert_eq!(path("a"), Some("a".into()));
@@ -337,9 +342,11 @@ mod tests {
             "x",
         ];
         let artifacts = paths.map(artifact);
-        let wanted = artifacts.iter().map(|artifact| Wanted::of(artifact).unwrap()).collect();
-        let (apart, left_out) = Wanted::apart(wanted);
-        let names = |all: &[Wanted<'_>]| all.iter().map(|one| one.artifact.path.clone()).collect::<Vec<_>>();
+        let wanted = artifacts.iter().map(|artifact| ArtifactDownload::of(artifact).unwrap()).collect();
+        let (apart, left_out) = ArtifactDownload::apart(wanted);
+        let names = |all: &[ArtifactDownload<'_>]| {
+            all.iter().map(|one| one.artifact.path.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(names(&left_out), paths[1..4]);
         assert_eq!(names(&apart), [&paths[..1], &paths[4..]].concat());
     }
@@ -348,7 +355,7 @@ mod tests {
     fn artifact_with_an_invalid_digest_is_refused() {
         for digest in ["", "..", &"A".repeat(64), &"0".repeat(63), &format!("{}/..", "0".repeat(61))] {
             let bad = Artifact { sha256: digest.to_owned(), ..artifact("a") };
-            assert!(Wanted::of(&bad).is_err(), "{digest}");
+            assert!(ArtifactDownload::of(&bad).is_err(), "{digest}");
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct OrderArguments {
+pub(super) struct JobRequestArguments {
     /// A request for a node, or a job for the runner as `belljar run` takes it; `-` reads standard input
     #[arg(value_name = "FILE", required_unless_present = "command", conflicts_with = "command")]
     document: Option<PathBuf>,
@@ -69,15 +69,15 @@ pub(super) struct OrderArguments {
 
 /// A request that is sound, as far as can be told here.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct CheckedJobRequest {
     pub(super) id: JobId,
     pub(super) document: Vec<u8>,
 }
 
 // === impl OrderArguments ===
 
-impl OrderArguments {
-    pub(super) fn order(&self) -> Result<Order, CliError> {
+impl JobRequestArguments {
+    pub(super) fn order(&self) -> Result<CheckedJobRequest, CliError> {
         let mut request = match &self.document {
             Some(path) => {
                 let bytes = read_document(path)?;
@@ -93,7 +93,7 @@ impl OrderArguments {
         }
         let document = request.to_string().into_bytes();
         let read = RunJobRequest::parse(&document).map_err(|problems| self.invalid(problems))?;
-        Ok(Order { id: read.assignment.job_id, document })
+        Ok(CheckedJobRequest { id: read.assignment.job_id, document })
     }
 
     fn of_command(&self) -> Value {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Interrupts(Arc<AtomicBool>);
 
 /// State of a command that waits for a job.
-pub(super) struct Waiting<'c> {
+pub(super) struct JobWait<'c> {
     client: &'c Client,
     id: &'c JobId,
     interrupts: &'c Interrupts,
@@ -48,7 +48,7 @@ impl Interrupts {
 
 // === impl Waiting ===
 
-impl<'c> Waiting<'c> {
+impl<'c> JobWait<'c> {
     /// For a job that this very process runs.
     pub(super) fn here(client: &'c Client, id: &'c JobId, interrupts: &'c Interrupts) -> Self {
         Self { is_here: true, ..Self::there(client, id, interrupts) }
@@ -72,7 +72,7 @@ impl<'c> Waiting<'c> {
     }
 }
 
-impl JobEventReceiver for Waiting<'_> {
+impl JobEventReceiver for JobWait<'_> {
     fn heard(&mut self, _: &Value, event: Option<&JobEvent>) -> Result<(), CliError> {
         self.lost.is_back();
         for line in event.map(lines).unwrap_or_default() {

@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Such a tree, looked at.
-pub(in crate::command::mcp) struct Laid<'l> {
+pub(in crate::command::mcp) struct HostTree<'l> {
     top: &'l Directory,
     /// Everything in it, directories before what is in them.
     entries: Vec<(PathBuf, FileType)>,
@@ -24,7 +24,7 @@ pub(in crate::command::mcp) struct Laid<'l> {
 
 // === impl Laid ===
 
-impl<'l> Laid<'l> {
+impl<'l> HostTree<'l> {
     /// Looks at all that is below a directory, if it is no more than that.
     pub(in crate::command::mcp) fn below(
         top: &'l Directory,

@@ -1,6 +1,6 @@
 //! Pipes that programs in the sandbox can't block: each wait ends at the deadline, or when the caller stops waiting for the result.
 
-use super::super::execution::GivenUp;
+use super::super::execution::CallerGoneSignal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 /// One end, the host's.
 pub(super) struct Pipe<'p> {
     end: OwnedFd,
-    stop: &'p Stop<'p>,
+    stop: &'p TransferStop<'p>,
 }
 
 /// When it is over.
-pub(super) struct Stop<'s> {
+pub(super) struct TransferStop<'s> {
     until: Instant,
-    given_up: &'s GivenUp,
+    given_up: &'s CallerGoneSignal,
     is_over: AtomicBool,
 }
 
@@ -41,8 +41,8 @@ pub(super) fn is_end(error: &io::Error) -> bool {
 
 // === impl Stop ===
 
-impl<'s> Stop<'s> {
-    pub(super) fn at(until: Instant, given_up: &'s GivenUp) -> Self {
+impl<'s> TransferStop<'s> {
+    pub(super) fn at(until: Instant, given_up: &'s CallerGoneSignal) -> Self {
         Self { until, given_up, is_over: AtomicBool::new(false) }
     }
 
@@ -58,7 +58,7 @@ impl<'s> Stop<'s> {
 // === impl Pipe ===
 
 impl<'p> Pipe<'p> {
-    pub(super) fn of(end: OwnedFd, stop: &'p Stop<'p>) -> Self {
+    pub(super) fn of(end: OwnedFd, stop: &'p TransferStop<'p>) -> Self {
         Self { end, stop }
     }
 

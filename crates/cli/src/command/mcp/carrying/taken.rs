@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// What is neither file, directory nor link, and stays where it is.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::command::mcp) struct Others {
+pub(in crate::command::mcp) struct SkippedTreeEntries {
     /// The first of them.
     pub(in crate::command::mcp) named: Vec<PathBuf>,
     /// How many there are.
@@ -24,7 +24,7 @@ pub(in crate::command::mcp) struct Others {
 }
 
 /// What there may still be.
-struct Left {
+struct RemainingTreeLimits {
     names: usize,
     /// Of all names together, with what links say.
     name_bytes: u64,
@@ -43,13 +43,21 @@ pub(super) fn take(
     from: &mut dyn BufRead,
     to: &Directory,
     limits: TreeLimits,
-) -> Result<Others, TreeTransferError> {
+) -> Result<SkippedTreeEntries, TreeTransferError> {
     let TreeLimits { files, bytes, file_bytes } = limits;
-    take_within(from, to, Left { names: files, name_bytes: MOST_NAME_BYTES, bytes, file_bytes })
+    take_within(
+        from,
+        to,
+        RemainingTreeLimits { names: files, name_bytes: MOST_NAME_BYTES, bytes, file_bytes },
+    )
 }
 
-fn take_within(from: &mut dyn BufRead, to: &Directory, mut left: Left) -> Result<Others, TreeTransferError> {
-    let mut others = Others::default();
+fn take_within(
+    from: &mut dyn BufRead,
+    to: &Directory,
+    mut left: RemainingTreeLimits,
+) -> Result<SkippedTreeEntries, TreeTransferError> {
+    let mut others = SkippedTreeEntries::default();
     loop {
         let told = line(from)?;
         left.take_name(&told)?;
@@ -115,7 +123,7 @@ fn relative(path: &Bytes) -> Result<&Path, TreeTransferError> {
 
 // === impl Others ===
 
-impl Others {
+impl SkippedTreeEntries {
     fn note(&mut self, path: &Path) {
         if self.named.len() < MOST_TOLD {
             self.named.push(path.to_owned());
@@ -126,7 +134,7 @@ impl Others {
 
 // === impl Left ===
 
-impl Left {
+impl RemainingTreeLimits {
     fn take_name(&mut self, told: &TreeLine) -> Result<(), TreeTransferError> {
         let size_bytes = match told {
             TreeLine::Directory { path } | TreeLine::File { path, .. } | TreeLine::Other { path } => {

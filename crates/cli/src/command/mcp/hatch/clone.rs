@@ -1,10 +1,10 @@
 //! `git_clone`: fetched and kept by the host, and laid out in the workspace.
 
-use super::super::carrying::{Laid, TreeTransfer};
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
-use super::watch::Watch;
-use super::{Passage, failure, must_be_named, run_of};
+use super::super::carrying::{HostTree, TreeTransfer};
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
+use super::watch::GitCallLimits;
+use super::{TransferFolder, failure, must_be_named, run_of};
 use crate::state;
 use belljar_contract::category::Category;
 use belljar_contract::path::WORKSPACE;
@@ -12,7 +12,7 @@ use belljar_contract::tool::DomainCode;
 use belljar_egress::upstream::names::NameSource;
 use belljar_files::directory::Directory;
 use belljar_git::clone::{CloneParams, Origin, clone as clone_by_host};
-use belljar_git::{Base, HostEnv, TreeLimits};
+use belljar_git::{HostClone, HostEnv, TreeLimits};
 use belljar_policy::git::GitRules;
 use belljar_tools::answer::Failure;
 use belljar_tools::builtin::git::hatch::{CloneRequest, CloneResult};
@@ -29,22 +29,22 @@ const LIMITS: TreeLimits = TreeLimits { files: 200_000, bytes: 1 << 30, file_byt
 const WITHIN: Duration = Duration::from_secs(115);
 
 pub(super) fn clone(
-    desk: &Desk,
+    desk: &McpSessions,
     rules: &GitRules,
     wanted: &CloneRequest,
-    given_up: &GivenUp,
+    given_up: &CallerGoneSignal,
 ) -> Result<CloneResult, Failure> {
     must_be_named(rules, &wanted.remote)?;
     let inside = wanted.directory.beneath(WORKSPACE);
     let inside = inside.map_err(|error| Failure::new(DomainCode::PermissionDenied, error.to_string()))?;
     let client = desk.own_session(Category::VersionControl)?;
     let run = state::open().run_folder(&run_of(&client)?);
-    Base::room_in_session(&run, inside.as_str()).map_err(|error| failure::of_base(&error))?;
-    let (passage, folder) = (Passage::make(&run)?, Base::folder_in_session(&run));
-    let watch = Watch::over(&[&folder, &passage.0], (LIMITS, WITHIN), given_up);
+    HostClone::room_in_session(&run, inside.as_str()).map_err(|error| failure::of_base(&error))?;
+    let (passage, folder) = (TransferFolder::make(&run)?, HostClone::folder_in_session(&run));
+    let watch = GitCallLimits::over(&[&folder, &passage.0], (LIMITS, WITHIN), given_up);
     let kept = fetched(&passage.0, (&folder, &client), (rules, wanted), &watch).and_then(|mut base| {
         let top = Directory::open_host(&passage.0).map_err(|error| failure::of_carrying(&error.into()))?;
-        let laid = Laid::below(&top, LIMITS).map_err(|error| failure::of_carrying(&error))?;
+        let laid = HostTree::below(&top, LIMITS).map_err(|error| failure::of_carrying(&error))?;
         let carrier = TreeTransfer { client: &client, given_up, until: watch.until };
         carrier.put(&laid, &inside).map_err(|error| failure::of_carrying(&error))?;
         base.settled_in_session(&run, inside.as_str())
@@ -60,10 +60,10 @@ pub(super) fn clone(
 
 fn fetched(
     directory: &Path,
-    (folder, client): (&Path, &belljar_sandbox::session::Client),
+    (folder, client): (&Path, &belljar_sandbox::session::SessionClient),
     (rules, wanted): (&GitRules, &CloneRequest),
-    watch: &Watch<'_>,
-) -> Result<Base, Failure> {
+    watch: &GitCallLimits<'_>,
+) -> Result<HostClone, Failure> {
     let reference = wanted.reference.as_deref().unwrap_or("HEAD");
     let origin = Origin::parse(&format!("{}#{reference}", wanted.remote), false)
         .map_err(|error| Failure::argument(format!("/branch: {error}")))?;

@@ -2,7 +2,7 @@
 
 use super::super::carrying::TreeTransferError;
 use super::super::failures;
-use super::watch::Watch;
+use super::watch::GitCallLimits;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::git::PinError;
 use belljar_git::clone::CloneError;
@@ -16,7 +16,7 @@ use belljar_tools::workbench::failure as of_refusal;
 const MOST_NAMED: usize = 50;
 
 /// It wasn't cloned.
-pub(super) fn of_cloning(error: &CloneError, watch: &Watch<'_>) -> Failure {
+pub(super) fn of_cloning(error: &CloneError, watch: &GitCallLimits<'_>) -> Failure {
     match error {
         CloneError::Pin(error) => of_pin(error),
         CloneError::Base(BaseError::Git(GitError::Canceled)) if watch.brings_too_much() => {

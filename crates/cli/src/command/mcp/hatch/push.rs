@@ -1,9 +1,9 @@
 //! `git_push`: what has become of a clone, read out of the workspace as files, and pushed as `belljar git push` pushes.
 
-use super::super::carrying::{Others, TreeTransfer};
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
-use super::{Passage, failure, must_be_named, run_of};
+use super::super::carrying::{SkippedTreeEntries, TreeTransfer};
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
+use super::{TransferFolder, failure, must_be_named, run_of};
 use crate::git::author_of;
 use crate::state;
 use belljar_contract::category::Category;
@@ -13,12 +13,12 @@ use belljar_contract::tool::DomainCode;
 use belljar_egress::upstream::names::NameSource;
 use belljar_files::directory::Directory;
 use belljar_git::{
-    Attribution, Base, BaseError, HostEnv, Prepared, PushError, PushOrder, Standing, TreeLimits,
+    Attribution, BaseError, HostClone, HostEnv, PreparedPush, PushError, PushParams, RefOrigin, TreeLimits,
 };
 use belljar_policy::git::{GitRules, Remote};
-use belljar_sandbox::session::Client;
+use belljar_sandbox::session::SessionClient;
 use belljar_tools::answer::Failure;
-use belljar_tools::builtin::git::hatch::{MOST_TOLD, PushPlan, PushRequest, Pushed};
+use belljar_tools::builtin::git::hatch::{MOST_TOLD, PushPlan, PushRequest, PushResult};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -34,11 +34,11 @@ const READ: TreeLimits = TreeLimits { files: 500_000, bytes: 4 << 30, file_bytes
 
 /// Pushes it; what a person has approved, if it takes that, and nothing else.
 pub(super) fn push(
-    desk: &Desk,
+    desk: &McpSessions,
     rules: &GitRules,
     (wanted, agent): (PushRequest, Option<String>),
-    given_up: &GivenUp,
-) -> Result<Pushed, Failure> {
+    given_up: &CallerGoneSignal,
+) -> Result<PushResult, Failure> {
     let approved = wanted.approved.clone();
     prepared(desk, rules, (wanted, agent), given_up, |prepared, plan, others| {
         if approved.is_some_and(|approved| approved != plan) {
@@ -52,19 +52,20 @@ pub(super) fn push(
         let left_out = left_out.iter().chain(ignored).take(MOST_TOLD).cloned().collect();
         let pushed = prepared.push(&desk.offer.pushes).map_err(|error| failure::of_pushing(&error))?;
         let PushPlan { remote, base, .. } = plan;
-        let was_there = pushed.standing == Standing::AlreadyThere;
+        let was_there = pushed.standing == RefOrigin::AlreadyThere;
         let commit = pushed.commit;
-        let pushed = Pushed { remote, commit, base, was_there, files, file_count, left_out, left_out_count };
+        let pushed =
+            PushResult { remote, commit, base, was_there, files, file_count, left_out, left_out_count };
         Ok(with(others, pushed))
     })
 }
 
 /// Says what a push would write. What would be refused in any case is refused here.
 pub(super) fn plan(
-    desk: &Desk,
+    desk: &McpSessions,
     rules: &GitRules,
     (wanted, agent): (PushRequest, Option<String>),
-    given_up: &GivenUp,
+    given_up: &CallerGoneSignal,
 ) -> Result<PushPlan, Failure> {
     prepared(desk, rules, (wanted, agent), given_up, |prepared, plan, _| {
         let findings = prepared.asks(&desk.offer.pushes);
@@ -77,11 +78,11 @@ pub(super) fn plan(
 
 /// Reads the files out of the workspace and makes a commit of them, here; then does something with it.
 fn prepared<T>(
-    desk: &Desk,
+    desk: &McpSessions,
     rules: &GitRules,
     (wanted, agent): (PushRequest, Option<String>),
-    given_up: &GivenUp,
-    does: impl FnOnce(Prepared<'_>, PushPlan, &Others) -> Result<T, Failure>,
+    given_up: &CallerGoneSignal,
+    does: impl FnOnce(PreparedPush<'_>, PushPlan, &SkippedTreeEntries) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let inside = wanted.directory.as_ref().map(|directory| directory.beneath(WORKSPACE)).transpose();
     let inside = inside.map_err(|error| Failure::new(DomainCode::PermissionDenied, error.to_string()))?;
@@ -94,7 +95,7 @@ fn prepared<T>(
         Failure::new(DomainCode::PermissionDenied, format!("what that was cloned from {error}"))
     })?;
     must_be_named(rules, &remote)?;
-    let passage = Passage::make(&run)?;
+    let passage = TransferFolder::make(&run)?;
     let top = Directory::open_host(&passage.0).map_err(|error| failure::of_carrying(&error.into()))?;
     let carrier = TreeTransfer { client: &client, given_up, until: Instant::now() + READ_WITHIN };
     let others = carrier.take(&inside, &top, READ).map_err(|error| failure::of_carrying(&error))?;
@@ -102,7 +103,7 @@ fn prepared<T>(
     let author =
         author_of(None, &env).map_err(|error| Failure::new(DomainCode::ToolFailed, error.chain()))?;
     let (told, reference) = (remote.to_string(), wanted.branch.reference());
-    let order = PushOrder {
+    let order = PushParams {
         base: &base,
         directory: &top,
         remote,
@@ -131,7 +132,7 @@ fn prepared<T>(
 }
 
 /// The first paths that differ, as far as a person is shown them before they approve the push.
-fn first_files(prepared: &Prepared<'_>) -> Vec<String> {
+fn first_files(prepared: &PreparedPush<'_>) -> Vec<String> {
     let mut left = MOST_SHOWN_BYTES;
     let lines = prepared.files().map(|(path, change)| format!("{change} {}", escaped(path.as_bytes())));
     lines
@@ -144,10 +145,10 @@ fn first_files(prepared: &Prepared<'_>) -> Vec<String> {
 }
 
 /// The host's own clone of what is there: of a workspace that is a copy of one that a person has cloned, that one.
-fn base_of(client: &Client, run: &Path, inside: &WorkspacePath) -> Result<Base, Failure> {
+fn base_of(client: &SessionClient, run: &Path, inside: &WorkspacePath) -> Result<HostClone, Failure> {
     let found = match (inside.is_root(), &client.session().copy_of) {
-        (true, Some(source)) => Base::of_directory(state::open().path(), source),
-        _ => Base::of_session(run, inside.as_str()),
+        (true, Some(source)) => HostClone::of_directory(state::open().path(), source),
+        _ => HostClone::of_session(run, inside.as_str()),
     };
     found.map_err(|error: BaseError| {
         let place = if inside.is_root() { "the workspace" } else { inside.as_str() };
@@ -168,8 +169,8 @@ fn root() -> Result<WorkspacePath, Failure> {
 }
 
 /// Adds the entries that were not taken out of the workspace to the result of a push.
-fn with(others: &Others, pushed: Pushed) -> Pushed {
+fn with(others: &SkippedTreeEntries, pushed: PushResult) -> PushResult {
     let named = others.named.iter().map(|path| escaped(path.as_os_str().as_bytes()));
     let left_out_count = others.count + pushed.left_out_count;
-    Pushed { left_out: named.chain(pushed.left_out).take(MOST_TOLD).collect(), left_out_count, ..pushed }
+    PushResult { left_out: named.chain(pushed.left_out).take(MOST_TOLD).collect(), left_out_count, ..pushed }
 }

@@ -1,16 +1,16 @@
 //! Queue that runs the host's git for one call at a time. The disk and memory limits of one call are therefore limits for all calls
 //! together.
 
-use super::super::execution::{GivenUp, waiting};
+use super::super::execution::{CallerGoneSignal, waiting};
 use belljar_tools::answer::Failure;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// Queue of calls. A queued call leaves it when its caller stops waiting.
 #[derive(Debug)]
-pub(in crate::command::mcp) struct Queue(Arc<Semaphore>);
+pub(in crate::command::mcp) struct GitCallQueue(Arc<Semaphore>);
 
-impl Default for Queue {
+impl Default for GitCallQueue {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(1)))
     }
@@ -18,11 +18,11 @@ impl Default for Queue {
 
 // === impl Queue ===
 
-impl Queue {
-    /// Runs `does` on a blocking thread once no other call runs. Signals `GivenUp` if the caller stops waiting.
+impl GitCallQueue {
+    /// Runs `does` on a blocking thread once no other call runs. Signals `CallerGoneSignal` if the caller stops waiting.
     pub(super) async fn done<T: Send + 'static>(
         &self,
-        does: impl FnOnce(&GivenUp) -> Result<T, Failure> + Send + 'static,
+        does: impl FnOnce(&CallerGoneSignal) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let turn = Arc::clone(&self.0).acquire_owned().await;
         let turn = turn.map_err(|error| Failure::internal("wait for its turn", &error))?;
@@ -50,7 +50,7 @@ mod tests {
     #[tokio::test]
     async fn concurrent_git_calls_all_run_and_only_one_at_a_time() {
         let (queue, at_once, most) =
-            (Queue::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            (GitCallQueue::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let one = || {
             let (at_once, most) = (Arc::clone(&at_once), Arc::clone(&most));
             queue.done(move |_| {
@@ -69,7 +69,7 @@ mod tests {
 
     #[tokio::test]
     async fn canceled_queued_call_never_runs_and_canceled_running_call_keeps_its_turn() {
-        let queue = Queue::default();
+        let queue = GitCallQueue::default();
         let (go_on, held) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel();
         let at_work = tell.clone();

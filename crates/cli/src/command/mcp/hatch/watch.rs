@@ -1,6 +1,6 @@
 //! Checks that end the host's git early: its caller stopped waiting, its timeout passed, or it fetched more than the limits allow.
 
-use super::super::execution::GivenUp;
+use super::super::execution::CallerGoneSignal;
 use belljar_git::TreeLimits;
 use std::cell::Cell;
 use std::fs::DirEntry;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// It, for one call.
-pub(super) struct Watch<'w> {
-    given_up: &'w GivenUp,
+pub(super) struct GitCallLimits<'w> {
+    given_up: &'w CallerGoneSignal,
     pub(super) until: Instant,
     /// Folders whose size is watched.
     folders: Vec<PathBuf>,
@@ -23,11 +23,11 @@ const EVERY: Duration = Duration::from_millis(250);
 
 // === impl Watch ===
 
-impl<'w> Watch<'w> {
+impl<'w> GitCallLimits<'w> {
     pub(super) fn over(
         folders: &[&Path],
         (limits, within): (TreeLimits, Duration),
-        given_up: &'w GivenUp,
+        given_up: &'w CallerGoneSignal,
     ) -> Self {
         let now = Instant::now();
         Self {

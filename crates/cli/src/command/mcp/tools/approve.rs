@@ -1,10 +1,10 @@
 //! `approve`: what a session changed goes into the directory that it is a copy of.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::failures;
 use super::super::scope::CallWorkspace;
-use super::{About, Does, SHORT, diff};
+use super::{SHORT, SessionTool, SessionToolDescription, diff};
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_sandbox::workspace::digest::{InvalidDigest, ReviewDigest};
@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 pub(super) const NAME: &str = "approve";
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: NAME,
     summary: "Writes what a session changed into the host's directory that it is a copy of.",
     details: "Call it only when the person you work for has seen the diff and wants that, with the digest that `diff` returned with \
@@ -36,16 +36,16 @@ pub(super) struct Arguments {
 }
 
 #[derive(Clone)]
-pub(super) struct Approve;
+pub(super) struct ApproveTool;
 
-impl Does for Approve {
+impl SessionTool for ApproveTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::Session(arguments.session)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, given_up: &CallerGoneSignal) -> Answer {
         let client = desk.find(&arguments.session)?;
         let id = &client.session().id;
         let Some(trust) = &desk.offer.approves else {

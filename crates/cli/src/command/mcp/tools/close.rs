@@ -1,9 +1,9 @@
 //! `close`: a session ends.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::scope::CallWorkspace;
-use super::{About, Does, SHORT};
+use super::{SHORT, SessionTool, SessionToolDescription};
 use belljar_contract::category::Category;
 use belljar_tools::answer::{Answer, Success};
 use belljar_tools::definition::Effect;
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "close",
     summary: "Ends a session, with everything in it.",
     details: "What it changed and was not approved is kept for the person who runs the server, and no session sees it.",
@@ -30,14 +30,14 @@ pub(super) struct Arguments {
 #[derive(Clone)]
 pub(super) struct CloseTool;
 
-impl Does for CloseTool {
+impl SessionTool for CloseTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::Session(arguments.session)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, _: &CallerGoneSignal) -> Answer {
         let is_kept = desk.close(&arguments.session)?;
         Ok(Success::of(json!({ "closed": arguments.session, "changes_kept": is_kept })))
     }

@@ -1,10 +1,10 @@
 //! `diff`: what a session changed in its copy.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::failures;
 use super::super::scope::CallWorkspace;
-use super::{About, Does, SHORT};
+use super::{SHORT, SessionTool, SessionToolDescription};
 use belljar_contract::category::Category;
 use belljar_contract::result::{ChangedFile, WorkspaceChanges};
 use belljar_policy::untrusted::{Untrusted, UntrustedLines, is_hidden};
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "diff",
     summary: "Tells what a session changed in its copy of a directory: the files, a unified diff, and the digest of that state.",
     details: "`next_offset` is there if there is more of the diff, `next_files_offset` if there are more files. `approve` takes the digest.",
@@ -48,16 +48,16 @@ pub(super) struct DiffPart {
 const MOST_NAMED: usize = 500;
 
 #[derive(Clone)]
-pub(super) struct Diff;
+pub(super) struct DiffTool;
 
-impl Does for Diff {
+impl SessionTool for DiffTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::Session(arguments.session)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, _: &CallerGoneSignal) -> Answer {
         let review =
             desk.find(&arguments.session)?.changes().map_err(|error| failures::of_session(&error))?;
         let part = DiffPart::new(arguments.offset, arguments.limit);

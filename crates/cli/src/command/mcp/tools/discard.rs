@@ -1,10 +1,10 @@
 //! `discard`: what a session changed is undone in its copy.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::failures;
 use super::super::scope::CallWorkspace;
-use super::{About, Does, SHORT, diff};
+use super::{SHORT, SessionTool, SessionToolDescription, diff};
 use belljar_contract::category::Category;
 use belljar_tools::answer::{Answer, Success};
 use belljar_tools::definition::Effect;
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "discard",
     summary: "Undoes what a session changed in its copy, everywhere or at some paths.",
     details: "What is outside of /workspace stays as it is.",
@@ -34,16 +34,16 @@ pub(super) struct Arguments {
 }
 
 #[derive(Clone)]
-pub(super) struct Discard;
+pub(super) struct DiscardTool;
 
-impl Does for Discard {
+impl SessionTool for DiscardTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::Session(arguments.session)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, _: &CallerGoneSignal) -> Answer {
         let client = desk.find(&arguments.session)?;
         let paths: Vec<_> = arguments.paths.unwrap_or_default().into_iter().map(PathBuf::from).collect();
         let changes = client.discard(&paths, arguments.force.unwrap_or_default());

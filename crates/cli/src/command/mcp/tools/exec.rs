@@ -1,14 +1,14 @@
 //! `exec`: a command in a session.
 
-use super::super::desk::Desk;
-use super::super::execution::{self, Command, Ended, Ending, GivenUp};
+use super::super::desk::McpSessions;
+use super::super::execution::{self, CallerGoneSignal, CommandEnd, CommandResult, SessionCommand};
 use super::super::failures;
 use super::super::scope::CallWorkspace;
-use super::{AROUND_A_COMMAND, About, Does, LONGEST_COMMAND};
+use super::{AROUND_A_COMMAND, LONGEST_COMMAND, SessionTool, SessionToolDescription};
 use crate::programs;
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
-use belljar_sandbox::session::{Client, Outcome, SessionError};
+use belljar_sandbox::session::{ProgramOutcome, SessionClient, SessionError};
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::definition::Effect;
 use rustix::io::Errno;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 pub(super) const NAME: &str = "exec";
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: NAME,
     summary: "Runs a command in a session, and tells its exit code and what it printed.",
     details: "Give either `argv` or `shell`. A command that fails is no error of this tool: look at `exit_code`.",
@@ -55,7 +55,7 @@ pub(super) struct Arguments {
 }
 
 /// A command as clients say it.
-pub(super) struct Said {
+pub(super) struct ExecRequest {
     pub(super) argv: Option<Vec<String>>,
     pub(super) shell: Option<String>,
     pub(super) cwd: Option<String>,
@@ -66,18 +66,18 @@ pub(super) struct Said {
 }
 
 #[derive(Clone)]
-pub(super) struct Exec;
+pub(super) struct ExecTool;
 
-impl Does for Exec {
+impl SessionTool for ExecTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::Session(arguments.session)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, given_up: &CallerGoneSignal) -> Answer {
         let Arguments { session, argv, shell, cwd, env, stdin, timeout_seconds, output_bytes } = arguments;
-        let said = Said { argv, shell, cwd, env, stdin, timeout_seconds, output_bytes };
+        let said = ExecRequest { argv, shell, cwd, env, stdin, timeout_seconds, output_bytes };
         let command = said.command()?;
         ran(&desk.find(&session)?, command, given_up).map(Success::of)
     }
@@ -85,9 +85,9 @@ impl Does for Exec {
 
 // === impl Said ===
 
-impl Said {
+impl ExecRequest {
     /// The command, if it is one.
-    pub(super) fn command(self) -> Result<Command, Failure> {
+    pub(super) fn command(self) -> Result<SessionCommand, Failure> {
         let argv = match (self.argv, self.shell) {
             (Some(argv), None) if !argv.is_empty() => argv,
             (None, Some(line)) => ["/bin/sh".to_owned(), "-c".to_owned(), line].to_vec(),
@@ -97,7 +97,7 @@ impl Said {
         if argv.iter().any(|argument| argument.contains('\0')) {
             return Err(Failure::argument("an argument has no zero byte"));
         }
-        Ok(Command {
+        Ok(SessionCommand {
             argv: argv.into_iter().map(OsString::from).collect(),
             directory: directory(self.cwd.as_deref())?,
             input: self.stdin.unwrap_or_default().into_bytes(),
@@ -139,7 +139,11 @@ fn with_variables(env: BTreeMap<String, String>, argv: Vec<String>) -> Result<Ve
 }
 
 /// Runs it, and tells what came of it.
-pub(super) fn ran(client: &Client, command: Command, given_up: &GivenUp) -> Result<Value, Failure> {
+pub(super) fn ran(
+    client: &SessionClient,
+    command: SessionCommand,
+    given_up: &CallerGoneSignal,
+) -> Result<Value, Failure> {
     match execution::run(client, command, given_up) {
         Ok(ended) => told(ended),
         // As a shell tells it.
@@ -154,17 +158,17 @@ pub(super) fn ran(client: &Client, command: Command, given_up: &GivenUp) -> Resu
     }
 }
 
-fn told(ended: Ended) -> Result<Value, Failure> {
+fn told(ended: CommandResult) -> Result<Value, Failure> {
     let ((stdout, stdout_cut), (stderr, stderr_cut)) = (ended.stdout.text(), ended.stderr.text());
     let outcome = match ended.by {
-        Ending::GivenUp => {
+        CommandEnd::GivenUp => {
             return Err(Failure::new(DomainCode::Unavailable, "nobody waits for the command any more"));
         }
-        Ending::OutOfTime | Ending::Silent => None,
-        Ending::Outcome(outcome) => Some(outcome),
+        CommandEnd::OutOfTime | CommandEnd::Silent => None,
+        CommandEnd::Outcome(outcome) => Some(outcome),
     };
     let mut told = json!({
-        "exit_code": outcome.map(Outcome::exit_code),
+        "exit_code": outcome.map(ProgramOutcome::exit_code),
         "stdout": stdout,
         "stderr": stderr,
         "timed_out": outcome.is_none(),
@@ -174,9 +178,9 @@ fn told(ended: Ended) -> Result<Value, Failure> {
         told[name] = count.into();
     }
     match outcome {
-        Some(Outcome::Killed) => told["session_ended"] = "it was ended meanwhile".into(),
-        Some(Outcome::Exceeded(limit)) => told["session_ended"] = limit.to_string().into(),
-        Some(Outcome::Signaled(signal)) => told["signal"] = signal.into(),
+        Some(ProgramOutcome::Killed) => told["session_ended"] = "it was ended meanwhile".into(),
+        Some(ProgramOutcome::Exceeded(limit)) => told["session_ended"] = limit.to_string().into(),
+        Some(ProgramOutcome::Signaled(signal)) => told["signal"] = signal.into(),
         _ => {}
     }
     Ok(told)

@@ -1,10 +1,10 @@
 //! `list`: what is in a directory of a session.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::inside;
 use super::super::scope::CallWorkspace;
-use super::{About, Does, SHORT};
+use super::{SHORT, SessionTool, SessionToolDescription};
 use belljar_contract::category::Category;
 use belljar_policy::untrusted::UntrustedBytes;
 use belljar_tools::answer::{Answer, Page, Success};
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "list",
     summary: "Lists what is in a directory of a session, by name.",
     details: "What is in directories below it is not listed.",
@@ -37,16 +37,16 @@ pub(super) struct Arguments {
 }
 
 #[derive(Clone)]
-pub(super) struct List;
+pub(super) struct ListFilesTool;
 
-impl Does for List {
+impl SessionTool for ListFilesTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::Session(arguments.session)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, given_up: &CallerGoneSignal) -> Answer {
         let client = desk.find(&arguments.session)?;
         let path = arguments.path.as_deref().unwrap_or(".");
         let printed = inside::LIST.run(&client, (path, &[]), Vec::new(), given_up)?;

@@ -1,9 +1,9 @@
 //! `open`: a session.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::scope::CallWorkspace;
-use super::{About, Does, SHORT};
+use super::{SHORT, SessionTool, SessionToolDescription};
 use belljar_contract::category::Category;
 use belljar_tools::answer::{Answer, Success};
 use belljar_tools::definition::Effect;
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "open",
     summary: "Opens a sealed sandbox that lives on over many commands, and tells its session's id.",
     details: "It works at /workspace on a copy of a directory of the host: nothing that is done there changes the directory. \
@@ -30,16 +30,16 @@ pub(super) struct Arguments {
 }
 
 #[derive(Clone)]
-pub(super) struct Open;
+pub(super) struct OpenTool;
 
-impl Does for Open {
+impl SessionTool for OpenTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::New(arguments.directory)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, _: &CallerGoneSignal) -> Answer {
         let client = desk.open(arguments.directory.as_deref())?;
         let session = client.session();
         Ok(Success::of(json!({

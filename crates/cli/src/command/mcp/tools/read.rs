@@ -1,22 +1,22 @@
 //! `read`: a file of a session.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::inside;
 use super::super::scope::CallWorkspace;
-use super::{About, Does, SHORT};
+use super::{SHORT, SessionTool, SessionToolDescription};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
-use belljar_sandbox::session::Client;
+use belljar_sandbox::session::SessionClient;
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::definition::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "read",
     summary: "Reads a file in a session, or a part of it.",
     details: "`next_offset` is there if there is more to read.",
@@ -60,16 +60,16 @@ pub(super) struct FilePortion {
 }
 
 #[derive(Clone)]
-pub(super) struct Read;
+pub(super) struct ReadTool;
 
-impl Does for Read {
+impl SessionTool for ReadTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::Session(arguments.session)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, given_up: &CallerGoneSignal) -> Answer {
         let Arguments { session, path, offset, limit, encoding } = arguments;
         let (offset, limit) = (offset.unwrap_or_default(), limit.unwrap_or(64 << 10));
         let client = desk.find(&session)?;
@@ -95,10 +95,10 @@ impl Does for Read {
 
 /// So much of a file from there on.
 pub(super) fn portion(
-    client: &Client,
+    client: &SessionClient,
     path: &str,
     (offset, limit): (u64, usize),
-    given_up: &GivenUp,
+    given_up: &CallerGoneSignal,
 ) -> Result<FilePortion, Failure> {
     let further = [offset.saturating_add(1).to_string(), limit.to_string()];
     let printed = inside::READ.run(client, (path, &further), Vec::new(), given_up)?;

@@ -1,12 +1,12 @@
 //! `run`: one command in a sandbox of its own.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::failures;
 use super::super::scope::CallWorkspace;
 use super::diff::{self, DiffPart};
-use super::exec::{Said, ran};
-use super::{AROUND_A_COMMAND, About, Does, LONGEST_COMMAND};
+use super::exec::{ExecRequest, ran};
+use super::{AROUND_A_COMMAND, LONGEST_COMMAND, SessionTool, SessionToolDescription};
 use belljar_contract::category::Category;
 use belljar_sandbox::session::{Refusal, SessionError};
 use belljar_tools::answer::{Answer, Success};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 pub(super) const NAME: &str = "run";
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: NAME,
     summary: "Runs one command in a fresh sealed sandbox on a copy of a directory, and tells its exit code, what it printed and what \
         it changed there.",
@@ -55,18 +55,18 @@ pub(super) struct Arguments {
 }
 
 #[derive(Clone)]
-pub(super) struct Run;
+pub(super) struct RunTool;
 
-impl Does for Run {
+impl SessionTool for RunTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::New(arguments.directory)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, given_up: &CallerGoneSignal) -> Answer {
         let Arguments { directory, argv, shell, cwd, env, stdin, timeout_seconds, output_bytes } = arguments;
-        let said = Said { argv, shell, cwd, env, stdin, timeout_seconds, output_bytes };
+        let said = ExecRequest { argv, shell, cwd, env, stdin, timeout_seconds, output_bytes };
         let command = said.command()?;
         let client = desk.open(directory.as_deref())?;
         let answer = ran(&client, command, given_up).map(|mut told| {

@@ -1,18 +1,18 @@
 //! `sessions`: those that there are.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::scope::CallWorkspace;
-use super::{About, Does, SHORT};
+use super::{SHORT, SessionTool, SessionToolDescription};
 use belljar_contract::category::Category;
-use belljar_sandbox::session::{Description, describe_all};
+use belljar_sandbox::session::{SessionDescription, describe_all};
 use belljar_tools::answer::{Answer, Page, Success};
 use belljar_tools::definition::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "sessions",
     summary: "Lists the sessions that live, and what goes on in each.",
     details: "Those that were opened by this server are listed, and those that it was given when it was started.",
@@ -32,24 +32,24 @@ pub(super) struct Arguments {
 }
 
 #[derive(Clone)]
-pub(super) struct Sessions;
+pub(super) struct SessionsTool;
 
-impl Does for Sessions {
+impl SessionTool for SessionsTool {
     type Arguments = Arguments;
 
     fn place(_: Arguments) -> CallWorkspace {
         CallWorkspace::Own
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, _: &CallerGoneSignal) -> Answer {
         // One that ends at this very moment is none any more.
         let told = describe_all(&desk.all()).iter().map(told).collect();
         Ok(Success::page(told, Page::new(arguments.offset, arguments.limit)))
     }
 }
 
-fn told(description: &Description) -> Value {
-    let Description { session, running, idle_for, load } = description;
+fn told(description: &SessionDescription) -> Value {
+    let SessionDescription { session, running, idle_for, load } = description;
     json!({
         "session": session.id,
         "name": session.name,

@@ -1,23 +1,23 @@
 //! `write`: a file of a session, whole, or some text in it by other text.
 
-use super::super::desk::Desk;
-use super::super::execution::GivenUp;
+use super::super::desk::McpSessions;
+use super::super::execution::CallerGoneSignal;
 use super::super::inside::{self, LARGEST_FILE_BYTES};
 use super::super::scope::CallWorkspace;
 use super::read::{Encoding, not_text, portion};
-use super::{About, Does, SHORT};
+use super::{SHORT, SessionTool, SessionToolDescription};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
-use belljar_sandbox::session::Client;
+use belljar_sandbox::session::SessionClient;
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::definition::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "write",
     summary: "Writes a file in a session, or replaces some text in it.",
     details: "Give either `content`, for the whole file, or `old` and `new`. Directories on the way are made.",
@@ -47,28 +47,28 @@ pub(super) struct Arguments {
 }
 
 /// What is wanted.
-enum Wanted {
+enum FileEdit {
     Content(Vec<u8>),
     Edit { old: String, new: String, is_everywhere: bool },
 }
 
 #[derive(Clone)]
-pub(super) struct Write;
+pub(super) struct WriteTool;
 
-impl Does for Write {
+impl SessionTool for WriteTool {
     type Arguments = Arguments;
 
     fn place(arguments: Arguments) -> CallWorkspace {
         CallWorkspace::Session(arguments.session)
     }
 
-    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+    fn does(&self, desk: &McpSessions, arguments: Arguments, given_up: &CallerGoneSignal) -> Answer {
         let (session, path) = (arguments.session.clone(), arguments.path.clone());
         let wanted = wanted(arguments)?;
         let client = desk.find(&session)?;
         let (content, replaced) = match wanted {
-            Wanted::Content(content) => (content, None),
-            Wanted::Edit { old, new, is_everywhere } => {
+            FileEdit::Content(content) => (content, None),
+            FileEdit::Edit { old, new, is_everywhere } => {
                 let (content, count) = edited(&client, &path, (&old, &new, is_everywhere), given_up)?;
                 (content, Some(count))
             }
@@ -89,18 +89,18 @@ impl Does for Write {
     }
 }
 
-fn wanted(arguments: Arguments) -> Result<Wanted, Failure> {
+fn wanted(arguments: Arguments) -> Result<FileEdit, Failure> {
     let Arguments { content, encoding, old, new, all, .. } = arguments;
     match (content, old, new) {
         (Some(content), None, None) if all.is_none() => match encoding.unwrap_or_default() {
-            Encoding::Text => Ok(Wanted::Content(content.into_bytes())),
+            Encoding::Text => Ok(FileEdit::Content(content.into_bytes())),
             Encoding::Base64 => {
                 let bytes = STANDARD.decode(content.trim());
-                bytes.map(Wanted::Content).map_err(|_| Failure::argument("`content` is no base64"))
+                bytes.map(FileEdit::Content).map_err(|_| Failure::argument("`content` is no base64"))
             }
         },
         (None, Some(old), Some(new)) if encoding.is_none() => {
-            Ok(Wanted::Edit { old, new, is_everywhere: all.unwrap_or_default() })
+            Ok(FileEdit::Edit { old, new, is_everywhere: all.unwrap_or_default() })
         }
         _ => Err(Failure::argument(
             "either `content` (with `encoding`) or `old` and `new` (with `all`) are needed",
@@ -110,10 +110,10 @@ fn wanted(arguments: Arguments) -> Result<Wanted, Failure> {
 
 /// What the file holds once that is replaced, and how often it was.
 fn edited(
-    client: &Client,
+    client: &SessionClient,
     path: &str,
     (old, new, is_everywhere): (&str, &str, bool),
-    given_up: &GivenUp,
+    given_up: &CallerGoneSignal,
 ) -> Result<(Vec<u8>, usize), Failure> {
     let portion = portion(client, path, (0, LARGEST_FILE_BYTES), given_up)?;
     if portion.size > LARGEST_FILE_BYTES as u64 {

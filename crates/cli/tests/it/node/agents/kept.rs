@@ -1,7 +1,7 @@
 //! Sessions of agents: the effect of their level on the sandbox itself, and on a live session when the level is lowered.
 
 use super::configure;
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::egress::git_server::GitServer;
 use crate::node::remote_tools::{call, envelope, token};
 use crate::node::sessions::{SESSIONS, open};
@@ -55,7 +55,7 @@ fn refusal(answered: &HttpResponse) -> String {
 
 #[test]
 fn agent_without_web_access_is_refused_a_web_session_and_has_no_web_in_others() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let port = server.address.port();
     let rules = format!("rules: [{}]", web::rule(port));
     let node = Node::start(&world, &["--config", &configure(&world, &house(&rules))]);

@@ -2,7 +2,7 @@
 //! job is accepted.
 
 use super::{as_agent, configure};
-use crate::egress::Server;
+use crate::egress::HelloServer;
 use crate::egress::git_server::GitServer;
 use crate::node::web;
 use belljar_testkit::http::HttpResponse;
@@ -48,7 +48,7 @@ fn refusal(node: &Node<'_>, job: &Value) -> String {
 
 #[test]
 fn agent_without_web_access_is_refused_a_web_job_and_has_no_web_in_others() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let rules = format!("rules: [{}]", web::rule(server.address.port()));
     let node = Node::start(&world, &["--config", &configure(&world, &house(&rules))]);
     let fetch = format!(
@@ -81,7 +81,7 @@ except OSError as error: print(getattr(error, 'code', 'nothing'))",
 
 #[test]
 fn agent_level_adds_only_its_listed_hosts_to_the_nodes_policy() {
-    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let (world, server) = (World::new(crate::BELLJAR), HelloServer::start());
     let port = server.address.port();
     let config =
         house("rules: [{host: elsewhere.example}]").replace("localhost:443", &format!("localhost:{port}"));

@@ -4,7 +4,7 @@
 use super::{as_agent, configure};
 use crate::node::on_each_database;
 use crate::node::remote_tools::token;
-use belljar_testkit::http::{Asked, HttpResponse};
+use belljar_testkit::http::{HttpRequest, HttpResponse};
 use belljar_testkit::node::{Node, command, new_id};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ fn promotion_over_http_requires_the_operator_token() {
     let before = timeless(shown(&node));
     for (method, path, body) in &says {
         for wrong in [manager.as_str(), sandbox.as_str(), "another-token-0123456789"] {
-            let asked = Asked::new(method, path).header("Authorization", &format!("Bearer {wrong}"));
+            let asked = HttpRequest::new(method, path).header("Authorization", &format!("Bearer {wrong}"));
             let asked = if body.is_null() { asked } else { asked.json(body.to_string()) };
             assert_eq!(asked.send(node.address()).unwrap().status, 401, "{method} {path}");
         }
@@ -139,7 +139,7 @@ fn promotion_over_http_requires_the_operator_token() {
     assert_eq!(timeless(shown(&node)), before);
 
     // The control: the node's token may answer, and repeating the answer changes nothing.
-    let yes = || node.send(&Asked::new("POST", &place("approve")));
+    let yes = || node.send(&HttpRequest::new("POST", &place("approve")));
     for _ in 0..2 {
         let said = yes();
         assert_eq!((said.status, &said.json()["state"]["global_level"]), (200, &json!("elevated")));

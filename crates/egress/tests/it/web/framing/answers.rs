@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 
 /// Result of an answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Becomes {
+pub(super) enum ExpectedAnswer {
     /// The client gets an error, and nothing of the answer.
     Refused,
     /// The client gets the beginning without an end, and that is recorded.
@@ -16,10 +16,10 @@ pub(super) enum Becomes {
     /// The client gets exactly this.
     Whole(&'static str),
 }
-use Becomes::{Cut, Refused, Whole};
+use ExpectedAnswer::{Cut, Refused, Whole};
 
 /// Answers to a `GET`, after which the upstream closes.
-pub(super) const ANSWERS: &[(&str, Becomes)] = &[
+pub(super) const ANSWERS: &[(&str, ExpectedAnswer)] = &[
     // Closed before a head, and within one.
     ("", Refused),
     ("HTTP/1.1", Refused),

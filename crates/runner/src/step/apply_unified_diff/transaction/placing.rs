@@ -1,6 +1,6 @@
 //! The changes themselves: renames and new directories, each noted so that it can be undone.
 
-use super::{Done, Transaction, TransactionError, directory_of, io_error, name_of};
+use super::{AppliedChange, Transaction, TransactionError, directory_of, io_error, name_of};
 use crate::directory::PathError;
 use crate::patch::RelativeName;
 use rustix::fs::{Mode, RenameFlags};
@@ -26,7 +26,7 @@ impl Transaction<'_> {
     fn put(&mut self, draft: String, target: String) -> Result<(), TransactionError> {
         match self.rename(&draft, &target, RenameFlags::EXCHANGE) {
             Ok(()) => {
-                self.done.push(Done::Swapped { draft, target });
+                self.done.push(AppliedChange::Swapped { draft, target });
                 return Ok(());
             }
             Err(Errno::NOENT | Errno::NOTDIR) => self.make_parents(&target)?,
@@ -41,7 +41,7 @@ impl Transaction<'_> {
         }
         self.rename(&draft, &target, RenameFlags::empty())
             .map_err(|error| io_error("create", &target, error.into()))?;
-        self.done.push(Done::Moved { from: draft, to: target });
+        self.done.push(AppliedChange::Moved { from: draft, to: target });
         Ok(())
     }
 
@@ -49,7 +49,7 @@ impl Transaction<'_> {
         let aside = self.fresh_name_beside(path);
         self.rename(path, &aside, RenameFlags::empty())
             .map_err(|error| io_error("remove", path, error.into()))?;
-        self.done.push(Done::Moved { from: path.to_owned(), to: aside });
+        self.done.push(AppliedChange::Moved { from: path.to_owned(), to: aside });
         Ok(())
     }
 
@@ -58,7 +58,7 @@ impl Transaction<'_> {
             let path = &target[..end];
             let (parent, name) = self.parents.of(path)?;
             match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
-                Ok(()) => self.done.push(Done::MadeDirectory { path: path.to_owned() }),
+                Ok(()) => self.done.push(AppliedChange::MadeDirectory { path: path.to_owned() }),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(io_error("make directory", path, error.into())),
             }

@@ -1,6 +1,6 @@
 //! Completion of a transaction: undoing the changes if one failed, else removing the replaced files.
 
-use super::{Done, Transaction, TransactionError, name_of};
+use super::{AppliedChange, Transaction, TransactionError, name_of};
 use crate::patch::RelativeName;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -18,9 +18,9 @@ impl Transaction<'_> {
         self.parents.forget();
         while let Some(done) = self.done.pop() {
             let undone = match &done {
-                Done::Moved { from, to } => self.rename(to, from, RenameFlags::empty()),
-                Done::Swapped { draft, target } => self.rename(draft, target, RenameFlags::EXCHANGE),
-                Done::MadeDirectory { path } => self.remove_directory(path),
+                AppliedChange::Moved { from, to } => self.rename(to, from, RenameFlags::empty()),
+                AppliedChange::Swapped { draft, target } => self.rename(draft, target, RenameFlags::EXCHANGE),
+                AppliedChange::MadeDirectory { path } => self.remove_directory(path),
             };
             if let Err(error) = undone {
                 not_undone = not_undone.or(Some((done.into_path(), error)));
@@ -42,9 +42,9 @@ impl Transaction<'_> {
         self.drafts.clear();
         for done in std::mem::take(&mut self.done) {
             match done {
-                Done::Swapped { draft: path, .. } => self.remove(&path),
-                Done::Moved { to: path, .. } if self.is_ours(&path) => self.remove(&path),
-                Done::Moved { .. } | Done::MadeDirectory { .. } => {}
+                AppliedChange::Swapped { draft: path, .. } => self.remove(&path),
+                AppliedChange::Moved { to: path, .. } if self.is_ours(&path) => self.remove(&path),
+                AppliedChange::Moved { .. } | AppliedChange::MadeDirectory { .. } => {}
             }
         }
         for path in removed {

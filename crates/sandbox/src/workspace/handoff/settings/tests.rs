@@ -1,13 +1,13 @@
 //! Tests of the files that settings of Git name in a tree.
 
-use super::super::tests::{Trees, asked_in};
+use super::super::tests::{ReviewTrees, asked_in};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
 #[test]
 fn what_the_settings_of_the_repository_name_takes_a_yes() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     trees.git("tree", &["init", "--quiet", "."]);
     for path in ["scripts/hooks/pre-commit", "conf/git.inc", "conf/more.inc", "tools/diff.txt", "other/x.txt"]
     {
@@ -25,8 +25,8 @@ fn what_the_settings_of_the_repository_name_takes_a_yes() {
 }
 
 /// A tree that is a repository with one setting, and a layer with changed files.
-fn with_setting(name: &str, value: &str, changed: &[&str]) -> Trees {
-    let trees = Trees::new();
+fn with_setting(name: &str, value: &str, changed: &[&str]) -> ReviewTrees {
+    let trees = ReviewTrees::new();
     trees.git("tree", &["init", "--quiet", "."]);
     trees.git("tree", &["config", name, value]);
     changed.iter().for_each(|path| trees.write(&format!("layer/{path}"), "x\n"));
@@ -77,7 +77,7 @@ fn file_that_a_setting_runs_takes_a_yes_however_the_command_names_it() {
 
 #[test]
 fn what_a_setting_names_below_a_home_directory_takes_a_yes_however_that_is_called() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     trees.git("tree", &["init", "--quiet", "."]);
     ["tools/x.txt", "hk/x", "conf.inc", "docs/a.txt"]
         .iter()
@@ -144,7 +144,7 @@ fn settings_of_a_repository_in_the_tree_count_below_it() {
         &[&["commit", "--quiet", "--allow-empty", "-m", "one"], &["worktree", "add", "--quiet", "sub"]],
     ];
     for init in inits {
-        let trees = Trees::new();
+        let trees = ReviewTrees::new();
         trees.git("tree", &["init", "--quiet", "."]);
         init.iter().for_each(|arguments| drop(trees.git("tree", arguments)));
         for path in ["sub/hk/x", "sub/a/deploy", "hk/x", "deploy"] {
@@ -190,7 +190,7 @@ fn review_in_a_process_of_its_own() {
 }
 
 /// Returns the paths that need an approval in a process with these variables, whose user has the home directory `home`.
-fn asked_with(trees: &Trees, variables: &[(&str, &str)]) -> Vec<String> {
+fn asked_with(trees: &ReviewTrees, variables: &[(&str, &str)]) -> Vec<String> {
     const NAME: &str = "workspace::handoff::settings::tests::review_in_a_process_of_its_own";
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", NAME]).env(TREES, trees.path("")).env("HOME", trees.path("home"));
@@ -203,7 +203,7 @@ fn asked_with(trees: &Trees, variables: &[(&str, &str)]) -> Vec<String> {
 
 #[test]
 fn settings_in_the_environment_count() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     ["deploy", "hk/x", "docs/a.txt"].iter().for_each(|path| trees.write(&format!("layer/{path}"), "x\n"));
     std::fs::create_dir(trees.path("tree/hk")).unwrap();
     assert_eq!(asked_with(&trees, &[]), [""; 0], "the control");
@@ -228,7 +228,7 @@ fn settings_in_the_environment_count() {
 }
 
 /// Makes a link below the home directory to a path of the folder.
-fn link_from_home(trees: &Trees, link: &str, target: &str) {
+fn link_from_home(trees: &ReviewTrees, link: &str, target: &str) {
     let link = trees.path("home").join(link);
     std::fs::create_dir_all(link.parent().unwrap()).unwrap();
     symlink(trees.path(target), link).unwrap();
@@ -243,7 +243,7 @@ fn file_of_settings_that_leads_into_the_tree_takes_a_yes() {
         (".config/git/attributes", "tree/attrs", "attrs"),
     ] {
         for is_there in [true, false] {
-            let trees = Trees::new();
+            let trees = ReviewTrees::new();
             if is_there && !changed.contains("new") {
                 trees.write(&format!("tree/{changed}"), "\n");
             }
@@ -254,7 +254,7 @@ fn file_of_settings_that_leads_into_the_tree_takes_a_yes() {
             assert_eq!(asked_with(&trees, &[]), [format!("{changed} git")], "{link} {is_there}");
         }
     }
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     ["gset", "other"].iter().for_each(|path| trees.write(&format!("layer/{path}"), "x\n"));
     let absolute = trees.path("tree/gset");
     for path in [absolute.to_str().unwrap(), "gset"] {
@@ -266,7 +266,7 @@ fn file_of_settings_that_leads_into_the_tree_takes_a_yes() {
 
 #[test]
 fn hook_that_a_link_outside_of_the_tree_leads_to_takes_a_yes() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     let all = ["scripts/pc", "scripts/pp", "scripts/up", "scripts/all/x", "scripts/other"];
     all.iter().for_each(|path| trees.write(&format!("layer/{path}"), "x\n"));
     let git = |arguments: &[&str]| drop(trees.git("", arguments));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Trees {
+impl ReviewTrees {
     /// Returns the paths that need an approval after work in the copy.
     fn asked_of_copy(&self) -> Vec<String> {
         lay_over(&self.path("copy"), &self.path("tree"), &self.path("layer"));

@@ -3,8 +3,8 @@
 use super::*;
 
 /// A tree with `Makefile`, `proj/` being the tree itself, and where it is on the host.
-fn with_link(target: impl AsRef<Path>) -> Trees {
-    let trees = Trees::new();
+fn with_link(target: impl AsRef<Path>) -> ReviewTrees {
+    let trees = ReviewTrees::new();
     trees.write("tree/rules.txt", "all:\n");
     trees.write("tree/sub/rules.txt", "all:\n");
     std::fs::create_dir(trees.path("tree/sub/dir")).unwrap();
@@ -41,7 +41,7 @@ fn a_link_counts_whichever_way_it_leads_to_what_was_changed() {
 
 #[test]
 fn an_absolute_link_counts_by_whichever_name_of_the_directory() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     trees.write("tree/rules.txt", "all:\n");
     symlink("tree", trees.path("other")).unwrap();
     symlink(trees.path("other/../other/rules.txt"), trees.path("tree/Makefile")).unwrap();
@@ -74,7 +74,7 @@ fn a_new_link_brings_what_it_leads_to_to_its_place() {
         (".ropeproject", "config.py"),
         ("requirements", "dev.txt"),
     ] {
-        let trees = Trees::new();
+        let trees = ReviewTrees::new();
         trees.write(&format!("layer/x/{file}"), "evil\n");
         // The control.
         assert_eq!(trees.asked(), [""; 0], "{file}");
@@ -90,7 +90,7 @@ fn a_new_link_brings_what_it_leads_to_to_its_place() {
 
 #[test]
 fn a_link_through_a_link_of_the_tree_that_leads_out_takes_a_yes() {
-    let trees = Trees::new();
+    let trees = ReviewTrees::new();
     symlink("/etc", trees.path("tree/exist")).unwrap();
     symlink("sub", trees.path("tree/inside")).unwrap();
     symlink("inside/x", trees.path("layer/l")).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{NamedResource, named, together};
 use crate::bridge::config::read_name;
-use belljar_contract::yaml::{Log, Members, Node, one_of};
+use belljar_contract::yaml::{Members, MistakeLog, Node, one_of};
 use belljar_egress::credential::Credential;
 use belljar_egress::mail::Mailbox;
 use belljar_egress::webhook::Webhook;
@@ -14,14 +14,14 @@ pub struct ChannelConfig {
     /// Name by which agents refer to it.
     pub name: String,
     /// Its transport.
-    pub way: Way,
+    pub way: ChannelTransport,
     /// Its audience. Default: external.
     pub audience: Audience,
 }
 
 /// Transport of messages.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Way {
+pub enum ChannelTransport {
     /// A webhook that gets JSON in our own format.
     Webhook(Webhook),
     /// A webhook that gets JSON in Slack's format.
@@ -40,11 +40,14 @@ pub enum Audience {
 }
 
 /// Reads the section.
-pub(super) fn read(node: &Node, log: &mut Log) -> Vec<ChannelConfig> {
+pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Vec<ChannelConfig> {
     let Some(mut members) = Members::open(node, log) else { return Vec::new() };
-    let webhook = |_: &Node, members: &mut Members<'_, '_>| Webhook::read(members).map(Way::Webhook);
-    let slack = |_: &Node, members: &mut Members<'_, '_>| Webhook::read_bare(members).map(Way::Slack);
-    let mail = |node: &Node, members: &mut Members<'_, '_>| Mailbox::read(members, node).map(Way::Mail);
+    let webhook =
+        |_: &Node, members: &mut Members<'_, '_>| Webhook::read(members).map(ChannelTransport::Webhook);
+    let slack =
+        |_: &Node, members: &mut Members<'_, '_>| Webhook::read_bare(members).map(ChannelTransport::Slack);
+    let mail =
+        |node: &Node, members: &mut Members<'_, '_>| Mailbox::read(members, node).map(ChannelTransport::Mail);
     let lists = [
         members.or("webhooks", Vec::new(), |node, log| Some(channels(node, log, webhook))),
         members.or("slack", Vec::new(), |node, log| Some(channels(node, log, slack))),
@@ -58,8 +61,8 @@ pub(super) fn read(node: &Node, log: &mut Log) -> Vec<ChannelConfig> {
 /// Reads a list of channels with that transport.
 fn channels(
     node: &Node,
-    log: &mut Log,
-    way: impl Fn(&Node, &mut Members<'_, '_>) -> Option<Way>,
+    log: &mut MistakeLog,
+    way: impl Fn(&Node, &mut Members<'_, '_>) -> Option<ChannelTransport>,
 ) -> Vec<ChannelConfig> {
     const AUDIENCES: [(&str, Audience); 2] =
         [("external", Audience::External), ("internal", Audience::Internal)];
@@ -80,8 +83,8 @@ impl ChannelConfig {
     /// Returns its secret, if it has one.
     pub(crate) fn secret(&self) -> Option<&Arc<Credential>> {
         match &self.way {
-            Way::Webhook(webhook) | Way::Slack(webhook) => webhook.secret(),
-            Way::Mail(mailbox) => mailbox.password(),
+            ChannelTransport::Webhook(webhook) | ChannelTransport::Slack(webhook) => webhook.secret(),
+            ChannelTransport::Mail(mailbox) => mailbox.password(),
         }
     }
 }

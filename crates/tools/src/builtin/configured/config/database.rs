@@ -2,7 +2,7 @@
 
 use super::{NamedResource, named, together};
 use crate::bridge::config::{read_name, read_path};
-use belljar_contract::yaml::{Log, Members, Node, boolean, text, whole};
+use belljar_contract::yaml::{Members, MistakeLog, Node, boolean, text, whole};
 use belljar_egress::credential::Credential;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ pub struct DatabaseConfig {
     /// Name by which agents refer to it.
     pub name: String,
     /// Its location.
-    pub engine: Engine,
+    pub engine: DatabaseLocation,
     /// True if it may be changed, too. Default: false.
     pub is_writable: bool,
 }
 
 /// Location of a database.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Engine {
+pub enum DatabaseLocation {
     /// A file of this host.
     Sqlite(PathBuf),
     /// A server.
@@ -51,7 +51,7 @@ const PORT: u16 = 5432;
 const HOST: &str = "a name, an address, or the absolute path of a socket's directory";
 
 /// Reads the section.
-pub(super) fn read(node: &Node, log: &mut Log) -> Vec<DatabaseConfig> {
+pub(super) fn read(node: &Node, log: &mut MistakeLog) -> Vec<DatabaseConfig> {
     let Some(mut members) = Members::open(node, log) else { return Vec::new() };
     let lists = [
         members.or("sqlite", Vec::new(), |node, log| Some(named(node, log, read_sqlite))),
@@ -62,18 +62,19 @@ pub(super) fn read(node: &Node, log: &mut Log) -> Vec<DatabaseConfig> {
     all
 }
 
-fn read_sqlite(node: &Node, log: &mut Log) -> Option<DatabaseConfig> {
+fn read_sqlite(node: &Node, log: &mut MistakeLog) -> Option<DatabaseConfig> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", read_name);
     let path = members.required("path", read_path);
     let is_writable = members.or("writable", false, boolean);
     members.finish();
-    Some(DatabaseConfig { name: name?, engine: Engine::Sqlite(path?), is_writable })
+    Some(DatabaseConfig { name: name?, engine: DatabaseLocation::Sqlite(path?), is_writable })
 }
 
-fn read_postgres(node: &Node, log: &mut Log) -> Option<DatabaseConfig> {
-    let word =
-        |node: &Node, log: &mut Log| text(node, log, "a name", |text| is_word(text).then(|| text.to_owned()));
+fn read_postgres(node: &Node, log: &mut MistakeLog) -> Option<DatabaseConfig> {
+    let word = |node: &Node, log: &mut MistakeLog| {
+        text(node, log, "a name", |text| is_word(text).then(|| text.to_owned()))
+    };
     let mut members = Members::open(node, log)?;
     let name = members.required("name", read_name);
     let host = members.required("host", |node, log| {
@@ -88,8 +89,15 @@ fn read_postgres(node: &Node, log: &mut Log) -> Option<DatabaseConfig> {
     let is_writable = members.or("writable", false, boolean);
     members.finish();
     let (host, database, user) = (host?, database?, user?);
-    let engine =
-        Engine::Postgres(PostgresConfig { host, port, database, user, password, has_tls, authority });
+    let engine = DatabaseLocation::Postgres(PostgresConfig {
+        host,
+        port,
+        database,
+        user,
+        password,
+        has_tls,
+        authority,
+    });
     Some(DatabaseConfig { name: name?, engine, is_writable })
 }
 
@@ -108,7 +116,7 @@ impl NamedResource for DatabaseConfig {
 
 // === impl Engine ===
 
-impl Engine {
+impl DatabaseLocation {
     /// Returns its kind, as reported to agents.
     pub fn kind(&self) -> &'static str {
         match self {

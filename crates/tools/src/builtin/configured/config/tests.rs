@@ -4,7 +4,7 @@ use super::*;
 use belljar_contract::yaml;
 
 fn read(text: &str) -> Result<ToolsConfig, String> {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let root = yaml::parse(text.as_bytes(), &mut log);
     let read = root.map(|root| ToolsConfig::read(&root, &mut log));
     log.finish().map_err(|mistakes| mistakes.to_string())?;

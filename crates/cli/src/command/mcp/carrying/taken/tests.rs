@@ -20,7 +20,11 @@ fn file(path: &str, content: &'static str) -> (TreeLine, &'static str) {
     (TreeLine::File { path: bytes(path), is_executable: path.ends_with(".sh"), size_bytes }, content)
 }
 
-fn take_of(top: &Path, lines: &[(TreeLine, &str)], limits: TreeLimits) -> Result<Others, TreeTransferError> {
+fn take_of(
+    top: &Path,
+    lines: &[(TreeLine, &str)],
+    limits: TreeLimits,
+) -> Result<SkippedTreeEntries, TreeTransferError> {
     take(&mut stream_of(lines).as_slice(), &Directory::open_host(top).unwrap(), limits)
 }
 
@@ -42,7 +46,7 @@ fn tree_listing_is_created_and_special_files_are_reported() {
     let pipe = (TreeLine::Other { path: bytes("a/pipe") }, "");
     let told = [directory("a"), file("a/run.sh", "x\n"), link("l", "/etc/passwd"), pipe, END];
     let others = take_of(top.path(), &told, TreeLimits::default()).unwrap();
-    assert_eq!(others, Others { named: vec!["a/pipe".into()], count: 1 });
+    assert_eq!(others, SkippedTreeEntries { named: vec!["a/pipe".into()], count: 1 });
     assert_eq!(std::fs::read(top.path().join("a/run.sh")).unwrap(), b"x\n");
     assert_eq!(top.path().join("a/run.sh").metadata().unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(std::fs::read_link(top.path().join("l")).unwrap(), Path::new("/etc/passwd"));
@@ -119,7 +123,7 @@ fn names_and_link_targets_share_one_size_limit() {
     let told = [directory("dir"), file("file", "content"), link("l", "target"), END];
     let take = |name_bytes| {
         let top = tempfile::tempdir().unwrap();
-        let left = Left { names: 9, name_bytes, bytes: 99, file_bytes: 99 };
+        let left = RemainingTreeLimits { names: 9, name_bytes, bytes: 99, file_bytes: 99 };
         take_within(&mut stream_of(&told).as_slice(), &Directory::open_host(top.path()).unwrap(), left)
     };
     assert!(take(14).is_ok());
