@@ -125,7 +125,7 @@ pub(crate) const UNREACHED: &[ReachException] = &[
     },
     ReachException {
         room: "sandbox",
-        name: "NotAskedFor",
+        name: "FakeNotRequestedError",
         why: "the error of the fake backend for callers that didn't request it by name",
     },
     ReachException {

@@ -15,13 +15,13 @@ use belljar_tools::caller::Identity;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Whose rules.
+/// Access level or agent whose rules apply.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct AccessArguments {
     /// Work at this level of access: sandboxed, restricted, standard, elevated, custom
     #[arg(long, value_name = "LEVEL", value_parser = parse_level, conflicts_with = "agent", help_heading = "Access")]
     level: Option<AccessLevel>,
-    /// Work as this agent, of which the configuration says what it may do (`tool_access.agents`)
+    /// Work as this agent, with the permissions that the configuration gives it (`tool_access.agents`)
     #[arg(long, value_name = "NAME", value_parser = AgentId::parse, help_heading = "Access")]
     agent: Option<AgentId>,
 }

@@ -20,11 +20,11 @@ use std::path::{Path, PathBuf};
 // Each argument names its heading: a heading for the whole struct would also apply to the arguments after it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct BackendArguments {
-    /// What makes the sandbox: this kernel alone, a Docker engine on this machine, or, for programs of low risk, this
-    /// kernel without namespaces [default: what the configuration writes for commands (`default_backend`, `overrides.terminal`), else native]
+    /// Backend that creates the sandbox: this kernel alone, a Docker engine on this machine, or, for programs of low risk, this
+    /// kernel without namespaces [default: the configured one for commands (`default_backend`, `overrides.terminal`), else native]
     #[arg(long, value_name = "NAME", value_enum, help_heading = HEADING)]
     backend: Option<BackendKind>,
-    /// The image of the container, which the engine must have
+    /// Image of the container; the engine must already have it
     #[arg(long, value_name = "IMAGE", value_parser = parse_image, required_if_eq("backend", "docker"))]
     #[arg(help_heading = HEADING)]
     image: Option<ImageName>,
@@ -33,7 +33,7 @@ pub(crate) struct BackendArguments {
     docker_socket: Option<PathBuf>,
 }
 
-/// A backend, without what has to be said about it.
+/// Name of a backend, without its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BackendKind {
     Native,

@@ -50,8 +50,8 @@ trait Subcommand: clap::Args {
     fn run(&self) -> Result<ExitCode, CliError>;
 }
 
-/// A subcommand whose arguments are defined only when it is the one that was asked for: defining them all takes
-/// longer than building a wall.
+/// Subcommand whose arguments are defined only when it is used: defining those of all subcommands takes longer than
+/// creating a sandbox.
 struct SubcommandEntry {
     name: &'static str,
     about: &'static str,
@@ -108,7 +108,7 @@ Exit codes:
   2    the job, the configuration, the grant or the messages are malformed, or there is no such agent or job; nothing ran.
        approval: there is none, or it was answered otherwise or has expired
   3    egress: what was asked about is denied, or not as it was expected. git, and whatever writes a sandbox's work somewhere
-       else: it isn't allowed, or takes a yes (--trust) that nobody has said
+       else: it isn't allowed, or needs an approval (--trust) that was not given
   4    git push: there is such a branch already, and it is something else
   5    changes conflict with what something else changed in the source meanwhile: they are kept, all others are applied
   124  out of time

@@ -241,20 +241,20 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Export(#[from] ExportError),
     /// The audit log fails verification, so it proves nothing.
-    #[error("the audit log is not as it was written, and so no basis for a bill")]
+    #[error("the audit log was modified after it was written, so it can't be used for billing")]
     NoBasis {
         #[source]
         source: AuditError,
     },
     /// A record of a call can't be read.
-    #[error("record {sequence} of the audit log is no call that can be read")]
+    #[error("record {sequence} of the audit log is no readable call record")]
     Call {
         sequence: u64,
         #[source]
         source: serde_json::Error,
     },
     /// A record of the web can't be read.
-    #[error("record {sequence} of the audit log tells of nobody's way out that can be read")]
+    #[error("record {sequence} of the audit log is no readable record of network access")]
     Passage {
         sequence: u64,
         #[source]
@@ -421,7 +421,7 @@ impl CliError {
                 "`belljar agents` tells which are installed; on PATH, directories are passed over that a sandbox or another user can write",
             ),
             Self::Clone(CloneError::Pin(PinError::Denied(_))) => Some(
-                "--allow-host HOST or --allow-network NETWORK, or `git` in the configuration, lets git go to the house's own hosts",
+                "--allow-host HOST or --allow-network NETWORK, or `git` in the configuration, lets git connect to hosts of your own network",
             ),
             Self::Plan(error) => plan_hint(error),
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),

@@ -12,11 +12,11 @@ use std::path::Path;
 /// Where the host's git may go besides the open internet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoteArguments {
-    /// Let the host's git go to addresses of this network, such as 10.0.0.0/8; without it they are refused if they aren't of the
-    /// open internet
+    /// Let the host's git connect to addresses of this network, such as 10.0.0.0/8; otherwise only addresses of the open internet
+    /// are allowed
     #[arg(long, value_name = "NETWORK", value_parser = network, help_heading = "Git")]
     allow_network: Vec<Network>,
-    /// Let the host's git go wherever this host leads, such as git.example or `**.corp.example`
+    /// Let the host's git connect to any address of this host, such as git.example or `**.corp.example`
     #[arg(long, value_name = "HOST", value_parser = host, help_heading = "Git")]
     allow_host: Vec<HostPattern>,
 }
@@ -27,13 +27,13 @@ pub(crate) struct PullRequestArguments {
     /// Open a pull request for the branch, at the forge that the configuration names for its host (`git.forges`)
     #[arg(long, help_heading = "Git")]
     pub(crate) pr: bool,
-    /// Its title [default: the first line of what the commit says]
+    /// Title of the pull request [default: the first line of the commit message]
     #[arg(long, value_name = "TEXT", requires = "pr", help_heading = "Git")]
     pr_title: Option<String>,
-    /// What it says below that [default: the rest of what the commit says]
+    /// Description of the pull request [default: the rest of the commit message]
     #[arg(long, value_name = "TEXT", requires = "pr", help_heading = "Git")]
     pr_body: Option<String>,
-    /// The branch that it is to get into [default: the one that the clone is of]
+    /// Target branch of the pull request [default: the branch that was cloned]
     #[arg(long, value_name = "NAME", requires = "pr", help_heading = "Git")]
     pr_base: Option<String>,
     /// Open it as a draft

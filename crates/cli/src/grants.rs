@@ -11,7 +11,7 @@ use belljar_trusted::input;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How a grant is shown.
+/// The grant that a command presents.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct GrantArguments {
     /// The grant that models are called with: its id, or its signed file (`belljar grant issue`) [default: the operator's own, which

@@ -11,13 +11,13 @@ use belljar_sandbox::session::{FinishCommitError, PathApproval, Refusal, Session
 use belljar_sandbox::workspace::apply::ApplyError;
 use std::fmt::Write as _;
 
-/// What somebody has said yes to.
+/// Paths that the user approves.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct TrustArguments {
-    /// Say yes to this path, which runs something or is trusted where it goes; with a slash at its end, to all below it
+    /// Approve this path, which is executed or trusted at its destination; with a slash at its end, everything below it
     #[arg(long, value_name = "PATH", help_heading = "Trust")]
     trust: Vec<String>,
-    /// Say yes to all such paths
+    /// Approve all such paths
     #[arg(long, conflicts_with = "trust", help_heading = "Trust")]
     trust_all: bool,
 }
@@ -85,6 +85,6 @@ pub(crate) fn is_trusted(asking: &[PathApproval]) -> bool {
         return false;
     }
     begin_review();
-    crate::output::err!("These run something, or are trusted, where they go:\n{}", listed(asking));
-    confirmed("Let them go there? [y/n] ")
+    crate::output::err!("These files are executed or trusted at their destination:\n{}", listed(asking));
+    confirmed("Approve them? [y/n] ")
 }

@@ -38,7 +38,7 @@ pub(crate) struct SandboxArguments {
 /// What a sandbox is lent and may use, whatever it works on.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct AllowanceArguments {
-    /// Lend a file or directory, read-only, at the same place inside or at INSIDE
+    /// Mount a file or directory read-only, at the same path inside or at INSIDE
     #[arg(long, value_name = "PATH[:INSIDE]")]
     ro: Vec<OsString>,
     /// Set a variable inside; without a value, the one of this environment

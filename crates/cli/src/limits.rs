@@ -7,7 +7,7 @@ use belljar_sandbox::limits::{Bytes, LEAST_MEMORY, LEAST_NATIVE_SCRATCH, Limit, 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArguments {
-    /// Memory, that of files in memory included, such as 512m or 2g; everything is killed when it is used up [default: 4g]
+    /// Memory limit, including files in memory, such as 512m or 2g; when it is reached, the sandbox is killed [default: 4g]
     #[arg(long, value_name = "SIZE|none", value_parser = parse_memory)]
     memory: Option<AmountLimit>,
     /// Processors, such as 1.5 [default: none]
@@ -19,16 +19,16 @@ pub(crate) struct LimitArguments {
     /// Open files of one process [default: 65536]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(16..))]
     open_files: Option<u64>,
-    /// What may be written to disk [default: 8g, none for a --workspace that is changed in place]
+    /// Maximum disk usage [default: 8g, none for a --workspace that is changed in place]
     #[arg(long, value_name = "SIZE|none", value_parser = parse_most)]
     disk: Option<AmountLimit>,
-    /// What /tmp, the home directory and an empty workspace may hold together, in memory [default: 1g]
+    /// Maximum total size of /tmp, the home directory and an empty workspace, in memory [default: 1g]
     #[arg(long, value_name = "SIZE", value_parser = parse_scratch)]
     scratch: Option<Bytes>,
     /// Pseudo-terminals [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1024))]
     ptys: Option<u64>,
-    /// Seccomp filters that programs may have installed at a time, each with up to 256 KiB of kernel memory [default: 64]
+    /// Maximum number of seccomp filters that programs can install, each with up to 256 KiB of kernel memory [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(0..=4096))]
     seccomp_filters: Option<u64>,
     /// Fail unless this layer of the isolation is in force, such as landlock or memory_limit
@@ -96,7 +96,7 @@ pub(crate) fn tell(limit: Limit) {
         Limit::Memory => "--memory",
         Limit::Disk => "--disk",
     };
-    crate::output::errln!("belljar: the sandbox was ended: {limit}; {option} gives it more");
+    crate::output::errln!("belljar: the sandbox was killed: {limit}; {option} raises the limit");
 }
 
 const NO_LIMIT: &str = "none";

@@ -12,7 +12,7 @@ pub(crate) fn check_address(address: SocketAddr, allows_remote: bool) -> Result<
     match address.ip().to_canonical().is_loopback() || allows_remote {
         true => Ok(()),
         false => Err(CliError::usage(format!(
-            "{address} is reached by other machines, and nothing is encrypted on the way; --allow-remote serves there all the same"
+            "other machines can reach {address}, and connections to it are not encrypted; --allow-remote allows this"
         ))),
     }
 }

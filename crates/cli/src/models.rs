@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ModelArguments {
-    /// A model that may be called from inside, as the configuration names it; may be said more than once
+    /// Model that programs inside can call, by its name in the configuration; can be given more than once
     #[arg(long = "model", value_name = "NAME", help_heading = HEADING)]
     models: Vec<String>,
     /// The configuration with models and their providers [default: BELLJAR_CONFIG, or config.yaml in the user's or the
@@ -43,13 +43,13 @@ pub(crate) struct ModelArguments {
 /// What providers record beside a call.
 #[derive(Debug, Default, clap::Args)]
 struct MetadataArguments {
-    /// The person that calls are made for, as their provider records it [default: the user of the grant, if it names one]
+    /// End user of the calls, as the provider records it [default: the user of the grant, if it names one]
     #[arg(long, value_name = "USER", help_heading = HEADING)]
     user_id: Option<String>,
     /// The trace that calls belong to, as their provider records it [default: the trace of the variable TRACEPARENT]
     #[arg(long, value_name = "TRACE", help_heading = HEADING)]
     trace_id: Option<String>,
-    /// The person that the trace is about [default: that of --user-id]
+    /// User of the trace, as the provider records it [default: that of --user-id]
     #[arg(long, value_name = "USER", help_heading = HEADING)]
     trace_user_id: Option<String>,
     /// The session that calls belong to [default: the id of the run]
@@ -266,12 +266,12 @@ impl MetadataArguments {
 /// Reads the section `inference` of the configuration in use. A missing file or section is a usage error.
 pub(crate) fn configuration(named: Option<&PathBuf>) -> Result<(PathBuf, InferenceConfig), CliError> {
     let path = found(named.map(PathBuf::as_path)).ok_or_else(|| {
-        CliError::usage("it takes a configuration that says who answers for models: --config FILE".to_owned())
+        CliError::usage("a configuration with model providers is needed: --config FILE".to_owned())
     })?;
     match Configuration::read(&path)?.inference {
         Some(config) => Ok((path, config)),
         None => Err(CliError::usage(format!(
-            "{} has no section `inference`, which says who answers for models",
+            "{} has no section `inference`, which configures model providers",
             crate::output::path(&path)
         ))),
     }

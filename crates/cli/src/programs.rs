@@ -9,7 +9,7 @@ use std::path::Path;
 /// The list.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ProgramArguments {
-    /// Start no program but these, by name; the kernel refuses all others, whoever asks. An empty NAME is none at all
+    /// Allow only these programs, by name; the kernel refuses to start any other. An empty NAME allows none
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     programs: Vec<String>,
 }

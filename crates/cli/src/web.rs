@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct WebArguments {
-    /// What may be reached of the web from inside, by a proxy; a file with `rules` (docs/egress.md)
+    /// Policy file for network access from inside, through a proxy: a file with `rules` (docs/egress.md)
     #[arg(long, value_name = "FILE", help_heading = "Web")]
     egress: Option<PathBuf>,
 }
@@ -183,11 +183,13 @@ pub(crate) fn tell(change: &PolicyChange) {
     match change {
         PolicyChange::Taken { path, generation, .. } => {
             crate::output::errln!(
-                "belljar: {path} has changed, and counts from now on (generation {generation})"
+                "belljar: {path} has changed, and applies from now on (generation {generation})"
             );
         }
         PolicyChange::Refused { path, why, .. } => {
-            crate::output::errln!("belljar: {path} has changed, and doesn't count: {why}");
+            crate::output::errln!(
+                "belljar: {path} has changed, but can't be used; the previous policy still applies: {why}"
+            );
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct Author {
 
 /// A text that is not `NAME <EMAIL>`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{found:?} names nobody: `NAME <EMAIL>` does, without `<`, `>` and line ends in them")]
+#[error("{found:?} is not an author: use `NAME <EMAIL>`, without `<`, `>` or line ends in either")]
 pub struct InvalidAuthor {
     /// The text.
     pub found: String,

@@ -22,7 +22,7 @@ pub enum TlsInterceptionError {
     #[error("connections can't be looked into")]
     Authority(#[from] InterceptionCaError),
     /// The host's CA certificates can't be read.
-    #[error("it can't be told whom a sandbox is to trust")]
+    #[error("cannot read the trusted CA certificates for a sandbox")]
     Trust(#[from] TrustError),
 }
 

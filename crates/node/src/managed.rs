@@ -55,7 +55,7 @@ pub(crate) enum ManagedError {
     Event(#[from] EventError),
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    #[error("whoever records the request has died")]
+    #[error("the thread that records the request has failed")]
     Died(#[from] tokio::task::JoinError),
 }
 
@@ -185,7 +185,7 @@ impl Drop for ManagedRequestGuard<'_> {
     fn drop(&mut self) {
         if !self.is_told
             && let Ok(event) =
-                Event::new(ENDED, None, &self.ended(None, Some("whoever asked has gone".to_owned()), 0))
+                Event::new(ENDED, None, &self.ended(None, Some("the caller disconnected".to_owned()), 0))
         {
             self.services.audit.submit(event, |_| {});
         }

@@ -81,7 +81,7 @@ struct SharedSandbox(Box<dyn Sandbox>);
 pub(crate) enum SessionError {
     #[error("there is no session {0}, or it has ended")]
     Unknown(SessionId),
-    #[error("session {0} is ended: whom it is for may do less by now than it was opened with")]
+    #[error("session {0} was ended: its agent's permissions were reduced since it was opened")]
     Demoted(SessionId),
     #[error(transparent)]
     TooMuch(PermissionExceeded),
@@ -210,7 +210,7 @@ impl Session {
     /// Returns why the session is to be ended; `None` if it stays.
     fn why_over(&self, house: Option<&NodeAccessRules>) -> Option<&'static str> {
         if !self.is_allowed(house) {
-            return Some("whom it is for may do less by now");
+            return Some("the agent's permissions were reduced");
         }
         let idle_for = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
         // An open terminal without input or output doesn't keep the session from being idle.

@@ -241,7 +241,7 @@ pub enum BackendError {
         missing: Vec<Layer>,
     },
     /// A list of programs can't be held. There is no sandbox then.
-    #[error("the {backend} backend can't hold a list of programs: {why}")]
+    #[error("the {backend} backend cannot enforce allowed_commands: {why}")]
     Programs {
         /// The backend's name.
         backend: &'static str,
@@ -273,7 +273,7 @@ pub enum BackendError {
         source: std::io::Error,
     },
     /// The leftovers of a sandbox can't be cleared away.
-    #[error("can't clear away what a sandbox left")]
+    #[error("cannot remove the leftovers of a sandbox")]
     Clear(#[source] Box<dyn Error + Send + Sync>),
 }
 

@@ -56,7 +56,7 @@ pub enum Verdict {
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
     /// Something that it should try to reach can't be set up.
-    #[error("can't set up what the canary should try to reach")]
+    #[error("cannot create the canary's targets on the host")]
     Bait {
         /// Why.
         #[source]
@@ -112,7 +112,7 @@ pub fn let_out(
             let got_through_outside =
                 outside.get(attempt.name) == Some(&None) && witness(&seen) != Some(false);
             let (verdict, detail) = match (inside.get(attempt.name), witness(&reached)) {
-                (_, Some(true)) => (Verdict::Broken, "the host saw it come"),
+                (_, Some(true)) => (Verdict::Broken, "the host observed the access"),
                 (None, _) => (Verdict::Broken, "there was no answer"),
                 (Some(None), _) => (Verdict::Broken, "it got through"),
                 (Some(Some(stopped)), _) if got_through_outside || !attempt.needs_control => {

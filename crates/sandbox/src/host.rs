@@ -76,7 +76,7 @@ fn user_namespaces() -> Feature {
         name: "user_namespaces",
         state: if most > 0 && (allowed || privileged) { Presence::Have } else { Presence::Missing },
         found: format!("up to {most}{}", if allowed { "" } else { ", for root only" }),
-        why: "every other wall is put up inside one, so that belljar needs no rights on the host",
+        why: "every other layer is set up inside a user namespace, so belljar needs no privileges on the host",
         remedy: "sysctl -w user.max_user_namespaces=15000; on Debian also kernel.unprivileged_userns_clone=1",
     }
 }
@@ -87,8 +87,9 @@ fn restriction() -> Feature {
     Feature {
         name: "apparmor",
         state: if free { Presence::Have } else { Presence::Missing },
-        found: if restricted { "restricts user namespaces" } else { "does not stand in the way" }.to_owned(),
-        why: "Ubuntu gives user namespaces of unknown programs no rights, and the walls can't be put up",
+        found: if restricted { "restricts user namespaces" } else { "does not restrict user namespaces" }
+            .to_owned(),
+        why: "Ubuntu removes the capabilities of unprivileged user namespaces, so the layers cannot be set up",
         remedy: "install a profile that allows belljar `userns,`, or \
                  sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
     }
@@ -101,7 +102,7 @@ fn landlock() -> Feature {
         state: if abi > 0 { Presence::Have } else { Presence::Absent },
         found: if abi > 0 { format!("ABI {abi}") } else { "not there".to_owned() },
         why: "a second lock on files that holds even if a mount doesn't; from ABI 6 on also on signals and sockets; \
-              without it no list of programs can be held",
+              without it allowed_commands cannot be enforced",
         remedy: "use a kernel with CONFIG_SECURITY_LANDLOCK and `landlock` in the lsm= boot parameter",
     }
 }
@@ -186,7 +187,7 @@ fn identity() -> Feature {
             (true, uid) => format!("uid {uid}, which exists for nothing else"),
             (false, uid) => format!("uid {uid}, you"),
         },
-        why: "who a sandboxed process would be if it ever got out",
+        why: "user that a sandboxed process would have on the host if it escaped",
         remedy: "run belljar as an ordinary user, or as a root that has all user ids",
     }
 }

@@ -57,10 +57,10 @@ pub struct RunningSandbox {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A directory of the host can't be lent to the sandbox's user.
-    #[error("can't lend a directory to the sandbox")]
+    #[error("cannot bind-mount a directory into the sandbox")]
     Lend(#[from] MountPrepareError),
     /// An argument or variable can't be passed to a program.
-    #[error("{what} holds a NUL byte")]
+    #[error("{what} contains a NUL byte")]
     Nul {
         /// Which.
         what: String,
@@ -72,13 +72,13 @@ pub enum StartError {
     #[error("can't limit the sandbox")]
     Limit(#[from] CgroupError),
     /// A required layer is not available.
-    #[error("this host can't give {}", in_words(.missing))]
+    #[error("this host cannot provide {}", in_words(.missing))]
     Weaker {
         /// The layers that are missing, each with the reason.
         missing: Vec<Layer>,
     },
     /// A list of programs can't be held.
-    #[error("this host can't hold a list of programs: {NO_LANDLOCK}")]
+    #[error("this host cannot enforce allowed_commands: {NO_LANDLOCK}")]
     NoLandlock,
     /// The kernel refused.
     #[error("can't start the sandbox")]

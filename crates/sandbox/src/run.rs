@@ -157,7 +157,7 @@ pub enum RunError {
         source: std::io::Error,
     },
     /// The record that is needed to keep the changes can't be written.
-    #[error("can't record the copy that the run works on")]
+    #[error("cannot write the record of the run's workspace copy")]
     Record {
         /// Why.
         #[source]
@@ -167,13 +167,13 @@ pub enum RunError {
     #[error(transparent)]
     Sandbox(#[from] EnclosureError),
     /// A container can't use this workspace: only one that is empty at first.
-    #[error("a job in a container works on nothing of the host's")]
+    #[error("a job in a container cannot use a host workspace; use an empty workspace")]
     Workspace,
     /// Something of the host can't be found.
     #[error(transparent)]
     HostPath(#[from] HostPathError),
     /// Something of the run can't be read.
-    #[error("can't read what the run left")]
+    #[error("cannot read the run's output")]
     Read(#[from] DirectoryError),
     /// Artifacts can't be kept.
     #[error(transparent)]

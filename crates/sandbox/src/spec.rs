@@ -73,7 +73,7 @@ pub enum LendError {
     #[error(transparent)]
     Own(#[from] HostPathError),
     /// The path is one at which a sandbox has something of its own.
-    #[error("{} can't be lent: a sandbox has something else there", path.display())]
+    #[error("cannot bind-mount {}: the sandbox uses this path itself", path.display())]
     Covered {
         /// The path.
         path: PathBuf,

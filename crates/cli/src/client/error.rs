@@ -33,20 +33,20 @@ pub(crate) enum ClientError {
     #[error("no answer from {node} in time")]
     Silent { node: String },
     /// The response is no valid HTTP.
-    #[error("no answer from {node} that can be understood")]
+    #[error("{node} sent a malformed response")]
     Malformed {
         node: String,
         #[source]
         source: MalformedHttp,
     },
     /// It says too much.
-    #[error("an answer of {node} is larger than what is taken")]
+    #[error("a response of {node} exceeds the size limit")]
     TooLarge { node: String },
     /// It speaks HTTP, and not the Worker API.
     #[error("what answers at {node} with status {status} is no node")]
     NoNode { node: String, status: u16 },
     /// It says something else than what was asked for.
-    #[error("an answer of {node} is not what was asked for")]
+    #[error("a response of {node} is not the expected document")]
     Document {
         node: String,
         #[source]
@@ -94,10 +94,10 @@ impl ClientError {
                 Some("--node is where `belljar node` listens, such as http://127.0.0.1:12090")
             }
             Self::Refused { problem } => match problem.kind {
-                ProblemKind::Authentication => {
-                    Some("the node takes another token: --token-file names the file that it was started with")
-                }
-                ProblemKind::Overloaded => Some("the same command will do when some of its jobs are over"),
+                ProblemKind::Authentication => Some(
+                    "the node refused the token: --token-file must name the token file that the node was started with",
+                ),
+                ProblemKind::Overloaded => Some("repeat the command when some of its jobs have ended"),
                 _ => None,
             },
             _ => None,

@@ -15,10 +15,10 @@ pub(crate) struct NodeAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodeAddressError {
     /// The URL has another scheme than `http`.
-    #[error("a node is asked by plain HTTP: http://ADDRESS:PORT; where it stands behind TLS, by a tunnel")]
+    #[error("a node URL has the scheme http: http://ADDRESS:PORT; reach a node behind TLS through a tunnel")]
     Scheme,
     /// The host is a name.
-    #[error("names of hosts are not looked up: an address such as 127.0.0.1 or [::1], or localhost")]
+    #[error("host names are not resolved: use an address such as 127.0.0.1 or [::1], or localhost")]
     Name,
     /// The URL is malformed otherwise.
     #[error("expected http://ADDRESS:PORT, with a path at most")]

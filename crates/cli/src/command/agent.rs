@@ -64,22 +64,22 @@ pub(crate) struct AgentArguments {
     /// The socket of the container engine, for agents of an image
     #[arg(long, value_name = "PATH", default_value = HostContext::DOCKER_SOCKET)]
     docker_socket: PathBuf,
-    /// What the agent is told, as an array of OpenAI's messages; `-` reads standard input
+    /// Prompt of the agent, as an array of messages in OpenAI's format; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
-    /// How much the agent may print; what is beyond is dropped
+    /// Maximum size of the agent's output; further output is dropped
     #[arg(long, value_name = "SIZE", default_value = "2m")]
     max_output: Bytes,
-    /// Print what the agent says as it comes
+    /// Print the agent's output as it arrives
     #[arg(long, conflicts_with = "json")]
     stream: bool,
-    /// Print what happens as JSON, an event a line
+    /// Print events as JSON, one per line
     #[arg(long, conflicts_with = "json")]
     events: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// What the agent is told
+    /// Prompt of the agent
     #[arg(last = true)]
     prompt: Vec<String>,
 }
@@ -116,7 +116,7 @@ const USUAL_RUNTIME: Duration = Duration::from_secs(1800);
 impl Subcommand for AgentArguments {
     const NAME: &'static str = "agent";
     const ABOUT: &'static str =
-        "Run an agent in a sandbox, on a copy, with models and nothing else of the outside";
+        "Run an agent in a sandbox, on a copy, with access to models and nothing else outside";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         // Whether events tell of the run: from then on they also tell of its end.
@@ -183,7 +183,7 @@ impl AgentArguments {
             (Some(document), false) => Messages::parse_and_add(&document, &prompt),
             (None, false) => Messages::of_prompt(&prompt),
             (None, true) => {
-                let message = "an agent needs to be told something: -- PROMPT, or --messages FILE";
+                let message = "an agent needs a prompt: -- PROMPT, or --messages FILE";
                 return Err(CliError::usage(message.to_owned()).into());
             }
         };

@@ -29,7 +29,7 @@ pub(crate) struct AgentsArguments {
 
 impl Subcommand for AgentsArguments {
     const NAME: &'static str = "agents";
-    const ABOUT: &'static str = "The agents that there are, and which of them are installed here";
+    const ABOUT: &'static str = "List agents, and which of them are installed here";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let catalogue = catalogue(self.config.as_deref())?;

@@ -25,43 +25,43 @@ pub(crate) struct ApprovalArguments {
     command: Command,
 }
 
-/// Whose approvals.
+/// The node whose approvals are meant, or this machine.
 #[derive(Debug, clap::Args)]
 struct ApprovalNodeArguments {
     /// The node, such as http://127.0.0.1:12090; without one, those of this machine
     #[arg(long, global = true, value_name = "URL", env = "BELLJAR_NODE", value_parser = NodeAddress::parse)]
     node: Option<NodeAddress>,
-    /// The file with the token that the node takes
+    /// File with the node's token
     #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
-    /// The user whose node may be asked on this machine, besides you and root: a name, an id, or `any` for a node in a container
+    /// User that may run the node on this machine, besides you and root: a name, an id, or `any` for a node in a container
     #[arg(long, global = true, value_name = "USER", env = "BELLJAR_NODE_USER", value_parser = ServerUser::parse)]
     node_user: Option<ServerUser>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List approvals, the last asked first
+    /// List approvals, the most recent request first
     List(list::ListArguments),
-    /// Show an approval: the call, its arguments, and what became of it
+    /// Show an approval: the call, its arguments and its status
     Show(show::ShowArguments),
     /// Approve a call with exactly these arguments, once; at a terminal they are shown first
     Approve(decide::ApproveArguments),
-    /// Say no to a call
+    /// Deny a call
     Deny(decide::DenyArguments),
 }
 
 const AFTER_HELP: &str = "\
 Without --node these are the approvals that `belljar mcp --agent NAME` and `--level LEVEL` have asked for on this machine. \
-An agent whose call was approved makes the same call again; with other arguments it takes another yes. \
+An agent whose call was approved makes the same call again; with other arguments it needs another approval. \
 `list` shows no arguments, and with --json only previews of long ones (`is_preview`); `show` has them whole.
 
-Exit codes: 0 done, also when the same was said before; 2 there is no such approval, it was answered otherwise or has expired, or \
---digest names other arguments; 3 the person at the terminal did not approve it.";
+Exit codes: 0 done, also if it was decided like this before; 2 there is no such approval, it was decided otherwise or has expired, \
+or --digest names other arguments; 3 the person at the terminal did not approve it.";
 
 impl Subcommand for ApprovalArguments {
     const NAME: &'static str = "approval";
-    const ABOUT: &'static str = "What agents' calls wait for a person to say: list it, say yes or no";
+    const ABOUT: &'static str = "List, approve and deny calls of agents that wait for a person";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let source = ApprovalSource::open(&self.reach)?;

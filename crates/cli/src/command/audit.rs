@@ -53,7 +53,7 @@ struct ShowArguments {
     /// Only those from this time on, such as 2026-01-31T12:00:00Z, or so long ago: 90s, 5m, 1h
     #[arg(long, value_name = "TIME", value_parser = parse_since)]
     since: Option<Timestamp>,
-    /// Only so many, the latest
+    /// Maximum number of records; the latest are shown
     #[arg(long, value_name = "N")]
     last: Option<usize>,
     /// Print the lines as they stand in the log
@@ -66,14 +66,14 @@ struct ExportArguments {
     /// Only the records of this run; of others their hashes
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
-    /// Where to, instead of standard output
+    /// Output file, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 impl Subcommand for AuditArguments {
     const NAME: &'static str = "audit";
-    const ABOUT: &'static str = "What was recorded: show it, verify it, anchor it, hand it on";
+    const ABOUT: &'static str = "Show, verify, anchor and export the audit log";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let folder = audit::folder_in(state::open().path());

@@ -29,7 +29,7 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Tell every mistake of a configuration, or what it says: backends, models, the web, agents
+    /// Report every mistake of a configuration, or its settings: backends, models, web policy, agents
     Check {
         /// The configuration's YAML file; `-` reads standard input
         file: PathBuf,
@@ -44,8 +44,7 @@ const MALFORMED: u8 = 2;
 
 impl Subcommand for ConfigArguments {
     const NAME: &'static str = "config";
-    const ABOUT: &'static str =
-        "Check a configuration: which backend for which tools, which models, what of the web, which agents";
+    const ABOUT: &'static str = "Check a configuration: backends of tools, models, web policy, agents";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let Action::Check { file, json } = &self.action;

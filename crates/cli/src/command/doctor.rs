@@ -91,7 +91,7 @@ fn print(findings: &Findings) {
             crate::output::outln!("      how to get it:  {}", feature.remedy);
         }
     }
-    crate::output::outln!("\nA sandbox against its own walls");
+    crate::output::outln!("\nEscape attempts from a sandbox");
     for finding in &findings.canary {
         let (color, mark) = match finding.verdict {
             Verdict::Held => (AnsiColor::Green, "✓"),
@@ -115,7 +115,7 @@ fn print(findings: &Findings) {
         line(AnsiColor::Red, "✗", "no sandbox", error);
     }
     let verdict = match findings.healthy {
-        true => "Sandboxes can be made here, and every wall held.",
+        true => "Sandboxes can be created here, and every escape attempt failed.",
         false => "Something is missing; see the marks above.",
     };
     crate::output::outln!("\n{verdict}");

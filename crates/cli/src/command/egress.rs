@@ -23,8 +23,8 @@ pub(crate) struct EgressArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Tell whether somebody in a sandbox would get there, by which rule, or what rule it would take. Names are resolved, nothing is
-    /// dialed
+    /// Explain whether a sandbox can reach a URL, by which rule, or which rule is missing. Names are resolved, but no connection
+    /// is made
     Why {
         /// `https://HOST[:PORT][/PATH]`, `http://…` or `HOST:PORT`
         url: String,
@@ -38,9 +38,9 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Hold a policy against what is expected of it. No name is resolved
+    /// Test a policy against expected verdicts. No name is resolved
     Test {
-        /// What is expected: a YAML file with `expect`, a list of `{url, method, verdict, reason}`
+        /// Expected verdicts: a YAML file with `expect`, a list of `{url, method, verdict, reason}`
         expectations: PathBuf,
         /// The policy's YAML file
         #[arg(long, value_name = "FILE")]

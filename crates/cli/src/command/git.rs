@@ -21,7 +21,7 @@ pub(crate) struct GitArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Clone a repository with this host's credentials, for a sandbox to work on. Nothing of them gets into the clone
+    /// Clone a repository with this host's credentials, for a sandbox to work on. The clone contains no credentials
     Clone(clone::CloneArguments),
     /// Push what a sandbox has left in such a clone: as one commit, to a new branch
     Push(push::PushArguments),
@@ -38,14 +38,14 @@ struct CommonArguments {
     /// The configuration with `git` [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's configuration]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print what became of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Subcommand for GitArguments {
     const NAME: &'static str = "git";
-    const ABOUT: &'static str = "Clone repositories for sandboxes, and push what became of them";
+    const ABOUT: &'static str = "Clone repositories for sandboxes, and push their changes";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match &self.action {

@@ -39,10 +39,10 @@ pub(super) struct JobNodeArguments {
     /// The node, such as http://127.0.0.1:12090; without one, jobs are run here and kept in this machine's own state
     #[arg(long, global = true, value_name = "URL", env = "BELLJAR_NODE", value_parser = NodeAddress::parse)]
     node: Option<NodeAddress>,
-    /// The file with the token that the node takes
+    /// File with the node's token
     #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
-    /// The user whose node may be asked on this machine, besides you and root: a name, an id, or `any` for a node in a container
+    /// User that may run the node on this machine, besides you and root: a name, an id, or `any` for a node in a container
     #[arg(long, global = true, value_name = "USER", env = "BELLJAR_NODE_USER", value_parser = ServerUser::parse)]
     node_user: Option<ServerUser>,
     /// The configuration of what is run here [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's
@@ -53,21 +53,21 @@ pub(super) struct JobNodeArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Have a job run: a document, or a command
+    /// Submit a job: a document, or a command
     Submit(Box<submit::SubmitArguments>),
-    /// List jobs, the last accepted first
+    /// List jobs, the most recently accepted first
     List(list::ListArguments),
-    /// Show a job, and what came of it
+    /// Show a job and its outcome
     Show(show::ShowArguments),
-    /// Tell what happens to a job until it is over
+    /// Print a job's events until it ends
     Watch(watch::WatchArguments),
-    /// Have a job stopped
+    /// Cancel a job
     Cancel(cancel::CancelArguments),
-    /// Print what a job has written
+    /// Print a job's output
     Logs(logs::LogsArguments),
-    /// List the files that a job has left, or fetch them
+    /// List a job's artifacts, or fetch them
     Artifacts(artifacts::ArtifactsArguments),
-    /// Have a token by which an agent elsewhere calls a job's tools, at `/mcp` of the node that --node names
+    /// Issue a token with which an agent elsewhere can call a job's tools, at `/mcp` of the node that --node names
     Token(token::TokenArguments),
 }
 
@@ -80,7 +80,7 @@ time.";
 
 impl Subcommand for JobArguments {
     const NAME: &'static str = "job";
-    const ABOUT: &'static str = "Jobs of a node: submit them, watch them, fetch what they leave";
+    const ABOUT: &'static str = "Submit jobs to a node, watch them, fetch their artifacts";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let Self { reach, command } = self;
@@ -93,9 +93,9 @@ impl Subcommand for JobArguments {
             Command::Logs(arguments) => reach.read(|client| arguments.run(client, reach.is_remote())),
             Command::Artifacts(arguments) => reach.read(|client| arguments.run(client)),
             // A node in this process would be gone before anybody could show it.
-            Command::Token(_) if !reach.is_remote() => {
-                Err(CliError::usage("a token is shown to a node that stays: --node URL is needed".to_owned()))
-            }
+            Command::Token(_) if !reach.is_remote() => Err(CliError::usage(
+                "a token is only valid at a node that keeps running: --node URL is needed".to_owned(),
+            )),
             Command::Token(arguments) => reach.read(|client| arguments.run(client)),
         }
     }

@@ -48,10 +48,10 @@ pub(crate) struct McpArguments {
     /// Which tools are served
     #[arg(long, value_name = "SET", value_enum, default_value = "sessions")]
     tools: ToolSet,
-    /// Print how a client is told of this server, with the options that are given here, and serve nothing
+    /// Print the client configuration for this server with the given options, and exit
     #[arg(long, value_name = "CLIENT", value_enum)]
     print_config: Option<ClientKind>,
-    /// How much it tells on standard error: off, error, warn, info, debug, trace
+    /// Log level on standard error: off, error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log_level: LevelFilter,
     #[command(flatten)]
@@ -64,7 +64,7 @@ struct HttpArguments {
     /// Serve by HTTP at this address, below /mcp, instead of by standard input and output
     #[arg(long = "http", value_name = "ADDRESS", requires = "token_file")]
     address: Option<SocketAddr>,
-    /// The file with the token that clients show; one with a new token is made if there is none
+    /// File with the token that clients must present; it is created with a new token if it doesn't exist
     #[arg(long, value_name = "FILE", requires = "address")]
     token_file: Option<PathBuf>,
     /// Another name by which clients reach the address

@@ -35,17 +35,17 @@ use tracing_subscriber::util::SubscriberInitExt;
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
 pub(crate) struct NodeArguments {
-    /// Where it listens
+    /// Address to listen at
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:12090")]
     listen: SocketAddr,
-    /// Where it keeps what it makes and nobody else does [default: `node` in BELLJAR_STATE_DIR, or in the system's or the user's
-    /// state]
+    /// State directory of the node, which no other node may use [default: `node` in BELLJAR_STATE_DIR, or in the system's or the
+    /// user's state]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// Serve at an address that other machines reach, without encryption
     #[arg(long)]
     allow_remote: bool,
-    /// The file with the token that its orchestrator shows; other users of this machine may not read it
+    /// File with the token that the orchestrator must present; other users of this machine must not be able to read it
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
     /// Where its jobs are kept: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [default: a file in its state]
@@ -66,13 +66,13 @@ pub(crate) struct NodeArguments {
     /// The socket of the container engine, for jobs and sessions of an image
     #[arg(long, value_name = "PATH", default_value = HostContext::DOCKER_SOCKET)]
     docker_socket: PathBuf,
-    /// As many jobs run at once [default: two for each processor]
+    /// Maximum number of concurrent jobs [default: two for each processor]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=4_096))]
     max_concurrency: Option<u16>,
-    /// As many jobs may wait [default: 1000]
+    /// Maximum number of waiting jobs [default: 1000]
     #[arg(long, value_name = "NUMBER")]
     max_waiting: Option<u64>,
-    /// How much it tells: off, error, warn, info, debug, trace
+    /// Log level: off, error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: LevelFilter,
 }
@@ -85,7 +85,7 @@ const SMALL_THREADS: usize = 64;
 
 impl Subcommand for NodeArguments {
     const NAME: &'static str = "node";
-    const ABOUT: &'static str = "Serve the Worker API, and run the jobs that come by it";
+    const ABOUT: &'static str = "Serve the Worker API, and run the jobs submitted to it";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         self.begin_log();
@@ -145,7 +145,9 @@ impl NodeArguments {
             }
         };
         if !is_asked_to {
-            tracing::error!("the process that launches sandboxes is gone: nothing can be begun any more");
+            tracing::error!(
+                "the process that launches sandboxes is gone: no more sandboxes can be started; restart the node"
+            );
         }
         tracing::info!("stopping");
         daemon.stop().await;

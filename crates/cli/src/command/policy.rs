@@ -18,14 +18,14 @@ pub(crate) struct PolicyArguments {
 enum Action {
     /// Show what a level or an agent may do, and what that means for its sandboxes
     Show(show::ShowArguments),
-    /// Judge again what was recorded, by another configuration, and tell what would change; exit code 1 if anything would
+    /// Replay recorded calls with another configuration, and report verdicts that change; exit code 1 if any do
     Check(check::CheckArguments),
 }
 
 impl Subcommand for PolicyArguments {
     const NAME: &'static str = "policy";
     const ABOUT: &'static str =
-        "What agents may do: show it, and try another configuration on what was recorded";
+        "Show the permissions of agents, and replay recorded calls with another configuration";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match &self.action {

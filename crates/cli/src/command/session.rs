@@ -37,7 +37,7 @@ pub(crate) struct SessionArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a sandbox that lives on, and print its id
+    /// Create a sandbox that persists across commands, and print its id
     Create(Box<CreateArguments>),
     /// Run a command in a session
     Exec(ExecArguments),
@@ -53,7 +53,7 @@ enum Command {
     Commit(checkpoint::CommitArguments),
     /// Undo what a session changed in its copy
     Discard(checkpoint::DiscardArguments),
-    /// Make a session whose workspace begins as another's is now
+    /// Create a session that starts with the current workspace of another one
     Fork(checkpoint::ForkArguments),
 }
 
@@ -124,7 +124,7 @@ struct EndArguments {
 
 impl Subcommand for SessionArguments {
     const NAME: &'static str = "session";
-    const ABOUT: &'static str = "Sandboxes that live on over many commands";
+    const ABOUT: &'static str = "Manage sandboxes that persist across commands";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         if matches!(self.command, Command::Diff(_) | Command::Commit(_)) {

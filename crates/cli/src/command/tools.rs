@@ -25,17 +25,17 @@ pub(crate) struct ToolsArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the tools that whoever is named may call
+    /// List the tools that the given agent or level can call
     List(Box<list::ListArguments>),
-    /// Show one: what it is for, and what it takes
+    /// Show the description and arguments of a tool
     Show(Box<show::ShowArguments>),
-    /// Call one, by the same way that an agent's call takes
+    /// Call a tool, with the same checks as a call of an agent
     Call(Box<call::CallArguments>),
 }
 
 impl Subcommand for ToolsArguments {
     const NAME: &'static str = "tools";
-    const ABOUT: &'static str = "Tools of agents: which there are, and what comes of a call";
+    const ABOUT: &'static str = "List, show and call the tools of agents";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match &self.command {

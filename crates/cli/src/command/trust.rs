@@ -32,27 +32,27 @@ pub(crate) struct TrustArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the agents of whom something is recorded, and their levels
+    /// List agents with recorded trust events, and their levels
     List(show::ListArguments),
     /// Show an agent's level, how it came about, and what waits for a person's answer
     Show(show::ShowArguments),
     /// Record something that happened
     Record(record::RecordArguments),
-    /// Say yes to a promotion that is proposed
+    /// Approve a proposed promotion
     Approve(decide::ApproveArguments),
-    /// Say no to one
+    /// Deny a proposed promotion
     Deny(decide::DenyArguments),
-    /// Say how hard a completed job of a node was, and how well it was done: once for each job
+    /// Rate the difficulty and quality of a completed job of a node, once for each job
     Assess(decide::AssessArguments),
-    /// Say which level an agent is to have: down at once, and up to `elevated` as a proposal
+    /// Set an agent's level: lower levels apply at once, higher ones up to `elevated` become a proposal
     Set(decide::SetArguments),
-    /// Say that an agent was looked at again, and is in order
+    /// Record that an agent was verified again
     Verify(decide::VerifyArguments),
 }
 
 impl Subcommand for TrustArguments {
     const NAME: &'static str = "trust";
-    const ABOUT: &'static str = "Which levels agents have come to, by what is recorded of them";
+    const ABOUT: &'static str = "Show and manage the trust levels of agents";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let location = self.database.as_deref().map(Location::parse).transpose();
@@ -84,7 +84,7 @@ fn record(book: &TrustEventStore, event: &TrustEvent) -> Result<ExitCode, CliErr
     }
     let replayed = book.of(&event.agent_id)?;
     if let Some(why) = replayed.ignored(event.event_id) {
-        crate::output::errln!("belljar: it is recorded, and changes nothing: {why}");
+        crate::output::errln!("belljar: the event is recorded, but has no effect: {why}");
         return Ok(ExitCode::from(BAD_INPUT));
     }
     let state = replayed.trust.state(book.config());

@@ -88,7 +88,7 @@ const BESIDE: SignedDuration = SignedDuration::from_hours(1);
 
 impl Subcommand for UsageArguments {
     const NAME: &'static str = "usage";
-    const ABOUT: &'static str = "What calls of models have used: list it, compare it with who bills them";
+    const ABOUT: &'static str = "List the usage of model calls, and compare it with the provider's billing";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match &self.action {

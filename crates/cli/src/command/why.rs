@@ -31,7 +31,7 @@ const SHORTEST: usize = 4;
 impl Subcommand for WhyArguments {
     const NAME: &'static str = "why";
     const ABOUT: &'static str =
-        "By which rule a call of a tool was let through, refused, or put before a person";
+        "Explain by which rule a tool call was allowed, denied, or put to a person for approval";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let begins = self.decision.to_ascii_lowercase();

@@ -9,7 +9,7 @@ use belljar_sandbox::session::Refusal;
 use rustix::io::Errno;
 
 pub(super) const HANDOFF_HINT: &str =
-    "nothing was written; look at them, then say --trust PATH for each that may go there, or --trust-all";
+    "nothing was written; review the files, then approve them with --trust PATH for each, or --trust-all";
 
 pub(super) const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows what the session has, and \
      `belljar session discard` gives these paths up there";
@@ -75,13 +75,12 @@ pub(super) fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
              and --trust PATH for each that may go there, or --trust-all",
         ),
         Refusal::Unshown { .. } => Some(
-            "nothing was written; look at the files themselves: `belljar session diff` lists their sizes and hashes; then say --unshown, \
-             too",
+            "nothing was written; review the files themselves: `belljar session diff` lists their sizes and hashes; then add --unshown",
         ),
         Refusal::Apart => {
             Some("`belljar session create --workspace-copy DIR` without --backend makes such a session")
         }
-        Refusal::Full { .. } => Some("`belljar session discard` makes room, and so does who removes files"),
+        Refusal::Full { .. } => Some("free space with `belljar session discard`, or remove files"),
         Refusal::Uncommitted { .. } => Some(
             "`belljar session commit` writes them to the directory that was copied; \
              `belljar session end --keep` keeps them for `belljar changes`, `--discard` deletes them",

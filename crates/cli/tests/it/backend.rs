@@ -173,7 +173,7 @@ fn changes_are_told_committed_and_undone(world: &World, id: &str, backend: &str)
 }
 
 fn refused_fork(ran: &ProgramOutput) {
-    refused(ran, "only a session of one sandbox, made by the native backend, has forks");
+    refused(ran, "cannot fork: the session must have exactly one sandbox, made by the native backend");
 }
 
 #[test]

@@ -282,8 +282,15 @@ fn policy_change_takes_effect_while_a_command_runs() {
     replace(&world, "[]");
     let ran = belljar_testkit::world::ProgramOutput::from(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\nover\n"), "{ran:?}");
-    assert!(ran.stderr.contains("policy.yaml has changed, and counts from now on (generation 3)"), "{ran:?}");
-    assert!(ran.stderr.contains("policy.yaml has changed, and doesn't count: "), "{ran:?}");
+    assert!(
+        ran.stderr.contains("policy.yaml has changed, and applies from now on (generation 3)"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.stderr
+            .contains("policy.yaml has changed, but can't be used; the previous policy still applies: "),
+        "{ran:?}"
+    );
     assert_eq!(asked("egress_policy_changed"), 3);
 }
 

@@ -91,7 +91,7 @@ fn user_at_the_terminal_commits_exactly_what_was_shown() {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut typed, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
-    let asks = |shown: &[u8]| String::from_utf8_lossy(shown).contains("Let them go there? [y/n]");
+    let asks = |shown: &[u8]| String::from_utf8_lossy(shown).contains("Approve them? [y/n]");
     while !asks(&shown) {
         let read = output.read(&mut piece).unwrap();
         assert!(read > 0, "{}", String::from_utf8_lossy(&shown));

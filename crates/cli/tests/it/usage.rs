@@ -176,7 +176,7 @@ fn altered_audit_log_is_refused_for_billing_unless_allowed() {
     for refused in [usage(&world, &["list"]), reconcile(&world, &config, &[])] {
         assert_eq!((refused.code, refused.stdout.as_str()), (125, ""), "{refused:?}");
         assert!(
-            refused.stderr.contains("no basis for a bill") && refused.stderr.contains("changed"),
+            refused.stderr.contains("can't be used for billing") && refused.stderr.contains("changed"),
             "{refused:?}"
         );
     }

@@ -61,7 +61,7 @@ fn recent_clone_is_kept_if_its_directory_moved_or_record_is_unreadable() {
     assert!(rig.survives(None));
     std::fs::create_dir(&rig.directory).unwrap();
     assert!(rig.survives(None), "another is in its place, and may give way again");
-    assert!(!rig.survives(Some(&rig.directory)), "not if somebody clones into that");
+    assert!(!rig.survives(Some(&rig.directory)), "removed when a new clone uses the directory");
     let rig = CloneFixture::new();
     std::fs::write(rig.base.join("base.json"), "{\"of\": \"another version\"}").unwrap();
     rig.ages();
@@ -77,7 +77,7 @@ fn clone_is_removed_if_its_directory_was_replaced() {
     assert!(!rig.survives(None));
     let rig = CloneFixture::new();
     assert!(rig.survives(Some(rig.folder.path())));
-    assert!(!rig.survives(Some(&rig.directory)), "somebody clones into it anew");
+    assert!(!rig.survives(Some(&rig.directory)), "a new clone uses the directory");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn unfinished_clone_is_removed_after_the_longest_clone_time() {
             true => rig.records(None),
             false => std::fs::remove_file(rig.base.join("base.json")).unwrap(),
         }
-        assert!(rig.survives(None), "somebody may be at it");
+        assert!(rig.survives(None), "a clone may still be in progress");
         let long_ago = SystemTime::now() - 2 * LONGEST;
         File::open(&rig.base).unwrap().set_modified(long_ago).unwrap();
         assert!(!rig.survives(None));

@@ -159,7 +159,7 @@ mod tests {
         let branches = Branches { head: "x", base: "main" };
         let found = |one: Value| url_for(ForgeKind::GitHub, &one, &branches).is_some();
         assert!(found(one(1, "x", "main", "open")));
-        assert!(!found(one(2, "x", "main", "open")), "somebody's own copy has a branch of the same name");
+        assert!(!found(one(2, "x", "main", "open")), "a fork has a branch of the same name");
         assert!(!found(one(1, "y", "main", "open")) && !found(one(1, "x", "other", "open")));
         assert!(!found(one(1, "x", "main", "closed")) && !found(json!({})));
     }

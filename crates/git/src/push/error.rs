@@ -32,7 +32,7 @@ pub enum PushError {
     #[error(transparent)]
     Pin(#[from] PinError),
     /// Some findings need an approval.
-    #[error("{} of the paths gain trust where they go, and nobody has said yes to that", findings.len())]
+    #[error("{} of the paths gain trust at the destination and have no approval", findings.len())]
     Handoff {
         /// The findings.
         findings: Vec<Finding>,
@@ -69,14 +69,14 @@ pub enum PushError {
     #[error(transparent)]
     Book(#[from] RunJournalError),
     /// The progress of the push can't be noted.
-    #[error("can't note what is under way")]
+    #[error("cannot record the commit in progress")]
     Note {
         /// The cause.
         #[source]
         source: io::Error,
     },
     /// Another push from the same clone is under way.
-    #[error("somebody else is pushing from the same clone")]
+    #[error("another push from the same clone is in progress")]
     Busy,
 }
 

@@ -104,7 +104,7 @@ fn reason(code: OnceCode, result: &OnceResult) -> String {
         OnceCode::Timeout => "its time was over",
         OnceCode::OomKilled => "its memory was used up",
         OnceCode::DiskFull => "it has written more than it may",
-        OnceCode::Canceled => "somebody wanted it to stop",
+        OnceCode::Canceled => "it was canceled",
         OnceCode::OutputTruncated => "it has printed more than is kept",
         OnceCode::ContainerFailed => "it could not be started",
         OnceCode::Internal => "something around it failed",

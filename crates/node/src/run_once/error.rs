@@ -53,7 +53,7 @@ pub enum OnceError {
         source: std::io::Error,
     },
     /// The data that is needed to keep its changes can't be recorded.
-    #[error("can't record the copy that the run works on")]
+    #[error("cannot write the record of the run's workspace copy")]
     Record {
         /// The cause.
         #[source]

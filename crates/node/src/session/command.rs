@@ -172,7 +172,7 @@ fn judged(outcome: ProgramOutcome, cut: Option<KillReason>) -> (ExecStatus, Opti
             because(FailureCode::Timeout, "the command ran longer than allowed and was ended"),
         ),
         (Some(KillReason::GivenUp), _) => {
-            (ExecStatus::Failed, because(FailureCode::Canceled, "nobody waited for the command any more"))
+            (ExecStatus::Failed, because(FailureCode::Canceled, "the caller stopped waiting for the command"))
         }
         (None, ProgramOutcome::OutOfMemory) => {
             (ExecStatus::Failed, because(FailureCode::ConstraintViolation, "the session's memory is used up"))

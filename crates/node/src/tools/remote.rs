@@ -163,10 +163,7 @@ impl RemoteSlots {
                 false
             }
             Err(_) => {
-                tracing::warn!(
-                    token_id = digest.id(),
-                    "nobody knows whether a token is good: what is under way ends"
-                );
+                tracing::warn!(token_id = digest.id(), "token cannot be checked: its calls are canceled");
                 false
             }
         }
@@ -245,7 +242,7 @@ impl Tokens for RemoteTokens {
             Err(SlotError::Denied(denied)) => seats.note(denied.code()),
             Err(SlotError::OtherAudience) => seats.note(OTHER_AUDIENCE),
             Err(SlotError::Database(error)) => {
-                tracing::warn!(error = crate::chain(&error), "nobody knows whether a token is good");
+                tracing::warn!(error = crate::chain(&error), "token cannot be checked");
                 return Err(TokenLookupError::NotKnown);
             }
         }

@@ -27,7 +27,7 @@ pub(crate) struct TrustEntry {
 /// Reasons why a trust request fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
-    #[error("nobody has hired {agent}")]
+    #[error("agent {agent} was never hired")]
     UnknownAgent { agent: AgentId },
     #[error("no promotion {proposal_id} of {agent} is proposed")]
     UnknownProposal { agent: AgentId, proposal_id: Uuid },

@@ -69,7 +69,7 @@ impl Default for SubprocessConfig {
 }
 
 fn pattern(node: &Node, log: &mut MistakeLog) -> Option<String> {
-    text(node, log, "the name of a variable, in which `*` stands for anything, such as LC_*", |text| {
+    text(node, log, "a variable name pattern, with `*` for any characters, such as LC_*", |text| {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '*' | '?');
         (!text.is_empty() && text.len() <= 128 && text.chars().all(is_name)).then(|| text.to_owned())
     })

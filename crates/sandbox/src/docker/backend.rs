@@ -53,13 +53,13 @@ struct ContainerContext<'p> {
 enum MountPlanError {
     #[error("{path} is neither a file nor a directory")]
     Kind { path: String },
-    #[error("the engine's socket lies in {path}")]
+    #[error("{path} contains the engine's socket")]
     Socket { path: String },
-    #[error("nothing can be lent as /{inside}")]
+    #[error("cannot bind-mount at /{inside}: the container uses this path itself")]
     Place { inside: String },
-    #[error("{path} belongs to root, and so would who works in it; a copy can be worked on")]
+    #[error("{path} belongs to root, so the container would run as root; use a copy of the workspace")]
     Roots { path: String },
-    #[error("the container has something else at /{inside} than what was meant")]
+    #[error("the container has a different file mounted at /{inside}")]
     Other { inside: String },
 }
 
@@ -67,8 +67,7 @@ enum MountPlanError {
 type ExpectedMounts = BTreeMap<String, (u64, u64)>;
 
 /// Reason for refusing mounts: a file written into a directory of the host could be started by its loader.
-const NO_MOUNTS: &str =
-    "engines mount directories so that programs start from them; the native backend holds one";
+const NO_MOUNTS: &str = "the engine mounts directories as executable; use the native backend";
 
 /// User inside, when the choice is free.
 const USER: ContainerUser = ContainerUser { uid: 1000, gid: 1000 };

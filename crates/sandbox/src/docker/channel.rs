@@ -90,9 +90,11 @@ impl Channel {
             NextFrame::Frame(RelayMessage::Ready(measured), _) => Ok(*measured),
             NextFrame::Frame(RelayMessage::Failed(why), _) => Err(BackendError::Create(why.into())),
             NextFrame::Frame(..) => Err(BackendError::Create(InvalidFrame.into())),
-            NextFrame::Nothing => Err(BackendError::Create("process 1 of the container says nothing".into())),
+            NextFrame::Nothing => {
+                Err(BackendError::Create("process 1 of the container does not respond".into()))
+            }
             NextFrame::Closed => {
-                Err(BackendError::Create("process 1 of the container has ended at once".into()))
+                Err(BackendError::Create("process 1 of the container exited at startup".into()))
             }
         }
     }

@@ -68,13 +68,13 @@ pub(super) enum EngineRequestError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The engine has no such object.
-    #[error("the engine has no such thing")]
+    #[error("the engine has no such object")]
     Missing,
     /// The engine refuses, or can't carry out the request.
-    #[error("the engine refuses")]
+    #[error("the engine refused the request")]
     Refused(#[source] EngineError),
     /// The engine takes too long.
-    #[error("the engine doesn't answer")]
+    #[error("the engine does not answer in time")]
     Silent,
 }
 

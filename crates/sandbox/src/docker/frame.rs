@@ -115,7 +115,7 @@ pub(super) struct Decoder {
 
 /// Bytes that are no frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("what came is no frame")]
+#[error("received an invalid frame")]
 pub(super) struct InvalidFrame;
 
 /// A frame as it goes out.

@@ -73,7 +73,7 @@ fn namespaces(measured: &MeasuredIsolation) -> Vec<Layer> {
             "network_namespace",
             "net",
             format!(
-                "only {}; PID 1 connects local sockets, and only to what is the sandbox's own",
+                "only {}; PID 1 connects local sockets, to the sandbox's own sockets only",
                 measured.interfaces.join(", ")
             ),
         ),
@@ -88,7 +88,7 @@ fn host_user(measured: &MeasuredIsolation, user: ContainerUser) -> Layer {
     // An image may name any groups.
     let is_in_others = measured.groups.iter().any(|group| *group != user.gid);
     let detail = match measured.uid_map.as_str() {
-        _ if is_in_others => format!("it is in groups that were not asked for: {:?}", measured.groups),
+        _ if is_in_others => format!("it has groups that were not requested: {:?}", measured.groups),
         "0 0 4294967295" => format!("on the host it is uid {}", measured.uid),
         map => format!("uid {} inside; inside and outside: {map}", measured.uid),
     };
@@ -141,12 +141,13 @@ fn limits(measured: &MeasuredIsolation, asked: &ReportSubject<'_>) -> Vec<Layer>
             (scratch, layer("disk_limit", true, "nothing on the host's disk can be written"))
         }
         (Disk::Watched, Some(most)) => {
-            let detail = format!("{}{OR_LESS}, by looking how much there is, now and then", Bytes(most));
+            let detail = format!("{}{OR_LESS}, enforced by measuring disk usage periodically", Bytes(most));
             (scratch, layer("disk_limit", true, detail))
         }
-        (Disk::Watched, None) | (Disk::Free, _) => {
-            (scratch, layer("disk_limit", false, "only what is in memory is limited"))
-        }
+        (Disk::Watched, None) | (Disk::Free, _) => (
+            scratch,
+            layer("disk_limit", false, "no disk quota; only the in-memory file systems are limited"),
+        ),
     };
     vec![
         layer(
@@ -167,7 +168,12 @@ fn limits(measured: &MeasuredIsolation, asked: &ReportSubject<'_>) -> Vec<Layer>
         upheld("process_limit", measured.processes, processes, "processes and threads, two of them our own"),
         upheld("cpu_limit", measured.millicpus, cpu, "thousandths of a processor"),
         disk,
-        upheld("scratch_limit", scratch, Some(limits.scratch_bytes), "bytes, divided among the places"),
+        upheld(
+            "scratch_limit",
+            scratch,
+            Some(limits.scratch_bytes),
+            "bytes, divided among the writable directories",
+        ),
     ]
 }
 
@@ -177,7 +183,7 @@ fn upheld(name: &str, found: Option<u64>, asked: Option<u64>, what: &str) -> Lay
         (Some(found), Some(asked)) if found <= asked => layer(name, true, format!("{found} {what}")),
         (Some(found), Some(_)) => layer(name, false, format!("the engine allows more: {found} {what}")),
         (None, Some(_)) => layer(name, false, "the engine sets no such limit here"),
-        (_, None) => layer(name, false, "not asked for: only the host limits it"),
+        (_, None) => layer(name, false, "not requested: only the host limits it"),
     }
 }
 

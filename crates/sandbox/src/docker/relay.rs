@@ -56,9 +56,9 @@ pub(super) fn run(places: &[String]) -> Result<(), Box<dyn Error>> {
 /// Why the relay ends: it has no peer any more.
 #[derive(Debug, thiserror::Error)]
 enum RelayError {
-    #[error("can't speak to the host")]
+    #[error("cannot send to the host")]
     Speak(#[source] Errno),
-    #[error("can't hear the host")]
+    #[error("cannot receive from the host")]
     Hear(#[source] Errno),
     #[error("process 1 has ended")]
     Init,

@@ -32,7 +32,7 @@ pub struct DeploymentId(String);
 
 /// A text that is no such name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no {what}")]
+#[error("`{text}` is not {what}")]
 pub struct InvalidSetting {
     /// Description of the expected value.
     pub what: &'static str,

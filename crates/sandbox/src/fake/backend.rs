@@ -19,7 +19,7 @@ pub struct FakeBackend {
 
 /// Refusal of the fake backend: no caller gets a backend that seals nothing because another is missing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the backend {name:?} was asked for, and the fake one seals nothing")]
+#[error("backend {name:?} was requested, and the fake backend seals nothing")]
 pub struct FakeNotRequestedError {
     /// Name that was asked for.
     pub name: String,

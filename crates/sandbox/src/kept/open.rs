@@ -77,13 +77,13 @@ pub enum KeptError {
         ids: Vec<String>,
     },
     /// Another process works on the change set.
-    #[error("another process works on the kept changes {id}")]
+    #[error("kept changes {id} are in use by another process")]
     Busy {
         /// Id of the change set.
         id: RunId,
     },
     /// The directory that was copied is gone, or another one has its name now.
-    #[error("the directory that was copied, {}, is not there any more", path.display())]
+    #[error("the source directory {} no longer exists", path.display())]
     SourceGone {
         /// The directory.
         path: PathBuf,

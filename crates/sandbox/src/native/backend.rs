@@ -103,7 +103,7 @@ impl Backend for NativeBackend {
         let spec = SandboxSpec::new(StateDirectory::new_id(), HostUser::choose());
         let made = self.shop.build(&spec).map_err(|error| BackendError::Unavailable {
             backend: Self::NAME,
-            why: format!("{}; `belljar doctor` says more", crate::backend::with_causes(&error)),
+            why: format!("{}; run `belljar doctor` for details", crate::backend::with_causes(&error)),
         })?;
         ResidentSandbox::new(made.launched.sealed).end();
         drop(made.group);
@@ -146,7 +146,8 @@ impl Backend for NativeBackend {
         })?;
         let user = spec.user.identity();
         let root = running.launched.exported.map(Directory::from);
-        let root = root.ok_or_else(|| create("the sandbox's root did not come back".into()))?;
+        let root =
+            root.ok_or_else(|| create("the launcher did not return the sandbox's root directory".into()))?;
         let shown = root.open_place(Path::new("workspace")).map_err(|error| create(error.into()))?;
         if matches!(spec.workspace, Workspace::Empty) {
             fill(&shown, user).map_err(create)?;

@@ -66,7 +66,7 @@ impl DeploymentGroups {
                 let (group, version) = (Some(group), Ok(found.version()));
                 Ok(ResourceControls { group, limits: wanted, version, watched_memory_bytes: None })
             }
-            Ok(_) => Ok(ResourceControls::without_group("not asked for", None)),
+            Ok(_) => Ok(ResourceControls::without_group("not requested", None)),
             Err(why) => Ok(ResourceControls::without_group(why, wanted.memory_bytes)),
         }
     }

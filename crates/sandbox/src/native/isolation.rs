@@ -38,7 +38,7 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: LimitEnforcement<
         ("pid_namespace", "sees and signals its own processes only; all die with PID 1".to_owned()),
         (
             "network_namespace",
-            "loopback only; PID 1 connects local sockets, and only to what is the sandbox's own".to_owned(),
+            "loopback only; PID 1 connects local sockets, to the sandbox's own sockets only".to_owned(),
         ),
         ("ipc_namespace", "shared memory and queues of its own".to_owned()),
         ("uts_namespace", format!("host name {}", plan.hostname)),
@@ -70,7 +70,7 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: LimitEnforcement<
 /// Describes the limit in force, and the requested one if that differs.
 fn open_files(asked: u64, in_force: u64) -> String {
     let lowered = match in_force < asked {
-        true => format!(" (the host's hard limit, lower than the {asked} asked for)"),
+        true => format!(" (the host's hard limit, lower than the requested {asked})"),
         false => String::new(),
     };
     format!("{in_force} open files of one process{lowered}, no core dumps")
@@ -109,24 +109,26 @@ fn limits(
 ) -> [Layer; 5] {
     let Limits { memory_bytes, millicpus, disk_bytes, scratch_bytes, .. } = spec.provision.limits;
     let memory = match (memory_bytes, &held.version) {
-        (None, _) => layer("memory_limit", false, "not asked for".to_owned()),
+        (None, _) => layer("memory_limit", false, "not requested".to_owned()),
         (Some(most), Ok(version)) if held.limits.memory_bytes.is_some() => {
             layer("memory_limit", true, format!("{} by control groups, version {version}", Bytes(most)))
         }
         (Some(most), Err(why)) if plan.watched_memory_bytes.is_some() => {
-            let detail =
-                format!("{} by adding up what processes and files hold, now and then: {why}", Bytes(most));
+            let detail = format!(
+                "{}, enforced by measuring the memory of processes and files periodically: {why}",
+                Bytes(most)
+            );
             layer("memory_limit", true, detail)
         }
-        (Some(_), _) => layer("memory_limit", false, "nothing holds it".to_owned()),
+        (Some(_), _) => layer("memory_limit", false, "nothing enforces it".to_owned()),
     };
     let cpu = match (millicpus, &held.version) {
-        (None, _) => layer(CPU_LIMIT, false, "not asked for".to_owned()),
+        (None, _) => layer(CPU_LIMIT, false, "not requested".to_owned()),
         (Some(most), Ok(version)) if held.limits.millicpus.is_some() => {
             let processors = f64::from(most) / 1000.0;
             layer(CPU_LIMIT, true, format!("{processors} processors by control groups, version {version}"))
         }
-        (Some(_), Ok(_)) => layer(CPU_LIMIT, false, "nothing holds it".to_owned()),
+        (Some(_), Ok(_)) => layer(CPU_LIMIT, false, "nothing enforces it".to_owned()),
         (Some(_), Err(why)) => layer(
             CPU_LIMIT,
             false,
@@ -135,11 +137,11 @@ fn limits(
     };
     let is_on_disk = spec.job.is_some() || !matches!(spec.workspace, Workspace::Empty);
     let disk = match (is_on_disk, disk_bytes) {
-        (true, Some(_)) if !is_disk_watched => layer("disk_limit", false, "nothing holds it".to_owned()),
-        (false, _) => layer("disk_limit", true, "nothing on disk may be written".to_owned()),
-        (true, None) => layer("disk_limit", false, "not asked for".to_owned()),
+        (true, Some(_)) if !is_disk_watched => layer("disk_limit", false, "nothing enforces it".to_owned()),
+        (false, _) => layer("disk_limit", true, "nothing on the host's disk can be written".to_owned()),
+        (true, None) => layer("disk_limit", false, "not requested".to_owned()),
         (true, Some(most)) => {
-            let detail = format!("{}{OR_LESS}, by looking how much there is, now and then", Bytes(most));
+            let detail = format!("{}{OR_LESS}, enforced by measuring disk usage periodically", Bytes(most));
             layer("disk_limit", true, detail)
         }
     };
@@ -176,7 +178,7 @@ fn is_machines_root(identity: Identity) -> bool {
 fn unprivileged(chosen: &HostUser) -> Layer {
     let detail = match (chosen.maps_files, chosen.identity.host_uid) {
         (true, _) => "on the host it is a user that exists for nothing else",
-        (false, 0) => "on the host it is root, without capabilities: this root has no other ids to give",
+        (false, 0) => "on the host it is root, without capabilities: no other user ids are available",
         (false, _) => "on the host it is the user who started it",
     };
     layer("host_user", chosen.identity.host_uid != 0, detail.to_owned())

@@ -28,7 +28,7 @@ const COMPILER: &[&str] = &["lib/gcc", "libexec/gcc"];
 const INSTALLED_IN: [&str; 2] = ["usr", "usr/local"];
 
 /// Why a list of programs can't be held here.
-pub(super) const NO_LANDLOCK: &str = "this kernel has no Landlock (Linux 5.13 and newer, named in the boot parameter lsm=); `belljar doctor` says more";
+pub(super) const NO_LANDLOCK: &str = "this kernel has no Landlock (Linux 5.13 and newer, named in the boot parameter lsm=); run `belljar doctor` for details";
 
 /// Returns the programs that may be started in that sandbox.
 ///

@@ -84,7 +84,7 @@ fn own_settings(Identity { inside_uid, inside_gid, .. }: Identity) -> Vec<RootEn
         file("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n".to_owned()),
         file(
             "etc/resolv.conf",
-            "# There is no name server: what is outside is reached through hatches.\n".to_owned(),
+            "# No name server: the network is reachable through hatches only.\n".to_owned(),
         ),
     ]
 }

@@ -14,7 +14,7 @@ use belljar_contract::programs::{ParseProgramsError, ProgramList};
 pub(super) enum AllowedProgramsError {
     /// A program by a path: programs are held by name, in the directories of programs.
     #[error(
-        "constraints.allowed_commands: {command:?} is a path that no list of programs can hold; name a program of {}, \
+        "constraints.allowed_commands: {command:?} is a path outside of the program directories; name a program in {}, \
          such as \"sh\", and give it the file as an argument",
         DIRECTORIES.join(", ")
     )]

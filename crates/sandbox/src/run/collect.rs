@@ -72,19 +72,21 @@ fn read(folder: &RunFolder) -> Result<JobResult, String> {
     let read = file.take(LARGEST_RESULT_BYTES + 1).read_to_end(&mut document);
     match read {
         Ok(size) if size as u64 > LARGEST_RESULT_BYTES => Err("result.json is too large".to_owned()),
-        Ok(_) => {
-            serde_json::from_slice(&document).map_err(|error| format!("result.json is no result: {error}"))
-        }
+        Ok(_) => serde_json::from_slice(&document)
+            .map_err(|error| format!("result.json is not a valid result: {error}")),
         Err(error) => Err(format!("result.json can't be read: {error}")),
     }
 }
 
 fn why_not_believed(result: &JobResult, job: &Job, ended: &Ended) -> Option<String> {
     if ended.ending.outcome != ProgramOutcome::Exited(result.exit_code().into()) {
-        return Some(format!("the runner ended otherwise than its result says ({:?})", ended.ending.outcome));
+        return Some(format!(
+            "the runner's exit status does not match its result ({:?})",
+            ended.ending.outcome
+        ));
     }
     if result.job_id.as_deref() != Some(job.job_id.as_str()) {
-        return Some("the result is another job's".to_owned());
+        return Some("the result belongs to another job".to_owned());
     }
     None
 }
@@ -92,12 +94,12 @@ fn why_not_believed(result: &JobResult, job: &Job, ended: &Ended) -> Option<Stri
 fn unbelievable(ended: &Ended, errors: &str, why: &str) -> Failure {
     match ended.reason {
         Reason::OutOfTime => {
-            Failure::new(FailureCode::Timeout, "the job ran longer than allowed and was ended from outside")
+            Failure::new(FailureCode::Timeout, "the job exceeded its time limit and was killed")
         }
         Reason::Canceled => Failure::new(FailureCode::Canceled, "the job was canceled"),
         Reason::ByItself => {
             let said = errors.trim();
-            let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
+            let said = if said.is_empty() { String::new() } else { format!("; its stderr: {said}") };
             Failure::new(FailureCode::NodeFailure, format!("the runner left no result: {why}{said}"))
         }
     }

@@ -88,7 +88,8 @@ impl LoggedSteps {
                 Some(LoggedStepEnd { at, status, duration_ms, failure_code }) => {
                     let error = (status == StepStatus::Failure).then(|| StepError {
                         code: failure_code.unwrap_or(FailureCode::StepFailed),
-                        message: "the step failed, and the runner ended before it could say how".to_owned(),
+                        message: "the step failed, and the runner ended before it reported the error"
+                            .to_owned(),
                     });
                     (at, status, duration_ms, error)
                 }

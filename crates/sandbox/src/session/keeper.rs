@@ -80,10 +80,10 @@ pub enum KeeperError {
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The hatches can't be served.
-    #[error("can't serve what the session may reach")]
+    #[error("cannot serve the session's hatches")]
     Serve(#[source] Box<dyn Error + Send + Sync>),
     /// The record that is needed to keep its changes can't be written.
-    #[error("can't record the copy that the session works on")]
+    #[error("cannot write the record of the session's workspace copy")]
     Record(#[source] std::io::Error),
     /// Clients can't reach it.
     #[error("can't listen for commands")]

@@ -132,25 +132,25 @@ pub(super) enum KeeperResponse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// The session works on a directory itself.
-    #[error("the session works on {directory} itself, so what it changed is changed there already")]
+    #[error("the session uses {directory} directly, so its changes are already there")]
     Direct {
         /// The directory.
         directory: String,
     },
     /// The session works on a directory itself, and was to be forked.
-    #[error("the session works on {directory} itself, and its fork would work on the very same files")]
+    #[error("cannot fork: the session uses {directory} directly, and its fork would share the same files")]
     Shared {
         /// The directory.
         directory: String,
     },
     /// The workspace is not the sandbox's own.
-    #[error("only a session of one sandbox, made by the native backend, has forks")]
+    #[error("cannot fork: the session must have exactly one sandbox, made by the native backend")]
     Apart,
     /// The workspace was empty at first.
-    #[error("the session's workspace was empty at first and is the copy of nothing")]
+    #[error("the session's workspace started empty and has no source directory")]
     Empty,
     /// Programs run in it.
-    #[error("programs run in the session: {}", running(.processes, .commands))]
+    #[error("programs are running in the session: {}", running(.processes, .commands))]
     Busy {
         /// Number of processes.
         processes: u64,
@@ -185,7 +185,7 @@ pub enum Refusal {
         digest: String,
     },
     /// The review lists files whose content it doesn't show.
-    #[error("the review lists files without showing them: {}{}", .paths.join(", "), more(.further))]
+    #[error("the review does not show the content of: {}{}", .paths.join(", "), more(.further))]
     Unshown {
         /// Some of the files.
         paths: Vec<String>,
@@ -196,7 +196,7 @@ pub enum Refusal {
     #[error("another commit of the session was written since these changes were shown")]
     Overtaken,
     /// An approval is needed first.
-    #[error("{} of the paths gain trust where they go, and nobody has said yes to that", .asking.len() + .further)]
+    #[error("{} of the paths gain trust at the destination and have no approval", .asking.len() + .further)]
     Handoff {
         /// Some of the paths, and the reasons.
         asking: Vec<PathApproval>,
@@ -212,7 +212,7 @@ pub enum Refusal {
         further: usize,
     },
     /// The sandboxes have together used up their disk quota.
-    #[error("what the session may write to disk ({most}) is used up")]
+    #[error("the session's disk quota ({most}) is used up")]
     Full {
         /// The limit, for people.
         most: String,
@@ -224,7 +224,7 @@ pub enum Refusal {
         path: String,
     },
     /// The path has no changes.
-    #[error("nothing was changed at {path}")]
+    #[error("{path} has no changes")]
     Unchanged {
         /// The path.
         path: String,

@@ -30,7 +30,7 @@ pub enum UntrustedStateError {
     },
     /// Another user owns the directory, a directory on the way to it, or an entry in it.
     #[error(
-        "{} belongs to the user with the id {owner}, who could replace what belljar keeps in the state directory {}; it must belong to \
+        "{} belongs to the user with the id {owner}, and can replace files in the state directory {}; it must belong to \
          you or to root: set BELLJAR_STATE_DIR to a directory of your own, run belljar as that user, or chown it",
         at.display(),
         state.display()
@@ -58,8 +58,8 @@ pub enum UntrustedStateError {
     },
     /// Other users can write the directory, a directory on the way to it, or an entry in it.
     #[error(
-        "other users can write {} (mode {mode:04o}), and so replace what belljar keeps in the state directory {}; \
-         take that away: chmod go-w {}",
+        "other users can write {} (mode {mode:04o}), and so can replace files in the state directory {}; \
+         remove that permission: chmod go-w {}",
         at.display(),
         state.display(),
         at.display()

@@ -167,7 +167,7 @@ impl Backend for SubprocessBackend {
 
 /// Reason why a list of programs is refused. Landlock alone would not enforce it: a loader, which every program needs,
 /// starts any file that was written.
-const NO_MOUNTS: &str = "without mounts of its own, programs could be written and started by their loader; the native backend holds one";
+const NO_MOUNTS: &str = "without a mount namespace, a program could be written and started through its loader; use the native backend";
 
 /// Returns the owner of its files: the user who runs this, or, where that is root, the owner of the workspace. No other
 /// user could go on working on those files, and programs don't need root's rights.
@@ -211,7 +211,7 @@ fn open_lent(lent: &Lent) -> Result<OpenedPath, CreationError> {
     match lent.path.is(&opened)? {
         true => Ok(opened),
         false => Err(format!(
-            "{} can't be lent at {}: this backend shows everything where it is",
+            "cannot mount {} at {}: the subprocess backend shows paths only at their host location",
             lent.path.as_path().display(),
             seen_at.display()
         )

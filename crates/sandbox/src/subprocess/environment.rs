@@ -25,13 +25,13 @@ pub struct PrivateDirectories<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
     /// A variable may not be set.
-    #[error("the variable {name} may not be set: it makes programs load or run something else")]
+    #[error("variable {name} cannot be set: it makes programs load or run other code")]
     Injection {
         /// Name of the variable.
         name: String,
     },
     /// A variable can't be set.
-    #[error("no variable can be named {name:?}")]
+    #[error("invalid variable name {name:?}")]
     Name {
         /// Name of the variable.
         name: String,

@@ -21,7 +21,7 @@ pub(super) fn report(
     let is_root = user == 0;
     let host_user = match is_root {
         true => "on the host it is root, without capabilities: files in the workspace are root's",
-        false if rustix::process::geteuid().is_root() => "on the host it is whoever has the workspace",
+        false if rustix::process::geteuid().is_root() => "on the host it is the owner of the workspace",
         false => "on the host it is the user who started it",
     };
     layers.push(layer("host_user", !is_root, host_user.to_owned()));
@@ -34,7 +34,7 @@ pub(super) fn report(
             "system calls by allowlist; no sockets but pairs, no tracing, no shared memory of the host's"
                 .to_owned(),
         ),
-        false => layer("seccomp", false, "left out on demand".to_owned()),
+        false => layer("seccomp", false, "disabled by configuration".to_owned()),
     });
     layers.push(landlock(settings, walls, landlock_abi));
     let asked = belljar_confine::plan::Limits { open_files: limits.open_files, ..Default::default() };
@@ -48,7 +48,7 @@ const NAMESPACES: [(&str, &str); 7] = [
     ("user_namespace", "this backend makes none"),
     (
         "mount_namespace",
-        "this backend makes none: programs see the host's paths, and Landlock says which they may use",
+        "this backend makes none: programs see the host's paths, and Landlock limits which they can use",
     ),
     ("pid_namespace", "this backend makes none: a supervisor finds and ends every process"),
     ("network_namespace", "this backend makes none: sockets are refused instead"),
@@ -60,10 +60,10 @@ const NAMESPACES: [(&str, &str); 7] = [
 const UNLIMITED: [(&str, &str); 6] = [
     (
         "kernel_tables",
-        "what is not refused (pipes, timers, open files) is counted for the user, with all other programs of that user",
+        "allowed resources (pipes, timers, open files) count against the user's limits, with all other programs of that user",
     ),
     ("memory_limit", "this backend has no control group"),
-    ("process_limit", "only what the user runs altogether is limited, and root is not"),
+    ("process_limit", "only the total of the user's processes is limited, and root is exempt"),
     ("cpu_limit", "this backend has no control group"),
     ("disk_limit", "the workspace is a directory of the host"),
     ("scratch_limit", "home and temporary files are in a directory of the host"),
@@ -73,7 +73,7 @@ fn landlock(settings: &SubprocessSettings, walls: SupervisedWalls, abi: u32) -> 
     let signals =
         if abi >= REFUSES_SIGNALS { "" } else { "; signals to the user's other processes are not refused" };
     let (in_force, detail) = match abi {
-        _ if !walls.landlock => (false, "left out on demand".to_owned()),
+        _ if !walls.landlock => (false, "disabled by configuration".to_owned()),
         0 => (false, "this kernel has no Landlock".to_owned()),
         _ if !settings.workspace_only => {
             (false, format!("ABI {abi}: files are not limited, because workspace_only is off{signals}"))

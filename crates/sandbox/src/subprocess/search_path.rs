@@ -12,7 +12,7 @@ pub struct SafePrefix(PathBuf);
 
 /// A path that is no such directory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path:?} is no prefix for programs: {why}")]
+#[error("{path:?} is not a valid program directory prefix: {why}")]
 pub struct PrefixError {
     /// The path.
     pub path: String,
@@ -22,7 +22,7 @@ pub struct PrefixError {
 
 /// None of the directories in which programs could be looked up exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("none of the system's directories of programs is there")]
+#[error("none of the system's program directories exists")]
 pub struct NoSafePathError;
 
 const SAFE: [&str; 5] = ["/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/sbin"];
@@ -91,7 +91,7 @@ impl TryFrom<String> for SafePrefix {
             return refuse("it is empty");
         }
         if path.contains(['\0', ':']) {
-            return refuse("it holds a NUL or a colon");
+            return refuse("it contains a NUL or a colon");
         }
         if !path.starts_with('/') {
             return refuse("it is not absolute");
@@ -100,7 +100,7 @@ impl TryFrom<String> for SafePrefix {
             Some(plain) if plain == Path::new("/") => refuse("it is the root"),
             // Compared by their text: a detour, a double slash or one at the end is none of ours to guess about.
             Some(plain) if plain.as_os_str() == path.as_str() => Ok(Self(plain)),
-            _ => refuse("it is not in its plainest form"),
+            _ => refuse("it is not normalized"),
         }
     }
 }

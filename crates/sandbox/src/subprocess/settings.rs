@@ -37,13 +37,13 @@ pub struct VariablePattern(String);
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SettingsError {
     /// No such time.
-    #[error("timeout_seconds is {found}; it is more than 0 and at most 600")]
+    #[error("timeout_seconds is {found}; it must be more than 0 and at most 600")]
     Timeout {
         /// Value that was found.
         found: f64,
     },
     /// The pattern matches no possible name of a variable.
-    #[error("no variable is named {pattern:?}")]
+    #[error("invalid variable name pattern {pattern:?}")]
     Pattern {
         /// Pattern that was found.
         pattern: String,

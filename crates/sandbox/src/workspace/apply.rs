@@ -36,7 +36,7 @@ pub enum ApplyError {
         paths: Vec<PathBuf>,
     },
     /// An approval is needed first. Nothing was applied.
-    #[error("{} of the paths gain trust where they go, and nobody has said yes to that", findings.len())]
+    #[error("{} of the paths gain trust at the destination and have no approval", findings.len())]
     Handoff {
         /// Which, and why.
         findings: Vec<Finding>,

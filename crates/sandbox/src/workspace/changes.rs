@@ -57,7 +57,7 @@ pub enum ChangesError {
     )]
     TooMany,
     /// The job left a path that the kernel accepts only in pieces.
-    #[error("the job left a path longer than a path may be")]
+    #[error("the job left a path that exceeds the maximum path length")]
     TooLong,
     /// Something can't be read.
     #[error("can't read the changes of the job")]

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum DuplicateError {
     /// The tree exceeds the limits.
-    #[error("the workspace holds more than {most_bytes} bytes of changes, or more than {MOST_NAMES} files")]
+    #[error("the workspace has more than {most_bytes} bytes of changes, or more than {MOST_NAMES} files")]
     TooMuch {
         /// Maximum number of bytes that were allowed.
         most_bytes: u64,

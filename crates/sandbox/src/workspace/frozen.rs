@@ -46,8 +46,7 @@ pub enum FreezeError {
     },
 }
 
-const NO_ROOM: &str =
-    "a review copies what was changed, and that takes more than half of what is left of the disk";
+const NO_ROOM: &str = "the review's copy of the changed files needs more than half of the free disk space";
 
 /// Copies to a frozen tree, under way.
 struct FreezeCopier<'a> {

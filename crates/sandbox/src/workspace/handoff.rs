@@ -56,7 +56,7 @@ pub fn review(
     let mut findings: Vec<Finding> = match &surroundings {
         None => vec![about_links(
             first,
-            "the directory has too many names to find the links that lead to what was changed".into(),
+            "the directory has too many names to find the symlinks that lead to the changed files".into(),
         )],
         Some(ReviewContext { context, .. }) => {
             unresolved(context, set).map(|reason| about_links(first, reason)).into_iter().collect()
@@ -152,7 +152,7 @@ fn links_of(set: &ChangeSet, copy: &Directory) -> Result<LinkTargets, DirectoryE
 fn unresolved(context: &TreeContext, set: &ChangeSet) -> Option<String> {
     // Those that are changed have findings of their own.
     let link = context.unresolved().find(|link| set.get(Path::new(link)).is_none())?;
-    Some(format!("where the link {link} leads can't be told, which may be to what was changed"))
+    Some(format!("the target of symlink {link} cannot be determined; it may be a changed file"))
 }
 
 fn about_links(path: &Path, reason: String) -> Finding {

@@ -176,11 +176,7 @@ fn chain_rebuilt_without_the_key_is_detected() {
     let folder = place.path();
     let file = segment(&place, 1);
     let sound = lines(&file);
-    assert_eq!(
-        chained_anew(&sound),
-        sound,
-        "whoever makes it anew without changing anything changes nothing"
-    );
+    assert_eq!(chained_anew(&sound), sound, "rebuilding an unchanged chain changes nothing");
     let mut edited = sound.clone();
     edited[4] =
         sealed(&begin(&sound[4]).replace("\"number\":1", "\"number\":9"), member(&sound[4], "previous"));

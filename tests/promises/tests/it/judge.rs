@@ -121,7 +121,7 @@ fn judge(
         return Verdict::Escaped("it has read the canary".to_owned());
     }
     if let Some(witness) = case.witness.as_ref().filter(|witness| inner.arrived.contains_key(*witness)) {
-        return Verdict::Escaped(format!("{witness} on the host saw it come"));
+        return Verdict::Escaped(format!("{witness} on the host observed the access"));
     }
     let told =
         format!("ret {} errno {} signal {}: {:.200}", answer.ret, answer.errno, answer.signal, answer.bytes);

@@ -18,7 +18,7 @@ pub(super) struct ApproveArguments {
     /// Required without a terminal
     #[arg(long, value_name = "SHA256", value_parser = parse_digest)]
     digest: Option<String>,
-    /// Why, for the record
+    /// Reason, which is recorded
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     reason: Option<String>,
     /// Print the approval as JSON
@@ -34,7 +34,7 @@ pub(super) struct DenyArguments {
     /// The digest of the arguments that you reviewed; other arguments are refused
     #[arg(long, value_name = "SHA256", value_parser = parse_digest)]
     digest: Option<String>,
-    /// Why
+    /// Reason, which is recorded
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     reason: String,
     /// Print the approval as JSON

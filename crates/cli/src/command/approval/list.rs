@@ -9,10 +9,10 @@ use belljar_contract::approval::{Approval, ApprovalStatus};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArguments {
-    /// Only those of which that has become: pending, approved, denied, expired, used
+    /// Only approvals with this status: pending, approved, denied, expired, used
     #[arg(long, value_parser = parse_status)]
     status: Option<ApprovalStatus>,
-    /// So many at most
+    /// Maximum number of approvals
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
     /// Print the approvals as JSON

@@ -28,7 +28,7 @@ use std::sync::Arc;
 #[command(mut_group("AllowanceArguments", |group| group.requires("command")))]
 #[command(mut_group("LimitArguments", |group| group.requires("command")))]
 pub(super) struct LearnArguments {
-    /// The run, instead of the last one that wanted anything of the web
+    /// The run, instead of the last one that made network requests
     #[arg(long, value_name = "ID", value_parser = RunId::parse, conflicts_with = "command")]
     run: Option<RunId>,
     /// What the command may reach while it is watched; without it, nothing
@@ -57,12 +57,12 @@ impl LearnArguments {
         };
         let folder = audit::folder_in(state::open().path());
         let Some(run) = run.map_or_else(|| last(&folder), |run| Ok(Some(run)))? else {
-            return Err(CliError::usage("no run has wanted anything of the web yet".to_owned()));
+            return Err(CliError::usage("no run has made a network request yet".to_owned()));
         };
         let proposal = match learned(&folder, &run)? {
             Some(proposal) => proposal,
             None if self.command.is_empty() => {
-                return Err(CliError::usage(format!("run {run} has wanted nothing of the web")));
+                return Err(CliError::usage(format!("run {run} has made no network requests")));
             }
             None => RunAttempts::default().propose(),
         };

@@ -19,7 +19,7 @@ pub(super) struct CloneArguments {
     /// `https://…`, `ssh://…` or `user@host:path`; behind `#` a branch, tag or commit
     #[arg(value_name = "URL[#REF]")]
     url: String,
-    /// Where to; it must be empty, or not be there
+    /// Target directory; it must be empty or not exist
     directory: PathBuf,
     #[command(flatten)]
     common: CommonArguments,

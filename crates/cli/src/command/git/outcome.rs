@@ -244,12 +244,12 @@ impl PushReport {
     fn hint(&self) -> Option<&'static str> {
         match self.reason? {
             "handoff_not_trusted" => {
-                Some("look at them, then say --trust PATH for each that may go, or --trust-all")
+                Some("review the files, then approve them with --trust PATH for each, or --trust-all")
             }
             "branch_taken" => {
                 Some("--branch NAME pushes to another one; nothing that is there is ever replaced")
             }
-            "base_unknown" => Some("--pr-base NAME says which branch it is to get into"),
+            "base_unknown" => Some("name the target branch with --pr-base NAME"),
             "private_address" | "loopback_address" | "shared_address" | "reserved_address"
             | "own_address" => Some(
                 "--allow-host HOST or --allow-network NETWORK, or `git` in the configuration, lets git go there",

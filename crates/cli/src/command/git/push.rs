@@ -25,7 +25,7 @@ pub(crate) struct PushArguments {
     /// A directory that `belljar git clone` has made, or the id of a run of an agent on a clone that was kept
     #[arg(value_name = "DIR|RUN")]
     place: PathBuf,
-    /// Where to [default: where the clone is from]
+    /// Repository to push to [default: the one that was cloned]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct PushCommitArguments {
     /// The new branch [default: belljar/ and the run's id, or that of the commit that was cloned]
     #[arg(long, value_name = "NAME", help_heading = "Git")]
     branch: Option<String>,
-    /// What the commit says
+    /// Commit message
     #[arg(
         long = "commit-message",
         visible_alias = "message",
@@ -51,10 +51,10 @@ pub(crate) struct PushCommitArguments {
         help_heading = "Git"
     )]
     message: String,
-    /// Whose commit it is [default: who you are by git's settings]
+    /// Author of the commit [default: the user of your git settings]
     #[arg(long, value_name = "NAME <EMAIL>", help_heading = "Git")]
     author: Option<String>,
-    /// Push also what the commit that was cloned says is ignored (`.gitignore`)
+    /// Also push files that the cloned commit ignores (`.gitignore`)
     #[arg(long, help_heading = "Git")]
     include_ignored: bool,
     #[command(flatten)]
@@ -203,7 +203,7 @@ impl PushCommitArguments {
         match pushed {
             Some((remote, reach)) => self.pull_request.plan(remote, reach).map(|_| ()),
             None if self.pull_request.pr => {
-                Err(CliError::usage("--pr is for what is pushed: --push, or --push-to URL".to_owned()))
+                Err(CliError::usage("--pr needs a push: --push, or --push-to URL".to_owned()))
             }
             None => Ok(()),
         }

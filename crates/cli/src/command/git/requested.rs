@@ -74,9 +74,11 @@ impl PullRequestReport {
             "forge_not_found" => {
                 "the `url` of the forge's connection must be that of its interface (docs/git.md), and its credential one that may see the project"
             }
-            "no_address" => "`networks` of the forge's connection lets it lead to the house's own addresses",
-            "upstream_untrusted" => "`authorities` of the forge's connection names who vouches for it",
-            _ => "the same again opens it, if the forge takes it then",
+            "no_address" => "`networks` of the forge's connection allows addresses of your own network",
+            "upstream_untrusted" => {
+                "`authorities` of the forge's connection names the certificate authority that signed its certificate"
+            }
+            _ => "repeat the command to open it, if the forge accepts it then",
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct IssueArguments {
     /// The holder of the grant: `service:NAME`, or `user:NAME`; agents in sandboxes are started by services alone
     #[arg(long, value_name = "SUBJECT", value_parser = parse_subject)]
     subject: GrantSubject,
-    /// The account that pays for what is done with it, as the provider of models knows it
+    /// Billing account of the grant, by its id at the model provider
     #[arg(long, value_name = "ACCOUNT", value_parser = parse_account)]
     billing_account: String,
     /// What may be executed: `graph:execute:sandbox:AGENT`, `graph:execute:sandbox:exec` for `belljar exec`, or `graph:execute:*`; may
@@ -33,7 +33,7 @@ pub(super) struct IssueArguments {
     /// Allow execution in sandboxes; no scope implies it
     #[arg(long)]
     allow_sandbox: bool,
-    /// The person on whose behalf it is used, as providers record it
+    /// User on whose behalf the grant is used, as providers record it
     #[arg(long, value_name = "USER", value_parser = parse_user)]
     user_id: Option<UserId>,
     /// How long it is valid [default: until it is revoked]
@@ -84,7 +84,7 @@ impl IssueArguments {
 }
 
 fn told(id: &GrantId, secret: &GrantSecret) -> String {
-    format!("grant   {id}\nsecret  {}\nThe secret is shown this once.\n", secret.reveal())
+    format!("grant   {id}\nsecret  {}\nThe secret is shown only this once.\n", secret.reveal())
 }
 
 /// Writes the signed grant, for its user alone. A file that is there stays as it is.

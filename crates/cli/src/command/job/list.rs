@@ -13,13 +13,13 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArguments {
-    /// Only those of this task
+    /// Only jobs of this task
     #[arg(long, value_name = "ID", value_parser = TaskId::parse)]
     task_id: Option<TaskId>,
-    /// Only those that are so far: accepted, in_progress, completed, failed, timeout, canceled, node_failure
+    /// Only jobs with this status: accepted, in_progress, completed, failed, timeout, canceled, node_failure
     #[arg(long, value_parser = parse_status)]
     status: Option<JobState>,
-    /// So many at most
+    /// Maximum number of jobs
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     /// Print the jobs as JSON

@@ -18,7 +18,7 @@ pub(super) struct LogsArguments {
     /// The job's id
     #[arg(value_parser = parse_id)]
     id: JobId,
-    /// Go on with what it writes, until it is over
+    /// Follow the output until the job ends
     #[arg(short, long)]
     follow: bool,
 }
@@ -43,7 +43,7 @@ impl LogsArguments {
         follow(client, &self.id, extent, &mut writer)?;
         if writer.is_cut {
             crate::output::errln!(
-                "belljar: it has written more than is told while it runs; the rest comes with its end"
+                "belljar: the job's output exceeds the limit for running jobs; the rest is available when the job has ended"
             );
         }
         Ok(ExitCode::SUCCESS)
@@ -55,7 +55,7 @@ fn whole(outcome: &JobOutcome) -> Result<(), CliError> {
     write(Stream::Stdout, &outcome.stdout)?;
     write(Stream::Stderr, &outcome.stderr)?;
     if outcome.truncated.stdout || outcome.truncated.stderr {
-        crate::output::errln!("belljar: it has written more than is kept");
+        crate::output::errln!("belljar: the job's output exceeds the limit and was cut off");
     }
     Ok(())
 }

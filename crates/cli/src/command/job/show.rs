@@ -61,7 +61,7 @@ fn description(response: &JobResponse) -> String {
     if !job.status.is_final() {
         job.deadline.map(time).iter().for_each(|at| say("deadline", at));
         if job.cancel_requested {
-            say("", "somebody wants it to stop");
+            say("", "cancellation was requested");
         }
     }
     if let Some(outcome) = &response.outcome {

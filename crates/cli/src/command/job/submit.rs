@@ -22,10 +22,10 @@ use waiting::{Interrupts, JobWait};
 pub(super) struct SubmitArguments {
     #[command(flatten)]
     order: JobRequestArguments,
-    /// What tells this request from others, for a node that may have heard it before
+    /// Idempotency key of this request, for a node that may have received it before
     #[arg(long, value_name = "KEY", value_parser = parse_key)]
     idempotency_key: Option<String>,
-    /// Stay until the job is over, tell on standard error what happens, and end as it does
+    /// Wait for the job's end, print its events on standard error, and exit with its exit code
     #[arg(long)]
     wait: bool,
     /// Print the job as the node tells it, as JSON, instead of its id

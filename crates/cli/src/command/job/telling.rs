@@ -47,7 +47,7 @@ pub(super) fn lines(event: &JobEvent) -> Vec<String> {
             };
             vec![format!("asks for {asked_seconds} s more: {answer}")]
         }
-        JobEventKind::Truncated => vec!["more happens than is told".to_owned()],
+        JobEventKind::Truncated => vec!["further events are not listed".to_owned()],
     };
     told.into_iter().map(|line| format!("{at}  {line}")).collect()
 }

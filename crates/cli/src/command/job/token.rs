@@ -14,7 +14,7 @@ pub(super) struct TokenArguments {
     /// The job's id
     #[arg(value_parser = parse_id)]
     id: JobId,
-    /// How long it is good, in seconds, if the job is not over before
+    /// Validity of the token in seconds; it also ends with the job
     #[arg(
         long,
         value_name = "SECONDS",

@@ -43,7 +43,7 @@ impl WatchArguments {
         // Without a daemon nothing more will happen to a job that waits.
         let extent = if is_remote { FollowExtent::Whole } else { FollowExtent::SoFar };
         if follow(client, &self.id, extent, &mut watcher)? == FollowResult::Left {
-            crate::output::errln!("belljar: the job waits, and no node runs that would begin it");
+            crate::output::errln!("belljar: the job waits, and no node is running that could start it");
             return Ok(ExitCode::from(LEFT));
         }
         let told = client.job(&self.id)?;
@@ -80,7 +80,7 @@ impl ConnectionNotice {
         }
         let why =
             error.map(|error| format!(": {}", harmless(&belljar_node::chain(error)))).unwrap_or_default();
-        crate::output::errln!("belljar: the connection is gone, and is tried for again{why}");
+        crate::output::errln!("belljar: the connection is lost; reconnecting{why}");
     }
 
     pub(super) fn is_back(&mut self) {

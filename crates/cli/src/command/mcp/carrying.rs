@@ -46,23 +46,23 @@ pub(super) enum TreeTransferError {
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     /// The transfer broke off.
-    #[error("the tree did not come through")]
+    #[error("the transfer of the file tree broke off")]
     Broken {
         /// Why.
         #[source]
         source: io::Error,
     },
     /// The listing from the session is not a valid tree.
-    #[error("what the session tells is no tree of files")]
+    #[error("the session's listing is not a valid file tree")]
     NoTree,
     /// The tree exceeds a limit.
-    #[error("there is more than may be carried: {what}")]
+    #[error("the file tree exceeds a limit of transfers: {what}")]
     TooMuch {
         /// Name of the exceeded limit.
         what: &'static str,
     },
     /// The deadline passed, or the caller stopped waiting.
-    #[error("it took too long, or was given up")]
+    #[error("the transfer timed out or was canceled")]
     OutOfTime,
 }
 

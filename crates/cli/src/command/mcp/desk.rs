@@ -125,7 +125,7 @@ impl McpSessions {
 
     /// Takes a permit for a call; fails with `LimitExceeded` if [`MOST_CALLS`] calls are in progress.
     pub(super) fn turn(&self) -> Result<SemaphorePermit<'_>, Failure> {
-        let message = "too many calls are under way: wait for some";
+        let message = "too many concurrent calls: wait until some have ended";
         self.calls.try_acquire().map_err(|_| Failure::new(DomainCode::LimitExceeded, message))
     }
 
@@ -271,7 +271,7 @@ impl McpSessions {
         }
         let id = &session.id;
         let message = format!(
-            "session {id} was made when this agent could do more: it is a person's now (`belljar session diff {id}`); open another"
+            "session {id} was opened with more permissions than the agent has now, so only a person can use it (`belljar session diff {id}`); open another one"
         );
         Err(Failure::new(DomainCode::PermissionDenied, message))
     }
@@ -288,7 +288,7 @@ impl McpSessions {
             if self.check(client.session()).is_err() && is_at_work() {
                 tracing::warn!(
                     session = client.session().id,
-                    "its agent may do less by now: what runs there ends"
+                    "the agent's permissions were reduced: programs in the session are killed"
                 );
                 let _ = client.end(Uncommitted::Kept);
             }
@@ -310,7 +310,7 @@ impl McpSessions {
     pub(super) fn close(&self, id: &str) -> Result<bool, Failure> {
         let client = self.find(id)?;
         if self.held().named.contains(id) {
-            let message = "it was there before this server, and a person ends it: `belljar session end`";
+            let message = "it was opened before this server started, and only a person can end it: `belljar session end`";
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
         let is_kept = client.end(Uncommitted::Kept).map_err(|error| failures::of_session(&error))?;

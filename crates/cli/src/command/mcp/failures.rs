@@ -55,7 +55,7 @@ fn of_refusal(refusal: &Refusal) -> Failure {
 pub(super) fn of_approval(id: &str, error: &SessionError) -> Failure {
     if let SessionError::Refused(refusal @ Refusal::Unshown { .. }) = error {
         let message = format!(
-            "nothing was written: {refusal}; only a person can say yes to that. They look at them and type `belljar session commit {id}`"
+            "nothing was written: {refusal}; only a person can approve that, by reviewing them with `belljar session commit {id}`"
         );
         return Failure::new(DomainCode::PermissionDenied, message);
     }
@@ -68,8 +68,8 @@ pub(super) fn of_approval(id: &str, error: &SessionError) -> Failure {
         .collect();
     let more = if *further == 0 { String::new() } else { format!(" and {further} more") };
     let message = format!(
-        "nothing was written: these run something, or are trusted, where they go, and only a person can say yes to that: \
-         {}{more}. They look at them and type `belljar session commit {id}`",
+        "nothing was written: these files are executed or trusted at their destination, and only a person can approve them: \
+         {}{more}. To review and approve them, a person types `belljar session commit {id}`",
         listed.join(", ")
     );
     Failure::new(DomainCode::PermissionDenied, message)

@@ -112,7 +112,7 @@ impl ShellScript {
             execution::run(client, command, given_up).map_err(|error| failures::of_session(&error))?;
         match ended.by {
             CommandEnd::Outcome(ProgramOutcome::Exited(0)) => ended.stdout.whole().ok_or_else(|| {
-                Failure::new(DomainCode::LimitExceeded, format!("{path} is too large to be told at once"))
+                Failure::new(DomainCode::LimitExceeded, format!("{path} is too large for one response"))
             }),
             CommandEnd::Outcome(ProgramOutcome::Exited(code)) => {
                 Err(failed(path, code).unwrap_or_else(|| complained(path, ended.stderr.text().0.trim())))
@@ -140,7 +140,7 @@ fn failed(path: &str, code: i32) -> Option<Failure> {
         80 => (DomainCode::NotFound, "isn't there"),
         81 => (DomainCode::InvalidArgument, "is a directory: `list` tells what is in it"),
         82 => (DomainCode::InvalidArgument, "is no file"),
-        83 => (DomainCode::PermissionDenied, "can't be read by whoever works in the session"),
+        83 => (DomainCode::PermissionDenied, "can't be read: the session's user has no permission"),
         84 => (DomainCode::PermissionDenied, "can't be written"),
         85 => (DomainCode::Conflict, "stays as it was: not all of it came through"),
         86 => (DomainCode::InvalidArgument, "is no directory"),

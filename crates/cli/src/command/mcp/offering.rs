@@ -48,7 +48,7 @@ pub(crate) struct SessionOfferArguments {
     /// Leave the sessions that were opened when this ends, instead of ending them
     #[arg(long, help_heading = HEADING)]
     keep: bool,
-    /// Let clients write what a session changed into the directory that it is a copy of
+    /// Let clients write a session's changes into the directory that was copied
     #[arg(long, help_heading = HEADING)]
     allow_approve: bool,
     #[command(flatten)]

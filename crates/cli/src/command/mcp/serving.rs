@@ -24,8 +24,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 const INSTRUCTIONS: &str = "These are sealed sandboxes on this machine. `run` does one command; `open` makes a session, in which \
-    `exec`, `read`, `write` and `list` work at /workspace on a copy of a directory, `diff` tells what was changed, and `approve` has it \
-    written into the directory itself, if whoever runs this server lets it. Paths are those inside of the sandbox.";
+    `exec`, `read`, `write` and `list` work at /workspace on a copy of a directory, `diff` returns the changes, and `approve` writes \
+    them into the directory itself, if the operator of this server allows it. Paths are those inside of the sandbox.";
 
 /// Time that calls in progress have to finish when the server shuts down.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);

@@ -63,7 +63,7 @@ impl SessionWebCache {
         }
         finish(served.take());
         let web = serve(client, terms.clone())?.ok_or_else(|| {
-            let message = "nothing of the web is reached from here (`belljar mcp --egress FILE`)";
+            let message = "this server allows no network access (`belljar mcp --egress FILE`)";
             Failure::new(DomainCode::NotSupported, message)
         })?;
         let reach = web.reach();

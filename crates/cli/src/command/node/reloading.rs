@@ -16,7 +16,10 @@ impl NodeArguments {
         let reloaded = match self.read_again() {
             Ok(reloaded) => reloaded,
             Err(error) => {
-                tracing::error!(error = error.chain(), "SIGHUP: what was read before goes on to count");
+                tracing::error!(
+                    error = error.chain(),
+                    "SIGHUP: the reload failed; the previous configuration still applies"
+                );
                 return;
             }
         };
@@ -26,8 +29,8 @@ impl NodeArguments {
             Ok(()) => tracing::info!(
                 models,
                 servers,
-                "SIGHUP: the token, the models, the rules for agents and the MCP servers were read again; everything else of the configuration counts from the \
-                 next start"
+                "SIGHUP: the token, the models, the rules for agents and the MCP servers were read again; all other settings apply after a \
+                 restart"
             ),
             Err(error) => {
                 tracing::error!(error = CliError::from(error).chain(), "SIGHUP: MCP servers are not there");

@@ -41,10 +41,9 @@ struct PolicyView {
 impl ShowArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let rules = rules_of(self.config.as_deref())?;
-        let identity = self
-            .whose
-            .identity()
-            .ok_or_else(|| CliError::usage("say whose: --level LEVEL or --agent NAME".to_owned()))?;
+        let identity = self.whose.identity().ok_or_else(|| {
+            CliError::usage("a level or an agent is needed: --level LEVEL or --agent NAME".to_owned())
+        })?;
         crate::access::check_known(self.config.as_deref(), &identity)?;
         let earned = crate::access::earned(self.config.as_deref(), &identity)?;
         let standing = crate::access::standing(&rules, &identity, earned.as_ref());
@@ -116,7 +115,7 @@ impl PolicyView {
             ("git", constraints.git.to_string()),
             ("code runs", constraints.code_execution.to_string()),
             ("terminal", constraints.terminal.to_string()),
-            ("takes a yes", listed(approvals)),
+            ("needs approval", listed(approvals)),
             ("autonomy", autonomy.level().to_string()),
             ("takes one by it", listed(self.asked(rules))),
         ];

@@ -61,7 +61,7 @@ impl ShowArguments {
         let replayed = book.of(&self.agent)?;
         let told = replayed.told(book.config());
         if told.state.created_at.is_none() {
-            crate::output::errln!("belljar: nobody has hired {}", self.agent);
+            crate::output::errln!("belljar: no hiring of {} is recorded", self.agent);
             return Ok(ExitCode::from(BAD_INPUT));
         }
         match self.json {
@@ -86,7 +86,7 @@ fn tell(AgentTrust { state, changes, ignored }: &AgentTrust) {
     }
     for proposed in &state.pending {
         crate::output::outln!(
-            "\nProposed: {}; `belljar trust approve {} {}` says yes to it",
+            "\nProposed: {}; `belljar trust approve {} {}` approves it",
             proposed.transition,
             state.agent_id,
             proposed.proposal_id

@@ -38,7 +38,7 @@ fn line(difference: &Difference) -> String {
     let dollars = |cost: &Option<Cost>| {
         cost.as_ref().map_or("no cost".to_owned(), |cost| format!("{} USD", cost.to_total()))
     };
-    let named = |name: &Option<Excerpt>| name.as_ref().map_or("nobody", Excerpt::as_str).to_owned();
+    let named = |name: &Option<Excerpt>| name.as_ref().map_or("no account", Excerpt::as_str).to_owned();
     match difference {
         Difference::Missing { call_id, reported_usd, .. } => {
             format!("missing   {call_id}: no row; reported with {}", dollars(reported_usd))

@@ -48,7 +48,7 @@ fn unknown_agent_name_error_lists_the_available_agents() {
     assert!(other.stderr.contains("has no model \"none\"; it has: other, small"), "{other:?}");
     let nothing = world.run(&["agent", "small", "--model", "small", "--config", "config.yaml"]);
     assert_eq!(nothing.code, 125);
-    assert!(nothing.stderr.contains("told something"), "{nothing:?}");
+    assert!(nothing.stderr.contains("needs a prompt"), "{nothing:?}");
     let both =
         run(&["small", "--model", "small", "--workspace-copy", "project", "--clone", "https://a.invalid/b"]);
     assert_eq!(both.code, 125);

@@ -83,11 +83,11 @@ fn egress_learn_proposes_nothing_for_no_requests_and_overwrites_no_policy() {
         (ran.code, ran.stdout, ran.stderr)
     };
     let (code, _, why) = learn(&[]);
-    assert!(code == 125 && why.contains("no run has wanted anything"), "{why}");
+    assert!(code == 125 && why.contains("no run has made a network request"), "{why}");
     let (code, told, _) = learn(&["--", "true"]);
     assert!(code == 0 && told.ends_with("\nrules: []\n"), "{told}");
     let (code, _, why) = learn(&["--run", "01890a5d-ac96-774b-bcce-b302099a8057"]);
-    assert!(code == 125 && why.contains("has wanted nothing"), "{why}");
+    assert!(code == 125 && why.contains("has made no network requests"), "{why}");
     // Sandbox options would be ignored, because no sandbox is made.
     for ignored in [["--ro", "/usr"], ["--memory", "1g"], ["--workspace", "/tmp"], ["--policy", "p.yaml"]] {
         assert_eq!(learn(&ignored).0, 125, "{ignored:?}");

@@ -26,7 +26,7 @@ fn push_lists_paths_that_gain_trust_and_proceeds_after_approval() {
       editor      .VSCode/tasks.json  (an editor runs tasks and programs that it names)
       ci          .github/workflows/ci.yml  (GitHub runs it, with the secrets of the repository)
 
-    Hint: look at them, then say --trust PATH for each that may go, or --trust-all
+    Hint: review the files, then approve them with --trust PATH for each, or --trust-all
     ");
     let ran = rig.push(&["--branch", "belljar/one", "--trust", ".github/", "--json"]);
     let told = ran.json();
@@ -75,7 +75,7 @@ fn push_requires_approval_of_compiled_code_like_apply() {
     belljar: 1 of the paths gain trust where they go, and nobody has said yes to that
       build       lib/data  (it is compiled code, and no review shows what it does)
 
-    Hint: look at them, then say --trust PATH for each that may go, or --trust-all
+    Hint: review the files, then approve them with --trust PATH for each, or --trust-all
     ");
     let world = World::new(BELLJAR);
     world.write("project/lib/data", "a\n");
@@ -103,7 +103,7 @@ fn source_of_an_implicit_make_rule_needs_approval_for_push_and_apply() {
       build       Run-Tests.sh  (by a rule of its own, make replaces the file of this name without the ending by it)
       build       config.mk.sh  (by a rule of its own, make makes a file of it that gains trust)
 
-    Hint: look at them, then say --trust PATH for each that may go, or --trust-all
+    Hint: review the files, then approve them with --trust PATH for each, or --trust-all
     ");
     let world = World::new(BELLJAR);
     world.write("project/config.mk", "N = 1\n");
@@ -197,7 +197,7 @@ fn user_at_the_terminal_is_asked_and_the_answer_is_followed() {
     rig.clone().succeeded();
     rig.leaves(".envrc", "x\n");
     rig.leaves("e\u{301}/Makefile", "x\n");
-    const ASKED: &str = "Let them go there? [y/n] ";
+    const ASKED: &str = "Approve them? [y/n] ";
     // No, empty input, and invalid input followed by the end: each is a refusal.
     for (typed, asks) in [("n\n", 1), ("", 1), ("no\n", 1), ("maybe\n\nN\n", 4), ("Y\n", 2)] {
         let ran = push_at_a_terminal(&rig, "belljar/one", typed);

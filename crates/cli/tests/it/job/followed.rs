@@ -19,7 +19,7 @@ fn watcher_gets_each_event_once_despite_broken_connections() {
         let relay = FaultyRelay::cutting(node.address(), 3, event);
         let watched = ask(&world, relay.address, &["watch", &id, "--json"]);
         assert_eq!(watched.code, 1, "{}", watched.stderr);
-        assert!(watched.stderr.contains("the connection is gone"), "{}", watched.stderr);
+        assert!(watched.stderr.contains("the connection is lost"), "{}", watched.stderr);
         let heard: Vec<Value> =
             watched.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(heard, node.events(&id));
@@ -61,7 +61,7 @@ fn watcher_gets_the_end_of_a_job_after_the_node_was_killed_and_restarted() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     // Once, for any number of attempts.
-    assert_eq!(said.matches("the connection is gone").count(), 1, "{said}");
+    assert_eq!(said.matches("the connection is lost").count(), 1, "{said}");
 }
 
 #[test]

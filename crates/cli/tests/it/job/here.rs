@@ -86,7 +86,7 @@ fn read_only_commands_start_no_waiting_job() {
     assert_eq!((shown(&running), shown(&waiting)), (json!("node_failure"), json!("accepted")));
     let watched = job(&world, &["watch", &waiting]);
     assert!(
-        watched.code == 1 && watched.stderr.contains("no node runs that would begin it"),
+        watched.code == 1 && watched.stderr.contains("no node is running that could start it"),
         "{}",
         watched.stderr
     );

@@ -126,7 +126,7 @@ fn download_that_does_not_match_its_digest_is_not_kept() {
     let world = World::new(crate::BELLJAR);
     let ran = fetch(&world, &json!([artifact("a", b"good")]), b"evil", &[]);
     assert!(
-        ran.code == 125 && ran.stderr.contains("what came is not what the job has left"),
+        ran.code == 125 && ran.stderr.contains("the received content differs from what the job has left"),
         "{}",
         ran.stderr
     );

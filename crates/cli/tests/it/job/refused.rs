@@ -126,7 +126,7 @@ fn unreachable_node_or_bad_token_is_reported_with_a_hint() {
     assert!(ran.code == 125 && ran.stderr.contains("with status 404 is no node"), "{}", ran.stderr);
     let other = FakeNode::telling(&world, |_| (200, b"[]".to_vec()));
     let ran = ask(&world, other.address, &["list"]);
-    assert!(ran.code == 125 && ran.stderr.contains("is not what was asked for"), "{}", ran.stderr);
+    assert!(ran.code == 125 && ran.stderr.contains("is not the expected document"), "{}", ran.stderr);
     for url in ["https://127.0.0.1:1", "http://node.example", "127.0.0.1:12090"] {
         let ran = world.run(&["job", "list", "--node", url, "--token-file", "token"]);
         assert!(ran.code == 125 && ran.stderr.contains("invalid value"), "{url}: {}", ran.stderr);

@@ -189,7 +189,7 @@ fn node_whose_launcher_died_exits_for_a_restart_and_loses_nothing() {
     let launcher = own(node.pid()).split_whitespace().next().unwrap().parse().unwrap();
     kill_process(Pid::from_raw(launcher).unwrap(), Signal::KILL).unwrap();
     assert_eq!(node.ended(), Some(125));
-    assert!(node.log().contains("nothing can be begun any more"), "{}", node.log());
+    assert!(node.log().contains("no more sandboxes can be started"), "{}", node.log());
     node.killed_and_started();
     assert_eq!(node.wait_for(&running, "node_failure")["attempt"], 1);
     assert_eq!(node.run(&script("echo again")).json()["stdout"], "again\n");

@@ -262,7 +262,7 @@ fn client_disconnect_cancels_the_upstream_request() {
     let audit = world.path().join("state/node/audit");
     until(|| !recorded(&audit, "managed_service_call_ended").is_empty());
     let ended = recorded(&audit, "managed_service_call_ended");
-    assert_eq!(ended[0]["error"], "whoever asked has gone");
+    assert_eq!(ended[0]["error"], "the caller disconnected");
 }
 
 #[test]

@@ -80,11 +80,11 @@ fn mistake_in_a_reloaded_file_changes_nothing() {
     let node = Node::start(&world, &["--config", &config]);
     let before = world.read("config.yaml");
     world.write("config.yaml", "inference: {models: {small}}\n");
-    reload(&node, "what was read before goes on to count");
+    reload(&node, "the previous configuration still applies");
     assert_eq!(node.run(&calling("small")).json()["stdout"], "small hello\n");
     world.write("config.yaml", before);
     world.write("token", "short");
-    reload(&node, "what was read before goes on to count");
+    reload(&node, "the previous configuration still applies");
     assert_eq!(node.get("/v1/worker/jobs").status, 200);
 }
 

@@ -13,7 +13,7 @@ const MEMORY: &str = "a size from 6291456 bytes on, such as 64m: a whole number 
 const SCRATCH: &str = "a size from 4096 bytes on, such as 64m: a whole number and k, m, g or nothing";
 const PIDS: &str = "a whole number from 1 to 1024";
 const PROCESSORS: &str = "a number of processors above 0 up to 16, such as 1.5";
-const VARIABLES: &str = "the name of a variable, in which `*` stands for anything, such as LC_*";
+const VARIABLES: &str = "a variable name pattern, with `*` for any characters, such as LC_*";
 
 const REQUIRED: Member = Member {
     name: "required",

@@ -152,7 +152,8 @@ impl DecideApprovalTool {
     async fn decide(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let (api, found) = found(&self.desk, caller, &arguments).await?;
         if found.subject.subject_type != AgentKind::Sandbox {
-            let message = "the operator answers this one: it is about a call of somebody who plans";
+            let message =
+                "only the operator can decide this approval: the call was not made by a sandbox agent";
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
         if is_its_own(caller, &found) {
@@ -160,7 +161,8 @@ impl DecideApprovalTool {
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
         let by = caller.actor.as_deref().or(caller.user_id.as_deref()).unwrap_or_default();
-        let by = UserId::parse(by).map_err(|error| Failure::internal("name whoever answers", &error))?;
+        let by =
+            UserId::parse(by).map_err(|error| Failure::internal("cannot name the deciding user", &error))?;
         let said = Said {
             ruling: self.ruling,
             by,

@@ -57,7 +57,7 @@ fn what_submit_takes() -> Value {
             },
             "task_category": {
                 "type": "string", "enum": categories,
-                "description": "What kind of thing it is: where it counts for the trust in whoever does it."
+                "description": "Category of the task, for the trust record of the agent that does it."
             },
             "max_attempts": {
                 "type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS,

@@ -47,12 +47,12 @@ pub(super) enum CheckpointError {
     Freeze(#[from] FreezeError),
     #[error(transparent)]
     Apply(ApplyError),
-    #[error("can't note what is under way")]
+    #[error("cannot record the commit in progress")]
     Note(#[source] std::io::Error),
     #[error(transparent)]
     State(#[from] StateError),
     /// A program went on, or it is nothing that can be made.
-    #[error("not all is as it was: {}", shown(.paths))]
+    #[error("some paths were not restored: {}", shown(.paths))]
     Left { paths: Vec<PathBuf> },
 }
 

@@ -119,17 +119,16 @@ impl<'a> GitContentReview<'a> {
 
     /// Returns why an index needs an approval, if it does.
     fn index(&mut self, path: &Path) -> Result<Option<String>, DirectoryError> {
-        let unknown =
-            || Some("git checkout writes what it says, and it can't be told what that is".to_owned());
+        let unknown = || Some("git checkout writes its content, which cannot be determined".to_owned());
         let Some(bytes) = read(self.ground.copy.open_file(path), LARGEST_INDEX_BYTES) else {
             return Ok(unknown());
         };
         let Some(index) = Index::read(&bytes, self.format) else { return Ok(unknown()) };
         if !index.has_right_trees(self.format) {
-            return Ok(Some("the next commit has other files in it than it says".to_owned()));
+            return Ok(Some("the next commit would contain other files than it lists".to_owned()));
         }
         if index.saves_looks && !self.before.saves_looks {
-            return Ok(Some("git status doesn't look at files that it says are known".to_owned()));
+            return Ok(Some("git status skips the files that it marks as unchanged".to_owned()));
         }
         let before: BTreeMap<(&[u8], u16), &IndexEntry> =
             self.before.entries.iter().map(|entry| ((entry.path.as_slice(), entry.stage), entry)).collect();
@@ -166,11 +165,11 @@ impl<'a> GitContentReview<'a> {
             text.len() == 2 * self.format.length() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_name = text.strip_prefix("ref: refs/").is_some_and(is_harmless);
         if !is_hash && !is_name {
-            return Some("it is no name of a commit, or shells may run what is in it".to_owned());
+            return Some("it is not a valid commit name, or a shell may execute its content".to_owned());
         }
         let is_harmless = path.to_str().is_some_and(is_harmless);
         if !is_harmless {
-            return Some("shells that print the name of a branch may run what is in it".to_owned());
+            return Some("a shell that prints the branch name may execute its content".to_owned());
         }
         let name = path.strip_prefix(".git").ok().and_then(Path::to_str).unwrap_or_default();
         self.destination(name, text)
@@ -246,10 +245,10 @@ impl<'a> GitContentReview<'a> {
                 continue;
             }
             let Some(content) = self.ground.objects.tree(&object) else {
-                return Ok(Some((path, "its content is not among what was changed".to_owned())));
+                return Ok(Some((path, "its content is not part of the changes".to_owned())));
             };
             let Some(entries) = entries_of(content, self.format) else {
-                return Ok(Some((path, "it is no tree as git writes them".to_owned())));
+                return Ok(Some((path, "it is not a valid git tree".to_owned())));
             };
             for (name, mode, object) in entries {
                 let slash: &[u8] = if path.is_empty() { b"" } else { b"/" };
@@ -293,7 +292,10 @@ impl<'a> GitContentReview<'a> {
             self.ground.target.stat(&path)?.map(|stat| entry(PathState::of(&stat), String::new(), false));
         let touched = ChangedPath::new(&text, before, Some(after));
         let findings = policy::review_in_tree([touched], self.ground.context);
-        Ok(findings.into_iter().next().map(|finding| format!("not what is shown of it; {}", finding.reason)))
+        Ok(findings
+            .into_iter()
+            .next()
+            .map(|finding| format!("not the content that the review shows; {}", finding.reason)))
     }
 
     /// Returns true if a path will be what Git has of it. Then a review of the files shows it, or nothing of it is changed.

@@ -153,7 +153,7 @@ impl GitSettings<'_> {
         // What isn't open to the user isn't to Git, either.
         if way.is_unknown && !is_closed() {
             self.untold.get_or_insert_with(|| {
-                format!("git goes by {}, and where that leads can't be told", path.display())
+                format!("git reads {}, and its target cannot be determined", path.display())
             });
         }
         way

@@ -47,7 +47,10 @@ impl Checker {
         // The number of attempts decreases if an attempt was not begun; the fencing token never does.
         assert!(life.fence.0 >= seen.fence, "{job_id} goes back: {life:?}");
         assert_eq!(life.is_owned, job.owner.is_some(), "{job_id}");
-        assert!(!(life.is_owned && life.state.is_final()), "{job_id} is over, and somebody's: {life:?}");
+        assert!(
+            !(life.is_owned && life.state.is_final()),
+            "{job_id} has ended but still has an owner: {life:?}"
+        );
         (seen.attempt, seen.fence) = (life.attempt, life.fence.0);
         let end = life
             .state

@@ -253,7 +253,7 @@ impl SimulatedNode {
             return match jobs.tell(&held.job_id, held.fence, told).await {
                 Ok(()) => {
                     let after = jobs.find(&held.job_id).await.unwrap().unwrap().life;
-                    assert_eq!(after.fence, held.fence, "somebody without the job was believed");
+                    assert_eq!(after.fence, held.fence, "a report without the claim was accepted");
                     if before.state != after.state {
                         checker.begun(&held.job_id);
                     }
@@ -267,7 +267,7 @@ impl SimulatedNode {
         let report = held.came.get_or_insert_with(|| came(chance)).clone();
         match jobs.end(&held.job_id, held.fence, report, now).await {
             Ok(JobEnd::Now(job)) => {
-                assert_eq!(job.life.fence, held.fence, "somebody without the job was believed");
+                assert_eq!(job.life.fence, held.fence, "a report without the claim was accepted");
                 checker.ended_now(&held.job_id);
                 // Without an answer the report is repeated.
                 !loses_answer

@@ -33,7 +33,7 @@ use uuid::Uuid;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArtifactError {
     /// Its name leads elsewhere.
-    #[error("its path leads out of what the job has left")]
+    #[error("its path leads out of the destination directory")]
     Outside,
     /// What it is asked for by is none.
     #[error("it has no digest")]
@@ -45,13 +45,13 @@ pub(crate) enum ArtifactError {
     #[error("another artifact of the job goes to the same place; all others were fetched")]
     SamePlace,
     /// What came is not what the job has left.
-    #[error("what came is not what the job has left: its SHA-256 is {found}")]
+    #[error("the received content differs from what the job has left: its SHA-256 is {found}")]
     OtherContent { found: String },
     /// More came than the job has left.
     #[error("more came than its {size_bytes} bytes")]
     TooMuch { size_bytes: u64 },
     /// There is no place for it.
-    #[error("there is no place for it")]
+    #[error("its directory can't be created")]
     Place(#[source] DirectoryError),
     /// It can't be written.
     #[error("it can't be written")]

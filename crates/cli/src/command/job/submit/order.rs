@@ -26,40 +26,40 @@ pub(super) struct JobRequestArguments {
     /// Set a variable inside; without a value, the one of this environment
     #[arg(long = "env", short = 'e', value_name = "NAME[=VALUE]", value_parser = parse_variable)]
     env: Vec<(String, String)>,
-    /// Have it ended after this long, such as 90, 90s, 5m, 1h
+    /// Time limit of the job, such as 90, 90s, 5m, 1h
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
     /// The task that the command belongs to [default: one of its own]
     #[arg(long, value_name = "ID", value_parser = TaskId::parse, conflicts_with = "document")]
     task_id: Option<TaskId>,
-    /// What the command is called [default: an id that nobody has]
+    /// Id of the job [default: a new id]
     #[arg(long, value_name = "ID", value_parser = JobId::parse, conflicts_with = "document")]
     job_id: Option<JobId>,
-    /// The project whose preferences and skills count for its agent
+    /// Project whose preferences and skills apply to the agent
     #[arg(long, value_name = "ID", value_parser = ProjectId::parse)]
     project_id: Option<ProjectId>,
-    /// The user whose preferences and skills count for its agent
+    /// User whose preferences and skills apply to the agent
     #[arg(long, value_name = "ID", value_parser = UserId::parse)]
     user_id: Option<UserId>,
-    /// A group of that user, whose preferences and skills count too; may be repeated
+    /// Group of that user, whose preferences and skills apply too; can be given more than once
     #[arg(long = "group-id", value_name = "ID", value_parser = GroupId::parse)]
     group_ids: Vec<GroupId>,
     /// A directory with files for its agent, seen at /job/context: task.md, requirements.md, skills/NAME.md and others
     #[arg(long, value_name = "DIR")]
     context: Option<PathBuf>,
-    /// As which agent it is done, where the node has rules for agents
+    /// Agent that the job works as, if the node has access rules
     #[arg(long, value_name = "NAME", value_parser = AgentId::parse)]
     agent: Option<AgentId>,
-    /// What kind of thing it is: in which category its end counts for the trust in that agent
+    /// Category in which the job's outcome counts for the agent's trust level
     #[arg(long, value_name = "CATEGORY", value_parser = parse_category)]
     task_category: Option<Category>,
-    /// It may be begun so often, if its node dies under it
+    /// Maximum number of attempts, if the node fails while the job runs
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
     /// Let it call the models that the node has; a job for the runner says so itself
     #[arg(long)]
     use_inference: bool,
-    /// What it may reach of the web: nothing, or what the node's policy allows; a job for the runner says so itself
+    /// Network access of the job: none, or what the node's policy allows; a job for the runner states this itself
     #[arg(long, value_name = "POLICY", value_parser = ["none", "restricted"])]
     network_policy: Option<String>,
     /// A program and its arguments; no shell reads them

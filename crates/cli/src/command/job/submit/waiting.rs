@@ -63,7 +63,9 @@ impl<'c> JobWait<'c> {
     pub(super) fn leave(&self) -> u8 {
         let id = self.id;
         match self.is_here {
-            true => crate::output::errln!("belljar: the job is ended with this command"),
+            true => {
+                crate::output::errln!("belljar: the job was ended, because it can't outlive this command");
+            }
             false => crate::output::errln!(
                 "belljar: the job goes on: `belljar job watch {id}` tells of it, `belljar job cancel {id}` stops it"
             ),
@@ -88,7 +90,7 @@ impl JobEventReceiver for JobWait<'_> {
         if !self.is_here || std::mem::replace(&mut self.is_canceled, true) {
             return Ok(true);
         }
-        crate::output::errln!("belljar: the job is to stop; once more doesn't wait for it");
+        crate::output::errln!("belljar: cancellation was requested; interrupt again to stop waiting");
         match self.client.cancel(self.id) {
             // It may be over by now.
             Ok(_) | Err(ClientError::Refused { .. }) => Ok(false),

@@ -112,8 +112,8 @@ fn of_findings(findings: &[Finding]) -> Failure {
     let further = findings.len().saturating_sub(MOST_NAMED);
     let more = if further == 0 { String::new() } else { format!(" and {further} more") };
     let message = format!(
-        "nothing was pushed: these run something, or are trusted, where they go, and only a person can say yes to that: {}{more}. \
-         They do by `--trust PATH` where the tools are started; or leave these files as they were",
+        "nothing was pushed: these files are executed or trusted at their destination, and only a person can approve them: {}{more}. \
+         The operator does so with `--trust PATH` when the tools are started; or leave these files unchanged",
         listed.join(", ")
     );
     Failure::new(DomainCode::PermissionDenied, message)

@@ -18,9 +18,9 @@ pub(super) const NAME: &str = "approve";
 pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: NAME,
     summary: "Writes what a session changed into the host's directory that it is a copy of.",
-    details: "Call it only when the person you work for has seen the diff and wants that, with the digest that `diff` returned with \
-        it: if the changes are others by now, nothing is written. It may be that this server leaves it to them: then it answers what \
-        they type. The session goes on as before.",
+    details: "Call it only after the user has seen the diff and agreed, with the digest that `diff` returned: if the changes differ by \
+        then, nothing is written. If this server lets only a person commit changes, the error names the command to type. The \
+        session stays open.",
     category: Category::VersionControl,
     effect: Effect::Destructive,
     within: SHORT,
@@ -29,7 +29,7 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The session, as `open` has told it.
+    /// Session id, as returned by `open`.
     session: String,
     /// The digest of the changes that the person has seen, as `diff` returned it.
     reviewed: String,
@@ -49,14 +49,15 @@ impl SessionTool for ApproveTool {
         let client = desk.find(&arguments.session)?;
         let id = &client.session().id;
         let Some(trust) = &desk.offer.approves else {
-            let message = format!("a person decides that here: they type `belljar session commit {id}`");
+            let message =
+                format!("this server lets only a person commit changes, with `belljar session commit {id}`");
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         };
         let reviewed: ReviewDigest = arguments.reviewed.parse().map_err(|error: InvalidDigest| {
             Failure::new(DomainCode::InvalidArgument, format!("reviewed: {error}"))
         })?;
         if given_up.is_so() {
-            return Err(Failure::new(DomainCode::Unavailable, "nobody waits for it any more"));
+            return Err(Failure::new(DomainCode::Unavailable, "the caller has canceled the call"));
         }
         let committed =
             client.commit(trust, Some(reviewed), false).map_err(|error| failures::of_approval(id, &error))?;

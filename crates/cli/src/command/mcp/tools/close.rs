@@ -14,7 +14,7 @@ use serde_json::json;
 pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "close",
     summary: "Ends a session, with everything in it.",
-    details: "What it changed and was not approved is kept for the person who runs the server, and no session sees it.",
+    details: "Changes that were not approved are kept for the operator of the server; no session can see them.",
     category: Category::CodeExecution,
     effect: Effect::Destructive,
     within: SHORT,
@@ -23,7 +23,7 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The session, as `open` has told it.
+    /// Session id, as returned by `open`.
     session: String,
 }
 

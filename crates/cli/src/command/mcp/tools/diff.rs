@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "diff",
-    summary: "Tells what a session changed in its copy of a directory: the files, a unified diff, and the digest of that state.",
+    summary: "Returns what a session changed in its copy of a directory: the files, a unified diff, and the digest of that state.",
     details: "`next_offset` is there if there is more of the diff, `next_files_offset` if there are more files. `approve` takes the digest.",
     category: Category::VersionControl,
     effect: Effect::ReadOnly,
@@ -26,14 +26,14 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The session, as `open` has told it.
+    /// Session id, as returned by `open`.
     session: String,
-    /// So many bytes of the diff are passed over.
+    /// Number of bytes of the diff to skip.
     offset: Option<usize>,
-    /// So many follow at most, to the end of a line; 65536 if none are given.
+    /// Maximum number of bytes to return, up to the end of a line. Default: 65536.
     #[schemars(range(min = 1024, max = 131072))]
     limit: Option<usize>,
-    /// So many files are passed over.
+    /// Number of files to skip.
     files_offset: Option<usize>,
 }
 
@@ -97,7 +97,7 @@ pub(super) fn told(changes: &WorkspaceChanges, part: DiffPart, files_offset: usi
         told["next_offset"] = end.into();
     }
     if changes.truncated {
-        told["is_cut"] = "there is more than a diff can tell: look at the files themselves".into();
+        told["is_cut"] = "the diff is incomplete: read the files themselves".into();
     }
     told
 }

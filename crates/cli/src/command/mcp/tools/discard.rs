@@ -24,7 +24,7 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The session, as `open` has told it.
+    /// Session id, as returned by `open`.
     session: String,
     /// Only what is at these paths of the workspace and below.
     #[schemars(length(max = 1000))]

@@ -23,7 +23,7 @@ pub(super) const NAME: &str = "exec";
 
 pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: NAME,
-    summary: "Runs a command in a session, and tells its exit code and what it printed.",
+    summary: "Runs a command in a session, and returns its exit code and output.",
     details: "Give either `argv` or `shell`. A command that fails is no error of this tool: look at `exit_code`.",
     category: Category::Terminal,
     effect: Effect::Additive,
@@ -33,23 +33,23 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The session, as `open` has told it.
+    /// Session id, as returned by `open`.
     session: String,
     /// The program and its arguments.
     argv: Option<Vec<String>>,
-    /// A line for /bin/sh.
+    /// Command line for /bin/sh.
     shell: Option<String>,
-    /// Where it starts, at /workspace or a path below it.
+    /// Working directory: /workspace or a path below it.
     cwd: Option<String>,
-    /// Variables for it alone. They are not recorded.
+    /// Environment variables for this command only. They are not recorded.
     #[schemars(extend("x-belljar-secret" = true))]
     env: Option<BTreeMap<String, String>>,
-    /// What it reads from standard input.
+    /// Standard input of the command.
     stdin: Option<String>,
-    /// It is killed after so many seconds; 120 if none are given.
+    /// Timeout in seconds, after which the command is killed. Default: 120.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u64>,
-    /// As many bytes of each of its streams are kept, half from the beginning and half from the end; 32768 if none are given.
+    /// Maximum number of bytes kept of each output stream, half from the beginning and half from the end. Default: 32768.
     #[schemars(range(min = 256, max = 131072))]
     output_bytes: Option<usize>,
 }
@@ -162,7 +162,7 @@ fn told(ended: CommandResult) -> Result<Value, Failure> {
     let ((stdout, stdout_cut), (stderr, stderr_cut)) = (ended.stdout.text(), ended.stderr.text());
     let outcome = match ended.by {
         CommandEnd::GivenUp => {
-            return Err(Failure::new(DomainCode::Unavailable, "nobody waits for the command any more"));
+            return Err(Failure::new(DomainCode::Unavailable, "the caller has canceled the call"));
         }
         CommandEnd::OutOfTime | CommandEnd::Silent => None,
         CommandEnd::Outcome(outcome) => Some(outcome),

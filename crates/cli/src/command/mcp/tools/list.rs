@@ -25,13 +25,13 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The session, as `open` has told it.
+    /// Session id, as returned by `open`.
     session: String,
-    /// The directory; /workspace if none is named, and a path that doesn't begin with a slash is one below it.
+    /// Directory; a relative path is below /workspace. Default: /workspace.
     path: Option<String>,
-    /// So many entries are passed over.
+    /// Number of entries to skip.
     offset: Option<usize>,
-    /// So many follow at most.
+    /// Maximum number of entries to return.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }

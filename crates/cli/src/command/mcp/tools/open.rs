@@ -13,9 +13,9 @@ use serde_json::json;
 
 pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "open",
-    summary: "Opens a sealed sandbox that lives on over many commands, and tells its session's id.",
+    summary: "Opens a sealed sandbox that persists across commands, and returns its session id.",
     details: "It works at /workspace on a copy of a directory of the host: nothing that is done there changes the directory. \
-        There is no network, unless whoever runs this server has allowed some.",
+        There is no network access, unless the operator of this server has allowed some.",
     category: Category::CodeExecution,
     effect: Effect::Additive,
     within: SHORT,
@@ -24,7 +24,7 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The directory to begin with a copy of, one of those that the server was started with; the first of them if none is named.
+    /// Directory to copy into the workspace, one of those that the server was started with. Default: the first of them.
     #[schemars(length(min = 1, max = 4096))]
     directory: Option<String>,
 }

@@ -28,16 +28,16 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The session, as `open` has told it.
+    /// Session id, as returned by `open`.
     session: String,
-    /// The file; a path that doesn't begin with a slash is one below /workspace.
+    /// File; a relative path is below /workspace.
     path: String,
-    /// So many bytes are passed over.
+    /// Number of bytes to skip.
     offset: Option<u64>,
-    /// So many are read at most; 65536 if none are given.
+    /// Maximum number of bytes to read. Default: 65536.
     #[schemars(range(min = 1, max = 262144))]
     limit: Option<usize>,
-    /// As what it is told; `text` unless something else is said.
+    /// Encoding of the returned content. Default: `text`.
     encoding: Option<Encoding>,
 }
 

@@ -20,10 +20,10 @@ pub(super) const NAME: &str = "run";
 
 pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: NAME,
-    summary: "Runs one command in a fresh sealed sandbox on a copy of a directory, and tells its exit code, what it printed and what \
-        it changed there.",
+    summary: "Runs one command in a fresh sealed sandbox on a copy of a directory, and returns its exit code, its output and its \
+        changes.",
     details: "Give either `argv` or `shell`. The sandbox goes with the command, and so does what was changed: to go on with it, \
-        `open` a session. There is no network, unless whoever runs this server has allowed some.",
+        `open` a session. There is no network access, unless the operator of this server has allowed some.",
     category: Category::Terminal,
     effect: Effect::Additive,
     within: Duration::from_secs(LONGEST_COMMAND.as_secs() + AROUND_A_COMMAND.as_secs()),
@@ -32,24 +32,24 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The directory to begin with a copy of, one of those that the server was started with; the first of them if none is named.
+    /// Directory to copy into the workspace, one of those that the server was started with. Default: the first of them.
     #[schemars(length(min = 1, max = 4096))]
     directory: Option<String>,
     /// The program and its arguments.
     argv: Option<Vec<String>>,
-    /// A line for /bin/sh.
+    /// Command line for /bin/sh.
     shell: Option<String>,
-    /// Where it starts, at /workspace or a path below it.
+    /// Working directory: /workspace or a path below it.
     cwd: Option<String>,
-    /// Variables for it alone. They are not recorded.
+    /// Environment variables for this command only. They are not recorded.
     #[schemars(extend("x-belljar-secret" = true))]
     env: Option<BTreeMap<String, String>>,
-    /// What it reads from standard input.
+    /// Standard input of the command.
     stdin: Option<String>,
-    /// It is killed after so many seconds; 120 if none are given.
+    /// Timeout in seconds, after which the command is killed. Default: 120.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u64>,
-    /// As many bytes of each of its streams are kept, half from the beginning and half from the end; 32768 if none are given.
+    /// Maximum number of bytes kept of each output stream, half from the beginning and half from the end. Default: 32768.
     #[schemars(range(min = 256, max = 131072))]
     output_bytes: Option<usize>,
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
     name: "sessions",
-    summary: "Lists the sessions that live, and what goes on in each.",
+    summary: "Lists the open sessions and the state of each.",
     details: "Those that were opened by this server are listed, and those that it was given when it was started.",
     category: Category::CodeExecution,
     effect: Effect::ReadOnly,
@@ -24,9 +24,9 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// So many are passed over.
+    /// Number of sessions to skip.
     offset: Option<usize>,
-    /// So many follow at most.
+    /// Maximum number of sessions to return.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }

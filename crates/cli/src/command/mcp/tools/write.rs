@@ -29,20 +29,20 @@ pub(super) const ABOUT: SessionToolDescription = SessionToolDescription {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The session, as `open` has told it.
+    /// Session id, as returned by `open`.
     session: String,
-    /// The file; a path that doesn't begin with a slash is one below /workspace.
+    /// File; a relative path is below /workspace.
     path: String,
-    /// What shall be in it.
+    /// Complete new content of the file.
     content: Option<String>,
-    /// As what the content is written down here; `text` unless something else is said.
+    /// Encoding of `content`. Default: `text`.
     encoding: Option<Encoding>,
-    /// The text that is replaced: it must be there, and only once.
+    /// Text to replace; it must occur exactly once, unless `all` is set.
     #[schemars(length(min = 1))]
     old: Option<String>,
-    /// What stands in its place.
+    /// Replacement text.
     new: Option<String>,
-    /// Whether it is replaced wherever it is.
+    /// True to replace all occurrences.
     all: Option<bool>,
 }
 

@@ -89,7 +89,7 @@ fn tree_listing_over_a_limit_or_cut_short_is_refused() {
         (vec![file("a", "abc"), file("b", "de"), END], "bytes"),
         (vec![directory("a"), directory("b"), directory("c"), END], "files"),
     ] {
-        assert_eq!(of(&told), Err(format!("there is more than may be carried: {what}")));
+        assert_eq!(of(&told), Err(format!("the file tree exceeds a limit of transfers: {what}")));
     }
     let huge = TreeLine::File { path: bytes("a"), is_executable: false, size_bytes: 3 };
     assert!(of(&[(huge, "a")]).is_err() && of(&[file("a", "a")]).is_err() && of(&[]).is_err());
@@ -127,7 +127,10 @@ fn names_and_link_targets_share_one_size_limit() {
         take_within(&mut stream_of(&told).as_slice(), &Directory::open_host(top.path()).unwrap(), left)
     };
     assert!(take(14).is_ok());
-    assert_eq!(take(13).unwrap_err().to_string(), "there is more than may be carried: bytes in names");
+    assert_eq!(
+        take(13).unwrap_err().to_string(),
+        "the file tree exceeds a limit of transfers: bytes in names"
+    );
 }
 
 #[test]
