@@ -25,7 +25,7 @@ fuzz_target!(|bytes: [u8; 16]| {
         // This machine's own is never of the open internet.
         assert!(allowed(&[]).vet(&[address], &[address]).is_err(), "{address}");
     }
-    // What is of version 4 is what it is there, however it is dressed.
+    // An IPv4 address embedded in an IPv6 address has the class of the IPv4 address.
     let class = AddressClass::of(v4.into());
     assert_eq!(AddressClass::of(v4.to_ipv6_mapped().into()), class, "{v4}");
     let [a, b, c, d] = v4.octets().map(u16::from);

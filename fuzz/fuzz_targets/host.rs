@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
     let Ok(host) = Host::parse(text) else { return };
     let form = host.to_string();
     assert_eq!(Host::parse(&form).as_ref(), Ok(&host), "{form}");
-    // The same host in other letters, and with a dot at its end.
+    // Letter case and a trailing dot don't change the host.
     for other in [text.to_ascii_uppercase(), text.to_ascii_lowercase()] {
         assert_eq!(Host::parse(&other).as_ref(), Ok(&host), "{other}");
     }

@@ -77,7 +77,7 @@ mod tests {
     fn every_section_has_its_table_with_a_row_for_each_member() {
         let page = page();
         for row in [
-            "| `pids_limit` | a whole number from 1 to 32768 | `1024` | processes and threads |",
+            "| `pids_limit` | a whole number from 1 to 32768 | `1024` | maximum processes and threads |",
             "| `overrides` | a mapping from [categories](#categories); each: one of: docker, native, subprocess |",
             "| `secret_file` | a file | it is required |",
             "| `timeouts` | members, below | as its members say |",

@@ -19,6 +19,7 @@ mod sizes;
 mod unreached;
 mod unsafety;
 mod whitespace;
+mod words;
 
 use serde_json::Value;
 use std::error::Error;
@@ -80,6 +81,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("unreached", unreached::check),
     ("unsafety", unsafety::check),
     ("whitespace", whitespace::check),
+    ("words", words::check),
 ];
 
 /// Runs every check and prints the findings.

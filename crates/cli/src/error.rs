@@ -325,11 +325,11 @@ impl CliError {
     pub(crate) fn report_code(&self) -> u8 {
         let problems = self.problems();
         match self {
-            // What the node says in words repeats them.
+            // The node's detail text repeats the problems.
             Self::Node(ClientError::Refused { problem }) if !problems.is_empty() => {
                 crate::output::errln!("belljar: {}", plain(&problem.title));
             }
-            // Such words come from elsewhere.
+            // These messages contain text of a node or a job, so they are escaped.
             Self::Node(_) | Self::Artifact { .. } => {
                 crate::output::errln!("belljar: {}", plain(&self.chain()));
             }

@@ -91,13 +91,13 @@ impl PullRequestArguments {
 
 /// Returns the author of commits: the named one, else git's configured user, else belljar.
 pub(crate) fn author_of(named: Option<&str>, env: &HostEnv) -> Result<Author, CliError> {
-    const NOBODY: &str = "belljar <belljar@localhost.invalid>";
+    const DEFAULT_AUTHOR: &str = "belljar <belljar@localhost.invalid>";
     let users = match named {
         Some(_) => None,
         None => author(env).map_err(|source| CliError::Clone(belljar_git::BaseError::from(source).into()))?,
     };
     let parse = |text: &str| Author::parse(text).map_err(|error| CliError::usage(error.to_string()));
-    users.map_or_else(|| parse(named.unwrap_or(NOBODY)), Ok)
+    users.map_or_else(|| parse(named.unwrap_or(DEFAULT_AUTHOR)), Ok)
 }
 
 fn network(text: &str) -> Result<Network, String> {

@@ -26,7 +26,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What becomes of the changes at the end of a run.
+/// Options for the changes at the end of a run.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct RunChangesArguments {
     /// Keep the changes for `belljar changes`, without asking. Without a terminal that is the default
@@ -81,7 +81,7 @@ pub(crate) struct ReviewedChanges<'a> {
     pub(crate) unshown: bool,
 }
 
-/// What of a review is approved.
+/// Approved parts of a review.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ReviewArguments {
     /// Write the changes only if they have this digest, which `diff` prints

@@ -35,7 +35,7 @@ pub(crate) struct SandboxArguments {
     allowance: AllowanceArguments,
 }
 
-/// What a sandbox is lent and may use, whatever it works on.
+/// Mounts, variables and other resources of a sandbox, independent of its workspace.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct AllowanceArguments {
     /// Mount a file or directory read-only, at the same path inside or at INSIDE

@@ -52,7 +52,7 @@ impl LimitArguments {
         self.over(Limits { disk_bytes: usual.disk_bytes.filter(|_| !is_changed_in_place), ..usual })
     }
 
-    /// What was said, and what is usual where nothing was.
+    /// Returns the given limits, with the defaults for those that are not given.
     pub(crate) fn over(&self, usual: Limits) -> Limits {
         Limits {
             memory_bytes: self.memory.map_or(usual.memory_bytes, |most| most.0),

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
     let code = command::run().unwrap_or_else(|error| error.report());
     match output::outcome() {
-        // What a command has done counts more than that it could not say so.
+        // An exit code of the command's own failure takes precedence over that of failed output.
         Err(error) if code == ExitCode::SUCCESS => error.report(),
         Err(error) => {
             error.report();

@@ -40,7 +40,7 @@ pub(crate) struct ModelArguments {
     metadata: MetadataArguments,
 }
 
-/// What providers record beside a call.
+/// Metadata that providers record with a call.
 #[derive(Debug, Default, clap::Args)]
 struct MetadataArguments {
     /// End user of the calls, as the provider records it [default: the user of the grant, if it names one]

@@ -38,7 +38,7 @@ impl ProgramArguments {
         })
     }
 
-    /// The same, and what tools run themselves.
+    /// Returns the list for this access, with the programs that tools run themselves.
     pub(crate) fn listed_with(
         &self,
         own: &[&str],
@@ -57,7 +57,7 @@ fn list(origin: &str, names: impl Iterator<Item = String>) -> Result<ProgramList
     ProgramList::new(names).map_err(|error| CliError::usage(format!("{origin}: {error}")))
 }
 
-/// What a list of programs has to do with a program that can't be run, if it has.
+/// Returns a hint if a list of programs may be the reason why a program can't be run.
 pub(crate) fn hint(program: &str, source: Errno, listed: Option<&ProgramList>) -> Option<String> {
     const SHOWN: usize = 12;
     let listed = listed.filter(|_| source == Errno::ACCESS)?;
@@ -107,7 +107,11 @@ mod tests {
         assert_eq!(of(&[""]).listed_for(None).unwrap(), Some(listed(&[])));
         assert_eq!(of(&["sh", "ls"]).listed_for(None).unwrap(), Some(listed(&["ls", "sh"])));
         assert!(
-            of(&["/bin/sh"]).listed_for(None).unwrap_err().to_string().contains("--programs: \"/bin/sh\"")
+            of(&["/bin/sh"])
+                .listed_for(None)
+                .unwrap_err()
+                .to_string()
+                .contains("--programs: invalid program name \"/bin/sh\"")
         );
     }
 }

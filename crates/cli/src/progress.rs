@@ -1,6 +1,6 @@
 //! Live progress of a job on a terminal: a line for each step that ended, and one that moves for the step at work.
 //!
-//! What it shows comes from inside the sandbox, and is escaped.
+//! The shown text comes from inside the sandbox, and is escaped.
 
 use crate::error::CliError;
 use crate::output::{self, Untrusted};

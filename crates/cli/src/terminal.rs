@@ -169,7 +169,7 @@ impl Streams {
             self.input = self.input.take().and_then(|input| input.work().unwrap_or_default());
             self.outputs =
                 std::mem::take(&mut self.outputs).into_iter().filter_map(|pump| self.pass_on(pump)).collect();
-            // What the program wrote is there by now. What it left in the background may hold the streams for ever.
+            // The program's output has arrived by now. Its background processes may hold the streams open for ever.
             if has_ended
                 && self.outputs.iter().all(Pump::is_idle)
                 && let Some(code) = watched.wait_until(None)?

@@ -119,10 +119,10 @@ impl Destination {
         Ok(Self { upstream, origin, path })
     }
 
-    /// Trusts a server of that user on this machine with messages by plain HTTP, too.
+    /// Trusts a server of the configured user, if there is one, on this machine with messages by plain HTTP, too.
     #[must_use]
-    pub fn served_by(self, user: ServerUser) -> Self {
-        match self.upstream.clone().served_by(user) {
+    pub fn served_by(self, user: Option<ServerUser>) -> Self {
+        match user.and_then(|user| self.upstream.clone().served_by(user)) {
             Some(upstream) => Self { upstream, ..self },
             None => self,
         }

@@ -55,10 +55,7 @@ impl Webhook {
             text(node, log, "a URL such as https://hooks.example/team", |text| Destination::parse(text).ok())
         });
         let user = read_server_user(members);
-        Some(match user {
-            Some(user) => url?.served_by(user),
-            None => url?,
-        })
+        Some(url?.served_by(user))
     }
 
     /// Returns the credential that messages are signed with.

@@ -225,7 +225,7 @@ impl Directory {
             Ok((parent, name)) => {
                 rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(Some).map_err(at(path))
             }
-            // What a link leads to is not in this directory.
+            // The target of a link is not in this directory.
             Err(DirectoryError { source: Errno::LOOP | Errno::NOTDIR | Errno::NOENT, .. }) => Ok(None),
             Err(error) => Err(error),
         }

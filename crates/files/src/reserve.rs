@@ -62,7 +62,7 @@ impl FreeSpace {
     pub fn left_bytes(self, grown: u64) -> u64 {
         match self.takes(0) {
             true => self.spare_bytes(),
-            // What it writes is also taken from what is left.
+            // Each byte that it writes also reduces the free space.
             false => self.most_bytes().saturating_sub(grown) / 2,
         }
     }

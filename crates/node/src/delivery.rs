@@ -87,11 +87,7 @@ impl Callbacks {
 
     /// Parses a URL; the configured user's server is trusted there.
     fn parse(&self, url: &str) -> Result<Destination, UpstreamError> {
-        let destination = Destination::parse(url)?;
-        Ok(match self.user {
-            Some(user) => destination.served_by(user),
-            None => destination,
-        })
+        Ok(Destination::parse(url)?.served_by(self.user))
     }
 }
 

@@ -247,10 +247,10 @@ mod tests {
     #[test]
     fn absent_or_silent_host_delays_a_status_report_only_briefly() {
         let folder = tempfile::tempdir().unwrap();
-        let nobody = folder.path().join("absent");
+        let absent = folder.path().join("absent");
         let silent = folder.path().join("silent");
         let _listener = UnixListener::bind(&silent).unwrap();
-        for hatch in [&nobody, &silent] {
+        for hatch in [&absent, &silent] {
             let begun = Instant::now();
             assert_eq!(line(hatch).remaining(), None);
             assert!(begun.elapsed() < PATIENCE * 3);

@@ -241,7 +241,7 @@ pub enum BackendError {
         missing: Vec<Layer>,
     },
     /// A list of programs can't be held. There is no sandbox then.
-    #[error("the {backend} backend cannot enforce allowed_commands: {why}")]
+    #[error("the {backend} backend cannot enforce a list of programs: {why}")]
     Programs {
         /// The backend's name.
         backend: &'static str,

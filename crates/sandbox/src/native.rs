@@ -78,7 +78,7 @@ pub enum StartError {
         missing: Vec<Layer>,
     },
     /// A list of programs can't be held.
-    #[error("this host cannot enforce allowed_commands: {NO_LANDLOCK}")]
+    #[error("this host cannot enforce a list of programs: {NO_LANDLOCK}")]
     NoLandlock,
     /// The kernel refused.
     #[error("can't start the sandbox")]

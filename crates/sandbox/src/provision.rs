@@ -1,4 +1,4 @@
-//! What a sandbox is given besides its workspace, whichever backend makes it and whatever runs in it.
+//! Provision of a sandbox besides its workspace, independent of its backend and of the program in it.
 
 use crate::hatch::Hatch;
 use crate::limits::Limits;
@@ -8,7 +8,7 @@ use belljar_contract::programs::ProgramList;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a sandbox is given besides its workspace. The default is a sandbox with default limits and nothing else.
+/// Provision of a sandbox besides its workspace. The default is a sandbox with default limits and nothing else.
 ///
 /// Requests for a job, a command, an agent or a session hold one and pass it on whole: a new option is a field here, a flag
 /// where users say it, and its effect in each backend.

@@ -76,7 +76,7 @@ impl Resumption {
         let (own, workspace) = (folder.private(), folder.private().join(WORKSPACE));
         if let Some(AbandonedFolder { folder: before, .. }) = left {
             for name in MOVED {
-                // What isn't there is done again.
+                // Steps whose files are missing are done again.
                 let _ = fs::rename(before.private().join(JOB).join(name), own.join(JOB).join(name));
             }
             let moved = fs::rename(before.private().join(WORKSPACE), &workspace);
@@ -84,7 +84,7 @@ impl Resumption {
                 // Steps that were done without what they have done are not done.
                 let _ = fs::remove_file(own.join(JOB).join("steps.jsonl"));
             }
-            // What is left of it is found by its mark.
+            // Reconciliation finds leftovers of the folder by its mark.
             let _ = before.remove();
         }
         let workspace = match workspace.exists() {

@@ -63,7 +63,7 @@ pub struct JobRequest {
     pub context: BTreeMap<String, String>,
     /// Its workspace.
     pub workspace: WorkspaceChoice,
-    /// What its sandbox is given. The watcher of the run gets the sockets of its hatches.
+    /// Provision of its sandbox. The watcher of the run gets the sockets of its hatches.
     pub provision: Provision,
     /// Further time limit, besides the job's own.
     pub timeout: Option<Duration>,

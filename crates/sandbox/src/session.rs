@@ -24,7 +24,7 @@ pub use fork::{ForkRequest, RequestAdapter, keep_fork};
 pub use interrupted::{FinishCommitError, InterruptedCommit, has_commit, interrupted};
 pub use keeper::{HatchServer, KEEPER, KeeperError, KeeperRequest, SandboxGroupRequest, keep};
 pub use protocol::{
-    CommitOutcome, Load, PathApproval, ProgramOutcome, ProgramStreams, Refusal, Review, Uncommitted,
+    CommitOutcome, Load, PathApproval, ProgramOutcome, ProgramStreams, Refusal, Review, UncommittedChanges,
 };
 
 use crate::config::BackendName;

@@ -138,7 +138,7 @@ impl Shipper {
         let deadline = Instant::now() + self.config.collection_timeout;
         let mut room = self.config.max_log_bytes;
         let is_raw = self.config.ship_raw_logs;
-        // What is there already comes first: a source of rows that hangs must not cost it.
+        // Captured output is taken first: a hanging source of rows must not cost it.
         let mut raw = is_raw.then(|| self.streams(finished, &mut room, deadline));
         let collected = rows.map_or_else(CollectedRows::default, |rows| {
             let redactor = is_raw.then(|| Arc::clone(&self.redactor));

@@ -252,7 +252,7 @@ impl StateDirectory {
     /// # Errors
     /// [`StateError`] with the directory that can't be made.
     pub fn begin_run(&self, owner: Identity) -> Result<RunFolder, StateError> {
-        // What others left is cleared away on the way. If it can't be, that is no reason not to begin.
+        // Leftovers of other runs are cleared away first. A failure of that doesn't keep the run from starting.
         let _ = self.reconcile();
         let id = Self::new_id();
         let path = self.run_folder(&id);
@@ -343,7 +343,7 @@ impl StateDirectory {
             };
             if !run.path().join(KEPT).exists() {
                 let folder = RunFolder { id: id.clone(), path: run.path(), kept: true, lock };
-                // What can't be kept now stays for the next time.
+                // Changes that can't be kept now stay for the next time.
                 let Ok(SettledRun::Unchanged(folder)) = kept::settle(self, folder, true) else { continue };
                 match making {
                     Some(_) => folder.remove_alone()?,

@@ -21,7 +21,7 @@ pub trait Hearer {
 
 /// Ending of a sandbox, and its cause.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProgramEnd {
     /// How the program ended, with what it used.
     pub ending: SandboxEnding,
     /// Why it ended.
@@ -56,7 +56,7 @@ pub fn until_end(
     streams: &mut PipeEnds,
     deadline: &dyn Fn() -> Instant,
     hearer: &mut dyn Hearer,
-) -> Result<Ended, EnclosureError> {
+) -> Result<ProgramEnd, EnclosureError> {
     let mut reason = Reason::ByItself;
     let (mut asked_at, mut killed_at) = (None, None);
     loop {
@@ -66,12 +66,12 @@ pub fn until_end(
         hearer.tick();
         if has_ended {
             let ending = enclosure.wait()?;
-            // What it has written is there by now, and is no more than fits.
+            // The program's output has arrived by now, and is limited to the size of the pipes.
             streams.read(|stream, bytes| hearer.heard(stream, bytes));
-            return Ok(Ended { ending, reason });
+            return Ok(ProgramEnd { ending, reason });
         }
         if killed_at.is_some_and(|at: Instant| at.elapsed() >= LAST_PATIENCE) {
-            return Ok(Ended {
+            return Ok(ProgramEnd {
                 ending: SandboxEnding { outcome: ProgramOutcome::Killed, usage: ResourceUsage::default() },
                 reason,
             });

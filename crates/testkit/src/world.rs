@@ -39,7 +39,7 @@ pub struct ProgramOutput {
 }
 
 /// An ordinary user that exists on every system.
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED_ID: u32 = 65_534;
 
 // === impl World ===
 
@@ -121,7 +121,7 @@ impl World {
             .envs(std::env::vars_os().filter(|(name, _)| name == "BELLJAR_REMOVED_WALLS"))
             .stdin(Stdio::null());
         if self.user == User::Ordinary {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED_ID).gid(UNPRIVILEGED_ID);
         }
         command
     }
@@ -160,7 +160,8 @@ impl World {
     /// Gives a path to the world's user.
     pub fn give(&self, path: &Path) {
         if self.user == User::Ordinary {
-            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("chown by root");
+            std::os::unix::fs::chown(path, Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID))
+                .expect("chown by root");
         }
     }
 }

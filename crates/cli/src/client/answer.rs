@@ -21,7 +21,7 @@ pub(crate) struct NodeResponse {
     heard_at: Instant,
 }
 
-/// What comes of a body at a time.
+/// Result of one read of a response body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BodyRead {
     Bytes(Vec<u8>),

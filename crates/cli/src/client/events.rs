@@ -1,4 +1,4 @@
-//! What happens to a job, as the node tells it: each event once and in order, also over a connection that breaks.
+//! Events of a job, as the node reports them: each event once and in order, also if the connection breaks.
 //!
 //! ```text
 //! connect behind the last event ─► events … ─┬─► the one that the job ends with ─► over
@@ -162,7 +162,7 @@ fn pass(
         heard_at = Instant::now();
         while let Some(document) = lines.next(client.node())? {
             let id = document["id"].as_u64().unwrap_or_default();
-            // What came before the connection broke may come again.
+            // After a reconnect, the node may send events again.
             if id <= position.last {
                 continue;
             }

@@ -95,11 +95,11 @@ struct AgentRunPlan {
     origin: Option<Origin>,
 }
 
-/// What can't be read or isn't there; nothing was run.
+/// Errors of an agent's input: it can't be read or doesn't exist. Nothing was run.
 enum AgentInputError {
-    /// There is no such agent.
+    /// The agent doesn't exist.
     NoAgent(String),
-    /// What is wrong with it.
+    /// The input is invalid; the message names the mistake.
     Input(String),
     Own(CliError),
 }
@@ -305,7 +305,7 @@ impl AgentArguments {
             helper: state::own_program()?,
         };
         let docker = DockerBackend::new(settings, state.clone())?;
-        // What can't be cleared away is no reason not to begin; what is missing for that, the next call says.
+        // A failed cleanup doesn't keep the run from starting; the next call reports missing prerequisites.
         let _ = docker.reconcile();
         Ok(docker)
     }
@@ -356,7 +356,7 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
 // === impl Malformed ===
 
 impl AgentInputError {
-    /// The same as an event tells it.
+    /// Returns the error as an event reports it.
     fn failure(&self) -> AgentFailure {
         match self {
             Self::NoAgent(message) => AgentFailure::new(GraphErrorCode::NotFound, "agent_not_found", message),

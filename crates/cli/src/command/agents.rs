@@ -62,7 +62,7 @@ fn as_json(agent: &Agent, search_path: &OsString) -> Value {
         "program": agent.program(),
         "image": agent.image,
         "path": found,
-        // What is in an image is known when it is started.
+        // The content of an image is unknown until a container is started from it.
         "is_installed": agent.image.is_none().then_some(found.is_some()),
     })
 }

@@ -196,7 +196,7 @@ impl ExportArguments {
             Ok(exported)
         });
         if written.is_err() {
-            // What it was to become is not touched.
+            // The destination file is not touched.
             let _ = std::fs::remove_file(&partial);
         }
         let records = written?.records;

@@ -78,7 +78,7 @@ impl Subcommand for ChangesArguments {
 /// The state, once runs whose process was killed have become kept changes, and what is due is removed.
 fn look_for_leftovers() -> StateDirectory {
     let state = state::open();
-    // What can't be cleared away now is no reason not to show the rest.
+    // A failed cleanup doesn't keep the other changes from being shown.
     let _ = state.reconcile();
     tell_collected(&kept::collect(&state, None));
     state

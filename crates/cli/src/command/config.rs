@@ -188,7 +188,7 @@ fn web(egress: &WebConfig) -> String {
     text
 }
 
-/// What stands for tools that work in no sandbox.
+/// Shown instead of a backend for tools that work in no sandbox.
 const ON_HOST: &str = "host";
 
 fn backends(config: &Configuration) -> String {

@@ -33,11 +33,11 @@ struct Findings {
     /// Whether sandboxes can be made here and hold.
     healthy: bool,
     features: Vec<Feature>,
-    /// What a sandbox tried against its own walls; empty if none could be made.
+    /// Attempts of a sandbox against its own isolation; empty if no sandbox could be made.
     canary: Vec<CanaryFinding>,
     /// Why no sandbox could be made.
     error: Option<String>,
-    /// What is known of the audit log's anchors.
+    /// Status of the audit log's anchors.
     audit_anchors: Vec<AnchorStatus>,
 }
 

@@ -50,7 +50,7 @@ enum Action {
     Learn(Box<LearnArguments>),
 }
 
-/// What is expected of one request.
+/// Expected verdict of one request.
 struct Expectation {
     url: String,
     method: Option<String>,

@@ -59,7 +59,7 @@ pub(crate) struct ExecArguments {
 pub(super) struct ExecOutcome {
     /// The run that it was.
     pub(super) run: RunId,
-    /// What it ended with.
+    /// Its exit code.
     pub(super) code: ExitCode,
 }
 

@@ -27,7 +27,7 @@ enum Action {
     Push(push::PushArguments),
 }
 
-/// What both of them take.
+/// Arguments of both commands.
 #[derive(Debug, clap::Args)]
 struct CommonArguments {
     #[command(flatten)]

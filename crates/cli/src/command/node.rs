@@ -59,7 +59,7 @@ pub(crate) struct NodeArguments {
     /// configuration]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What jobs may reach of the web, by a proxy; a file with `rules` (docs/egress.md), followed while the node runs [default:
+    /// Policy file for jobs' web access by a proxy, with `rules` (docs/egress.md), followed while the node runs [default:
     /// the section `egress` of the configuration]
     #[arg(long, value_name = "FILE")]
     egress: Option<PathBuf>,
@@ -230,9 +230,6 @@ fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
     let secret = Secret::parse(text).map_err(|error| wrong(&error))?;
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;
     known::remember(secret);
-    let url = match user {
-        Some(user) => url.map(|url| url.served_by(user)),
-        None => url,
-    };
+    let url = url.map(|url| url.served_by(user));
     Ok(Callbacks { url, user, key, allowed_origins })
 }

@@ -53,7 +53,7 @@ struct ListArguments {
 struct SetArguments {
     #[command(flatten)]
     of: ScopeArgument,
-    /// What it is about, such as language.preferred
+    /// Key of the preference, such as language.preferred
     key: String,
     /// The value, as JSON; what is no JSON is a text, and `null` hides what scopes further away prefer
     value: String,
@@ -69,7 +69,7 @@ struct SetArguments {
 struct RemoveArguments {
     #[command(flatten)]
     of: ScopeArgument,
-    /// What it is about
+    /// Key of the preference
     key: String,
     /// Why; it is recorded
     #[arg(long, value_name = "TEXT")]

@@ -1,4 +1,4 @@
-//! What commands print: documents for programs, rows in columns for people.
+//! Output of commands: documents for programs, rows in columns for people.
 
 use crate::error::CliError;
 use crate::output;

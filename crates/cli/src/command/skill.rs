@@ -58,7 +58,7 @@ struct ShowArguments {
 struct AddArguments {
     /// The text, in Markdown
     file: PathBuf,
-    /// What it is called
+    /// Name of the skill
     #[arg(long, value_name = "NAME")]
     name: String,
     /// The scope that it is for: system, group:ID, user:ID, project:ID or task:UUID
@@ -72,7 +72,7 @@ struct UpdateArguments {
     id: String,
     /// The text, in Markdown; as it was, if no file is named
     file: Option<PathBuf>,
-    /// What it is called from now on
+    /// New name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The scope that it is for from now on

@@ -49,7 +49,7 @@ impl Subcommand for ValidateArguments {
     }
 }
 
-/// What a job needs to run besides: a model that its agent may call, which is named where it is run.
+/// Returns a note about the models that the job's agent may call; the command or node that runs the job names them.
 fn models_of(job: &Job) -> String {
     let Some(inference) = &job.inference else { return String::new() };
     let models = inference.allowed_models.iter().map(|name| crate::command::plain(name)).collect::<Vec<_>>();

@@ -82,10 +82,10 @@ fn explained(record: &ToolCallRecord) -> String {
     };
     row("decision", &record.call_id.to_string());
     let subject = &record.subject;
-    let whom = subject.subject_id.as_deref().unwrap_or_else(|| subject.subject_type.as_str());
+    let subject_name = subject.subject_id.as_deref().unwrap_or_else(|| subject.subject_type.as_str());
     match &record.judged {
         Some(judged) => {
-            row("agent", judged.agent_id.as_ref().map_or(whom, |agent| agent.as_str()));
+            row("agent", judged.agent_id.as_ref().map_or(subject_name, |agent| agent.as_str()));
             row("level", judged.level.as_str());
             row("action", &format!("{}, risk {}", judged.action_type, judged.risk));
             row("because", &judged.reason);
@@ -95,7 +95,7 @@ fn explained(record: &ToolCallRecord) -> String {
             judged.proposal.iter().for_each(|least| row("would help", least));
         }
         None => {
-            row("agent", whom);
+            row("agent", subject_name);
             row("because", record.denied_by.as_deref().unwrap_or("no rule of agents is about it"));
         }
     }

@@ -181,7 +181,7 @@ fn file(way: &MemberPath, value: Option<&str>) -> String {
     if place.starts_with("egress.search") {
         return value.replacen("egress: {", &format!("egress: {{{SEARCHES}, "), 1);
     }
-    // What belongs to one strategy does not stand without it.
+    // Members of one strategy are not valid without it.
     let of_strategy = |(member, _): &&(&str, &str)| {
         place.starts_with(&format!("trust.{member}")) && value.contains(&format!("{member}: "))
     };
@@ -190,7 +190,7 @@ fn file(way: &MemberPath, value: Option<&str>) -> String {
     }
     // A user is named beside plain HTTP alone.
     let value = if place.ends_with(".user") { value.replace("https://", "http://") } else { value };
-    // What belongs to one way to a server does not stand beside the other.
+    // Members of one transport are not valid beside the other.
     match OF_HTTP.iter().any(|name| place == *name) {
         true if place.ends_with("url") => value.replace(BY_STDIO, "transport: streamable_http"),
         true => value.replace(BY_STDIO, "transport: streamable_http, url: 'http://127.0.0.1:7000/mcp'"),
@@ -217,7 +217,7 @@ const SEARCHES: &str = "connections: [{name: searches, url: 'https://searches.ex
 
 const HOUSE: &str = "{rules: [], connections: [{name: house, url: 'https://house.example/api'}]}";
 
-/// What the parser expects at a place of a file that is wrong there.
+/// Returns the parser's expectation at a place of a file that has a mistake there.
 #[track_caller]
 fn expected(file: &str, place: &str) -> String {
     let mistakes =
@@ -282,7 +282,7 @@ const SOURCES: [&str; 7] = [
     "secret.",
 ];
 
-/// What names something in another part of the file.
+/// Member that refers to a name in another part of the file.
 const OF_OTHERS: &str = "egress.rules[0].credentials";
 
 #[test]
@@ -298,7 +298,7 @@ fn samples_of_the_reference_parse_and_only_required_members_are_required() {
             continue;
         }
         let _ = read(&file(&way, Some(&sample(member))));
-        // What a section requires is also asked for where the section is one that may be absent itself.
+        // Required members of a section are also required if the section itself is optional.
         match (member.unsaid, way.as_slice()) {
             (MemberDefault::Required(_), [before @ .., (_, members)]) => {
                 let without: Vec<Member> =
@@ -382,7 +382,7 @@ fn outcome(read: &Configuration, world: &World) -> ParseOutcome {
     }
 }
 
-/// What is usual.
+/// Returns settings with the defaults.
 fn settings(world: &World) -> Settings {
     world.write("token", "the-token-of-tests-0123456789");
     let token = Token::read(&world.path().join("token")).unwrap();

@@ -1,4 +1,4 @@
-//! What to do about an error, as it is printed after it.
+//! Hints on how to fix an error, printed after the error.
 
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;

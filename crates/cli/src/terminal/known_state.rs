@@ -112,7 +112,7 @@ fn take_turn(terminal: BorrowedFd<'_>) {
     TURNS.lock().unwrap_or_else(PoisonError::into_inner).push(turn);
 }
 
-/// What begins an empty screen of that many lines.
+/// Returns the control sequences that begin an empty screen of that many lines.
 fn page(lines: u16) -> String {
     let restore = RESTORE.concat();
     format!("{restore}{DELETE_IMAGES}{TO_LAST_LINE}{}{EMPTY}", "\n".repeat(lines.into()))

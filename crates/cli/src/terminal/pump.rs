@@ -29,7 +29,7 @@ impl Pump {
         Self { from, to, pending: Vec::new(), turn, is_held: false }
     }
 
-    /// What it waits for: something to read, or room to write what was read.
+    /// Returns the event that it waits for: input, or room to write the input that was read.
     pub(super) fn interest(&self) -> PollFd<'_> {
         match self.pending.is_empty() {
             true => PollFd::new(&self.from, PollFlags::IN),

@@ -49,11 +49,11 @@ fn invalid_or_unenforceable_program_list_is_refused_before_anything_is_made() {
     let exec = ["exec", "--backend", "subprocess", "--programs", "sh", "--", "true"];
     let ran = world.run(&exec);
     assert!(
-        ran.code == 125 && ran.stderr.contains("the subprocess backend can't hold a list of programs"),
+        ran.code == 125 && ran.stderr.contains("the subprocess backend cannot enforce a list of programs"),
         "{ran:?}"
     );
     let ran = world.run(&["session", "create", "--backend", "subprocess", "--level", "sandboxed"]);
-    assert!(ran.code != 0 && ran.stderr.contains("can't hold a list of programs"), "{ran:?}");
+    assert!(ran.code != 0 && ran.stderr.contains("cannot enforce a list of programs"), "{ran:?}");
     // The control.
     assert_eq!(world.run(&["exec", "--backend", "subprocess", "--", "true"]).code, 0);
 }

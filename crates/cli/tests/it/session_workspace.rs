@@ -253,7 +253,11 @@ fn discard_restores_the_source_state_even_under_a_running_program() {
         exec(world, &id, "sleep 600 > /dev/null 2>&1 &").succeeded();
         let ran = world.run(&["session", "discard", &id]);
         assert_eq!(ran.code, 125, "{ran:?}");
-        assert!(ran.stderr.contains("programs run in the session: 1 in the background"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("programs are running in the session: 1 in the background"),
+            "{}",
+            ran.stderr
+        );
         let ran = world.run(&["session", "discard", &id, "--force"]).succeeded();
         assert!(ran.stdout.contains("as in the source again"), "{}", ran.stdout);
         assert!(changed(world, &id).is_empty(), "{:?}", changed(world, &id));
@@ -349,7 +353,7 @@ fn fork_of_a_session_that_began_empty_has_its_files() {
         assert_eq!(exec(world, &id, "cat c").stdout, "b\n");
         for command in ["diff", "commit", "discard"] {
             let ran = world.run(&["session", command, &id]);
-            assert!(ran.code == 125 && ran.stderr.contains("empty at first"), "{ran:?}");
+            assert!(ran.code == 125 && ran.stderr.contains("workspace started empty"), "{ran:?}");
             assert!(ran.stderr.contains("--workspace-copy DIR"), "{ran:?}");
         }
     });
@@ -363,7 +367,7 @@ fn session_directly_on_a_directory_has_no_separate_changes() {
         let id = create(world, &["--workspace", &source]);
         for command in ["diff", "commit", "discard", "fork"] {
             let ran = world.run(&["session", command, &id]);
-            assert!(ran.code == 125 && ran.stderr.contains(&format!("works on {source} itself")), "{ran:?}");
+            assert!(ran.code == 125 && ran.stderr.contains(&format!("uses {source} directly")), "{ran:?}");
         }
         assert_eq!(list(world).len(), 1);
         assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 1);

@@ -35,7 +35,7 @@ fn state_directory_of_another_user_is_refused() {
     chown(&state, Some(UNKNOWN), None).unwrap();
     let refused = trust_list(&state);
     assert_eq!(refused.status.code(), Some(125));
-    assert!(errors(&refused).contains("belongs to the user with the id 54321"), "{}", errors(&refused));
+    assert!(errors(&refused).contains("belongs to user 54321"), "{}", errors(&refused));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn database_that_another_user_could_write_is_refused() {
         let file = shared.join(format!("node.db{suffix}"));
         std::fs::File::options().create(true).append(true).open(&file).unwrap();
         chown(&file, Some(UNKNOWN), None).unwrap();
-        refused("belongs to the user with the id 54321");
+        refused("belongs to user 54321");
         chown(&file, Some(0), None).unwrap();
         set(&file, 0o666);
         refused("other users can write");
@@ -90,7 +90,7 @@ fn database_that_another_user_could_write_is_refused() {
         is_used();
     }
     chown(&shared, Some(UNKNOWN), None).unwrap();
-    refused("belongs to the user with the id 54321");
+    refused("belongs to user 54321");
     chown(&shared, Some(0), None).unwrap();
     // With a sticky bit other users could still create a log beside it.
     for mode in [0o777, 0o1777] {

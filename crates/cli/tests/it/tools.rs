@@ -119,7 +119,7 @@ fn approval_hint_names_the_list_that_requires_the_approval() {
     };
     let agent = "tool_access: {agents: [{name: writer, level: standard, autonomy: full";
     let by_house = why(&format!("{agent}}}]}}\nautonomy: {{human_approval: [code]}}\n"));
-    assert!(by_house.contains("the house's list `autonomy.human_approval`"), "{by_house}");
+    assert!(by_house.contains("node list `autonomy.human_approval`"), "{by_house}");
     assert!(by_house.contains("human_approval:house") && !by_house.contains("allowed:"), "{by_house}");
     let by_agent = why(&format!("{agent}, human_approval: [code]}}]}}\n"));
     assert!(by_agent.contains("human_approval:agent"), "{by_agent}");

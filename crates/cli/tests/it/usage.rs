@@ -87,8 +87,9 @@ fn calls_are_listed_and_summed_and_agree_with_the_providers_records() {
         let run = reports[0]["run_id"].as_str().unwrap();
         let agreed = reconcile(world, &config, &["--run", run]).succeeded();
         assert!(agreed.stdout.starts_with("house: 2 of 2 calls agree with 2 rows"), "{agreed:?}");
-        let nobody = usage(world, &["list", "--run", "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e"]).succeeded();
-        assert!(nobody.stdout.ends_with("0 calls, 0 + 0 tokens, 0 USD\n"), "{nobody:?}");
+        let without_calls =
+            usage(world, &["list", "--run", "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e"]).succeeded();
+        assert!(without_calls.stdout.ends_with("0 calls, 0 + 0 tokens, 0 USD\n"), "{without_calls:?}");
         assert!(server.requests().iter().all(|request| !request.contains(b"forged")));
     });
 }

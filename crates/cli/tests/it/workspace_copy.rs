@@ -180,7 +180,7 @@ fn change_with_a_path_too_long_to_report_fails_only_the_job() {
         let ran = world.run(&["run", "--json", "--workspace-copy", &source, "job.json"]);
         assert_eq!((ran.code, &ran.json()["failure_code"]), (1, &json!("constraint_violation")), "{ran:?}");
         let error = ran.json()["failure_message"].to_string();
-        assert!(error.contains("longer than a path may be"), "{error}");
+        assert!(error.contains("exceeds the maximum path length"), "{error}");
         let ran = world.run(&["exec", "--workspace-copy", &source, "--", "python3", "-c", DEEP]);
         assert_eq!(ran.code, 125, "{ran:?}");
         assert_eq!(world.picture("source"), before);

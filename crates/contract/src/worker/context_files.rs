@@ -114,7 +114,7 @@ mod tests {
             assert!(refused.contains("a relative path such as"), "{path}: {refused}");
         }
         let refused = parse(r#"{ "a": "", "a/b/c": "" }"#).unwrap_err();
-        assert!(refused.contains("no part is another file"), "{refused}");
+        assert!(refused.contains("without another file as its parent"), "{refused}");
         assert!(parse(r#"{ "a": 1 }"#).is_err());
     }
 }

@@ -120,7 +120,7 @@ impl TreeBuilder<'_> {
             Event::Alias(_) => {
                 let path = self.path();
                 self.log.note(position, &path, "an alias", "the value itself, written out");
-                // What it stands for is left open; the document is refused in any case.
+                // The alias is not resolved; the document is refused in any case.
                 self.put(position, Value::Plain(String::new()))
             }
             Event::Scalar(text, style, anchor, tag) => {

@@ -118,7 +118,6 @@ where
         // A `HEAD` request gets a head without a body.
         served.pace.wait().await;
         served.run.budget.audit.wait().await;
-        served.run.budget.audit.wait().await;
         draft.refuse(&refusal);
         let _ = client.send(&answer::without_body(refusal.status())).await;
         return false;

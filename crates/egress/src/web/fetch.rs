@@ -339,8 +339,8 @@ mod tests {
             ("data:text/html,x", Err("it must begin with https:// or http://")),
             ("https://a.example/?k=belljar:cred:x", Err("it contains a placeholder for a credential")),
             ("https://a.example/?k=belljar%3acred%3Ax", Err("it contains a placeholder for a credential")),
-            ("a.example", Err("not a valid URL")),
-            ("https://", Err("not a valid URL")),
+            ("a.example", Err("no address")),
+            ("https://", Err("no address")),
             ("http://a.example:0/", Err("its port is malformed")),
         ] {
             assert_eq!(asked(text), expected.map(str::to_owned), "{text}");

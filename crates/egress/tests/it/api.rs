@@ -22,7 +22,7 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), SECRET).unwrap();
         let authority = Authority::new("house");
-        let rules = "rules: [{host: nobody.test}]\nauthorities: CA\n";
+        let rules = "rules: [{host: absent.test}]\nauthorities: CA\n";
         let house = ProxyRig::looking_into(rules, authority.server(UP, NOW), &authority);
         let connection = format!(
             "rules: []\nconnections:\n- {{name: forge, url: 'https://up.test:{}/v1', credential: {{file: {}}}, \

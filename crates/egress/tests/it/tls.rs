@@ -129,10 +129,10 @@ fn https_provider_without_tls_receives_no_plaintext() {
             String::from_utf8_lossy(&heard[..count]).into_owned()
         })
     });
-    let nobody = || ModelServer::start(Script::always(hello()));
-    let rig = at(&format!("https://127.0.0.1:{port}"), Some(&house.file()), nobody());
+    let unused_server = || ModelServer::start(Script::always(hello()));
+    let rig = at(&format!("https://127.0.0.1:{port}"), Some(&house.file()), unused_server());
     assert_untrusted("plain", &rig);
-    let rig = at(&format!("http://127.0.0.1:{port}"), None, nobody());
+    let rig = at(&format!("http://127.0.0.1:{port}"), None, unused_server());
     assert_eq!(call(&rig).status, 400, "control: a plain HTTP call is answered");
     let [by_tls, in_the_clear] = plain.join().unwrap();
     assert!(in_the_clear.contains(KEY) && !by_tls.contains(KEY) && !by_tls.contains("POST"), "{by_tls:?}");

@@ -267,10 +267,12 @@ async fn approval_tool_is_listed_only_with_an_approver_and_needs_no_approval() {
     assert!(house.shown("low").contains(&ASK.to_owned()) && house.shown("locked").contains(&ASK.to_owned()));
     // Callers without access rules are not denied by one, so they don't get the approval tool; nor does anyone without an
     // approver.
-    let nobody = seat(Caller::of(AgentKind::Operator));
-    assert!(!house.rig.gateway.listed(nobody.caller()).iter().any(|entry| entry.name().as_str() == ASK));
+    let without_rules = seat(Caller::of(AgentKind::Operator));
+    assert!(
+        !house.rig.gateway.listed(without_rules.caller()).iter().any(|entry| entry.name().as_str() == ASK)
+    );
     assert!(matches!(
-        house.rig.gateway.call(&nobody, ASK, Arguments::new()).await,
+        house.rig.gateway.call(&without_rules, ASK, Arguments::new()).await,
         CallOutcome::Refused(Refusal::Unknown { .. })
     ));
     let alone = AccessRig::without_anybody_to_ask();

@@ -1,4 +1,4 @@
-//! What the host's git may take of the host, besides time: the server whose data it reads is untrusted.
+//! Resource limits of the host's git, besides time: the server whose data it reads is untrusted.
 
 use super::GitError;
 use belljar_files::reserve::FreeSpace;
@@ -11,7 +11,8 @@ use std::path::Path;
 /// 50 MiB, the largest file that is committed 512 MiB.
 pub(super) const MEMORY_BYTES: u64 = 2 << 30;
 
-/// What one step may write while the disk's reserve is touched, in bytes: settings, references, the commit of a push.
+/// Maximum number of bytes that one step may write while the disk's reserve is touched: settings, references, the commit of a
+/// push.
 const HARMLESS_BYTES: u64 = 1 << 20;
 
 /// The disk that a step writes to.

@@ -37,7 +37,7 @@ pub struct AgentTask<'t> {
     pub web: Option<OnceWeb>,
     /// The workspace directory; the agent works on a copy.
     pub source: HostPath,
-    /// What its sandbox is given besides its program and what the catalogue gives. Its variables override the catalogue's.
+    /// Provision of its sandbox, besides its program and the catalogue's provision. Its variables override the catalogue's.
     pub provision: Provision,
     /// Limits of the run.
     pub limits: OnceLimits,

@@ -21,7 +21,7 @@ pub struct OnceSpec {
     pub source: HostPath,
     /// Content of `/workspace/.cogni/messages.json`, if there is one.
     pub messages: Option<Vec<u8>>,
-    /// What its sandbox is given besides the hatches for `models` and `web`.
+    /// Provision of its sandbox, besides the hatches for `models` and `web`.
     pub provision: Provision,
     /// Models that it may call, if any.
     pub models: Option<InferenceConfig>,

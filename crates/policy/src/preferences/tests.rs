@@ -18,11 +18,11 @@ fn key(text: &str) -> Key {
     Key::parse(text).unwrap()
 }
 
-fn entry(id: u64, whom: &str, name: &str, value: Value) -> Preference {
+fn entry(id: u64, scope_text: &str, name: &str, value: Value) -> Preference {
     let value_type = ValueType::ALL.into_iter().find(|one| one.is_of(&value)).unwrap();
     Preference {
         id,
-        scope: scope(whom),
+        scope: scope(scope_text),
         key: key(name),
         value,
         value_type,
@@ -166,12 +166,12 @@ fn entries() -> impl Strategy<Value = Vec<Preference>> {
     prop::collection::vec(one, 0..24).prop_map(|all| {
         let numbered = all.into_iter().zip(1..);
         numbered
-            .map(|((whom, name, value, value_type, second), id)| Preference {
+            .map(|((scope_index, name, value, value_type, second), id)| Preference {
                 value_type,
                 updated_at: Timestamp::from_second(second).unwrap(),
                 ..entry(
                     id,
-                    SCOPES.get(whom).unwrap_or(&"user:another user"),
+                    SCOPES.get(scope_index).unwrap_or(&"user:another user"),
                     ["a.a", "a.b", "a.c"][name],
                     value,
                 )

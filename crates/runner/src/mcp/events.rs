@@ -43,7 +43,7 @@ fn line(body: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let end = memchr::memchr2(b'\r', b'\n', rest)?;
     let next = match rest.get(end..) {
         Some([b'\r', b'\n', ..]) => end + 2,
-        // What follows may still belong to it.
+        // The next byte may be the line feed of the same line end.
         Some([b'\r']) => return None,
         _ => end + 1,
     };

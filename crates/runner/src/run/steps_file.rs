@@ -101,7 +101,7 @@ impl StepsFile {
     /// Removes the journal, because the result is written and nothing is left to be resumed.
     pub(super) fn forget(&mut self) {
         if let Some(OpenJournal { directory, .. }) = self.open.take() {
-            // What can't be removed is no file, and is not read either.
+            // An entry that can't be removed is not a file, and is not read either.
             let _ = rustix::fs::unlinkat(directory, NAME, AtFlags::empty());
         }
     }

@@ -59,7 +59,7 @@ fn program_environment_has_job_ids_and_directories() {
     let scene = Scene::new();
     std::fs::create_dir(scene.inside("sub")).unwrap();
     let script = r#"echo "$CYNODE_JOB_ID $CYNODE_TASK_ID"; echo "$CYNODE_WORKSPACE_DIR $CYNODE_ARTIFACTS_DIR";
-                    echo "$PWD $OWN"; pwd -P; echo nobody | cat >"$CYNODE_ARTIFACTS_DIR/kept""#;
+                    echo "$PWD $OWN"; pwd -P; echo text | cat >"$CYNODE_ARTIFACTS_DIR/kept""#;
     let args = json!({ "argv": ["sh", "-c", script], "cwd": "sub", "env": { "OWN": "x=y" } });
     let entry = scene.run_step(step("run_command", args));
     let (workspace, artifacts) = (scene.beside("workspace"), scene.beside("artifacts"));

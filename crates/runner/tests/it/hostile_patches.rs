@@ -253,7 +253,7 @@ fn patch_that_does_not_fit_fails_as_a_whole() {
     assert_refused(&format!("--- /dev/null\n+++ b/d\n{NEW}"), Failure);
     assert_refused("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n", Failure);
     assert_refused(&format!("--- a/x\n+++ b/x\n{}", HUNK.replace('a', "no")), Failure);
-    // The same section twice, and hunks that overlap.
+    // A repeated section, and overlapping hunks.
     assert_refused(&format!("--- a/x\n+++ b/x\n{HUNK}--- a/x\n+++ b/x\n{HUNK}"), Failure);
     assert_refused(&format!("--- a/x\n+++ b/x\n{HUNK}{HUNK}"), Failure);
 }

@@ -175,10 +175,10 @@ fn a_step_can_neither_stop_nor_kill_nor_trace_the_runner() {
 #[test]
 fn a_step_cannot_limit_slow_down_or_pin_the_runner() {
     let scene = Scene::new();
-    let attack = |whom: &str| {
+    let attack = |pid: &str| {
         format!(
-            "prlimit --pid {whom} --nofile=3:3; prlimit --pid {whom} --cpu=1:1; renice -n 19 -p {whom}; \
-             ionice -c 3 -p {whom}; taskset -p 1 {whom}; chrt --idle -p 0 {whom}; true"
+            "prlimit --pid {pid} --nofile=3:3; prlimit --pid {pid} --cpu=1:1; renice -n 19 -p {pid}; \
+             ionice -c 3 -p {pid}; taskset -p 1 {pid}; chrt --idle -p 0 {pid}; true"
         )
     };
     let script = format!("{}; setsid sleep 1000 & echo done", attack("$PPID"));

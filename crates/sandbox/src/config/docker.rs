@@ -170,7 +170,7 @@ fn image(node: &Node, log: &mut MistakeLog) -> Option<String> {
     const LONGEST: usize = 255;
     text(node, log, "the name of an image, such as synthorg-sandbox:latest", |text| {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
-        // What begins with a hyphen would be an option to some command.
+        // A name that begins with a hyphen would be an option to some command.
         let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
         (begins_well && text.len() <= LONGEST && text.chars().all(is_name)).then(|| text.to_owned())
     })

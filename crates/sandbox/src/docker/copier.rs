@@ -190,7 +190,7 @@ fn finish(mut execution: DockerExecution, said: &OwnedFd, path: &str) -> Result<
         text.extend(bytes.iter().take(room));
         Ok(())
     });
-    // Who has stopped it may also have stopped it after its last word.
+    // A process that stopped the copier may also have stopped it after its last word.
     let ending = match heard {
         Ok(()) => execution.wait_until(Some(Instant::now() + PATIENCE))?,
         Err(error) => {

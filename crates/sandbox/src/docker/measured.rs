@@ -48,7 +48,7 @@ impl MeasuredIsolation {
         let of_init = fs::read_to_string("/proc/1/status").unwrap_or_default();
         let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
         let capabilities = [&status, &of_init].into_iter().flat_map(|status| {
-            // What can't be read is not known to be empty.
+            // An unreadable set is not known to be empty.
             sets.map(|set| {
                 field(status, set).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(u64::MAX)
             })

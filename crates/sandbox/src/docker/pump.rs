@@ -169,7 +169,7 @@ impl Pump {
         let read = match rustix::io::read(input, &mut bytes) {
             Ok(read) => read,
             Err(Errno::AGAIN | Errno::INTR) => return,
-            // What can't be read has ended.
+            // An input that can't be read has ended.
             Err(_) => 0,
         };
         bytes.truncate(read);

@@ -32,7 +32,7 @@ pub struct DeploymentId(String);
 
 /// A text that is no such name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {what}")]
+#[error("`{text}` is no {what}")]
 pub struct InvalidSetting {
     /// Description of the expected value.
     pub what: &'static str,

@@ -35,7 +35,7 @@ impl InstalledAuthorities {
         if is_said || !wanted.provision.hatches.contains(&Hatch::Web) {
             return None;
         }
-        // What isn't text is no list of certificates.
+        // A list of certificates is text.
         let list = view::authorities().and_then(|path| std::fs::read_to_string(path).ok())?;
         wanted.provision.home.insert(BELOW_HOME.to_owned(), list);
         Some(Self { place: format!("/{HOME}/{BELOW_HOME}") })

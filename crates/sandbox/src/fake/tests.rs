@@ -62,7 +62,7 @@ fn each_call_goes_wrong_once_as_foreseen_and_every_call_is_told() {
     assert_eq!(execution.wait_until(None).unwrap().unwrap().outcome, ProgramOutcome::Exited(4));
     let id = sandbox.id().clone();
     assert!(matches!(sandbox.destroy(), Err(BackendError::Clear(_))));
-    // What could not be cleared away is a leftover.
+    // A sandbox that could not be cleared away is a leftover.
     assert_eq!(backend.reconcile().unwrap(), std::slice::from_ref(&id));
     let told: Vec<_> =
         script.calls().into_iter().map(|call| (call.operation, call.sandbox, call.detail)).collect();

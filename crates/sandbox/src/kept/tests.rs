@@ -58,7 +58,7 @@ fn left_whole(state: &StateDirectory, source: &Path, write: impl FnOnce(&Path)) 
         (HostPath::resolve(source).unwrap(), Directory::open_host(copy.as_path()).unwrap());
     let owner = HostUser::choose().identity();
     let imprint = crate::workspace::copy::tree(&Directory::open_meant(&source).unwrap(), &opened, owner);
-    // What a person does between the copy and its record.
+    // A person edits a file between the copy and its record.
     std::fs::write(source.as_path().join("edited"), "person").unwrap();
     let record = CopyRecord::begin(label(), folder.path(), (&source, copy.as_path()));
     record.of_whole(&imprint.unwrap()).write(folder.path()).unwrap();
@@ -172,7 +172,7 @@ fn leftovers_with_changes_are_kept_and_others_are_removed() {
         is_laid_out: false,
     };
     write_summary(&state.run_folder(&changed), &summary).unwrap();
-    // What a killed process has left is removed or kept by the next one.
+    // The next process removes or keeps the leftovers of a killed one.
     state.reconcile().unwrap();
     assert!(!state.run_folder(&changed).exists());
     let listed = list(&state);
@@ -218,7 +218,7 @@ fn an_id_names_its_own_changes_whatever_another_run_is_called() {
     let found = |name: &str| find(&state, name).map(|kept| kept.id().clone());
     assert_eq!(found(first.as_str()).unwrap(), first);
     assert_eq!(found(other.as_str()).unwrap(), other);
-    // What is a name and the beginning of another id is neither.
+    // A text that is a name and also the beginning of another id is ambiguous.
     let ambiguous = found(begins).unwrap_err().to_string();
     assert!([&third, &fourth].iter().all(|id| ambiguous.contains(id.as_str())), "{ambiguous}");
     assert!(ambiguous.contains(&format!("(named {begins})")), "{ambiguous}");

@@ -53,7 +53,7 @@ impl DeploymentGroups {
             processes: Some(limits.processes.saturating_add(OWN_PROCESSES)),
             millicpus: limits.millicpus,
         };
-        // What is left out for a test is reported all the same: a limit that is known to be missing is refused.
+        // A limit that a test leaves out is reported as present: a limit that is known to be missing is refused.
         let upheld = CgroupLimits {
             memory_bytes: wall!(MemoryLimit: wanted.memory_bytes, else None),
             millicpus: wall!(CpuLimit: wanted.millicpus, else None),

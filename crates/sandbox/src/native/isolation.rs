@@ -202,7 +202,7 @@ mod tests {
         };
         let lowered = told(hard + 1);
         assert!(
-            lowered.starts_with(&format!("{hard} open files")) && lowered.contains("asked for"),
+            lowered.starts_with(&format!("{hard} open files")) && lowered.contains("requested"),
             "{lowered}"
         );
         assert_eq!(told(8), "8 open files of one process, no core dumps");

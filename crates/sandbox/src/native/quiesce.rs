@@ -24,7 +24,7 @@ pub(super) fn bring_about<E>(root: &Directory, stop: impl Fn() -> Result<(), E>)
     let mut pause = Duration::from_micros(200);
     loop {
         stop()?;
-        // What can't be looked at is not waited for.
+        // Processes that can't be inspected are not waited for.
         if stands_still(root).unwrap_or(true) || begun.elapsed() >= PATIENCE {
             return Ok(());
         }

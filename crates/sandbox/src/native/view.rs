@@ -68,17 +68,17 @@ fn own_settings(Identity { inside_uid, inside_gid, .. }: Identity) -> Vec<RootEn
         inside: inside.to_owned(),
         content: content.into(),
     };
-    let nobody = 65_534;
+    let overflow_id = 65_534;
     vec![
         file(
             "etc/passwd",
             format!(
                 "root:x:0:0:root:/:/sbin/nologin\n\
                  agent:x:{inside_uid}:{inside_gid}:agent:/home/agent:/bin/sh\n\
-                 nobody:x:{nobody}:{nobody}:nobody:/:/sbin/nologin\n"
+                 nobody:x:{overflow_id}:{overflow_id}:nobody:/:/sbin/nologin\n"
             ),
         ),
-        file("etc/group", format!("root:x:0:\nagent:x:{inside_gid}:\nnogroup:x:{nobody}:\n")),
+        file("etc/group", format!("root:x:0:\nagent:x:{inside_gid}:\nnogroup:x:{overflow_id}:\n")),
         file("etc/hosts", "127.0.0.1 localhost belljar\n::1 localhost belljar\n".to_owned()),
         // Names are looked up in files alone: there is no name server, and no resolv.conf that would name one.
         file("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n".to_owned()),

@@ -6,7 +6,7 @@ use crate::backend::with_causes;
 use crate::limits::{Bytes, Limit, Limits};
 use crate::spec::Workspace;
 use crate::state::{JOB, RunFolder, StateDirectory};
-use crate::supervise::{Ended, Reason};
+use crate::supervise::{ProgramEnd, Reason};
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use belljar_confine::sealed::ProgramOutcome;
@@ -31,7 +31,7 @@ const LARGEST_RESULT_BYTES: u64 = 256 << 20;
 pub(super) fn result(
     folder: &RunFolder,
     admitted: &AdmittedJob,
-    (ended, errors): (&Ended, &str),
+    (ended, errors): (&ProgramEnd, &str),
     reported: Option<JobResult>,
 ) -> JobResult {
     let job = admitted.job();
@@ -54,7 +54,7 @@ pub(super) fn job_folder(folder: &RunFolder) -> Result<Directory, DirectoryError
 }
 
 /// Returns the resource usage of everything in a sandbox.
-pub(super) fn used(ended: &Ended) -> ResourceUsage {
+pub(super) fn used(ended: &ProgramEnd) -> ResourceUsage {
     ResourceUsage {
         cpu_time_ms: u64::try_from(ended.ending.usage.cpu.as_millis()).unwrap_or(u64::MAX),
         max_rss_bytes: ended.ending.usage.max_rss_bytes,
@@ -78,7 +78,7 @@ fn read(folder: &RunFolder) -> Result<JobResult, String> {
     }
 }
 
-fn why_not_believed(result: &JobResult, job: &Job, ended: &Ended) -> Option<String> {
+fn why_not_believed(result: &JobResult, job: &Job, ended: &ProgramEnd) -> Option<String> {
     if ended.ending.outcome != ProgramOutcome::Exited(result.exit_code().into()) {
         return Some(format!(
             "the runner's exit status does not match its result ({:?})",
@@ -91,7 +91,7 @@ fn why_not_believed(result: &JobResult, job: &Job, ended: &Ended) -> Option<Stri
     None
 }
 
-fn unbelievable(ended: &Ended, errors: &str, why: &str) -> Failure {
+fn unbelievable(ended: &ProgramEnd, errors: &str, why: &str) -> Failure {
     match ended.reason {
         Reason::OutOfTime => {
             Failure::new(FailureCode::Timeout, "the job exceeded its time limit and was killed")

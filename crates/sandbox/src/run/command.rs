@@ -33,7 +33,7 @@ pub struct CommandRequest {
     pub task_id: TaskId,
     /// The program and its arguments; never empty.
     pub argv: Vec<String>,
-    /// What its sandbox is given. The watcher of the run gets the sockets of its hatches.
+    /// Provision of its sandbox. The watcher of the run gets the sockets of its hatches.
     pub provision: Provision,
     /// Time limit.
     pub timeout: Duration,

@@ -3,7 +3,7 @@
 use super::keeper::address;
 use super::protocol::{
     ApprovedPathsMessage, CommitOutcome, KeeperRequestMessage, KeeperResponse, Load, ProgramOutcome,
-    ProgramStreams, Refusal, Review, Uncommitted, read_document, receive, send,
+    ProgramStreams, Refusal, Review, UncommittedChanges, read_document, receive, send,
 };
 use super::{DESCRIPTION, Session};
 use crate::backend::TerminalSize;
@@ -301,7 +301,7 @@ impl SessionClient {
     ///
     /// # Errors
     /// [`SessionError`] when it doesn't answer, and [`Refusal::Uncommitted`] if that is wanted.
-    pub fn end(&self, uncommitted: Uncommitted) -> Result<bool, SessionError> {
+    pub fn end(&self, uncommitted: UncommittedChanges) -> Result<bool, SessionError> {
         match self.ask(&KeeperRequestMessage::End { uncommitted })? {
             Some(KeeperResponse::Over { kept }) => Ok(kept),
             other => Err(unexpected(other)),

@@ -78,13 +78,13 @@ pub(super) enum KeeperRequestMessage {
     /// End it.
     End {
         /// Treatment of changes that are not committed.
-        uncommitted: Uncommitted,
+        uncommitted: UncommittedChanges,
     },
 }
 
 /// Treatment of the uncommitted changes of a session that is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Uncommitted {
+pub enum UncommittedChanges {
     /// The session goes on if there are any.
     Refused,
     /// The changes are kept (`crate::kept`).

@@ -75,7 +75,7 @@ impl Redactor {
         let secrets = [
             // A private key, whole or cut off.
             r"(?s)(?<keep>-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----)(?:.*?(?<after>-----END [A-Z0-9 ]*PRIVATE KEY-----)|.*)".to_owned(),
-            // Who logs in, in an address.
+            // User and password in a URL.
             r"(?<keep>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s@'\x22]+(?<after>@)".to_owned(),
             // A header, and its value alone.
             r"(?i)(?<keep>\b(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}".to_owned(),

@@ -170,7 +170,7 @@ mod tests {
             SourceDrift::find(&source, &baseline).unwrap().listed(),
             ["./", "added", "folder/", "written"]
         );
-        // What a commit of the copy itself has left is no drift.
+        // Changes by a commit of the copy itself are no drift.
         for name in ["written", "added", "folder"] {
             baseline.note(Path::new(name), &source.stat(Path::new(name)).unwrap().unwrap());
         }

@@ -267,7 +267,7 @@ mod tests {
         std::fs::write(layer.path().join("new/folder/file"), "reviewed too").unwrap();
         symlink("file", layer.path().join("link")).unwrap();
         let frozen = frozen_of((&source, &layer, &tree));
-        // What a program does after the review.
+        // A program changes the files after the review.
         std::fs::write(layer.path().join("file"), "never shown").unwrap();
         std::fs::write(layer.path().join("new/folder/file"), "never shown").unwrap();
         std::fs::remove_file(layer.path().join("link")).unwrap();

@@ -123,7 +123,7 @@ impl WorkspaceGrowth {
     /// Measured from what it is now.
     pub(crate) fn since_now(tree: Directory) -> Self {
         let tree = [tree];
-        // What may not be read is taken to be empty: if it can be read later, it counts as new.
+        // Unreadable directories are taken to be empty: if they can be read later, their content counts as new.
         let bytes_at_first = measure_all(&tree, MOST_FILES).map_or(0, |measured| measured.bytes);
         let free_at_first = free(&tree).ok().map(|free| free.bytes);
         Self { tree, bytes_at_first, free_at_first }
@@ -149,7 +149,7 @@ impl TreeGrowth {
     /// # Errors
     /// [`DirectoryError`] when it can't be measured.
     pub fn watch(trees: Vec<Directory>, most_bytes: u64) -> Result<Self, DirectoryError> {
-        // What may not be read is taken to be empty: if it can be read later, it counts as new.
+        // Unreadable directories are taken to be empty: if they can be read later, their content counts as new.
         let bytes_at_first = measure_all(&trees, MOST_FILES).map_or(0, |measured| measured.bytes);
         let free_at_first = free(&trees)?;
         let next_look = Instant::now();
@@ -187,7 +187,7 @@ impl TreeGrowth {
         };
         let room = self.room();
         let (grown, most) = match self.estimate(lost.with_files(), room) {
-            // What others have written counts in here, too: no reason to blame it for what is left.
+            // The estimate includes writes by others, so the sandbox is not blamed for the remaining space.
             Some(grown) => (grown, self.most_bytes),
             None => (self.measure(sandbox, lost), self.most_bytes.min(room.most_bytes())),
         };
@@ -267,7 +267,7 @@ impl TreeGrowth {
         }
         match self.suspicions >= MOST_SUSPICIONS {
             true => unexplained,
-            // What was passed around before is in sight now.
+            // Files that were passed around before are visible now.
             false => found.held.bytes.saturating_sub(seen_bytes),
         }
     }
@@ -376,7 +376,7 @@ mod tests {
             (0..5).for_each(|name| {
                 fs::hard_link(folder.path().join("linked"), folder.path().join(name.to_string())).unwrap();
             });
-            // What can't be measured counts from the second time on.
+            // Growth that can't be measured counts from the second time on.
             growth.measure(None, LostResources { bytes: 0, files });
             growth.measure(None, LostResources { bytes: 0, files })
         };

@@ -57,7 +57,7 @@ impl Names {
         let (parent, name) = split(path);
         match self.listed.get(parent) {
             Some(names) => Some(names.contains(&name)),
-            // What is in nothing is not there.
+            // A path below a missing directory doesn't exist.
             None => (self.had(parent) == Some(false)).then_some(false),
         }
     }

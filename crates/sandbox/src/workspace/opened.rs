@@ -37,9 +37,9 @@ impl<'a> RelaxedPermissions<'a> {
 
 impl Drop for RelaxedPermissions<'_> {
     fn drop(&mut self) {
-        // What is deeper is out of reach once what is above is closed again.
+        // Deeper directories come first: they are out of reach once a parent is closed again.
         for (path, mode) in self.modes.iter().rev() {
-            // What is gone meanwhile, or in other hands, needs nothing.
+            // Directories that are gone or have another owner by now need nothing.
             let _ = match path.as_os_str().is_empty() {
                 true => self.tree.set_mode(*mode),
                 false => self.tree.change_mode(path, *mode),

@@ -51,7 +51,7 @@ pub fn take(source: &HostPath, folder: &RunFolder, cheap: SnapshotLimits) -> Opt
     if taken.is_none()
         && let Ok(made) = Directory::open_host(&place)
     {
-        // What is left of it goes with the folder at the latest.
+        // Its leftovers are removed with the folder at the latest.
         let _ = made.clear();
         let _ = std::fs::remove_dir(place);
     }

@@ -238,7 +238,7 @@ impl TransferRoute<'_> {
     }
 
     fn put(&self, path: &Path, changed: &PathChange, after: PathState) -> Result<PutOutcome, WriteObstacle> {
-        // What was in the way is gone.
+        // The entry that was in the way is gone.
         let expected = match makes_way(changed) && self.expected.is_some() {
             true => ExpectedState::Nothing,
             false => self.expected(path),
@@ -304,7 +304,7 @@ impl TransferRoute<'_> {
     /// Makes a directory that has its permissions and its owner from the beginning, whenever this process is killed.
     fn make_directory(&self, (parent, name): (&Directory, &OsStr), mode: u32) -> Result<Stat, WriteObstacle> {
         let owner = self.owner_of(parent, None)?;
-        // What is put into it needs all rights of the owner; those that are missing are taken at the end.
+        // Writing into it needs all rights of the owner; rights that it is not to have are removed at the end.
         let made = owned::make_directory(parent, Path::new(self.temporary), mode | 0o700, owner)?;
         rename_to_free((parent, OsStr::new(self.temporary)), name)?;
         Ok(made)
@@ -358,7 +358,7 @@ impl TransferRoute<'_> {
         copy_data(from, &mut to, u64::MAX)?;
         match (self.owner, replaced) {
             (TransferOwner::User(_), _) => {
-                // What is as it was is as old as it was: build tools go by that.
+                // The modification time is preserved: build tools depend on it.
                 to.set_modified(from.metadata()?.modified()?)?;
                 fchmod(&to, Mode::from_raw_mode(mode))?;
             }

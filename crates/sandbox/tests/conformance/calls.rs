@@ -51,7 +51,7 @@ fn who_looks_after_it_gets_no_signal(_: &BackendFixture) {
 
 fn attributes_of_files_outside_are_not_read(_: &BackendFixture) {
     let scene = EscapeFixture::new();
-    let secret = scene.file("secret", "what nobody may read");
+    let secret = scene.file("secret", "content that no sandbox may read");
     let name = c"user.secret";
     if rustix::fs::setxattr(&secret, name, b"hidden here", rustix::fs::XattrFlags::empty()).is_err() {
         return skip("conformance, walls of subprocess, in part", "this file system has no attributes");

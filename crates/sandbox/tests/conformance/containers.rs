@@ -183,7 +183,7 @@ fn a_socket_in_a_lent_directory_leads_nowhere(house: &BackendFixture) {
     // None of the sandbox's own listens there, or that can't be known.
     assert!(ran.stderr.starts_with("111 at") || ran.stderr.starts_with("13 at"), "{ran:?}");
     assert!(listener.accept().is_err());
-    // What is lent can't be written, and its own sockets can be used.
+    // The lent directory can't be written to; the sandbox can use its own sockets.
     assert_ne!(run(&*sandbox, "touch /lent/new").outcome, ProgramOutcome::Exited(0));
     let own =
         "use Socket; socket(L, AF_UNIX, SOCK_STREAM, 0); bind(L, sockaddr_un(\"/tmp/own\")); listen(L, 1);";

@@ -56,7 +56,7 @@ fn paused_nothing_goes_on_and_resumed_it_does(house: &BackendFixture) {
     let count = || counted(&*sandbox);
     until(|| count() > 2);
     sandbox.pause().unwrap();
-    // What was under way when everything stopped may still have been written.
+    // A write in progress at the pause may still have completed.
     std::thread::sleep(Duration::from_millis(50));
     let stopped_at = count();
     std::thread::sleep(Duration::from_millis(200));
@@ -105,7 +105,7 @@ fn stats_count_what_runs(house: &BackendFixture) {
     until(|| sandbox.stats().unwrap().memory_bytes > 3_000_000);
     spinning.kill().unwrap();
     wait(spinning.as_mut());
-    // What has ended has been used all the same.
+    // The CPU time of ended processes still counts.
     until(|| sandbox.stats().unwrap().processes == 0);
     assert!(sandbox.stats().unwrap().cpu > Duration::from_millis(50));
 }

@@ -113,7 +113,7 @@ fn files_outside_are_neither_read_nor_written(_: &BackendFixture) {
         return;
     }
     let scene = EscapeFixture::new();
-    let secret = scene.file("secret", "what nobody may read");
+    let secret = scene.file("secret", "content that no sandbox may read");
     let others = scene.sandbox(SupervisedWalls::default());
     run(&*others, "echo another > theirs");
     let theirs = scene.state.path().join("runs").join(others.id().as_str()).join("private/workspace/theirs");
@@ -149,7 +149,7 @@ fn files_outside_are_neither_read_nor_written(_: &BackendFixture) {
         assert_eq!(picture(), before, "{attempt}");
         assert_eq!(scene.run(NONE, &attempt).outcome, ProgramOutcome::Exited(0), "{attempt}");
         if undone {
-            std::fs::write(&secret, "what nobody may read").unwrap();
+            std::fs::write(&secret, "content that no sandbox may read").unwrap();
         }
         let _ = std::fs::remove_dir(scene.outside.path().join("new"));
         let _ = std::fs::remove_file(scene.outside.path().join("new"));
@@ -178,7 +178,7 @@ fn what_is_lent_is_read_and_not_written(_: &BackendFixture) {
 
 fn permissions_owners_and_times_stay(_: &BackendFixture) {
     let scene = EscapeFixture::new();
-    let secret = scene.file("secret", "what nobody may read");
+    let secret = scene.file("secret", "content that no sandbox may read");
     let (outside, link) = (scene.outside.path().display().to_string(), scene.outside.path().join("link"));
     std::os::unix::fs::symlink("secret", &link).unwrap();
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
@@ -217,7 +217,7 @@ fn permissions_owners_and_times_stay(_: &BackendFixture) {
         std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
         std::fs::set_permissions(scene.outside.path(), PermissionsExt::from_mode(0o700)).unwrap();
     }
-    // What is the sandbox's own changes as anywhere.
+    // The sandbox's own files can be changed as anywhere.
     for (change, expected) in [
         ("chmod 640 file && stat -c %a file", "640"),
         ("chmod a+x below && cd below && chmod 711 . && stat -c %a .", "711"),
@@ -252,7 +252,7 @@ fn permissions_owners_and_times_stay(_: &BackendFixture) {
 
 fn attributes_of_files_outside_stay(_: &BackendFixture) {
     let scene = EscapeFixture::new();
-    let secret = scene.file("secret", "what nobody may read");
+    let secret = scene.file("secret", "content that no sandbox may read");
     let mark = format!("chattr +d {secret}");
     if !Command::new("sh")
         .args(["-c", &format!("{mark} && chattr -d {secret}")])
@@ -406,7 +406,7 @@ fn other_processes_are_left_alone(_: &BackendFixture) {
         assert_ne!(sealed.outcome, ProgramOutcome::Exited(0), "{attempt}");
         assert_eq!(sealed.stdout, "", "{attempt}");
         assert!(other.try_wait().unwrap().is_none(), "{attempt}");
-        // Who is not in the sandbox may, as the same user.
+        // A process of the same user outside the sandbox may do so.
         assert!(Command::new("sh").args(["-c", &attempt]).output().unwrap().status.success(), "{attempt}");
     }
     assert!(!other.wait().unwrap().success());

@@ -120,7 +120,7 @@ impl AuditQueue {
         anchors.finish();
         let left = anchors.take_events();
         if !left.is_empty() {
-            // What can't be written stays in the anchor's status.
+            // Events that can't be written stay in the anchor's status.
             let _ = tail.write(left.iter());
         }
         // All that was acknowledged is on the disk already.

@@ -37,7 +37,7 @@ pub struct Submission {
 pub enum AcceptedJob {
     /// The job was accepted now.
     New(JobRecord),
-    /// The same job was submitted before.
+    /// The job was already submitted before.
     Known(JobRecord),
 }
 

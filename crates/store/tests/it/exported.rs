@@ -82,8 +82,8 @@ fn run_export_has_only_its_records_and_verifies_against_an_anchor() {
         sound(&file, &anchor(belljar_store::audit::Hash::parse(member(line, "hash")).unwrap()));
         assert!(spoiled(&file, &anchor(of_log.last.hash)).contains("expected"), "{name}");
     }
-    let nobody = export(&place.path(), Some(&run(5)), Vec::new());
-    assert!(matches!(nobody, Err(ExportError::Nothing)));
+    let without_records = export(&place.path(), Some(&run(5)), Vec::new());
+    assert!(matches!(without_records, Err(ExportError::Nothing)));
 }
 
 #[test]

@@ -26,9 +26,9 @@ fn scope(text: &str) -> Scope {
     Scope::parse(text).unwrap()
 }
 
-fn wish(whom: &str, name: &str, value: Value) -> NewPreference {
+fn wish(scope_text: &str, name: &str, value: Value) -> NewPreference {
     let value_type = ValueType::ALL.into_iter().find(|one| one.is_of(&value)).unwrap();
-    NewPreference { scope: scope(whom), key: key(name), value, value_type }
+    NewPreference { scope: scope(scope_text), key: key(name), value, value_type }
 }
 
 fn of(world: &StoreFixture) -> Preferences {
@@ -67,8 +67,8 @@ on_both_engines! {
         let preferences = of(&world);
         let task = task_id();
         let upper = format!("task:{}", task.as_str().to_uppercase());
-        for (whom, name) in [("user:ada", "a.b"), ("user:Ada", "a.b"), ("user:ada", "a.B"), (&upper, "a.b"), ("system", "a.b")] {
-            preferences.create(wish(whom, name, json!(1)), edit()).await.unwrap();
+        for (scope, name) in [("user:ada", "a.b"), ("user:Ada", "a.b"), ("user:ada", "a.B"), (&upper, "a.b"), ("system", "a.b")] {
+            preferences.create(wish(scope, name, json!(1)), edit()).await.unwrap();
         }
         let lower = preferences.create(wish(&format!("task:{task}"), "a.b", json!(2)), edit()).await;
         assert!(matches!(lower, Err(PreferenceError::Exists { .. })));
@@ -78,7 +78,7 @@ on_both_engines! {
 
     async fn what_holds_is_what_is_nearest_of_what_is_theirs(world: StoreFixture) {
         let preferences = of(&world);
-        for (whom, name, value) in [
+        for (scope, name, value) in [
             ("system", "a.a", json!("s")),
             ("system", "a.b", json!("s")),
             ("group:g", "a.b", json!("g")),
@@ -86,7 +86,7 @@ on_both_engines! {
             ("user:ada", "a.c", json!("u")),
             ("user:bob", "a.a", json!("not theirs")),
         ] {
-            preferences.create(wish(whom, name, value), edit()).await.unwrap();
+            preferences.create(wish(scope, name, value), edit()).await.unwrap();
         }
         let groups = ["g", "h"].map(|id| GroupId::parse(id).unwrap()).into();
         let held = preferences.effective(&Scopes { groups, ..of_ada() }).await.unwrap();
@@ -97,8 +97,8 @@ on_both_engines! {
 
     async fn pages_have_every_entry_of_theirs_once(world: StoreFixture) {
         let preferences = of(&world);
-        for (whom, name) in [("user:ada", "b.a"), ("system", "b.a"), ("user:ada", "B.a"), ("user:bob", "b.a"), ("system", "c.a")] {
-            preferences.create(wish(whom, name, json!(1)), edit()).await.unwrap();
+        for (scope, name) in [("user:ada", "b.a"), ("system", "b.a"), ("user:ada", "B.a"), ("user:bob", "b.a"), ("system", "c.a")] {
+            preferences.create(wish(scope, name, json!(1)), edit()).await.unwrap();
         }
         let mut after = None;
         let mut all = Vec::new();

@@ -33,7 +33,7 @@ impl<R: Read> Input<R> {
             looked_at = self.buffer.len().saturating_sub(3);
             match self.buffer[from..].windows(4).position(|window| window == b"\r\n\r\n") {
                 Some(at) => break from + at + 4,
-                // What ends its lines with a line feed alone would be waited for in vain.
+                // A head with bare line feeds would never be complete.
                 None if is_within(b"\n\n", &self.buffer[from..]) => flaw = Some(Flaw::LineEnd),
                 None if self.buffer.len() > MOST_OF_A_HEAD => flaw = Some(Flaw::HeadWithoutEnd),
                 None if self.fill() => {}
@@ -85,7 +85,7 @@ impl<R: Read> Input<R> {
                 return Err(Flaw::Chunk { line: text(&line) });
             }
         }
-        // What comes after the last chunk are header lines, up to an empty one.
+        // Header lines follow the last chunk, up to an empty line.
         loop {
             let line = self.line(request)?;
             if line.is_empty() {

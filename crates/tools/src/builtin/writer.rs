@@ -9,14 +9,14 @@ use belljar_contract::tool::{AgentKind, DomainCode};
 use belljar_store::edit::Edit;
 
 /// Author name of callers without a name.
-const NOBODY: &str = "planner";
+const DEFAULT_AUTHOR: &str = "planner";
 
 /// Returns an edit by the caller, now.
 ///
 /// # Errors
 /// [`Failure`] when the caller's name is not valid for an author.
 pub fn edit(caller: &Caller, clock: &Clock) -> Result<Edit, Failure> {
-    let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(NOBODY);
+    let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(DEFAULT_AUTHOR);
     let by = UserId::parse(by).map_err(|error| Failure::internal("determine the author", &error))?;
     Ok(Edit { by, at: clock() })
 }

@@ -150,7 +150,7 @@ fn sqlite_query_returns_rows_by_column() -> Result<(), String> {
     let listed = rig.call("schema_inspect", &json!({})).unwrap().data;
     assert_eq!(listed, json!({ "databases": [{ "name": "house", "kind": "sqlite", "writable": false }] }));
     assert_eq!(
-        rig.call("sql_query", &json!({ "database": "nobody", "query": "SELECT 1" })).unwrap_err().code,
+        rig.call("sql_query", &json!({ "database": "unknown", "query": "SELECT 1" })).unwrap_err().code,
         DomainCode::NotFound
     );
     assert!(rig.call("sql_query", &query("SELECT 1 AS a, 2 AS a")).unwrap_err().message.contains("\"a\""));

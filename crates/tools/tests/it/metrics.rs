@@ -57,6 +57,6 @@ fn metrics_query_uses_the_host_credential_and_does_not_return_it() -> Result<(),
     let wrong = ask("house").unwrap_err();
     assert_eq!((wrong.code, wrong.message.as_str()), (DomainCode::InvalidArgument, "parse error"));
     assert_eq!(ask("house").unwrap_err().code, DomainCode::ToolFailed);
-    assert_eq!(ask("nobody").unwrap_err().code, DomainCode::NotFound);
+    assert_eq!(ask("unknown").unwrap_err().code, DomainCode::NotFound);
     Ok(())
 }

@@ -24,11 +24,11 @@ use std::time::Instant;
 type DataGroup = (&'static str, &'static [CaseSource], HelperProcesses, &'static [StartMethod]);
 
 const DATA: [DataGroup; 7] = [
-    ("files", files::CASES, HelperProcesses::NOBODY, StartMethod::OF_CONTAINERS),
-    ("network", network::CASES, HelperProcesses::NOBODY, &[StartMethod::Direct, StartMethod::Session]),
-    ("privileges", privileges::CASES, HelperProcesses::NOBODY, StartMethod::COPY_AND_SESSION),
-    ("lifetime", lifetime::CASES, HelperProcesses::NOBODY, &[StartMethod::Session]),
-    ("twins", twins::CASES, HelperProcesses::NOBODY, &[StartMethod::Empty, StartMethod::Session]),
+    ("files", files::CASES, HelperProcesses::NONE, StartMethod::OF_CONTAINERS),
+    ("network", network::CASES, HelperProcesses::NONE, &[StartMethod::Direct, StartMethod::Session]),
+    ("privileges", privileges::CASES, HelperProcesses::NONE, StartMethod::COPY_AND_SESSION),
+    ("lifetime", lifetime::CASES, HelperProcesses::NONE, &[StartMethod::Session]),
+    ("twins", twins::CASES, HelperProcesses::NONE, &[StartMethod::Empty, StartMethod::Session]),
     ("neighbours", &[neighbours::at_once], neighbours::NEIGHBOUR, StartMethod::COPY_AND_SESSION),
     ("successors", &[neighbours::afterwards], neighbours::PREDECESSOR, StartMethod::COPY_AND_SESSION),
 ];
@@ -83,7 +83,7 @@ fn every_applicable_case_holds_in_containers() {
     // none.
     judge("processor", StartMethod::COPY_AND_SESSION, &|scene| processor::judge(scene, &data));
     judge("resources", &[StartMethod::Empty, StartMethod::Session], &|scene| {
-        judge_all(scene, resources::CASES, HelperProcesses::NOBODY, &data);
+        judge_all(scene, resources::CASES, HelperProcesses::NONE, &data);
     });
     exempt::tell_and_check(&[&data, &further]);
     data.close();

@@ -36,7 +36,7 @@ pub(crate) struct HelperProcesses {
 
 /// Makes every attempt of a group on every way into a sandbox and where it must succeed, as every user, and judges.
 pub(crate) fn every_case_holds(group: &str, cases: &[CaseSource]) {
-    every_case_holds_beside(group, cases, HelperProcesses::NOBODY);
+    every_case_holds_beside(group, cases, HelperProcesses::NONE);
 }
 
 /// Like [`every_case_holds`], with a process beside the attempts.
@@ -197,7 +197,7 @@ fn seen_by_the_host(
 // === impl Beside ===
 
 impl HelperProcesses {
-    pub(crate) const NOBODY: Self = Self { outside: |_| None, inside: |_| None };
+    pub(crate) const NONE: Self = Self { outside: |_| None, inside: |_| None };
 }
 
 /// The reason why a control proves nothing.

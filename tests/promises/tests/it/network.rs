@@ -33,7 +33,7 @@ fn sandbox_with_web_hatch_reaches_no_host_past_it() {
         judge_all(
             &mut scene,
             &[CASES, twins::CASES, &[hatch::cases]].concat(),
-            HelperProcesses::NOBODY,
+            HelperProcesses::NONE,
             &tally,
         );
         inbound::judge(&scene, &tally);

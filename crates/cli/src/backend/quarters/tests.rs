@@ -32,7 +32,7 @@ fn categories_with_equal_sandbox_settings_share_one_sandbox() {
         expected.iter().map(|(backend, categories)| (*backend, (*categories).to_owned())).collect::<Vec<_>>()
     };
     for (sandboxing, expected) in [
-        // What stands where nothing is written.
+        // Default values, without a configuration.
         ("{}", &[(Docker, "code_execution, terminal"), (Subprocess, "file_system, version_control")][..]),
         ("{default_backend: native}", &[]),
         ("{default_backend: docker}", &[]),

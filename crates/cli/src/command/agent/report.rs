@@ -1,4 +1,4 @@
-//! What came of an agent's run, for a person and for a program (docs/agents.md).
+//! Report of an agent's run, for people and for programs (docs/agents.md).
 
 use super::workspace::AgentChangesOutcome;
 use crate::command::git::outcome::PushReport;
@@ -20,7 +20,7 @@ use belljar_sandbox::workspace::diff;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What came of it.
+/// Report of an agent's run.
 pub(super) struct AgentRunReport {
     agent: String,
     told: GraphFinal,

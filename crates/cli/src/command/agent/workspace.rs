@@ -1,4 +1,4 @@
-//! What an agent works on, and what becomes of what it did.
+//! Workspace of an agent's run, and the outcome of its changes.
 
 use crate::command::git::outcome::PushReport;
 use crate::command::git::push::{PushCommitArguments, PushContext, base_of};
@@ -43,16 +43,16 @@ pub(super) struct WorkspaceArguments {
     remote: RemoteArguments,
 }
 
-/// What became of an agent's changes.
+/// Outcome of an agent's changes.
 pub(super) struct AgentChangesOutcome {
     pub(super) fate: RunChangesOutcome,
-    /// What became of their push, if it came to that.
+    /// Report of their push, if one was attempted.
     pub(super) push: Option<PushReport>,
     /// The directory in which they are kept, if they are.
     pub(super) kept_in: Option<PathBuf>,
 }
 
-/// What is to be pushed in the end.
+/// Destination of the push at the end of the run.
 pub(super) struct PushDestination {
     remote: Remote,
     reach: GitHostAccess,
@@ -61,7 +61,7 @@ pub(super) struct PushDestination {
 // === impl WorkspaceArguments ===
 
 impl WorkspaceArguments {
-    /// What is to be cloned, if anything is. Where it is to be pushed is checked before anything runs.
+    /// Returns the repository to clone, if any. Checks its push destination before anything runs.
     pub(super) fn origin(&self, config: Option<&Path>) -> Result<Option<Origin>, CliError> {
         let origin = self.clone.as_deref().map(|text| Origin::parse(text, self.allow_file_clone));
         let origin = origin.transpose().map_err(|error| CliError::usage(error.to_string()))?;

@@ -47,7 +47,7 @@ pub(super) struct DenyArguments {
 impl ApproveArguments {
     pub(super) fn run(&self, source: &ApprovalSource) -> Result<(), CliError> {
         let open = source.find(&self.id)?;
-        // What was decided otherwise or has expired is refused below, and what was approved stays so.
+        // `decide` refuses denied and expired approvals below; an approved one stays approved.
         if open.status == ApprovalStatus::Pending {
             must_be_whole(&open)?;
             if self.digest.is_none() && !confirmed(&open)? {

@@ -1,4 +1,4 @@
-//! What a person sees of a call before they approve it: all of it, or there is nothing to approve.
+//! Review of a call before its approval. A call that can't be shown whole can't be approved.
 
 use super::show::description;
 use crate::asking;

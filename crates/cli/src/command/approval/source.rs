@@ -60,7 +60,7 @@ impl ApprovalSource {
         match self {
             Self::Node(client) => {
                 let status = status.map_or(String::new(), |status| format!("&status={status}"));
-                // What is no number is none of a node's.
+                // A node's page tokens are numbers; other tokens are dropped.
                 let token = token.and_then(|token| token.parse::<u64>().ok());
                 let token = token.map_or(String::new(), |token| format!("&page_token={token}"));
                 let path = format!("/approvals?limit={limit}{status}{token}");

@@ -49,9 +49,9 @@ fn of_tool(call: &ToolCallRecord) -> String {
         (ToolDecision::Allow, Some(ToolStatus::Cancelled), None) => "cancelled ".to_owned(),
         (ToolDecision::Allow, None, None) => String::new(),
     };
-    let whom = subject.subject_id.as_ref().map_or(String::new(), |name| format!(", {name}"));
+    let subject_id = subject.subject_id.as_ref().map_or(String::new(), |name| format!(", {name}"));
     let took = duration_ms.map_or(String::new(), |took| format!(", {took} ms"));
-    format!("{what}{tool_name} by {}{whom}{took}: {}", subject.subject_type, call.arguments)
+    format!("{what}{tool_name} by {}{subject_id}{took}: {}", subject.subject_type, call.arguments)
 }
 
 fn summary(call: &CallRecord) -> String {

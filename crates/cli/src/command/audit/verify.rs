@@ -36,7 +36,7 @@ pub(super) struct VerifyArguments {
 /// Exit code for a log that is not as it was written, or that no given anchor knows.
 const NOT_INTACT: u8 = 1;
 
-/// What a log alone can't show.
+/// Note about the checks that need more than the log itself.
 const ALONE: &str = "  not compared with an anchor: this can't show that the end was cut off, or that the log was rewritten, with\n  \
     the key that lies beside it, or that an older copy was put back (--anchor, or --key and --expect)\n";
 

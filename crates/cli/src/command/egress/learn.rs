@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
-// What a sandbox is lent says nothing where none is made.
+// Options about the sandbox require a command: without one, no sandbox is made.
 #[command(mut_group("SandboxArguments", |group| group.requires("command")))]
 #[command(mut_group("AllowanceArguments", |group| group.requires("command")))]
 #[command(mut_group("LimitArguments", |group| group.requires("command")))]
@@ -31,7 +31,7 @@ pub(super) struct LearnArguments {
     /// The run, instead of the last one that made network requests
     #[arg(long, value_name = "ID", value_parser = RunId::parse, conflicts_with = "command")]
     run: Option<RunId>,
-    /// What the command may reach while it is watched; without it, nothing
+    /// Policy file with the hosts that the command may reach while it is watched [default: none]
     #[arg(long, value_name = "FILE", requires = "command")]
     policy: Option<PathBuf>,
     /// Where to, instead of standard output; a file that isn't there yet
@@ -99,7 +99,7 @@ fn last(folder: &Path) -> Result<Option<RunId>, CliError> {
     Ok(last.and_then(|run| RunId::parse(&run).ok()))
 }
 
-/// What is proposed for one run, if it wanted anything.
+/// Returns the proposed policy for one run; `None` if the run made no network request.
 fn learned(folder: &Path, run: &RunId) -> Result<Option<Proposal>, CliError> {
     let (mut tried, mut has_tried, mut unknown) = (RunAttempts::default(), false, None);
     each(folder, &mut |record| {

@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &BackendChoice) -> Result<E
     };
     served.end()?;
     let id = sandbox.id().clone();
-    // What the command has left in the background goes with the sandbox. The copy stays.
+    // Background processes of the command end with the sandbox. The copy stays.
     sandbox.destroy()?;
     if source.is_none() {
         return Ok(ExitCode::from(code));
@@ -82,7 +82,7 @@ fn record(arguments: &ExecArguments, sandbox: &dyn Sandbox, source: &HostPath) -
     record.write(&folder).map_err(|source| CliError::read(&folder, source))
 }
 
-/// What only a sandbox can do whose stages and folder are this process's own.
+/// Refuses options that only the native backend supports: they need a sandbox whose stages and folder belong to this process.
 fn refuse_what_is_native(arguments: &ExecArguments, chosen: &BackendChoice) -> Result<(), CliError> {
     match arguments.timings {
         true => Err(CliError::NotOfBackend { option: "--timings", backend: chosen.name() }),

@@ -14,7 +14,7 @@ use belljar_sandbox::state::StateDirectory;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
-/// What was asked for.
+/// Requested hatches.
 pub(super) struct RequestedHatches<'a> {
     pub(super) models: Option<InferenceConfig>,
     pub(super) arguments: &'a ModelArguments,
@@ -23,11 +23,11 @@ pub(super) struct RequestedHatches<'a> {
     /// That models may be called with it, once that is decided.
     pub(super) granted: Option<ExecutionPermit>,
     pub(super) web: Option<OpenPolicy>,
-    /// What it takes to look into connections, once it is made.
+    /// TLS interception, once it is set up.
     pub(super) inspection: Option<TlsInterception>,
 }
 
-/// What is served. Dropping it ends what is under way.
+/// Running hatches. Dropping them ends their open connections.
 pub(super) struct RunningHatches {
     models: Option<models::ModelProxy>,
     web: Option<web::SandboxWebProxy>,

@@ -1,4 +1,4 @@
-//! What became of a push, for a person and for a program (docs/git.md).
+//! Report of a push, for people and for programs (docs/git.md).
 
 use super::requested::PullRequestReport;
 use crate::error::{CliError, DENIED, OWN_FAILURE};
@@ -10,13 +10,13 @@ use belljar_node::chain;
 use belljar_sandbox::session::PathApproval;
 use serde::{Serialize, Serializer};
 
-/// What became of it.
+/// Report of a push.
 #[derive(Debug, Serialize)]
 pub(crate) struct PushReport {
     outcome: PushStatus,
     /// A stable code; null where nothing was refused and nothing failed.
     reason: Option<&'static str>,
-    /// The same in words.
+    /// The reason in words.
     message: Option<String>,
     remote: String,
     branch: String,
@@ -24,7 +24,7 @@ pub(crate) struct PushReport {
     commit: Option<String>,
     files: Vec<PushedFile>,
     left_out: Vec<String>,
-    /// What the commit that was cloned says is ignored; a directory stands for all that is in it.
+    /// Paths that the cloned commit's ignore rules match; a directory stands for everything in it.
     ignored: Vec<String>,
     /// Files with rules for that which are changed. They didn't count.
     ignore_rules_changed: Vec<String>,
@@ -159,7 +159,7 @@ impl PushReport {
         !self.left_out.is_empty() || !self.ignored.is_empty()
     }
 
-    /// The same in the result of an agent's run.
+    /// Returns the report as part of an agent's run result.
     pub(crate) fn as_contract(&self) -> AgentPush {
         let handoff = self.handoff.iter().cloned();
         AgentPush {

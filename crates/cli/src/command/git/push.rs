@@ -36,7 +36,7 @@ pub(crate) struct PushArguments {
     common: CommonArguments,
 }
 
-/// What the branch is called, and what its commit says.
+/// Name of the branch, and content of its commit.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PushCommitArguments {
     /// The new branch [default: belljar/ and the run's id, or that of the commit that was cloned]
@@ -61,7 +61,7 @@ pub(crate) struct PushCommitArguments {
     pull_request: PullRequestArguments,
 }
 
-/// What of the changes is nowhere else after a push.
+/// Changes that exist nowhere else after a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnpushedChanges {
     /// All of them are pushed.
@@ -85,7 +85,7 @@ pub(crate) struct PushContext<'p> {
 // === impl PushArguments ===
 
 impl PushArguments {
-    /// What is pushed: a directory, or the id of a run.
+    /// Returns the pushed directory, or the id of the pushed run.
     pub(crate) fn place(&self) -> &Path {
         &self.place
     }

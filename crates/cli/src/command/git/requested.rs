@@ -1,4 +1,4 @@
-//! What became of a pull request, for a person and for a program.
+//! Report of a pull request, for people and for programs.
 
 use crate::progress::harmless;
 use belljar_contract::agent::AgentPullRequest;
@@ -6,14 +6,14 @@ use belljar_git::{RefOrigin, RequestedPullRequest};
 use belljar_node::chain;
 use serde::Serialize;
 
-/// What became of it.
+/// Report of a pull request.
 #[derive(Debug, Serialize)]
 pub(super) struct PullRequestReport {
     /// `opened`, `already_open` or `failed`.
     outcome: &'static str,
     /// A stable code; null where there is one.
     reason: Option<&'static str>,
-    /// The same in words.
+    /// The reason in words.
     message: Option<String>,
     /// Where people see it; null where there is none.
     url: Option<String>,

@@ -26,8 +26,8 @@ pub(super) struct IssueArguments {
     /// Billing account of the grant, by its id at the model provider
     #[arg(long, value_name = "ACCOUNT", value_parser = parse_account)]
     billing_account: String,
-    /// What may be executed: `graph:execute:sandbox:AGENT`, `graph:execute:sandbox:exec` for `belljar exec`, or `graph:execute:*`; may
-    /// be given more than once
+    /// Allowed execution: `graph:execute:sandbox:AGENT`, `graph:execute:sandbox:exec` for `belljar exec`, or `graph:execute:*`;
+    /// may be given more than once
     #[arg(long = "scope", value_name = "SCOPE", value_parser = parse_scope, required = true)]
     scopes: Vec<GrantScope>,
     /// Allow execution in sandboxes; no scope implies it

@@ -28,7 +28,7 @@ pub(super) struct EmbeddedNode {
     client: Client,
 }
 
-/// What it is for.
+/// Purpose of an embedded node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// To tell what there is: no job is begun, for it would be ended with this command.

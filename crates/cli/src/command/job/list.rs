@@ -77,7 +77,7 @@ impl ListArguments {
             query += &format!("&status={status}");
         }
         if let Some(token) = token {
-            // What a node gives for one is the node's to say, but it stays one value of one parameter.
+            // The node chooses the token's form; encoded, it stays one value of one parameter.
             let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
             let encode = |byte: u8| match is_plain(&byte) {
                 true => char::from(byte).to_string(),

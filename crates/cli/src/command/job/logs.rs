@@ -50,7 +50,7 @@ impl LogsArguments {
     }
 }
 
-/// What a job that is over has written.
+/// Prints the output of a finished job.
 fn whole(outcome: &JobOutcome) -> Result<(), CliError> {
     write(Stream::Stdout, &outcome.stdout)?;
     write(Stream::Stderr, &outcome.stderr)?;

@@ -40,7 +40,7 @@ const INTERRUPTED: u8 = 130;
 const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What goes into a header as it is.
+/// Parses a key, which is sent in a header unchanged: visible ASCII characters.
 fn parse_key(text: &str) -> Result<String, String> {
     let is_key = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     is_key.then(|| text.to_owned()).ok_or_else(|| "expected visible characters of ASCII".to_owned())

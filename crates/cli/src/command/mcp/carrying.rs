@@ -116,7 +116,7 @@ impl TreeTransfer<'_> {
             stop.now();
             let fed = feeding.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
             match (heard, fed) {
-                // What the host itself can't read is no fault of the session's.
+                // A read error of the host's own source is not the session's fault.
                 (Err(TreeTransferError::Refused(_) | TreeTransferError::NoTree), Err(source))
                     if !pipe::is_end(&source) =>
                 {

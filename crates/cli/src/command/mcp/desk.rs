@@ -17,7 +17,7 @@ use belljar_policy::handoff::ApprovedPaths;
 use belljar_sandbox::correlation::Correlation;
 use belljar_sandbox::given;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session::{self, Session, SessionClient, Uncommitted};
+use belljar_sandbox::session::{self, Session, SessionClient, UncommittedChanges};
 use belljar_sandbox::spec::Lent;
 use belljar_tools::answer::Failure;
 use belljar_tools::caller::Identity;
@@ -192,7 +192,7 @@ impl McpSessions {
         let mut held = self.held();
         if held.is_over {
             drop(held);
-            let _ = client.end(Uncommitted::Kept);
+            let _ = client.end(UncommittedChanges::Kept);
             return Err(Failure::new(DomainCode::Unavailable, "the server is ending"));
         }
         held.opened.insert(session.id, place);
@@ -290,7 +290,7 @@ impl McpSessions {
                     session = client.session().id,
                     "the agent's permissions were reduced: programs in the session are killed"
                 );
-                let _ = client.end(Uncommitted::Kept);
+                let _ = client.end(UncommittedChanges::Kept);
             }
         }
     }
@@ -313,7 +313,7 @@ impl McpSessions {
             let message = "it was opened before this server started, and only a person can end it: `belljar session end`";
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
-        let is_kept = client.end(Uncommitted::Kept).map_err(|error| failures::of_session(&error))?;
+        let is_kept = client.end(UncommittedChanges::Kept).map_err(|error| failures::of_session(&error))?;
         self.web.end_unless(|own, _| own != id);
         self.held().opened.remove(id);
         Ok(is_kept)
@@ -341,8 +341,9 @@ impl McpSessions {
         let state = state::open();
         let ending = opened.keys().filter_map(|id| session::find(&state, id).ok());
         // Sessions end in parallel, so that the server's shutdown is short.
-        let ending: Vec<_> =
-            ending.map(|client| std::thread::spawn(move || drop(client.end(Uncommitted::Kept)))).collect();
+        let ending: Vec<_> = ending
+            .map(|client| std::thread::spawn(move || drop(client.end(UncommittedChanges::Kept))))
+            .collect();
         ending.into_iter().for_each(|thread| drop(thread.join()));
         0
     }

@@ -124,7 +124,7 @@ impl TransferFolder {
 
 impl Drop for TransferFolder {
     fn drop(&mut self) {
-        // What stays goes with the session's folder. Others have made the tree, as deep as paths go.
+        // Leftovers are removed with the session's folder. The tree is untrusted and may be as deep as paths go.
         let _ = Directory::open_host(&self.0).and_then(|top| top.clear());
         let _ = std::fs::remove_dir(&self.0);
     }

@@ -118,9 +118,11 @@ impl ShellScript {
                 Err(failed(path, code).unwrap_or_else(|| complained(path, ended.stderr.text().0.trim())))
             }
             CommandEnd::Outcome(_) => Err(complained(path, "the session or the shell in it was ended")),
-            CommandEnd::OutOfTime | CommandEnd::GivenUp | CommandEnd::Silent => {
+            CommandEnd::OutOfTime => {
                 Err(Failure::new(DomainCode::LimitExceeded, format!("{path} took too long")))
             }
+            CommandEnd::GivenUp => Err(complained(path, "the caller stopped waiting")),
+            CommandEnd::Silent => Err(complained(path, "the shell closed its output and kept running")),
         }
     }
 }

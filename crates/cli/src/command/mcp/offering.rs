@@ -1,4 +1,4 @@
-//! What is offered, as it is said on the command line: directories, what sessions have, and whose rules count.
+//! Offer to clients, from the command line: directories, provision of sessions, and the agent or level of the rules that apply.
 
 use super::desk::{McpSessions, ServedIdentity, SessionOffer, WorkspaceRoot};
 use super::inside::PROGRAMS;
@@ -69,10 +69,10 @@ const HEADING: &str = "Sessions";
 // === impl OfferArguments ===
 
 impl SessionOfferArguments {
-    /// What was said, with those tools.
+    /// Returns the service with the given arguments and tools.
     ///
     /// # Errors
-    /// Usage, when that can't be; and what sessions can't be found for.
+    /// A usage error if the arguments are invalid; and errors of preparing sessions.
     pub(crate) fn offered(&self, set: ToolSet) -> Result<ToolService, CliError> {
         let identity = self.access.identity();
         let (offer, named) = (self.offer(set)?, self.named()?);
@@ -100,7 +100,7 @@ impl SessionOfferArguments {
         access::compiled(&identity, (None, false, None), &workspace).map(drop)
     }
 
-    /// What clients may have.
+    /// Returns the offer to clients.
     fn offer(&self, set: ToolSet) -> Result<SessionOffer, CliError> {
         let config = match set {
             ToolSet::Sessions => None,

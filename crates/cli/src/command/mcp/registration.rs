@@ -38,7 +38,7 @@ pub(super) fn print(client: ClientKind) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What followed the program, with the directories whole: clients start it wherever they like.
+/// Returns the arguments after the program's name, with absolute directories: clients start it in any working directory.
 fn words(
     arguments: impl Iterator<Item = OsString>,
     directory: Option<&Path>,

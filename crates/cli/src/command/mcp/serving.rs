@@ -103,7 +103,7 @@ async fn serve(http: &HttpArguments, offered: &ToolService, gateway: Arc<Gateway
         Some(address) => serve_http(http, address, (gateway, seat), &stopped).await,
         None => belljar_gateway::stdio(gateway, seat, stopped.clone()).await.map_err(Into::into),
     };
-    // What is still being called is given up.
+    // Calls that are still in progress are cancelled.
     stopped.cancel();
     end(&offered.desk).await;
     served

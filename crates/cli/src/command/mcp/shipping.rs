@@ -1,4 +1,4 @@
-//! What is reported of each program that a tool has run: a line of the server's log, as `log.container_log_shipping` says.
+//! Report of each program that a tool has run: a line of the server's log, as `log.container_log_shipping` says.
 
 use belljar_contract::id::RunId;
 use belljar_contract::workbench::{OutputExcerpt, ProgramExit, ProgramResult};

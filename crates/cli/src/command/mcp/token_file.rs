@@ -84,7 +84,7 @@ fn made(path: &Path) -> Result<Option<String>, TokenFileError> {
 /// The text of a file, by the very descriptor of which it is known whose it is.
 fn read(path: &Path) -> Result<String, TokenFileError> {
     let failed = |source| TokenFileError::Open { path: path.to_owned(), source };
-    // What isn't a file would have to be waited for.
+    // Opening a FIFO would block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(CWD, path, flags, Mode::empty()).map_err(failed)?;
     let stat = fstat(&file).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Who collects traces: what the configuration says, and where it says nothing, OpenTelemetry's own variables.
+//! Trace collector: from the configuration, or else from OpenTelemetry's own variables.
 
 use crate::error::CliError;
 use belljar_egress::upstream::Upstream;
@@ -10,7 +10,7 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// What is behind an endpoint that is for more than traces.
+/// Path for traces below an endpoint that isn't for traces alone.
 const PATH: &str = "/v1/traces";
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ pub(super) fn of_configuration(TracesConfig { endpoint, timeout }: TracesConfig)
     TraceSettings { collector: endpoint, path: PATH.to_owned(), headers: Vec::new(), timeout }
 }
 
-/// What the variables add: the place where the configuration names none, and headers.
+/// Adds settings from the variables: the endpoint if the configuration names none, and headers.
 pub(super) fn of_environment(configured: Option<TraceSettings>) -> Result<Option<TraceSettings>, CliError> {
     let settings = match configured {
         Some(settings) => Some(settings),

@@ -43,7 +43,7 @@ pub(super) struct CheckArguments {
     json: bool,
 }
 
-/// What was judged again.
+/// Report of recorded calls that were judged again.
 #[derive(Debug, Default, Serialize)]
 struct ReplayReport {
     /// Calls that were judged by rules of agents.
@@ -66,10 +66,10 @@ struct VerdictChange {
     decision: String,
 }
 
-/// What tells one kind of change from another.
+/// Identity of a kind of change: agent or level, tool, verdict and rule before, verdict and rule now.
 type VerdictChangeKey = (String, String, Verdict, String, Verdict, String);
 
-/// What is tried.
+/// Rules that recorded calls are judged by again.
 struct CandidateRules<'e> {
     rules: AccessRules,
     /// At which level those are judged who have no name; at that of the record, if nothing is said.
@@ -123,7 +123,7 @@ impl CheckArguments {
 // === impl Tried ===
 
 impl<'e> CandidateRules<'e> {
-    /// What of a call would be otherwise, by what its agent would have earned when it was made.
+    /// Returns the change of a call's verdict, if any, at the trust that its agent would have earned when the call was made.
     fn changed(
         &mut self,
         at: Timestamp,

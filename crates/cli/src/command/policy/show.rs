@@ -28,7 +28,7 @@ pub(super) struct ShowArguments {
     json: bool,
 }
 
-/// What is shown.
+/// Shown data of an agent's or level's policy.
 struct PolicyView {
     name: String,
     description: String,

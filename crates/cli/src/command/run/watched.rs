@@ -31,7 +31,7 @@ pub(super) struct JobRunObserver<'s> {
     state: &'s StateDirectory,
 }
 
-/// What calls of models have as the thing that calls, at their provider.
+/// Graph (calling program) that providers record with a job's model calls.
 const GRAPH: &str = "sandbox:job";
 
 // === impl Watched ===
@@ -86,7 +86,7 @@ impl JobWatch for JobRunObserver<'_> {
     }
 
     fn is_to_stop(&self) -> Option<Duration> {
-        // What can't be served can't be had, and nothing is done without it.
+        // If a hatch can't be served, the run stops.
         let is_missing =
             matches!(self.served_web, Some(Err(_))) || matches!(self.served_models, Some(Err(_)));
         is_missing.then_some(Duration::ZERO).or_else(|| self.progress.is_to_stop())

@@ -214,7 +214,7 @@ fn commit_living(
 /// [`CliError::Usage`] if paths are trusted, and neither a person nor a digest says in which state.
 fn is_reviewed_here(arguments: &CommitArguments) -> Result<bool, CliError> {
     match arguments.review.reviewed {
-        // What reads JSON is a program.
+        // The reader of JSON is a program, not a person.
         None if is_at_terminal() && !arguments.json => Ok(true),
         None if !arguments.trust.is_empty() => Err(CliError::usage(
             "--trust and --trust-all approve a state that was reviewed, and nothing says which: pass the digest that \

@@ -7,16 +7,16 @@ use crate::kept::duration;
 use crate::progress::harmless;
 use crate::state;
 use belljar_sandbox::kept::{self, ListedChangeSet, RunKind};
-use belljar_sandbox::session::{self, SessionDescription, SessionError, Uncommitted};
+use belljar_sandbox::session::{self, SessionDescription, SessionError, UncommittedChanges};
 use belljar_sandbox::state::StateDirectory;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub(super) fn end(arguments: &EndArguments) -> Result<ExitCode, CliError> {
     let uncommitted = match (arguments.keep, arguments.discard) {
-        (true, _) => Uncommitted::Kept,
-        (_, true) => Uncommitted::Discarded,
-        _ => Uncommitted::Refused,
+        (true, _) => UncommittedChanges::Kept,
+        (_, true) => UncommittedChanges::Discarded,
+        _ => UncommittedChanges::Refused,
     };
     let state = state::open();
     for name in &arguments.sessions {

@@ -57,7 +57,7 @@ pub(crate) fn policy_file(
     web: &WebArguments,
     workspace: &WorkspaceChoice,
 ) -> Result<Option<PathBuf>, CliError> {
-    // What is committed while it lives would count at once.
+    // A commit to a policy file in the workspace would take effect at once, so a copy is checked like a workspace in place.
     let written = match workspace {
         WorkspaceChoice::Copy(source) => WorkspaceChoice::Direct(source.clone()),
         other => other.clone(),

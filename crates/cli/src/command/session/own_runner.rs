@@ -24,7 +24,7 @@ pub(crate) fn own_runner(client: &SessionClient) -> OsString {
     }
 }
 
-/// What it takes that it is there.
+/// Returns the mount that makes the runner available inside.
 pub(super) fn lent(site: &BackendSite, backend: &BackendChoice) -> Result<Lent, LendError> {
     match backend {
         BackendChoice::Subprocess(_) => {

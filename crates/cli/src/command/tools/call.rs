@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct CallArguments {
     /// Its name
     tool: String,
-    /// What it takes, a JSON object; - reads it from standard input
+    /// Arguments of the tool, a JSON object; - reads it from standard input
     #[arg(default_value = "{}", value_name = "ARGUMENTS")]
     arguments: String,
     #[command(flatten)]

@@ -16,7 +16,7 @@ pub(super) struct RecordArguments {
     /// The agent
     #[arg(value_parser = AgentId::parse)]
     agent: AgentId,
-    /// What happened, a JSON object
+    /// The event, a JSON object
     event: String,
     /// When; now, if nothing is said
     #[arg(long, value_name = "TIME")]

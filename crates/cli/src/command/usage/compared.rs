@@ -1,4 +1,4 @@
-//! What came of comparing, for a person or as JSON.
+//! Results of a reconciliation, for people or as JSON.
 
 use super::list::print;
 use crate::command::audit::table::plain;

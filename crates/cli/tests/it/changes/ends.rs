@@ -151,7 +151,10 @@ fn files_that_are_not_shown_need_a_separate_approval() {
     let apply =
         |options: &[&str]| world.run(&[&["changes", "apply", &id, "--reviewed", digest], options].concat());
     let refused = apply(&[]);
-    assert!(refused.code == 3 && refused.stderr.contains("without showing them: binary"), "{refused:?}");
+    assert!(
+        refused.code == 3 && refused.stderr.contains("does not show the content of: binary"),
+        "{refused:?}"
+    );
     assert_eq!(refused.stdout, "");
     // The JSON output contains errors, too.
     let refused = apply(&["--json"]).json();
@@ -179,7 +182,7 @@ fn changes_with_a_missing_source_are_listed_and_readable_in_their_folder() {
     std::fs::rename(world.path().join("source"), world.path().join("moved")).unwrap();
     world.write("source/file", "another directory\n");
     let refused = world.run(&["changes", "apply", &id]);
-    assert!(refused.code == 125 && refused.stderr.contains("is not there any more"), "{refused:?}");
+    assert!(refused.code == 125 && refused.stderr.contains("no longer exists"), "{refused:?}");
     assert_eq!(world.read("source/file"), "another directory\n");
     let shown = world.run(&["changes", "show", &id]).succeeded().stdout;
     assert!(shown.contains(&format!("state/kept/{id}")), "{shown}");

@@ -287,7 +287,7 @@ fn native_sandboxes_have_the_limits_of_their_section() {
         let script = "ulimit -n; df --block-size=1M --output=size /tmp | tail -n 1 | tr -d ' '";
         let usual = exec(script);
         assert!(usual.0.ends_with("\n1024\n"), "{usual:?}");
-        assert_eq!(usual.2, "not asked for");
+        assert_eq!(usual.2, "not requested");
         configure(
             world,
             "{native: {open_files_limit: 77, tmpfs_size: 3m, ptys_limit: 3, seccomp_filters_limit: 5, timeout_seconds: 1}}",

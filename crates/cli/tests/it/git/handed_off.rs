@@ -22,7 +22,7 @@ fn push_lists_paths_that_gain_trust_and_proceeds_after_approval() {
     let told = rig.push(&["--branch", "belljar/one"]);
     assert_eq!(told.code, 3, "{told:?}");
     insta::assert_snapshot!(told.stderr, @r"
-    belljar: 2 of the paths gain trust where they go, and nobody has said yes to that
+    belljar: 2 of the paths gain trust at the destination and have no approval
       editor      .VSCode/tasks.json  (an editor runs tasks and programs that it names)
       ci          .github/workflows/ci.yml  (GitHub runs it, with the secrets of the repository)
 
@@ -72,7 +72,7 @@ fn push_requires_approval_of_compiled_code_like_apply() {
     let told = rig.push(&["--branch", "belljar/one"]);
     assert_eq!(told.code, 3, "{told:?}");
     insta::assert_snapshot!(told.stderr, @r"
-    belljar: 1 of the paths gain trust where they go, and nobody has said yes to that
+    belljar: 1 of the paths gain trust at the destination and have no approval
       build       lib/data  (it is compiled code, and no review shows what it does)
 
     Hint: review the files, then approve them with --trust PATH for each, or --trust-all
@@ -99,7 +99,7 @@ fn source_of_an_implicit_make_rule_needs_approval_for_push_and_apply() {
     let told = rig.push(&["--branch", "belljar/one"]);
     assert_eq!(told.code, 3, "{told:?}");
     insta::assert_snapshot!(told.stderr, @r"
-    belljar: 2 of the paths gain trust where they go, and nobody has said yes to that
+    belljar: 2 of the paths gain trust at the destination and have no approval
       build       Run-Tests.sh  (by a rule of its own, make replaces the file of this name without the ending by it)
       build       config.mk.sh  (by a rule of its own, make makes a file of it that gains trust)
 

@@ -90,10 +90,10 @@ fn errors_that_only_the_node_can_detect_are_reported_by_it() {
         let ran = ask(&world, node.address(), &["submit", option, "--", "true"]);
         assert!(ran.code == 2 && ran.stderr.contains(place), "{}", ran.stderr);
     }
-    let nobody = new_id();
+    let unknown_id = new_id();
     for verb in ["show", "watch", "cancel", "logs", "artifacts"] {
-        let ran = ask(&world, node.address(), &[verb, &nobody]);
-        assert!(ran.code == 2 && ran.stderr.contains(&nobody), "{verb}: {}", ran.stderr);
+        let ran = ask(&world, node.address(), &[verb, &unknown_id]);
+        assert!(ran.code == 2 && ran.stderr.contains(&unknown_id), "{verb}: {}", ran.stderr);
     }
 }
 
@@ -115,7 +115,7 @@ fn unreachable_node_or_bad_token_is_reported_with_a_hint() {
         ProgramOutput::from(asked.output().unwrap())
     };
     let ran = with_token("other");
-    assert!(ran.code == 125 && ran.stderr.contains("Hint: the node takes another token"), "{}", ran.stderr);
+    assert!(ran.code == 125 && ran.stderr.contains("Hint: the node refused the token"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("another-token"), "{}", ran.stderr);
     world.write("empty", "");
     assert!(with_token("empty").stderr.contains("empty holds no token"));

@@ -188,5 +188,5 @@ fn job_whose_provider_is_down_reports_that_and_not_an_unknown_model() {
     let told = node.run(&job).json();
     let message = told["failure_message"].as_str().unwrap();
     assert!(message.contains("this model's provider can't be reached"), "{told}");
-    assert!(!message.contains("/api/chat") && !message.contains("not among the models"), "{told}");
+    assert!(!message.contains("/api/chat") && !message.contains("not among the available models"), "{told}");
 }

@@ -136,12 +136,12 @@ fn agent_of_a_killed_node_resumes_from_its_todo_list() {
     assert_eq!(asked.len(), 7, "{agent}");
     let states = ["- [x] 2. lay the base", "- [ ] 3. build the wall"];
     assert!(
-        asked[3].contains("cut off") && states.iter().all(|state| asked[3].contains(state)),
+        asked[3].contains("was interrupted") && states.iter().all(|state| asked[3].contains(state)),
         "{}",
         asked[3]
     );
     // The control: the first attempt began with neither.
-    assert!(!asked[0].contains("cut off") && !asked[0].contains("lay the base"), "{}", asked[0]);
+    assert!(!asked[0].contains("was interrupted") && !asked[0].contains("lay the base"), "{}", asked[0]);
     let todo = agent["todo"].as_array().unwrap();
     assert!(todo.len() == 3 && todo.iter().all(|item| item["status"] == "done"), "{agent}");
     assert_eq!(

@@ -178,14 +178,14 @@ fn failing_service_is_reported_as_the_cause() {
         ("none", none, "in time"),
         ("slow", slow, "in time"),
         ("gone", gone, "no connection"),
-        ("garbled", garbled, "understood"),
+        ("garbled", garbled, "malformed answer"),
         ("large", large, "larger than 1048576 bytes"),
     ];
     let services: Vec<_> =
         acts.iter().map(|(name, act, _)| (*name, ManagedTestService::start(*act))).collect();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused_address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut rows: Vec<_> = services.iter().map(|(name, service)| (*name, service.address)).collect();
-    rows.push(("absent", nobody));
+    rows.push(("absent", unused_address));
     let config = configure(&world, &rows, ", managed_proxy_timeout_seconds: 1");
     let node = Node::start(&world, &["--config", &config]);
     let whys = acts.iter().map(|(name, _, why)| (*name, *why)).chain([("absent", "no connection")]);

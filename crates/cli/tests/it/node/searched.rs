@@ -222,8 +222,8 @@ fn agent_calls_only_allowed_operations_of_services() {
             "require an approval",
         ),
         ("forge", "close", json!({}), "not_found", "list, open, none"),
-        ("other", "list", json!({}), "not_found", "there are: forge"),
-        ("own", "list", json!({}), "not_found", "there are: forge"),
+        ("other", "list", json!({}), "not_found", "available: forge"),
+        ("own", "list", json!({}), "not_found", "available: forge"),
         ("forge", "list", json!({}), "invalid_argument", "project"),
         ("forge", "list", json!({ "project": ".." }), "invalid_argument", "part of a path"),
     ] {

@@ -166,9 +166,11 @@ fn busy_trace_collector_is_retried_and_an_unreachable_one_delays_no_job() {
     one(&of_job(&busy, last["job_id"].as_str().unwrap()), "job");
     drop(node);
 
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let node =
-        Node::start(&world, &["--config", &with_collector(&world, &server, &format!("http://{nobody}"))]);
+    let unused_address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let node = Node::start(
+        &world,
+        &["--config", &with_collector(&world, &server, &format!("http://{unused_address}"))],
+    );
     assert_eq!(node.run(&script("true")).json()["status"], "completed");
     until(|| {
         let counted = String::from_utf8(node.get("/metrics").body).unwrap();

@@ -46,7 +46,7 @@ fn sandbox_that_preallocates_more_than_its_disk_limit_is_killed() {
     };
     // Disk usage is checked at intervals: up to 5 s while other tests give as much of the disk back as it takes.
     let ended = reserve("8m", "sleep 60");
-    assert!(ended.code == 137 && ended.stderr.contains("too much to disk"), "{ended:?}");
+    assert!(ended.code == 137 && ended.stderr.contains("exceeded its disk quota"), "{ended:?}");
     // The control.
     assert_eq!(reserve("1g", "sleep 4").succeeded().stdout, "done\n");
 }

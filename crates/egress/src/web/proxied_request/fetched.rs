@@ -60,9 +60,9 @@ impl ProxiedRequest<'_> {
     ) -> Result<FetchedAnswer, Refusal> {
         let head = asking.head;
         let patience = self.gate.run.limits.times;
-        let mut nobody = Client::new(tokio::io::empty(), patience);
+        let mut no_client = Client::new(tokio::io::empty(), patience);
         let DestinationConnection { mut connection, filling, destination, proxy } =
-            match self.open(&mut nobody, head, way).await {
+            match self.open(&mut no_client, head, way).await {
                 Ok(opened) => opened,
                 Err(refusal) => {
                     self.note(&refusal);

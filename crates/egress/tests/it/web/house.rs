@@ -130,7 +130,7 @@ impl ProxyRig {
         (vouched, authority): (ServerConfig, &Authority),
         limits: WebLimits,
     ) -> Self {
-        let mut house = Self::limited("- {host: nobody.test}\n", WebLimits::default());
+        let mut house = Self::limited("- {host: absent.test}\n", WebLimits::default());
         let front = TlsServer::start(vouched, house.upstream.address);
         let port = front.port().to_string();
         let file = authority.file().display().to_string();

@@ -255,7 +255,7 @@ fn a_file_may_replace_the_directory_that_the_patch_empties() {
     assert_eq!(unfit(&[("d/x", "1\n"), ("d/e/y", "2\n"), ("d/z", "")], &diff), SectionMismatch::Directory);
     assert_eq!(summary(&[("d/", "")], &create("d", "1")), ["d: created \"1\\n\""]);
     assert_eq!(unfit(&[("d/e/", "")], &create("d", "1")), SectionMismatch::Directory);
-    // What is called `.git` can't be in a patch, so it can't have been emptied.
+    // A path named `.git` can't be in a patch, so it can't have been emptied.
     assert_eq!(unfit(&[("d/.git", "")], &create("d", "1")), SectionMismatch::Directory);
 }
 

@@ -44,7 +44,7 @@ impl AllowedPaths {
         let level = CompatLevel::HardRequirement;
         let mut rules = Ruleset::default().set_compatibility(level).handle_access(all)?.create()?;
         for path in readable {
-            // What can't be opened can't be used either.
+            // A path that can't be opened can't be used either.
             let Ok(place) = PathFd::new(path) else { continue };
             let is_no_data = NO_DATA.iter().any(|no_data| path.starts_with(no_data));
             let write = if is_no_data { WRITE } else { BitFlags::empty() };

@@ -96,7 +96,7 @@ pub(super) fn before(text: &[u8], start: usize) -> impl Iterator<Item = &[u8]> {
 pub(super) fn after(text: &[u8], end: usize) -> impl Iterator<Item = &[u8]> {
     let newline = end_of_line(text, end);
     let rest = text.get(newline + 1..).unwrap_or_default();
-    // What follows the last newline is no line.
+    // An empty rest after the last newline is no line.
     let lines = rest.strip_suffix(b"\n").map_or((!rest.is_empty()).then_some(rest), Some);
     lines
         .into_iter()

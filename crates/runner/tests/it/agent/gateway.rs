@@ -108,7 +108,7 @@ fn only_loaded_tools_of_a_large_gateway_can_be_called() {
         call("bulk2_t008", json!({ "word": "loaded" })),
         call("load_tool_resource", json!({ "tool_name": "bulk2_t008", "resource_id": "guide://bulk/8" })),
         call("load_tool_resource", json!({ "tool_name": "bulk2_t008", "resource_id": "guide://bulk/9" })),
-        call("load_tool", json!({ "tool_name": "nobody" })),
+        call("load_tool", json!({ "tool_name": "no_such_tool" })),
         done(1),
         finish(),
         report(),
@@ -204,7 +204,7 @@ fn skills_given_by_id_are_fetched_before_the_first_turn() {
 
 #[test]
 fn agent_without_a_gateway_has_its_own_tools_and_logs_one_warning() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let lying = belljar_testkit::models::ModelServer::start(Script::from_fn(|_| {
         Some(Answer::own(
             200,
@@ -217,7 +217,7 @@ fn agent_without_a_gateway_has_its_own_tools_and_logs_one_warning() {
     }));
     for (url, why) in [
         (String::new(), "no gateway is configured"),
-        (format!("http://{nobody}/mcp"), "cannot reach the gateway"),
+        (format!("http://{unused_address}/mcp"), "cannot reach the gateway"),
         (format!("{}/mcp", hatch.url()), "the hatch has no MCP gateway"),
         (format!("{}/mcp", lying.url()), "the id of another request"),
         ("ftp://models.example/mcp".to_owned(), "neither http, https nor http+unix"),

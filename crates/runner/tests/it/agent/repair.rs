@@ -113,7 +113,7 @@ fn killed_agent_resumes_from_its_todo_list() {
     let agent = &ran.result["agent"];
     assert_eq!((&agent["resumed"], &agent["turns"]), (&json!(true), &json!(7)));
     let again = house.asked()[6].json()["messages"].to_string();
-    assert!(again.contains("cut off") && again.contains("- [x] 4. see the tests fail"), "{again}");
+    assert!(again.contains("was interrupted") && again.contains("- [x] 4. see the tests fail"), "{again}");
 }
 
 #[test]

@@ -6,12 +6,12 @@ use super::verdict::{Verdict, compare};
 use super::world::{File, World};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expected {
+enum ExpectedOutcome {
     Accepted,
     Refused,
     RefusedByPolicy,
 }
-use Expected::{Accepted, Refused, RefusedByPolicy};
+use ExpectedOutcome::{Accepted, Refused, RefusedByPolicy};
 
 /// Names that end in `/` are empty directories, those that end in `*` executable files.
 type FileList = &'static [(&'static str, &'static str)];
@@ -19,7 +19,7 @@ type FileList = &'static [(&'static str, &'static str)];
 const FOO: FileList = &[("x", "a\nfoo\nbar\n")];
 const AB: FileList = &[("x", "a\nb\n")];
 
-const CASES: &[(&str, Expected, FileList, &str)] = &[
+const CASES: &[(&str, ExpectedOutcome, FileList, &str)] = &[
     // Headers.
     (
         "a hunk header cut off behind a section is corrupt, not absent",

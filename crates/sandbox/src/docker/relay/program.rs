@@ -156,7 +156,7 @@ impl RelayedProgram {
                 .and_then(|source| rustix::io::ioctl_fionread(&source.descriptor).ok())
                 .unwrap_or(0)
         };
-        // What it has left in the background may go on writing; that is not waited for.
+        // Its background processes may go on writing; their output is not waited for.
         let left = [waiting(&self.outputs[0]), waiting(&self.outputs[1])];
         self.life = ProgramState::Drains { ending, left };
         self.tell_end()
@@ -271,7 +271,7 @@ impl RelayedProgram {
 
     pub(super) fn resize(&mut self, ws_row: u16, ws_col: u16) -> Result<(), RelayError> {
         if let Some(terminal) = &self.terminal {
-            // What the program makes of a size that is refused is its own affair.
+            // A refused size is ignored: the program keeps the previous one.
             let _ = tcsetwinsize(terminal.as_fd(), Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 });
         }
         Ok(())

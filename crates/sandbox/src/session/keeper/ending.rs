@@ -1,6 +1,6 @@
 //! The end of a session: uncommitted changes are kept, unless they are to be discarded.
 
-use super::super::protocol::{KeeperResponse, Refusal, Uncommitted, send};
+use super::super::protocol::{KeeperResponse, Refusal, UncommittedChanges, send};
 use super::checkpoint::{CheckpointError, answer_of, named_paths, read};
 use super::ground::{CommitBaseline, SessionWorkspace};
 use super::sandboxes::Sandboxes;
@@ -50,14 +50,14 @@ fn path_of(directory: &Directory) -> io::Result<PathBuf> {
 
 impl Keeper {
     /// Ends the session for a caller, which gets the answer when it is over.
-    pub(super) fn end_for(&self, caller: &OwnedFd, uncommitted: Uncommitted) {
-        if uncommitted == Uncommitted::Refused
+    pub(super) fn end_for(&self, caller: &OwnedFd, uncommitted: UncommittedChanges) {
+        if uncommitted == UncommittedChanges::Refused
             && let Err(error) = self.refuse_uncommitted()
         {
             let _ = send(caller.as_fd(), &answer_of(error), &[]);
             return;
         }
-        if uncommitted == Uncommitted::Discarded {
+        if uncommitted == UncommittedChanges::Discarded {
             // Without a record what is in the folder goes with it. If the record can't be removed, the changes are kept.
             let _ = CopyRecord::remove(&self.state.run_folder(&self.id));
         }

@@ -145,7 +145,7 @@ impl SessionWorkspace {
     pub(super) fn end(&mut self) {
         if let Some(OwnedWorkspace { held, folder, .. }) = self.own.take() {
             drop(held);
-            // What can't be cleared away now is cleared away as a leftover; changes to a copy stay.
+            // A folder that can't be cleared away now is cleared away as a leftover; changes to a copy stay.
             let _ = folder.end();
         }
     }

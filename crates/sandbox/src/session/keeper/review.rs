@@ -234,7 +234,7 @@ impl ReviewFolder {
 impl Drop for ReviewFolder {
     fn drop(&mut self) {
         if !self.is_left {
-            // What can't be removed now goes with the run's folder.
+            // Entries that can't be removed now are removed with the run's folder.
             let _ = Directory::open_host(&self.path).and_then(|folder| folder.clear());
             let _ = std::fs::remove_dir(&self.path);
         }

@@ -227,7 +227,7 @@ impl Sandboxes {
     /// Destroys those.
     pub(super) fn end_idle(&self) {
         for (number, slot) in self.slots.iter().enumerate() {
-            // What was left in the background is use, too.
+            // A sandbox with background processes is in use, too.
             let is_still = |made: &LiveSandbox| match made.stats() {
                 Some(stats) => stats.is_ok_and(|stats| stats.processes == 0),
                 None => true,
@@ -260,7 +260,7 @@ impl Sandboxes {
         let _ending = read(&self.ending);
         let over: Vec<_> = write(&slot.made).extract_if(.., |made| which(made)).collect();
         for LiveSandbox { sandbox, _served, .. } in over {
-            // What can't be cleared away now is cleared away as a leftover.
+            // A sandbox that can't be cleared away now is cleared away as a leftover.
             let _ = sandbox.destroy();
         }
     }

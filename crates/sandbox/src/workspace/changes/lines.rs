@@ -26,7 +26,7 @@ pub fn lines<'c>(changes: impl Iterator<Item = (&'c Path, &'c PathChange)>) -> V
         if !changed.as_shown().is_empty() {
             lines.push(ChangeLine { path, changed, is_directory: false });
         }
-        // What is below a directory follows it.
+        // Entries below a directory follow it.
         let has_more = changes.peek().is_some_and(|(next, _)| next.starts_with(path));
         if !has_more && changed.makes_or_removes_directory() {
             lines.push(ChangeLine { path, changed, is_directory: true });

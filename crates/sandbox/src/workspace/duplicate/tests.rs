@@ -71,7 +71,7 @@ fn everything_that_a_layer_may_hold_comes_along() {
     fs::set_permissions(trees.from("closed"), Permissions::from_mode(0o1100)).unwrap();
     trees.duplicate(1 << 20).unwrap();
 
-    // What was in the way is as it was, in both.
+    // Permissions that were in the way are unchanged, in both trees.
     for tree in [trees.from("closed"), trees.to("closed")] {
         assert_eq!(fs::metadata(tree).unwrap().mode() & 0o7777, 0o1100);
     }

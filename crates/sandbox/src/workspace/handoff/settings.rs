@@ -150,7 +150,7 @@ impl GitSettings<'_> {
     fn note_file(&mut self, path: &Path) -> ResolvedHostPath {
         let way = self.follow_path(path);
         let is_closed = || path.metadata().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
-        // What isn't open to the user isn't to Git, either.
+        // Git can't read files that the user can't read.
         if way.is_unknown && !is_closed() {
             self.untold.get_or_insert_with(|| {
                 format!("git reads {}, and its target cannot be determined", path.display())

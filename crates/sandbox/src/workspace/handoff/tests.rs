@@ -323,7 +323,7 @@ fn no_two_paths_have_one_name_for_programs() {
     ];
     let names = all.map(of);
     assert_eq!(names[0], "d\\x{ff}/M");
-    // What is UTF-8 and spells no escape stays as it is.
+    // Valid UTF-8 that spells no escape stays as it is.
     assert_eq!((names[4].as_str(), names[5].as_str()), ("d\u{fffd}/M", "d\\xff/M"));
     for told in [names.clone(), names.map(|name| untrusted::named(&name))] {
         let distinct: BTreeSet<_> = told.iter().collect();

@@ -144,7 +144,7 @@ fn files_that_a_person_saves_while_changes_are_written_are_conflicts() {
         std::fs::write(ground.layer.path().join(name), "run").unwrap();
     }
     let saved = ["saved", "gone", "added", "directory/person"];
-    // What was made in the step of the kernel's clock in which the copy was may have been made after it.
+    // A file made in the same tick of the kernel's clock as the copy may have been made after it.
     let mut later = Baseline::at(std::time::SystemTime::now() + std::time::Duration::from_secs(1));
     let applied = ground.prepare(&ApplyOptions::default(), &mut later, |prepared, baseline| {
         for name in saved {
@@ -189,7 +189,7 @@ fn access_control_lists_are_carried_over_and_the_owning_group_gains_nothing() {
         .with_file("plain", [old[0], ("run", 0o600), ("old", 0o640)]);
     let file = |name: &str| ground.target.path().join(name);
     set(&file("listed"), c"system.posix_acl_access");
-    // What is created in it inherits a list, which a file that is replaced need not have.
+    // New files in it inherit an access list, which a replaced file need not have.
     set(ground.target.path(), c"system.posix_acl_default");
     let applied = ground.apply(&ApplyOptions::default()).unwrap();
     assert_eq!(applied.written, ["listed", "plain"].map(PathBuf::from));

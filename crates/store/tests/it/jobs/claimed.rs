@@ -131,7 +131,7 @@ on_both_engines! {
         };
         let other = ("other".to_owned(), Some("second".to_owned()));
         assert!(known().await.contains(&other) && known().await.contains(&(OWNER.to_owned(), None)));
-        assert!(world.jobs.announce("nobody", "anything").await.is_err());
+        assert!(world.jobs.announce("unknown", "anything").await.is_err());
         assert!(world.jobs.forget("other").await.unwrap());
         world.register("other").await;
         assert!(known().await.contains(&("other".to_owned(), None)));
@@ -139,7 +139,7 @@ on_both_engines! {
 
     async fn an_instance_that_is_not_known_gets_nothing(world: StoreFixture) {
         world.accepted(&assignment()).await;
-        let refused = world.jobs.claim("nobody", now()).await;
+        let refused = world.jobs.claim("unknown", now()).await;
         assert!(matches!(refused, Err(ClaimError::GivenUp { .. })));
         assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_some());
     }

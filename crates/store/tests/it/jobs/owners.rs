@@ -13,7 +13,7 @@ on_both_engines! {
         let after = elsewhere.instances().await.unwrap();
         assert_eq!(before.len(), 1);
         assert!(after[0].beat > before[0].beat);
-        assert!(!world.jobs.beat("nobody").await.unwrap());
+        assert!(!world.jobs.beat("unknown").await.unwrap());
     }
 
     async fn an_instance_is_not_forgotten_while_it_has_jobs(world: StoreFixture) {

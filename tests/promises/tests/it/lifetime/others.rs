@@ -6,12 +6,12 @@ use crate::way::AttemptPlace;
 use libc::{EPERM, ESRCH, PRIO_PROCESS, SIGURG};
 
 /// Errnos for a process that doesn't exist, or for the call itself.
-const NOBODY: &[i32] = &[ESRCH, EPERM];
+const NO_SUCH_PROCESS: &[i32] = &[ESRCH, EPERM];
 
 pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
     let pid = scene.victim();
     let info = || words(args![SIGURG, 0xffff_ffff_u64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let user = |name: &str, arguments| Case::call("LF2", "", name, arguments).fails(NOBODY);
+    let user = |name: &str, arguments| Case::call("LF2", "", name, arguments).fails(NO_SUCH_PROCESS);
     let mut cases = vec![
         user("kill", args![pid, SIGURG]),
         user("tkill", args![pid, SIGURG]),
@@ -44,7 +44,7 @@ pub(crate) fn cases(scene: &PreparedHost<'_>, _: &AttemptPlace) -> Vec<Case> {
             "pidfd_getfd" => script.call(name, args![descriptor, 0, 0]),
             _ => script.call(name, args![descriptor, SIGURG, 0, 0]),
         };
-        cases.push(Case::denied("LF2", format!("{name}: {what}"), script).fails(NOBODY));
+        cases.push(Case::denied("LF2", format!("{name}: {what}"), script).fails(NO_SUCH_PROCESS));
     }
     cases
 }

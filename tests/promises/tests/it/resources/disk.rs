@@ -39,7 +39,7 @@ fn program_exceeding_the_disk_limit_ends_the_sandbox() {
             let before = runs(&scene);
             let control = on_disk(&scene, kind, LARGE);
             let ran = on_disk(&scene, kind, SMALL);
-            let is_ended = ran.code == 137 && ran.stderr.contains("too much to disk");
+            let is_ended = ran.code == 137 && ran.stderr.contains("exceeded its disk quota");
             let verdict = match (control.stdout.as_str(), is_ended && !ran.stdout.contains("left alone")) {
                 ("filled\nleft alone\n", true) => Verdict::Held,
                 ("filled\nleft alone\n", false) => {

@@ -1,8 +1,8 @@
 //! Files that a job has left, written into a directory and nowhere else.
 //!
-//! What they are called was said inside a sandbox, and what is in them comes over the network. A name leads only down, each
-//! directory is opened in the one before and through no link, and a file has its name when its digest is the right one, not
-//! before. All of them are fetched into a folder of the state directory first, and reviewed there as every change of a sandbox is.
+//! Their names come from inside a sandbox, and their content comes over the network. A name leads only down, each
+//! directory is opened in the one before and through no link, and a file gets its name only once its digest is verified.
+//! All of them are fetched into a folder of the state directory first, and reviewed there as every change of a sandbox is.
 
 use crate::client::{BodyRead, Client, NodeRequest, PATIENCE};
 use crate::error::CliError;
@@ -35,7 +35,7 @@ pub(crate) enum ArtifactError {
     /// Its name leads elsewhere.
     #[error("its path leads out of the destination directory")]
     Outside,
-    /// What it is asked for by is none.
+    /// The node gave no valid SHA-256 to request the artifact by.
     #[error("it has no digest")]
     NoDigest,
     /// Something has its name here.
@@ -44,7 +44,7 @@ pub(crate) enum ArtifactError {
     /// Another file of the job has its name here, or the name of a directory on the way.
     #[error("another artifact of the job goes to the same place; all others were fetched")]
     SamePlace,
-    /// What came is not what the job has left.
+    /// The received content has another digest than the job's artifact.
     #[error("the received content differs from what the job has left: its SHA-256 is {found}")]
     OtherContent { found: String },
     /// More came than the job has left.

@@ -1,4 +1,4 @@
-//! What is asked of a node: a request as it stands in a file, or one around a job for the runner, or around a command.
+//! Requests to a node: read from a file, or built around a job for the runner or around a command.
 
 use super::context_files;
 use crate::command::run::read_document;

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Such a tree, looked at.
+/// File tree laid out by the host, with its entries listed.
 pub(in crate::command::mcp) struct HostTree<'l> {
     top: &'l Directory,
     /// Everything in it, directories before what is in them.

@@ -14,7 +14,7 @@ use std::io::{self, BufRead, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// What is neither file, directory nor link, and stays where it is.
+/// Entries that are neither file, directory nor link. They are not transferred.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::command::mcp) struct SkippedTreeEntries {
     /// The first of them.
@@ -23,7 +23,7 @@ pub(in crate::command::mcp) struct SkippedTreeEntries {
     pub(in crate::command::mcp) count: usize,
 }
 
-/// What there may still be.
+/// Remaining limits of a tree transfer.
 struct RemainingTreeLimits {
     names: usize,
     /// Of all names together, with what links say.

@@ -108,7 +108,7 @@ impl ExecRequest {
     }
 }
 
-/// What a relative path begins at is the workspace.
+/// Returns the absolute working directory. Relative paths begin at the workspace.
 fn directory(cwd: Option<&str>) -> Result<String, Failure> {
     match cwd {
         None => Ok("/workspace".to_owned()),
@@ -130,7 +130,7 @@ fn with_variables(env: BTreeMap<String, String>, argv: Vec<String>) -> Result<Ve
     if let Some(name) = env.keys().find(|name| !is_name(name)) {
         return Err(Failure::argument(format!("{name:?} is no name of a variable")));
     }
-    // What sets a variable has an equals sign in it, and what ends them has none.
+    // Assignments contain an equals sign; the `--` that ends them doesn't.
     let script = r#"while [ "$1" != -- ]; do export "$1"; shift; done; shift; exec "$@""#;
     let assignments = env.into_iter().map(|(name, value)| format!("{name}={value}"));
     let begins = ["/bin/sh", "-c", script, "sh"].map(str::to_owned);

@@ -79,7 +79,7 @@ impl SessionTool for RunTool {
             }
             Success::of(told)
         });
-        // What can't be ended now has ended by itself.
+        // A session that can't be ended has ended already.
         let _ = desk.close(&client.session().id);
         answer
     }

@@ -46,7 +46,7 @@ pub(super) struct Arguments {
     all: Option<bool>,
 }
 
-/// What is wanted.
+/// Requested edit of a file.
 enum FileEdit {
     Content(Vec<u8>),
     Edit { old: String, new: String, is_everywhere: bool },
@@ -108,7 +108,7 @@ fn wanted(arguments: Arguments) -> Result<FileEdit, Failure> {
     }
 }
 
-/// What the file holds once that is replaced, and how often it was.
+/// Returns the file's content after the replacement, and the number of replaced occurrences.
 fn edited(
     client: &SessionClient,
     path: &str,

@@ -167,10 +167,10 @@ fn planner_is_checked_as_its_tokens_agent_and_cannot_grant_more_than_it_has() {
     let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
     let of = |agent: &str| token(&node, json!({ "kind": "project_manager", "agent_id": agent }));
     let (lead, junior) = (of("lead"), of("junior"));
-    let nobody = token(&node, json!({ "kind": "project_manager" }));
+    let without_agent = token(&node, json!({ "kind": "project_manager" }));
     let listed = |token: &str| names(&list(&node, token));
     assert!(listed(&lead).contains(&"sandbox.exec".to_owned()));
-    assert!(!listed(&nobody).contains(&"job.submit".to_owned()), "{:?}", listed(&nobody));
+    assert!(!listed(&without_agent).contains(&"job.submit".to_owned()), "{:?}", listed(&without_agent));
     assert!(listed(&junior).contains(&"job.submit".to_owned()));
 
     let submit = |token: &str, program: &str| {

@@ -27,7 +27,7 @@ fn index_that_has_another_content_of_a_trusted_path_takes_a_yes() {
         assert_eq!(trees.asked_of_copy(), [""; 0], "{version}");
         trees.git("copy", &["update-index", "--cacheinfo", &format!("100644,{evil},Makefile")]);
         assert_eq!(trees.asked_of_copy(), [".git/index git"], "{version}");
-        // What the review of the file itself shows is not asked about twice.
+        // A change that the review of the file itself shows is not asked about twice.
         trees.write("copy/Makefile", "all:\n\techo evil\n");
         assert_eq!(trees.asked_of_copy(), ["Makefile build"], "{version}");
     }
@@ -210,7 +210,7 @@ fn reference_that_moves_to_a_commit_that_was_there_takes_a_yes() {
     ] {
         assert_eq!(asked(path, says), [""; 0], "the control: {path} {says}");
     }
-    // What was packed counts again once the loose one is gone.
+    // A packed reference counts again once the loose one is gone.
     trees.git("tree", &["pack-refs", "--all"]);
     trees.write("tree/.git/refs/heads/main", format!("{head}\n"));
     let packed = std::fs::read_to_string(trees.path("tree/.git/packed-refs")).unwrap();

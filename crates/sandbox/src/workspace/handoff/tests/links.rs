@@ -81,7 +81,7 @@ fn a_new_link_brings_what_it_leads_to_to_its_place() {
         symlink("x", trees.path(&format!("layer/{link}"))).unwrap();
         let asked = trees.asked().join("\n");
         assert!(asked.contains(&format!("x/{file} ")) && asked.contains(&format!("{link} ")), "{asked}");
-        // What is there already comes to its place by the link alone.
+        // An existing directory gets its new path by the link alone.
         std::fs::rename(trees.path("layer/x"), trees.path("tree/x")).unwrap();
         let asked = trees.asked();
         assert!(!asked.is_empty() && asked.iter().all(|path| path.starts_with(link)), "{asked:?}");

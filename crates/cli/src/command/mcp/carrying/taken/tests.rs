@@ -1,4 +1,4 @@
-//! What becomes of what a session tells.
+//! Tests of the trees that a session sends.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
