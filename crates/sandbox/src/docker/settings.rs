@@ -32,7 +32,7 @@ pub struct DeploymentId(String);
 
 /// A text that is no such name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no {what}")]
+#[error("`{text}`: invalid {what}")]
 pub struct InvalidSetting {
     /// Description of the expected value.
     pub what: &'static str,
@@ -57,7 +57,7 @@ impl ImageName {
                     hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
                 })
             });
-        if is_sound { Ok(Self(text)) } else { Err(InvalidSetting { what: "name of an image", text }) }
+        if is_sound { Ok(Self(text)) } else { Err(InvalidSetting { what: "image name", text }) }
     }
 
     /// The name.
@@ -115,7 +115,7 @@ impl DeploymentId {
         let text = text.into();
         match is_name(&text) {
             true => Ok(Self(text)),
-            false => Err(InvalidSetting { what: "id of a deployment", text }),
+            false => Err(InvalidSetting { what: "deployment id", text }),
         }
     }
 
