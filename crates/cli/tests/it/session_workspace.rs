@@ -273,7 +273,7 @@ fn discard_restores_the_source_state_even_under_a_running_program() {
             changed(world, &id)
         );
         assert_eq!(exec(world, &id, "cat kept folder/below replaced/old").stdout, "line\nf\no\n");
-        for (path, why) in [("nowhere", "nothing was changed at nowhere"), ("../x", "not in the workspace")] {
+        for (path, why) in [("nowhere", "nowhere has no changes"), ("../x", "not in the workspace")] {
             let ran = world.run(&["session", "discard", "--force", &id, path]);
             assert!(ran.code == 125 && ran.stderr.contains(why), "{ran:?}");
         }

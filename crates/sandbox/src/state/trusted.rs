@@ -30,7 +30,7 @@ pub enum UntrustedStateError {
     },
     /// Another user owns the directory, a directory on the way to it, or an entry in it.
     #[error(
-        "{} belongs to the user with the id {owner}, and can replace files in the state directory {}; it must belong to \
+        "{} belongs to user {owner}, who can replace files in the state directory {}; it must belong to \
          you or to root: set BELLJAR_STATE_DIR to a directory of your own, run belljar as that user, or chown it",
         at.display(),
         state.display()

@@ -159,7 +159,10 @@ fn files_that_are_not_shown_need_a_separate_approval() {
     // The JSON output contains errors, too.
     let refused = apply(&["--json"]).json();
     assert_eq!(refused["error"]["exit_code"], 3);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("does not show the content of"), "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains("does not show the content of"),
+        "{refused}"
+    );
     let unknown = world.run(&["changes", "show", "none", "--json"]).json();
     assert!(unknown["error"]["message"].as_str().unwrap().contains("none"), "{unknown}");
     assert_eq!(world.read("source/file"), "before\n");
