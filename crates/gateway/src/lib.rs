@@ -6,7 +6,7 @@
 //!                  list ─────────────────────┴──────────────────────┘                 recorded, if it changes anything
 //!                                       Envelope ◄─ recorded ◄─ scanned ◄──────── call ◄──┘
 //! ```
-//! The socket or the token of a call identifies the caller ([`caller_slot::Seat`]), never the call's content. Listing tools and calling
+//! The socket or the token of a call identifies the caller ([`caller_slot::CallerSlot`]), never the call's content. Listing tools and calling
 //! them use the same decision.
 
 #![forbid(unsafe_code)]

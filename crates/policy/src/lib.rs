@@ -1,6 +1,6 @@
 //! Pure decisions about what jobs, agents and sandboxes may do.
 //!
-//! No I/O, no clock. Each decision returns a value that only this crate can create, such as [`admission::Admitted`]. So a
+//! No I/O, no clock. Each decision returns a value that only this crate can create, such as [`admission::AdmittedJob`]. So a
 //! caller with such a value has a decision that was made here.
 
 #![forbid(unsafe_code)]

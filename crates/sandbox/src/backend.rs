@@ -91,7 +91,7 @@ pub trait Sandbox: Debug + Send + Sync {
         None
     }
 
-    /// The listening sockets of its hatches, in the order of [`Hatch::sockets`], for the host to serve. They are given out
+    /// The listening sockets of its hatches, in the order of [`crate::hatch::Hatch::sockets`], for the host to serve. They are given out
     /// once.
     fn take_hatches(&mut self) -> Vec<OwnedFd> {
         Vec::new()

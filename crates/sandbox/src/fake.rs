@@ -2,7 +2,7 @@
 //! can test with it, too.
 //!
 //! Programs run as the host's own processes, with the host's files and network, in directories made for them. Failures that
-//! are rare in a real backend happen here on demand ([`faults::Script`]). It fails to make a sandbox, to start a program,
+//! are rare in a real backend happen here on demand ([`faults::FaultScript`]). It fails to make a sandbox, to start a program,
 //! or to clear away; it is slow; it runs out of memory. And it records the calls that it received.
 //!
 //! Processes are recognised by a variable in their environment: a program that removes it is lost to the sandbox. Programs

@@ -12,7 +12,7 @@ use super::refusal::{Excerpt, Refusal};
 /// component, nothing that any file system takes for `.git`, and no control character but tabs and line breaks, which git writes
 /// in quotes and [`Display`](fmt::Display) shows escaped.
 ///
-/// Cloning is free. What a name can't promise is that no component is a symlink: that is for the [`FileTree`](super::Tree) to find out.
+/// Cloning is free. What a name can't promise is that no component is a symlink: that is for the [`FileTree`](super::FileTree) to find out.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RelativeName(Arc<str>);
 
