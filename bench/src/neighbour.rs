@@ -25,7 +25,7 @@ const RENAMES: &str = "$| = 1; open(my $f, '>', 'a') or die; print \"begun\\n\";
 /// The process that uses the disk.
 struct DiskLoad(Child);
 
-// === impl Storm ===
+// === impl DiskLoad ===
 
 impl DiskLoad {
     /// Starts it, and returns when it has begun.

@@ -27,7 +27,7 @@ pub(crate) struct EarlyBackend {
     state: tempfile::TempDir,
 }
 
-// === impl House ===
+// === impl EarlyBackend ===
 
 impl EarlyBackend {
     pub(crate) fn new(spares: usize) -> Self {

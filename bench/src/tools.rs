@@ -54,7 +54,7 @@ pub(crate) fn run(_: &Programs) -> bool {
     judge("added latency of a call over the reference server, p50 ms", median(added), Goal::AtMost(0.5))
 }
 
-// === impl Lane ===
+// === impl ToolConnection ===
 
 impl ToolConnection {
     fn open(address: SocketAddr, has_session: bool) -> Self {

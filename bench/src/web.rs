@@ -46,7 +46,7 @@ const TINYPROXY: usize = 3;
 /// A host that no policy allows.
 const ELSEWHERE: &str = "elsewhere.example:443";
 
-// === impl Field ===
+// === impl WebParts ===
 
 impl WebParts {
     /// Starts all of them, with their files in this folder.

@@ -15,6 +15,7 @@ mod names;
 mod printing;
 mod promises;
 mod purity;
+mod separators;
 mod sizes;
 mod unreached;
 mod unsafety;
@@ -77,6 +78,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("printing", printing::check),
     ("promises", promises::check),
     ("purity", purity::check),
+    ("separators", separators::check),
     ("generated", generated::check),
     ("unreached", unreached::check),
     ("unsafety", unsafety::check),

@@ -106,7 +106,7 @@ async fn connect(url: &str) -> Result<PgConnection, sqlx::Error> {
     Ok(connection)
 }
 
-// === impl Floor ===
+// === impl BareBackend ===
 
 impl BareBackend {
     pub(super) fn new() -> Self {

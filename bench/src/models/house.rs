@@ -42,7 +42,7 @@ pub(super) struct ProxyProcess {
 /// Discards all records.
 struct NullRecords;
 
-// === impl Ours ===
+// === impl ProxyProcess ===
 
 impl ProxyProcess {
     /// Starts a proxy in front of a provider, with its files in this folder.
@@ -58,7 +58,7 @@ impl ProxyProcess {
     }
 }
 
-// === impl House ===
+// === impl ProxyPart ===
 
 impl ProxyPart {
     pub(super) fn play(&self) {
@@ -122,7 +122,7 @@ fn identity() -> Identity {
     }
 }
 
-// === impl Nowhere ===
+// === impl NullRecords ===
 
 impl Ledger for NullRecords {
     fn begin(&self, _: CallStartRecord) -> WriteConfirmation {

@@ -51,7 +51,7 @@ struct Events {
 
 const ROOM: usize = 64 << 10;
 
-// === impl Listener ===
+// === impl StreamListener ===
 
 impl StreamListener {
     pub(super) fn play(&self) -> ListenerFigures {

@@ -38,7 +38,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 
 const ROOM: usize = 16 << 10;
 
-// === impl Load ===
+// === impl LoadPart ===
 
 impl LoadPart {
     pub(super) fn play(&self) -> LoadResult {

@@ -113,7 +113,7 @@ pub(crate) fn must_be_good(answer: &[u8]) {
     assert!(answer.starts_with(b"HTTP/1.1 200"), "not an answer: {}", String::from_utf8_lossy(answer));
 }
 
-// === impl Piece ===
+// === impl StreamPiece ===
 
 impl StreamPiece {
     /// Returns an event with an empty timestamp.
@@ -141,7 +141,7 @@ impl StreamPiece {
 
 const STAMP_LENGTH: usize = 20;
 
-// === impl Chunks ===
+// === impl ChunkParser ===
 
 impl ChunkParser {
     /// Consumes bytes that follow the previous ones, and passes on the payload. Returns true if the body is complete.

@@ -23,7 +23,7 @@ pub(crate) struct SocketPoll {
     events: Vec<epoll::Event>,
 }
 
-// === impl Target ===
+// === impl ListenerAddress ===
 
 impl ListenerAddress {
     pub(crate) fn connect(&self) -> std::io::Result<File> {
@@ -39,7 +39,7 @@ impl ListenerAddress {
     }
 }
 
-// === impl Watch ===
+// === impl SocketPoll ===
 
 impl SocketPoll {
     pub(crate) fn new() -> Self {

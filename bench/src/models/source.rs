@@ -32,7 +32,7 @@ pub(super) fn now_ns() -> u64 {
         + u64::try_from(now.tv_nsec).unwrap_or_default()
 }
 
-// === impl Source ===
+// === impl StreamSource ===
 
 impl StreamSource {
     pub(super) fn play(&self) {

@@ -101,7 +101,7 @@ fn fast(how: &str, source: StreamSource) -> bool {
     judge("time, belljar / nginx", ratio(&ms(1), &ms(2)), Goal::AtMost(1.2))
 }
 
-// === impl Ways ===
+// === impl ProviderPaths ===
 
 impl ProviderPaths {
     fn to(source: StreamSource) -> Self {

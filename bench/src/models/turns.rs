@@ -34,7 +34,7 @@ pub(super) struct PathFigures {
     pub(super) answered: usize,
 }
 
-// === impl Turn ===
+// === impl TurnLoad ===
 
 impl TurnLoad {
     /// Runs the rounds, and prints the results.
@@ -68,7 +68,7 @@ impl TurnLoad {
     }
 }
 
-// === impl Figures ===
+// === impl PathFigures ===
 
 impl PathFigures {
     fn with(mut self, (measured, processor_us): (LoadResult, f64)) -> Self {

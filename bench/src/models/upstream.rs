@@ -54,7 +54,7 @@ fn number(socket: &impl AsRawFd) -> usize {
     usize::try_from(socket.as_raw_fd()).expect("a descriptor that is open")
 }
 
-// === impl Caller ===
+// === impl ConnectedClient ===
 
 impl ConnectedClient {
     fn accept(listener: &TcpListener) -> Self {

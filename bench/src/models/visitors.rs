@@ -25,7 +25,7 @@ struct ReadingClient {
 
 const ROOM: usize = 64 << 10;
 
-// === impl Visitors ===
+// === impl ReadingClients ===
 
 impl ReadingClients {
     pub(super) fn play(&self) {
@@ -60,7 +60,7 @@ fn listen(mut visitors: Vec<ReadingClient>, mut watch: SocketPoll, wanted: usize
     }
 }
 
-// === impl Visitor ===
+// === impl ReadingClient ===
 
 impl ReadingClient {
     /// Reads once.

@@ -39,7 +39,7 @@ const UNPACED: AuditLimits =
 
 const RUNS: [&str; 2] = ["01a20073-e9f5-7598-b496-5102b8186da2", "01a20073-e9f5-7598-b496-5102b8186da3"];
 
-// === impl Gate ===
+// === impl WebProxyPart ===
 
 impl WebProxyPart {
     pub(crate) fn play(&self) {
@@ -79,7 +79,7 @@ impl WebProxyPart {
     }
 }
 
-// === impl Nowhere ===
+// === impl DiscardedRecords ===
 
 impl WebLedger for DiscardedRecords {
     fn begin(&self, _: ProxiedRequestStartRecord) -> WriteConfirmation {

@@ -25,7 +25,7 @@ pub(crate) struct DenialTimes {
     pub(super) p99_us: f64,
 }
 
-// === impl Knock ===
+// === impl DeniedRequests ===
 
 impl DeniedRequests {
     pub(crate) fn play(&self) -> DenialTimes {

@@ -21,7 +21,7 @@ pub(crate) struct TunnelDownloads {
 
 const ROOM: usize = 256 << 10;
 
-// === impl Pull ===
+// === impl TunnelDownloads ===
 
 impl TunnelDownloads {
     /// Returns the total throughput in MiB per second.

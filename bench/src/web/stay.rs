@@ -15,7 +15,7 @@ pub(crate) struct IdleTunnels {
     pub(super) tunnels: usize,
 }
 
-// === impl Stay ===
+// === impl IdleTunnels ===
 
 impl IdleTunnels {
     pub(crate) fn play(&self) {

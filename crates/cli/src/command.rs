@@ -218,7 +218,7 @@ fn definition() -> clap::Command {
         .subcommands(subcommands)
 }
 
-// === impl Entry ===
+// === impl SubcommandEntry ===
 
 impl SubcommandEntry {
     const fn of<S: Subcommand>() -> Self {

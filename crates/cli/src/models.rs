@@ -196,7 +196,7 @@ impl ModelArguments {
     }
 }
 
-// === impl Served ===
+// === impl ModelProxy ===
 
 impl ModelProxy {
     /// Ends calls in progress, reports the usage and failed calls, and closes the record.

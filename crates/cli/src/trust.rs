@@ -77,7 +77,7 @@ pub(crate) fn recorded(
     agents.map(|agent| Ok((agent.clone(), book.runtime.block_on(book.events().of(&agent))?))).collect()
 }
 
-// === impl Book ===
+// === impl TrustEventStore ===
 
 impl TrustEventStore {
     /// Opens the trust records of the given database, or else those of this machine.

@@ -123,7 +123,7 @@ fn open(file: PolicyFile) -> Result<OpenPolicy, CliError> {
     })
 }
 
-// === impl Served ===
+// === impl SandboxWebProxy ===
 
 impl SandboxWebProxy {
     /// Serves the web on a sandbox's sockets and watches the policy file. Starts threads.

@@ -132,7 +132,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// Maximum time until a program has started: the host's files may be slow.
 const START_LIMIT: Duration = Duration::from_secs(15);
 
-// === impl Resident ===
+// === impl ResidentSandbox ===
 
 impl ResidentSandbox {
     /// Wraps a sandbox that was launched without a program.
@@ -247,7 +247,7 @@ pub(crate) fn start(
     }
 }
 
-// === impl Execution ===
+// === impl SandboxedProgram ===
 
 impl SandboxedProgram {
     /// Takes the host's end of its terminal, if it has one.
@@ -297,7 +297,7 @@ impl SandboxedProgram {
     }
 }
 
-// === impl Request ===
+// === impl InitRequest ===
 
 impl InitRequest {
     /// Sends it without waiting; `EAGAIN` when PID 1 has not taken many of those before it.
@@ -328,7 +328,7 @@ impl InitRequest {
     }
 }
 
-// === impl Order ===
+// === impl ProgramControl ===
 
 impl ProgramControl {
     fn send(self, channel: BorrowedFd<'_>) -> Result<(), Errno> {
@@ -343,7 +343,7 @@ impl ProgramControl {
     }
 }
 
-// === impl Told ===
+// === impl ProgramEvent ===
 
 impl ProgramEvent {
     pub(crate) fn send(

@@ -110,7 +110,7 @@ pub(crate) fn threads_of(own: u32) -> u64 {
     all().into_iter().filter(|process| is_own(process.pid)).map(|process| process.threads).sum()
 }
 
-// === impl Member ===
+// === impl HeldProcess ===
 
 impl HeldProcess {
     /// Holds the process that now has that id, if it belongs and lives.

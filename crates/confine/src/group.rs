@@ -207,7 +207,7 @@ fn number_after(path: &Path, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
 }
 
-// === impl Entrance ===
+// === impl CgroupJoin ===
 
 impl CgroupJoin {
     /// The directory in which PID 1 is born, if that is how it comes in.
@@ -243,7 +243,7 @@ impl CgroupJoin {
     }
 }
 
-// === impl Hierarchies ===
+// === impl CgroupHierarchies ===
 
 impl CgroupHierarchies {
     /// Looks where this process may make groups: version 2 if it limits memory there, version 1 otherwise.
@@ -313,7 +313,7 @@ impl CgroupHierarchies {
     }
 }
 
-// === impl Group ===
+// === impl Cgroup ===
 
 impl Cgroup {
     fn paths(&self) -> impl Iterator<Item = &Path> {

@@ -75,7 +75,7 @@ pub fn attend(control: &OwnedFd, walls: &InitWalls) -> i32 {
     attend_as_pid_1(control, walls)
 }
 
-// === impl Attended ===
+// === impl WalledInit ===
 
 impl WalledInit {
     /// Waits until PID 1 has put up its walls.

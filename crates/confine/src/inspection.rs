@@ -119,7 +119,7 @@ pub(crate) fn remember_the_host() -> Result<(), Errno> {
     HostState::get().map(drop)
 }
 
-// === impl Own ===
+// === impl HostState ===
 
 impl HostState {
     fn get() -> Result<&'static Self, Errno> {

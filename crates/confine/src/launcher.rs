@@ -173,7 +173,7 @@ impl Launcher {
     }
 }
 
-// === impl Line ===
+// === impl LauncherChannel ===
 
 impl LauncherChannel {
     fn ask(&self, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {

@@ -293,7 +293,7 @@ impl Plan {
     }
 }
 
-// === impl Source ===
+// === impl HostSource ===
 
 impl HostSource {
     /// Returns true if it is a directory.

@@ -34,7 +34,7 @@ pub(crate) fn reap_some<B>(
     ControlFlow::Continue(RemainingChildren::Ended)
 }
 
-// === impl Left ===
+// === impl RemainingChildren ===
 
 impl RemainingChildren {
     /// Time to wait for something else: zero where children may have ended, because no signal reports them again. `None`

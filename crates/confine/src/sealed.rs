@@ -60,7 +60,7 @@ pub enum ProgramOutcome {
     OutOfMemory,
 }
 
-// === impl Sealed ===
+// === impl SealedSandbox ===
 
 impl SealedSandbox {
     /// A sandbox that this process has launched.
@@ -249,7 +249,7 @@ impl Drop for SealedSandbox {
     }
 }
 
-// === impl Handle ===
+// === impl InitHandle ===
 
 impl InitHandle {
     /// Returns the handle of a process that another process has started and that isn't a child of this one.
@@ -290,7 +290,7 @@ impl InitHandle {
     }
 }
 
-// === impl Outcome ===
+// === impl ProgramOutcome ===
 
 impl ProgramOutcome {
     pub(crate) fn of(status: i32) -> Self {

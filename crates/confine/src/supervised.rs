@@ -142,7 +142,7 @@ pub fn start(executable: &Path, name: &str, plan: &SupervisedPlan) -> Result<Sup
 /// The stage in which a wall of such a sandbox failed.
 const STAGE: Stage = Stage::Privileges;
 
-// === impl Place ===
+// === impl OpenedPath ===
 
 impl From<OwnedFd> for OpenedPath {
     fn from(descriptor: OwnedFd) -> Self {
@@ -156,7 +156,7 @@ impl AsFd for OpenedPath {
     }
 }
 
-// === impl Walls ===
+// === impl SupervisedWalls ===
 
 impl Default for SupervisedWalls {
     fn default() -> Self {

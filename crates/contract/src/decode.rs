@@ -53,7 +53,7 @@ pub(crate) fn decode_document<T: Decode>(node: &Node) -> Result<T, Problems> {
     }
 }
 
-// === impl Log ===
+// === impl ProblemLog ===
 
 impl ProblemLog {
     fn is_full(&self) -> bool {
@@ -65,7 +65,7 @@ impl ProblemLog {
     }
 }
 
-// === impl At ===
+// === impl DecodeContext ===
 
 impl DecodeContext<'_, '_> {
     /// Notes a problem here.
@@ -117,7 +117,7 @@ impl DecodeContext<'_, '_> {
     }
 }
 
-// === impl Path ===
+// === impl DocumentPath ===
 
 impl DocumentPath<'_> {
     fn render(&self) -> String {

@@ -167,7 +167,7 @@ impl Decode for ExecutionGrant {
     }
 }
 
-// === impl Subject ===
+// === impl GrantSubject ===
 
 impl GrantSubject {
     /// Reads one.
@@ -198,7 +198,7 @@ impl Decode for GrantSubject {
     }
 }
 
-// === impl Scope ===
+// === impl GrantScope ===
 
 impl GrantScope {
     /// Reads one.

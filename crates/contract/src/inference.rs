@@ -344,7 +344,7 @@ impl fmt::Display for ProviderKind {
     }
 }
 
-// === impl Surface, CallOutcome ===
+// === impl ApiDialect ===
 
 impl fmt::Display for ApiDialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -81,7 +81,7 @@ impl Isolation {
     }
 }
 
-// === impl Required ===
+// === impl RequiredLayers ===
 
 impl RequiredLayers {
     /// Parses the names of layers.

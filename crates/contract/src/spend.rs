@@ -117,7 +117,7 @@ impl SpendRow {
     }
 }
 
-// === impl Written ===
+// === impl LiteLlmSpendRow ===
 
 impl LiteLlmSpendRow<'_> {
     fn read(self) -> Result<SpendRow, RowProblem> {

@@ -125,7 +125,7 @@ impl std::fmt::Debug for Credential {
     }
 }
 
-// === impl Injected ===
+// === impl InjectedSecret ===
 
 impl InjectedSecret {
     pub(crate) fn of(secret: Secret) -> Self {

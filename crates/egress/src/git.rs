@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of addresses that git gets.
 const MOST_ADDRESSES: usize = 8;
 
-// === impl Pinned ===
+// === impl PinnedRemote ===
 
 impl PinnedRemote {
     /// Resolves the host of a remote and checks whether git may connect to it.

@@ -60,7 +60,7 @@ const PART_BY_CHANCE: usize = 4;
 /// Divisor of a form's length: a beginning of one half counts as the whole form, if it has at least [`SHORTEST`] bytes.
 const PART_THAT_TELLS: usize = 2;
 
-// === impl Forms ===
+// === impl SecretForms ===
 
 impl SecretForms {
     /// Returns the forms of a secret; none without a secret.
@@ -199,7 +199,7 @@ fn beginning(form: &SecretForm) -> &[u8] {
     form.get(..length).unwrap_or(form)
 }
 
-// === impl Watch ===
+// === impl LeakScanner ===
 
 impl LeakScanner<'_> {
     /// Scans the next bytes. Returns `None` if they complete a form of the secret. Otherwise returns the number of last bytes,
@@ -220,7 +220,7 @@ impl LeakScanner<'_> {
     }
 }
 
-// === impl Tail ===
+// === impl ScanTail ===
 
 impl<'f> ScanTail<'f> {
     fn new(forms: &'f SecretForms) -> Self {

@@ -18,7 +18,7 @@ pub(crate) struct MemoryReservation<'r> {
 /// Unit of the quota in bytes. A smaller body takes none, because a connection reads ahead that much anyway.
 const UNIT_BYTES: usize = 64 << 10;
 
-// === impl Room ===
+// === impl MemoryQuota ===
 
 impl MemoryQuota {
     pub(crate) fn new() -> Self {
@@ -30,7 +30,7 @@ impl MemoryQuota {
     }
 }
 
-// === impl Place ===
+// === impl MemoryReservation ===
 
 impl MemoryReservation<'_> {
     /// Waits until the reservation can hold that many bytes in all.

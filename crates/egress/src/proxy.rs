@@ -236,7 +236,7 @@ impl Drop for Proxy {
     }
 }
 
-// === impl Serving ===
+// === impl ServedRun ===
 
 impl ServedRun {
     /// Ends every call under way. Returns true once the records of all calls were handed to the ledger; false if that didn't
@@ -258,7 +258,7 @@ fn is_over(ended: &Mutex<Receiver<()>>, limit: Duration) -> bool {
     ended.recv_timeout(limit) != Err(RecvTimeoutError::Timeout)
 }
 
-// === impl Foreign ===
+// === impl HandlerService ===
 
 impl Service for HandlerService {
     fn tcp(self: Rc<Self>, stream: TcpStream) -> ConnectionFuture {

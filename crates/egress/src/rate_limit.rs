@@ -13,7 +13,7 @@ pub(crate) struct RateLimit {
     a_second: u32,
 }
 
-// === impl Pace ===
+// === impl RateLimit ===
 
 impl RateLimit {
     /// Rate limit for the host's own answers.

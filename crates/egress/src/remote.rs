@@ -61,7 +61,7 @@ const OWN: [&str; 12] = [
 
 const LONGEST_VALUE: usize = 4 << 10;
 
-// === impl Remote ===
+// === impl RemoteService ===
 
 impl RemoteService {
     /// Reads `url`, `user` and `headers`. Other members may stand beside them. Returns `None` if there is no `url`.

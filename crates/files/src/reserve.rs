@@ -25,7 +25,7 @@ const PART: u64 = 8;
 /// A sandbox that has written no more than this is not ended because others have filled the disk, in bytes.
 const HARMLESS_BYTES: u64 = 1 << 20;
 
-// === impl Room ===
+// === impl FreeSpace ===
 
 impl FreeSpace {
     /// Returns the space left on the file system of a file.

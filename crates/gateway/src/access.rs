@@ -64,7 +64,7 @@ pub(crate) struct CallJudgement {
     agent: String,
 }
 
-// === impl Case ===
+// === impl CallJudgement ===
 
 impl CallJudgement {
     /// Judges a call of that tool.

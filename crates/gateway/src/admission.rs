@@ -123,7 +123,7 @@ impl Peer {
     }
 }
 
-// === impl Open ===
+// === impl OpenConnections ===
 
 impl OpenConnections {
     fn close_oldest(&mut self, is_meant: impl Fn(&UnauthenticatedConnection) -> bool) {
@@ -136,7 +136,7 @@ impl OpenConnections {
     }
 }
 
-// === impl Place ===
+// === impl ConnectionSlot ===
 
 impl ConnectionSlot {
     /// Notes that the client has authenticated. Beyond the limit of authenticated clients the connection stays unauthenticated.

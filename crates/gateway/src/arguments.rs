@@ -141,7 +141,7 @@ pub(crate) struct ArgumentRedaction<'a> {
     pub(crate) schema: Option<&'a Value>,
 }
 
-// === impl LeftOut ===
+// === impl ArgumentRedaction ===
 
 impl ArgumentRedaction<'_> {
     /// Returns the recorded form of arguments: the complete value, or a preview that is marked as one. `***` stands for known

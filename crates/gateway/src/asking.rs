@@ -141,7 +141,7 @@ impl Gateway {
     }
 }
 
-// === impl Asking ===
+// === impl ApprovalRequests ===
 
 impl ApprovalRequests {
     pub(crate) fn new(
@@ -216,7 +216,7 @@ fn refused(code: DomainCode, message: &str) -> ToolAnswer {
     ToolAnswer { envelope: envelope(Err(Failure::new(code, message))), attachments: Vec::new() }
 }
 
-// === impl Refused ===
+// === impl RefusedCalls ===
 
 impl RefusedCalls {
     fn calls(&self) -> MutexGuard<'_, RefusedCallQueue> {

@@ -84,7 +84,7 @@ impl Tokens for OneToken {
     }
 }
 
-// === impl Refused ===
+// === impl AuthenticationFailure ===
 
 impl AuthenticationFailure {
     /// Returns the challenge (RFC 6750, section 3). Without a token it has no error code. A token that can't be looked up gets no

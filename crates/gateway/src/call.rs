@@ -85,7 +85,7 @@ const BY_GUARDRAIL: &str = "guardrail";
 /// Maximum length of a given name that is repeated, in bytes.
 const LONGEST_REPEATED: usize = 128;
 
-// === impl Names ===
+// === impl ToolNameList ===
 
 impl fmt::Display for ToolNameList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

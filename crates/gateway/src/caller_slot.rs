@@ -57,7 +57,7 @@ const SLOW_PACE: Duration = Duration::from_millis(500);
 /// Maximum number of calls of one slot.
 const MOST_CALLS: u32 = 100_000;
 
-// === impl Seat ===
+// === impl CallerSlot ===
 
 impl CallerSlot {
     /// Returns a slot for that caller. Cancelling the token removes it.
@@ -130,7 +130,7 @@ impl CallerSlot {
     }
 }
 
-// === impl Turn ===
+// === impl CallQuota ===
 
 impl CallQuota {
     fn new(unpaced: u32, limits: AuditLimits) -> Self {

@@ -160,7 +160,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for HalfClosed<S> {
     }
 }
 
-// === impl Answer ===
+// === impl AnswerBody ===
 
 impl HttpBody for AnswerBody {
     type Data = Bytes;

@@ -86,7 +86,7 @@ fn places(found: &RedactionReport) -> String {
     format!("at {}", at.collect::<Vec<_>>().join(", "))
 }
 
-// === impl Handling ===
+// === impl SecretHandling ===
 
 impl SecretHandling {
     const fn of(level: AutonomyLevel) -> Self {
@@ -98,7 +98,7 @@ impl SecretHandling {
     }
 }
 
-// === impl Scan ===
+// === impl SecretScan ===
 
 impl<'g> SecretScan<'g> {
     fn new(secrets: &'g dyn KnownSecrets, tokens: &'g Redactor) -> Self {

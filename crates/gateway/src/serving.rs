@@ -163,7 +163,7 @@ fn head_too_large() -> Response {
     (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, [(CONNECTION, "close")]).into_response()
 }
 
-// === impl Within ===
+// === impl RuntimeFuture ===
 
 impl Future for RuntimeFuture {
     type Output = Result<Response, Infallible>;

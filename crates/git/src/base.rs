@@ -97,7 +97,7 @@ const OF_RUN: &str = "git";
 /// Reference of the fetched commit.
 pub(super) const REFERENCE: &str = "refs/belljar/base";
 
-// === impl Base ===
+// === impl HostClone ===
 
 impl HostClone {
     /// Name of the folder with operators' clones, in a state directory.
@@ -258,7 +258,7 @@ impl HostClone {
     }
 }
 
-// === impl LaidOut ===
+// === impl CheckoutDirectory ===
 
 impl CheckoutDirectory {
     pub(super) fn path(&self) -> PathBuf {

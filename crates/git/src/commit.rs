@@ -127,7 +127,7 @@ impl fmt::Display for Author {
     }
 }
 
-// === impl Words ===
+// === impl CommitMetadata ===
 
 impl CommitMetadata<'_> {
     /// Returns the message, with a trailer for each known part of its origin.
@@ -314,7 +314,7 @@ fn unreadable(step: &str) -> GitError {
     GitError::Unreadable { step: step.to_owned() }
 }
 
-// === impl Differing ===
+// === impl DifferingPath ===
 
 impl DifferingPath {
     /// Returns the kind of change.

@@ -101,7 +101,7 @@ impl HostEnv {
     }
 }
 
-// === impl Settings ===
+// === impl UserGitSettings ===
 
 impl UserGitSettings {
     /// Parses the output of `git config --list --show-origin -z`: the origin of each setting, and the setting.

@@ -20,7 +20,7 @@ pub(crate) fn fetch(cloning: &CloneParams<'_>) -> Result<HostClone, CloneError> 
     Ok(HostClone::fetch(folder, (&pinned, (origin.reference(), *depth), *run_id), env, *is_canceled)?)
 }
 
-// === impl Cloning ===
+// === impl CloneParams ===
 
 impl<'c> CloneParams<'c> {
     pub(crate) fn journal(&self) -> Journal<'c> {

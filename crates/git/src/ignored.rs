@@ -103,7 +103,7 @@ fn lay_out(folder: &Path, rules: Vec<(&TreePath, Vec<u8>)>) -> io::Result<()> {
     Ok(())
 }
 
-// === impl Cloned ===
+// === impl ClonedFiles ===
 
 impl ClonedFiles {
     fn list(git: &Git<'_>) -> Result<Self, GitError> {

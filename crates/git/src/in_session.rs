@@ -10,7 +10,7 @@ const OF_SESSION: &str = "clones";
 /// Maximum number of clones of a session.
 const MOST_IN_SESSION: usize = 16;
 
-// === impl Base ===
+// === impl HostClone ===
 
 impl HostClone {
     /// Returns a new folder for a clone, in the folder of a session's run.

@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// Time since the last push during which a missing directory may come back.
 const MOVED_AWAY: Duration = Duration::from_secs(14 * 24 * 3600);
 
-// === impl Base ===
+// === impl HostClone ===
 
 impl HostClone {
     /// Removes operators' clones that are of no use any more. `new` is a directory that is about to be cloned into: it is

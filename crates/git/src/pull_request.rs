@@ -38,7 +38,7 @@ pub struct OpenPullRequest {
     pub standing: RefOrigin,
 }
 
-// === impl Prepared ===
+// === impl PreparedPush ===
 
 impl PreparedPush<'_> {
     /// Opens the requested pull request, unless it exists.

@@ -116,7 +116,7 @@ pub enum RefOrigin {
 /// Lock file, held during a push.
 pub(super) const LOCK: &str = "pushing";
 
-// === impl PushOrder ===
+// === impl PushParams ===
 
 impl<'p> PushParams<'p> {
     /// Makes the commit, and reviews its files. Sends nothing.
@@ -162,7 +162,7 @@ impl<'p> PushParams<'p> {
     }
 }
 
-// === impl Prepared ===
+// === impl PreparedPush ===
 
 impl PreparedPush<'_> {
     /// Returns the commit.

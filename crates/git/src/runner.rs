@@ -172,7 +172,7 @@ const LAST_BYTES: usize = 4 << 10;
 /// Maximum size of its standard output, in bytes.
 const MOST_BYTES: usize = 256 << 20;
 
-// === impl Place ===
+// === impl RepositoryLocation ===
 
 impl RepositoryLocation {
     /// Returns true if a file is in the repository itself, which belongs to the host.

@@ -217,7 +217,7 @@ impl Tree {
     }
 }
 
-// === impl Entry ===
+// === impl GitTreeEntry ===
 
 impl GitTreeEntry {
     /// Returns git's mode.
@@ -260,7 +260,7 @@ impl GitTreeEntry {
     }
 }
 
-// === impl Kind ===
+// === impl GitTreeEntryKind ===
 
 impl GitTreeEntryKind {
     fn size(&self) -> u64 {

@@ -81,7 +81,7 @@ const MOST_DENIED: usize = 1_000;
 /// queue takes: the rest is for calls that are under way already and for other writers.
 const MOST_WAITING: usize = 4_096;
 
-// === impl Book ===
+// === impl RunJournal ===
 
 impl RunJournal {
     /// Opens the audit log of a state directory. This starts a thread.
@@ -254,7 +254,7 @@ impl WebLedger for RunJournal {
     }
 }
 
-// === impl Entries ===
+// === impl JournalEntries ===
 
 impl JournalEntries {
     fn note(&mut self, receipt: Receipt) {

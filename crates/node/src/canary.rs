@@ -201,7 +201,7 @@ fn closed_ancestor(path: &Path) -> Option<&Path> {
     above.into_iter().rev().find(is_closed)
 }
 
-// === impl Seen ===
+// === impl CanaryState ===
 
 impl CanaryState {
     fn is_due(&self, now: Instant) -> bool {
@@ -216,7 +216,7 @@ impl CanaryState {
     }
 }
 
-// === impl Unwatched ===
+// === impl NoopWatcher ===
 
 impl CommandWatch for NoopWatcher {
     fn begun(&mut self, _begun: StartedRun) {}

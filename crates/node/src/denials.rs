@@ -115,7 +115,7 @@ impl Denials {
     }
 }
 
-// === impl Denied ===
+// === impl DenialReason ===
 
 impl DenialReason {
     /// Returns true for the problem kinds that are denials: the request was understood, but not allowed.
@@ -124,7 +124,7 @@ impl DenialReason {
     }
 }
 
-// === impl Quota ===
+// === impl DenialRateLimit ===
 
 impl DenialRateLimit {
     /// Number of denials skipped before the one that may be recorded now; `None` if this one is to be skipped, too.
@@ -159,7 +159,7 @@ impl DenialRateLimit {
     }
 }
 
-// === impl Window ===
+// === impl RateWindow ===
 
 impl RateWindow {
     /// Begins anew if the window is at least `span` old.

@@ -55,7 +55,7 @@ pub const GRANT_REVOKED: &str = "grant_revoked";
 /// Service name of the operator, who may write the state directory.
 const OPERATOR: &str = "operator";
 
-// === impl Granted ===
+// === impl ExecutionPermit ===
 
 impl ExecutionPermit {
     /// Decides, and records the decision.

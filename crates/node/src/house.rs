@@ -27,7 +27,7 @@ pub(crate) struct NodeAccessRules {
     access: Arc<RuleBasedAccess>,
 }
 
-// === impl House ===
+// === impl NodeAccessRules ===
 
 impl NodeAccessRules {
     /// Returns the node's access rules. Agents without trust records have the permissions that `trust` gives to newcomers.

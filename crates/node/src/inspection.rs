@@ -29,7 +29,7 @@ pub enum TlsInterceptionError {
 /// Path of the CA bundle, below the sandbox's home.
 const BELOW_HOME: &str = ".belljar/authorities.pem";
 
-// === impl Inspection ===
+// === impl TlsInterception ===
 
 impl TlsInterception {
     /// Returns the interception of a run that begins with this configuration; `None` if no rule intercepts TLS.

@@ -75,7 +75,7 @@ pub(crate) struct NodeState {
     pub(crate) is_recording: AtomicBool,
 }
 
-// === impl Workplace ===
+// === impl NodeState ===
 
 impl NodeState {
     /// Returns the time of day, to the millisecond: the precision that the database stores, so that reports are the same

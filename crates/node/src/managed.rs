@@ -166,7 +166,7 @@ struct ManagedRequestGuard<'s> {
     is_told: bool,
 }
 
-// === impl Over ===
+// === impl ManagedRequestGuard ===
 
 impl ManagedRequestGuard<'_> {
     fn ended(&self, status: Option<u16>, error: Option<String>, response_bytes: usize) -> ManagedEndRecord {

@@ -216,7 +216,7 @@ impl RunModels {
     }
 }
 
-// === impl Caller ===
+// === impl ModelCaller ===
 
 impl ModelCaller {
     /// Returns the graph name that billing records have.

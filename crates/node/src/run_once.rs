@@ -232,7 +232,7 @@ fn identity(granted: &ExecutionPermit, (attempt, metadata): (u32, CallMetadata))
     identity.with_metadata(CallMetadata { user_id, ..metadata })
 }
 
-// === impl Ended ===
+// === impl RunSummary ===
 
 impl RunSummary {
     /// Keeps the first failure.

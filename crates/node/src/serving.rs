@@ -50,7 +50,7 @@ pub struct ServeError {
     source: io::Error,
 }
 
-// === impl Served ===
+// === impl ServedModels ===
 
 impl ServedModels {
     /// Serves models on a sandbox's sockets, on a thread of its own. The sockets identify the caller as `identity`.

@@ -250,7 +250,7 @@ impl Session {
     }
 }
 
-// === impl Use ===
+// === impl SessionUse ===
 
 impl SessionUse {
     fn of(session: &Arc<Session>) -> Self {

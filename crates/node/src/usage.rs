@@ -25,7 +25,7 @@ pub struct RecordedCalls {
     time: Option<(Timestamp, Timestamp)>,
 }
 
-// === impl Calls ===
+// === impl RecordedCalls ===
 
 impl RecordedCalls {
     /// Adds a call that has begun.

@@ -175,7 +175,7 @@ fn within(house: WebConfig, terms: &SandboxAccess) -> WebConfig {
     house.with_policy(policy)
 }
 
-// === impl Way ===
+// === impl RunPolicy ===
 
 impl RunPolicy {
     /// Sets the task and the job that own the run.
@@ -203,7 +203,7 @@ impl RunWeb {
     }
 }
 
-// === impl Counting ===
+// === impl CountingJournal ===
 
 impl CountingJournal {
     fn tell_metrics(&self, record: &ProxiedRequestRecord) {

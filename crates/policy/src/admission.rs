@@ -70,7 +70,7 @@ pub enum AdmissionDenial {
     },
 }
 
-// === impl Admitted ===
+// === impl AdmittedJob ===
 
 /// Decides whether `job` may start with its workspace at `workspace`.
 ///
@@ -194,7 +194,7 @@ impl AdmittedJob {
     }
 }
 
-// === impl Place ===
+// === impl JobPath ===
 
 impl JobPath {
     fn of(path: &StepPath, workspace: &str) -> Result<Self, PathEscapes> {
@@ -236,7 +236,7 @@ fn redirects_programs(name: &str) -> bool {
     name == "PATH" || name.starts_with("LD_")
 }
 
-// === impl Refused ===
+// === impl RefusedJob ===
 
 impl RefusedJob {
     fn or_note<T>(&mut self, decision: Result<T, PathEscapes>) -> Option<T> {

@@ -222,7 +222,7 @@ impl fmt::Display for Destination {
     }
 }
 
-// === impl Allowed ===
+// === impl AllowedDestination ===
 
 impl<T> AllowedDestination<T> {
     /// Returns what is allowed.

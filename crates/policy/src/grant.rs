@@ -66,7 +66,7 @@ pub fn entitle(
     Ok(GrantedExecution { grant, graph_id: graph_id.to_owned() })
 }
 
-// === impl Entitled ===
+// === impl GrantedExecution ===
 
 impl GrantedExecution {
     /// Returns the grant.

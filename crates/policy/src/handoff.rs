@@ -120,7 +120,7 @@ impl Finding {
     }
 }
 
-// === impl Touched ===
+// === impl ChangedPath ===
 
 impl<'t> ChangedPath<'t> {
     /// Creates a touched path of which only the entries are known.
@@ -157,7 +157,7 @@ impl<'t> ChangedPath<'t> {
     }
 }
 
-// === impl HandoffKind ===
+// === impl TrustKind ===
 
 impl TrustKind {
     /// Returns the stable code.

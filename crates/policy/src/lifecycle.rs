@@ -100,7 +100,7 @@ pub enum LifecycleRefusal {
     Begun,
 }
 
-// === impl Lifecycle ===
+// === impl JobLifecycle ===
 
 impl JobLifecycle {
     /// Returns the life of a job that was just accepted.
@@ -215,7 +215,7 @@ impl JobLifecycle {
     }
 }
 
-// === impl Ending ===
+// === impl ReportedEnding ===
 
 impl ReportedEnding {
     /// Returns the state of a job with this ending.

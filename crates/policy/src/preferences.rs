@@ -74,7 +74,7 @@ pub fn effective(entries: &[Preference], scopes: &Scopes) -> EffectivePreference
     effective
 }
 
-// === impl Effective ===
+// === impl EffectivePreferences ===
 
 impl EffectivePreferences {
     fn apply(&mut self, entry: &Preference) {
@@ -118,7 +118,7 @@ fn is_what_it_should_be(entry: &Preference) -> bool {
         }
 }
 
-// === impl Agent ===
+// === impl ContextAgent ===
 
 impl ContextAgent {
     /// All agents.

@@ -59,7 +59,7 @@ fn rejected(rule: &PhraseRule, text: &str) -> SkillRejection {
     SkillRejection::new(rule.category, rule.reason, text)
 }
 
-// === impl Rejection ===
+// === impl SkillRejection ===
 
 impl SkillRejection {
     fn new(category: Category, reason: &'static str, text: &str) -> Self {

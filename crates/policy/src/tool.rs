@@ -108,7 +108,7 @@ pub fn decide(
     }
 }
 
-// === impl Permitted ===
+// === impl PermittedCall ===
 
 impl PermittedCall {
     /// Returns the tool that may be called.
@@ -117,7 +117,7 @@ impl PermittedCall {
     }
 }
 
-// === impl DenyReason ===
+// === impl ToolDenyReason ===
 
 impl ToolDenyReason {
     /// All reasons, in the order in which they are checked.

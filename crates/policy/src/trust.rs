@@ -70,7 +70,7 @@ struct AgentTimes {
     verified_at: Timestamp,
 }
 
-// === impl Trust ===
+// === impl TrustTracker ===
 
 impl TrustTracker {
     /// Returns the trust in an agent without recorded events.

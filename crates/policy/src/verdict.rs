@@ -67,7 +67,7 @@ impl Verdict {
     }
 }
 
-// === impl Standing ===
+// === impl JudgementContext ===
 
 impl JudgementContext<'_> {
     /// Judges a call of a tool that runs in `works_in`.

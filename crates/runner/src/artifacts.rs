@@ -74,7 +74,7 @@ pub(crate) enum CollectError {
     Interrupted(#[from] Interruption),
 }
 
-// === impl Collected ===
+// === impl CollectedArtifacts ===
 
 impl CollectedArtifacts {
     /// Adds the files of the artifacts folder, if there is one.

@@ -65,7 +65,7 @@ pub(crate) enum HttpError {
 /// Interval in which the deadline and cancellation are checked.
 const GLANCE: Duration = Duration::from_millis(100);
 
-// === impl Peer ===
+// === impl HttpClient ===
 
 impl HttpClient {
     pub(crate) fn at(place: ServerAddress) -> Self {

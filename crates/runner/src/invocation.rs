@@ -165,7 +165,7 @@ fn split(argument: &OsStr) -> (&OsStr, Option<&OsStr>) {
     }
 }
 
-// === impl Given ===
+// === impl ParsedArguments ===
 
 impl ParsedArguments {
     fn take_path(&mut self, place: usize, value: Option<OsString>) -> Result<(), InvocationError> {

@@ -310,7 +310,7 @@ struct ReceivedMessages {
     answers: Vec<Result<Value, McpError>>,
 }
 
-// === impl Heard ===
+// === impl ReceivedMessages ===
 
 impl ReceivedMessages {
     /// Reads the new part of a body of events; returns true if that is enough.

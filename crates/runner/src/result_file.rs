@@ -109,7 +109,7 @@ fn fresh_name() -> String {
     format!(".belljar-{}", uuid::Uuid::new_v4().simple())
 }
 
-// === impl Draft ===
+// === impl ResultDraft ===
 
 impl ResultDraft {
     fn create(directory: &OwnedFd) -> Result<Self, Errno> {

@@ -74,7 +74,7 @@ pub(crate) fn carry_out(
     }
 }
 
-// === impl Surroundings ===
+// === impl StepContext ===
 
 impl StepContext<'_> {
     /// Returns the path that a step names; the workspace's root if it names none.
@@ -97,7 +97,7 @@ impl StepContext<'_> {
     }
 }
 
-// === impl Ended ===
+// === impl StepOutcome ===
 
 impl StepOutcome {
     /// A success.

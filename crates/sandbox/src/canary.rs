@@ -169,7 +169,7 @@ fn answers_from_inside(
     serde_json::from_slice(&text).map_err(|_| CanaryError::Answer)
 }
 
-// === impl Bait ===
+// === impl HostBait ===
 
 impl HostBait {
     fn lay(folder: &Path) -> std::io::Result<Self> {

@@ -142,7 +142,7 @@ fn look_at(shared: &Arc<QuotaWatch>, mut ward: WatchedSandbox) {
     });
 }
 
-// === impl Handle ===
+// === impl InitHandle ===
 
 impl QuotaTarget for InitHandle {
     fn process(&self) -> Option<&InitHandle> {
@@ -158,7 +158,7 @@ impl QuotaTarget for InitHandle {
     }
 }
 
-// === impl Ward ===
+// === impl WatchedSandbox ===
 
 impl WatchedSandbox {
     fn look(&mut self) {
@@ -183,7 +183,7 @@ impl Drop for WatchedSandbox {
     }
 }
 
-// === impl Fate ===
+// === impl QuotaOutcome ===
 
 impl QuotaOutcome {
     pub(crate) fn has_outgrown(&self) -> bool {

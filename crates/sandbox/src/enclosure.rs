@@ -73,7 +73,7 @@ pub enum EnclosureError {
     },
 }
 
-// === impl Maker ===
+// === impl EnclosureMaker ===
 
 impl EnclosureMaker<'_> {
     /// Returns the owner of a run's folder on the host, for a sandbox of that user. Containers have an owner of their own.
@@ -85,7 +85,7 @@ impl EnclosureMaker<'_> {
     }
 }
 
-// === impl Site ===
+// === impl EnclosureSite ===
 
 impl EnclosureSite<'_> {
     /// Starts a program in a native sandbox, through the launcher if there is one.

@@ -37,7 +37,7 @@ const AREA: &str = "kept";
 /// The summary of a kept change set, in its folder.
 const SUMMARY: &str = "kept.json";
 
-// === impl State ===
+// === impl StateDirectory ===
 
 impl StateDirectory {
     /// The directory of kept changes.

@@ -213,7 +213,7 @@ fn build(
     Ok(running)
 }
 
-// === impl Running ===
+// === impl RunningSandbox ===
 
 impl RunningSandbox {
     /// Returns the limit that has ended it, if one has.

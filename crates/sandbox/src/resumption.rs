@@ -112,7 +112,7 @@ impl Resumption {
     }
 }
 
-// === impl Left ===
+// === impl AbandonedFolder ===
 
 impl AbandonedFolder {
     /// The user that the sandbox of the attempt before was, and that of the next one is.

@@ -49,7 +49,7 @@ fn put(path: &Path, content: &str) -> std::io::Result<()> {
     std::fs::write(path, content)
 }
 
-// === impl Rooms ===
+// === impl SandboxDirectories ===
 
 impl SandboxDirectories {
     /// Makes them in the run's folder, except for a workspace that is worked on in place; with these files in the home.
@@ -142,7 +142,7 @@ impl SandboxDirectories {
     }
 }
 
-// === impl Room ===
+// === impl NamedDirectory ===
 
 impl NamedDirectory {
     fn open(name: &'static str, path: &HostPath) -> Result<Self, DirectoryError> {
@@ -150,7 +150,7 @@ impl NamedDirectory {
     }
 }
 
-// === impl Found ===
+// === impl ResolvedPath ===
 
 impl ResolvedPath<'_> {
     /// Returns the path in a form that can be opened.

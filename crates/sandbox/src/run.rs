@@ -187,7 +187,7 @@ pub enum RunError {
     },
 }
 
-// === impl Finished ===
+// === impl FinishedJob ===
 
 impl FinishedJob {
     /// A job that was refused, before its sandbox was built or because it could not be.

@@ -147,7 +147,7 @@ fn lost(path: &Path, error: &std::io::Error) -> DirectoryError {
     DirectoryError { path: path.to_owned(), source }
 }
 
-// === impl State ===
+// === impl StateDirectory ===
 
 impl StateDirectory {
     /// Uses `path`, which need not exist yet.
@@ -377,7 +377,7 @@ impl StateDirectory {
     }
 }
 
-// === impl Retained ===
+// === impl RetentionMark ===
 
 impl Drop for RetentionMark {
     fn drop(&mut self) {

@@ -31,7 +31,7 @@ const PORTION: usize = 64 << 10;
 /// Maximum number of portions read in a row: a program that prints without end must not hold up the watch over its time.
 const MOST_PORTIONS: usize = 16;
 
-// === impl Streams ===
+// === impl PipeEnds ===
 
 impl PipeEnds {
     /// Makes the streams, with the program's ends.
@@ -68,7 +68,7 @@ impl PipeEnds {
     }
 }
 
-// === impl Spoken ===
+// === impl PipedStreams ===
 
 impl PipedStreams {
     /// Makes the streams, with the program's ends.

@@ -343,7 +343,7 @@ fn later(now: Timestamp, within: Duration) -> Timestamp {
     now.checked_add(within).unwrap_or(Timestamp::MAX)
 }
 
-// === impl Question ===
+// === impl ApprovalRequest ===
 
 impl ApprovalRequest {
     /// Checks that the arguments have the digest that was reported and are short enough to be shown whole.
@@ -393,7 +393,7 @@ impl CallKey {
     }
 }
 
-// === impl Answer ===
+// === impl ApprovalDecision ===
 
 impl ApprovalDecision {
     fn check(&self) -> Result<(), ApprovalError> {

@@ -226,7 +226,7 @@ async fn lock(transaction: &mut Transaction, of: &MemoryScope) -> Result<u64, Me
     }
 }
 
-// === impl Of ===
+// === impl MemoryScope ===
 
 impl MemoryScope {
     fn check(&self, row: &crate::database::Row) -> Result<u64, MemoryError> {

@@ -20,7 +20,7 @@ pub(crate) struct PageSize {
     pub(crate) to_fetch: u32,
 }
 
-// === impl Size ===
+// === impl PageSize ===
 
 impl PageSize {
     pub(crate) fn of(most: u32) -> Self {

@@ -254,7 +254,7 @@ fn read(row: &Row) -> Result<Preference, DatabaseError> {
     })
 }
 
-// === impl Limits ===
+// === impl PreferenceLimits ===
 
 impl PreferenceLimits {
     /// Checks the limits of a value; returns its stored form.

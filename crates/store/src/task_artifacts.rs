@@ -289,7 +289,7 @@ fn content(row: &Row) -> Result<Content, DatabaseError> {
     row.parsed("sha256", |sha256| Content::stored(sha256, size_bytes))
 }
 
-// === impl Limits ===
+// === impl TaskArtifactLimits ===
 
 impl Default for TaskArtifactLimits {
     fn default() -> Self {
@@ -308,7 +308,7 @@ impl TaskArtifactLimits {
     }
 }
 
-// === impl Limit ===
+// === impl TaskArtifactLimit ===
 
 impl TaskArtifactLimit {
     /// Its name.

@@ -291,7 +291,7 @@ async fn write_end(
     Ok(())
 }
 
-// === impl Boot ===
+// === impl NodeBoot ===
 
 impl NodeBoot {
     async fn write(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
@@ -304,7 +304,7 @@ impl NodeBoot {
     }
 }
 
-// === impl Made ===
+// === impl SandboxRecord ===
 
 impl SandboxRecord {
     async fn write(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
@@ -332,7 +332,7 @@ impl SandboxRecord {
     }
 }
 
-// === impl Said ===
+// === impl ServiceLogEvent ===
 
 impl ServiceLogEvent {
     async fn write(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {

@@ -138,7 +138,7 @@ impl Forge {
     }
 }
 
-// === impl State ===
+// === impl ForgeState ===
 
 impl ForgeState {
     fn open(&mut self, project: &str, (head, base): (&str, &str), said: (String, String, bool)) -> usize {
@@ -262,7 +262,7 @@ fn told(kind: ForgeKind, one: &PullRequest) -> Value {
     }
 }
 
-// === impl Asked ===
+// === impl ForgeRequest ===
 
 impl ForgeRequest {
     fn read(stream: &TcpStream) -> Option<Self> {

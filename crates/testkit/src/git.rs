@@ -89,7 +89,7 @@ fn program(name: &str) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("{name} is not installed"))
 }
 
-// === impl Running ===
+// === impl ServerProcess ===
 
 impl ServerProcess {
     fn start(command: &mut Command) -> Self {

@@ -40,7 +40,7 @@ pub struct StreamingResponse {
 /// Timeout for reading from a server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-// === impl Asked ===
+// === impl HttpRequest ===
 
 impl HttpRequest {
     /// A request without a body.
@@ -101,7 +101,7 @@ impl HttpRequest {
     }
 }
 
-// === impl Answering ===
+// === impl StreamingResponse ===
 
 impl StreamingResponse {
     /// Returns the next line of the body; `None` at its end.
@@ -144,7 +144,7 @@ impl StreamingResponse {
     }
 }
 
-// === impl Answered ===
+// === impl HttpResponse ===
 
 impl HttpResponse {
     /// A header's value.

@@ -200,7 +200,7 @@ fn is_alive(address: SocketAddr) -> bool {
     ask().is_ok_and(|answer| answer.ends_with(" 200"))
 }
 
-// === impl Billed ===
+// === impl SpendLogEntry ===
 
 impl SpendLogEntry {
     fn new(line: &str) -> Self {

@@ -245,7 +245,7 @@ impl Drop for ModelServer {
     }
 }
 
-// === impl Conduct ===
+// === impl ServerBehaviour ===
 
 impl Default for ServerBehaviour {
     fn default() -> Self {

@@ -105,7 +105,7 @@ impl Orchestrator {
     }
 }
 
-// === impl Received ===
+// === impl ReceivedMessage ===
 
 impl ReceivedMessage {
     /// A header's value.

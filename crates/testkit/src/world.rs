@@ -183,7 +183,7 @@ fn reachable_by_everyone(program: &Path) -> PathBuf {
     copy
 }
 
-// === impl Ran ===
+// === impl ProgramOutput ===
 
 impl ProgramOutput {
     /// Standard output as JSON.

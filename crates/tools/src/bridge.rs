@@ -81,10 +81,10 @@ impl Bridge {
     }
 }
 
-// === impl Means ===
+// === impl BridgeResources ===
 
 impl fmt::Debug for BridgeResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Means").field("backend", &self.backend.name()).finish_non_exhaustive()
+        f.debug_struct("BridgeResources").field("backend", &self.backend.name()).finish_non_exhaustive()
     }
 }

@@ -151,7 +151,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-// === impl Prepared ===
+// === impl PreparedTools ===
 
 impl PreparedTools {
     /// Checks and compiles the schemas of one server's tools. Tools beyond the server's limits are not compiled.

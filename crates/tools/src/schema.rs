@@ -100,7 +100,7 @@ const LONGEST_TOLD: usize = 300;
 /// Above this amount of work mistakes are not collected, because each of them takes memory.
 const MOST_COLLECTED: u64 = 50_000;
 
-// === impl JudgedSchema ===
+// === impl CheckedSchema ===
 
 impl CheckedSchema {
     /// Parses and checks a schema, in time proportional to its size.

@@ -55,7 +55,7 @@ pub struct TooManyWaitingError {
     most: usize,
 }
 
-// === impl Turns ===
+// === impl TurnQueue ===
 
 impl TurnQueue {
     /// Creates a queue with a limit of concurrent work, and a limit of waiting or running requests per run.

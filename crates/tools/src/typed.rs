@@ -134,7 +134,7 @@ impl<H: TypedTool> Tool for TypedToolAdapter<H> {
     }
 }
 
-// === impl Typed ===
+// === impl TypedToolAdapter ===
 
 impl<H: TypedTool> TypedToolAdapter<H> {
     fn typed(&self, mut arguments: Arguments) -> Result<H::Arguments, Failure> {

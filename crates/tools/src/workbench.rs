@@ -148,7 +148,7 @@ impl Command {
     }
 }
 
-// === impl Ended ===
+// === impl FinishedProgram ===
 
 impl FinishedProgram {
     /// Exit code as a shell reports it.

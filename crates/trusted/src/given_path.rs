@@ -165,7 +165,7 @@ pub fn workspaces_above(path: &Path) -> Result<Vec<PathBuf>, CheckedPathError> {
     Ok(workspaces.map(|tree| tree.at).collect())
 }
 
-// === impl GivenPath ===
+// === impl CheckedPath ===
 
 impl CheckedPath {
     /// The path of what is missing below it, or its own.
@@ -185,7 +185,7 @@ impl CheckedPath {
     }
 }
 
-// === impl Walk ===
+// === impl PathWalk ===
 
 impl<'p> PathWalk<'p> {
     fn begin(path: &'p Path) -> Result<Self, CheckedPathError> {
@@ -326,7 +326,7 @@ impl<'p> PathWalk<'p> {
     }
 }
 
-// === impl Tree ===
+// === impl TreeKind ===
 
 impl TreeKind {
     fn text(self) -> &'static str {

@@ -190,7 +190,7 @@ fn all_in(folder: &Path) -> Vec<InUseEntry> {
     all
 }
 
-// === impl Entry ===
+// === impl InUseEntry ===
 
 impl InUseEntry {
     /// Something that no process holds open.
@@ -233,7 +233,7 @@ impl InUseEntry {
     }
 }
 
-// === impl Identity ===
+// === impl FileIdentity ===
 
 impl FileIdentity {
     /// The identity of what was looked at.

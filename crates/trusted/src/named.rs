@@ -60,7 +60,7 @@ fn variables(members: &[(Key, Node)]) -> Variables {
 #[derive(Default)]
 struct NamedFiles(Vec<(PathBuf, PathRole)>);
 
-// === impl Named ===
+// === impl NamedFiles ===
 
 impl NamedFiles {
     fn of(document: &[u8]) -> Vec<(PathBuf, PathRole)> {

@@ -189,7 +189,7 @@ impl ServerUser {
     }
 }
 
-// === impl Row ===
+// === impl SocketTableRow ===
 
 impl SocketTableRow {
     fn parse(line: &str) -> Option<Self> {

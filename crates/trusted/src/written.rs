@@ -21,7 +21,7 @@ const MOST: usize = 4_096;
 #[derive(Debug, Default)]
 pub(crate) struct WrittenDirectories(BTreeSet<String>);
 
-// === impl Written ===
+// === impl WrittenDirectories ===
 
 impl WrittenDirectories {
     /// Returns the directories that are recorded in this process's state directory now.

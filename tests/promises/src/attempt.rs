@@ -199,7 +199,7 @@ pub struct AttemptResult {
     pub bytes: String,
 }
 
-// === impl Act ===
+// === impl SpecialAct ===
 
 impl SpecialAct {
     /// Returns the system calls that the act needs, with those arguments that matter.
@@ -243,7 +243,7 @@ impl SpecialAct {
     }
 }
 
-// === impl Fork ===
+// === impl ForkMethod ===
 
 impl ForkMethod {
     fn call(self) -> &'static str {
@@ -256,7 +256,7 @@ impl ForkMethod {
     }
 }
 
-// === impl Answer ===
+// === impl AttemptResult ===
 
 impl AttemptResult {
     /// Returns true if every step succeeded.

@@ -79,7 +79,7 @@ impl Transcript {
     }
 }
 
-// === impl Ended ===
+// === impl TaskResult ===
 
 impl TaskResult<'_> {
     /// Returns the number of passed tests, if this is a test program without failures.

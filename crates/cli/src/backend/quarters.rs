@@ -79,7 +79,7 @@ struct SandboxKey {
     runtime: Option<String>,
 }
 
-// === impl Quarter ===
+// === impl SandboxSettings ===
 
 impl SandboxSettings {
     /// Returns default settings for the only sandbox of a session.
@@ -97,7 +97,7 @@ impl SandboxSettings {
     }
 }
 
-// === impl Quarters ===
+// === impl SessionSandboxes ===
 
 impl SessionSandboxes {
     /// Returns one sandbox for all categories.
@@ -286,7 +286,7 @@ fn in_words(categories: &BTreeSet<Category>) -> String {
     categories.iter().map(|category| category.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-// === impl Kind ===
+// === impl SandboxKey ===
 
 impl SandboxKey {
     fn of(sandboxing: &Sandboxing, category: Category) -> Self {

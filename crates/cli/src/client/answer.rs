@@ -38,7 +38,7 @@ const PORTION: usize = 64 << 10;
 const CONNECTIONS: u32 = 20;
 const BETWEEN_CONNECTIONS: Duration = Duration::from_millis(20);
 
-// === impl Answer ===
+// === impl NodeResponse ===
 
 impl NodeResponse {
     /// Sends a request there, and reads the head of what is answered. On this machine nothing is sent to a node of another user.

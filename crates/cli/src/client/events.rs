@@ -184,7 +184,7 @@ pub(crate) fn final_state(event: &JobEvent) -> Option<JobState> {
     }
 }
 
-// === impl Lines ===
+// === impl EventStreamParser ===
 
 impl EventStreamParser {
     /// The next event that is complete.

@@ -28,7 +28,7 @@ pub(crate) enum NodeAddressError {
 /// Default port of a node.
 const USUAL_PORT: u16 = 12090;
 
-// === impl Place ===
+// === impl NodeAddress ===
 
 impl NodeAddress {
     pub(crate) fn parse(url: &str) -> Result<Self, NodeAddressError> {

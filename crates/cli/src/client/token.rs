@@ -11,7 +11,7 @@ pub(crate) struct ClientToken(Zeroizing<Vec<u8>>);
 /// A longer file is no token's.
 const LARGEST_BYTES: u64 = 8 << 10;
 
-// === impl ShownToken ===
+// === impl ClientToken ===
 
 impl ClientToken {
     /// The token in a file, with white space around it.

@@ -353,7 +353,7 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     Ok(bytes)
 }
 
-// === impl Malformed ===
+// === impl AgentInputError ===
 
 impl AgentInputError {
     /// Returns the error as an event reports it.

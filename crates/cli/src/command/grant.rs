@@ -88,7 +88,7 @@ impl RevokeArguments {
     }
 }
 
-// === impl Kept ===
+// === impl GrantStore ===
 
 impl GrantStore {
     fn open() -> Result<Self, CliError> {

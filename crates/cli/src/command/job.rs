@@ -101,7 +101,7 @@ impl Subcommand for JobArguments {
     }
 }
 
-// === impl Reach ===
+// === impl JobNodeArguments ===
 
 impl JobNodeArguments {
     fn is_remote(&self) -> bool {

@@ -113,7 +113,7 @@ impl McpArguments {
     }
 }
 
-// === impl Offer ===
+// === impl SessionOffer ===
 
 impl SessionOffer {
     /// Returns the settings for opening a session on this workspace.

@@ -16,7 +16,7 @@ use rustix::termios::isatty;
 #[derive(Debug)]
 pub(super) struct TerminalLock(OwnedFd);
 
-// === impl Turn ===
+// === impl TerminalLock ===
 
 impl TerminalLock {
     /// Returns `None` for a stream that is no terminal, or another user's terminal (`su`).

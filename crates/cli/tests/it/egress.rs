@@ -25,7 +25,7 @@ pub(crate) struct HelloServer {
     heard: Arc<AtomicUsize>,
 }
 
-// === impl Server ===
+// === impl HelloServer ===
 
 impl HelloServer {
     pub(crate) fn start() -> Self {

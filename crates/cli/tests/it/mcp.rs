@@ -23,7 +23,7 @@ pub(crate) struct McpConversation {
     asked: u64,
 }
 
-// === impl Talk ===
+// === impl McpConversation ===
 
 impl McpConversation {
     /// Starts a server with these options, and initializes the connection.

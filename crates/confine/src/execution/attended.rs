@@ -25,7 +25,7 @@ pub(crate) fn obey(all: &mut Vec<UnreapedProgram>, events: &[PollFlags]) {
     });
 }
 
-// === impl Attended ===
+// === impl UnreapedProgram ===
 
 impl UnreapedProgram {
     /// Carries out the host's order. Returns true if the program is still looked after.

@@ -64,7 +64,7 @@ fn own_path_in(cgroup: &str, controller: Option<&str>) -> Option<PathBuf> {
     })
 }
 
-// === impl Place ===
+// === impl CgroupMountInfo ===
 
 impl CgroupMountInfo {
     pub(super) fn look() -> Self {
@@ -82,7 +82,7 @@ impl CgroupMountInfo {
     }
 }
 
-// === impl Mounted ===
+// === impl MountedHierarchy ===
 
 impl MountedHierarchy {
     pub(super) fn has(&self, controller: &str) -> bool {

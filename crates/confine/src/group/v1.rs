@@ -43,7 +43,7 @@ fn write(path: &Path, value: u64) -> Result<(), CgroupError> {
     opened.and_then(|mut file| write!(file, "{value}")).map_err(|error| tree_error(path, error))
 }
 
-// === impl Trees ===
+// === impl V1Hierarchies ===
 
 impl V1Hierarchies {
     pub(super) fn find(place: &CgroupMountInfo) -> Result<Self, CgroupError> {
@@ -97,7 +97,7 @@ fn own_directory(tree: &MountedHierarchy, own: &Path) -> Option<PathBuf> {
     meant.or_else(|| Some(tree.point().to_owned()).filter(|point| point.join("cgroup.procs").exists()))
 }
 
-// === impl Directories ===
+// === impl V1Directories ===
 
 impl V1Directories {
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {

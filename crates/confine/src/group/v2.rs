@@ -44,7 +44,7 @@ fn words(path: &Path) -> Vec<String> {
     fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-// === impl Tree ===
+// === impl V2Hierarchy ===
 
 impl V2Hierarchy {
     pub(super) fn find(place: &CgroupMountInfo) -> Result<Self, CgroupError> {
@@ -150,7 +150,7 @@ fn step_aside(parent: &Path) -> Result<(), CgroupError> {
     there.iter().try_for_each(|pid| write(&aside.join("cgroup.procs"), pid))
 }
 
-// === impl Directory ===
+// === impl V2Directory ===
 
 impl V2Directory {
     pub(super) fn path(&self) -> &Path {

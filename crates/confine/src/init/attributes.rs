@@ -35,7 +35,7 @@ pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification) {
     caller::answer(listener, question, SetxattrCall::take, SetxattrCall::fulfil);
 }
 
-// === impl Request ===
+// === impl SetxattrCall ===
 
 impl SetxattrCall {
     fn take(question: &SeccompNotification) -> Result<Self, Errno> {

@@ -190,7 +190,7 @@ impl Connector {
     }
 }
 
-// === impl Connection ===
+// === impl ConnectCall ===
 
 impl ConnectCall {
     fn take(question: &SeccompNotification) -> Result<Self, Errno> {

@@ -71,7 +71,7 @@ struct FdInfo {
     in_flight: bool,
 }
 
-// === impl Held ===
+// === impl DescriptorFindings ===
 
 impl DescriptorFindings {
     /// Looks at every descriptor of every process but PID 1.
@@ -219,7 +219,7 @@ fn numbers(path: &str) -> Result<impl Iterator<Item = Result<i32, Errno>>, Errno
     }))
 }
 
-// === impl Info ===
+// === impl FdInfo ===
 
 impl FdInfo {
     fn read(path: &str, most_locks: usize) -> Result<Self, Errno> {

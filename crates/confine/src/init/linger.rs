@@ -27,7 +27,7 @@ pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification) {
     caller::answer(listener, question, LingerCall::take, LingerCall::fulfil);
 }
 
-// === impl Request ===
+// === impl LingerCall ===
 
 impl LingerCall {
     fn take(question: &SeccompNotification) -> Result<Self, Errno> {

@@ -72,7 +72,7 @@ const BETWEEN_SOCKET_COUNTS: Duration = Duration::from_millis(200);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-// === impl Memory ===
+// === impl MemoryWatch ===
 
 impl MemoryWatch {
     pub(super) fn watch(plan: &Plan) -> Result<Self, WallError> {
@@ -127,7 +127,7 @@ impl MemoryWatch {
     }
 }
 
-// === impl Limit ===
+// === impl OomDetection ===
 
 impl OomDetection {
     fn watch(plan: &Plan) -> Result<Self, WallError> {
@@ -191,7 +191,7 @@ impl OomDetection {
     }
 }
 
-// === impl Sockets ===
+// === impl SocketMemoryWatch ===
 
 impl SocketMemoryWatch {
     fn watch(counted: &SocketMemory) -> Result<Self, WallError> {

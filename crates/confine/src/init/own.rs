@@ -29,7 +29,7 @@ pub(super) struct OwnResources {
     pub(super) poll_tables: RefCell<PollTables>,
 }
 
-// === impl Own ===
+// === impl OwnResources ===
 
 impl OwnResources {
     /// Reads it from the root that is in place. The root itself may be shared with other sandboxes, but it can't be written.

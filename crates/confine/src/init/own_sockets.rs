@@ -162,7 +162,7 @@ const fn aligned(length: usize) -> usize {
     length.next_multiple_of(4)
 }
 
-// === impl Bound ===
+// === impl SocketFile ===
 
 impl SocketFile {
     /// `None` for a number that the kernel would cut.

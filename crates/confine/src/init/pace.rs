@@ -28,7 +28,7 @@ pub(super) enum ScanStop {
 
 const BETWEEN_OTHERS: Duration = Duration::from_millis(5);
 
-// === impl Pace ===
+// === impl ScanPace ===
 
 impl<'a> ScanPace<'a> {
     /// Begins a look that may use that much processor time, without that of the others.

@@ -32,7 +32,7 @@ pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification) {
     caller::answer(listener, question, FallocateCall::take, |request| request.fulfil(is_asked));
 }
 
-// === impl Request ===
+// === impl FallocateCall ===
 
 impl FallocateCall {
     fn take(question: &SeccompNotification) -> Result<Self, Errno> {

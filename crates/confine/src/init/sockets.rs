@@ -54,7 +54,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(2);
 const TCP: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 const UDP: [&str; 2] = ["/proc/net/udp", "/proc/net/udp6"];
 
-// === impl Sockets ===
+// === impl SocketWatch ===
 
 impl SocketWatch {
     pub(super) fn watch() -> Self {
@@ -162,7 +162,7 @@ fn in_udp_queues(line: &str) -> u64 {
     queues.and_then(|(sent, received)| Some(size(sent)? + size(received)?)).unwrap_or_default()
 }
 
-// === impl Most ===
+// === impl MaxSocketCounts ===
 
 impl MaxSocketCounts {
     fn of_kernel() -> Self {
@@ -187,7 +187,7 @@ impl MaxSocketCounts {
     }
 }
 
-// === impl Listed ===
+// === impl SocketCounts ===
 
 impl SocketCounts {
     /// Parses `/proc/net/protocols`.

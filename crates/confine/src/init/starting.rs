@@ -43,7 +43,7 @@ pub(super) enum StartReport {
     },
 }
 
-// === impl Starting ===
+// === impl StartingProgram ===
 
 impl StartingProgram {
     pub(super) fn new(pid: i32, reports: OwnedFd, program: String) -> Self {

@@ -49,7 +49,7 @@ struct DescriptorWatch {
     next_unasked: Instant,
 }
 
-// === impl Uncharged ===
+// === impl UnchargedMemoryWatch ===
 
 impl UnchargedMemoryWatch {
     pub(super) fn watch() -> Self {
@@ -74,7 +74,7 @@ impl UnchargedMemoryWatch {
     }
 }
 
-// === impl Descriptors ===
+// === impl DescriptorWatch ===
 
 impl DescriptorWatch {
     fn watch() -> Self {
@@ -164,7 +164,7 @@ fn look_while_none_begins(look: impl FnOnce() -> DescriptorFindings) -> Descript
     held
 }
 
-// === impl Held ===
+// === impl DescriptorFindings ===
 
 impl DescriptorFindings {
     /// Returns true if everything that was seen is within the limits.

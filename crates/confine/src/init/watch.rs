@@ -59,7 +59,7 @@ enum SandboxEndReason {
     Memory,
 }
 
-// === impl Watch ===
+// === impl InitState ===
 
 impl<'a> InitState<'a> {
     pub(super) fn begin(

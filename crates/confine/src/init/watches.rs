@@ -34,7 +34,7 @@ pub(super) fn answer(listener: BorrowedFd<'_>, question: &SeccompNotification, o
     }
 }
 
-// === impl Request ===
+// === impl InotifyAddWatchCall ===
 
 impl InotifyAddWatchCall {
     fn take(question: &SeccompNotification) -> Result<Self, Errno> {

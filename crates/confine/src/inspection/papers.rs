@@ -30,7 +30,7 @@ fn read(file: &OwnedFd) -> Result<String, Errno> {
     String::from_utf8(text).map_err(|_| Errno::ILSEQ)
 }
 
-// === impl Papers ===
+// === impl ProcFiles ===
 
 impl ProcFiles {
     pub(super) fn open(pid: i32, with_groups: bool) -> Result<Self, Errno> {
@@ -55,7 +55,7 @@ impl ProcFiles {
     }
 }
 
-// === impl Status ===
+// === impl ProcStatus ===
 
 impl ProcStatus {
     /// Reads the status of this process.

@@ -27,7 +27,7 @@ pub(crate) struct SelfReport {
 
 const WORDS: usize = NAMESPACES.len() + LIMITS.len() + 6;
 
-// === impl Testimony ===
+// === impl SelfReport ===
 
 impl SelfReport {
     /// Looks around. Nothing else of the sandbox runs yet.

@@ -130,7 +130,7 @@ impl Stack {
     }
 }
 
-// === impl Beside ===
+// === impl SharedMemoryProcess ===
 
 impl SharedMemoryProcess {
     /// Waits until the process is gone.

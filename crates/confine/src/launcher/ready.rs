@@ -52,7 +52,7 @@ const AWHILE: Timespec = Timespec { tv_sec: 0, tv_nsec: 3_000_000 };
 /// Size limit of the shared root: links, small files and mount points.
 const BASE_BYTES: u64 = 1 << 20;
 
-// === impl FoundationRef ===
+// === impl SharedRootRef ===
 
 impl<'a> SharedRootRef<'a> {
     /// Returns the foundation of a sandbox that takes nothing else from the host.
@@ -66,7 +66,7 @@ impl<'a> SharedRootRef<'a> {
     }
 }
 
-// === impl Ready ===
+// === impl ReadyLauncher ===
 
 impl ReadyLauncher {
     pub(super) fn new(key: Vec<u8>, line: Option<LauncherChannel>) -> Self {

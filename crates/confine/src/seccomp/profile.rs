@@ -125,7 +125,7 @@ fn all_but(excluded: &[u32]) -> Vec<MaskedCondition> {
     found
 }
 
-// === impl Masked ===
+// === impl MaskedCondition ===
 
 impl MaskedCondition {
     /// Returns the intersection of both.

@@ -174,7 +174,7 @@ impl Instruction {
     }
 }
 
-// === impl Source ===
+// === impl ConstantsSource ===
 
 impl fmt::Display for ConstantsSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -367,7 +367,7 @@ fn length(code: &[Instruction]) -> u32 {
     u32::try_from(code.len()).unwrap_or(u32::MAX)
 }
 
-// === impl Answer ===
+// === impl FilterAction ===
 
 impl FilterAction {
     fn from_return(value: u32) -> Option<Self> {

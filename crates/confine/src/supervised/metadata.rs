@@ -30,7 +30,7 @@ pub(super) struct MetadataService {
 /// Mode bits that may be set on a file: never the set-id bits.
 const PERMISSIONS: u32 = 0o1777;
 
-// === impl Metadata ===
+// === impl MetadataService ===
 
 impl MetadataService {
     pub(super) fn new(listener: OwnedFd, own: &[OpenedPath]) -> Result<Self, WallError> {

@@ -57,7 +57,7 @@ pub(crate) fn directories(programs: &Programs) -> Vec<PathBuf> {
     real
 }
 
-// === impl Found ===
+// === impl ProgramFiles ===
 
 impl ProgramFiles {
     /// Returns the files found, opened.

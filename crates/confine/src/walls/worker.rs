@@ -110,7 +110,7 @@ impl Drop for Worker {
     }
 }
 
-// === impl Shared ===
+// === impl SharedPage ===
 
 impl SharedPage {
     fn fail(&self, subject: usize, errno: Errno) {

@@ -49,7 +49,7 @@ pub enum BuiltInAction {
     DesktopScroll,
 }
 
-// === impl Leaf ===
+// === impl BuiltInAction ===
 
 impl BuiltInAction {
     /// All of them, in the order of the specification.

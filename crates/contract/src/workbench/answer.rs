@@ -166,7 +166,7 @@ pub enum RefusalReason {
     Failed,
 }
 
-// === impl Refused ===
+// === impl RequestRefusal ===
 
 impl RequestRefusal {
     /// Creates a refusal of that class.

@@ -88,7 +88,7 @@ impl Stream {
     }
 }
 
-// === impl Happening ===
+// === impl JobEventKind ===
 
 impl JobEventKind {
     /// The name of its kind: the event's name in a stream of events.

@@ -410,7 +410,7 @@ fn uuid() -> Value {
     json!({ "type": "string", "format": "uuid" })
 }
 
-// === impl Types ===
+// === impl SchemaTypes ===
 
 impl Default for SchemaTypes {
     fn default() -> Self {

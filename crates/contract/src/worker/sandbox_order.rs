@@ -72,7 +72,7 @@ pub enum NetworkPolicy {
 /// Name of the image that consists of the node's own programs.
 pub const NATIVE_IMAGE: &str = "native";
 
-// === impl SandboxOrder ===
+// === impl SandboxRequest ===
 
 impl SandboxRequest {
     /// Returns the requested time limit.

@@ -150,7 +150,7 @@ impl Decode for SetLevelRequest {
     }
 }
 
-// === impl TrustWordRequest ===
+// === impl TrustDecisionRequest ===
 
 impl TrustDecisionRequest {
     /// Parses a request, which may be empty.

@@ -92,7 +92,7 @@ fn position_after(valid: &[u8]) -> Position {
     Position { line: text.matches('\n').count() + 1, column: last.chars().count() + 1 }
 }
 
-// === impl Builder ===
+// === impl TreeBuilder ===
 
 impl TreeBuilder<'_> {
     fn read(&mut self, text: &str) -> Result<(), ParseAbort> {
@@ -242,7 +242,7 @@ impl TreeBuilder<'_> {
     }
 }
 
-// === impl Open ===
+// === impl OpenNode ===
 
 impl OpenNode {
     fn position(&self) -> Position {

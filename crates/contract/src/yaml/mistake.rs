@@ -80,7 +80,7 @@ impl fmt::Display for Position {
     }
 }
 
-// === impl Log ===
+// === impl MistakeLog ===
 
 impl MistakeLog {
     /// Notes a mistake.

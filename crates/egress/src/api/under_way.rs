@@ -63,7 +63,7 @@ const MOST_ANSWER: usize = 4 << 20;
 const PATIENCE: ConnectTimeouts =
     ConnectTimeouts { names: Duration::from_secs(2), connect: Duration::from_secs(10) };
 
-// === impl UnderWay ===
+// === impl CallInProgress ===
 
 impl<'c> CallInProgress<'c> {
     pub(super) fn begin(connection: &'c ApiConnection, call: &'c ApiCall, caller: &'c Caller) -> Self {

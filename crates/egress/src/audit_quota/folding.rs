@@ -37,7 +37,7 @@ const MOST: u64 = 10_000;
 /// Beyond the quota: number of denials in the first record. The number doubles with each further record.
 const FIRST_BEYOND: u64 = 100;
 
-// === impl Folding ===
+// === impl DenialFolding ===
 
 impl DenialFolding {
     /// Takes a denial, which is written or counted. Beyond the quota all denials count as equal.
@@ -82,7 +82,7 @@ impl DenialFolding {
     }
 }
 
-// === impl Repeated ===
+// === impl RepeatedDenial ===
 
 impl RepeatedDenial {
     fn count_one(&mut self, at: Timestamp) {

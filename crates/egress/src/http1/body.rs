@@ -104,7 +104,7 @@ impl Chunks {
     }
 }
 
-// === impl Line ===
+// === impl ChunkLine ===
 
 impl ChunkLine {
     /// Returns true if the line is complete. It ends in CR LF and nothing else.

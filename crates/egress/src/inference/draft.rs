@@ -49,7 +49,7 @@ pub(crate) struct CallRecordBuilder<'r> {
     pub(crate) response_bytes: u64,
 }
 
-// === impl Draft ===
+// === impl CallRecordBuilder ===
 
 impl<'r> CallRecordBuilder<'r> {
     pub(crate) fn new(run: &'r Run, head: &RequestHead) -> Self {

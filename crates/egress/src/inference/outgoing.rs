@@ -26,7 +26,7 @@ pub(crate) struct OutgoingCall {
 /// Bytes reserved for the fixed parts of a head: names, lengths, line ends.
 const ROOM: usize = 768;
 
-// === impl Outgoing ===
+// === impl OutgoingCall ===
 
 impl OutgoingCall {
     /// Makes the provider request from a client's call.

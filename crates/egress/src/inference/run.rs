@@ -49,7 +49,7 @@ impl Run {
     }
 }
 
-// === impl Served ===
+// === impl InferenceProxy ===
 
 impl InferenceProxy {
     pub(crate) fn new(run: Arc<Run>, pool: Rc<Pool>) -> Self {

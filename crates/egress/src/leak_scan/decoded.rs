@@ -74,7 +74,7 @@ const NAMED: [(&[u8], u8); 34] = [
     (b"verbar", b'|'),
 ];
 
-// === impl Views ===
+// === impl ScanViews ===
 
 impl<'f> ScanViews<'f> {
     pub(super) fn new(forms: &'f SecretForms) -> Self {
@@ -102,7 +102,7 @@ impl<'f> ScanViews<'f> {
     }
 }
 
-// === impl Level ===
+// === impl DecodingLevel ===
 
 impl DecodingLevel<'_> {
     /// Scans the next bytes of a level. Returns the length of the part that could begin a form, and the decoded bytes.

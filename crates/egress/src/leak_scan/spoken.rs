@@ -45,7 +45,7 @@ const LONGEST_NAME: usize = 19;
 
 static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(&NAMES));
 
-// === impl Spoken ===
+// === impl EventTexts ===
 
 impl<'f> EventTexts<'f> {
     pub(super) fn new(forms: &'f SecretForms) -> Self {

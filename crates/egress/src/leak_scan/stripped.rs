@@ -26,7 +26,7 @@ struct DigitsView<'f> {
 /// Stands for letters that are no digits.
 const BREAK: u8 = b'.';
 
-// === impl Stripped ===
+// === impl StrippedViews ===
 
 impl<'f> StrippedViews<'f> {
     pub(super) fn new(forms: &'f SecretForms) -> Self {
@@ -72,7 +72,7 @@ pub(super) fn strip<'b>(bytes: &'b [u8], alphabet: &[bool; 256]) -> Cow<'b, [u8]
     Cow::Owned(stripped)
 }
 
-// === impl Digits ===
+// === impl DigitsView ===
 
 impl DigitsView<'_> {
     fn see(&mut self, bytes: &[u8]) -> Option<usize> {

@@ -40,7 +40,7 @@ const TRUNCATED: &str = "x-litellm-spend-logs-truncated";
 /// Texts by which LiteLLM reports that it has no database.
 const NO_DATABASE: [&[u8]; 2] = [b"Database not connected", b"No connected db"];
 
-// === impl Asking ===
+// === impl SpendClient ===
 
 impl<'p> SpendClient<'p> {
     pub(super) fn new(provider: &'p Provider) -> Result<Self, SpendError> {

@@ -113,7 +113,7 @@ fn parse_hosts(text: &str) -> HashMap<String, Vec<IpAddr>> {
     hosts
 }
 
-// === impl Names ===
+// === impl NameResolver ===
 
 impl NameResolver {
     pub(crate) fn new(source: NameSource) -> Self {

@@ -21,7 +21,7 @@ pub(crate) struct SecureStream(TlsStream<Stream>);
 /// Maximum number of unrequested bytes. A server that sends more can't be reused.
 const MOST_UNASKED: usize = 64 << 10;
 
-// === impl Secure ===
+// === impl SecureStream ===
 
 impl SecureStream {
     /// Makes the TLS handshake and authenticates the server.

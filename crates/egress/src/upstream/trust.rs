@@ -89,7 +89,7 @@ static LOADED: SharedMutex<Vec<(Authorities, LoadedConfig)>> = SharedMutex::new(
 /// The only protocol that is offered (ALPN).
 const PROTOCOL: &[u8] = b"http/1.1";
 
-// === impl Trust ===
+// === impl TrustStore ===
 
 impl TrustStore {
     /// Returns the TLS configuration by which a connection authenticates its other end.

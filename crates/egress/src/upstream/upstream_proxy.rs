@@ -72,7 +72,7 @@ pub(crate) enum ResolverLocation {
     There,
 }
 
-// === impl Through ===
+// === impl UpstreamProxy ===
 
 impl UpstreamProxy {
     /// Returns true if that host is reached through the proxy.
@@ -194,7 +194,7 @@ impl UpstreamProxy {
     }
 }
 
-// === impl Introduction ===
+// === impl ProxyHeaders ===
 
 impl ProxyHeaders {
     fn say(&mut self, name: &[u8], value: &[&[u8]]) {

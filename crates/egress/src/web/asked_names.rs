@@ -25,7 +25,7 @@ const MOST_KNOWN: usize = 16_384;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-// === impl AskedNames ===
+// === impl RequestedNames ===
 
 impl RequestedNames {
     /// Returns true if the name may be requested. A new name counts against the limit; a known one does not.
@@ -54,7 +54,7 @@ impl RequestedNames {
     }
 }
 
-// === impl Below ===
+// === impl WildcardNames ===
 
 impl WildcardNames {
     fn of(pattern: HostPattern, now: Instant) -> Self {

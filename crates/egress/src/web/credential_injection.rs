@@ -163,7 +163,7 @@ pub(super) fn first_of(head: &RequestHead) -> Option<String> {
         .or_else(in_basic)
 }
 
-// === impl Filling ===
+// === impl CredentialInjection ===
 
 impl CredentialInjection<'_> {
     /// Returns the names of the injected credentials.

@@ -66,7 +66,7 @@ pub(super) fn read(authority: &str, usual_port: Option<u16>) -> Result<Destinati
     Ok(Destination { host: Host::parse(host)?, port })
 }
 
-// === impl Way ===
+// === impl RequestRoute ===
 
 impl RequestRoute<'_> {
     /// Returns true if the request came through TLS, so that it can't be read on the wire.

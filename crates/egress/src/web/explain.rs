@@ -66,7 +66,7 @@ pub struct InvalidExplainQuery {
 /// Time limit for a name lookup; the same as the proxy's. 2 s.
 const NAMES: Duration = Duration::from_secs(2);
 
-// === impl Question ===
+// === impl ExplainQuery ===
 
 impl ExplainQuery {
     /// Reads `https://HOST[:PORT][/PATH]`, `http://…` or `HOST:PORT`.

@@ -261,7 +261,7 @@ fn repeated(text: &str) -> String {
     text[..text.floor_char_boundary(LONGEST_REPEATED)].to_owned()
 }
 
-// === impl Wanted ===
+// === impl FetchTarget ===
 
 impl FetchTarget {
     /// Makes the request for a URL. The fragment of a URL is never sent.

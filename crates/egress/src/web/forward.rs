@@ -303,7 +303,7 @@ enum BodyProgress {
     UntilClose,
 }
 
-// === impl Incoming ===
+// === impl BodyProgress ===
 
 impl BodyProgress {
     fn of(body: BodyLength) -> Self {
@@ -382,7 +382,7 @@ fn of_answer(error: &AnswerError, host: &str) -> Refusal {
     }
 }
 
-// === impl Failed ===
+// === impl ForwardFailure ===
 
 impl From<ClientStop> for ForwardFailure {
     fn from(stop: ClientStop) -> Self {

@@ -31,7 +31,7 @@ pub(crate) struct WebProxy {
     pub(super) fetching: Semaphore,
 }
 
-// === impl Gate ===
+// === impl WebProxy ===
 
 impl WebProxy {
     pub(crate) fn new(run: Arc<WebRun>, names: Rc<NameResolver>, trust: Rc<TrustStore>) -> Self {

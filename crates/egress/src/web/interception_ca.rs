@@ -45,7 +45,7 @@ const MOST_SHOWN: usize = 256;
 /// The only protocol that is offered (ALPN).
 const PROTOCOL: &[u8] = b"http/1.1";
 
-// === impl Authority ===
+// === impl InterceptionCa ===
 
 impl InterceptionCa {
     /// Makes the authority of a run.
@@ -126,7 +126,7 @@ fn params(name: &str) -> Result<CertificateParams, InterceptionCaError> {
     Ok(params)
 }
 
-// === impl AuthorityError ===
+// === impl InterceptionCaError ===
 
 impl From<rcgen::Error> for InterceptionCaError {
     fn from(source: rcgen::Error) -> Self {

@@ -108,11 +108,11 @@ fn made(
     LivePolicyVersion { number: of.number, config: change(of.config.clone()) }
 }
 
-// === impl Derived ===
+// === impl DerivedPolicy ===
 
 impl fmt::Debug for DerivedPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Derived").field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("DerivedPolicy").field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 

@@ -112,7 +112,7 @@ const IN_THE_HOUSE: [&str; 5] = [
 const NETWORK_NEEDED: &str =
     "it is not on the public internet: a rule must name the network that it resolves to";
 
-// === impl Tried ===
+// === impl RunAttempts ===
 
 impl RunAttempts {
     /// Takes the record of a request or tunnel that was about to begin.
@@ -188,7 +188,7 @@ impl RunAttempts {
     }
 }
 
-// === impl Place ===
+// === impl HostAttempts ===
 
 impl HostAttempts {
     fn of(host: Host) -> Self {
@@ -270,7 +270,7 @@ impl ProposedRule {
     }
 }
 
-// === impl NotProposed ===
+// === impl UnproposedHost ===
 
 impl UnproposedHost {
     fn of(host: &str, port: u16, reason: &str) -> Self {

@@ -82,7 +82,7 @@ struct DestinationConnection<'g> {
 /// Code that is recorded if the run ends meanwhile.
 const CUT_OFF: &str = "cut_off";
 
-// === impl Passage ===
+// === impl ProxiedRequest ===
 
 impl<'g> ProxiedRequest<'g> {
     /// Begins with the head of a request.

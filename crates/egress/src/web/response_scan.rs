@@ -15,7 +15,7 @@ pub(super) struct ResponseScanner<'f> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LeakedSecret;
 
-// === impl Guard ===
+// === impl ResponseScanner ===
 
 impl<'f> ResponseScanner<'f> {
     pub(super) fn of<'i: 'f>(injected: impl Iterator<Item = &'i InjectedSecret>) -> Self {

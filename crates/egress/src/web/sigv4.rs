@@ -34,7 +34,7 @@ pub(super) struct UnsignedRequest<'r> {
 /// The only supported algorithm.
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
-// === impl Claim ===
+// === impl SignatureClaim ===
 
 impl<'h> SignatureClaim<'h> {
     /// Parses the value of an `authorization` header. Returns `None` if it is of another kind or malformed.
@@ -130,7 +130,7 @@ impl<'h> SignatureClaim<'h> {
     }
 }
 
-// === impl Request ===
+// === impl UnsignedRequest ===
 
 impl UnsignedRequest<'_> {
     /// Returns all values of a header as they are signed: with single spaces between words.

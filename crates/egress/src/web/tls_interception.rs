@@ -22,7 +22,7 @@ pub(super) enum InterceptionEnd {
     Handshake,
 }
 
-// === impl End ===
+// === impl InterceptionEnd ===
 
 impl InterceptionEnd {
     pub(super) fn code(self) -> &'static str {

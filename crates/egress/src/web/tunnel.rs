@@ -81,7 +81,7 @@ struct Direction<'s> {
     may: fn(&WebRun, u64) -> bool,
 }
 
-// === impl End ===
+// === impl TunnelEnd ===
 
 impl TunnelEnd {
     pub(super) fn code(self) -> &'static str {
@@ -240,7 +240,7 @@ pub(super) fn judge_name(
     }
 }
 
-// === impl Start ===
+// === impl OpeningCheck ===
 
 impl OpeningCheck<'_> {
     /// Notes and checks the server name of a ClientHello.
@@ -261,7 +261,7 @@ impl OpeningCheck<'_> {
     }
 }
 
-// === impl Begun ===
+// === impl OpeningState ===
 
 impl OpeningState {
     /// Returns true if those rules allow this opening.
@@ -322,7 +322,7 @@ impl Direction<'_> {
     }
 }
 
-// === impl Shared ===
+// === impl TunnelState ===
 
 impl TunnelState<'_> {
     fn upward(&self) -> Direction<'_> {

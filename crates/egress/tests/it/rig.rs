@@ -82,7 +82,7 @@ impl Default for RigConfig {
     }
 }
 
-// === impl Book ===
+// === impl CallLedger ===
 
 impl CallLedger {
     pub(crate) fn records(&self) -> Vec<CallRecord> {
@@ -257,7 +257,7 @@ pub(crate) fn read(mut stream: TcpStream) -> ClientAnswer {
     ClientAnswer::from(bytes)
 }
 
-// === impl Answer ===
+// === impl ClientAnswer ===
 
 impl ClientAnswer {
     pub(crate) fn json(&self) -> Value {

@@ -59,7 +59,7 @@ pub(super) fn resolve(
     }
 }
 
-// === impl Ahead ===
+// === impl PendingComponents ===
 
 impl PendingComponents {
     /// Puts a path in front of the remaining components.

@@ -13,7 +13,7 @@ pub struct TrustRecords {
     config: TrustConfig,
 }
 
-// === impl TrustBook ===
+// === impl TrustRecords ===
 
 impl TrustRecords {
     /// Returns a book of these events.

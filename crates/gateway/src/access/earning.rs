@@ -44,7 +44,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Interval at which trust is evaluated again, for changes by the passage of time.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
-// === impl Earning ===
+// === impl TrustFollower ===
 
 impl TrustFollower {
     /// Returns a follower of these events, for those access rules.

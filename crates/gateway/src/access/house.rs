@@ -34,7 +34,7 @@ const MOST_KEPT: usize = 10_000;
 /// Length of a generation, in digits of a digest.
 const DIGITS: usize = 12;
 
-// === impl HouseAccess ===
+// === impl RuleBasedAccess ===
 
 impl RuleBasedAccess {
     /// Returns access under these rules; `works_in` maps categories to the place where their tools run; others run on the host.

@@ -66,7 +66,7 @@ const MOST_WRITING: usize = 32;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-// === impl Lines ===
+// === impl LineTransport ===
 
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTransport<R, W> {
     pub(super) fn new(input: R, output: W) -> Self {
@@ -245,7 +245,7 @@ impl<W> Output<W> {
     }
 }
 
-// === impl Load ===
+// === impl MessageLoad ===
 
 impl MessageLoad {
     fn is_full(&self) -> bool {
@@ -260,7 +260,7 @@ struct QueuedMessage<W> {
     output: Arc<Output<W>>,
 }
 
-// === impl Writing ===
+// === impl QueuedMessage ===
 
 impl<W> QueuedMessage<W> {
     fn begin(output: Arc<Output<W>>, item: &TxJsonRpcMessage<RoleServer>) -> Self {

@@ -11,7 +11,7 @@ struct CloneFixture {
     directory: PathBuf,
 }
 
-// === impl Rig ===
+// === impl CloneFixture ===
 
 impl CloneFixture {
     fn new() -> Self {

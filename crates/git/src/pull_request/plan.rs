@@ -80,7 +80,7 @@ pub enum PlanError {
 const LONGEST_TITLE: usize = 240;
 const LONGEST_BODY: usize = 60_000;
 
-// === impl PullRequestOrder ===
+// === impl PullRequestPlan ===
 
 impl PullRequestPlan {
     /// Checks that a pull request could be opened. Calls nothing.

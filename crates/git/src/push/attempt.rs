@@ -14,7 +14,7 @@ use jiff::Timestamp;
 /// Maximum number of approved paths that are recorded by name.
 const MOST_NAMED: usize = 100;
 
-// === impl Prepared ===
+// === impl PreparedPush ===
 
 impl PreparedPush<'_> {
     /// Returns whether the branch existed before, and the target branch of the pull request, if one is requested.

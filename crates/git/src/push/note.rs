@@ -36,7 +36,7 @@ pub(crate) struct PullRequestNote {
     pub(crate) url: String,
 }
 
-// === impl Note ===
+// === impl PushNote ===
 
 impl PushNote {
     /// Returns the noted pull request of that commit into that branch.

@@ -27,7 +27,7 @@ pub(super) fn limit_memory(process: Pid) -> Result<(), Errno> {
     prlimit(Some(process), Resource::Data, limit).map(drop)
 }
 
-// === impl Disk ===
+// === impl DiskBudget ===
 
 impl DiskBudget {
     /// The disk of a directory, as it is before the step. One that can't be looked at is not watched: git can't write there either.

@@ -8,7 +8,7 @@ pub(super) struct GitOutput {
     pub(super) stderr: Vec<u8>,
 }
 
-// === impl Heard ===
+// === impl GitOutput ===
 
 impl GitOutput {
     /// Returns ssh's message that it could not connect, which is the first line. A server could send the same text later.

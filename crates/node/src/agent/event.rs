@@ -50,7 +50,7 @@ struct EventChannel<'s> {
     is_over: bool,
 }
 
-// === impl Telling ===
+// === impl TextReporter ===
 
 impl<'s> TextReporter<'s> {
     /// Begins a sequence of events.
@@ -71,7 +71,7 @@ impl<'s> TextReporter<'s> {
     }
 }
 
-// === impl Billing ===
+// === impl UsageReporter ===
 
 impl UsageReporter<'_> {
     /// Reports the usage of a call.
@@ -92,7 +92,7 @@ impl UsageReporter<'_> {
     }
 }
 
-// === impl Channel ===
+// === impl EventChannel ===
 
 impl EventChannel<'_> {
     fn tell(&mut self, event: AgentEvent) {

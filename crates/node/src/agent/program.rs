@@ -101,7 +101,7 @@ const MOST_INTERPRETERS: usize = 3;
 /// Maximum length of a first line that a kernel reads, in bytes.
 const LONGEST_LINE: u64 = 256;
 
-// === impl Installed ===
+// === impl InstalledProgram ===
 
 impl InstalledProgram {
     /// Looks for a program in this `PATH`.
@@ -139,7 +139,7 @@ pub fn located(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
     trusted_search_path(search_path).into_iter().map(|folder| folder.join(name)).find(is_program)
 }
 
-// === impl Untrusted ===
+// === impl UntrustedProgram ===
 
 impl UntrustedProgram {
     fn about(self, name: &OsStr) -> ProgramError {
@@ -151,7 +151,7 @@ impl UntrustedProgram {
     }
 }
 
-// === impl Gathered ===
+// === impl CollectedFiles ===
 
 impl CollectedFiles {
     fn resolve(

@@ -117,7 +117,7 @@ impl AgentTask<'_> {
     }
 }
 
-// === impl Passing ===
+// === impl OutputForwarder ===
 
 impl OutputForwarder<'_, '_> {
     /// Reports the complete characters of the pending text.

@@ -112,7 +112,7 @@ impl Template {
     }
 }
 
-// === impl Filling ===
+// === impl PlaceholderValues ===
 
 impl<'f> PlaceholderValues<'f> {
     fn of(&self, gap: PlaceholderKind) -> &'f str {

@@ -83,7 +83,7 @@ fn written(event: &JobEvent) -> Event {
     Event::default().id(event.id.to_string()).event(event.happening.kind()).data(data)
 }
 
-// === impl Reading ===
+// === impl EventCursor ===
 
 impl EventCursor {
     /// Returns the next events; `None` when no more will follow.

@@ -133,7 +133,7 @@ async fn read(request: Request, most: usize) -> Result<Vec<u8>, Refusal> {
     read.unwrap_or_else(|_| Err(Refusal::new(ProblemKind::Validation, "the body does not come to its end")))
 }
 
-// === impl Hatch ===
+// === impl JobHatch ===
 
 impl JobHatch {
     async fn hear(&self, document: &[u8]) -> Result<StatusAnswer, Refusal> {

@@ -41,7 +41,7 @@ const BEATS_BETWEEN_LOOKS: u64 = 30;
 /// heartbeats mean nothing.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
-// === impl Heart ===
+// === impl HeartbeatTask ===
 
 impl HeartbeatTask {
     /// Sends heartbeats until it is stopped.
@@ -92,7 +92,7 @@ impl HeartbeatTask {
     }
 }
 
-// === impl Heard ===
+// === impl PeerHeartbeats ===
 
 impl PeerHeartbeats {
     /// Discards all noted heartbeats.

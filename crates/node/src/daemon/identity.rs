@@ -83,7 +83,7 @@ fn failed(path: &Path, source: std::io::Error) -> DaemonError {
     DaemonError::State { path: path.to_owned(), source }
 }
 
-// === impl Held ===
+// === impl LockRecord ===
 
 impl LockRecord {
     /// Adds this instance to the list, and returns those that held the lock before.

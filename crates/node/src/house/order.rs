@@ -18,7 +18,7 @@ pub(crate) struct AccessRequest<'a> {
 
 const NO_NETWORK: &str = "expected `none`";
 
-// === impl Order ===
+// === impl AccessRequest ===
 
 impl<'a> AccessRequest<'a> {
     /// Returns the request of a job.

@@ -51,7 +51,7 @@ pub(crate) enum PermissionExceeded {
 /// Maximum number of program names in an error message.
 const SHOWN: usize = 12;
 
-// === impl Terms ===
+// === impl SandboxPermissions ===
 
 impl SandboxPermissions {
     /// Returns the terms of an identity with that standing.
@@ -142,7 +142,7 @@ fn shown(listed: &ProgramList) -> String {
     }
 }
 
-// === impl Whose ===
+// === impl RequestSubject ===
 
 impl fmt::Display for RequestSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -48,7 +48,7 @@ fn yes() -> bool {
 /// Time that a job waits for an instance that can run it, such as one that is being restarted.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-// === impl Abilities ===
+// === impl InstanceCapabilities ===
 
 impl InstanceCapabilities {
     /// Returns the current abilities of a node.
@@ -92,7 +92,7 @@ impl InstanceCapabilities {
     }
 }
 
-// === impl Choice ===
+// === impl JobSelector ===
 
 impl JobSelector {
     pub(super) fn new(workplace: Arc<NodeState>) -> Self {
@@ -122,7 +122,7 @@ fn can_run(instance: &Instance, assignment: &Assignment) -> bool {
     !matches!(announced, Some(Ok(abilities)) if !abilities.can_run(assignment))
 }
 
-// === impl Unwanted ===
+// === impl UnrunnableJobs ===
 
 impl UnrunnableJobs {
     /// Returns true if no instance could run that job for [`PATIENCE`].

@@ -232,7 +232,7 @@ pub(super) async fn insistently<T, E: Error, F: Future<Output = Result<T, E>>>(
     }
 }
 
-// === impl Stop ===
+// === impl StopRequest ===
 
 impl StopRequest {
     /// Requests an immediate stop. The first reason is kept, except that [`StopReason::Lost`] replaces any other.

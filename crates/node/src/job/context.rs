@@ -50,7 +50,7 @@ const RESOLVED: &str = "job_context_resolved";
 /// Maximum size of all added skills together, in bytes.
 const LONGEST_SKILLS: usize = 1 << 20;
 
-// === impl Library ===
+// === impl ContextStores ===
 
 impl ContextStores {
     pub(crate) fn new(database: &belljar_store::database::Database) -> Self {

@@ -79,7 +79,7 @@ pub(super) struct RunIdentity {
     pub(super) terms: Option<SandboxPermissions>,
 }
 
-// === impl Whose ===
+// === impl RunIdentity ===
 
 impl RunIdentity {
     /// Returns the telemetry record of the run's sandbox.
@@ -102,7 +102,7 @@ impl RunIdentity {
     }
 }
 
-// === impl Hearing ===
+// === impl RunWatcher ===
 
 impl RunWatcher {
     pub(super) fn new(

@@ -29,7 +29,7 @@ pub(super) struct RunOutcome {
 
 const LARGEST_OUTCOME_BYTES: usize = 32 << 20;
 
-// === impl Came ===
+// === impl RunOutcome ===
 
 impl RunOutcome {
     /// Returns the outcome of a failure of the node.

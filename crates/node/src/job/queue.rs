@@ -17,7 +17,7 @@ pub(super) struct WaitingJobs {
 /// Interval at which the queue is polled for jobs that other nodes accepted or gave up.
 const LOOK: Duration = Duration::from_secs(1);
 
-// === impl Queue ===
+// === impl WaitingJobs ===
 
 impl Default for WaitingJobs {
     /// There may be jobs from before the start.

@@ -32,7 +32,7 @@ const GATHERED: Duration = Duration::from_millis(50);
 /// Maximum number of recorded events.
 const MOST_EVENTS: usize = 10_000;
 
-// === impl Recorder ===
+// === impl JobRecorder ===
 
 impl JobRecorder {
     pub(super) fn new(workplace: Arc<NodeState>, claim: (JobId, Fence), stop: StopRequest) -> Self {

@@ -46,7 +46,7 @@ struct StatusReportState {
 /// Maximum number of reports with progress or a request for time.
 const MOST_NOTED: usize = 1_000;
 
-// === impl Reports ===
+// === impl StatusReports ===
 
 impl StatusReports {
     pub(super) fn new(

@@ -201,7 +201,7 @@ fn correlated(job: &JobId, task: &TaskId, agent: Option<&AgentId>) -> BTreeMap<S
     correlation.env()
 }
 
-// === impl Run ===
+// === impl FinishedRun ===
 
 impl FinishedRun {
     /// Returns a run that failed because of the node.
@@ -210,7 +210,7 @@ impl FinishedRun {
     }
 }
 
-// === impl With ===
+// === impl RunProvision ===
 
 impl RunProvision {
     fn what_is_asked_for(workplace: &NodeState, assignment: &Assignment) -> Result<Self, ProvisionError> {

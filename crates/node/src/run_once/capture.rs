@@ -45,7 +45,7 @@ impl Hearer for Capture<'_> {
     }
 }
 
-// === impl Captured ===
+// === impl CapturedStreams ===
 
 impl CapturedStreams {
     /// Returns an empty capture with that limit, in bytes.

@@ -20,7 +20,7 @@ pub(super) struct CopiedDirectory {
     imprint: Option<Imprint>,
 }
 
-// === impl Copied ===
+// === impl CopiedDirectory ===
 
 impl CopiedDirectory {
     /// Opens a copy that is an overlay; only changes are stored.

@@ -15,7 +15,7 @@ pub struct RunReservation {
     pub(super) folder: RunFolder,
 }
 
-// === impl Place ===
+// === impl RunReservation ===
 
 impl RunReservation {
     /// Makes the place of a run.

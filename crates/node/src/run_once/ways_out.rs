@@ -75,7 +75,7 @@ fn reach(
     Ok((served, following.map_err(OnceError::Follow)?))
 }
 
-// === impl WaysOut ===
+// === impl ServedHatches ===
 
 impl ServedHatches {
     /// Ends calls that are under way. When this returns, the journal has all of them. Returns the web usage.

@@ -197,7 +197,7 @@ impl CommandRecorder<'_> {
     }
 }
 
-// === impl Printed ===
+// === impl CollectedOutput ===
 
 impl CollectedOutput {
     fn take(&mut self, stream: Stream, bytes: &[u8]) {

@@ -85,7 +85,7 @@ impl CommandLog {
     }
 }
 
-// === impl CommandHappening ===
+// === impl CommandEventKind ===
 
 impl CommandEventKind {
     fn bytes(&self) -> usize {

@@ -255,7 +255,7 @@ impl Pty {
     }
 }
 
-// === impl Attached ===
+// === impl PtyAttachment ===
 
 impl PtyAttachment {
     /// Returns when another client is attached.

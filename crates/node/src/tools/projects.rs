@@ -44,7 +44,7 @@ fn tasks_of(arguments: &Arguments) -> impl Iterator<Item = TaskId> {
     [text("task_id"), scope, scope_id].into_iter().flatten().filter_map(|id| TaskId::parse(id).ok())
 }
 
-// === impl OfProject ===
+// === impl ProjectTool ===
 
 impl ProjectTool {
     /// Checks that no task that the call names has a job of another project. A task without jobs is accepted: its first one may be

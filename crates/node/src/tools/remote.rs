@@ -67,7 +67,7 @@ const KEPT: Duration = Duration::from_secs(10);
 /// Denial code for a valid token of another endpoint.
 const OTHER_AUDIENCE: &str = "token_other_audience";
 
-// === impl RemoteSeats ===
+// === impl RemoteSlots ===
 
 impl RemoteSlots {
     pub(crate) fn new(workplace: Arc<NodeState>) -> Arc<Self> {

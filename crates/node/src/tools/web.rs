@@ -96,7 +96,7 @@ impl WebHatch for NodeHatch {
     }
 }
 
-// === impl Whose ===
+// === impl RemoteIdentity ===
 
 impl RemoteIdentity {
     fn of(caller: &Caller) -> Self {

@@ -111,7 +111,7 @@ pub(super) fn spans(
     trace.spans
 }
 
-// === impl Trace ===
+// === impl TraceBuilder ===
 
 impl TraceBuilder<'_> {
     fn at(&self, instant: Instant) -> u64 {
@@ -249,7 +249,7 @@ impl TraceBuilder<'_> {
     }
 }
 
-// === impl Step ===
+// === impl TracedStep ===
 
 impl TracedStep {
     /// Returns the steps that have begun. Their times come from inside the sandbox, so they are clamped to the run's.

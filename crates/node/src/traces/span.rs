@@ -60,7 +60,7 @@ pub(super) fn nanoseconds(at: Timestamp) -> u64 {
     u64::try_from(at.as_nanosecond()).unwrap_or(0)
 }
 
-// === impl Anchor ===
+// === impl ClockAnchor ===
 
 impl ClockAnchor {
     pub(crate) fn new(at: Timestamp) -> Self {

@@ -22,7 +22,7 @@ pub(super) enum Verdict {
     Enclosing,
 }
 
-// === impl Begun ===
+// === impl RequestsInProgress ===
 
 impl RequestsInProgress {
     pub(super) fn begin(&self, record: &ProxiedRequestStartRecord) {

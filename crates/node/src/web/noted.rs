@@ -34,7 +34,7 @@ struct LedgerSums {
     received_bytes: u64,
 }
 
-// === impl Noted ===
+// === impl SummingLedger ===
 
 impl SummingLedger {
     pub(crate) fn of(ledger: Arc<dyn WebLedger>) -> Self {
@@ -99,7 +99,7 @@ fn told(denial: Denial) -> DeniedDestination {
     DeniedDestination { host, port, reason: reason.to_owned(), rule_needed: needed }
 }
 
-// === impl Notes ===
+// === impl LedgerSums ===
 
 impl LedgerSums {
     fn note(&mut self, record: &ProxiedRequestRecord, verdict: Verdict) {
@@ -111,7 +111,7 @@ impl LedgerSums {
     }
 }
 
-// === impl Seen ===
+// === impl WebTotals ===
 
 impl WebTotals {
     /// Returns the destinations that were denied from that time on.

@@ -234,7 +234,7 @@ impl OpenPolicy {
     }
 }
 
-// === impl Change ===
+// === impl PolicyChange ===
 
 impl PolicyChange {
     /// Returns the kind of the audit record.

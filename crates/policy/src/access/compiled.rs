@@ -79,7 +79,7 @@ pub struct GitOperations {
     pub pushes: bool,
 }
 
-// === impl Compiled ===
+// === impl SandboxAccess ===
 
 impl SandboxAccess {
     /// Returns the terms of sandboxes with these constraints.
@@ -179,7 +179,7 @@ impl SandboxAccess {
     }
 }
 
-// === impl WebTerms ===
+// === impl WebAccess ===
 
 impl WebAccess {
     /// Returns the narrower of both; no network access if neither is within the other.
@@ -214,7 +214,7 @@ impl WebAccess {
     }
 }
 
-// === impl ProgramTerms ===
+// === impl ProgramAccess ===
 
 impl ProgramAccess {
     fn is_within(&self, other: &Self) -> bool {

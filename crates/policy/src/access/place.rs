@@ -16,7 +16,7 @@ pub struct NetworkEndpoint {
 #[error("not a host, `*.NAME`, `**.NAME` or address, with or without `:PORT`")]
 pub struct InvalidEndpointError;
 
-// === impl NetworkPlace ===
+// === impl NetworkEndpoint ===
 
 impl NetworkEndpoint {
     /// Parses a place. An IPv6 address with a port stands in brackets.

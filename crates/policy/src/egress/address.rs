@@ -152,7 +152,7 @@ impl AddressClass {
     }
 }
 
-// === impl Block ===
+// === impl AddressBlock ===
 
 impl AddressBlock {
     /// Returns true if the block contains an address. IPv4 and IPv6 are never mixed.

@@ -64,7 +64,7 @@ pub enum DenyReason {
     },
 }
 
-// === impl Denied ===
+// === impl EgressDenial ===
 
 impl EgressDenial {
     pub(super) fn new(destination: Destination, asked: &EgressRequest<'_>, reason: DenyReason) -> Self {

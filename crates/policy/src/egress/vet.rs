@@ -14,7 +14,7 @@ pub struct VettedDestination {
 /// Maximum number of addresses of a name; a name with more is refused.
 pub const MOST_ADDRESSES: usize = 64;
 
-// === impl Allowed ===
+// === impl AllowedDestination ===
 
 impl AllowedDestination<Destination> {
     /// Returns the denial of a name beyond the limit of wildcard names. The caller counts the names.
@@ -62,7 +62,7 @@ impl AllowedDestination<Destination> {
     }
 }
 
-// === impl Vetted ===
+// === impl VettedDestination ===
 
 impl VettedDestination {
     /// Returns the destination.

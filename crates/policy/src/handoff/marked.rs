@@ -19,7 +19,7 @@ const HARMLESS: [&str; 4] = [".pytest_cache", ".ruff_cache", ".mypy_cache", ".hy
 #[derive(Debug, Clone, Default)]
 pub(super) struct MarkedDirectories(BTreeMap<String, (TrustKind, &'static str)>);
 
-// === impl Marked ===
+// === impl MarkedDirectories ===
 
 impl MarkedDirectories {
     /// Adds a name in a directory. The name is folded.

@@ -107,7 +107,7 @@ impl Mentions {
     }
 }
 
-// === impl Compared ===
+// === impl ComparedPath ===
 
 impl ComparedPath<'_> {
     /// Returns true if the name of that index stands at that position of a text, and the names around it are those of the path.

@@ -164,7 +164,7 @@ impl TreeLinks {
     }
 }
 
-// === impl NoOutside ===
+// === impl UnknownOutside ===
 
 impl OutsideResolver for UnknownOutside {
     fn follow(&mut self, _: TreeExit, _: &mut Names, _: &mut u32) -> ExitTarget {

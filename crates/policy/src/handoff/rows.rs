@@ -82,7 +82,7 @@ const fn row(at: PathCondition, kind: TrustKind, why: &'static str) -> Row {
     Row { at, kind, why }
 }
 
-// === impl At ===
+// === impl PathCondition ===
 
 impl PathCondition {
     /// Returns true if a path matches. `is_link`: it is or was a symbolic link. `is_alias`: a link leads to the path.

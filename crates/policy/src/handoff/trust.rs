@@ -10,7 +10,7 @@ pub struct ApprovedPaths {
     paths: BTreeSet<String>,
 }
 
-// === impl Trust ===
+// === impl ApprovedPaths ===
 
 impl ApprovedPaths {
     /// Trusts everything. For changes that don't reach a user's tree, or that a user has approved as a whole.

@@ -104,7 +104,7 @@ fn is_earned(outcome: &Outcome) -> bool {
     matches!(reason, ChangeReason::MilestoneAchieved | ChangeReason::ScoreThreshold)
 }
 
-// === impl World ===
+// === impl TrustHistory ===
 
 impl TrustHistory {
     /// Creates an agent that has just been hired.

@@ -12,7 +12,7 @@ use belljar_contract::trust::{
 };
 use jiff::Timestamp;
 
-// === impl Trust ===
+// === impl TrustTracker ===
 
 impl TrustTracker {
     /// Gives a track another level. A proposal for the old level is withdrawn.

@@ -18,7 +18,7 @@ pub(super) struct EarnedStep {
     pub(super) at: Timestamp,
 }
 
-// === impl Trust ===
+// === impl TrustTracker ===
 
 impl TrustTracker {
     /// Advances the time, with all that falls due. A time before the latest one counts as that one.

@@ -15,7 +15,7 @@ use belljar_contract::trust::{
 use std::cmp::Ordering;
 use uuid::Uuid;
 
-// === impl Trust ===
+// === impl TrustTracker ===
 
 impl TrustTracker {
     /// Applies an event, after the time that passed until it.

@@ -30,7 +30,7 @@ pub(super) enum TimeLimit {
     Moment(Timestamp),
 }
 
-// === impl Until ===
+// === impl TimeLimit ===
 
 impl TimeLimit {
     fn at(self) -> Timestamp {
@@ -48,7 +48,7 @@ impl TimeLimit {
     }
 }
 
-// === impl Trust ===
+// === impl TrustTracker ===
 
 impl TrustTracker {
     /// Lets time pass. Lapses come before steps up of the same moment.
@@ -116,7 +116,7 @@ impl TrustTracker {
     }
 }
 
-// === impl Life ===
+// === impl AgentTimes ===
 
 impl AgentTimes {
     fn due(&self, decay: &ReVerification, until: Timestamp) -> Option<DueChange> {

@@ -69,7 +69,7 @@ pub enum IgnoredReason {
     Assessed,
 }
 
-// === impl Ignored ===
+// === impl IgnoredReason ===
 
 impl IgnoredReason {
     /// Returns a stable code.

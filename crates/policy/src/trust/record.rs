@@ -205,7 +205,7 @@ fn share(part: u64, whole: u64) -> Share {
     Share::from_steps(part.saturating_mul(Share::MOST.steps()).checked_div(whole).unwrap_or_default())
 }
 
-// === impl Recent ===
+// === impl RecentResults ===
 
 impl RecentResults {
     fn push(&mut self, is_failure: bool) {

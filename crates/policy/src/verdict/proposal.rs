@@ -70,7 +70,7 @@ fn of_constraint(dimension: &dyn std::fmt::Display, value: &str) -> String {
     format!("sub_constraints: {{{dimension}: {value}}}")
 }
 
-// === impl Lasting ===
+// === impl ConfigurationChange ===
 
 impl ConfigurationChange {
     /// Returns the change for a tool that itself requires an approval: it is made where the tool is configured.

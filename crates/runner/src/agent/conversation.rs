@@ -90,7 +90,7 @@ impl Call {
     }
 }
 
-// === impl Entry ===
+// === impl ConversationEntry ===
 
 impl ConversationEntry {
     /// Returns the number of bytes that belong to the conversation itself.

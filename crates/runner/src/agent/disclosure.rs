@@ -40,7 +40,7 @@ const FULL_PERCENT: usize = 80;
 /// Lengths of summaries in characters, to be tried in this order until all lines fit.
 const SUMMARIES: [usize; 4] = [120, 50, 20, 0];
 
-// === impl Disclosure ===
+// === impl LoadedTools ===
 
 impl LoadedTools {
     /// Creates the disclosure for a window of that many tokens.

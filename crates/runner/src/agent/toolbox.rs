@@ -91,7 +91,7 @@ fn unlike(names: &[Option<String>], plain: &str) -> String {
     name
 }
 
-// === impl Known ===
+// === impl GatewayTool ===
 
 impl GatewayTool {
     fn new(tool: Tool, name: String) -> Self {

@@ -79,7 +79,7 @@ pub(super) fn own_names() -> Vec<&'static str> {
     StepType::ALL.into_iter().map(StepType::as_str).chain(own).chain(discovery).collect()
 }
 
-// === impl Bench ===
+// === impl ToolContext ===
 
 impl ToolContext<'_> {
     /// Performs a model's call, if the tool was offered. A failure is reported to the model, and ends nothing else.

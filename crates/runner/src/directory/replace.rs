@@ -83,7 +83,7 @@ fn existing_file(parent: &OwnedFd, name: &Path, path: &Path) -> Result<Option<St
     }
 }
 
-// === impl Draft ===
+// === impl TemporaryFile ===
 
 impl<'d> TemporaryFile<'d> {
     fn write(directory: &'d OwnedFd, content: &[u8], mode: u32) -> std::io::Result<Self> {

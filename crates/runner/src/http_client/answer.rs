@@ -49,7 +49,7 @@ const MOST_HEADERS: usize = 64;
 const LONGEST_HEAD: usize = 64 << 10;
 const LONGEST_BODY: usize = 8 << 20;
 
-// === impl Reading ===
+// === impl ResponseReader ===
 
 impl ResponseReader {
     pub(crate) fn of(method: &str) -> Self {

@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of addresses of a hostname that are tried.
 const MOST_ADDRESSES: usize = 4;
 
-// === impl Place ===
+// === impl ServerAddress ===
 
 impl ServerAddress {
     /// Of `http://HOST:PORT/BASE`, `https://HOST:PORT/BASE`, or `http+unix://PATH/BASE` with the slashes of PATH as `%2F`. A slash at

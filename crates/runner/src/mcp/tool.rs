@@ -68,7 +68,7 @@ const MOST_RESOURCES: usize = 50;
 const LONGEST_RESOURCE: usize = 500;
 const UNKNOWN: &str = "unknown";
 
-// === impl Listed ===
+// === impl ToolList ===
 
 impl ToolList {
     /// Adds a tool, or notes why it is left out.

@@ -119,7 +119,7 @@ impl Capture {
     }
 }
 
-// === impl Captured ===
+// === impl CapturedOutput ===
 
 impl CapturedOutput {
     /// The bytes as a result holds them.

@@ -58,7 +58,7 @@ pub(crate) fn end_all() -> Result<(), Survivors> {
         .end_descendants()
 }
 
-// === impl Tree ===
+// === impl ProcessTree ===
 
 impl ProcessTree {
     pub(super) fn of(leader: u32) -> Self {

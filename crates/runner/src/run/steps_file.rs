@@ -159,7 +159,7 @@ fn line(line: &JournalLine) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-// === impl Earlier ===
+// === impl EarlierProgress ===
 
 impl EarlierProgress {
     /// Reads the lines up to the first that can't have been written by a run of this job.

@@ -81,7 +81,7 @@ pub(super) fn carry_out(
     }))
 }
 
-// === impl Draft ===
+// === impl TreeListing ===
 
 impl TreeListing {
     /// Adds an entry, unless a limit is reached.

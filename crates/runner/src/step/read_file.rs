@@ -95,7 +95,7 @@ fn read_up_to(
     })
 }
 
-// === impl Wanted ===
+// === impl LineSelection ===
 
 impl LineSelection {
     fn select(
@@ -139,7 +139,7 @@ impl LineSelection {
     }
 }
 
-// === impl Selection ===
+// === impl SelectedBytes ===
 
 impl SelectedBytes {
     fn take(&mut self, piece: &[u8], cap: usize) {

@@ -41,7 +41,7 @@ struct NamePosition {
     kind: EntryKind,
 }
 
-// === impl Level ===
+// === impl DirectoryListing ===
 
 impl DirectoryListing {
     pub(super) fn new(path_length: usize, room: usize) -> Self {
@@ -172,7 +172,7 @@ fn measure(name: &[u8], directory: &OwnedFd) -> Option<[u8; 8]> {
     u64::try_from(found.st_size).ok().map(u64::to_le_bytes)
 }
 
-// === impl Name ===
+// === impl NamePosition ===
 
 impl NamePosition {
     fn text(self) -> Range<usize> {

@@ -164,7 +164,7 @@ impl ReadAhead {
     }
 }
 
-// === impl End ===
+// === impl ReadAheadGuard ===
 
 impl Drop for ReadAheadGuard<'_> {
     fn drop(&mut self) {
@@ -172,7 +172,7 @@ impl Drop for ReadAheadGuard<'_> {
     }
 }
 
-// === impl State ===
+// === impl ReadAheadState ===
 
 impl ReadAheadState {
     fn want(&mut self, path: PathBuf) {

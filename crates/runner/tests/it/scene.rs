@@ -115,7 +115,7 @@ impl Scene {
     }
 }
 
-// === impl Ran ===
+// === impl RunOutcome ===
 
 impl RunOutcome {
     /// The failure code, or `success`.

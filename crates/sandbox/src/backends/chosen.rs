@@ -35,11 +35,11 @@ pub struct BackendSite {
     pub state: PathBuf,
     /// This program's file, which is also the supervisor and PID 1 of containers.
     pub executable: PathBuf,
-    /// The variables of the host that sandboxes get ([`BackendChoice::host_variables`]): a keeper has none of its own.
+    /// The variables of the host that sandboxes get ([`BackendChoice::host_variables`]): a keeper is started without any.
     pub host_variables: BTreeMap<String, String>,
 }
 
-// === impl Chosen ===
+// === impl BackendChoice ===
 
 impl BackendChoice {
     /// Returns the name of the backend.

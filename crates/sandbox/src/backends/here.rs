@@ -25,7 +25,7 @@ pub struct HostContext {
     pub docker_socket: PathBuf,
 }
 
-// === impl Here ===
+// === impl HostContext ===
 
 impl HostContext {
     /// The socket of an engine that is where engines are.

@@ -81,7 +81,7 @@ pub(super) fn all(targets: &AttemptTargets) -> AttemptErrors {
     ATTEMPTS.iter().map(|attempt| (attempt.name.to_owned(), answer((attempt.make)(targets)))).collect()
 }
 
-// === impl Targets ===
+// === impl AttemptTargets ===
 
 impl AttemptTargets {
     pub(super) fn of_host(file: &Path, tcp_port: u16, abstract_name: String) -> std::io::Result<Self> {

@@ -126,7 +126,7 @@ const MASKED: [&str; 60] = [
 ];
 const READ_ONLY: [&str; 3] = ["/proc/bus", "/proc/sys", "/proc/sysrq-trigger"];
 
-// === impl Writable ===
+// === impl WritableMounts ===
 
 impl WritableMounts {
     /// Returns all writable places, relative to the root.
@@ -136,7 +136,7 @@ impl WritableMounts {
     }
 }
 
-// === impl Blueprint ===
+// === impl ContainerBlueprint ===
 
 impl ContainerBlueprint<'_> {
     /// The request for it.
@@ -287,7 +287,7 @@ pub(super) struct TmpfsShares {
     workspace: Option<u64>,
 }
 
-// === impl Shares ===
+// === impl TmpfsShares ===
 
 impl TmpfsShares {
     pub(super) fn of(limits: &Limits, has_workspace: bool) -> Self {

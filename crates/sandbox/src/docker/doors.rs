@@ -38,7 +38,7 @@ const FOLDER: &str = "handover";
 const INSIDE: &str = "run/belljar/handover";
 const SOCKET: &str = "socket";
 
-// === impl Doors ===
+// === impl PendingHatches ===
 
 impl PendingHatches {
     /// Makes the directories to mount, if there are any hatches.

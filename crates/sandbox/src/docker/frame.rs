@@ -88,7 +88,7 @@ pub(super) enum OutputStream {
     Errors,
 }
 
-// === impl FromInside ===
+// === impl RelayMessage ===
 
 impl RelayMessage {
     /// The program or the question.

@@ -39,7 +39,7 @@ pub(super) struct MeasuredIsolation {
     pub(super) places: BTreeMap<String, (u64, u64)>,
 }
 
-// === impl Measured ===
+// === impl MeasuredIsolation ===
 
 impl MeasuredIsolation {
     /// Looks around; `places` are relative to the root.

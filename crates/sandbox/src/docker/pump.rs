@@ -46,7 +46,7 @@ struct OutputSink {
 /// Number of bytes that can always be written without blocking to a pipe that has room at all.
 const PORTION: usize = 4096;
 
-// === impl Fate ===
+// === impl PumpState ===
 
 impl PumpState {
     pub(super) fn new(bell: OwnedFd) -> Self {

@@ -24,7 +24,7 @@ const OF_IMAGES: [&str; 5] = [
 
 const BELOW_HOME: &str = ".belljar/authorities.pem";
 
-// === impl Offered ===
+// === impl InstalledAuthorities ===
 
 impl InstalledAuthorities {
     /// Puts the authorities there, if the sandbox reaches the web and the caller has not named any.

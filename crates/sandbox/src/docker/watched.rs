@@ -17,7 +17,7 @@ pub(super) struct WatchedContainer {
     channel: Arc<Channel>,
 }
 
-// === impl Watched ===
+// === impl WatchedContainer ===
 
 impl WatchedContainer {
     pub(super) fn of(container: &Container, measured: &MeasuredIsolation, channel: &Arc<Channel>) -> Self {

@@ -71,7 +71,7 @@ struct ScriptState {
     calls: Vec<Call>,
 }
 
-// === impl Script ===
+// === impl FaultScript ===
 
 impl FaultScript {
     /// Makes the next call of that kind, for which no fault is planned yet, fail in this way.

@@ -205,7 +205,7 @@ impl Drop for FakeSandbox {
     }
 }
 
-// === impl Life ===
+// === impl FakeState ===
 
 impl FakeState {
     /// Returns the processes that run in the sandbox.

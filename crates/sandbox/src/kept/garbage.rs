@@ -209,7 +209,7 @@ fn clear(removed: &Path) -> io::Result<()> {
     std::fs::remove_dir(removed)
 }
 
-// === impl Collected ===
+// === impl CollectedChangeSet ===
 
 impl CollectedChangeSet {
     fn of(listed: &ListedChangeSet, reason: CollectionReason) -> Self {

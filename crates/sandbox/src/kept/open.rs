@@ -174,7 +174,7 @@ pub fn find(state: &StateDirectory, name: &str) -> Result<KeptChangeSet, KeptErr
     }
 }
 
-// === impl Listed ===
+// === impl ListedChangeSet ===
 
 impl ListedChangeSet {
     fn read(folder: &Path) -> Option<Self> {
@@ -185,7 +185,7 @@ impl ListedChangeSet {
     }
 }
 
-// === impl Kept ===
+// === impl KeptChangeSet ===
 
 impl KeptChangeSet {
     pub(super) fn of(
@@ -364,7 +364,7 @@ impl KeptChangeSet {
 /// The changes as they were shown before they were laid out.
 const RENDERED: &str = "rendered.json";
 
-// === impl Frozen ===
+// === impl FrozenChangeSet ===
 
 impl FrozenChangeSet {
     /// The changes as a diff against what the run began with, as far as that is still there, with the drift.

@@ -39,7 +39,7 @@ pub(super) struct SandboxBuilder {
     remains: Arc<MountTeardown>,
 }
 
-// === impl Shop ===
+// === impl SandboxBuilder ===
 
 impl SandboxBuilder {
     fn open(launcher: Arc<Launcher>, state: StateDirectory, makes_many: bool) -> Self {

@@ -30,7 +30,7 @@ pub(super) struct ResourceControls {
 /// PID 1, and the process that helps it in the beginning.
 const OWN_PROCESSES: u64 = 2;
 
-// === impl Groups ===
+// === impl DeploymentGroups ===
 
 impl DeploymentGroups {
     /// Looks for a place, and removes what others of this deployment have left there.
@@ -83,7 +83,7 @@ fn prefix(state: &StateDirectory) -> String {
     format!("belljar-{}-", state.deployment())
 }
 
-// === impl Held ===
+// === impl ResourceControls ===
 
 impl ResourceControls {
     fn without_group(why: &str, watched_memory_bytes: Option<u64>) -> Self {

@@ -23,7 +23,7 @@ const MOST: usize = 64;
 /// Pause before the teardown, so that the caller that has just ended a sandbox goes on first.
 const AWHILE: Duration = Duration::from_millis(2);
 
-// === impl Remains ===
+// === impl MountTeardown ===
 
 impl MountTeardown {
     /// Lets go of what keeps it, soon; at once where there is no thread for that, or enough for it to do.
@@ -49,7 +49,7 @@ impl Drop for MountTeardown {
     }
 }
 
-// === impl Clearing ===
+// === impl TeardownThread ===
 
 impl TeardownThread {
     fn begin() -> Option<Self> {

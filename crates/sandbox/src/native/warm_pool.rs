@@ -60,7 +60,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// === impl Spares ===
+// === impl WarmPool ===
 
 impl WarmPool {
     pub(super) fn keep(shop: Arc<SandboxBuilder>, most: usize) -> Self {

@@ -157,7 +157,7 @@ pub(super) struct HeldCopy {
     since: SystemTime,
 }
 
-// === impl Copy ===
+// === impl HeldCopy ===
 
 impl HeldCopy {
     /// Opens them; `None` for a workspace that is no copy.

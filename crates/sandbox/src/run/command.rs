@@ -170,7 +170,7 @@ fn why_ended(
     }
 }
 
-// === impl Capture ===
+// === impl OutputCapture ===
 
 impl Hearer for OutputCapture<'_> {
     fn heard(&mut self, stream: Stream, bytes: &[u8]) {

@@ -52,7 +52,7 @@ const OUTPUTS: &str = "steps.jsonl";
 /// The runner writes no more into it.
 const MOST_OUTPUT_BYTES: u64 = 64 << 20;
 
-// === impl HeardSteps ===
+// === impl LoggedSteps ===
 
 impl LoggedSteps {
     /// Takes a line of the runner's log.

@@ -39,7 +39,7 @@ const LONGEST_LINE: usize = 64 << 10;
 
 const KEPT_ERRORS: usize = 16 << 10;
 
-// === impl Hearing ===
+// === impl RunnerLogReader ===
 
 impl<'w> RunnerLogReader<'w> {
     pub(super) fn new(watch: &'w mut dyn JobWatch, job_folder: Directory) -> Self {

@@ -173,7 +173,7 @@ pub fn describe_all(sessions: &[SessionClient]) -> Vec<SessionDescription> {
     })
 }
 
-// === impl Client ===
+// === impl SessionClient ===
 
 impl SessionClient {
     /// Returns the session.
@@ -348,7 +348,7 @@ impl PendingCommit {
     }
 }
 
-// === impl Execution ===
+// === impl SessionExecution ===
 
 impl SessionExecution {
     /// Becomes readable when the program has ended.

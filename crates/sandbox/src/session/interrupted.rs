@@ -118,7 +118,7 @@ pub fn has_commit(folder: &Path) -> bool {
     CommitRecord::read(folder).is_some()
 }
 
-// === impl Note ===
+// === impl CommitRecord ===
 
 impl CommitRecord {
     fn read(folder: &Path) -> Option<Self> {
@@ -126,7 +126,7 @@ impl CommitRecord {
     }
 }
 
-// === impl Agreed ===
+// === impl ApprovedState ===
 
 impl ApprovedState {
     /// A frozen state whose content is in the folder `tree` of a run.
@@ -142,7 +142,7 @@ impl ApprovedState {
     }
 }
 
-// === impl Interrupted ===
+// === impl InterruptedCommit ===
 
 impl InterruptedCommit {
     /// The session that it was of.

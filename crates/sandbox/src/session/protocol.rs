@@ -363,7 +363,7 @@ pub(super) fn read_document<T: DeserializeOwned>(descriptors: Vec<OwnedFd>) -> R
     serde_json::from_reader(BufReader::new(File::from(document))).map_err(|_| Errno::BADMSG)
 }
 
-// === impl Outcome ===
+// === impl ProgramOutcome ===
 
 impl ProgramOutcome {
     /// The exit code that a shell would give.
@@ -393,7 +393,7 @@ impl From<sealed::ProgramOutcome> for ProgramOutcome {
     }
 }
 
-// === impl Trusted ===
+// === impl ApprovedPathsMessage ===
 
 impl ApprovedPathsMessage {
     pub(super) fn of(trust: &ApprovedPaths) -> Self {
@@ -407,7 +407,7 @@ impl From<ApprovedPathsMessage> for ApprovedPaths {
     }
 }
 
-// === impl Asking ===
+// === impl PathApproval ===
 
 impl PathApproval {
     /// Makes the entry of a finding.

@@ -66,7 +66,7 @@ struct ReaderCount(Arc<AtomicUsize>);
 const MOST_READING: usize = 8;
 const MOST_ROWS: usize = 10_000;
 
-// === impl Collector ===
+// === impl RowCollector ===
 
 impl RowCollector {
     /// Reads until the deadline at most, up to a size limit; without secrets, if they can be redacted.
@@ -106,7 +106,7 @@ impl RowCollector {
     }
 }
 
-// === impl Reading ===
+// === impl ReaderCount ===
 
 impl Drop for ReaderCount {
     fn drop(&mut self) {

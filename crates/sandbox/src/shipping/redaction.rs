@@ -150,7 +150,7 @@ impl Redactor {
     }
 }
 
-// === impl Patterns ===
+// === impl RedactionPatterns ===
 
 impl RedactionPatterns {
     /// The text after one look for each pattern, unless the deadline passes.

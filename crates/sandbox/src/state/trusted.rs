@@ -127,7 +127,7 @@ struct PathWalk<'a> {
     ends_at_file: bool,
 }
 
-// === impl Walk ===
+// === impl PathWalk ===
 
 impl<'a> PathWalk<'a> {
     fn begin(state: &'a Path, path: &Path, creates: bool) -> Result<Self, UntrustedStateError> {

@@ -90,7 +90,7 @@ impl TryFrom<f64> for Timeout {
     }
 }
 
-// === impl Pattern ===
+// === impl VariablePattern ===
 
 impl VariablePattern {
     /// Returns true if it matches a name.

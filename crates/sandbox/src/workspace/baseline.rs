@@ -261,7 +261,7 @@ impl Baseline {
     }
 }
 
-// === impl Stamp ===
+// === impl FileStamp ===
 
 impl FileStamp {
     pub(super) fn of(stat: &Stat) -> Self {

@@ -281,7 +281,7 @@ impl ChangeSet {
     }
 }
 
-// === impl Reading ===
+// === impl LayerReader ===
 
 impl<'a> LayerReader<'a> {
     fn begin(
@@ -419,7 +419,7 @@ impl From<DirectoryError> for ChangesError {
     }
 }
 
-// === impl Changed ===
+// === impl PathChange ===
 
 impl PathChange {
     /// The change as a diff shows it: one that turns a file into something else is a removal and a creation.
@@ -450,7 +450,7 @@ impl PathChange {
     }
 }
 
-// === impl State ===
+// === impl PathState ===
 
 impl PathState {
     pub(super) fn of(stat: &Stat) -> Self {

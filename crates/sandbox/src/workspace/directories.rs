@@ -46,7 +46,7 @@ const MOST_READ: usize = 256;
 /// Maximum number of names in them.
 const MOST_NAMES: usize = 8_192;
 
-// === impl Directories ===
+// === impl DirectoryInodes ===
 
 impl DirectoryInodes {
     /// Records the directories next to the top of a source, and calls `visit` with each whose names are known. One that can't be read
@@ -116,7 +116,7 @@ impl From<Vec<(Vec<u8>, u64)>> for DirectoryInodes {
     }
 }
 
-// === impl Replaced ===
+// === impl ReplacedDirectories ===
 
 impl<'a> ReplacedDirectories<'a> {
     pub(super) fn in_target(target: &'a Directory, baseline: &'a Baseline) -> Self {

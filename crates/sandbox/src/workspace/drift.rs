@@ -31,7 +31,7 @@ const MOST_PATHS: usize = 200;
 /// The history of a repository changes with each commit in the source and is not the content of the workspace.
 const LEFT_OUT: &[u8] = b".git";
 
-// === impl Drift ===
+// === impl SourceDrift ===
 
 impl SourceDrift {
     /// Looks for changes by their times: a file's inode, and a directory's list of names, are newer than the copy, and

@@ -126,7 +126,7 @@ struct EntryLocation<'a> {
     path: &'a Path,
 }
 
-// === impl Duplicating ===
+// === impl TreeDuplication ===
 
 impl TreeDuplication<'_> {
     fn carry_all(&mut self) -> Result<(), DuplicateError> {
@@ -247,7 +247,7 @@ impl TreeDuplication<'_> {
     }
 }
 
-// === impl Attributes ===
+// === impl AttributeBuffers ===
 
 impl AttributeBuffers {
     /// Copies everything that a user may attach to a file.

@@ -73,7 +73,7 @@ impl Expectations {
     }
 }
 
-// === impl Expected ===
+// === impl ExpectedState ===
 
 impl ExpectedState {
     /// Returns true if what is at a path now is what is expected there. A file whose permission bits are `mode` already is, too: another
@@ -146,7 +146,7 @@ impl ExpectedState {
     }
 }
 
-// === impl Found ===
+// === impl FoundFile ===
 
 impl FoundFile {
     fn of(stat: &Stat) -> Self {
@@ -258,7 +258,7 @@ fn keep_aside((directory, temporary): (&Directory, &str)) -> Result<(), WriteObs
     rename_to_free((directory, OsStr::new(temporary)), OsStr::new(&kept))
 }
 
-// === impl Obstacle ===
+// === impl WriteObstacle ===
 
 impl From<std::io::Error> for WriteObstacle {
     fn from(error: std::io::Error) -> Self {

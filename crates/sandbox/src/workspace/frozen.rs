@@ -102,7 +102,7 @@ fn parent_in(tree: &Directory, path: &Path) -> io::Result<Directory> {
     Ok(directory)
 }
 
-// === impl Freezing ===
+// === impl FreezeCopier ===
 
 impl FreezeCopier<'_> {
     /// Copies one thing. Its size becomes that of the copy.
@@ -146,7 +146,7 @@ impl FreezeCopier<'_> {
     }
 }
 
-// === impl Frozen ===
+// === impl FrozenChanges ===
 
 impl FrozenChanges {
     /// Takes up changes that were frozen by another process: their set, the tree with their content, and their digest.

@@ -117,7 +117,7 @@ pub(crate) fn bytes_of(tree: Directory) -> u64 {
     measure_all(&[tree], MOST_FILES).map_or(0, |measured| measured.bytes)
 }
 
-// === impl Grown ===
+// === impl WorkspaceGrowth ===
 
 impl WorkspaceGrowth {
     /// Measured from what it is now.
@@ -141,7 +141,7 @@ impl WorkspaceGrowth {
     }
 }
 
-// === impl Growth ===
+// === impl TreeGrowth ===
 
 impl TreeGrowth {
     /// Begins to watch directories that may grow together by that many bytes.
@@ -273,7 +273,7 @@ impl TreeGrowth {
     }
 }
 
-// === impl Lost ===
+// === impl LostResources ===
 
 impl LostResources {
     /// Returns the loss in bytes, including that of empty files.

@@ -124,7 +124,7 @@ impl From<Vec<(Vec<u8>, CopiedFileState)>> for Imprint {
     }
 }
 
-// === impl Stamp ===
+// === impl InodeStamp ===
 
 impl InodeStamp {
     fn of(stat: &Stat) -> Self {

@@ -18,7 +18,7 @@ pub(super) struct MappedFiles<'a> {
     inodes: Option<BTreeSet<u64>>,
 }
 
-// === impl Mapped ===
+// === impl MappedFiles ===
 
 impl<'a> MappedFiles<'a> {
     pub(super) fn in_target(target: &'a Directory) -> Self {

@@ -17,7 +17,7 @@ pub struct RelaxedPermissions<'a> {
 /// Permission bits by path; the tree itself is the empty one.
 pub(super) type ModesByPath = BTreeMap<PathBuf, u32>;
 
-// === impl Opened ===
+// === impl RelaxedPermissions ===
 
 impl<'a> RelaxedPermissions<'a> {
     /// Makes an empty record for this tree.

@@ -122,7 +122,7 @@ pub struct PreparedApplication<'a> {
     links: LinkTargets,
 }
 
-// === impl Prepared ===
+// === impl PreparedApplication ===
 
 impl PreparedApplication<'_> {
     /// Writes what was decided on.
@@ -362,7 +362,7 @@ fn create_below(directory: &Directory, path: &Path) -> std::io::Result<File> {
     Ok(rustix::fs::openat(&at, name, flags, rustix::fs::Mode::from_raw_mode(0o600)).map(File::from)?)
 }
 
-// === impl Plan ===
+// === impl ApplyPlan ===
 
 impl ApplyPlan {
     /// Leaves out what can't be written without a path that conflicts: what is below it, and a directory that would have

@@ -82,7 +82,7 @@ impl From<Vec<(Vec<u8>, String)>> for PackedReferences {
     }
 }
 
-// === impl Moved ===
+// === impl MovedReferences ===
 
 impl<'a> MovedReferences<'a> {
     pub(super) fn in_target(

@@ -57,7 +57,7 @@ const OWN: [u32; 10] = [
     0x4d44,
 ];
 
-// === impl Since ===
+// === impl CopyTime ===
 
 impl CopyTime {
     /// A copy that is made now. Waits for the next step of the clock that stamps files, which takes up to 10 milliseconds (4 with a
@@ -106,7 +106,7 @@ impl CopyTime {
     }
 }
 
-// === impl StampedBy ===
+// === impl TimestampClock ===
 
 impl TimestampClock {
     fn of(directory: &Directory) -> Self {

@@ -29,7 +29,7 @@ pub struct SnapshotLimits {
 const FOLDER: &str = "base";
 const TREE: &str = "tree";
 
-// === impl Cheap ===
+// === impl SnapshotLimits ===
 
 impl SnapshotLimits {
     /// Limits for a run that may take as little as a few milliseconds.

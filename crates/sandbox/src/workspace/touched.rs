@@ -26,7 +26,7 @@ pub(super) struct TouchedPaths<'a> {
     moved: MovedReferences<'a>,
 }
 
-// === impl Touched ===
+// === impl TouchedPaths ===
 
 impl<'a> TouchedPaths<'a> {
     /// `base` is the tree that the run began with, if it is apart from the target.

@@ -45,7 +45,7 @@ pub(crate) struct ProgramRun {
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-// === impl House ===
+// === impl BackendFixture ===
 
 impl BackendFixture {
     pub(crate) fn native(launcher: &Arc<Launcher>) -> Result<Self, String> {

@@ -52,7 +52,7 @@ pub(crate) struct EscapeFixture {
     asked: BTreeMap<String, String>,
 }
 
-// === impl Scene ===
+// === impl EscapeFixture ===
 
 impl EscapeFixture {
     pub(crate) fn new() -> Self {

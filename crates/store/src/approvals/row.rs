@@ -141,7 +141,7 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, DatabaseError> {
     serde_json::from_str(text).map_err(|error| unreadable(error.into()))
 }
 
-// === impl Question ===
+// === impl ApprovalRequest ===
 
 impl ApprovalRequest {
     pub(super) fn values(self, key: String, now: Timestamp, expires_at: Option<Timestamp>) -> Vec<Value> {

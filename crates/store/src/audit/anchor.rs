@@ -138,7 +138,7 @@ pub fn installed() -> Result<Vec<AnchorSettings>, AuditError> {
     Ok(INSTALLED.get_or_init(|| found).clone())
 }
 
-// === impl Target ===
+// === impl AnchorTarget ===
 
 impl fmt::Display for AnchorTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -161,7 +161,7 @@ struct ExportCheck<'a> {
     hash: Sha256,
 }
 
-// === impl Inspection ===
+// === impl ExportCheck ===
 
 impl<'a> ExportCheck<'a> {
     fn run(path: &Path, demands: &'a VerifyRequirements) -> Result<super::verify::LogExtent, AuditError> {
@@ -262,7 +262,7 @@ impl<'a> ExportCheck<'a> {
     }
 }
 
-// === impl Header ===
+// === impl ExportHeader ===
 
 impl ExportHeader {
     fn to_line(&self) -> Vec<u8> {
@@ -296,7 +296,7 @@ impl ExportHeader {
     }
 }
 
-// === impl Hashing ===
+// === impl HashingWriter ===
 
 impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -46,7 +46,7 @@ pub(super) const HEAD: &str = "head";
 /// Upper bound for the size of the small files, in bytes.
 const SMALL: u64 = 4096;
 
-// === impl Locked ===
+// === impl LogLock ===
 
 impl Drop for LogLock {
     fn drop(&mut self) {
@@ -55,7 +55,7 @@ impl Drop for LogLock {
     }
 }
 
-// === impl Folder ===
+// === impl LogFolder ===
 
 impl LogFolder {
     /// The folder of a log that exists.

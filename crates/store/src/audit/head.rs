@@ -43,7 +43,7 @@ pub(super) struct HeadFile {
 /// The bytes of one mark, filled up with spaces.
 const MARK: usize = 1024;
 
-// === impl Mark ===
+// === impl CheckpointMark ===
 
 impl CheckpointMark {
     fn to_bytes(&self) -> Vec<u8> {

@@ -50,7 +50,7 @@ const REST: Duration = Duration::from_secs(1);
 const ENOUGH: usize = 1024;
 const ENOUGH_BYTES: usize = 1 << 20;
 
-// === impl Queue ===
+// === impl AuditQueue ===
 
 impl AuditQueue {
     pub(super) fn new(most: usize, most_bytes: usize) -> Self {
@@ -177,11 +177,11 @@ impl AuditQueue {
 
 impl fmt::Debug for AuditQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("waiting", &self.lock().submitted.len()).finish_non_exhaustive()
+        f.debug_struct("AuditQueue").field("waiting", &self.lock().submitted.len()).finish_non_exhaustive()
     }
 }
 
-// === impl Waiting ===
+// === impl QueueState ===
 
 impl QueueState {
     /// Returns true if the batch must be written without waiting for more events.

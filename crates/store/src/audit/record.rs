@@ -97,7 +97,7 @@ pub(super) fn push_links(text: &mut Vec<u8>, content: &Hash, previous: &Hash) ->
     hash
 }
 
-// === impl Links ===
+// === impl ChainLinks ===
 
 impl ChainLinks {
     /// Splits a line, without its newline, into what its content is the hash of and what links it. That the hash is one of

@@ -45,7 +45,7 @@ struct AppendPosition {
     is_torn: bool,
 }
 
-// === impl Tail ===
+// === impl LogTail ===
 
 impl LogTail {
     /// Opens a log, which is created if it doesn't exist, and clears up after a crash.

@@ -133,7 +133,7 @@ pub(super) struct RecordCount {
     pub(super) comparison: Option<EvidenceComparison>,
 }
 
-// === impl Count ===
+// === impl RecordCount ===
 
 impl RecordCount {
     pub(super) fn new(key: PublicKey, demands: &VerifyRequirements) -> Self {
@@ -185,7 +185,7 @@ impl RecordCount {
     }
 }
 
-// === impl Demands ===
+// === impl VerifyRequirements ===
 
 impl VerifyRequirements {
     pub(super) fn accept(&self, found: PublicKey, file: &str) -> Result<(), AuditError> {

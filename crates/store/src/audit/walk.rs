@@ -122,14 +122,14 @@ fn has_genuine(lines: &mut Lines<std::fs::File>, key: &PublicKey, after: Positio
     false
 }
 
-// === impl Place ===
+// === impl CheckpointEnd ===
 
 impl CheckpointEnd {
     /// Before the first record.
     pub(super) const BEGIN: Self = Self { segment: 1, end: 0, position: Position::BEGIN };
 }
 
-// === impl Walked ===
+// === impl SoundChain ===
 
 impl SoundChain {
     /// Returns the end of the log, and what a crash has left of an unacknowledged batch, if anything.

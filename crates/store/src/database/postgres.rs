@@ -150,7 +150,7 @@ impl Postgres {
     }
 }
 
-// === impl Turn ===
+// === impl PostgresTransaction ===
 
 impl PostgresTransaction {
     pub(super) async fn fetch(
@@ -178,7 +178,7 @@ impl PostgresTransaction {
     }
 }
 
-// === impl Line ===
+// === impl ServerHealth ===
 
 impl ServerHealth {
     /// Returns the server's answer, or an error if the server doesn't respond in time.

@@ -171,7 +171,7 @@ impl Row {
     }
 }
 
-// === impl Kept ===
+// === impl OwnedRow ===
 
 impl OwnedRow {
     fn get<T: FromSql>(&self, column: &'static str) -> Result<T, DatabaseError> {

@@ -137,7 +137,7 @@ impl Sqlite {
     }
 }
 
-// === impl Turn ===
+// === impl SqliteTransaction ===
 
 impl SqliteTransaction {
     pub(super) fn fetch(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, DatabaseError> {

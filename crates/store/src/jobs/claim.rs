@@ -92,7 +92,7 @@ const TURN_IS_ON: &str = "INSERT INTO turns (task_id, turn) VALUES ('', $1) ON C
     CASE WHEN turns.turn >= excluded.turn THEN turns.turn ELSE excluded.turn END";
 const FORGET_PAST: &str = "DELETE FROM turns WHERE task_id <> '' AND turn < $1";
 
-// === impl Claimed ===
+// === impl ClaimedJob ===
 
 impl ClaimedJob {
     /// Returns the fencing token of the claim.

@@ -44,7 +44,7 @@ const ADD_EVENTS: Sql = Sql::of_each(
      FROM json_to_recordset($2::json) AS happened (id BIGINT, at_ms BIGINT, kind TEXT, event TEXT)",
 );
 
-// === impl Draft ===
+// === impl JobDraft ===
 
 impl JobDraft {
     /// Begins to change the job of that id.

@@ -99,7 +99,7 @@ impl Jobs {
     }
 }
 
-// === impl Told ===
+// === impl JobNews ===
 
 impl JobNews {
     /// Adds the news to the draft.

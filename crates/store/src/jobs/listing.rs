@@ -69,7 +69,7 @@ const HOW_MANY_OF_PROJECT: &str = count!(
 const FOREIGN: &str =
     "SELECT number FROM jobs WHERE lower(task_id) = $1 AND (project_id IS NULL OR project_id <> $2) LIMIT 1";
 
-// === impl Filter ===
+// === impl JobListFilter ===
 
 impl JobListFilter {
     /// Returns the arguments of the statements: upper bound of the number, project, task, state.

@@ -22,7 +22,7 @@ struct CachedCount {
 /// A count is good for so long.
 const GOOD: Duration = Duration::from_secs(1);
 
-// === impl Room ===
+// === impl WaitingQuota ===
 
 impl WaitingQuota {
     /// Takes a free place for a job, if one is known.

@@ -179,7 +179,7 @@ struct SubmissionRow {
 /// Name of the write, for both variants.
 const WRITE: &str = "submit";
 
-// === impl Row ===
+// === impl SubmissionRow ===
 
 impl SubmissionRow {
     fn of(submission: &Submission) -> Result<Self, DatabaseError> {

@@ -120,7 +120,7 @@ fn on_one_line(text: &str) -> Result<String, ParseMemoryKeyError> {
     }
 }
 
-// === impl Note ===
+// === impl MemoryNote ===
 
 impl MemoryNote {
     /// Creates a note. The content may be any text without NUL, which one of the databases can't store.
@@ -158,7 +158,7 @@ impl MemoryEntry {
     }
 }
 
-// === impl Limits ===
+// === impl MemoryLimits ===
 
 impl Default for MemoryLimits {
     fn default() -> Self {
@@ -185,7 +185,7 @@ fn within(limit: MemoryLimitKind, would_be: u64, most: u64) -> Result<(), Memory
     if would_be > most { Err(MemoryError::TooMuch { limit, would_be, most }) } else { Ok(()) }
 }
 
-// === impl Limit ===
+// === impl MemoryLimitKind ===
 
 impl MemoryLimitKind {
     /// Its name.

@@ -45,7 +45,7 @@ pub const MOST_WORDS: usize = 16;
 const BEFORE: usize = 80;
 const AFTER: usize = 160;
 
-// === impl Query ===
+// === impl SearchQuery ===
 
 impl SearchQuery {
     /// Parses a query.
@@ -114,7 +114,7 @@ fn folded(text: &str) -> String {
     text.chars().map(fold).collect()
 }
 
-// === impl Place ===
+// === impl NotePart ===
 
 impl NotePart {
     /// Its name.

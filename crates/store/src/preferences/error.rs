@@ -75,7 +75,7 @@ pub enum PreferenceLimit {
     TotalCharacters,
 }
 
-// === impl Limits ===
+// === impl PreferenceLimits ===
 
 impl Default for PreferenceLimits {
     fn default() -> Self {
@@ -98,7 +98,7 @@ fn within(limit: PreferenceLimit, would_be: u64, most: u64) -> Result<(), Prefer
     if would_be > most { Err(PreferenceError::TooMuch { limit, would_be, most }) } else { Ok(()) }
 }
 
-// === impl Limit ===
+// === impl PreferenceLimit ===
 
 impl PreferenceLimit {
     /// Its name.

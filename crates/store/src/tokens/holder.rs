@@ -44,7 +44,7 @@ pub struct IncompleteHolder {
     must: &'static str,
 }
 
-// === impl Holder ===
+// === impl TokenHolder ===
 
 impl TokenHolder {
     /// Creates a holder of that kind without any bindings.

@@ -64,7 +64,7 @@ struct AppendingChild {
     reader: std::thread::JoinHandle<()>,
 }
 
-// === impl Appending ===
+// === impl AppendingChild ===
 
 impl AppendingChild {
     fn begin(folder: &Path, name: &str, many: u64) -> Self {

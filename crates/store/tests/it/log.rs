@@ -12,7 +12,7 @@ pub(crate) struct TestFolder {
     folder: TempDir,
 }
 
-// === impl Place ===
+// === impl TestFolder ===
 
 impl TestFolder {
     pub(crate) fn new() -> Self {

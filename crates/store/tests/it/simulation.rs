@@ -96,7 +96,7 @@ fn run(seed: u64) -> Checker {
     })
 }
 
-// === impl World ===
+// === impl SimulationState ===
 
 impl SimulationState {
     async fn new(seed: u64, folder: &Path) -> Self {

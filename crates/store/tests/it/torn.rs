@@ -14,7 +14,7 @@ struct TornBatch {
     after: (Vec<u8>, Vec<u8>),
 }
 
-// === impl Batch ===
+// === impl TornBatch ===
 
 impl TornBatch {
     fn on(place: &TestFolder) -> Self {

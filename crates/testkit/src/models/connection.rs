@@ -83,7 +83,7 @@ fn outcome(answered: Result<(), SendStopReason>) -> AnswerOutcome {
     }
 }
 
-// === impl State ===
+// === impl ModelServerState ===
 
 impl ModelServerState {
     fn record(&self, request: &Request) -> usize {
@@ -103,7 +103,7 @@ impl ModelServerState {
     }
 }
 
-// === impl Reluctant ===
+// === impl ThrottledReader ===
 
 impl<S: Read> Read for ThrottledReader<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

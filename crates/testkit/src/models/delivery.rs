@@ -99,7 +99,7 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-// === impl Outgoing ===
+// === impl OutgoingBody ===
 
 impl<'a, 'b> OutgoingBody<'a, 'b> {
     fn new(line: &'b mut ClientConnection<'a>, delivery: &'b Delivery, is_in_chunks: bool) -> Self {
@@ -213,7 +213,7 @@ fn chunk(bytes: &[u8]) -> Vec<u8> {
     [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
 }
 
-// === impl Line ===
+// === impl ClientConnection ===
 
 impl ClientConnection<'_> {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), SendStopReason> {

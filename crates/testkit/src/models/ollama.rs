@@ -22,7 +22,7 @@ struct OllamaResponseShape {
     frame: Frame,
 }
 
-// === impl Shape ===
+// === impl OllamaResponseShape ===
 
 impl OllamaResponseShape {
     fn part(&self, text: &str, calls: &[Value]) -> Value {

@@ -33,7 +33,7 @@ pub(super) struct Frame {
     pub(super) cost: Option<f64>,
 }
 
-// === impl Rendered ===
+// === impl RenderedAnswer ===
 
 impl RenderedAnswer {
     /// Renders a scripted answer in the form that this request asks for.

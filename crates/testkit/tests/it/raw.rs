@@ -44,7 +44,7 @@ pub(crate) fn take(stream: &mut impl Read) -> RawResponse {
     RawResponse { head: String::from_utf8(bytes).unwrap(), body }
 }
 
-// === impl Taken ===
+// === impl RawResponse ===
 
 impl RawResponse {
     pub(crate) fn status(&self) -> &str {

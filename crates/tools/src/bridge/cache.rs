@@ -116,7 +116,7 @@ impl Cache {
     }
 }
 
-// === impl Kept ===
+// === impl CacheEntries ===
 
 impl CacheEntries {
     fn remove(&mut self, key: Key) {

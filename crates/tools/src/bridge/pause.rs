@@ -20,7 +20,7 @@ pub(super) struct ReconnectBackoff {
     failures: u32,
 }
 
-// === impl Pause ===
+// === impl ReconnectBackoff ===
 
 impl ReconnectBackoff {
     /// Counts a failure; returns the pause.

@@ -40,7 +40,7 @@ pub(super) struct SandboxedServer {
     sandbox: Box<dyn Sandbox>,
 }
 
-// === impl Sealed ===
+// === impl SandboxedServer ===
 
 impl SandboxedServer {
     /// Makes a sandbox, and starts the program in it. Blocks.

@@ -357,7 +357,7 @@ fn start(
     Ok((ServerProcess::Sealed(sealed), spoken))
 }
 
-// === impl Run ===
+// === impl ServerRun ===
 
 impl ServerRun {
     /// Waits for a start that is under way, and returns the program: otherwise it would keep running unattended.

@@ -78,7 +78,7 @@ fn name_of(server: &str, tool: &str) -> Option<ToolName> {
     ToolName::parse(&format!("mcp_{server}_{plain}")).ok().filter(|_| !plain.is_empty())
 }
 
-// === impl Remote ===
+// === impl RemoteTool ===
 
 impl RemoteTool {
     pub(super) fn new(server: &Arc<Server>, name: ToolName, told: ToolDescription) -> Self {

@@ -16,7 +16,7 @@ pub(super) struct UnsandboxedServer {
     child: Child,
 }
 
-// === impl Unsealed ===
+// === impl UnsandboxedServer ===
 
 impl UnsandboxedServer {
     /// Starts the program.

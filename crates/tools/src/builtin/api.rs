@@ -108,7 +108,7 @@ impl TypedTool for ApiCallTool {
     }
 }
 
-// === impl Call ===
+// === impl ApiCallTool ===
 
 impl ApiCallTool {
     /// Makes a call. An approved call is made only if its destination is the one that was approved.

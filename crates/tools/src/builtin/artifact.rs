@@ -187,7 +187,7 @@ impl TypedTool for ListTool {
     }
 }
 
-// === impl Shelf ===
+// === impl ArtifactStore ===
 
 impl ArtifactStore {
     /// Returns at most `most` bytes from position `from` on.

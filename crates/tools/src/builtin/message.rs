@@ -128,7 +128,7 @@ fn place_of(webhook: &Webhook) -> Value {
     json!({ "origin": webhook.origin(), "url_sha256": digest_of(&webhook.url()) })
 }
 
-// === impl Send ===
+// === impl SendMessageTool ===
 
 impl SendMessageTool {
     fn find(&self, name: &str) -> Result<&ChannelConfig, Failure> {

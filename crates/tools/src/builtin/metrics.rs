@@ -105,7 +105,7 @@ impl TypedTool for MetricsQueryTool {
     }
 }
 
-// === impl Ask ===
+// === impl MetricsQueryTool ===
 
 impl MetricsQueryTool {
     fn find(&self, name: &str) -> Result<&MetricsConfig, Failure> {

@@ -233,7 +233,7 @@ impl TypedTool for DeleteSkillTool {
     }
 }
 
-// === impl Library ===
+// === impl SkillStore ===
 
 impl SkillStore {
     /// Returns the scopes in which a caller sees a skill: the task's, and the skill's own if the caller may name it.

@@ -76,7 +76,7 @@ pub(super) fn of(tree: &Tree, base: Option<&Url>) -> Links {
     collected.links
 }
 
-// === impl Collected ===
+// === impl LinkCollector ===
 
 impl LinkCollector<'_> {
     fn take(&mut self, element: &Element, said: &str) {

@@ -56,7 +56,7 @@ pub(super) fn of(graph: &Graph, value: &Value) -> Result<u64, WorkLimitExceeded>
     Ok(MOST_WORK - count.left)
 }
 
-// === impl Count ===
+// === impl ValidationBudget ===
 
 impl ValidationBudget<'_> {
     fn node(

@@ -20,7 +20,7 @@ struct DatabaseFolder {
     folder: TempDir,
 }
 
-// === impl House ===
+// === impl DatabaseFolder ===
 
 impl DatabaseFolder {
     fn new() -> Self {

@@ -28,7 +28,7 @@ const PASSWORD: &str = "a-password-of-tests";
 /// A file with the password.
 struct PasswordFile(TempDir);
 
-// === impl Keys ===
+// === impl PasswordFile ===
 
 impl PasswordFile {
     fn new() -> Self {

@@ -51,7 +51,7 @@ const SCHEMA: &str = "
     CREATE FUNCTION open_and_put(n int) RETURNS int LANGUAGE plpgsql AS
         $$ BEGIN SET TRANSACTION READ WRITE; INSERT INTO kept VALUES (n); RETURN n; END $$;";
 
-// === impl House ===
+// === impl TestDatabase ===
 
 impl TestDatabase {
     fn new() -> Result<Self, String> {

@@ -49,7 +49,7 @@ fn name(component: Component<'_>) -> Option<&OsStr> {
     }
 }
 
-// === impl Pattern ===
+// === impl WildcardName ===
 
 impl<'n> WildcardName<'n> {
     fn of(name: &'n OsStr) -> Option<Self> {

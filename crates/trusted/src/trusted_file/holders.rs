@@ -87,7 +87,7 @@ const IN_FLIGHT: &str =
     "one of its processes has sent descriptors through a local socket, and they are still unreceived";
 const HIDDEN: &str = "the open files of its processes can't be read";
 
-// === impl Search ===
+// === impl HolderSearch ===
 
 impl<'p> HolderSearch<'p> {
     fn of(holder: u32, passed: &'p [PathElement]) -> Self {
@@ -268,7 +268,7 @@ struct ProcessStatus {
     parent: i32,
 }
 
-// === impl Status ===
+// === impl ProcessStatus ===
 
 impl ProcessStatus {
     /// Returns `None` if the process is gone.
@@ -292,7 +292,7 @@ struct DescriptorInfo {
     has_some_in_flight: bool,
 }
 
-// === impl Descriptor ===
+// === impl DescriptorInfo ===
 
 impl DescriptorInfo {
     fn parse(about: &str) -> Option<Self> {
@@ -308,7 +308,7 @@ impl DescriptorInfo {
     }
 }
 
-// === impl Thread ===
+// === impl ThreadRuns ===
 
 impl ThreadRuns {
     fn read(path: &Path) -> Option<Self> {

@@ -20,7 +20,7 @@ struct WritableDirectory<'a> {
     found: Option<(OwnedFd, Location)>,
 }
 
-// === impl Reach ===
+// === impl WritableDirectories ===
 
 impl<'a> WritableDirectories<'a> {
     /// Makes the reach of these entries.
@@ -115,7 +115,7 @@ impl<'a> WritableDirectories<'a> {
     }
 }
 
-// === impl Place ===
+// === impl WritableDirectory ===
 
 impl<'a> WritableDirectory<'a> {
     /// Returns `None` if the sandbox has ended.

@@ -71,7 +71,7 @@ struct TreeScan<'s> {
     names: usize,
 }
 
-// === impl Scan ===
+// === impl TreeScan ===
 
 impl TreeScan<'_> {
     fn look(&mut self) -> Result<Option<PathBuf>, &'static str> {

@@ -71,7 +71,7 @@ pub(super) fn carry_out(attempt: &Attempt) -> AttemptResult {
     answer
 }
 
-// === impl Machine ===
+// === impl AttemptState ===
 
 impl AttemptState {
     fn take(&mut self, step: &Step) -> Result<i64, StepStop> {

@@ -235,7 +235,7 @@ fn calls_of(step: &Step) -> Vec<(u32, [u64; 6])> {
     }
 }
 
-// === impl Inside ===
+// === impl InsideExpectation ===
 
 impl InsideExpectation {
     /// Returns the required result of a call by the entry point of another architecture. An engine's own filter kills

@@ -13,7 +13,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(2);
 /// A probe that has made its attempts and keeps what they opened.
 pub(crate) struct HoldingProbe(Child);
 
-// === impl Holding ===
+// === impl HoldingProbe ===
 
 impl HoldingProbe {
     /// Starts one in a sandbox.

@@ -194,7 +194,7 @@ fn seen_by_the_host(
     seen
 }
 
-// === impl Beside ===
+// === impl HelperProcesses ===
 
 impl HelperProcesses {
     pub(crate) const NONE: Self = Self { outside: |_| None, inside: |_| None };

@@ -286,7 +286,7 @@ fn told(wall: Wall, missed: &[&String]) -> String {
     format!("without {:22}{}{more}", wall.as_str(), shown.join(", "))
 }
 
-// === impl Found ===
+// === impl RemovalFindings ===
 
 impl RemovalFindings {
     fn read(file: &Path) -> Self {

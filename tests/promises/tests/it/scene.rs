@@ -51,7 +51,7 @@ const ROOT: u32 = 0;
 /// A user that exists on every system and owns no files.
 const DAEMON: u32 = 1;
 
-// === impl Scene ===
+// === impl PreparedHost ===
 
 impl<'w> PreparedHost<'w> {
     pub(crate) fn lay(world: &'w World) -> Self {

@@ -150,7 +150,7 @@ impl Tally {
     }
 }
 
-// === impl Counted ===
+// === impl GroupCounts ===
 
 impl GroupCounts {
     /// Appends the failures to those of other processes, with the number of cases that held.

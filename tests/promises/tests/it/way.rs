@@ -47,7 +47,7 @@ pub(crate) struct BatchResult {
 /// Path of the probe inside.
 pub(crate) const PROBE: &str = "/lent/belljar-probe";
 
-// === impl Way ===
+// === impl StartMethod ===
 
 impl StartMethod {
     pub(crate) const ALL: &'static [Self] =
@@ -177,7 +177,7 @@ impl ControlPlacement {
     }
 }
 
-// === impl Place ===
+// === impl AttemptPlace ===
 
 impl AttemptPlace {
     pub(crate) fn inside() -> Self {
@@ -195,7 +195,7 @@ impl AttemptPlace {
     }
 }
 
-// === impl Batch ===
+// === impl BatchResult ===
 
 impl BatchResult {
     fn read(output: String) -> Self {

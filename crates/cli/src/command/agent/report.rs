@@ -36,7 +36,7 @@ pub(super) struct AgentRunReport {
     duration: Duration,
 }
 
-// === impl Report ===
+// === impl AgentRunReport ===
 
 impl AgentRunReport {
     pub(super) fn of(agent: &str, result: &OnceResult, told: &GraphFinal) -> Result<Self, CliError> {

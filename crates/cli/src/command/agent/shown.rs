@@ -26,7 +26,7 @@ pub(super) struct AgentCallPrinter {
     canceled: Arc<AtomicBool>,
 }
 
-// === impl Shown ===
+// === impl AgentCallPrinter ===
 
 impl AgentCallPrinter {
     pub(super) fn begin(manner: AgentOutputFormat) -> Result<Self, CliError> {

@@ -160,7 +160,7 @@ impl WorkspaceArguments {
     }
 }
 
-// === impl Settled ===
+// === impl AgentChangesOutcome ===
 
 impl AgentChangesOutcome {
     /// Of a run that was refused.

@@ -30,7 +30,7 @@ pub(super) struct OperatorDecision {
     pub(super) digest: Option<String>,
 }
 
-// === impl Source ===
+// === impl ApprovalSource ===
 
 impl ApprovalSource {
     pub(super) fn open(reach: &ApprovalNodeArguments) -> Result<Self, CliError> {

@@ -50,7 +50,7 @@ struct ChangesView {
     left_out: Vec<String>,
 }
 
-// === impl Shown ===
+// === impl ChangesView ===
 
 impl ChangesView {
     fn of(kept: &KeptChangeSet) -> Result<Self, CliError> {

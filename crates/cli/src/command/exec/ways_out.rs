@@ -33,7 +33,7 @@ pub(super) struct RunningHatches {
     web: Option<web::SandboxWebProxy>,
 }
 
-// === impl WaysOut ===
+// === impl RequestedHatches ===
 
 impl RequestedHatches<'_> {
     /// The hatches that it takes.
@@ -93,7 +93,7 @@ impl RequestedHatches<'_> {
     }
 }
 
-// === impl Served ===
+// === impl RunningHatches ===
 
 impl RunningHatches {
     /// Ends what is under way, and tells what there has been, once all of it is recorded.

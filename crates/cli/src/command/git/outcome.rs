@@ -57,7 +57,7 @@ const TAKEN: u8 = 4;
 /// Exit code where the branch is there, and its pull request isn't.
 const NOT_REQUESTED: u8 = 5;
 
-// === impl Word ===
+// === impl PushStatus ===
 
 impl PushStatus {
     const fn as_str(self) -> &'static str {
@@ -78,7 +78,7 @@ impl Serialize for PushStatus {
     }
 }
 
-// === impl Outcome ===
+// === impl PushReport ===
 
 impl PushReport {
     pub(super) fn begin(remote: String, branch: String, base: String) -> Self {

@@ -148,7 +148,7 @@ pub(crate) fn base_of(kept: &KeptChangeSet) -> Result<HostClone, CliError> {
     Ok(base)
 }
 
-// === impl WordArguments ===
+// === impl PushCommitArguments ===
 
 impl PushCommitArguments {
     /// Pushes, if what takes a yes has one.

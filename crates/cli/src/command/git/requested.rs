@@ -21,7 +21,7 @@ pub(super) struct PullRequestReport {
     base: String,
 }
 
-// === impl Requested ===
+// === impl PullRequestReport ===
 
 impl PullRequestReport {
     pub(super) fn of(wanted: &RequestedPullRequest) -> Self {

@@ -37,7 +37,7 @@ pub(super) enum Purpose {
     Running,
 }
 
-// === impl Embedded ===
+// === impl EmbeddedNode ===
 
 impl EmbeddedNode {
     pub(super) fn start(config: Option<&Path>, purpose: Purpose) -> Result<Self, CliError> {

@@ -71,7 +71,7 @@ impl JobEventReceiver for Watcher {
     }
 }
 
-// === impl Lost ===
+// === impl ConnectionNotice ===
 
 impl ConnectionNotice {
     pub(super) fn tell(&mut self, error: Option<&ClientError>) {

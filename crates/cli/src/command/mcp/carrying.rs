@@ -68,7 +68,7 @@ pub(super) enum TreeTransferError {
 
 const BUFFERED_BYTES: usize = 64 << 10;
 
-// === impl Carrier ===
+// === impl TreeTransfer ===
 
 impl TreeTransfer<'_> {
     /// Puts a tree into the workspace, in a directory that isn't there yet or is empty: all of it, or nothing.

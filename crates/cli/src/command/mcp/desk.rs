@@ -102,7 +102,7 @@ const MOST_CALLS: usize = 128;
 /// Maximum number of concurrent sandboxes of a server, including those of single commands.
 const MOST_SANDBOXES: usize = 16;
 
-// === impl Desk ===
+// === impl McpSessions ===
 
 impl McpSessions {
     /// Creates a registry that also serves the existing sessions with the ids in `named`.
@@ -355,7 +355,7 @@ impl McpSessions {
     }
 }
 
-// === impl Ruled ===
+// === impl ServedIdentity ===
 
 impl ServedIdentity {
     fn terms(&self) -> SandboxAccess {

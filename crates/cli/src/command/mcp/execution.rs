@@ -138,7 +138,7 @@ fn ended(execution: &SessionExecution) -> Result<ProgramOutcome, SessionError> {
     Ok(execution.wait_until(None)?.unwrap_or(ProgramOutcome::Killed))
 }
 
-// === impl GivenUp ===
+// === impl CallerGoneSignal ===
 
 impl CallerGoneSignal {
     /// Returns true if the caller has stopped waiting.

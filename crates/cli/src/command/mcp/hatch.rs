@@ -72,7 +72,7 @@ impl GitHatch for SessionGitHatch {
     }
 }
 
-// === impl SessionHatch ===
+// === impl SessionGitHatch ===
 
 impl SessionGitHatch {
     /// Runs `does` once no other call uses the host's git. Signals `CallerGoneSignal` if the caller stops waiting.
@@ -112,7 +112,7 @@ pub(super) fn run_of(client: &SessionClient) -> Result<RunId, Failure> {
     RunId::parse(&client.session().id).map_err(|error| Failure::internal("read the session's id", &error))
 }
 
-// === impl Passage ===
+// === impl TransferFolder ===
 
 impl TransferFolder {
     fn make(run: &Path) -> Result<Self, Failure> {

@@ -86,7 +86,7 @@ const WITHIN: Duration = Duration::from_secs(45);
 /// Maximum length of a reported error message.
 const MOST_COMPLAINT: usize = 300;
 
-// === impl Script ===
+// === impl ShellScript ===
 
 impl ShellScript {
     /// Runs the script in a session and returns its output.

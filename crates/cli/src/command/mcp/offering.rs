@@ -66,7 +66,7 @@ pub(crate) struct ToolService {
 
 const HEADING: &str = "Sessions";
 
-// === impl OfferArguments ===
+// === impl SessionOfferArguments ===
 
 impl SessionOfferArguments {
     /// Returns the service with the given arguments and tools.

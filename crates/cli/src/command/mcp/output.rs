@@ -10,7 +10,7 @@ pub(super) struct CappedOutput {
     cut: u64,
 }
 
-// === impl Output ===
+// === impl CappedOutput ===
 
 impl CappedOutput {
     /// Creates a capture that keeps at most `most` bytes.

@@ -43,7 +43,7 @@ impl ScopeSource for McpScopeSource {
 
 impl fmt::Debug for McpScopeSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DeskScopes").finish_non_exhaustive()
+        f.debug_tuple("McpScopeSource").finish_non_exhaustive()
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn found(
     found.await.unwrap_or_else(|error| Err(Failure::internal("find out what the call acts on", &error)))
 }
 
-// === impl Desk ===
+// === impl McpSessions ===
 
 impl McpSessions {
     fn scope(&self, place: &CallWorkspace, reaches_out: bool) -> Result<CallScope, Failure> {

@@ -20,7 +20,7 @@ pub(super) struct ProgramLogShipper {
 #[derive(Debug)]
 struct ServerLog;
 
-// === impl Shipping ===
+// === impl ProgramLogShipper ===
 
 impl ProgramLogShipper {
     pub(super) fn new(config: LogShippingConfig, correlation: Correlation) -> Self {

@@ -51,7 +51,7 @@ impl WebHatch for SessionWebHatch {
     }
 }
 
-// === impl OwnWeb ===
+// === impl SessionWebCache ===
 
 impl SessionWebCache {
     /// Returns the network access of this session. Access set up for another session or other terms is ended: it may allow more.

@@ -120,7 +120,7 @@ impl CheckArguments {
     }
 }
 
-// === impl Tried ===
+// === impl CandidateRules ===
 
 impl<'e> CandidateRules<'e> {
     /// Returns the change of a call's verdict, if any, at the trust that its agent would have earned when the call was made.
@@ -184,7 +184,7 @@ fn verdict_of(decision: ToolDecision, judged: &JudgementRecord) -> Verdict {
     }
 }
 
-// === impl Replayed ===
+// === impl ReplayReport ===
 
 impl ReplayReport {
     fn print(&self, is_json: bool) -> Result<(), CliError> {

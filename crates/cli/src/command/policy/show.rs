@@ -62,7 +62,7 @@ impl ShowArguments {
     }
 }
 
-// === impl Shown ===
+// === impl PolicyView ===
 
 impl PolicyView {
     fn asked<'r>(&self, rules: &'r AccessRules) -> Vec<&'r str> {

@@ -34,7 +34,7 @@ pub(super) struct JobRunObserver<'s> {
 /// Graph (calling program) that providers record with a job's model calls.
 const GRAPH: &str = "sandbox:job";
 
-// === impl Watched ===
+// === impl JobRunObserver ===
 
 impl<'s> JobRunObserver<'s> {
     pub(super) fn new(

@@ -13,7 +13,7 @@ struct ContainerWorld<'w> {
     socket: String,
 }
 
-// === impl InContainers ===
+// === impl ContainerWorld ===
 
 impl ContainerWorld<'_> {
     /// Writes these members to `sandboxing.docker`, in addition to the image.

@@ -21,7 +21,7 @@ struct OtherUserServer {
     heard: Receiver<String>,
 }
 
-// === impl OfOther ===
+// === impl OtherUserServer ===
 
 impl OtherUserServer {
     /// Starts a server; `None` without root.

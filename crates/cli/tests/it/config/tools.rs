@@ -60,7 +60,7 @@ struct PrintingServer {
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-// === impl Printing ===
+// === impl PrintingServer ===
 
 impl PrintingServer {
     /// Starts a program that prints its port first.

@@ -21,7 +21,7 @@ struct ClientTask {
 /// A host that no policy here names, to show the denial that a web client gets.
 const ELSEWHERE: &str = "https://elsewhere.example/";
 
-// === impl Work ===
+// === impl ClientTask ===
 
 impl ClientTask {
     fn run(&self, world: &World, rules: &str) -> ProgramOutput {

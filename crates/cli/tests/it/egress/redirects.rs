@@ -13,7 +13,7 @@ struct RedirectServer {
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-// === impl Redirecting ===
+// === impl RedirectServer ===
 
 impl RedirectServer {
     fn start() -> Self {

@@ -26,7 +26,7 @@ pub(super) fn node() -> PathBuf {
     node.parent().unwrap().parent().unwrap().to_owned()
 }
 
-// === impl Registry ===
+// === impl PackageRegistry ===
 
 impl PackageRegistry {
     /// Returns pip's registry.

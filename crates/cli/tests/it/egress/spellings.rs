@@ -56,7 +56,7 @@ for host in json.load(open(file)):
     print(json.dumps([host, ask(f'CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n'), whole]))
 "#;
 
-// === impl Counted ===
+// === impl ConnectionCounter ===
 
 impl ConnectionCounter {
     fn listen() -> Self {
@@ -130,7 +130,7 @@ struct PermissiveProxy {
     process: Child,
 }
 
-// === impl Permissive ===
+// === impl PermissiveProxy ===
 
 impl PermissiveProxy {
     fn start(world: &World) -> Result<Self, String> {

@@ -20,7 +20,7 @@ struct DecoyListener {
     come: Arc<AtomicUsize>,
 }
 
-// === impl Trap ===
+// === impl DecoyListener ===
 
 impl DecoyListener {
     fn set(port: u16) -> Self {

@@ -70,7 +70,7 @@ struct GitSettingsWorld {
     settings: String,
 }
 
-// === impl Obeyed ===
+// === impl GitSettingsWorld ===
 
 impl GitSettingsWorld {
     fn start(test: &str) -> Option<Self> {

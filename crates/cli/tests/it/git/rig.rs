@@ -21,7 +21,7 @@ pub(crate) struct GitFixture {
     forge: Option<Forge>,
 }
 
-// === impl Rig ===
+// === impl GitFixture ===
 
 impl GitFixture {
     /// Starts a rig with a repository of a few files. Returns `None` and counts a skip if that isn't possible.

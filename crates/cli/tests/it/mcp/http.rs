@@ -18,7 +18,7 @@ pub(crate) struct McpHttpServer {
     child: Child,
 }
 
-// === impl Server ===
+// === impl McpHttpServer ===
 
 impl McpHttpServer {
     /// Starts a server at a free port, with a token that it creates.

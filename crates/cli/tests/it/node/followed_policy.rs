@@ -38,7 +38,7 @@ except ConnectionResetError:
 print("closed", end, flush=True)
 "#;
 
-// === impl Holder ===
+// === impl OpenConnectionServer ===
 
 impl OpenConnectionServer {
     fn start() -> Self {

@@ -26,7 +26,7 @@ struct ImageNode<'w> {
     world: &'w World,
 }
 
-// === impl Hall ===
+// === impl ImageNode ===
 
 impl ImageNode<'_> {
     /// Runs a job in the image, and returns its record. Checks that no container and no folder is left.

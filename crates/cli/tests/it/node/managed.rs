@@ -22,7 +22,7 @@ struct ManagedTestService {
     connections: Arc<AtomicUsize>,
 }
 
-// === impl Service ===
+// === impl ManagedTestService ===
 
 impl ManagedTestService {
     fn start(act: ConnectionAction) -> Self {

@@ -39,7 +39,7 @@ const NOFOLLOW: u32 = libc::AT_SYMLINK_NOFOLLOW as u32;
 const EMPTY_PATH: u32 = libc::AT_EMPTY_PATH as u32;
 const HERE: BaseDirectory = BaseDirectory(libc::AT_FDCWD);
 
-// === impl Request ===
+// === impl MetadataRequest ===
 
 impl MetadataRequest {
     /// The kernel looks at the low 32 bits of numbers, too.

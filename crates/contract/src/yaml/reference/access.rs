@@ -197,7 +197,7 @@ const AGENT: &[Member] = &[
         name: "department",
         takes: One("a name of 1 to 128 bytes"),
         unsaid: Means("none", "sales"),
-        meaning: "department whose autonomy applies if it has none of its own",
+        meaning: "department whose autonomy applies to an agent without `autonomy`",
     },
     Member {
         name: "seniority",

@@ -73,7 +73,7 @@ const NANOS_OF_MICRO: u64 = 1_000;
 /// Each token takes one of a token limit.
 const TOKEN: Price = Price { input: 1, output: 1 };
 
-// === impl State ===
+// === impl BudgetState ===
 
 impl BudgetState {
     /// Begins a call if the rest of the budget covers it. `may_wait` is false for a call that has already waited long enough.

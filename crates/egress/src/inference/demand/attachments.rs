@@ -79,7 +79,7 @@ struct AttachmentWalk<'c> {
     count: &'c mut AttachmentCount,
 }
 
-// === impl Place ===
+// === impl RequestPosition ===
 
 impl RequestPosition {
     /// Returns true if an object there may have images as a list of texts (Ollama's requests and messages).
@@ -123,7 +123,7 @@ fn is_image(kind: &str) -> bool {
     kind.get(..IMAGE.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(IMAGE))
 }
 
-// === impl Count ===
+// === impl AttachmentCount ===
 
 impl AttachmentCount {
     fn add_images(&mut self, count: u64) {
@@ -138,7 +138,7 @@ impl AttachmentCount {
     }
 }
 
-// === impl Together ===
+// === impl ObjectStatements ===
 
 impl ObjectStatements {
     /// Adds a member, and the kind of content that it states.
@@ -160,7 +160,7 @@ impl ObjectStatements {
     }
 }
 
-// === impl Walk ===
+// === impl AttachmentWalk ===
 
 impl AttachmentWalk<'_> {
     fn inner(&mut self, place: RequestPosition) -> AttachmentWalk<'_> {

@@ -44,7 +44,7 @@ struct PassingValue {
 const LONGEST_NAME: usize = 32;
 const LONGEST_VALUE: usize = 64 << 10;
 
-// === impl Members ===
+// === impl MemberScanner ===
 
 impl MemberScanner {
     pub(super) fn new(names: &'static [&'static str], inner: NestedMembers) -> Self {

@@ -22,7 +22,7 @@ const SHORTEST_EVENT: u64 = 48;
 /// Number of bytes that an event has around its text. It holds at least one token.
 const AROUND_TEXT: u64 = 300;
 
-// === impl Received ===
+// === impl ReceivedSize ===
 
 impl ReceivedSize {
     pub(super) fn new(shape: AnswerFormat) -> Self {

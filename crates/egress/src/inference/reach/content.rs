@@ -145,7 +145,7 @@ const CONTENT: &[&str] = &[
 
 const FOUND: &str = "refused";
 
-// === impl Walk ===
+// === impl ContentWalk ===
 
 impl<'t> ContentWalk<'t> {
     fn refuse<E: Error>(&mut self, why: &'static str) -> E {
@@ -232,7 +232,7 @@ impl<'t> ContentWalk<'t> {
     }
 }
 
-// === impl Together ===
+// === impl ObjectTraits ===
 
 impl ObjectTraits {
     /// Returns true if an item refers to a stored one: by its id, without a type or without content of its own.

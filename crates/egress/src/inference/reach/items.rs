@@ -55,7 +55,7 @@ struct UnknownItemSearch {
     found: Option<String>,
 }
 
-// === impl Look ===
+// === impl UnknownItemSearch ===
 
 impl<'de> DeserializeSeed<'de> for &mut UnknownItemSearch {
     type Value = ();

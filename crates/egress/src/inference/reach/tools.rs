@@ -112,7 +112,7 @@ struct ProviderToolSearch {
     depth: usize,
 }
 
-// === impl Look ===
+// === impl ProviderToolSearch ===
 
 impl<'de> DeserializeSeed<'de> for &mut ProviderToolSearch {
     type Value = ();

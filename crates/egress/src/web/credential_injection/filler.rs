@@ -30,7 +30,7 @@ const LONGEST_SCHEME: usize = 16;
 /// Maximum length of a user before a password in basic authentication, in bytes.
 const LONGEST_USER: usize = 64;
 
-// === impl Filler ===
+// === impl CredentialInjector ===
 
 impl<'f> CredentialInjector<'f> {
     /// Returns the credential of that name, if a rule allows it where the request goes.

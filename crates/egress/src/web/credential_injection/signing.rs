@@ -19,7 +19,7 @@ const PAYLOAD: &str = "x-amz-content-sha256";
 /// Maximum size of a body whose digest is signed and not stated by the client, in bytes. Such a body is held whole.
 const MOST_SIGNED: usize = 8 << 20;
 
-// === impl Filler ===
+// === impl CredentialInjector ===
 
 impl CredentialInjector<'_> {
     /// Signs a request anew that was signed with a placeholder key.

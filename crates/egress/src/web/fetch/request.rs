@@ -84,7 +84,7 @@ pub(super) async fn answered(gate: &WebProxy, request: &FetchRequest) -> Result<
     Ok(FetchAnswer { url: url.into(), status, headers, body, is_truncated })
 }
 
-// === impl Request ===
+// === impl FetchRequest ===
 
 impl FetchRequest {
     /// Returns the headers as lines.

@@ -54,7 +54,7 @@ pub(in crate::web) enum TlsRecord<'b> {
 /// Unread rest of a byte string.
 struct UnreadBytes<'b>(&'b [u8]);
 
-// === impl Reader ===
+// === impl ClientHelloReader ===
 
 impl ClientHelloReader {
     /// Returns the opening. `all` holds all bytes so far.
@@ -203,7 +203,7 @@ fn only_name(content: &[u8]) -> Option<String> {
     Some(std::str::from_utf8(name).ok()?.to_ascii_lowercase())
 }
 
-// === impl Rest ===
+// === impl UnreadBytes ===
 
 impl<'b> UnreadBytes<'b> {
     fn is_empty(&self) -> bool {

@@ -49,7 +49,7 @@ pub(in crate::web) struct FetchInput<'a> {
 
 const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 
-// === impl Passage ===
+// === impl ProxiedRequest ===
 
 impl ProxiedRequest<'_> {
     /// Sends the request and reads the answer.

@@ -10,7 +10,7 @@ use belljar_policy::egress::Destination;
 /// Statuses by which an upstream proxy refuses a request, if a header shows that the proxy itself answers.
 const NOT_PASSED_ON: [u16; 4] = [403, 502, 503, 504];
 
-// === impl Passage ===
+// === impl ProxiedRequest ===
 
 impl ProxiedRequest<'_> {
     /// Notes that the run did not reach its destination, if the refusal means that.

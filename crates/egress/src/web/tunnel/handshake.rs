@@ -155,7 +155,7 @@ pub(super) async fn second_hello<R: AsyncRead + Unpin>(
     }
 }
 
-// === impl AnswerReader ===
+// === impl ServerAnswerReader ===
 
 impl ServerAnswerReader {
     /// Returns the server's answer, or `None` until it is known.

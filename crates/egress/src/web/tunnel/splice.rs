@@ -70,7 +70,7 @@ pub(super) async fn run<R: Socket, W: Socket>(
     }
 }
 
-// === impl Place ===
+// === impl PipePermit ===
 
 impl PipePermit {
     fn take() -> Option<Self> {

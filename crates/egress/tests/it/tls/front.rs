@@ -44,7 +44,7 @@ pub(crate) enum TlsServerAction {
     Say(&'static str),
 }
 
-// === impl Front ===
+// === impl TlsServer ===
 
 impl TlsServer {
     /// Starts a server that forwards decrypted bytes to `to`.

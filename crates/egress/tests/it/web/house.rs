@@ -71,7 +71,7 @@ pub(crate) struct WebAnswer {
     pub(crate) text: String,
 }
 
-// === impl House ===
+// === impl ProxyRig ===
 
 impl ProxyRig {
     /// Makes a setup with these rules, in which the upstream's name leads to it.
@@ -330,7 +330,7 @@ fn told(bytes: &[u8]) -> WebAnswer {
     WebAnswer { status, text }
 }
 
-// === impl Told ===
+// === impl WebAnswer ===
 
 impl WebAnswer {
     /// Returns the code of a refusal.
@@ -340,7 +340,7 @@ impl WebAnswer {
     }
 }
 
-// === impl Ledger ===
+// === impl PassageLedger ===
 
 impl PassageLedger {
     pub(crate) fn begun(&self) -> Vec<ProxiedRequestStartRecord> {

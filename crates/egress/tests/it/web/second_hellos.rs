@@ -48,7 +48,7 @@ while True:
     threading.Thread(target=serve, args=(connection,), daemon=True).start()
 "#;
 
-// === impl Server ===
+// === impl HelloPrintingServer ===
 
 impl HelloPrintingServer {
     /// Starts a server, if the machine has the programs for it.

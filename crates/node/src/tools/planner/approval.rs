@@ -146,7 +146,7 @@ impl Tool for DecideApprovalTool {
     }
 }
 
-// === impl Decide ===
+// === impl DecideApprovalTool ===
 
 impl DecideApprovalTool {
     async fn decide(&self, caller: &Caller, arguments: Arguments) -> Answer {

@@ -49,7 +49,7 @@ pub(super) struct EndpointTool {
 /// Maximum size of an endpoint's response, in bytes.
 const LARGEST_ANSWER_BYTES: usize = 64 << 20;
 
-// === impl Desk ===
+// === impl EndpointClient ===
 
 impl EndpointClient {
     pub(super) fn new(api: Weak<Api>) -> Self {
@@ -150,7 +150,7 @@ fn problem(status: StatusCode, said: &Value) -> Failure {
     Failure::new(code, said["detail"].as_str().unwrap_or("the node does not say why"))
 }
 
-// === impl Endpoint ===
+// === impl EndpointTool ===
 
 impl EndpointTool {
     /// Returns the tool. If it is guarded, its schema gets the guards' arguments, which are not part of the request.

@@ -152,7 +152,7 @@ struct EventPage {
     is_over: bool,
 }
 
-// === impl Events ===
+// === impl JobEventsTool ===
 
 impl JobEventsTool {
     /// Returns the events of the job with that id, if there is one.

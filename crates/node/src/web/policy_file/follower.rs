@@ -27,7 +27,7 @@ pub(super) struct FilePoller<T> {
     pub(super) tell: T,
 }
 
-// === impl Follower ===
+// === impl FilePoller ===
 
 impl<T: FnMut(&PolicyChange)> FilePoller<T> {
     pub(super) fn look(&mut self) {

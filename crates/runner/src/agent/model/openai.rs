@@ -84,7 +84,7 @@ pub(super) fn body(model: &str, request: &Request<'_>, limit: TokenLimitParamete
     body
 }
 
-// === impl Limit ===
+// === impl TokenLimitParameter ===
 
 impl TokenLimitParameter {
     fn name(self) -> Option<&'static str> {

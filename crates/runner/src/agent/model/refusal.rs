@@ -35,7 +35,7 @@ pub(super) enum RetryDecision {
 /// Maximum number of characters of a refusal's message that are kept.
 const EXCERPT: usize = 300;
 
-// === impl Unusable ===
+// === impl UnusableReply ===
 
 impl UnusableReply {
     /// Reads the refusal from an answer with an error status.

@@ -52,7 +52,7 @@ pub(super) fn of_environment() -> Result<Vec<ModelRoute>, ModelError> {
     Ok(routes)
 }
 
-// === impl Route ===
+// === impl ModelRoute ===
 
 impl ModelRoute {
     fn to(place: ServerAddress, dialect: Dialect) -> Self {

@@ -57,7 +57,7 @@ pub(in crate::agent) fn discovery(loads: bool, has_material: bool) -> Vec<Defini
     of_loading.chain([read].into_iter().filter(|_| loads || has_material)).collect()
 }
 
-// === impl Bench ===
+// === impl ToolContext ===
 
 impl ToolContext<'_> {
     /// Handles a discovery call; `None` for other calls.

@@ -34,7 +34,7 @@ pub(super) const ADD: &str = "todo_add";
 pub(super) const UPDATE: &str = "todo_update";
 pub(super) const REORDER: &str = "todo_reorder";
 
-// === impl Bench ===
+// === impl ToolContext ===
 
 impl ToolContext<'_> {
     /// Changes the todo list; `None` if the call is for another tool.

@@ -28,7 +28,7 @@ const IS_ANSWER: u8 = 0x80;
 const IS_CUT: u8 = 0x02;
 const RECURSION_DESIRED: u8 = 0x01;
 
-// === impl Kind ===
+// === impl DnsRecordType ===
 
 impl DnsRecordType {
     fn number(self) -> u16 {

@@ -191,7 +191,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-// === impl Flaw ===
+// === impl HeaderLineError ===
 
 impl From<Refusal> for HeaderLineError {
     fn from(reason: Refusal) -> Self {

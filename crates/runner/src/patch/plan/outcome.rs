@@ -133,7 +133,7 @@ impl<'p, T> Planner<'p, T> {
     }
 }
 
-// === impl Outcome ===
+// === impl SectionOutcome ===
 
 impl<'p> SectionOutcome<'p> {
     pub(super) fn new(

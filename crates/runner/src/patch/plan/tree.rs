@@ -55,7 +55,7 @@ pub enum FileTreeEntryKind {
     Special,
 }
 
-// === impl Entry ===
+// === impl FileTreeEntry ===
 
 impl FileTreeEntry {
     /// Returns the kind of the entry.

@@ -188,7 +188,7 @@ fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
-// === impl Done ===
+// === impl AppliedChange ===
 
 impl AppliedChange {
     fn into_path(self) -> String {

@@ -14,7 +14,7 @@ pub(crate) struct AgentFixture {
 /// The model that the server lists.
 pub(crate) const MODEL: &str = "scripted";
 
-// === impl House ===
+// === impl AgentFixture ===
 
 impl AgentFixture {
     pub(crate) fn with(answers: Vec<Answer>) -> Self {

@@ -55,7 +55,7 @@ pub(super) struct ProgramPipes {
     pub(super) theirs: Stdio,
 }
 
-// === impl Pipes ===
+// === impl ProgramPipes ===
 
 impl ProgramPipes {
     pub(super) fn make(has_terminal: bool) -> Result<Self, Errno> {
@@ -76,7 +76,7 @@ fn never_waiting(descriptor: OwnedFd) -> Result<OwnedFd, Errno> {
     Ok(descriptor)
 }
 
-// === impl Program ===
+// === impl RelayedProgram ===
 
 impl RelayedProgram {
     pub(super) fn new(

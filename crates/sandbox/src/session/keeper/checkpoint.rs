@@ -166,7 +166,7 @@ impl Keeper {
     }
 }
 
-// === impl Still ===
+// === impl PausedSandboxes ===
 
 impl<'a> PausedSandboxes<'a> {
     pub(super) fn bring_about(standing: &'a LiveSandboxes<'_>) -> Result<Self, BackendError> {

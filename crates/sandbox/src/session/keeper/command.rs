@@ -131,7 +131,7 @@ fn watch(caller: &OwnedFd, execution: &mut dyn Execution) -> Result<(), BackendE
     }
 }
 
-// === impl Running ===
+// === impl RunningCommand ===
 
 impl<'a> RunningCommand<'a> {
     pub(super) fn begin(activity: &'a Mutex<SessionActivity>) -> Self {

@@ -48,7 +48,7 @@ struct OwnedWorkspace {
 
 type WorkspaceFailure = Box<dyn Error + Send + Sync>;
 
-// === impl Ground ===
+// === impl SessionWorkspace ===
 
 impl SessionWorkspace {
     /// Makes the ground of a session whose only sandbox has the workspace.
@@ -155,7 +155,7 @@ fn shown(path: &HostPath) -> String {
     path.as_path().display().to_string()
 }
 
-// === impl Measure ===
+// === impl CommitBaseline ===
 
 impl CommitBaseline {
     /// Makes the measure of a copy that is an overlay on its source.

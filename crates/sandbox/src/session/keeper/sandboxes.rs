@@ -272,7 +272,7 @@ impl fmt::Debug for Sandboxes {
     }
 }
 
-// === impl Slot ===
+// === impl GroupSlot ===
 
 impl GroupSlot {
     /// Time without use after which it is destroyed; `None` if it is kept for ever.
@@ -286,7 +286,7 @@ impl GroupSlot {
     }
 }
 
-// === impl Made ===
+// === impl LiveSandbox ===
 
 impl LiveSandbox {
     fn new(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>, is_for_one: bool) -> Self {
@@ -317,7 +317,7 @@ impl LiveSandbox {
     }
 }
 
-// === impl Place ===
+// === impl SandboxReservation ===
 
 impl SandboxReservation<'_> {
     /// Starts a program there.
@@ -364,7 +364,7 @@ impl Drop for SandboxReservation<'_> {
     }
 }
 
-// === impl Standing ===
+// === impl LiveSandboxes ===
 
 impl LiveSandboxes<'_> {
     /// Returns each sandbox.

@@ -20,7 +20,7 @@ const LONGEST_PATH_BYTES: usize = 4_095;
 /// Maximum number of paths that are named.
 const MOST_NAMED: usize = 100;
 
-// === impl LeftOut ===
+// === impl OmittedPaths ===
 
 impl OmittedPaths {
     pub(super) fn is_too_long(path: &Path) -> bool {

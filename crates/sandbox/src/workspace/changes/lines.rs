@@ -35,7 +35,7 @@ pub fn lines<'c>(changes: impl Iterator<Item = (&'c Path, &'c PathChange)>) -> V
     lines
 }
 
-// === impl Line ===
+// === impl ChangeLine ===
 
 impl ChangeLine<'_> {
     /// The line as results have it. The path of a directory ends with a slash.
@@ -51,7 +51,7 @@ impl ChangeLine<'_> {
     }
 }
 
-// === impl Changed ===
+// === impl PathChange ===
 
 impl PathChange {
     /// Returns true if a directory is made or removed, also if it replaces something else or is replaced.

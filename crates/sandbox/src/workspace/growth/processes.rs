@@ -54,7 +54,7 @@ pub(super) fn written(sandbox: &InitHandle) -> u64 {
     if sandbox.has_ended() { 0 } else { bytes }
 }
 
-// === impl Held ===
+// === impl HeldFiles ===
 
 impl HeldFiles {
     /// Looks at every process of a sandbox.

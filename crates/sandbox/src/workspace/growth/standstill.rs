@@ -40,7 +40,7 @@ pub(super) fn inspect(sandbox: &InitHandle) -> Inspection {
 /// A stopped sandbox. Everything in it continues when this is dropped.
 struct StoppedSandbox<'a>(&'a InitHandle);
 
-// === impl Stopped ===
+// === impl StoppedSandbox ===
 
 impl StoppedSandbox<'_> {
     fn bring_about(&self) -> bool {

@@ -103,7 +103,7 @@ fn folded_parts(path: &Path) -> Vec<String> {
     path.iter().map(|part| folded(&part.to_string_lossy())).collect()
 }
 
-// === impl Judge ===
+// === impl GitContentReview ===
 
 impl<'a> GitContentReview<'a> {
     fn new(ground: &'a GitReviewInput<'a>) -> Self {

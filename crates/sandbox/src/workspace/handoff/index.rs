@@ -194,7 +194,7 @@ fn depth(path: &[u8]) -> usize {
     }
 }
 
-// === impl Reader ===
+// === impl IndexReader ===
 
 impl<'a> IndexReader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {

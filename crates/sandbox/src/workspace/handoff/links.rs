@@ -141,7 +141,7 @@ pub(super) fn note_programs(
     Ok(())
 }
 
-// === impl Ways ===
+// === impl HostPathLinks ===
 
 impl HostPathLinks {
     /// Follows an absolute path as the kernel does: through links outside of the tree and in it, also where its last names aren't there.
@@ -162,7 +162,7 @@ impl HostPathLinks {
     }
 }
 
-// === impl Survey ===
+// === impl TreeSurvey ===
 
 impl TreeSurvey {
     fn of(tree: &Directory) -> Result<Option<Self>, DirectoryError> {

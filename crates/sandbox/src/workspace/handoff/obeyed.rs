@@ -38,7 +38,7 @@ struct TrustedHostFiles<'a> {
     directories: HashMap<PathBuf, Option<FileIdentity>>,
 }
 
-// === impl Obeyed ===
+// === impl TrustedHostFiles ===
 
 impl TrustedHostFiles<'_> {
     fn reason(&mut self, path: &Path, changed: &PathChange) -> Result<Option<&'static str>, DirectoryError> {

@@ -120,7 +120,7 @@ fn inflate(from: impl Read, most: u64, mut each: impl FnMut(&[u8])) -> bool {
     }
 }
 
-// === impl Header ===
+// === impl ObjectHeader ===
 
 impl ObjectHeader {
     fn note(&mut self, portion: &[u8]) {

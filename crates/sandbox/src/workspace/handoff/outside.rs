@@ -25,7 +25,7 @@ enum ResolutionEnd {
     Unknown,
 }
 
-// === impl Host ===
+// === impl HostResolver ===
 
 impl<'a> HostResolver<'a> {
     pub(super) fn new(tree: &'a Directory, directories: &'a BTreeMap<FileIdentity, PathBuf>) -> Self {

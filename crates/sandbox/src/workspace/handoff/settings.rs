@@ -58,7 +58,7 @@ pub(super) fn note(
     settings.read(repositories, variables)
 }
 
-// === impl Settings ===
+// === impl GitSettings ===
 
 impl GitSettings<'_> {
     /// Reads the settings of the repositories that the tree is in and of those in it, of the user, of the system and of the

@@ -12,7 +12,7 @@ struct ApplyFixture {
     scratch: TempDir,
 }
 
-// === impl Ground ===
+// === impl ApplyFixture ===
 
 impl ApplyFixture {
     fn make() -> Self {

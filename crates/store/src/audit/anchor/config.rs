@@ -53,7 +53,7 @@ impl AnchorSettings {
     }
 }
 
-// === impl Target ===
+// === impl AnchorTarget ===
 
 impl AnchorTarget {
     /// Reads what [`AnchorTarget`] displays.

@@ -41,7 +41,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
-// === impl Courier ===
+// === impl AnchorThread ===
 
 impl AnchorThread {
     pub(super) fn start(delivery: AnchorDelivery, at: Position) -> io::Result<Self> {
@@ -72,7 +72,7 @@ impl AnchorThread {
     }
 }
 
-// === impl Shared ===
+// === impl AnchorShared ===
 
 impl AnchorShared {
     fn deliver_until_closed(&self, mut delivery: AnchorDelivery) {
@@ -137,7 +137,7 @@ impl Drop for AnchorThreadGuard<'_> {
     }
 }
 
-// === impl Pace ===
+// === impl DeliverySchedule ===
 
 impl DeliverySchedule {
     fn fail(&mut self) {

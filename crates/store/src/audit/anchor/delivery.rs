@@ -97,7 +97,7 @@ impl Anchors {
     }
 }
 
-// === impl Delivery ===
+// === impl AnchorDelivery ===
 
 impl AnchorDelivery {
     pub(super) fn target(&self) -> String {

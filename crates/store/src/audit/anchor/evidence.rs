@@ -51,7 +51,7 @@ struct ExpectedRecord {
     anchor: String,
 }
 
-// === impl Evidence ===
+// === impl AnchorEvidence ===
 
 impl AnchorEvidence {
     /// Adds all checkpoints in the text of an anchor: signed notes, or lines of a syslog daemon. Other text is skipped.
@@ -122,7 +122,7 @@ fn note_in(message: &str) -> Option<String> {
     value.get("note")?.as_str().map(str::to_owned)
 }
 
-// === impl Comparison ===
+// === impl EvidenceComparison ===
 
 impl EvidenceComparison {
     /// Compares a record of the log. `is_first` is of record 1, whose hash tells logs apart.

@@ -77,7 +77,7 @@ fn read(path: &Path) -> Option<AnchorStatus> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-// === impl Delivered ===
+// === impl DeliveredCheckpoint ===
 
 impl DeliveredCheckpoint {
     /// Returns false if that log, which ends at `end`, can't hold the record that was delivered.

@@ -27,7 +27,7 @@ enum BatchStage {
     InTurn,
 }
 
-// === impl Batch ===
+// === impl WriteBatch ===
 
 impl WriteBatch {
     pub(super) fn new(connection: Connection) -> Self {

@@ -40,7 +40,7 @@ struct HeldJob {
     came: Option<FinalReport>,
 }
 
-// === impl Node ===
+// === impl SimulatedNode ===
 
 impl SimulatedNode {
     pub(super) async fn start(number: usize, jobs: &Jobs, chance: &mut Random, now: Timestamp) -> Self {

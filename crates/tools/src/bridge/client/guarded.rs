@@ -84,7 +84,7 @@ pub(super) enum SendError<E: std::error::Error + 'static> {
     Inner(E),
 }
 
-// === impl Watched ===
+// === impl ConnectionState ===
 
 impl ConnectionState {
     /// Ends the connection. The first reason is kept.
@@ -115,7 +115,7 @@ impl ConnectionState {
     }
 }
 
-// === impl Guarded ===
+// === impl GuardedTransport ===
 
 impl<T> GuardedTransport<T> {
     /// Returns a guarded transport; `patience` is the time limit of the detection request.
@@ -247,7 +247,7 @@ impl Probe {
     }
 }
 
-// === impl Unasked ===
+// === impl UnsolicitedMessageLimit ===
 
 impl UnsolicitedMessageLimit {
     /// Counts a message; returns false if the limit is exceeded.
@@ -260,7 +260,7 @@ impl UnsolicitedMessageLimit {
     }
 }
 
-// === impl Why ===
+// === impl DisconnectReason ===
 
 impl DisconnectReason {
     /// Returns the reason as a text for the caller.

@@ -54,7 +54,7 @@ pub(in crate::bridge) fn over_http(
     StreamableHttpClientTransport::with_client(asker, config)
 }
 
-// === impl Asker ===
+// === impl HttpClient ===
 
 impl HttpClient {
     async fn ask(

@@ -38,7 +38,7 @@ const PORTION: usize = 64 << 10;
 /// Maximum number of lines that are not messages: some programs print a greeting.
 const MOST_NONSENSE: u32 = 64;
 
-// === impl Lines ===
+// === impl PipeTransport ===
 
 impl<R, W> PipeTransport<R, W> {
     /// Returns a transport that reads a program's output and writes to its input.

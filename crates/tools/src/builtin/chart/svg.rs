@@ -119,7 +119,7 @@ impl Svg {
     }
 }
 
-// === impl Look ===
+// === impl ShapeStyle ===
 
 impl ShapeStyle {
     /// Returns the style of a line.

@@ -75,7 +75,7 @@ impl Arguments {
     }
 }
 
-// === impl Push ===
+// === impl GitPushTool ===
 
 impl GitPushTool {
     async fn push(&self, caller: &Caller, wanted: PushRequest) -> Answer {

@@ -283,7 +283,7 @@ impl Parameter {
     }
 }
 
-// === impl Untyped ===
+// === impl UntypedValue ===
 
 impl Type<sqlx::Postgres> for UntypedValue {
     fn type_info() -> PgTypeInfo {

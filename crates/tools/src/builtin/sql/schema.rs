@@ -63,7 +63,7 @@ impl TypedTool for SqlSchemaTool {
     }
 }
 
-// === impl Inspect ===
+// === impl SqlSchemaTool ===
 
 impl SqlSchemaTool {
     fn listed(&self) -> Value {

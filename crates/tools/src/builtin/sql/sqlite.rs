@@ -234,7 +234,7 @@ fn failure(error: &rusqlite::Error) -> Failure {
     }
 }
 
-// === impl GivenUp ===
+// === impl CancelOnDrop ===
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {

@@ -50,7 +50,7 @@ pub(super) struct WebFetchTool {
 const USUAL_CHARS: usize = 20_000;
 const MOST_CHARS: usize = 200_000;
 
-// === impl Fetch ===
+// === impl WebFetchTool ===
 
 impl WebFetchTool {
     pub(super) fn new(hatch: Arc<dyn WebHatch>, reader: PageReader) -> Self {

@@ -56,7 +56,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// Maximum length of a text, in characters.
 const MOST_CHARS: usize = 200_000;
 
-// === impl Parser ===
+// === impl HtmlParserTool ===
 
 impl HtmlParserTool {
     pub(super) fn new(reader: PageReader) -> Self {

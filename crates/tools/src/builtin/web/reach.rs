@@ -48,7 +48,7 @@ pub struct WebAccessRegistration {
     run_id: RunId,
 }
 
-// === impl Reaches ===
+// === impl WebAccessRegistry ===
 
 impl WebAccessRegistry {
     /// Registers the web access of a run until the returned value is dropped.
@@ -91,7 +91,7 @@ impl fmt::Debug for WebAccessRegistry {
     }
 }
 
-// === impl Opened ===
+// === impl WebAccessRegistration ===
 
 impl Drop for WebAccessRegistration {
     fn drop(&mut self) {

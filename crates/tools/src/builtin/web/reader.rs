@@ -18,7 +18,7 @@ const READ_AT_ONCE: usize = 2;
 /// Maximum number of pages of one run that wait or are parsed. Each is held in memory meanwhile.
 const MOST_OF_RUN: usize = 32;
 
-// === impl Reader ===
+// === impl PageReader ===
 
 impl PageReader {
     pub(super) fn new() -> Self {

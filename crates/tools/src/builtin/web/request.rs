@@ -81,7 +81,7 @@ const LONGEST_HEADER: usize = 2 << 10;
 /// Cookies are left out: they are credentials, and the answer is shown to a model.
 const LEFT_OUT: [&str; 2] = ["set-cookie", "set-cookie2"];
 
-// === impl Ask ===
+// === impl WebRequestTool ===
 
 impl WebRequestTool {
     pub(super) fn new(hatch: Arc<dyn WebHatch>) -> Self {

@@ -53,7 +53,7 @@ const LONGEST_TITLE: usize = 300;
 const LONGEST_SNIPPET: usize = 1_000;
 const LONGEST_URL: usize = 2_000;
 
-// === impl Search ===
+// === impl WebSearchTool ===
 
 impl WebSearchTool {
     pub(super) fn new(hatch: Arc<dyn WebHatch>, calls: Arc<ApiCaller>) -> Self {

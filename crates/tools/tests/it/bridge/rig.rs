@@ -44,7 +44,7 @@ pub(crate) const OTHER_TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f";
 /// Longer than any test here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-// === impl House ===
+// === impl SandboxFactory ===
 
 impl SandboxFactory {
     pub(crate) fn new(backend: impl FnOnce(StateDirectory) -> NativeBackend) -> Self {

@@ -48,7 +48,7 @@ const TERM: i32 = 15;
 /// Exit code of a program terminated before it handles signals; it has not read its request either.
 const ENDED_BY_TERM: u8 = 128 + 15;
 
-// === impl Call ===
+// === impl SandboxCall ===
 
 impl SandboxCall {
     pub(super) fn new(execution: Box<dyn Execution>, spoken: PipedStreams) -> Self {
@@ -100,7 +100,7 @@ impl Drop for SandboxCall {
     }
 }
 
-// === impl Held ===
+// === impl ExecutionGuard ===
 
 impl ExecutionGuard {
     /// Ends the execution. This blocks.

@@ -66,7 +66,7 @@ const PATIENCE: Duration = Duration::from_secs(100);
 
 const ID: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
 
-// === impl Benches ===
+// === impl WorkbenchFactory ===
 
 impl WorkbenchFactory {
     pub(crate) fn new(launcher: Arc<Launcher>) -> Self {
@@ -134,7 +134,7 @@ impl Default for Setting {
     }
 }
 
-// === impl Bench ===
+// === impl WorkbenchRig ===
 
 impl WorkbenchRig {
     /// Calls a tool with arguments that its schema accepts.

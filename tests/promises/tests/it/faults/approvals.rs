@@ -23,7 +23,7 @@ const RECORDS: [&str; 4] = ["audit.announced", "audit.written", "audit.stored", 
 /// A session in which each call of an agent leaves one line.
 struct ApprovalWorld(World);
 
-// === impl Ground ===
+// === impl ApprovalWorld ===
 
 impl ApprovalWorld {
     fn lay() -> Self {

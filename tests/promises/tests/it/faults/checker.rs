@@ -23,7 +23,7 @@ pub(super) struct SettledJobs<'s> {
 
 const FINAL: [&str; 5] = ["completed", "failed", "timeout", "canceled", "node_failure"];
 
-// === impl Scene ===
+// === impl SettledJobs ===
 
 impl SettledJobs<'_> {
     /// Checks every invariant.

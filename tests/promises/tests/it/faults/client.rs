@@ -29,7 +29,7 @@ pub(super) enum FollowUp {
 #[derive(Debug)]
 pub(super) struct NodeGone;
 
-// === impl Wanted ===
+// === impl WantedJob ===
 
 impl WantedJob {
     pub(super) fn new(job: Value, also: FollowUp) -> Self {

@@ -22,7 +22,7 @@ pub(super) struct FaultWorld {
     database: Option<String>,
 }
 
-// === impl Ground ===
+// === impl FaultWorld ===
 
 impl FaultWorld {
     /// Creates the surroundings. The node sends callbacks, except for places that a node with callbacks never passes.

@@ -23,7 +23,7 @@ struct PushWorld {
     repository: std::path::PathBuf,
 }
 
-// === impl Ground ===
+// === impl PushWorld ===
 
 impl PushWorld {
     fn make() -> Result<Self, String> {

@@ -20,7 +20,7 @@ json.load(urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).en
 print("seen")
 "#;
 
-// === impl Witness ===
+// === impl CallbackWitness ===
 
 impl CallbackWitness {
     pub(super) fn start() -> Self {

@@ -103,7 +103,7 @@ struct ResourceHolder {
     took: u64,
 }
 
-// === impl Table ===
+// === impl LimitedTable ===
 
 impl LimitedTable {
     const fn new(name: &'static str, inside: u64) -> Self {
@@ -129,7 +129,7 @@ impl LimitedTable {
     }
 }
 
-// === impl Taker ===
+// === impl ResourceHolder ===
 
 impl ResourceHolder {
     fn start(mut command: Command) -> Self {

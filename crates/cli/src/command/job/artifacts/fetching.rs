@@ -85,7 +85,7 @@ struct UnnamedDownload<'d> {
     file: File,
 }
 
-// === impl Wanted ===
+// === impl ArtifactDownload ===
 
 impl<'a> ArtifactDownload<'a> {
     pub(super) fn of(artifact: &'a Artifact) -> Result<Self, CliError> {
@@ -138,7 +138,7 @@ impl<'a> ArtifactDownload<'a> {
     }
 }
 
-// === impl Destination ===
+// === impl DownloadDirectory ===
 
 impl DownloadDirectory {
     /// Opens the directory, and makes it if there is none.
@@ -211,7 +211,7 @@ impl DownloadDirectory {
     }
 }
 
-// === impl Stage ===
+// === impl ReviewStage ===
 
 impl ReviewStage {
     pub(super) fn new() -> Result<Self, CliError> {
@@ -233,7 +233,7 @@ impl ReviewStage {
     }
 }
 
-// === impl Draft ===
+// === impl UnnamedDownload ===
 
 impl<'d> UnnamedDownload<'d> {
     fn begin(parent: &'d Directory) -> Result<Self, Errno> {

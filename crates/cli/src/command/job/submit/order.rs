@@ -74,7 +74,7 @@ pub(super) struct CheckedJobRequest {
     pub(super) document: Vec<u8>,
 }
 
-// === impl OrderArguments ===
+// === impl JobRequestArguments ===
 
 impl JobRequestArguments {
     pub(super) fn order(&self) -> Result<CheckedJobRequest, CliError> {

@@ -46,7 +46,7 @@ impl Interrupts {
     }
 }
 
-// === impl Waiting ===
+// === impl JobWait ===
 
 impl<'c> JobWait<'c> {
     /// For a job that this very process runs.

@@ -22,7 +22,7 @@ pub(in crate::command::mcp) struct HostTree<'l> {
     pub(in crate::command::mcp) size_bytes: u64,
 }
 
-// === impl Laid ===
+// === impl HostTree ===
 
 impl<'l> HostTree<'l> {
     /// Looks at all that is below a directory, if it is no more than that.

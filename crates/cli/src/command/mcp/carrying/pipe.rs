@@ -39,7 +39,7 @@ pub(super) fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::TimedOut)
 }
 
-// === impl Stop ===
+// === impl TransferStop ===
 
 impl<'s> TransferStop<'s> {
     pub(super) fn at(until: Instant, given_up: &'s CallerGoneSignal) -> Self {

@@ -121,7 +121,7 @@ fn relative(path: &Bytes) -> Result<&Path, TreeTransferError> {
     }
 }
 
-// === impl Others ===
+// === impl SkippedTreeEntries ===
 
 impl SkippedTreeEntries {
     fn note(&mut self, path: &Path) {
@@ -132,7 +132,7 @@ impl SkippedTreeEntries {
     }
 }
 
-// === impl Left ===
+// === impl RemainingTreeLimits ===
 
 impl RemainingTreeLimits {
     fn take_name(&mut self, told: &TreeLine) -> Result<(), TreeTransferError> {

@@ -16,7 +16,7 @@ impl Default for GitCallQueue {
     }
 }
 
-// === impl Queue ===
+// === impl GitCallQueue ===
 
 impl GitCallQueue {
     /// Runs `does` on a blocking thread once no other call runs. Signals `CallerGoneSignal` if the caller stops waiting.

@@ -21,7 +21,7 @@ pub(super) struct GitCallLimits<'w> {
 /// So often it is looked at how much there is.
 const EVERY: Duration = Duration::from_millis(250);
 
-// === impl Watch ===
+// === impl GitCallLimits ===
 
 impl<'w> GitCallLimits<'w> {
     pub(super) fn over(

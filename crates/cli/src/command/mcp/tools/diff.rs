@@ -67,7 +67,7 @@ impl SessionTool for DiffTool {
     }
 }
 
-// === impl Part ===
+// === impl DiffPart ===
 
 impl DiffPart {
     pub(super) fn new(offset: Option<usize>, limit: Option<usize>) -> Self {

@@ -83,7 +83,7 @@ impl SessionTool for ExecTool {
     }
 }
 
-// === impl Said ===
+// === impl ExecRequest ===
 
 impl ExecRequest {
     /// The command, if it is one.

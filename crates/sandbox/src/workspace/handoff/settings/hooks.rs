@@ -19,7 +19,7 @@ pub(super) fn below(setting: &GitSetting) -> Option<&'static str> {
     }
 }
 
-// === impl Settings ===
+// === impl GitSettings ===
 
 impl GitSettings<'_> {
     /// Notes where a directory of hooks leads, and each link in it: also further down, where programs that start hooks by directory look.

@@ -114,7 +114,7 @@ impl NamedResource for DatabaseConfig {
     }
 }
 
-// === impl Engine ===
+// === impl DatabaseLocation ===
 
 impl DatabaseLocation {
     /// Returns its kind, as reported to agents.
