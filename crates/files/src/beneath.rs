@@ -39,8 +39,8 @@ const ATTEMPTS: usize = 1000;
 /// # Errors
 /// The kernel's; [`Errno::XDEV`] for a path that leads out, [`Errno::LOOP`] for one through a link.
 pub fn open(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    match open_with(&directory, path, flags, (Symlinks::Refused, Resolver::Kernel)) {
-        Err(Errno::NOSYS) => open_with(&directory, path, flags, (Symlinks::Refused, Resolver::Components)),
+    match open_in_kernel(&directory, path, flags, Symlinks::Refused) {
+        Err(Errno::NOSYS) => components::resolve(directory.as_fd(), path, flags, Symlinks::Refused),
         opened => opened,
     }
 }
@@ -53,7 +53,8 @@ pub fn open_with(
     directory: impl AsFd,
     path: &Path,
     flags: OFlags,
-    (symlinks, resolver): (Symlinks, Resolver),
+    symlinks: Symlinks,
+    resolver: Resolver,
 ) -> Result<OwnedFd, Errno> {
     match resolver {
         Resolver::Kernel => open_in_kernel(directory, path, flags, symlinks),
@@ -135,7 +136,7 @@ mod tests {
         for path in paths.map(Path::new) {
             for flags in [file, look, look.difference(OFlags::NOFOLLOW), file | OFlags::DIRECTORY] {
                 for symlinks in [Symlinks::Refused, Symlinks::Beneath] {
-                    let open = |resolver| open_with(&directory, path, flags, (symlinks, resolver));
+                    let open = |resolver| open_with(&directory, path, flags, symlinks, resolver);
                     let inode = |opened: OwnedFd| fstat(&opened).unwrap().st_ino;
                     let [kernel, components] = [Resolver::Kernel, Resolver::Components].map(open);
                     assert_eq!(

@@ -169,7 +169,7 @@ fn carry_out(
     let book = Arc::new(RunJournal::open(site.state.path())?);
     ended.book = Some(Arc::clone(&book));
     let served = ways_out::serve(spec, identity, &book, enclosure.take_hatches())?;
-    let mut capture = Capture { captured: &mut ended.captured, book: &book, watch, told: 0 };
+    let mut capture = Capture { captured: &mut ended.captured, book: &book, watch, reported: 0 };
     let watched = supervise::until_end(&mut enclosure, &mut streams, &|| deadline, &mut capture);
     ended.captured.finish();
     let watched = watched.map_err(OnceError::Lost);

@@ -185,13 +185,13 @@ impl Directory {
 
     fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, PathError> {
         let relative = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        beneath::open_with(&self.descriptor, relative, flags, (self.symlinks, self.resolver)).map_err(
-            |error| match error {
+        beneath::open_with(&self.descriptor, relative, flags, self.symlinks, self.resolver).map_err(|error| {
+            match error {
                 Errno::XDEV => PathError::Escapes { path: path.to_owned() },
                 Errno::LOOP => PathError::Symlink { path: path.to_owned() },
                 error => PathError::io("open", relative, error),
-            },
-        )
+            }
+        })
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Capture<'c> {
     pub(super) book: &'c RunJournal,
     pub(super) watch: &'c mut dyn RunObserver,
     /// Number of calls that were reported.
-    pub(super) told: usize,
+    pub(super) reported: usize,
 }
 
 impl Hearer for Capture<'_> {
@@ -34,8 +34,8 @@ impl Hearer for Capture<'_> {
     }
 
     fn tick(&mut self) {
-        for call in self.book.calls_from(self.told) {
-            self.told += 1;
+        for call in self.book.calls_from(self.reported) {
+            self.reported += 1;
             self.watch.called(&call);
         }
     }
