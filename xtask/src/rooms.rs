@@ -29,7 +29,7 @@ pub(crate) const ROOMS: &[CrateRules] = &[
     },
     CrateRules {
         name: "tools",
-        may_import: &["contract", "policy", "trusted", "sandbox", "egress", "store"],
+        may_import: &["contract", "policy", "files", "trusted", "sandbox", "egress", "store", "git"],
     },
     CrateRules {
         name: "gateway",

@@ -4,7 +4,7 @@ use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use belljar_egress::api::Connections;
 use belljar_git::pull_request::{PullRequestPlan, PullRequestTexts};
-use belljar_git::{Author, HostEnv, author};
+use belljar_git::{Author, HostEnv, author_or_default};
 use belljar_policy::egress::{HostPattern, Network};
 use belljar_policy::git::{GitRules, Remote};
 use std::path::Path;
@@ -91,13 +91,11 @@ impl PullRequestArguments {
 
 /// Returns the author of commits: the named one, else git's configured user, else belljar.
 pub(crate) fn author_of(named: Option<&str>, env: &HostEnv) -> Result<Author, CliError> {
-    const DEFAULT_AUTHOR: &str = "belljar <belljar@localhost.invalid>";
-    let users = match named {
-        Some(_) => None,
-        None => author(env).map_err(|source| CliError::Clone(belljar_git::BaseError::from(source).into()))?,
-    };
-    let parse = |text: &str| Author::parse(text).map_err(|error| CliError::usage(error.to_string()));
-    users.map_or_else(|| parse(named.unwrap_or(DEFAULT_AUTHOR)), Ok)
+    match named {
+        Some(text) => Author::parse(text).map_err(|error| CliError::usage(error.to_string())),
+        None => author_or_default(env)
+            .map_err(|source| CliError::Clone(belljar_git::BaseError::from(source).into())),
+    }
 }
 
 fn network(text: &str) -> Result<Network, String> {

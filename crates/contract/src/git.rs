@@ -7,6 +7,9 @@ use core::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// Folder, in a run's folder, with the host's own clones of repositories in the run's workspace.
+pub const CLONES_OF_RUN: &str = "clones";
+
 /// Kind of the audit record that precedes a fetch.
 pub const FETCH_BEGUN: &str = "git_fetch_begun";
 

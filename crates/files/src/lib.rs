@@ -7,3 +7,4 @@ pub mod directory;
 pub mod host_path;
 pub mod lock_file;
 pub mod reserve;
+pub mod tree;

@@ -101,6 +101,13 @@ const SUBMODULE: u32 = 0o160_000;
 
 // === impl Author ===
 
+impl Default for Author {
+    /// The author of commits on a host where git knows no user.
+    fn default() -> Self {
+        Self { name: "belljar".to_owned(), email: "belljar@localhost.invalid".to_owned() }
+    }
+}
+
 impl Author {
     /// Parses `NAME <EMAIL>`.
     ///

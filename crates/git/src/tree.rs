@@ -1,6 +1,7 @@
 //! Reads a sandbox's directory as files: by descriptors, without following links, with vetted names, and without git.
 
 use belljar_files::directory::{Directory, DirectoryError, Name};
+use belljar_files::tree::TreeLimits;
 use belljar_policy::git::{InvalidTreePath, TreePath, is_dot_git};
 use belljar_policy::handoff::TELLING_BYTES;
 use rustix::fs::FileType;
@@ -29,17 +30,6 @@ pub(super) struct GitTreeEntry {
 pub(super) enum GitTreeEntryKind {
     File { is_executable: bool, size: u64 },
     Link { target: String },
-}
-
-/// Limits of a tree.
-#[derive(Debug, Clone, Copy)]
-pub struct TreeLimits {
-    /// Maximum number of files and links. Default: 200,000.
-    pub files: usize,
-    /// Maximum size of all files together, in bytes. Default: 4 GiB.
-    pub bytes: u64,
-    /// Maximum size of one file, in bytes. Default: 256 MiB.
-    pub file_bytes: u64,
 }
 
 /// Reasons why a directory can't be read as a tree.
@@ -82,14 +72,6 @@ const MORE: usize = 5;
 
 /// Maximum length of a link's target, in bytes.
 const LONGEST_LINK: usize = 4096;
-
-// === impl TreeLimits ===
-
-impl Default for TreeLimits {
-    fn default() -> Self {
-        Self { files: 200_000, bytes: 4 << 30, file_bytes: 256 << 20 }
-    }
-}
 
 // === impl Tree ===
 

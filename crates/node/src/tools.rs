@@ -2,6 +2,7 @@
 
 mod bridged;
 mod configured;
+mod git;
 mod planner;
 mod projects;
 mod remote;
@@ -26,7 +27,10 @@ use belljar_gateway::call::CallOutcome;
 use belljar_gateway::caller_slot::CallerSlot;
 use belljar_gateway::{EndpointKind, Gateway, bearer};
 use belljar_policy::approval::TimeoutPolicy;
+use belljar_policy::git::GitRules;
 use belljar_policy::tool::ToolGrants;
+use belljar_sandbox::run::RunWorkspace;
+use belljar_sandbox::state::StateDirectory;
 use belljar_store::approvals::Approvals;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::{AuditError, AuditLog, Event};
@@ -40,6 +44,8 @@ use belljar_tools::builtin;
 use belljar_tools::builtin::artifact::ArtifactStore;
 use belljar_tools::builtin::configured::ConfiguredError;
 use belljar_tools::builtin::configured::config::ToolsConfig;
+use belljar_tools::builtin::git::hatch::GitHatch;
+use belljar_tools::builtin::git::host::{GitHostSettings, GitWorkspaces, HostGitHatch};
 use belljar_tools::builtin::memory::NoteStore;
 use belljar_tools::builtin::preference::PreferenceStore;
 use belljar_tools::builtin::skills::SkillStore;
@@ -47,6 +53,7 @@ use belljar_tools::builtin::web::reach::WebHatch;
 use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::registry::{RegisterError, Registry};
 use belljar_tools::{Arguments, Tool};
+use git::{JobWorkspaceEntry, JobWorkspaces};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +72,8 @@ pub(crate) struct NodeTools {
     audit: Arc<AuditLog>,
     /// Access rules of calls; `None` if the node has none.
     house: Option<NodeAccessRules>,
+    /// Workspaces of running jobs, for git.
+    workspaces: Arc<JobWorkspaces>,
 }
 
 /// The caller slot of one run's agent. Dropping it removes the slot, and cancels its calls.
@@ -72,6 +81,8 @@ pub(crate) struct NodeTools {
 pub(crate) struct AgentSlot {
     /// Routes served on the run's tool hatch.
     pub(crate) routes: axum::Router,
+    // Dropped first: no call may find the workspace of a run that has ended.
+    _workspace: Option<JobWorkspaceEntry>,
     _taken: DropGuard,
 }
 
@@ -97,6 +108,9 @@ pub(crate) struct ToolDependencies<'a> {
     /// Timeouts of approvals.
     pub(crate) timeout: &'a TimeoutPolicy,
     pub(crate) config: &'a ToolsConfig,
+    /// Remotes that agents may clone and push, and hosts that git may connect to.
+    pub(crate) git: &'a GitRules,
+    pub(crate) state: &'a StateDirectory,
     pub(crate) house: Option<NodeAccessRules>,
 }
 
@@ -121,6 +135,9 @@ pub enum ToolsError {
 /// the disk.
 const UNPACED_CALLS: u32 = 500;
 
+/// Maximum number of concurrent calls that use the host's git. Calls of one run wait for each other.
+const GIT_AT_ONCE: usize = 4;
+
 /// Path at which remote callers call tools.
 const REMOTE_PATH: &str = "/mcp";
 
@@ -136,7 +153,10 @@ impl NodeTools {
     /// Returns all tools of a node.
     pub(crate) fn new(parts: &ToolDependencies<'_>) -> Result<Self, ToolsError> {
         let files = TaskArtifacts::new(parts.database.clone(), task_artifacts::TaskArtifactLimits::default());
-        let registry = Arc::new(Registry::new(projects::kept_apart(own(parts, &files)?, parts.jobs))?);
+        let workspaces = JobWorkspaces::new(parts.state.clone());
+        let mut all = own(parts, &files)?;
+        all.extend(git_tools(parts, &workspaces)?);
+        let registry = Arc::new(Registry::new(projects::kept_apart(all, parts.jobs))?);
         let approvals = Approvals::new(parts.database.clone(), Arc::clone(parts.audit));
         let approver = StoredApprover::new(approvals.clone(), parts.timeout.clone(), Arc::clone(parts.clock));
         let gateway = Gateway::new(registry, Arc::clone(parts.audit)).knowing(Arc::new(ProcessSecrets));
@@ -147,7 +167,7 @@ impl NodeTools {
             None => gateway,
         };
         let audit = Arc::clone(parts.audit);
-        Ok(Self { gateway: Arc::new(gateway), files, approvals, audit, house })
+        Ok(Self { gateway: Arc::new(gateway), files, approvals, audit, house, workspaces })
     }
 
     /// Disables these tools for all callers.
@@ -192,6 +212,7 @@ impl NodeTools {
         &self,
         (task, job, run): (&TaskId, &JobId, &RunId),
         given: &RunOwnership,
+        workspace: Option<RunWorkspace>,
     ) -> AgentSlot {
         let grants = ToolGrants { may_reach_out: given.may_reach_out, ..ToolGrants::default() };
         let caller = Caller {
@@ -205,7 +226,8 @@ impl NodeTools {
         let seat = CallerSlot::new(caller, ended.clone()).paced_after(UNPACED_CALLS);
         let routes =
             belljar_gateway::routes(Arc::clone(&self.gateway), EndpointKind::Hatch(seat), ended.clone());
-        AgentSlot { routes, _taken: ended.drop_guard() }
+        let workspace = workspace.map(|workspace| self.workspaces.add(run, workspace));
+        AgentSlot { routes, _workspace: workspace, _taken: ended.drop_guard() }
     }
 
     /// Calls a tool as the node's operator.
@@ -251,6 +273,24 @@ impl NodeTools {
 /// Requires a bearer token for these routes.
 pub(crate) fn guarded(routes: axum::Router, seats: Arc<RemoteSlots>) -> axum::Router {
     bearer::guarded(routes, Arc::new(remote::RemoteTokens(seats)))
+}
+
+/// The tools that use the host's git, if the configuration names remotes for agents.
+fn git_tools(
+    parts: &ToolDependencies<'_>,
+    workspaces: &Arc<JobWorkspaces>,
+) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+    if parts.git.remotes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let settings = GitHostSettings {
+        rules: parts.git.clone(),
+        state: parts.state.path().to_owned(),
+        at_once: GIT_AT_ONCE,
+    };
+    let workspaces = Arc::clone(workspaces) as Arc<dyn GitWorkspaces>;
+    let hatch: Arc<dyn GitHatch> = Arc::new(HostGitHatch::new(workspaces, settings));
+    Ok(builtin::git::hatch_tools(&hatch, ToolScope::Sandbox)?)
 }
 
 /// The tools that need only the database and the host's network access.

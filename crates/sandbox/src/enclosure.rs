@@ -9,6 +9,7 @@ use crate::backend::{BackendError, Execution, Sandbox};
 use crate::docker::DockerBackend;
 use crate::limits::Limit;
 use crate::native::{self, HostUser, RunningSandbox, StartError};
+use crate::run::RunWorkspace;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::StateDirectory;
 use belljar_confine::launcher::Launcher;
@@ -139,6 +140,16 @@ impl Enclosure {
             Self::Native(running) => running.launched.exported.take(),
             Self::Container { workspace, .. } => workspace.take(),
         }
+    }
+
+    /// Opens the workspace of a job while it runs; `None` if the host can't reach it.
+    pub fn open_workspace(&self, owner: Identity) -> Option<RunWorkspace> {
+        let workspace = match self {
+            Self::Native(running) => running.launched.exported.as_ref(),
+            Self::Container { workspace, .. } => workspace.as_ref(),
+        };
+        let root = workspace?.try_clone().ok()?;
+        Some(RunWorkspace { root: root.into(), owner })
     }
 
     /// Becomes readable when its program has ended.

@@ -1,5 +1,5 @@
 //! State that an attempt at a job leaves to the next one when its host died: the steps that were done, the todo list, the
-//! artifacts and the workspace, which lies in the run's folder for that.
+//! artifacts, the workspace, which lies in the run's folder for that, and the host's own clones of repositories in it.
 //!
 //! ```text
 //! begin ─► the folder is marked: whose it is, and not to be cleared away ─► the job ended: the folder is removed
@@ -13,6 +13,7 @@
 use crate::native::HostUser;
 use crate::state::{JOB, RunFolder, StateDirectory, StateError};
 use belljar_confine::plan::Identity;
+use belljar_contract::git::CLONES_OF_RUN;
 use belljar_contract::id::{JobId, RunId};
 use belljar_files::host_path::HostPath;
 use serde::{Deserialize, Serialize};
@@ -84,6 +85,8 @@ impl Resumption {
                 // Steps that were done without what they have done are not done.
                 let _ = fs::remove_file(own.join(JOB).join("steps.jsonl"));
             }
+            // Without them, nothing can be pushed from clones that an agent has in the workspace.
+            let _ = fs::rename(before.path().join(CLONES_OF_RUN), folder.path().join(CLONES_OF_RUN));
             // Reconciliation finds leftovers of the folder by its mark.
             let _ = before.remove();
         }

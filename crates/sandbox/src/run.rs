@@ -34,6 +34,7 @@ use crate::streams::PipeEnds;
 use crate::supervise;
 use crate::workspace::changes::ChangeSet;
 use crate::workspace::snapshot::SnapshotLimits;
+use belljar_confine::plan::Identity;
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::failure::FailureCode;
@@ -123,6 +124,17 @@ pub struct StartedRun {
     pub hatches: Vec<(Hatch, Vec<OwnedFd>)>,
     /// Deadline of the run.
     pub deadline: Deadline,
+    /// Workspace of a job; `None` if the host can't reach it.
+    pub workspace: Option<RunWorkspace>,
+}
+
+/// Workspace of a run while its programs run, for the host. Programs in the sandbox may change everything in it at any time.
+#[derive(Debug)]
+pub struct RunWorkspace {
+    /// Its root.
+    pub root: Directory,
+    /// Owner of files there.
+    pub owner: Identity,
 }
 
 /// Receiver of a job's progress.
@@ -250,7 +262,8 @@ pub fn carry_out(
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
     let deadline = Deadline::after(limit);
     let hatches = hatch::by_hatch(&spec.provision.hatches, enclosure.take_hatches());
-    watch.begun(StartedRun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
+    let workspace = enclosure.open_workspace(site.maker.owner(user));
+    watch.begun(StartedRun { run: folder.id().clone(), hatches, deadline: deadline.clone(), workspace });
     let mut hearing = RunnerLogReader::new(watch, job_folder);
     let until = || deadline.at() + GRACE;
     let ended = supervise::until_end(&mut enclosure, &mut streams, &until, &mut hearing)?;

@@ -7,11 +7,10 @@
 //! ```
 
 mod bench;
-mod carrying;
 mod desk;
 mod execution;
 mod failures;
-mod hatch;
+mod git_workspace;
 mod inside;
 mod offering;
 mod output;
@@ -21,6 +20,7 @@ mod serving;
 mod shipping;
 mod token_file;
 mod tools;
+mod tree_transfer;
 mod web;
 
 pub(crate) use offering::{SessionOfferArguments, ToolService};

@@ -197,6 +197,7 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     settings.access = configuration.has_access.then_some(configuration.access);
     settings.trust = configuration.trust.unwrap_or_default();
     settings.tools = configuration.tools;
+    settings.git = configuration.git;
     settings.egress = Some(web::of_configuration(&path)?);
     settings.traces = configuration.node.traces.map(traces::of_configuration);
     settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;

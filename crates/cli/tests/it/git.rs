@@ -6,6 +6,7 @@ mod handed_off;
 mod hostile;
 mod https;
 mod ignored;
+mod jobs;
 mod names;
 mod obeyed;
 mod pull_requests;

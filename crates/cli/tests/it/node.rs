@@ -43,7 +43,7 @@ mod stopped;
 mod telling;
 mod terminals;
 mod told;
-mod tools;
+pub(crate) mod tools;
 mod traces;
 mod unreached;
 mod web;

@@ -13,6 +13,7 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_files::host_path::HostPath;
 use belljar_policy::access::AccessRules;
 use belljar_policy::approval::ApprovalRules;
+use belljar_policy::git::GitRules;
 use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::state::StateDirectory;
@@ -75,6 +76,8 @@ pub struct Settings {
     pub trust: TrustConfig,
     /// Databases, channels and metrics of the configured tools.
     pub tools: ToolsConfig,
+    /// Remotes that agents may clone and push, and hosts that git may connect to.
+    pub git: GitRules,
     /// Resource limits of each sandbox with the node's own programs.
     pub limits: Limits,
     /// Isolation layers that such a sandbox must have.
@@ -180,6 +183,7 @@ impl Settings {
             access: None,
             trust: TrustConfig::default(),
             tools: ToolsConfig::default(),
+            git: GitRules::default(),
             limits: Limits::default(),
             required: RequiredLayers::default(),
         }

@@ -55,6 +55,8 @@ pub(super) async fn furnish(
         web: &web,
         timeout: &settings.approvals.timeout,
         config: &settings.tools,
+        git: &settings.git,
+        state: &settings.state,
         house,
     };
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;

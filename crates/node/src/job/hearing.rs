@@ -24,7 +24,7 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_journal::RunJournalError;
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::command::CommandWatch;
-use belljar_sandbox::run::{JobWatch, StartedRun};
+use belljar_sandbox::run::{JobWatch, RunWorkspace, StartedRun};
 use belljar_store::telemetry::SandboxRecord;
 use jiff::Timestamp;
 use std::os::fd::OwnedFd;
@@ -154,7 +154,7 @@ impl RunWatcher {
     }
 
     fn stands(&mut self, begun: StartedRun) {
-        let StartedRun { run, hatches, deadline } = begun;
+        let StartedRun { run, hatches, deadline, workspace } = begun;
         self.run = Some(run.clone());
         self.stood = Some(Instant::now());
         self.workplace.metrics.sandbox_stands(self.taken);
@@ -167,7 +167,7 @@ impl RunWatcher {
             reports.started();
         }
         let statuses = match HatchThread::start() {
-            Ok(thread) => self.serve((&run, &reports), &Arc::new(thread), hatches),
+            Ok(thread) => self.serve((&run, &reports), &Arc::new(thread), hatches, workspace),
             Err(error) => {
                 // Without a thread the sockets are closed, and the job's calls by them fail.
                 tracing::error!(%error, "the hatches of a job can't be served");
@@ -183,12 +183,13 @@ impl RunWatcher {
         (run, reports): (&RunId, &Arc<StatusReports>),
         thread: &Arc<HatchThread>,
         hatches: Vec<(Hatch, Vec<OwnedFd>)>,
+        mut workspace: Option<RunWorkspace>,
     ) -> Option<ServedHatch> {
         let mut statuses = None;
         for (hatch, sockets) in hatches {
             match hatch {
                 Hatch::Status => {
-                    let seated = self.seat(run);
+                    let seated = self.seat(run, workspace.take());
                     let served = hatch::serve(thread, (Arc::clone(reports), seated), sockets);
                     // The runner reports the same by a file.
                     statuses = served
@@ -230,10 +231,10 @@ impl RunWatcher {
     }
 
     /// Returns the caller slot of its agent's tool calls; `None` for a command.
-    fn seat(&self, run: &RunId) -> Option<AgentSlot> {
+    fn seat(&self, run: &RunId, workspace: Option<RunWorkspace>) -> Option<AgentSlot> {
         let RunIdentity { task_id, job_id, is_command, given, .. } = &self.whose;
         let tools = &self.workplace.tools;
-        (!is_command).then(|| tools.seat((task_id, job_id, run), given))
+        (!is_command).then(|| tools.seat((task_id, job_id, run), given, workspace))
     }
 
     fn serve_web(&mut self, thread: &Arc<HatchThread>, run: &RunId, sockets: Vec<OwnedFd>) {

@@ -115,7 +115,8 @@ pub fn carry_out_command(
     belljar_failpoint::reached("run.launched");
     let deadline = Deadline::after(request.timeout);
     let hatches = hatch::by_hatch(&spec.provision.hatches, enclosure.take_hatches());
-    watch.begun(StartedRun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
+    let workspace = None;
+    watch.begun(StartedRun { run: folder.id().clone(), hatches, deadline: deadline.clone(), workspace });
     let most = request.max_output_bytes;
     let mut capture =
         OutputCapture { watch, most, stdout: CapturedOutput::default(), stderr: CapturedOutput::default() };

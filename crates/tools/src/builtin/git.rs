@@ -12,6 +12,7 @@ mod commit;
 mod diff;
 mod hardening;
 pub mod hatch;
+pub mod host;
 mod log;
 mod push;
 mod repository;
@@ -25,7 +26,7 @@ use crate::typed::{schema_of, tool};
 use crate::workbench::{Workbench, has_program};
 use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::category::Category;
-use belljar_contract::tool::CostTier;
+use belljar_contract::tool::{CostTier, ToolScope};
 use hatch::GitHatch;
 use repository::Git;
 use serde_json::Value;
@@ -111,11 +112,11 @@ const CLONE_WITHIN: Duration = Duration::from_secs(120);
 /// Time limit of a push, which may have to read many files first.
 const PUSH_WITHIN: Duration = Duration::from_secs(300);
 
-/// Returns the tools that use the host's git at servers.
+/// Returns the tools that use the host's git at servers, for callers in this scope.
 ///
 /// # Errors
 /// Never: the names are valid.
-pub fn hatch_tools(hatch: &Arc<dyn GitHatch>) -> Tools {
+pub fn hatch_tools(hatch: &Arc<dyn GitHatch>, scope: ToolScope) -> Tools {
     let clones = "Clones a repository into the workspace.";
     let clone = Definition {
         description: clone::DESCRIPTION.to_owned(),
@@ -123,6 +124,7 @@ pub fn hatch_tools(hatch: &Arc<dyn GitHatch>) -> Tools {
         cost: CostTier::Expensive,
         effect: Effect::Additive,
         reaches_out: true,
+        scope,
         within: CLONE_WITHIN,
         ..Definition::named("git_clone", Category::VersionControl, clones, schema_of::<clone::Arguments>())?
     };
@@ -133,6 +135,7 @@ pub fn hatch_tools(hatch: &Arc<dyn GitHatch>) -> Tools {
         cost: CostTier::Expensive,
         effect: Effect::Additive,
         reaches_out: true,
+        scope,
         within: PUSH_WITHIN,
         ..Definition::named("git_push", Category::VersionControl, pushes, schema_of::<push::Arguments>())?
     };

@@ -1,7 +1,6 @@
 //! Registry of the sessions that MCP clients can use: those opened by this server and those named when it was started.
 
 use super::failures;
-use super::hatch::GitCallQueue;
 use super::shipping::ProgramLogShipper;
 use super::web::SessionWebCache;
 use crate::backend::SessionSandboxes;
@@ -78,8 +77,6 @@ pub(crate) struct McpSessions {
     own: Mutex<Option<String>>,
     /// Network access of the server's own web tools.
     pub(super) web: SessionWebCache,
-    /// Queue of tool calls for the host's git.
-    pub(super) git: GitCallQueue,
     /// Permits for further sandboxes, of [`MOST_SANDBOXES`].
     room: Arc<Semaphore>,
     /// Permits for further concurrent calls, of [`MOST_CALLS`].
@@ -117,7 +114,6 @@ impl McpSessions {
             held: Mutex::new(held),
             own: Mutex::new(own),
             web: SessionWebCache::default(),
-            git: GitCallQueue::default(),
             room,
             calls: Semaphore::new(MOST_CALLS),
         })

@@ -15,15 +15,16 @@ mod write;
 use super::bench::SessionWorkbench;
 use super::desk::McpSessions;
 use super::execution::{CallerGoneSignal, waiting};
-use super::hatch::SessionGitHatch;
+use super::git_workspace::SessionGitWorkspaces;
 use super::scope::{self, CallWorkspace};
 use super::tell;
 use super::web::SessionWebHatch;
 use crate::configuration::Configuration;
+use crate::state;
 use belljar_contract::action::{ActionType, BuiltInAction};
 use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
-use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName};
+use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName, ToolScope};
 use belljar_sandbox::backend::with_causes;
 use belljar_tools::Tool;
 use belljar_tools::answer::{Answer, Failure};
@@ -32,6 +33,7 @@ use belljar_tools::builtin::configured::{self, ConfiguredError};
 use belljar_tools::builtin::execution::Languages;
 use belljar_tools::builtin::git::Signature;
 use belljar_tools::builtin::git::hatch::GitHatch;
+use belljar_tools::builtin::git::host::{GitHostSettings, HostGitHatch};
 use belljar_tools::builtin::web::reach::WebHatch;
 use belljar_tools::definition::{Definition, Effect};
 use belljar_tools::registry::{RegisterError, Registry};
@@ -40,6 +42,9 @@ use belljar_tools::workbench::Workbench;
 use clap::ValueEnum;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Maximum number of concurrent calls that use the host's git. The disk and memory limits of one call are therefore limits for all.
+const GIT_AT_ONCE: usize = 1;
 
 /// There are no tools to be had.
 #[derive(Debug, thiserror::Error)]
@@ -126,9 +131,14 @@ fn of_configuration(
     configured.unusable.iter().for_each(|error| tell(&with_causes(error)));
     let mut all = configured.tools;
     if !config.git.remotes.is_empty() {
-        let hatch = SessionGitHatch { desk: Arc::clone(desk), rules: Arc::new(config.git.clone()) };
-        let hatch: Arc<dyn GitHatch> = Arc::new(hatch);
-        all.extend(builtin::git::hatch_tools(&hatch)?);
+        let workspaces = Arc::new(SessionGitWorkspaces { desk: Arc::clone(desk) });
+        let settings = GitHostSettings {
+            rules: config.git.clone(),
+            state: state::open().path().to_owned(),
+            at_once: GIT_AT_ONCE,
+        };
+        let hatch: Arc<dyn GitHatch> = Arc::new(HostGitHatch::new(workspaces, settings));
+        all.extend(builtin::git::hatch_tools(&hatch, ToolScope::Both)?);
     }
     Ok(all)
 }

@@ -2,7 +2,7 @@
 
 use super::desk::McpSessions;
 use super::failures;
-use super::hatch::run_of;
+use super::git_workspace::run_of;
 use crate::error::CliError;
 use crate::{state, web};
 use belljar_contract::category::Category;

@@ -34,7 +34,7 @@ def tell(value): print(json.dumps(value))
 "#;
 
 /// Returns a job of that task whose single program is this script.
-pub(super) fn job_of(task: Option<&Value>, script: &str) -> Value {
+pub(crate) fn job_of(task: Option<&Value>, script: &str) -> Value {
     let script = format!("{CLIENT}{script}");
     let mut job = steps(&json!([
         { "type": "run_command", "args": { "argv": ["python3", "-c", script] } }
@@ -47,7 +47,7 @@ pub(super) fn job_of(task: Option<&Value>, script: &str) -> Value {
 }
 
 /// Returns the lines that a job's program has reported.
-pub(super) fn told(node: &Node<'_>, job: &Value) -> Vec<Value> {
+pub(crate) fn told(node: &Node<'_>, job: &Value) -> Vec<Value> {
     let answer = node.run(job).json();
     assert_eq!(answer["status"], "completed", "{answer}");
     let output = answer["sba_result"]["steps"][0]["result"]["stdout"].as_str().unwrap();

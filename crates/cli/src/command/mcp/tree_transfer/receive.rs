@@ -1,10 +1,10 @@
-//! A tree that a session tells, made of files in a directory of the host's own. It is hostile: each name in it is reached through no link,
-//! and nothing is made that is more than may be.
+//! Receiving a tree that a session sends, as files in a directory of the host's own. The sender is hostile: no link is followed, and all
+//! quantities are limited.
 
 use super::{TreeTransferError, broken, line};
 use belljar_contract::workbench::{Bytes, TreeLine};
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_git::TreeLimits;
+use belljar_files::tree::TreeLimits;
 use belljar_tools::builtin::git::hatch::MOST_TOLD;
 use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
 use rustix::io::Errno;
@@ -16,11 +16,11 @@ use std::path::{Component, Path, PathBuf};
 
 /// Entries that are neither file, directory nor link. They are not transferred.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::command::mcp) struct SkippedTreeEntries {
+pub(super) struct SkippedTreeEntries {
     /// The first of them.
-    pub(in crate::command::mcp) named: Vec<PathBuf>,
+    pub(super) named: Vec<PathBuf>,
     /// How many there are.
-    pub(in crate::command::mcp) count: usize,
+    pub(super) count: usize,
 }
 
 /// Remaining limits of a tree transfer.
@@ -38,8 +38,8 @@ const LONGEST_PATH_BYTES: usize = 4095;
 /// As much of names and of what links say there may be: all of it comes to be in memory.
 const MOST_NAME_BYTES: u64 = 128 << 20;
 
-/// Makes what is told.
-pub(super) fn take(
+/// Creates the entries that are received.
+pub(super) fn receive(
     from: &mut dyn BufRead,
     to: &Directory,
     limits: TreeLimits,

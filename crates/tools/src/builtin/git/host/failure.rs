@@ -1,25 +1,23 @@
-//! Errors of the host's git, as they are reported to agents.
+//! Errors of the host's git, as agents get them.
 
-use super::super::carrying::TreeTransferError;
-use super::super::failures;
-use super::watch::GitCallLimits;
+use super::bounds::TreeSizeWatch;
+use crate::answer::Failure;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::git::PinError;
+use belljar_files::tree::TreeError as CopyError;
 use belljar_git::clone::CloneError;
 use belljar_git::{BaseError, CommitError, GitError, PushError, TreeError};
 use belljar_policy::handoff::Finding;
 use belljar_sandbox::backend::with_causes;
-use belljar_tools::answer::Failure;
-use belljar_tools::workbench::failure as of_refusal;
 
-/// So many paths are named.
+/// Maximum number of paths that are named.
 const MOST_NAMED: usize = 50;
 
-/// It wasn't cloned.
-pub(super) fn of_cloning(error: &CloneError, watch: &GitCallLimits<'_>) -> Failure {
+/// Returns the failure of a clone.
+pub(super) fn of_cloning(error: &CloneError, watch: &TreeSizeWatch<'_>) -> Failure {
     match error {
         CloneError::Pin(error) => of_pin(error),
-        CloneError::Base(BaseError::Git(GitError::Canceled)) if watch.brings_too_much() => {
+        CloneError::Base(BaseError::Git(GitError::Canceled)) if watch.is_too_large() => {
             let message = "the repository is larger than what is cloned for an agent: `depth` takes less of its history";
             Failure::new(DomainCode::LimitExceeded, message)
         }
@@ -32,7 +30,7 @@ pub(super) fn of_cloning(error: &CloneError, watch: &GitCallLimits<'_>) -> Failu
     }
 }
 
-/// The host's own clone can't be used.
+/// Returns the failure of a host's own clone that can't be used.
 pub(super) fn of_base(error: &BaseError) -> Failure {
     match error {
         BaseError::Git(error) => of_git(error),
@@ -46,23 +44,20 @@ pub(super) fn of_base(error: &BaseError) -> Failure {
     }
 }
 
-/// It wasn't carried in or out.
-pub(super) fn of_carrying(error: &TreeTransferError) -> Failure {
+/// Returns the failure of a tree that can't be listed, or copied into a workspace.
+pub fn of_tree(error: &CopyError) -> Failure {
     let code = match error {
-        TreeTransferError::Session(error) => return failures::of_session(error),
-        TreeTransferError::Refused(refused) => return of_refusal(refused.clone()),
-        TreeTransferError::Directory(error) => return Failure::internal("read what was laid out", error),
-        TreeTransferError::TooMuch { .. } | TreeTransferError::OutOfTime => DomainCode::LimitExceeded,
-        TreeTransferError::Broken { .. } => DomainCode::Unavailable,
-        TreeTransferError::NoTree => DomainCode::ToolFailed,
+        CopyError::Directory(_) | CopyError::Write { .. } => DomainCode::ToolFailed,
+        CopyError::TooMuch { .. } | CopyError::Full { .. } | CopyError::Canceled => DomainCode::LimitExceeded,
+        CopyError::Exists { .. } => DomainCode::Conflict,
     };
     Failure::new(code, with_causes(error))
 }
 
-/// It wasn't pushed.
-pub(super) fn of_pushing(error: &PushError) -> Failure {
+/// Returns the failure of a push. `approval_hint` says how a person approves files that are executed or trusted.
+pub(super) fn of_pushing(error: &PushError, approval_hint: &str) -> Failure {
     let code = match error {
-        PushError::Handoff { findings } => return of_findings(findings),
+        PushError::Handoff { findings } => return of_findings(findings, approval_hint),
         PushError::Pin(error) => return of_pin(error),
         PushError::Git(error) | PushError::Commit(CommitError::Git(error)) => return of_git(error),
         PushError::Base(error) => return of_base(error),
@@ -105,7 +100,7 @@ fn of_git(error: &GitError) -> Failure {
 }
 
 /// Returns the failure for findings that need an approval which agents can't give.
-fn of_findings(findings: &[Finding]) -> Failure {
+fn of_findings(findings: &[Finding], approval_hint: &str) -> Failure {
     let listed = findings.iter().take(MOST_NAMED);
     let listed: Vec<_> =
         listed.map(|Finding { path, kind, reason }| format!("{path} ({}: {reason})", kind.code())).collect();
@@ -113,7 +108,7 @@ fn of_findings(findings: &[Finding]) -> Failure {
     let more = if further == 0 { String::new() } else { format!(" and {further} more") };
     let message = format!(
         "nothing was pushed: these files are executed or trusted at their destination, and only a person can approve them: {}{more}. \
-         The operator does so with `--trust PATH` when the tools are started; or leave these files unchanged",
+         {approval_hint}Otherwise leave these files unchanged",
         listed.join(", ")
     );
     Failure::new(DomainCode::PermissionDenied, message)

@@ -1,24 +1,23 @@
 //! Pipes that programs in the sandbox can't block: each wait ends at the deadline, or when the caller stops waiting for the result.
 
-use super::super::execution::CallerGoneSignal;
+use belljar_tools::builtin::git::host::CallBounds;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// One end, the host's.
+/// The host's end of a pipe.
 pub(super) struct Pipe<'p> {
     end: OwnedFd,
     stop: &'p TransferStop<'p>,
 }
 
-/// When it is over.
+/// Bounds of the transfer, which also ends once it is complete.
 pub(super) struct TransferStop<'s> {
-    until: Instant,
-    given_up: &'s CallerGoneSignal,
+    bounds: &'s CallBounds,
     is_over: AtomicBool,
 }
 
@@ -34,7 +33,7 @@ pub(super) fn pipes() -> Result<([OwnedFd; 2], [OwnedFd; 2]), Errno> {
     Ok(([input, output], [to, from]))
 }
 
-/// Whether that is how it ends when the other side wants no more.
+/// Returns true if the error means that the other side reads no more.
 pub(super) fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::TimedOut)
 }
@@ -42,8 +41,8 @@ pub(super) fn is_end(error: &io::Error) -> bool {
 // === impl TransferStop ===
 
 impl<'s> TransferStop<'s> {
-    pub(super) fn at(until: Instant, given_up: &'s CallerGoneSignal) -> Self {
-        Self { until, given_up, is_over: AtomicBool::new(false) }
+    pub(super) fn at(bounds: &'s CallBounds) -> Self {
+        Self { bounds, is_over: AtomicBool::new(false) }
     }
 
     pub(super) fn now(&self) {
@@ -51,7 +50,7 @@ impl<'s> TransferStop<'s> {
     }
 
     fn is_so(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed) || Instant::now() >= self.until || self.given_up.is_so()
+        self.is_over.load(Ordering::Relaxed) || self.bounds.is_over()
     }
 }
 

@@ -25,7 +25,7 @@ fn take_of(
     lines: &[(TreeLine, &str)],
     limits: TreeLimits,
 ) -> Result<SkippedTreeEntries, TreeTransferError> {
-    take(&mut stream_of(lines).as_slice(), &Directory::open_host(top).unwrap(), limits)
+    receive(&mut stream_of(lines).as_slice(), &Directory::open_host(top).unwrap(), limits)
 }
 
 fn stream_of(lines: &[(TreeLine, &str)]) -> Vec<u8> {
@@ -137,6 +137,6 @@ fn names_and_link_targets_share_one_size_limit() {
 fn endless_tree_line_is_refused_at_the_line_limit() {
     let top = tempfile::tempdir().unwrap();
     let mut endless = io::BufReader::new(io::repeat(b' '));
-    let refused = take(&mut endless, &Directory::open_host(top.path()).unwrap(), TreeLimits::default());
+    let refused = receive(&mut endless, &Directory::open_host(top.path()).unwrap(), TreeLimits::default());
     assert!(matches!(refused, Err(TreeTransferError::NoTree)));
 }

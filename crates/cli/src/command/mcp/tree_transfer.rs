@@ -1,36 +1,30 @@
 //! Transfer of file trees into and out of a session. Belljar's runner in the session writes or lists the files, over pipes.
 //!
 //! ```text
-//! files of the host's own ─► Laid ─► lines and contents ─► stdin of `put-tree`  ─► the workspace
-//! the workspace ─► stdout of `take-tree` ─► lines and contents, bounded; no link followed ─► files in a folder of the host's own
+//! files of the host's own ─► `send` ─► lines and contents ─► stdin of `put-tree` ─► the workspace
+//! the workspace ─► stdout of `take-tree` ─► `receive`: limits, no link followed ─► files in a folder of the host's own
 //! ```
 //! Programs in the session can forge the listing and block the pipes indefinitely, so names, sizes and time are limited here.
 
-mod laid;
 mod pipe;
-mod taken;
+mod receive;
+mod send;
 
-pub(super) use laid::HostTree;
-pub(super) use taken::SkippedTreeEntries;
-
-use super::execution::CallerGoneSignal;
 use crate::command::session::own_runner;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::workbench::{LONGEST_TREE_LINE_BYTES, PUT_TREE, RequestRefusal, TAKE_TREE, TreeLine};
 use belljar_files::directory::{Directory, DirectoryError};
-use belljar_git::TreeLimits;
+use belljar_files::tree::{HostTree, TreeLimits};
 use belljar_sandbox::session::{ProgramStreams, SessionClient, SessionError};
+use belljar_tools::builtin::git::host::{CallBounds, ReadTree};
 use pipe::{Pipe, TransferStop, pipes};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
-use std::time::Instant;
 
 /// Transfers trees for one call.
 pub(super) struct TreeTransfer<'c> {
     pub(super) client: &'c SessionClient,
-    pub(super) given_up: &'c CallerGoneSignal,
-    /// Deadline of the transfer.
-    pub(super) until: Instant,
+    pub(super) bounds: &'c CallBounds,
 }
 
 /// Errors of a tree transfer.
@@ -72,8 +66,8 @@ const BUFFERED_BYTES: usize = 64 << 10;
 
 impl TreeTransfer<'_> {
     /// Puts a tree into the workspace, in a directory that isn't there yet or is empty: all of it, or nothing.
-    pub(super) fn put(&self, laid: &HostTree<'_>, inside: &WorkspacePath) -> Result<(), TreeTransferError> {
-        let feed = |to: &mut dyn Write| laid.tell(to);
+    pub(super) fn put(&self, tree: &HostTree<'_>, inside: &WorkspacePath) -> Result<(), TreeTransferError> {
+        let feed = |to: &mut dyn Write| send::send(tree, to);
         self.carry((PUT_TREE, inside), feed, |from| match line(from)? {
             TreeLine::End {} => Ok(()),
             TreeLine::Refused(refused) => Err(TreeTransferError::Refused(refused)),
@@ -81,15 +75,17 @@ impl TreeTransfer<'_> {
         })
     }
 
-    /// Takes a tree out of the workspace, into an empty directory of the host's own. What is neither file, directory nor link
-    /// stays, and is named.
+    /// Copies a tree of the workspace into an empty directory of the host's own. Entries that are neither file, directory nor link
+    /// are skipped, and named.
     pub(super) fn take(
         &self,
         inside: &WorkspacePath,
-        to: &Directory,
+        to: Directory,
         limits: TreeLimits,
-    ) -> Result<SkippedTreeEntries, TreeTransferError> {
-        self.carry((TAKE_TREE, inside), |_| Ok(()), |from| taken::take(from, to, limits))
+    ) -> Result<ReadTree, TreeTransferError> {
+        let skipped =
+            self.carry((TAKE_TREE, inside), |_| Ok(()), |from| receive::receive(from, &to, limits))?;
+        Ok(ReadTree { top: to, skipped: skipped.named, skipped_count: skipped.count })
     }
 
     fn carry<T>(
@@ -104,8 +100,8 @@ impl TreeTransfer<'_> {
         let place = if inside.is_root() { "." } else { inside.as_str() };
         let argv = [own_runner(self.client), way.into(), place.into()];
         let streams = ProgramStreams::Descriptors([input, output, nothing.into()]);
-        let execution = self.client.exec(&argv, WORKSPACE, streams, Some(self.until))?;
-        let stop = TransferStop::at(self.until, self.given_up);
+        let execution = self.client.exec(&argv, WORKSPACE, streams, Some(self.bounds.until))?;
+        let stop = TransferStop::at(self.bounds);
         let heard = std::thread::scope(|scope| {
             let feeding = scope.spawn(|| {
                 let mut to = BufWriter::with_capacity(BUFFERED_BYTES, Pipe::of(to, &stop));
