@@ -1,17 +1,17 @@
 //! Arguments that select the backend of a sandbox, shared by `exec` and `session create`. Without them the configuration selects it: for
 //! the tools of agents, and for commands if it sets a backend for commands.
 
-mod quarters;
+mod session_sandboxes;
 
-pub(crate) use quarters::{SandboxSettings, SessionSandboxes, has_sandbox, works_in_session};
+pub(crate) use session_sandboxes::{SandboxSettings, SessionSandboxes, has_sandbox, works_in_session};
 
 use crate::configuration::{self, Configuration};
 use crate::error::CliError;
-use crate::lending::AllowanceArguments;
+use crate::sandbox_args::AllowanceArguments;
 use belljar_contract::category::Category;
 use belljar_contract::programs::ProgramList;
 use belljar_sandbox::backends::chosen::BackendChoice;
-use belljar_sandbox::backends::here::HostContext;
+use belljar_sandbox::backends::construction::HostContext;
 use belljar_sandbox::config::{BackendName, DockerConfig, Sandboxing};
 use belljar_sandbox::docker::ImageName;
 use clap::ValueEnum;

@@ -6,12 +6,12 @@
 mod answer;
 mod error;
 pub(crate) mod events;
-mod place;
+mod node_address;
 mod token;
 
 pub(crate) use answer::{BodyRead, NodeResponse};
 pub(crate) use error::ClientError;
-pub(crate) use place::NodeAddress;
+pub(crate) use node_address::NodeAddress;
 pub(crate) use token::ClientToken;
 
 use belljar_contract::id::JobId;

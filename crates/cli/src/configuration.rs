@@ -1,7 +1,7 @@
 //! The configuration file: all its sections, and the default paths where it is searched for.
 
 use crate::error::CliError;
-use crate::obeyed;
+use crate::trusted_files;
 use belljar_contract::category::Category;
 use belljar_contract::yaml::{self, LARGEST_BYTES, Members, MistakeLog, Mistakes, Node, below, quoted};
 use belljar_egress::inference::config::InferenceConfig;
@@ -97,20 +97,21 @@ impl Configuration {
         let bytes = match known.get(path) {
             Some(bytes) => bytes.clone(),
             None => {
-                let bytes = read_bytes(obeyed::open(path)?).map_err(|error| CliError::read(path, error))?;
+                let bytes =
+                    read_bytes(trusted_files::open(path)?).map_err(|error| CliError::read(path, error))?;
                 known.insert(path.to_owned(), bytes.clone());
                 bytes
             }
         };
         drop(known);
-        obeyed::check_named(&bytes)?;
+        trusted_files::check_named(&bytes)?;
         Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
     }
 
     /// Reads the current content of a file, without the cache.
     pub(crate) fn read_again(path: &Path) -> Result<Self, CliError> {
-        let bytes = read_bytes(obeyed::open(path)?).map_err(|error| CliError::read(path, error))?;
-        obeyed::check_named(&bytes)?;
+        let bytes = read_bytes(trusted_files::open(path)?).map_err(|error| CliError::read(path, error))?;
+        trusted_files::check_named(&bytes)?;
         Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
     }
 

@@ -1,7 +1,7 @@
 //! Grants on this machine: the arguments that present one, and its record in the state.
 
 use crate::error::CliError;
-use crate::{obeyed, state};
+use crate::{state, trusted_files};
 use belljar_contract::grant::{ExecutionGrant, SignedGrant};
 use belljar_contract::id::GrantId;
 use belljar_policy::grant::GrantRefusal;
@@ -62,7 +62,7 @@ impl GrantArguments {
     fn by_secret(&self, id: &GrantId) -> Result<PresentedGrant, CliError> {
         let secret = match &self.grant_secret_file {
             Some(path) => {
-                obeyed::check(path)?;
+                trusted_files::check(path)?;
                 let read = input::read(path, LARGEST_BYTES).map_err(|error| CliError::read(path, error))?;
                 String::from_utf8(read).unwrap_or_default()
             }
@@ -85,7 +85,7 @@ fn by_file(path: &Path) -> Result<PresentedGrant, GrantInputError> {
     if !path.exists() {
         return Ok(Err(GrantRefusal::NotFound));
     }
-    obeyed::check(path)?;
+    trusted_files::check(path)?;
     let document = input::read(path, LARGEST_BYTES).map_err(|error| CliError::read(path, error))?;
     let SignedGrant { grant, signature } = SignedGrant::parse(&document).map_err(|problems| {
         let path = crate::output::path(path);

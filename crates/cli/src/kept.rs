@@ -10,11 +10,11 @@ pub(crate) use texts::{
     others_kept_as, too_long,
 };
 
-use crate::asking::{answer, confirmed, is_at_terminal};
 use crate::error::{CONFLICT, CliError};
-use crate::handoff::TrustArguments;
 use crate::progress::harmless;
+use crate::prompt::{answer, confirmed, is_at_terminal};
 use crate::terminal::begin_review;
+use crate::trust_review::TrustArguments;
 use crate::{state, summary};
 use belljar_contract::id::RunId;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};

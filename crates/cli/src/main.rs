@@ -5,7 +5,6 @@
 
 mod access;
 mod approvals;
-mod asking;
 mod backend;
 mod client;
 mod command;
@@ -13,21 +12,22 @@ mod configuration;
 mod error;
 mod git;
 mod grants;
-mod handoff;
 mod kept;
-mod lending;
 mod limits;
-mod listening;
+mod listen_check;
 mod models;
-mod obeyed;
 mod output;
 mod programs;
 mod progress;
+mod prompt;
+mod sandbox_args;
 mod state;
 mod summary;
 mod terminal;
 mod trust;
-mod used;
+mod trust_review;
+mod trusted_files;
+mod usage_text;
 mod web;
 
 use belljar_sandbox::subprocess;
@@ -44,8 +44,8 @@ fn main() -> ExitCode {
         Some(belljar_sandbox::session::KEEPER) => return command::session::keep(),
         Some(subprocess::SUPERVISOR) => return subprocess::main_inside(),
         Some(belljar_sandbox::canary::PROGRAM) => return belljar_sandbox::canary::main_inside(arguments),
-        Some(belljar_sandbox::docker::inside::NAME) => {
-            return belljar_sandbox::docker::inside::main(arguments);
+        Some(belljar_sandbox::docker::own_program::NAME) => {
+            return belljar_sandbox::docker::own_program::main(arguments);
         }
         _ => {}
     }

@@ -3,7 +3,7 @@
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use crate::grants::{GrantArguments, GrantInputError, PresentedGrant};
-use crate::used;
+use crate::usage_text;
 use belljar_contract::id::RunId;
 use belljar_contract::inference::CallOutcome;
 use belljar_contract::job::Job;
@@ -205,7 +205,7 @@ impl ModelProxy {
         models.end();
         let usage = book.usage();
         if usage.calls > 0 || usage.unended_calls > 0 {
-            let (calls, amounts) = (used::calls(&usage), used::amounts(&usage));
+            let (calls, amounts) = (usage_text::calls(&usage), usage_text::amounts(&usage));
             crate::output::errln!("belljar: {calls} of models, as reported: {amounts}");
         }
         tell_failed(&book);

@@ -3,13 +3,13 @@
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use crate::output::Untrusted;
-use crate::{obeyed, state};
+use crate::{state, trusted_files};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_egress::web::config::WebConfig;
 use belljar_journal::RunJournal;
-use belljar_node::inspection::TlsInterception;
 use belljar_node::serving::ServedWeb;
+use belljar_node::tls_interception::TlsInterception;
 use belljar_node::web::WebTotals;
 use belljar_node::web::policy_file::{OpenPolicy, PolicyChange, PolicyFile, PolicyFileError, PolicyFollower};
 use belljar_policy::access::compiled::{SandboxAccess, WebAccess};
@@ -43,7 +43,7 @@ impl WebArguments {
     /// Returns the policy, if one was named. It is checked here, before a sandbox is created.
     pub(crate) fn policy(&self, workspace: &WorkspaceChoice) -> Result<Option<OpenPolicy>, CliError> {
         let Some(path) = &self.egress else { return Ok(None) };
-        obeyed::check_outside(path, workspace)?;
+        trusted_files::check_outside(path, workspace)?;
         open(of_rules(path)?).map(Some)
     }
 
@@ -54,7 +54,7 @@ impl WebArguments {
             return Ok(policy);
         }
         let Some(path) = found(None) else { return Ok(OpenPolicy::of_nothing()) };
-        obeyed::check_outside(&path, workspace)?;
+        trusted_files::check_outside(&path, workspace)?;
         open(of_configuration(&path)?)
     }
 

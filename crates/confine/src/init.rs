@@ -3,22 +3,22 @@
 //! It is a copy of the launching process, so it never returns into what that process was doing. When it ends, the
 //! kernel kills every process of its PID namespace; when the host ends, the kernel kills it.
 
-pub(crate) mod attend;
+pub(crate) mod attended_init;
 mod attributes;
 mod caller;
 mod connector;
 mod descriptors;
 mod filters;
 mod linger;
+mod look_schedule;
 mod memory;
-mod own;
 mod own_sockets;
-mod pace;
 pub(crate) mod payload;
 mod poll_tables;
 mod reservation;
+mod sandbox_state;
 mod sockets;
-mod starting;
+mod starting_program;
 pub(crate) mod streams;
 mod uncharged;
 mod watch;
@@ -38,11 +38,11 @@ use crate::walls::{
     worker::{self, Worker},
 };
 use memory::MemoryWatch;
-use own::OwnResources;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::Signal;
+use sandbox_state::OwnResources;
 use streams::Streams;
 use watch::InitState;
 

@@ -13,16 +13,16 @@
 //! reports its namespaces, which only root could see from outside, and its limits, which are cheaper to have that way.
 //! Nothing has run yet that could make it lie.
 
-mod papers;
+mod proc_files;
+mod self_report;
 mod starter;
-mod testimony;
 
+pub(crate) use self_report::SelfReport;
 pub(crate) use starter::inspect as inspect_starter;
-pub(crate) use testimony::SelfReport;
 
 use crate::kernel::landlock_abi;
 use crate::plan::{self, Plan};
-use papers::{ProcFiles, ProcStatus};
+use proc_files::{ProcFiles, ProcStatus};
 use rustix::fs::stat;
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid};

@@ -10,8 +10,8 @@ mod ready;
 
 use crate::kernel::{self, CloneResult};
 use crate::launch::{LaunchError, LaunchedSandbox, launch};
-use crate::lend::{IdentityMaps, user_namespace};
 use crate::message;
+use crate::mount_preparation::{IdentityMaps, user_namespace};
 use crate::plan::{Plan, wire};
 use crate::sealed::SealedSandbox;
 use crate::stage::Timings;

@@ -14,16 +14,16 @@
 
 pub mod as_user;
 pub mod execution;
-pub mod family;
 pub mod group;
-pub mod inside;
+pub mod inner_init;
 pub mod inspection;
 pub mod launch;
 pub mod launcher;
-pub mod lend;
 pub mod listing;
+pub mod mount_preparation;
 pub mod passed_descriptors;
 pub mod plan;
+pub mod process_group;
 pub mod removal;
 pub mod sealed;
 pub mod seccomp;

@@ -3,7 +3,7 @@
 use crate::http1::limits::{CONNECT_HEAD_BYTES, REQUEST_HEAD_BYTES, Times};
 use crate::http1::{BodyLength, Chunks, MalformedHttp, RequestHead, Target, head};
 use crate::memory_quota::MemoryReservation;
-use crate::within::within;
+use crate::time_limit::within;
 use bytes::{Buf, BytesMut};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

@@ -5,7 +5,7 @@ mod config;
 
 pub(crate) use config::read_source;
 
-use crate::known;
+use crate::known_secrets;
 use crate::leak_scan::SecretForms;
 use crate::secret::{Secret, SecretError};
 use belljar_contract::yaml::{MistakeLog, Node};
@@ -204,7 +204,7 @@ impl Credential {
         }
         let secret = self.read(file)?;
         let injected = Arc::new(InjectedSecret::of(secret));
-        known::follow(&injected);
+        known_secrets::follow(&injected);
         let now = Instant::now();
         *known =
             Some(CachedSecret { injected: Arc::clone(&injected), learned_at: now, looked_at: now, mark });

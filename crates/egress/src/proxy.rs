@@ -8,7 +8,7 @@ use crate::inference::run::{InferenceProxy, Run};
 use crate::upstream::names::{NameResolver, NameSource};
 use crate::upstream::{Pool, TrustStore};
 use crate::web::fetch::{Fetches, PendingFetch as FetchOrder};
-use crate::web::gate::WebProxy;
+use crate::web::hatch_server::WebProxy;
 use crate::web::run::WebRun;
 use rustix::fd::OwnedFd;
 use rustix::process::Pid;

@@ -3,16 +3,16 @@
 //! LiteLLM returns at most the latest 10,000 rows of a query, and reports further ones in a header. Some of its versions ignore
 //! `end_user` and return the rows of all users, so the caller has to filter them.
 
-mod asking;
+mod spend_request;
 
 use crate::inference::models::{Provider, ProviderKind};
 use crate::upstream::Pool;
 use crate::upstream::names::NameSource;
-use asking::SpendClient;
 use belljar_contract::spend::{SpendRow, SpendRowsError};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use spend_request::SpendClient;
 use std::collections::HashSet;
 
 /// Range of calendar days, in UTC.
@@ -77,7 +77,10 @@ pub enum SpendError {
         source: crate::http1::MalformedHttp,
     },
     /// The answer is too large.
-    #[error("the spend logs of {provider} for one day are larger than {} bytes", asking::LARGEST_ANSWER)]
+    #[error(
+        "the spend logs of {provider} for one day are larger than {} bytes",
+        spend_request::LARGEST_ANSWER
+    )]
     TooLarge {
         /// Name of the provider.
         provider: String,

@@ -9,17 +9,17 @@
 //! ```
 
 mod approver;
-mod book;
-mod earning;
-mod house;
+mod earned_trust;
+mod rule_based;
 mod scope;
+mod trust_records;
 
 pub use approver::{Approver, ApproverError, ExactCall};
-pub use book::TrustRecords;
-pub use earning::TrustFollower;
-pub use house::RuleBasedAccess;
+pub use earned_trust::TrustFollower;
+pub use rule_based::RuleBasedAccess;
 pub use scope::ScopeSource;
 pub(crate) use scope::{of_call, of_place};
+pub use trust_records::TrustRecords;
 
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;

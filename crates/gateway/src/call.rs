@@ -2,8 +2,8 @@
 
 use crate::Gateway;
 use crate::access::CallJudgement;
+use crate::approval_calls::is_asking;
 use crate::arguments;
-use crate::asking::is_asking;
 use crate::caller_slot::CallerSlot;
 use crate::recording::{RecordError, Recording};
 use belljar_contract::tool::{DomainCode, Envelope, ToolName, ToolStatus};

@@ -2,9 +2,9 @@
 
 use crate::Gateway;
 use crate::caller_slot::CallerSlot;
-use crate::long::{LARGEST_SHORT_BYTES, LONG_MESSAGES};
+use crate::long_messages::{LARGEST_SHORT_BYTES, LONG_MESSAGES};
 use crate::mcp::Server;
-use crate::strict;
+use crate::strict_messages;
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
-use belljar_tools::turns::Turn;
+use belljar_tools::turn_queue::Turn;
 use futures_util::StreamExt;
 use rmcp::model::{ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -149,9 +149,9 @@ async fn long_turn(seat: Option<&CallerSlot>) -> Result<Turn, (StatusCode, Strin
 /// Parses a message strictly; a long one on another thread.
 async fn checked(message: Bytes, turn: Option<&Turn>) -> Result<(), ErrorData> {
     match turn {
-        None => strict::read(&message).map(drop),
+        None => strict_messages::read(&message).map(drop),
         Some(turn) => {
-            let read = turn.work(move || strict::read(&message).map(drop)).await;
+            let read = turn.work(move || strict_messages::read(&message).map(drop)).await;
             read.unwrap_or_else(|_| Err(ErrorData::internal_error("the message can't be read", None)))
         }
     }

@@ -13,29 +13,29 @@
 
 pub mod access;
 mod admission;
+mod approval_calls;
 mod arguments;
-mod asking;
 pub mod bearer;
 pub mod call;
 pub mod caller_slot;
 mod half_closed;
 mod http;
-mod long;
+mod long_messages;
 mod mcp;
 mod recording;
 mod scan;
 mod serving;
 mod stdio;
-mod strict;
+mod strict_messages;
 
 pub use admission::{ConnectionLimits, ConnectionSlot};
 pub use http::{EndpointKind, routes};
-pub use long::{LARGEST_SHORT_BYTES, LONG_MESSAGES, apart};
+pub use long_messages::{LARGEST_SHORT_BYTES, LONG_MESSAGES, apart};
 pub use serving::{ServerLimits, hatch_connection, serve};
 pub use stdio::{StdioError, stdio};
 
 use access::{Access, Approver, ScopeSource};
-use asking::ApprovalRequests;
+use approval_calls::ApprovalRequests;
 use belljar_contract::tool::{ToolName, ToolScope};
 use belljar_policy::secret::{KnownSecrets, NoSecrets};
 use belljar_policy::tool::{self, DeniedCall, PermittedCall, ToolTraits};
@@ -117,7 +117,7 @@ impl Gateway {
     pub fn asking(self, approver: Arc<dyn Approver>) -> Result<Self, RegisterError> {
         let asking = ApprovalRequests::new(approver, Arc::clone(&self.secrets), self.scopes.clone());
         let asking = Arc::new(asking.judged_by(self.access.clone()));
-        let tool = asking::tool(&asking);
+        let tool = approval_calls::tool(&asking);
         match self.registry.install(OF_GATEWAY, tool).into_iter().next() {
             None => Ok(Self { asking: Some(asking), ..self }),
             Some(error) => Err(error),
@@ -154,7 +154,7 @@ impl Gateway {
         let is_shown = |entry: &Arc<Entry>| {
             let access = self.access.as_deref();
             self.decide(caller, entry).is_ok()
-                && match asking::is_asking(entry.name()) {
+                && match approval_calls::is_asking(entry.name()) {
                     true => caller.identity.is_some(),
                     false => {
                         access.is_none_or(|access| access::shows(access, caller, entry.tool.definition()))

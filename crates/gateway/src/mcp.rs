@@ -5,12 +5,12 @@ use crate::Gateway;
 use crate::arguments;
 use crate::call::{CallOutcome, Refusal, ToolAnswer};
 use crate::caller_slot::CallerSlot;
-use crate::long;
+use crate::long_messages;
 use axum::http::request::Parts;
 use belljar_contract::tool::{DomainCode, Envelope};
 use belljar_tools::answer::{Attachment, Failure, envelope};
 use belljar_tools::definition::{Content, Definition, Effect, Resource};
-use belljar_tools::turns::Turn;
+use belljar_tools::turn_queue::Turn;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
@@ -86,7 +86,7 @@ impl ServerHandler for Server {
             None => call.await,
             Some(turn) => {
                 let turn = turn.clone();
-                let called = long::apart(async move {
+                let called = long_messages::apart(async move {
                     let _turn = turn;
                     call.await
                 });

@@ -7,19 +7,19 @@
 //! in the database are taken over only when that instance is gone: a copied state directory has the same node id.
 
 mod config;
+mod daemon_hatches;
 mod error;
-mod former;
+mod former_instances;
 mod heartbeat;
 mod identity;
 mod mcp;
-mod record;
+mod node_state;
 mod recovery;
 mod reload;
 mod retention;
 mod settings;
-mod trusting;
-mod ways_out;
-mod workplace;
+mod telemetry_record;
+mod trust_following;
 
 pub use crate::session::MOST_COMMANDS_OF_ALL as MOST_SESSION_COMMANDS;
 pub use config::{CallbackConfig, NodeConfig, TracesConfig};
@@ -32,8 +32,8 @@ pub use settings::{Bucket, ExtensionError, Retention, SessionLimits, Settings, T
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;
 use crate::job::NodeState;
-use crate::job::abilities::InstanceCapabilities;
 use crate::job::dispatcher::Dispatcher;
+use crate::job::runnable_jobs::InstanceCapabilities;
 use crate::session::Sessions;
 use crate::tools;
 use crate::web::policy_file::PolicyFollower;
@@ -99,20 +99,20 @@ impl Daemon {
         recovery::clear(&settings).await?;
         let identity = Identity::of(lock)?;
         let (listener, address) = listen(settings.listen).await?;
-        former::warn_of_lost_database(&settings.database, &identity);
+        former_instances::warn_of_lost_database(&settings.database, &identity);
         let database = Database::open(&settings.database).await?;
-        let is_own = former::is_own(&settings.database, settings.state.path());
-        let gone = former::gone(&Jobs::new(database.clone()), &identity, is_own).await?;
+        let is_own = former_instances::is_own(&settings.database, settings.state.path());
+        let gone = former_instances::gone(&Jobs::new(database.clone()), &identity, is_own).await?;
         let (workplace, following) =
-            workplace::furnish(settings, (launcher, clock), (&database, &identity.owner)).await?;
+            node_state::furnish(settings, (launcher, clock), (&database, &identity.owner)).await?;
         let stop = workplace.stop.clone();
-        record::begun(&workplace);
+        telemetry_record::begun(&workplace);
         workplace.jobs.register(&workplace.owner, workplace.now()).await?;
         let announced = InstanceCapabilities::of(&workplace).announcement();
         workplace.jobs.announce(&workplace.owner.instance, &announced).await?;
         recovery::recover(&workplace, &gone).await?;
         recovery::remove_unresumed(&workplace).await?;
-        trusting::follow(&workplace).await?;
+        trust_following::follow(&workplace).await?;
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&workplace)));
         let deliverer = Deliverer::start(Arc::clone(&workplace), stop.clone());
         let deliverer = Arc::new(deliverer.map_err(|source| DaemonError::Threads { source })?);
@@ -145,7 +145,7 @@ impl Daemon {
         tasks.spawn(tools::follow_images(Arc::clone(&api), stop.clone()));
         tasks.spawn(api::serve(api, listener, stop.clone()));
         workplace.canary.settled().await;
-        record::serves(&workplace, address);
+        telemetry_record::serves(&workplace, address);
         Ok(Self {
             address,
             stop,
@@ -168,7 +168,7 @@ impl Daemon {
     /// Stops the daemon gracefully: accepts no work, ends running jobs and records them as interrupted. Returns when nothing
     /// runs any more.
     pub async fn stop(mut self) {
-        record::stops(&self.workplace);
+        telemetry_record::stops(&self.workplace);
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
         if let Some(bridge) = self.bridge.take() {
@@ -183,7 +183,7 @@ impl Daemon {
         self.workplace.traces.stop().await;
         self.database.close().await;
         self.workplace.canary.left().await;
-        record::stopped(&self.workplace);
+        telemetry_record::stopped(&self.workplace);
         self.workplace.telemetry.close().await;
     }
 }

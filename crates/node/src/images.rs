@@ -6,7 +6,7 @@ use belljar_contract::isolation::RequiredLayers;
 use belljar_contract::worker::assignment::NATIVE_IMAGE;
 use belljar_policy::image::{AllowedImage, ImageDenial, ImagePattern, ImageRules};
 use belljar_sandbox::backend::{Backend, BackendError};
-use belljar_sandbox::backends::here::HostContext;
+use belljar_sandbox::backends::construction::HostContext;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
 use belljar_sandbox::limits::Limits;
 use std::path::PathBuf;

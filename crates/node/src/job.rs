@@ -1,16 +1,16 @@
 //! Jobs on a node: queued, run in sandboxes, reported while they run, and ended exactly once.
 
-pub(crate) mod abilities;
 mod attempt;
 pub(crate) mod context;
 pub(crate) mod dispatcher;
-mod hearing;
 pub(crate) mod hub;
 mod outcome;
 mod queue;
 mod recorder;
 pub(crate) mod reports;
 mod run;
+mod run_watcher;
+pub(crate) mod runnable_jobs;
 
 use crate::canary::Canary;
 use crate::daemon::{Settings, WallClock};

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access_rules;
 pub mod agent;
 pub mod api;
 pub mod approvals;
@@ -11,9 +12,7 @@ pub mod daemon;
 pub mod delivery;
 mod denials;
 pub mod grant;
-mod house;
 mod images;
-pub mod inspection;
 mod job;
 mod machine;
 mod managed;
@@ -22,6 +21,7 @@ pub mod models;
 pub mod run_once;
 pub mod serving;
 mod session;
+pub mod tls_interception;
 pub mod tools;
 mod traces;
 mod trust;

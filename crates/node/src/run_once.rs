@@ -8,19 +8,19 @@
 //! There is a result whatever happens, and model calls are billed whatever happens.
 
 mod capture;
-mod code;
-mod copied;
 mod enclosure;
 mod error;
+mod error_code;
 mod messages;
-mod place;
+mod program_hatches;
+mod run_place;
 mod spec;
-mod ways_out;
+mod workspace_copy;
 
-pub use code::OnceCode;
 pub use error::OnceError;
+pub use error_code::OnceCode;
 pub use messages::{MESSAGES, WriteMessagesError};
-pub use place::RunReservation;
+pub use run_place::RunReservation;
 pub use spec::{OnceLimits, OnceSpec, OnceWeb, RunObserver};
 
 use crate::grant::ExecutionPermit;
@@ -38,10 +38,10 @@ use belljar_sandbox::state::RunFolder;
 use belljar_sandbox::streams::PipeEnds;
 use belljar_sandbox::supervise::{self, Reason};
 use capture::{Capture, CapturedStreams};
-use copied::CopiedDirectory;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+use workspace_copy::CopiedDirectory;
 
 /// Result of a run.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ fn carry_out(
     }
     let identity = identity(granted, (spec.attempt, spec.metadata.clone()));
     identity.check()?;
-    ways_out::furnish(spec)?;
+    program_hatches::furnish(spec)?;
     let (stdio, mut streams) = PipeEnds::make().map_err(|source| OnceError::Watch { source })?;
     let mut enclosure = enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
     // The time limit begins with the sandbox.
@@ -168,7 +168,7 @@ fn carry_out(
     // Threads may be started only now. Whatever fails from here on, dropping `enclosure` ends the sandbox.
     let book = Arc::new(RunJournal::open(site.state.path())?);
     ended.book = Some(Arc::clone(&book));
-    let served = ways_out::serve(spec, identity, &book, enclosure.take_hatches())?;
+    let served = program_hatches::serve(spec, identity, &book, enclosure.take_hatches())?;
     let mut capture = Capture { captured: &mut ended.captured, book: &book, watch, reported: 0 };
     let watched = supervise::until_end(&mut enclosure, &mut streams, &|| deadline, &mut capture);
     ended.captured.finish();

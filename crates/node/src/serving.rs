@@ -4,7 +4,7 @@ mod thread;
 
 pub use thread::HatchThread;
 
-use crate::inspection::TlsInterception;
+use crate::tls_interception::TlsInterception;
 use crate::web::{SummingLedger, WebTotals};
 use belljar_contract::id::RunId;
 use belljar_egress::http1::limits::Times;

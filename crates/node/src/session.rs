@@ -12,7 +12,7 @@ mod table;
 
 pub(crate) use table::{SessionProvision, Sessions};
 
-use crate::house::{NodeAccessRules, PermissionExceeded, SandboxPermissions};
+use crate::access_rules::{NodeAccessRules, PermissionExceeded, SandboxPermissions};
 use crate::images::Image;
 use crate::models::{ModelsError, RunModels};
 use crate::serving::ServeError;

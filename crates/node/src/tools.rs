@@ -12,15 +12,15 @@ pub(crate) use remote::RemoteSlots;
 
 pub(crate) use planner::follow_images;
 
+use crate::access_rules::NodeAccessRules;
 use crate::api::Api;
 use crate::approvals::StoredApprover;
 use crate::daemon::WallClock;
-use crate::house::NodeAccessRules;
 use crate::web::NodeWeb;
 use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::tool::{AgentKind, InvalidToolNameError, ToolName, ToolScope};
 use belljar_egress::api::ApiCaller;
-use belljar_egress::known::ProcessSecrets;
+use belljar_egress::known_secrets::ProcessSecrets;
 use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::access::Access;
 use belljar_gateway::call::CallOutcome;

@@ -1,15 +1,15 @@
 //! Trust that agents of jobs earn at a node. The end of a job and its trust event are recorded in one transaction, and so
-//! exactly once, whenever the node is killed. Events entered over HTTP ([`entered`]) are effective when the request is answered.
+//! exactly once, whenever the node is killed. Events entered over HTTP ([`trust_requests`]) are effective when the request is answered.
 //!
 //! ```text
 //! accepted ─► hired, if new ─► … ─► ended ═► TrustEvent, in the same transaction ─► Earning ─► HouseAccess ─► calls, sandboxes
 //! ```
 
-mod entered;
+mod trust_requests;
 
-pub(crate) use entered::{TrustEntry, TrustError};
+pub(crate) use trust_requests::{TrustEntry, TrustError};
 
-use crate::house::NodeAccessRules;
+use crate::access_rules::NodeAccessRules;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};

@@ -1,20 +1,20 @@
 //! The web for jobs and sessions: one policy for all of them, one thread for each, and the usage of each.
 
-mod begun;
+mod begun_requests;
 mod failure;
-mod noted;
 pub mod policy_file;
+mod summing_ledger;
 
 pub use failure::judge;
 pub(crate) use failure::judged;
-pub(crate) use noted::SummingLedger;
-pub use noted::WebTotals;
+pub(crate) use summing_ledger::SummingLedger;
+pub use summing_ledger::WebTotals;
 
-use crate::inspection::TlsInterception;
 use crate::metrics::Metrics;
 use crate::models::ModelCaller;
 use crate::serving::{HatchThread, ServeError, ServedWeb};
-use begun::{RequestsInProgress, Verdict};
+use crate::tls_interception::TlsInterception;
+use begun_requests::{RequestsInProgress, Verdict};
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::egress::{ProxiedRequestRecord, ProxiedRequestStartRecord, RUN_ENDED};
 use belljar_contract::id::RunId;

@@ -5,11 +5,11 @@
 //! ([`crate::git::folded`]), and each row of the table has its reason.
 
 mod alias;
-mod beside;
+mod companions;
 mod content;
 mod hidden;
 mod link;
-mod marked;
+mod marked_directories;
 mod mention;
 mod python;
 mod repository;
@@ -237,7 +237,7 @@ fn review_one(touched: &ChangedPath<'_>, is_alias: bool) -> Vec<Finding> {
     if let Some(reason) = python::review(&parts, (before, after)) {
         note(TrustKind::Build, reason);
     }
-    if let Some(reason) = beside::review(&as_compared).filter(|_| after.is_some() && !is_git_data) {
+    if let Some(reason) = companions::review(&as_compared).filter(|_| after.is_some() && !is_git_data) {
         note(TrustKind::Build, reason);
     }
     if parts.iter().any(|part| is_short_name(part)) {

@@ -14,10 +14,10 @@
 //! Claims of a model are never trusted where they can be checked: criteria with a command are met if the command
 //! succeeds.
 
-mod brief;
+mod agent_aim;
+mod agent_end;
 mod conversation;
 mod disclosure;
-mod finishing;
 mod material;
 mod model;
 mod prompt;
@@ -30,10 +30,10 @@ mod turns;
 mod verification;
 mod window;
 
-pub(crate) use brief::Brief;
+pub(crate) use agent_aim::Brief;
 
 use crate::deadline::Deadline;
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use crate::step::StepContext;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::agent::{AgentReport, CriterionVerification, Verifier};

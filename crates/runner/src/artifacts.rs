@@ -6,7 +6,7 @@
 
 use crate::deadline::{Deadline, Interruption};
 use crate::directory::{Directory, PathError, RegularFile};
-use crate::fault::{Fault, code_of_io};
+use crate::failure_code::{Fault, code_of_io};
 use crate::walk::{self, WalkError, WalkOptions};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};

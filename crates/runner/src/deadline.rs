@@ -4,7 +4,7 @@
 //! own deadline: it may have extended it while the job ran, and is asked before the job is ended for it.
 
 use crate::cancellation::Cancellation;
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use belljar_contract::failure::FailureCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -16,7 +16,7 @@ mod replace;
 pub(crate) use belljar_files::beneath::Symlinks;
 pub(crate) use replace::Replacement;
 
-use crate::fault::{Fault, code_of_io};
+use crate::failure_code::{Fault, code_of_io};
 use belljar_contract::failure::FailureCode;
 use belljar_files::beneath::{self, Resolver};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};

@@ -4,7 +4,7 @@
 //! result is written into it, and it is renamed. If the disk has filled up meanwhile, the outputs of the steps are left
 //! out, and the rest fits into the reserved space.
 
-use crate::replaced;
+use crate::atomic_file;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{Failure, JobResult};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -82,7 +82,7 @@ impl ResultFile {
     }
 
     fn publish_draft(&mut self, result: &JobResult) -> io::Result<Option<JobResult>> {
-        replaced::open_up(&self.directory)?;
+        atomic_file::open_up(&self.directory)?;
         if !self.draft.is_still_in(&self.directory) {
             // A step has removed or replaced the draft. No step runs any more, so a new one is safe.
             self.draft = ResultDraft::create(&self.directory)?;

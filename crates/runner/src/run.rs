@@ -9,13 +9,13 @@ mod resuming;
 mod steps_file;
 
 use crate::artifacts::{self, CollectedArtifacts};
+use crate::atomic_file;
 use crate::deadline::{Deadline, JobTime};
 use crate::directory::{Directory, Symlinks};
-use crate::fault::{Fault, explain};
+use crate::failure_code::{Fault, explain};
 use crate::invocation::{Options, Transport};
 use crate::job_document::{self, ReadJobError};
 use crate::log::Log;
-use crate::replaced;
 use crate::status::StatusLine;
 use crate::step::StepContext;
 use crate::{agent, cancellation::Cancellation, own_process, process};
@@ -255,7 +255,7 @@ fn collect(
 ) -> Result<(), Failure> {
     // A step may have taken the owner's permissions away; the folders beside the job are the runner's to read.
     for place in surroundings.artifacts_path.parent().into_iter().chain([surroundings.artifacts_path]) {
-        let _ = replaced::open_directory(place);
+        let _ = atomic_file::open_directory(place);
     }
     let mut collected = CollectedArtifacts::default();
     let folder = collected.add_folder(surroundings.artifacts_path, &deadline);

@@ -8,10 +8,10 @@
 mod hatch;
 mod url;
 
+use crate::atomic_file::{self, Durability};
 use crate::http_client::{HttpClient, ServerAddress, connect_local};
 use crate::invocation::Transport;
 use crate::log::Log;
-use crate::replaced::{self, Durability};
 use belljar_contract::result::{JobResult, JobStatus};
 use belljar_contract::worker::status::{ReportedStatus, StatusAnswer, StatusReport};
 use std::io;

@@ -9,7 +9,7 @@ mod write_file;
 
 use crate::deadline::Deadline;
 use crate::directory::Directory;
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use crate::log::Log;
 use crate::status::StatusLine;
 use belljar_contract::failure::FailureCode;

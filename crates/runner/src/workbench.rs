@@ -18,7 +18,7 @@ mod write_file;
 use crate::cancellation::Cancellation;
 use crate::deadline::{Deadline, JobTime};
 use crate::directory::{Directory, PathError, Symlinks};
-use crate::fault::explain;
+use crate::failure_code::explain;
 use crate::log::Log;
 use crate::own_process;
 use belljar_contract::path::{StepPath, WORKSPACE, WorkspacePath};

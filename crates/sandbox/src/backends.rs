@@ -3,4 +3,4 @@
 //! There is no fallback to another backend: a sandbox is made by the requested backend, or not at all.
 
 pub mod chosen;
-pub mod here;
+pub mod construction;

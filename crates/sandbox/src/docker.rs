@@ -13,16 +13,16 @@
 mod backend;
 mod channel;
 mod container;
+mod container_hatches;
 mod copier;
-mod doors;
 mod engine;
 mod execution;
 mod frame;
 mod home;
 mod inbox;
-pub mod inside;
 mod isolation;
 mod measured;
+pub mod own_program;
 mod processes;
 mod pump;
 mod relay;

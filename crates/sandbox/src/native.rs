@@ -26,7 +26,7 @@ use crate::state::{JOB, StateDirectory};
 use belljar_confine::group::{Cgroup, CgroupError};
 use belljar_confine::launch::{LaunchError, LaunchedSandbox, launch};
 use belljar_confine::launcher::Launcher;
-use belljar_confine::lend::{MountPrepareError, prepare};
+use belljar_confine::mount_preparation::{MountPrepareError, prepare};
 use belljar_confine::plan::{self, Access, Command, HostSource, Plan, RootEntry, Stdio};
 use belljar_confine::sealed::ProgramOutcome;
 use belljar_confine::seccomp::policy::Audience;

@@ -14,9 +14,9 @@ mod collect;
 pub mod command;
 mod context;
 mod deadline;
-mod heard_steps;
-mod hearing;
-mod place;
+mod logged_steps;
+mod run_start;
+mod runner_log;
 
 pub use deadline::Deadline;
 
@@ -46,8 +46,8 @@ use belljar_contract::result::{Failure, JobResult, StepError, StepResult, StepSt
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_files::host_path::{HostPath, HostPathError};
 use belljar_policy::admission::{AdmittedJob, RefusedJob, admit};
-use hearing::{RunnerLogReader, RunnerOutput};
 use jiff::Timestamp;
+use runner_log::{RunnerLogReader, RunnerOutput};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -249,7 +249,7 @@ pub fn carry_out(
     record(job, &folder, (&workspace, &spec.workspace), base.as_ref())?;
     let copy = collect::HeldCopy::open(&spec.workspace, since)?;
     let (stdio, mut streams) = PipeEnds::make().map_err(|source| RunError::Watch { source })?;
-    let mut enclosure = match place::begin(site, (&folder, &spec), &program, stdio) {
+    let mut enclosure = match run_start::begin(site, (&folder, &spec), &program, stdio) {
         Err(error)
             if job.constraints.allowed_commands.is_some() && allowed_programs::cannot_be_held(&error) =>
         {

@@ -1,6 +1,6 @@
 //! Request for a sandbox, whichever backend builds it.
 
-use crate::given::{self, LentPathError};
+use crate::lent_paths::{self, LentPathError};
 use crate::native::HostUser;
 use crate::provision::Provision;
 use crate::run::WorkspaceChoice;

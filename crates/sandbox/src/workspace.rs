@@ -6,6 +6,7 @@ pub mod baseline;
 mod carried;
 pub mod changes;
 pub(crate) mod copy;
+mod copy_time;
 pub mod diff;
 pub mod digest;
 mod directories;
@@ -13,23 +14,22 @@ pub mod drift;
 pub mod duplicate;
 mod expected;
 mod extents;
+pub(crate) mod file_owner;
+mod foreign_changes;
 pub mod frozen;
 pub mod growth;
 pub mod handoff;
-pub mod held;
 pub mod imprint;
-mod mapped;
+pub mod live_workspace;
 mod merge;
-mod names;
-pub mod opened;
-pub(crate) mod owned;
 pub mod partial;
 mod references;
-mod since;
+pub mod relaxed_permissions;
 pub mod snapshot;
-mod touched;
+mod source_names;
 pub(crate) mod transfer;
 pub mod undo;
+mod writable_mappings;
 
 /// Name, in the run's folder, of a copy that shares nothing with its source; [`changes::ChangeSet::read_copy`] returns its
 /// changes.

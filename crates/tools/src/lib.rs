@@ -17,7 +17,7 @@ pub mod guide;
 pub mod page;
 pub mod registry;
 pub mod schema;
-pub mod turns;
+pub mod turn_queue;
 pub mod typed;
 pub mod workbench;
 

@@ -4,7 +4,7 @@
 //! which often is a workspace. Directories in a workspace aren't on its search path. Variables by which runtimes load code,
 //! or that name a workspace, are removed.
 
-use crate::mentioned::{Variables, paths_in};
+use crate::mentioned_paths::{Variables, paths_in};
 use crate::trusted_file::{self, PathRole, UntrustedFileError};
 use crate::workspaces::Workspaces;
 use rustix::fs::Access;

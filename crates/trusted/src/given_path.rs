@@ -8,7 +8,7 @@
 use crate::in_use::{self, FileIdentity};
 use crate::rights;
 use crate::trusted_file;
-use crate::written::WrittenDirectories;
+use crate::written_directories::WrittenDirectories;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;

@@ -4,7 +4,7 @@
 //! Each process that uses something has a file with the list in `<state>/in-use/`, locked for as long as the process lives. A file
 //! that no process has locked is a leftover, and is removed by the next process that looks.
 
-use crate::written;
+use crate::written_directories;
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, Stat, Statx, fstat, makedev, openat};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -115,7 +115,7 @@ pub fn register(entries: &[InUseEntry]) -> io::Result<()> {
         write_list(&mut held, state)?;
     }
     match lends {
-        true => written::remember(&state.path, &new),
+        true => written_directories::remember(&state.path, &new),
         false => Ok(()),
     }
 }

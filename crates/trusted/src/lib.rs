@@ -3,7 +3,7 @@
 //!
 //! [`trusted_file`] checks and opens one file. [`in_use`] knows what the processes of a state directory obey and lend. [`input`] opens
 //! what is read and not obeyed, and waits for none of it. [`given_path`] resolves the path of what is lent. [`accounts`] knows the
-//! users of the host and their home directories. [`named`] finds the files that a document names, and [`command`] runs a program of the host's that a
+//! users of the host and their home directories. [`named_files`] finds the files that a document names, and [`command`] runs a program of the host's that a
 //! document names. [`socket`] and [`tcp_server`] check who serves a connection within this machine.
 
 #![forbid(unsafe_code)]
@@ -13,13 +13,13 @@ pub mod command;
 pub mod given_path;
 pub mod in_use;
 pub mod input;
-mod mentioned;
+mod mentioned_paths;
 mod mounts;
-pub mod named;
+pub mod named_files;
 pub mod processes;
 pub mod rights;
 pub mod socket;
 pub mod tcp_server;
 pub mod trusted_file;
 mod workspaces;
-mod written;
+mod written_directories;

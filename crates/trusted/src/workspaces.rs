@@ -1,7 +1,7 @@
 //! Texts that name a directory which a sandbox writes: arguments and variables of programs of the host's.
 
 use crate::in_use::{self, InUseEntry};
-use crate::mentioned::{Variables, paths_in, spellings};
+use crate::mentioned_paths::{Variables, paths_in, spellings};
 use crate::trusted_file::{self, UntrustedFileError};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -16,7 +16,7 @@ const LARGEST_BYTES: u64 = 8 << 10;
 impl ClientToken {
     /// The token in a file, with white space around it.
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
-        crate::obeyed::check(path)?;
+        crate::trusted_files::check(path)?;
         let text = input::read(path, LARGEST_BYTES).map_err(|error| CliError::read(path, error))?;
         let text = Zeroizing::new(text);
         let is_short = text.len() as u64 <= LARGEST_BYTES;

@@ -8,7 +8,7 @@ pub(super) use verify::described;
 
 use super::Subcommand;
 use crate::error::CliError;
-use crate::lending::{given_target, parse_duration};
+use crate::sandbox_args::{given_target, parse_duration};
 use crate::state;
 use belljar_contract::id::RunId;
 use belljar_store::audit::verify::is_checkpoint;

@@ -55,7 +55,7 @@ impl Subcommand for ChangesArguments {
     const ABOUT: &'static str = "List, show, apply and remove changes that runs and sessions left";
 
     fn run(&self) -> Result<ExitCode, CliError> {
-        crate::obeyed::register_usual();
+        crate::trusted_files::register_usual();
         match &self.command {
             Command::List(arguments) => arguments.run(),
             Command::Show(arguments) => arguments.run(),

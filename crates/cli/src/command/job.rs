@@ -4,12 +4,12 @@
 mod artifacts;
 mod cancel;
 mod embedded;
-mod ending;
+mod event_text;
+mod job_exit;
 mod list;
 mod logs;
 mod show;
 mod submit;
-mod telling;
 mod token;
 mod watch;
 

@@ -6,18 +6,18 @@
 //!                                  └─► audit
 //! ```
 
-mod bench;
-mod desk;
 mod execution;
 mod failures;
 mod git_workspace;
-mod inside;
+mod log_shipping;
+mod mcp_sessions;
 mod offering;
 mod output;
 mod registration;
 mod scope;
 mod serving;
-mod shipping;
+mod session_requests;
+mod session_workbench;
 mod token_file;
 mod tools;
 mod tree_transfer;
@@ -33,7 +33,7 @@ use super::session::NewSession;
 use crate::error::CliError;
 use belljar_policy::access::compiled::SandboxAccess;
 use belljar_sandbox::run::WorkspaceChoice;
-use desk::SessionOffer;
+use mcp_sessions::SessionOffer;
 use registration::ClientKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;

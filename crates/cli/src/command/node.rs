@@ -6,16 +6,16 @@ mod traces;
 use super::Subcommand;
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
-use crate::{listening, obeyed, state, web};
+use crate::{listen_check, state, trusted_files, web};
 use belljar_confine::launcher::Launcher;
 use belljar_egress::callback::SigningKey;
-use belljar_egress::known;
+use belljar_egress::known_secrets;
 use belljar_egress::secret::Secret;
 use belljar_files::host_path::HostPath;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
 use belljar_node::delivery::Callbacks;
-use belljar_sandbox::backends::here::HostContext;
+use belljar_sandbox::backends::construction::HostContext;
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::state::StateDirectory;
 use belljar_store::database::Location;
@@ -100,10 +100,10 @@ impl Subcommand for NodeArguments {
 
 impl NodeArguments {
     fn settings(&self) -> Result<Settings, CliError> {
-        listening::check_address(self.listen, self.allow_remote)?;
+        listen_check::check_address(self.listen, self.allow_remote)?;
         let state = cleared(self.state_dir.as_ref().map_or_else(usual_state, StateDirectory::at))?;
         state.begin_use();
-        listening::check_token_file(&self.token_file)?;
+        listen_check::check_token_file(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
         let runner = HostPath::resolve(state::own_program()?)?;
         let mut settings = Settings::new(self.listen, state, token, runner);
@@ -181,7 +181,7 @@ pub(super) fn usual_state() -> StateDirectory {
 /// Says in the settings what the configuration says, if there is one.
 pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result<(), CliError> {
     // A server of tools may be lent a directory: none in which a configuration is looked for.
-    obeyed::register_usual();
+    trusted_files::register_usual();
     let Some(path) = found(named) else { return Ok(()) };
     let configuration = Configuration::read(&path)?;
     configuration.node.apply(settings);
@@ -225,12 +225,12 @@ fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
     let wrong = |why: &dyn std::fmt::Display| {
         CliError::usage(format!("{} holds no key for callbacks: {why}", crate::output::path(&secret_file)))
     };
-    obeyed::check_secret(&secret_file)?;
+    trusted_files::check_secret(&secret_file)?;
     let text =
         input::read(&secret_file, LARGEST_SECRET).map_err(|error| CliError::read(&secret_file, error))?;
     let secret = Secret::parse(text).map_err(|error| wrong(&error))?;
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;
-    known::remember(secret);
+    known_secrets::remember(secret);
     let url = url.map(|url| url.served_by(user));
     Ok(Callbacks { url, user, key, allowed_origins })
 }

@@ -15,7 +15,7 @@ use super::{Subcommand, exec};
 use crate::access::AccessArguments;
 use crate::backend::{BackendArguments, SandboxSettings};
 use crate::error::CliError;
-use crate::lending::{SandboxArguments, parse_duration};
+use crate::sandbox_args::{SandboxArguments, parse_duration};
 use crate::terminal::{self, RelayResult};
 use crate::web::WebArguments;
 use crate::{limits, state, summary};
@@ -128,7 +128,7 @@ impl Subcommand for SessionArguments {
 
     fn run(&self) -> Result<ExitCode, CliError> {
         if matches!(self.command, Command::Diff(_) | Command::Commit(_)) {
-            crate::obeyed::register_usual();
+            crate::trusted_files::register_usual();
         }
         match &self.command {
             Command::Create(arguments) => create(arguments),

@@ -12,7 +12,7 @@
 //! ([`own_sockets`]).
 
 use super::caller::{self, open, read_memory};
-use super::own::OwnResources;
+use super::sandbox_state::OwnResources;
 use super::{attributes, filters, linger, own_sockets, poll_tables, reservation, watches};
 use crate::kernel;
 use crate::kernel::ask::{self, SeccompNotification};

@@ -10,7 +10,7 @@
 //! hides its own, and a table may be handed on to a process that begins meanwhile. A lock of `flock` also lives on with a
 //! mapping of its file, in no table; then each has an open file and a mapping, which are charged to memory.
 
-use super::pace::ScanPace;
+use super::look_schedule::ScanPace;
 use crate::kernel::processes::share_descriptors;
 use crate::listing::numbers_in;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, StatxFlags, openat, readlinkat, statx};

@@ -12,7 +12,7 @@
 //! A look counts only if it can't have missed a thread (`look`). Where none does, all filters count as if they were still
 //! there, and the next one is refused.
 
-use super::own::OwnResources;
+use super::sandbox_state::OwnResources;
 use crate::kernel::{
     self,
     ask::{self, SeccompNotification},

@@ -7,7 +7,7 @@
 //!
 //! Memory that the kernel charges to no control group is watched in all of these cases ([`super::uncharged`]).
 
-use super::own::OwnResources;
+use super::sandbox_state::OwnResources;
 use super::uncharged::UnchargedMemoryWatch;
 use crate::group::{CgroupJoin, SocketMemory};
 use crate::kernel;

@@ -1,7 +1,7 @@
 //! A program, started with everything that must not be the starter's own: its terminal, its standard streams, its
 //! guard.
 
-use super::starting::{StartReport, StartingProgram};
+use super::starting_program::{StartReport, StartingProgram};
 use super::streams::Streams;
 use crate::kernel;
 use crate::message;

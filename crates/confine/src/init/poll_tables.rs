@@ -5,7 +5,7 @@
 //! ([`crate::plan::MOST_POLLED_UNCOUNTED`]). The number of descriptors is an argument, so nothing can change it after
 //! PID 1 has looked. A thread waits in one call at a time: what it last asked for counts until it asks again or ends.
 
-use super::own::OwnResources;
+use super::sandbox_state::OwnResources;
 use crate::kernel::ask::{self, SeccompNotification};
 use crate::plan::MOST_POLLED;
 use rustix::fd::BorrowedFd;

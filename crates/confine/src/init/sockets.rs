@@ -6,7 +6,7 @@
 //! sockets is limited, and their list is never read. UDP sockets are limited in number, so that their list stays short. A
 //! list is read line by line, with the other looks in between ([`ScanPace`]). A list that takes too long counts as too much.
 
-use super::pace::ScanPace;
+use super::look_schedule::ScanPace;
 use crate::plan::{
     MOST_NETLINK_SOCKETS, MOST_ORPHANS, MOST_QUEUED_BYTES, MOST_UDP_SOCKETS, MOST_UNLISTED_SOCKETS,
 };

@@ -8,8 +8,8 @@
 
 use super::descriptors::{DescriptorFindings, ScanScope};
 use super::filters::{has_begun, next_id};
-use super::own::OwnResources;
-use super::pace::{ScanPace, ScanStop};
+use super::look_schedule::{ScanPace, ScanStop};
+use super::sandbox_state::OwnResources;
 use super::sockets::SocketWatch;
 use crate::plan::{MOST_FOR_DIRECTORIES, MOST_LOCKS};
 use crate::wall;

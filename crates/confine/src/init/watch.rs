@@ -3,14 +3,14 @@
 
 use super::connector::Connector;
 use super::memory::MemoryWatch;
-use super::own::OwnResources;
 use super::payload;
+use super::sandbox_state::OwnResources;
 use super::send;
-use super::starting::StartingProgram;
+use super::starting_program::StartingProgram;
 use super::streams::Streams;
 use crate::execution::attended::{self, UnreapedProgram};
 use crate::execution::{InitRequest, ProgramEvent};
-use crate::inside::OUT_OF_MEMORY;
+use crate::inner_init::OUT_OF_MEMORY;
 use crate::kernel::{self, ReapedChild};
 use crate::plan::{Command, Program};
 use crate::reaping::{RemainingChildren, reap_some};

@@ -7,7 +7,7 @@
 //! or its directory in between changes nothing.
 
 use super::caller::open_path;
-use super::own::OwnResources;
+use super::sandbox_state::OwnResources;
 use crate::kernel;
 use crate::kernel::ask::{self, SeccompNotification};
 use crate::wall;

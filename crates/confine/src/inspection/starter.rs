@@ -1,6 +1,6 @@
 //! The inspection of a sandbox without namespaces, whose programs inherit everything from their starter.
 
-use super::papers::{ProcFiles, ProcStatus};
+use super::proc_files::{ProcFiles, ProcStatus};
 use super::{MissingLayer, capabilities, filters, no_new_privileges};
 use crate::supervised::{Files, SupervisedPlan};
 use rustix::io::Errno;

@@ -1,9 +1,9 @@
 //! Walls around the starter, and so around every program that it starts.
 
 use super::{Files, OpenedPath, SupervisedPlan, User};
-use crate::family;
 use crate::kernel;
 use crate::plan::Limits;
+use crate::process_group;
 use crate::seccomp::policy::Audience;
 use crate::seccomp::{self, spare};
 use crate::walls::landlock::{self, AccessKind};
@@ -64,7 +64,7 @@ fn end_with(supervisor: i32) -> Result<(), WallError> {
 /// The kernel counts all that the user runs, wherever it runs.
 fn with_what_runs(limits: Limits, user: Option<User>) -> Limits {
     let uid = user.map_or_else(|| rustix::process::getuid().as_raw(), |user| user.uid);
-    Limits { processes: limits.processes.saturating_add(family::threads_of(uid)), ..limits }
+    Limits { processes: limits.processes.saturating_add(process_group::threads_of(uid)), ..limits }
 }
 
 fn rules(files: &Files) -> Result<(Option<OwnedFd>, u32), WallError> {

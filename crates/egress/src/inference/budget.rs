@@ -6,10 +6,10 @@
 mod state;
 
 use self::state::{BudgetState, Charge, ReservationAttempt, ReservedAmounts};
-use super::demand::Demand;
 use super::models::Price;
 use super::observe::Usage;
 use super::refusal::Refusal;
+use super::token_demand::Demand;
 use crate::audit_quota::{AuditLimits, AuditQuota};
 use belljar_contract::inference::{Cost, ReportedUsage, UsageSource};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,6 @@
 //! Call that a provider answers.
 
 use super::answer;
-use super::demand::Demand;
 use super::draft::CallRecordBuilder;
 use super::models::{Model, Provider};
 use super::observe::{AnswerFormat, Observer};
@@ -11,14 +10,15 @@ use super::relay::{CutReason, Framing, Relay};
 use super::request::{self, PreparedRequest};
 use super::route::Call;
 use super::run::{InferenceProxy, Run};
+use super::token_demand::Demand;
 use crate::client::{Client, ClientStop};
 use crate::credential::InjectedSecret;
 use crate::http1::limits::Times;
 use crate::http1::{BodyLength, RequestHead, ResponseHead};
 use crate::leak_scan::SecretForms;
 use crate::memory_quota::MemoryReservation;
+use crate::time_limit::within;
 use crate::upstream::{AnswerError, Connection};
-use crate::within::within;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};

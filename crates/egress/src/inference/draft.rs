@@ -1,12 +1,12 @@
 //! Audit record of a call under way.
 
 use super::budget::{CallProgress, Reservation};
-use super::demand::Demand;
 use super::models::{Model, Price, ProviderKind};
 use super::observe::Usage;
 use super::refusal::Refusal;
 use super::relay::CutReason;
 use super::run::Run;
+use super::token_demand::Demand;
 use crate::http1::{RequestHead, ResponseHead};
 use belljar_contract::id::CallId;
 use belljar_contract::inference::{

@@ -5,7 +5,7 @@ mod options;
 
 use super::members::Members;
 use super::models::{Model, Models, ProviderKind};
-use super::reach;
+use super::outbound_parts;
 use super::refusal::Refusal;
 use super::route::{Call, Operation};
 use crate::identity::Identity;
@@ -46,7 +46,7 @@ pub(crate) fn prepare(
 ) -> Result<PreparedRequest, Refusal> {
     let mut members = Members::parse(&body).map_err(|error| Refusal::not_json(&error))?;
     let model = model(&members, call, models)?.clone();
-    reach::check(&members, call.surface, call.operation)?;
+    outbound_parts::check(&members, call.surface, call.operation)?;
     known(&members, call)?;
     if call.surface == ApiDialect::Ollama {
         options::check(&members)?;

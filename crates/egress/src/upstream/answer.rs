@@ -3,7 +3,7 @@
 use super::Connection;
 use crate::http1::limits::RESPONSE_HEAD_BYTES;
 use crate::http1::{BodyLength, Chunks, MalformedHttp, ResponseHead, head};
-use crate::within::within;
+use crate::time_limit::within;
 use bytes::Buf;
 use std::io;
 use std::time::Duration;

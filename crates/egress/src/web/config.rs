@@ -29,7 +29,7 @@
 //!     connection: searches               # one of `connections`
 //! ```
 
-use super::passed_on::may_pass;
+use super::header_filter::may_pass;
 use crate::api::{ApiConnection, Connections};
 use crate::audit_quota::{self, AuditLimits};
 use crate::credential::{Credential, read_source};

@@ -7,8 +7,8 @@ mod signing;
 
 use super::config::{HeldCredential, WebConfig};
 use super::decision::RequestRoute;
-use super::gate::WebProxy;
-use super::passed_on::passed_on;
+use super::hatch_server::WebProxy;
+use super::header_filter::passed_on;
 use super::placeholder::{first, is_in};
 use super::refusal::Refusal;
 use super::sigv4::SignatureClaim;

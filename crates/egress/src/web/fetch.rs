@@ -15,7 +15,7 @@ pub use request::{FetchAnswer, FetchRequest, Method};
 
 use super::decision::RequestRoute;
 use super::forward::authority;
-use super::gate::WebProxy;
+use super::hatch_server::WebProxy;
 use super::placeholder;
 use super::proxied_request::{BodyExtent, FetchInput, FetchedAnswer, ProxiedRequest};
 use super::refusal::Refusal;

@@ -1,8 +1,8 @@
 //! Forwards one request. Its head is written anew; its body and the answer's body are streamed.
 
 use super::credential_injection::CredentialInjection;
+use super::header_filter::passed_on;
 use super::limits::ROOM;
-use super::passed_on::passed_on;
 use super::proxied_request::ProxiedRequest;
 use super::refusal::Refusal;
 use super::response_scan::{LeakedSecret, ResponseScanner};
@@ -10,8 +10,8 @@ use super::run::WebRun;
 use crate::client::{Client, ClientStop};
 use crate::http1::limits::REQUEST_HEAD_BYTES;
 use crate::http1::{BodyLength, Chunks, MalformedHttp, RequestHead, ResponseHead};
+use crate::time_limit::within;
 use crate::upstream::{AnswerError, Connection, ProxyHeaders};
-use crate::within::within;
 use belljar_policy::egress::Destination;
 use bytes::Buf;
 use std::io::ErrorKind;

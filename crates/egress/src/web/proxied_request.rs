@@ -9,7 +9,7 @@ use super::answer;
 use super::credential_injection::{CredentialInjection, fill};
 use super::decision::{self, RequestRoute};
 use super::forward;
-use super::gate::WebProxy;
+use super::hatch_server::WebProxy;
 use super::live::LivePolicyVersion;
 use super::other_resource;
 use super::refusal::Refusal;

@@ -2,11 +2,11 @@
 //! it and forwards it.
 
 use super::decision::RequestRoute;
-use super::opening::{self, Opening};
 use super::proxied_request::ProxiedRequest;
 use super::tunnel;
+use super::tunnel_opening::{self, Opening};
 use crate::client::{Client, ClientStop};
-use crate::within::within;
+use crate::time_limit::within;
 use belljar_policy::egress::Destination;
 use rustls::AlertDescription;
 use std::io::{self, Cursor};

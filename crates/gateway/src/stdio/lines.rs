@@ -1,7 +1,7 @@
 //! MCP messages, one per line, with a limit on those under way: input of a client that doesn't read its responses is not read
 //! further.
 
-use crate::strict;
+use crate::strict_messages;
 use belljar_contract::json::Node;
 use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -111,7 +111,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTr
         if line.is_empty() {
             return Ok(None);
         }
-        let node = strict::read(line).map_err(|error| (error, None))?;
+        let node = strict_messages::read(line).map_err(|error| (error, None))?;
         let error = match serde_json::from_slice(line) {
             Ok(message) => return Ok(Some(message)),
             Err(error) => error,

@@ -3,7 +3,7 @@
 use super::answer::Refusal;
 use super::health::check_recorded;
 use super::{SharedApi, body, endpoints, job};
-use crate::house::{AccessRequest, PermissionExceeded};
+use crate::access_rules::{AccessRequest, PermissionExceeded};
 use crate::images::{Image, ImageError, OF_JOB};
 use crate::job::context::{self, ContextError};
 use crate::models::ModelsError;

@@ -4,7 +4,7 @@ use super::answer::{Refusal, json};
 use super::health::check_recorded;
 use super::run::{check_volumes, traceparent};
 use super::{SharedApi, body, endpoints};
-use crate::house::AccessRequest;
+use crate::access_rules::AccessRequest;
 use crate::images::OF_SESSION;
 use crate::models::CallOwner;
 use crate::session::{Session, SessionError, SessionProvision};

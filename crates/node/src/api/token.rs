@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use belljar_egress::known;
+use belljar_egress::known_secrets;
 use belljar_egress::secret::Secret;
 use belljar_trusted::input;
 use sha2::{Digest, Sha256};
@@ -59,7 +59,7 @@ impl Token {
         match is_token {
             true => {
                 // Remembered as a secret, so that it is detected if an agent outputs it.
-                Secret::parse(text).into_iter().for_each(known::remember);
+                Secret::parse(text).into_iter().for_each(known_secrets::remember);
                 Ok(Self { hash: RwLock::new(Sha256::digest(text).into()) })
             }
             false => Err(TokenError::None { path: path.to_owned() }),

@@ -4,8 +4,8 @@
 use super::recovery::give_up;
 use crate::delivery::Deliverer;
 use crate::job::NodeState;
-use crate::job::abilities::InstanceCapabilities;
 use crate::job::dispatcher::Dispatcher;
+use crate::job::runnable_jobs::InstanceCapabilities;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,9 +1,9 @@
 //! Claims jobs while there is capacity, and runs each of them.
 
 use super::NodeState;
-use super::abilities::JobSelector;
 use super::attempt::{self, StopReason, StopRequest};
 use super::queue::WaitingJobs;
+use super::runnable_jobs::JobSelector;
 use belljar_contract::id::JobId;
 use belljar_policy::lifecycle::Fence;
 use belljar_store::jobs::{ClaimError, ClaimedJob, JobFilter, JobRecord, ReleaseReason};

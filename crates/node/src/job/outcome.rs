@@ -1,6 +1,6 @@
 //! The outcome of a job, as the Worker API reports it.
 
-use crate::house::PermissionExceeded;
+use crate::access_rules::PermissionExceeded;
 use crate::web::{WebTotals, judge, judged};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;

@@ -2,10 +2,10 @@
 
 use super::NodeState;
 use super::attempt::{StopReason, StopRequest};
-use super::hearing::{HatchTotals, RunIdentity, RunWatcher};
 use super::outcome::{self, RunOutcome};
 use super::recorder::RunEvent;
-use crate::house::{AccessRequest, PermissionExceeded, SandboxPermissions};
+use super::run_watcher::{HatchTotals, RunIdentity, RunWatcher};
+use crate::access_rules::{AccessRequest, PermissionExceeded, SandboxPermissions};
 use crate::images::{Image, ImageError, OF_JOB};
 use crate::models::{CallOwner, ModelsError, NodeModels};
 use crate::serving::ServeError;

@@ -1,7 +1,7 @@
 //! Starts a program in a sandbox of either kind, with the copy that it works on.
 
-use super::copied::CopiedDirectory;
 use super::messages::MESSAGES;
+use super::workspace_copy::CopiedDirectory;
 use super::{OnceError, OnceSpec, RunReservation};
 use belljar_confine::plan::{Identity, Stdio};
 use belljar_contract::id::RunId;

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 pub enum OnceError {
     /// TLS interception can't be set up.
     #[error(transparent)]
-    Inspection(#[from] crate::inspection::TlsInterceptionError),
+    Inspection(#[from] crate::tls_interception::TlsInterceptionError),
     /// The permission is for another run.
     #[error("the grant was presented for another run")]
     OtherRun,

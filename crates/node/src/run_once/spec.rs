@@ -1,6 +1,6 @@
 //! The specification of a run, and the trait of its observers.
 
-use crate::inspection::TlsInterception;
+use crate::tls_interception::TlsInterception;
 use crate::web::policy_file::{OpenPolicy, PolicyChange};
 use belljar_contract::inference::CallRecord;
 use belljar_egress::identity::CallMetadata;

@@ -2,7 +2,7 @@
 
 use super::command_log::CommandLog;
 use super::{MOST_COMMANDS_OF_ALL, Session, SessionError, SharedSandbox};
-use crate::house::SandboxPermissions;
+use crate::access_rules::SandboxPermissions;
 use crate::images::Image;
 use crate::job::NodeState;
 use crate::models::{CallOwner, ModelCaller, NodeModels, RunModels};

@@ -4,7 +4,7 @@ use super::NodeTools;
 use crate::agent::program::InstalledProgram;
 use crate::job::NodeState;
 use belljar_egress::exchange::Exchanger;
-use belljar_sandbox::given;
+use belljar_sandbox::lent_paths;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
@@ -40,9 +40,9 @@ impl NodeTools {
 fn found(config: &StdioConfig) -> Result<ServerProgram, Box<dyn Error + Send + Sync>> {
     let workspace = match &config.workspace {
         None => WorkspaceChoice::Empty,
-        Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(given::resolve(path)?),
+        Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(lent_paths::resolve(path)?),
         Some(Folder { path, mode: FolderMode::Direct }) => {
-            let path = given::resolve(path)?;
+            let path = lent_paths::resolve(path)?;
             // The places of configuration files were registered when the node started.
             trusted_file::lend_workspace(path.as_path(), &[])?;
             WorkspaceChoice::Direct(path)

@@ -1,7 +1,7 @@
 //! Tools of planners: sandboxes, jobs and tasks of this node. They call the node's own endpoints, so both have the same rules.
 
 mod approval;
-mod desk;
+mod endpoint_client;
 mod files;
 mod images;
 mod job;
@@ -16,7 +16,7 @@ use belljar_contract::tool::{InvalidToolNameError, ToolScope};
 use belljar_tools::Tool;
 use belljar_tools::answer::{DEFAULT_LIMIT, LARGEST_LIMIT};
 use belljar_tools::definition::{Definition, Effect};
-use desk::{EndpointClient, EndpointTool};
+use endpoint_client::{EndpointClient, EndpointTool};
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
 use std::time::Duration;

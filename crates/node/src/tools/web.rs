@@ -1,8 +1,8 @@
 //! Web access of tools at a node: calls of a run use the run's; each remote caller has one of its own, as one run while it is
 //! active.
 
+use crate::access_rules::NodeAccessRules;
 use crate::chain;
-use crate::house::NodeAccessRules;
 use crate::web::NodeWeb;
 use belljar_contract::id::{AgentId, JobId, RunId, TaskId};
 use belljar_contract::tool::{AgentKind, DomainCode};

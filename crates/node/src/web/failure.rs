@@ -4,7 +4,7 @@
 //! while the failing step ran are taken for the cause. This also applies to an agent that gives up, or whose work isn't verified.
 //! Without a proxy, only the runner's interpretation of the programs' output is available.
 
-use super::noted::WebTotals;
+use super::summing_ledger::WebTotals;
 use belljar_contract::egress::DeniedDestination;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{JobResult, StepStatus};
@@ -95,7 +95,7 @@ fn needed(denied: &[&DeniedDestination]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::noted::SummingLedger;
+    use super::super::summing_ledger::SummingLedger;
     use super::*;
     use belljar_contract::egress::{
         ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord, RequestedDestination,

@@ -13,7 +13,7 @@ mod follower;
 use belljar_contract::yaml::{self, LARGEST_BYTES, MistakeLog, Mistakes};
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::live::LivePolicy;
-use belljar_trusted::named;
+use belljar_trusted::named_files;
 use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use follower::{FilePoller, FileState};
 use serde::Serialize;
@@ -177,7 +177,7 @@ impl PolicyFile {
             path: error.path().to_owned(),
             source: io::Error::from(error),
         };
-        named::check(bytes).map_err(refused)?;
+        named_files::check(bytes).map_err(refused)?;
         (self.read)(bytes).map_err(|source| PolicyFileError::Mistakes { path: self.path.clone(), source })
     }
 

@@ -1,8 +1,8 @@
 //! Context in which a change is reviewed: the links of its tree, and directories of the tree that may be repositories.
 
 use super::alias::{Aliases, folded_path};
-use super::beside;
-use super::marked::MarkedDirectories;
+use super::companions;
+use super::marked_directories::MarkedDirectories;
 use super::mention::Mentions;
 use super::resolve::{ExitTarget, OutsideResolver, ResolvedLink, TreeLinks};
 use super::{ChangeEntryKind, ChangedPath, Finding, GitSetting, TrustKind, hidden, review_at, review_one};
@@ -169,7 +169,7 @@ impl TreeContext {
     pub fn counting_beside(&self, path: &str) -> Vec<String> {
         let aliases = self.aliases.of(path).unwrap_or_default();
         let names = [path].into_iter().chain(aliases.iter().map(String::as_str));
-        names.flat_map(beside::of).map(|(other, _)| other).collect()
+        names.flat_map(companions::of).map(|(other, _)| other).collect()
     }
 
     /// Adds a file that existed before the change.
@@ -182,7 +182,7 @@ impl TreeContext {
         if self.beside.is_empty() || !touched.is_new_file() {
             return None;
         }
-        let mut others = beside::of(touched.path).into_iter();
+        let mut others = companions::of(touched.path).into_iter();
         others.find(|(other, _)| self.beside.contains(&folded_path(other))).map(|(_, reason)| reason)
     }
 

@@ -9,7 +9,7 @@ pub(super) use refusal::UnusableReply;
 
 use super::conversation::{ConversationEntry, Reply, Request};
 use crate::deadline::{Deadline, Interruption};
-use crate::fault::{Fault, explain};
+use crate::failure_code::{Fault, explain};
 use crate::http_client::{HttpError, HttpRequest, HttpResponse};
 use belljar_contract::failure::FailureCode;
 use openai::TokenLimitParameter;

@@ -5,7 +5,7 @@ use super::disclosure::{self, LoadedTools};
 use super::toolbox::{GatewayTool, JobIds, Toolbox};
 use super::tools;
 use crate::deadline::{Deadline, Interruption};
-use crate::fault::explain;
+use crate::failure_code::explain;
 use crate::log::Log;
 use crate::mcp::{Gateway, GatewayCapabilities, McpError, ToolCallResult};
 use belljar_contract::job::Job;

@@ -7,7 +7,7 @@ use super::tools::{self, ToolContext, ToolOutcome};
 use super::verification;
 use super::window::Window;
 use crate::deadline::Deadline;
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use crate::step::StepContext;
 use belljar_contract::event::Event;
 use belljar_contract::failure::FailureCode;

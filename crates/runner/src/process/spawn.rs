@@ -11,7 +11,7 @@
 use super::capture::CaptureLimit;
 use super::fence::{self, AllowedPaths, Fence};
 use super::program::{self, ProgramError};
-use crate::fault::{Fault, code_of_io};
+use crate::failure_code::{Fault, code_of_io};
 use crate::mcp;
 use belljar_contract::failure::FailureCode;
 use rustix::io::Errno;

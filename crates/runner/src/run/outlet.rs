@@ -1,6 +1,6 @@
 //! Destination of a result.
 
-use crate::fault::explain;
+use crate::failure_code::explain;
 use crate::invocation::Transport;
 use crate::log::Log;
 use crate::result_file::{ResultFile, ResultFileError};

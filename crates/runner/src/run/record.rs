@@ -1,7 +1,7 @@
 //! Records of steps in the result and the log.
 
 use crate::deadline::Deadline;
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use crate::step::{self, StepContext};
 use belljar_contract::event::Event;
 use belljar_contract::job::step::{Step, StepType};

@@ -5,8 +5,8 @@
 //! step changes it and is interrupted together with the runner, that is not detected. Therefore the result reports that
 //! steps were reused. The file is removed when the result is written.
 
+use crate::atomic_file::{self, Durability};
 use crate::log::Log;
-use crate::replaced::{self, Durability};
 use belljar_contract::job::Job;
 use belljar_contract::result::{ResourceUsage, StepResult, StepStatus};
 use rustix::fs::{AtFlags, Mode, OFlags};

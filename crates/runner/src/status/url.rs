@@ -5,7 +5,7 @@
 
 use crate::cancellation::Cancellation;
 use crate::deadline::{Deadline, JobTime};
-use crate::fault::explain;
+use crate::failure_code::explain;
 use crate::http_client::{HttpClient, HttpError, HttpRequest};
 use belljar_contract::result::JobResult;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};

@@ -12,7 +12,7 @@ mod workspace_tree;
 use super::StepContext;
 use crate::deadline::{Deadline, Interruption};
 use crate::directory::PathError;
-use crate::fault::{Fault, code_of_io};
+use crate::failure_code::{Fault, code_of_io};
 use crate::patch::plan::{self, Change as Planned, FileChangeKind};
 use crate::patch::{self, ParseError, Patch, PlanError, RelativeName};
 use belljar_contract::failure::FailureCode;

@@ -7,7 +7,7 @@ use super::StepContext;
 use crate::content::Content;
 use crate::deadline::Deadline;
 use crate::directory::PathError;
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use crate::glob::{Glob, GlobError};
 use crate::walk::{self, WalkEntry, WalkError, WalkOptions};
 use belljar_contract::failure::FailureCode;

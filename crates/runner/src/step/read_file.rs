@@ -7,7 +7,7 @@ use super::{StepContext, StepOutcome, too_much_output};
 use crate::content::Content;
 use crate::deadline::{Deadline, Interruption};
 use crate::directory::{PathError, RegularFile};
-use crate::fault::{Fault, code_of_io};
+use crate::failure_code::{Fault, code_of_io};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::read_file::ReadFile;
 use belljar_contract::path::WorkspacePath;

@@ -5,7 +5,7 @@
 use super::{StepContext, StepOutcome, too_much_output};
 use crate::deadline::Deadline;
 use crate::directory::{self, PathError};
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use crate::log::Progress;
 use crate::network_need::{self, UnreachableDestination};
 use crate::process::{

@@ -10,7 +10,7 @@ use super::StepContext;
 use crate::content::Content;
 use crate::deadline::{Deadline, Interruption};
 use crate::directory::{Directory, PathError, RegularFile};
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use crate::glob::{Glob, GlobError};
 use crate::walk::{self, WalkError, WalkOptions};
 use belljar_contract::failure::FailureCode;

@@ -4,7 +4,7 @@
 
 use super::StepContext;
 use crate::directory::{PathError, Replacement};
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::write_file::{FileMode, WriteFile};
 use belljar_contract::result::output::{StepOutput, WrittenFile};

@@ -3,7 +3,7 @@
 use super::{beneath, refused};
 use crate::deadline::Deadline;
 use crate::directory::Directory;
-use crate::fault::explain;
+use crate::failure_code::explain;
 use crate::own_process;
 use crate::process::{
     self, CaptureLimit, CapturedOutput, Ending as HowItEnded, ProgramOutcome, ProgramSpec, SpawnError,

@@ -1,6 +1,6 @@
 //! A backend that is chosen for one sandbox, with its part of a configuration if there is one.
 
-use super::here::{HostContext, subprocess_settings};
+use super::construction::{HostContext, subprocess_settings};
 use crate::backend::{Backend, BackendError};
 use crate::config::{BackendName, DockerConfig, Sandboxing, SubprocessConfig};
 use crate::state::StateDirectory;

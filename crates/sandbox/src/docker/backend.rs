@@ -1,14 +1,14 @@
 //! The Docker backend: containers, their folders in a state directory.
 
 use super::container::{self, ContainerBlueprint, ContainerUser, WritableMounts};
-use super::doors::PendingHatches;
+use super::container_hatches::PendingHatches;
 use super::engine::{Engine, EngineRequestError, LocalImage};
 use super::home;
 use super::isolation::{Disk, ReportSubject, report};
 use super::sandbox::{Container, DockerSandbox};
 use super::trust::InstalledAuthorities;
 use super::watched::WatchedContainer;
-use super::{DockerSettings, ImageName, inside};
+use super::{DockerSettings, ImageName, own_program};
 use crate::backend::{Backend, BackendError, DirectoryFiller, Sandbox, SandboxRequest, with_causes};
 use crate::correlation::fill_session;
 use crate::disk_quota::{self, DiskQuotas};
@@ -171,7 +171,7 @@ impl DockerBackend {
             meant.insert(JOB.to_owned(), self.check(job, JOB)?);
         }
         let helper = HostPath::resolve(&self.settings.helper)?;
-        meant.insert(inside::PATH.to_owned(), self.check(&helper, "helper")?);
+        meant.insert(own_program::PATH.to_owned(), self.check(&helper, "helper")?);
         Ok(meant)
     }
 

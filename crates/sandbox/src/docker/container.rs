@@ -1,7 +1,7 @@
 //! The request to the engine: the one place that describes our containers. Pure.
 
-use super::doors::PendingHatches;
-use super::inside::{self, InitConfig};
+use super::container_hatches::PendingHatches;
+use super::own_program::{self, InitConfig};
 use super::settings::DockerSettings;
 use crate::limits::Limits;
 use crate::spec::Lent;

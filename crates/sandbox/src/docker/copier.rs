@@ -5,7 +5,7 @@
 
 use super::execution::DockerExecution;
 use super::frame::StartRequest;
-use super::inside;
+use super::own_program;
 use super::watched::WatchedContainer;
 use crate::archive;
 use crate::backend::{BackendError, Execution};
@@ -51,13 +51,13 @@ impl<'p> Copier<'p> {
     /// Begins to pack what is at `path`.
     pub(super) fn pack(container: &Arc<WatchedContainer>, path: &'p str) -> Result<Self, BackendError> {
         let (archive, output) = pipe().map_err(archive::failed(path))?;
-        Self::begin(container, (inside::PACK, path), archive, |nothing| (nothing, output))
+        Self::begin(container, (own_program::PACK, path), archive, |nothing| (nothing, output))
     }
 
     /// Begins to unpack below `path`.
     pub(super) fn unpack(container: &Arc<WatchedContainer>, path: &'p str) -> Result<Self, BackendError> {
         let (input, archive) = pipe().map_err(archive::failed(path))?;
-        Self::begin(container, (inside::UNPACK, path), archive, |nothing| (input, nothing))
+        Self::begin(container, (own_program::UNPACK, path), archive, |nothing| (input, nothing))
     }
 
     fn begin(
@@ -71,7 +71,8 @@ impl<'p> Copier<'p> {
             fcntl_setfl(ours, OFlags::NONBLOCK).map_err(|errno| archive::failed(path)(errno.into()))?;
         }
         let (input, output) = streams(nothing().map_err(archive::failed(path))?);
-        let argv = [&format!("/{}", inside::PATH), act, path].map(|text| text.as_bytes().to_vec()).into();
+        let argv =
+            [&format!("/{}", own_program::PATH), act, path].map(|text| text.as_bytes().to_vec()).into();
         let start = StartRequest { argv, env: Vec::new(), directory: b"/".to_vec(), has_terminal: false };
         let stdio = Stdio::Descriptors([input, output, errors]);
         let execution = DockerExecution::start(container, start, stdio)?;
@@ -201,7 +202,7 @@ fn finish(mut execution: DockerExecution, said: &OwnedFd, path: &str) -> Result<
     let text = String::from_utf8_lossy(&text);
     match ending.map(|ending| ending.outcome) {
         Some(ProgramOutcome::Exited(0)) => Ok(()),
-        Some(ProgramOutcome::Exited(code)) if code == inside::COPY_FAILED => {
+        Some(ProgramOutcome::Exited(code)) if code == own_program::COPY_FAILED => {
             let (errno, path) = text.split_once(' ').unwrap_or(("", path));
             let errno = errno.parse().unwrap_or(Errno::IO.raw_os_error());
             Err(BackendError::Copy { path: path.to_owned(), source: io::Error::from_raw_os_error(errno) })

@@ -1,6 +1,6 @@
 //! Properties of the container, measured from inside by our own program before any other has run.
 
-use belljar_confine::inside::WalledInit;
+use belljar_confine::inner_init::WalledInit;
 use rustix::fs::{StatVfsMountFlags, stat, statvfs};
 use rustix::process::{getegid, geteuid};
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use super::measured::MeasuredIsolation;
 use super::processes;
 use crate::backend::with_causes;
 use belljar_confine::execution::ExecutionError;
-use belljar_confine::inside::WalledInit;
+use belljar_confine::inner_init::WalledInit;
 use belljar_confine::plan::Command;
 use program::{ProgramPipes, RelayedProgram};
 use rustix::event::{PollFd, PollFlags, poll};

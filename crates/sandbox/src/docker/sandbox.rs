@@ -15,7 +15,7 @@ use crate::native::environment::made_from_nothing;
 use crate::spec::Program;
 use crate::state::RunFolder;
 use crate::workspace::imprint::Imprint;
-use belljar_confine::inside::OUT_OF_MEMORY;
+use belljar_confine::inner_init::OUT_OF_MEMORY;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::InitHandle;
 use belljar_contract::id::RunId;

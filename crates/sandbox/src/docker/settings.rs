@@ -16,7 +16,7 @@ pub struct DockerSettings {
     pub deployment: DeploymentId,
     /// The engine's runtime, such as `runsc`; its default if there is none.
     pub runtime: Option<String>,
-    /// A static program whose `main` calls [`super::inside::main`] when it is started as [`super::inside::NAME`].
+    /// A static program whose `main` calls [`super::own_program::main`] when it is started as [`super::own_program::NAME`].
     pub helper: PathBuf,
 }
 

@@ -5,7 +5,7 @@ use super::faults::{Call, FaultScript, Operation};
 use super::sandbox::FakeSandbox;
 use crate::backend::{Backend, BackendError, Sandbox, SandboxRequest};
 use crate::hatch::none_of;
-use crate::rooms::{SandboxDirectories, owner};
+use crate::host_directories::{SandboxDirectories, owner};
 use crate::state::StateDirectory;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, LAYERS, Layer};

@@ -4,8 +4,8 @@ use super::sandbox::FakeState;
 use crate::backend::{BackendError, Execution, TerminalSize};
 use crate::spec::Program;
 use belljar_confine::ResourceUsage;
-use belljar_confine::family;
 use belljar_confine::plan::Stdio;
+use belljar_confine::process_group;
 use belljar_confine::sealed::{ProgramOutcome, SandboxEnding};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -74,7 +74,7 @@ impl FakeExecution {
         if self.ended.is_some() {
             return;
         }
-        family::kill_branch(|| self.life.members(), self.child.id().cast_signed());
+        process_group::kill_branch(|| self.life.members(), self.child.id().cast_signed());
         let _ = self.signal_group(Signal::KILL);
     }
 
@@ -88,7 +88,7 @@ impl FakeExecution {
 
     fn collect(&mut self) -> Result<SandboxEnding, BackendError> {
         // The last moment at which the kernel still knows.
-        let cpu = family::cpu_of_child(self.child.id().cast_signed()).unwrap_or_default();
+        let cpu = process_group::cpu_of_child(self.child.id().cast_signed()).unwrap_or_default();
         let status = self.child.wait().map_err(|error| BackendError::Reach(error.into()))?;
         self.life.add_used(cpu);
         let outcome = match (status.code(), status.signal()) {

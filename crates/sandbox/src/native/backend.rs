@@ -12,7 +12,7 @@ use crate::correlation::fill_session;
 use crate::run::WorkspaceChoice;
 use crate::spec::{SandboxSpec, Workspace};
 use crate::state::StateDirectory;
-use crate::workspace::held::{CopyLayers, HeldWorkspace};
+use crate::workspace::live_workspace::{CopyLayers, HeldWorkspace};
 use belljar_confine::execution::ResidentSandbox;
 use belljar_confine::launcher::Launcher;
 use belljar_contract::id::RunId;

@@ -9,7 +9,7 @@ use crate::execution::{ResidentExecution, reach};
 use crate::limits::Limit;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::RunFolder;
-use crate::workspace::held::HeldWorkspace;
+use crate::workspace::live_workspace::HeldWorkspace;
 use belljar_confine::execution::ResidentSandbox;
 use belljar_confine::group::Cgroup;
 use belljar_confine::plan::Stdio;

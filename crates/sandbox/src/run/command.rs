@@ -3,7 +3,7 @@
 //! Its output is kept up to a limit for each stream. Further output is read and dropped, so that no program blocks because
 //! its output isn't read. Files that it leaves in `/job/artifacts` are kept.
 
-use super::{Deadline, RunError, StartedRun, collect, place, with_identity};
+use super::{Deadline, RunError, StartedRun, collect, run_start, with_identity};
 use crate::backend::with_causes;
 use crate::enclosure::EnclosureSite;
 use crate::hatch::{self};
@@ -111,7 +111,7 @@ pub fn carry_out_command(
     let argv = request.argv.into_iter().map(Into::into).collect();
     let program = Program { argv, directory: WORKSPACE.to_owned() };
     let (stdio, mut streams) = PipeEnds::make().map_err(|source| RunError::Watch { source })?;
-    let mut enclosure = place::begin(site, (&folder, &spec), &program, stdio)?;
+    let mut enclosure = run_start::begin(site, (&folder, &spec), &program, stdio)?;
     belljar_failpoint::reached("run.launched");
     let deadline = Deadline::after(request.timeout);
     let hatches = hatch::by_hatch(&spec.provision.hatches, enclosure.take_hatches());

@@ -3,11 +3,11 @@
 mod checkpoint;
 mod command;
 mod ending;
-mod ground;
+mod keeper_workspace;
 mod review;
 mod sandboxes;
 
-pub(in crate::session) use ground::{CommitBaseline, SessionWorkspace};
+pub(in crate::session) use keeper_workspace::{CommitBaseline, SessionWorkspace};
 pub use sandboxes::SandboxGroupRequest;
 
 use super::protocol::{KeeperRequestMessage, KeeperResponse, Refusal, receive, send};

@@ -8,9 +8,9 @@
 use super::baseline::Baseline;
 use super::changes::{ChangeSet, PathChange, PathState};
 use super::expected::Expectations;
+use super::foreign_changes::TouchedPaths;
 use super::handoff::{self, ReviewOutcome};
 use super::references;
-use super::touched::TouchedPaths;
 use super::transfer::{TransferError, TransferOwner, TransferRoute};
 use belljar_files::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{ApprovedPaths, Finding};

@@ -4,12 +4,12 @@
 //! it was not touched since. A directory that was replaced since is recognised by its inode
 //! ([`directories`](super::directories)).
 
+use super::copy_time::CopyTime;
 use super::directories::DirectoryInodes;
 use super::imprint::Imprint;
 use super::merge::MergedContent;
-use super::names::Names;
 use super::references::{self, PackedReferences};
-use super::since::CopyTime;
+use super::source_names::Names;
 use belljar_files::directory::Directory;
 use belljar_files::host_path::HostPath;
 use rustix::fs::{FileType, Stat};

@@ -13,7 +13,7 @@ mod tests;
 use super::carried;
 use super::extents;
 use super::imprint::Imprint;
-use super::opened::{self, ModesByPath, RelaxedPermissions};
+use super::relaxed_permissions::{self, ModesByPath, RelaxedPermissions};
 use belljar_contract::result::Change;
 use belljar_files::directory::{Directory, DirectoryError, Name};
 use left_out::OmittedPaths;

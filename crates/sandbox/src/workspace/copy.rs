@@ -2,8 +2,8 @@
 //!
 //! Directories, files and links are copied. Sockets, pipes and devices are not: nothing is behind a copy of them.
 
+use super::file_owner::{self, FileOwner};
 use super::imprint::Imprint;
-use super::owned::{self, FileOwner};
 use super::transfer::copy_data;
 use belljar_confine::plan::Identity;
 use belljar_files::directory::{Directory, DirectoryError};

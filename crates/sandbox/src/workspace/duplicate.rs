@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::opened::{self, RelaxedPermissions};
+use super::relaxed_permissions::{self, RelaxedPermissions};
 use super::transfer::copy_data;
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;

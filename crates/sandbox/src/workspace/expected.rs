@@ -11,7 +11,7 @@
 //! replaced.
 
 use super::baseline::FileStamp;
-use super::owned::is_same;
+use super::file_owner::is_same;
 use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::{
     AtFlags, OFlags, RenameFlags, Stat, fstat, openat, renameat, renameat_with, statat, unlinkat,

@@ -6,7 +6,7 @@
 use super::apply::ApplyError;
 use super::baseline::Baseline;
 use super::changes::{ChangeSet, PathChange};
-use super::held::{CopyLayers, HeldWorkspace};
+use super::live_workspace::{CopyLayers, HeldWorkspace};
 use super::transfer::{TransferOwner, TransferRoute};
 use belljar_files::directory::Directory;
 use rustix::fs::FileType;

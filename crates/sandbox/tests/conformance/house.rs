@@ -4,7 +4,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::ProgramOutcome;
 use belljar_sandbox::backend::{Backend, Execution, Sandbox, SandboxRequest};
-use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, inside};
+use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, own_program};
 use belljar_sandbox::fake::FakeBackend;
 use belljar_sandbox::fake::faults::FaultScript;
 use belljar_sandbox::native::NativeBackend;
@@ -157,7 +157,7 @@ pub(crate) fn as_another_program() -> Option<ExitCode> {
     let mut arguments = std::env::args_os();
     let name = arguments.next()?;
     match Path::new(&name).file_name()?.to_str()? {
-        inside::NAME => Some(inside::main(arguments)),
+        own_program::NAME => Some(own_program::main(arguments)),
         subprocess::SUPERVISOR => Some(subprocess::main_inside()),
         OWNER => Some(own(arguments)),
         crate::hatches::CALLER => Some(crate::hatches::call(arguments)),

@@ -1,7 +1,7 @@
 //! A path that is replaced after the host has checked it and before it is mounted.
 
 use crate::tally::{Tally, Verdict};
-use belljar_confine::lend::prepare;
+use belljar_confine::mount_preparation::prepare;
 use belljar_confine::plan::{Access, Identity};
 use belljar_files::host_path::HostPath;
 use belljar_testkit::skip::skip;

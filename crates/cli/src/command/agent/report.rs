@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::kept::not_pushed_kept_as;
 use crate::progress::harmless;
 use crate::terminal::begin_review;
-use crate::{summary, used, web};
+use crate::{summary, usage_text, web};
 use anstyle::{AnsiColor, Style};
 use belljar_contract::agent::{AgentChanges, AgentResult, AuditSpan};
 use belljar_contract::egress::WebUsage;
@@ -188,17 +188,18 @@ fn usage(reports: &[UsageReport], totals: &UsageTotals) -> String {
     for report in reports {
         let cost = report.cost_usd.as_ref();
         let cost = cost.map_or_else(|| "unknown".to_owned(), |cost| format!("${}", cost.to_total()));
-        let (input, output) = (used::tokens(report.input_tokens), used::tokens(report.output_tokens));
+        let (input, output) =
+            (usage_text::tokens(report.input_tokens), usage_text::tokens(report.output_tokens));
         let _ = writeln!(text, "  {:24}  {input:>8}  {output:>8}  {cost}", harmless(report.model.as_str()));
     }
-    let (all, cost) = (used::calls(totals), used::cost(totals));
+    let (all, cost) = (usage_text::calls(totals), usage_text::cost(totals));
     let cost = match (&totals.cost_usd, totals.degraded_calls) {
         (None, _) => "unknown".to_owned(),
         (Some(_), 0) => format!("${cost}"),
         (Some(_), unknown) => format!("${cost}, and {unknown} of unknown cost"),
     };
     let (input_tokens, output_tokens) =
-        (used::tokens(totals.input_tokens), used::tokens(totals.output_tokens));
+        (usage_text::tokens(totals.input_tokens), usage_text::tokens(totals.output_tokens));
     let _ = writeln!(text, "  {all:24}  {input_tokens:>8}  {output_tokens:>8}  {cost}");
     text
 }

@@ -6,7 +6,7 @@ use crate::command::git::remote_of;
 use crate::error::CliError;
 use crate::git::{GitHostAccess, RemoteArguments};
 use crate::kept::{RunChangesArguments, RunChangesOutcome, RunEnd};
-use crate::{lending, state};
+use crate::{sandbox_args, state};
 use belljar_contract::result::ChangesState;
 use belljar_egress::upstream::names::NameSource;
 use belljar_files::host_path::HostPath;
@@ -90,7 +90,7 @@ impl WorkspaceArguments {
         is_canceled: &dyn Fn() -> bool,
     ) -> Result<(HostPath, Option<PushDestination>), CliError> {
         if let Some(path) = &self.workspace_copy {
-            return Ok((lending::directory(path)?, None));
+            return Ok((sandbox_args::directory(path)?, None));
         }
         let (source, mut way) = (place.make_source()?, None);
         if let Some(origin) = origin {

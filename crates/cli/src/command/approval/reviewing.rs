@@ -1,9 +1,9 @@
 //! Review of a call before its approval. A call that can't be shown whole can't be approved.
 
 use super::show::description;
-use crate::asking;
 use crate::error::CliError;
 use crate::output::{errln, wrapped};
+use crate::prompt;
 use crate::terminal::begin_review;
 use belljar_contract::approval::Approval;
 use belljar_store::approvals::ApprovalError;
@@ -25,7 +25,7 @@ pub(super) fn must_be_whole(approval: &Approval) -> Result<(), CliError> {
 /// # Errors
 /// [`CliError::Usage`] without a terminal, also if only stderr is none: the user wouldn't see what is approved.
 pub(super) fn confirmed(approval: &Approval) -> Result<bool, CliError> {
-    if !asking::is_at_terminal() {
+    if !prompt::is_at_terminal() {
         let id = &approval.id;
         return Err(CliError::usage(format!(
             "without a terminal to show the call, approval {id} takes the digest of the arguments that you reviewed: \
@@ -36,7 +36,7 @@ pub(super) fn confirmed(approval: &Approval) -> Result<bool, CliError> {
     if !paged(&description(approval))? {
         return Ok(false);
     }
-    Ok(asking::confirmed("Approve exactly this call, once? [y/n] "))
+    Ok(prompt::confirmed("Approve exactly this call, once? [y/n] "))
 }
 
 /// Prints a text a screen at a time; whether the person went on to its end.
@@ -55,7 +55,7 @@ fn paged(text: &str) -> Result<bool, CliError> {
                 "-- {shown} of {} lines; Enter shows more, q ends without an answer -- ",
                 lines.len()
             );
-            match asking::line(&more).map_err(|source| CliError::Runtime { source })?.as_deref() {
+            match prompt::line(&more).map_err(|source| CliError::Runtime { source })?.as_deref() {
                 None | Some("q" | "quit" | "n" | "no") => return Ok(false),
                 Some(_) => {}
             }

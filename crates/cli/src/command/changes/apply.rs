@@ -3,11 +3,11 @@
 use super::{find, named, part_of};
 use crate::command::printing::print_json;
 use crate::error::CliError;
-use crate::handoff::TrustArguments;
 use crate::kept::{
     ReviewArguments, ReviewedChanges, RunChangesOutcome, apply, drift, leave_out_conflicts, left_out, listed,
 };
 use crate::progress::harmless;
+use crate::trust_review::TrustArguments;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};
 use belljar_sandbox::kept::KeptChangeSet;
 use belljar_sandbox::workspace::diff;

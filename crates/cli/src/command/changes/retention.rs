@@ -1,11 +1,11 @@
 //! `belljar changes retention`.
 
-use crate::asking::{confirmed, is_at_terminal};
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use crate::kept::{duration, tell_collected};
-use crate::lending::parse_duration;
 use crate::progress::harmless;
+use crate::prompt::{confirmed, is_at_terminal};
+use crate::sandbox_args::parse_duration;
 use crate::state;
 use crate::summary::size;
 use belljar_sandbox::kept::{self, CollectedChangeSet, Retention};

@@ -5,7 +5,7 @@
 
 use crate::command::exec::{self, ExecOutcome};
 use crate::error::CliError;
-use crate::lending::{SandboxArguments, given_target};
+use crate::sandbox_args::{SandboxArguments, given_target};
 use crate::state;
 use crate::web::opened;
 use belljar_contract::egress::{BEGUN, ENDED};

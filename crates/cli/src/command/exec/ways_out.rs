@@ -7,7 +7,7 @@ use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_node::grant::ExecutionPermit;
-use belljar_node::inspection::TlsInterception;
+use belljar_node::tls_interception::TlsInterception;
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::state::StateDirectory;

@@ -2,7 +2,7 @@
 
 use super::CommonArguments;
 use crate::error::CliError;
-use crate::lending::given_place;
+use crate::sandbox_args::given_place;
 use crate::state;
 use belljar_egress::upstream::names::NameSource;
 use belljar_git::clone::{CloneParams, Origin, clone};

@@ -2,8 +2,8 @@
 
 use super::requested::PullRequestReport;
 use crate::error::{CliError, DENIED, OWN_FAILURE};
-use crate::handoff::listed;
 use crate::progress::harmless;
+use crate::trust_review::listed;
 use belljar_contract::agent::{AgentPush, PathNeedingApproval};
 use belljar_git::{CommitError, GitPushResult, IgnoredFiles, PreparedPush, PushError, RefOrigin};
 use belljar_node::chain;

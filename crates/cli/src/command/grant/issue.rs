@@ -3,7 +3,7 @@
 use super::GrantStore;
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
-use crate::lending::parse_duration;
+use crate::sandbox_args::parse_duration;
 use crate::state;
 use belljar_contract::grant::{ExecutionGrant, GrantScope, GrantSubject, SignedGrant};
 use belljar_contract::id::{GrantId, UserId};

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::command::plain;
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
-use crate::handoff::TrustArguments;
+use crate::trust_review::TrustArguments;
 use belljar_contract::id::JobId;
 use belljar_contract::result::Artifact;
 use fetching::{ArtifactDownload, DownloadDirectory, ReviewStage};

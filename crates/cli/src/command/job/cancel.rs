@@ -1,6 +1,6 @@
 //! `belljar job cancel`
 
-use super::ending::words;
+use super::job_exit::words;
 use super::parse_id;
 use crate::client::Client;
 use crate::command::printing::{print, print_json};

@@ -1,6 +1,6 @@
 //! `belljar job list`
 
-use super::ending::words;
+use super::job_exit::words;
 use crate::client::Client;
 use crate::command::printing::{aligned, print, print_json};
 use crate::error::CliError;

@@ -1,12 +1,12 @@
 //! `belljar job show`
 
-use super::ending::headline;
+use super::job_exit::headline;
 use super::parse_id;
 use crate::client::Client;
 use crate::command::plain;
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
-use crate::used;
+use crate::usage_text;
 use belljar_contract::egress::{DeniedDestination, WebUsage};
 use belljar_contract::id::JobId;
 use belljar_contract::worker::job::{JobOutcome, JobResponse};
@@ -86,7 +86,7 @@ fn came(outcome: &JobOutcome, say: &mut dyn FnMut(&str, &str)) {
         );
     }
     if let Some(usage) = &outcome.inference {
-        say("models", &used::summary(usage));
+        say("models", &usage_text::summary(usage));
     }
     if let Some(had) = &outcome.web {
         let WebUsage { passages, sent_bytes, received_bytes, .. } = had;

@@ -6,7 +6,7 @@ mod waiting;
 
 use super::JobNodeArguments;
 use super::embedded::Purpose;
-use super::ending::{exit_code_of, headline};
+use super::job_exit::{exit_code_of, headline};
 use crate::client::events::{FollowExtent, FollowResult, follow};
 use crate::client::{Client, ClientError, NodeDocument, NodeRequest};
 use crate::command::printing::{print, print_json};

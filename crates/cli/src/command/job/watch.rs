@@ -1,8 +1,8 @@
 //! `belljar job watch`
 
-use super::ending::{exit_code_of, headline};
+use super::event_text::lines;
+use super::job_exit::{exit_code_of, headline};
 use super::parse_id;
-use super::telling::lines;
 use crate::client::events::{FollowExtent, FollowResult, JobEventReceiver, follow};
 use crate::client::{Client, ClientError};
 use crate::command::printing::print;

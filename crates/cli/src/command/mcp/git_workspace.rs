@@ -1,7 +1,7 @@
 //! The workspace of the agent's session, for the host's git.
 
-use super::desk::McpSessions;
 use super::failures;
+use super::mcp_sessions::McpSessions;
 use super::tree_transfer::{TreeTransfer, TreeTransferError};
 use crate::state;
 use belljar_contract::category::Category;

@@ -1,16 +1,16 @@
 //! Offer to clients, from the command line: directories, provision of sessions, and the agent or level of the rules that apply.
 
-use super::desk::{McpSessions, ServedIdentity, SessionOffer, WorkspaceRoot};
-use super::inside::PROGRAMS;
-use super::shipping::ProgramLogShipper;
+use super::log_shipping::ProgramLogShipper;
+use super::mcp_sessions::{McpSessions, ServedIdentity, SessionOffer, WorkspaceRoot};
+use super::session_requests::PROGRAMS;
 use super::tools::ToolSet;
 use crate::access::{self, AccessArguments};
 use crate::backend::{BackendArguments, works_in_session};
 use crate::command::session::policy_file;
 use crate::error::CliError;
-use crate::handoff::TrustArguments;
-use crate::lending::{AllowanceArguments, directory, parse_duration};
+use crate::sandbox_args::{AllowanceArguments, directory, parse_duration};
 use crate::state;
+use crate::trust_review::TrustArguments;
 use crate::web::WebArguments;
 use belljar_contract::category::Category;
 use belljar_gateway::access::RuleBasedAccess;

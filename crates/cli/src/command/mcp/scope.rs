@@ -1,7 +1,7 @@
 //! The scope of calls: the directory whose copy they work on, or the session if there is none. A person's yes to a call is good for that
 //! alone.
 
-use super::desk::McpSessions;
+use super::mcp_sessions::McpSessions;
 use belljar_contract::approval::CallScope;
 use belljar_contract::text::escaped;
 use belljar_gateway::access::ScopeSource;

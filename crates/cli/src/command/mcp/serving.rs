@@ -1,14 +1,14 @@
 //! The server: its gateway and audit, its door, and its end.
 
 use super::HttpArguments;
-use super::desk::McpSessions;
+use super::mcp_sessions::McpSessions;
 use super::offering::ToolService;
 use super::scope::McpScopeSource;
 use super::{tell, token_file, tools};
 use crate::error::CliError;
-use crate::{access, approvals, listening, trust};
+use crate::{access, approvals, listen_check, trust};
 use belljar_contract::tool::AgentKind;
-use belljar_egress::known::ProcessSecrets;
+use belljar_egress::known_secrets::ProcessSecrets;
 use belljar_gateway::access::{Access, TrustFollower, TrustRecords};
 use belljar_gateway::caller_slot::CallerSlot;
 use belljar_gateway::{ConnectionLimits, EndpointKind, Gateway, ServerLimits, bearer};
@@ -149,7 +149,7 @@ async fn serve_http(
     (gateway, seat): (Arc<Gateway>, CallerSlot),
     stopped: &CancellationToken,
 ) -> Result<(), CliError> {
-    listening::check_address(address, http.allow_remote)?;
+    listen_check::check_address(address, http.allow_remote)?;
     let Some(path) = &http.token_file else {
         return Err(CliError::usage("--http needs a --token-file".to_owned()));
     };

@@ -1,7 +1,7 @@
 //! Token file of the HTTP transport. Only its owner may read it. A file with a new token is created if there is none.
 
 use crate::error::CliError;
-use belljar_egress::known;
+use belljar_egress::known_secrets;
 use belljar_egress::secret::Secret;
 use belljar_gateway::bearer::{InvalidTokenError, OneToken};
 use belljar_gateway::caller_slot::CallerSlot;
@@ -55,11 +55,11 @@ pub(super) fn token(path: &Path, seat: CallerSlot) -> Result<OneToken, CliError>
             text
         }
         None => {
-            crate::listening::check_token_file(path)?;
+            crate::listen_check::check_token_file(path)?;
             read(path)?
         }
     };
-    Secret::parse(text.as_str()).into_iter().for_each(known::remember);
+    Secret::parse(text.as_str()).into_iter().for_each(known_secrets::remember);
     let invalid = |source| TokenFileError::NoToken { path: path.to_owned(), source };
     Ok(OneToken::new(text.trim_ascii(), seat).map_err(invalid)?)
 }

@@ -12,11 +12,11 @@ mod run;
 mod sessions;
 mod write;
 
-use super::bench::SessionWorkbench;
-use super::desk::McpSessions;
 use super::execution::{CallerGoneSignal, waiting};
 use super::git_workspace::SessionGitWorkspaces;
+use super::mcp_sessions::McpSessions;
 use super::scope::{self, CallWorkspace};
+use super::session_workbench::SessionWorkbench;
 use super::tell;
 use super::web::SessionWebHatch;
 use crate::configuration::Configuration;

@@ -1,8 +1,8 @@
 //! The web for the tools of an agent's session: what that session may reach, for as long as it is the one.
 
-use super::desk::McpSessions;
 use super::failures;
 use super::git_workspace::run_of;
+use super::mcp_sessions::McpSessions;
 use crate::error::CliError;
 use crate::{state, web};
 use belljar_contract::category::Category;

@@ -3,7 +3,7 @@
 use super::NodeArguments;
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
-use crate::obeyed;
+use crate::trusted_files;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{Daemon, ReloadedConfig};
 use belljar_tools::bridge::config::ServersConfig;
@@ -39,7 +39,7 @@ impl NodeArguments {
     }
 
     fn read_again(&self) -> Result<ReloadedConfig, CliError> {
-        obeyed::check_secret(&self.token_file)?;
+        trusted_files::check_secret(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
         let configuration = found(self.config.as_deref()).map(|path| Configuration::read_again(&path));
         let Some(configuration) = configuration.transpose()? else {

@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::web;
 use belljar_contract::event::LogLine;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_node::inspection::TlsInterception;
+use belljar_node::tls_interception::TlsInterception;
 use belljar_node::web::WebTotals;
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::hatch::Hatch;

@@ -2,16 +2,16 @@
 
 use super::keeper::KeeperTask;
 use super::opening::{begin, must_be_free};
-use crate::asking::{confirmed, is_at_terminal};
 use crate::command::printing::warn_of_hidden;
 use crate::error::{CliError, DENIED};
-use crate::handoff::{TrustArguments, is_trusted};
 use crate::kept::{
     ReviewArguments, ReviewedChanges, RunChangesOutcome, apply, drift, is_unshown_approved,
     leave_out_conflicts, left_out,
 };
 use crate::progress::harmless;
+use crate::prompt::{confirmed, is_at_terminal};
 use crate::terminal::begin_review;
+use crate::trust_review::{TrustArguments, is_trusted};
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::ApprovedPaths;

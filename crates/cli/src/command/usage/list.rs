@@ -2,7 +2,7 @@
 
 use crate::command::audit::table::plain;
 use crate::error::CliError;
-use crate::used;
+use crate::usage_text;
 use belljar_contract::usage::{UsageBasis, UsageReport};
 use belljar_node::usage::RecordedCalls;
 use serde_json::json;
@@ -31,7 +31,7 @@ pub(super) fn print_table(calls: &RecordedCalls) -> Result<(), CliError> {
         // Writing to a String can't fail.
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    print((text + &used::summary(&calls.totals())).trim_end())
+    print((text + &usage_text::summary(&calls.totals())).trim_end())
 }
 
 fn row(report: &UsageReport) -> [String; 7] {
@@ -48,8 +48,8 @@ fn row(report: &UsageReport) -> [String; 7] {
         report.usage_unit_id.to_string(),
         plain(report.model.as_str()),
         plain(report.provider.as_str()),
-        used::tokens(report.input_tokens),
-        used::tokens(report.output_tokens),
+        usage_text::tokens(report.input_tokens),
+        usage_text::tokens(report.output_tokens),
         cost,
         basis.to_owned(),
     ]

@@ -4,9 +4,9 @@
 //! stated price is unknown until it has ended. So such calls run one at a time, and only a few may end without a reported cost.
 
 use super::{BudgetLimits, OUTPUT_TOKENS};
-use crate::inference::demand::{Demand, LEAST_OUTPUT};
 use crate::inference::models::Price;
 use crate::inference::refusal::Refusal;
+use crate::inference::token_demand::{Demand, LEAST_OUTPUT};
 
 /// Counters of one budget. Costs are in millionths of a dollar.
 #[derive(Debug, Default)]

@@ -43,7 +43,7 @@ const SET_HERE: &[&str] = &[
 const TOOLS: &[&str] = &["function_call", "functions", "parallel_tool_calls", "tool_choice", "tools"];
 
 /// Members that limit or multiply the output, one list for each API. An API that doesn't know a member may be served by a
-/// provider that obeys it, and it would not be counted there ([`crate::inference::demand`]).
+/// provider that obeys it, and it would not be counted there ([`crate::inference::token_demand`]).
 const CHAT_LIMITS: &[&str] = &["max_completion_tokens", "max_tokens", "n", "thinking"];
 const COMPLETION_LIMITS: &[&str] = &["best_of", "max_tokens", "n"];
 

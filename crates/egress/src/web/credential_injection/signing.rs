@@ -6,7 +6,7 @@ use crate::client::{Client, ClientStop};
 use crate::http1::{BodyLength, RequestHead};
 use crate::web::config::HeldCredential;
 use crate::web::forward;
-use crate::web::gate::WebProxy;
+use crate::web::hatch_server::WebProxy;
 use crate::web::other_resource::names_source;
 use crate::web::placeholder::{TextPiece, pieces};
 use crate::web::refusal::Refusal;

@@ -1,8 +1,8 @@
 //! Request of an agent. The host writes its head, and nothing that the agent supplies can end a header line.
 
 use super::super::credential_injection::first_of;
-use super::super::gate::WebProxy;
-use super::super::passed_on::may_pass;
+use super::super::hatch_server::WebProxy;
+use super::super::header_filter::may_pass;
 use super::super::proxied_request::BodyExtent;
 use super::{FetchError, FetchTarget, RequestTemplate, repeated};
 use crate::http1::limits::REQUEST_HEADERS;

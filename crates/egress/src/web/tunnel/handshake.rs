@@ -3,7 +3,7 @@
 
 use super::TunnelEnd;
 use super::{OpeningCheck, TunnelState};
-use crate::web::opening::{self, Opening, TlsRecord};
+use crate::web::tunnel_opening::{self, Opening, TlsRecord};
 use bytes::BytesMut;
 use std::cell::{Cell, RefCell};
 use tokio::io::{AsyncRead, AsyncReadExt};

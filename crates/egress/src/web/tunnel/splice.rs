@@ -2,8 +2,8 @@
 
 use super::TunnelEnd;
 use super::socket::Socket;
+use crate::time_limit::within;
 use crate::web::limits::ROOM;
-use crate::within::within;
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 use std::io;
 use std::os::fd::OwnedFd;

@@ -2,7 +2,7 @@
 //! planner that is bound to a project or a task sees and decides only approvals of that project or task. A planner can't decide
 //! approvals of its own agent, also not those of jobs that it has submitted, nor those of other planners: only the operator can.
 
-use super::desk::{EndpointClient, text};
+use super::endpoint_client::{EndpointClient, text};
 use super::{changing, define, id, list_of, object};
 use crate::api::Api;
 use belljar_contract::action::BuiltInAction;

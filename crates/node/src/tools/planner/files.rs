@@ -1,7 +1,7 @@
 //! `sandbox.put_file` and `sandbox.get_file`: copy files into and out of a session. The sandbox's own programs do the copying, so
 //! they reach only what the sandbox reaches.
 
-use super::desk::{EndpointClient, EndpointRequest, text};
+use super::endpoint_client::{EndpointClient, EndpointRequest, text};
 use super::{changing, define, object, sandbox};
 use axum::http::Method;
 use base64::Engine as _;

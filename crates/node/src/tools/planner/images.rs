@@ -1,7 +1,7 @@
 //! `sandbox.allowed_images.*`: the images that this node runs (`spec/4` REQ-SANDBX-0125). Adding one requires permission in the
 //! configuration.
 
-use super::desk::{EndpointClient, text};
+use super::endpoint_client::{EndpointClient, text};
 use super::{changing, define, list_of, object};
 use crate::api::Api;
 use belljar_contract::action::BuiltInAction;

@@ -1,6 +1,6 @@
 //! `job.*`: jobs of this node, as in the Worker API.
 
-use super::desk::{EndpointClient, EndpointRequest, RequestBuilder, text};
+use super::endpoint_client::{EndpointClient, EndpointRequest, RequestBuilder, text};
 use super::{changing, define, id, object};
 use axum::http::Method;
 use belljar_contract::action::BuiltInAction;

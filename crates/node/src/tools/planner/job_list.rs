@@ -1,6 +1,6 @@
 //! `job.list`: the node's jobs, in the common format of lists.
 
-use super::desk::{EndpointClient, text};
+use super::endpoint_client::{EndpointClient, text};
 use super::{define, id, list_of};
 use crate::tools::projects;
 use belljar_contract::id::TaskId;

@@ -1,6 +1,6 @@
 //! `sandbox.*`: sandboxes that stay, each under the id of a job. They are sessions of the Worker API.
 
-use super::desk::{EndpointRequest, RequestBuilder, body, text};
+use super::endpoint_client::{EndpointRequest, RequestBuilder, body, text};
 use super::job::named;
 use super::{changing, define, id, list_of, object};
 use axum::http::Method;

@@ -1,6 +1,6 @@
 //! `task.*`: tasks of this node, with the states of their jobs.
 
-use super::desk::{EndpointClient, text};
+use super::endpoint_client::{EndpointClient, text};
 use super::{define, id, list_of, object};
 use crate::tools::projects;
 use belljar_contract::id::TaskId;

@@ -1,7 +1,7 @@
 //! The todo list's file, `todo.json` beside the job: replaced atomically, and on disk before the agent goes on.
 
 use super::TodoList;
-use crate::replaced::{self, Durability};
+use crate::atomic_file::{self, Durability};
 use belljar_contract::result::agent::TodoItem;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};

@@ -11,7 +11,7 @@ mod undoing;
 use super::parents::Parents;
 use super::workspace_tree::open_file;
 use crate::directory::{Directory, PathError};
-use crate::fault::{Fault, code_of_io};
+use crate::failure_code::{Fault, code_of_io};
 use crate::patch::RelativeName;
 use crate::patch::plan::Content;
 use belljar_contract::failure::FailureCode;

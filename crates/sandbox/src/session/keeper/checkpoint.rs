@@ -8,7 +8,7 @@ use super::super::protocol::{
     KeeperRequestMessage, KeeperResponse, PathApproval, Refusal, document, receive, send,
 };
 use super::command::RunningCommand;
-use super::ground::CommitBaseline;
+use super::keeper_workspace::CommitBaseline;
 use super::sandboxes::LiveSandboxes;
 use super::{Keeper, lock};
 use crate::backend::{BackendError, Sandbox, with_causes};
@@ -18,8 +18,8 @@ use crate::workspace::apply::ApplyError;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use crate::workspace::frozen::FreezeError;
-use crate::workspace::held::CopyLayers;
-use crate::workspace::opened::RelaxedPermissions;
+use crate::workspace::live_workspace::CopyLayers;
+use crate::workspace::relaxed_permissions::RelaxedPermissions;
 use crate::workspace::undo;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_files::directory::DirectoryError;

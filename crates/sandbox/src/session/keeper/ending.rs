@@ -2,7 +2,7 @@
 
 use super::super::protocol::{KeeperResponse, Refusal, UncommittedChanges, send};
 use super::checkpoint::{CheckpointError, answer_of, named_paths, read};
-use super::ground::{CommitBaseline, SessionWorkspace};
+use super::keeper_workspace::{CommitBaseline, SessionWorkspace};
 use super::sandboxes::Sandboxes;
 use super::{Keeper, lock};
 use crate::backend::BackendError;

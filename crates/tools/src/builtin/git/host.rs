@@ -17,7 +17,7 @@ pub use failure::of_tree;
 use super::hatch::{CloneRequest, CloneResult, GitHatch, PushPlan, PushRequest, PushResult};
 use crate::answer::Failure;
 use crate::caller::{Caller, Identity};
-use crate::turns::TurnQueue;
+use crate::turn_queue::TurnQueue;
 use belljar_contract::id::RunId;
 use belljar_contract::path::WorkspacePath;
 use belljar_contract::tool::DomainCode;

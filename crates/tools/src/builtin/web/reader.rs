@@ -3,7 +3,7 @@
 use crate::answer::Failure;
 use crate::caller::Caller;
 use crate::page::UnreadableError;
-use crate::turns::TurnQueue;
+use crate::turn_queue::TurnQueue;
 use belljar_contract::tool::DomainCode;
 
 /// Queue of pages to parse. Clones share it.

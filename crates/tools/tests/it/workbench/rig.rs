@@ -6,9 +6,9 @@ use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::{DomainCode, ToolName};
 use belljar_policy::tool::ToolGrants;
 use belljar_sandbox::backend::SandboxRequest;
-use belljar_sandbox::backends::here::HostContext;
+use belljar_sandbox::backends::construction::HostContext;
 use belljar_sandbox::config::{BackendName, Sandboxing};
-use belljar_sandbox::docker::inside;
+use belljar_sandbox::docker::own_program;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::provision::Provision;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -228,7 +228,7 @@ pub(crate) fn as_another_program() -> Option<ExitCode> {
     let mut arguments = std::env::args_os();
     let name = arguments.next()?;
     match Path::new(&name).file_name()?.to_str()? {
-        inside::NAME => Some(inside::main(arguments)),
+        own_program::NAME => Some(own_program::main(arguments)),
         subprocess::SUPERVISOR => Some(subprocess::main_inside()),
         _ => None,
     }

@@ -6,7 +6,7 @@
 
 use crate::client::{BodyRead, Client, NodeRequest, PATIENCE};
 use crate::error::CliError;
-use crate::lending::given_place;
+use crate::sandbox_args::given_place;
 use crate::state;
 use belljar_confine::plan::Identity;
 use belljar_contract::id::JobId;

@@ -3,7 +3,7 @@
 use super::context_files;
 use crate::command::run::read_document;
 use crate::error::CliError;
-use crate::lending::{parse_duration, parse_variable};
+use crate::sandbox_args::{parse_duration, parse_variable};
 use crate::trust::parse_category;
 use belljar_contract::category::Category;
 use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, TaskId, UserId};

@@ -3,7 +3,7 @@
 use super::INTERRUPTED;
 use crate::client::events::JobEventReceiver;
 use crate::client::{Client, ClientError};
-use crate::command::job::telling::lines;
+use crate::command::job::event_text::lines;
 use crate::command::job::watch::ConnectionNotice;
 use crate::error::CliError;
 use belljar_contract::id::JobId;

@@ -1,8 +1,8 @@
 //! `approve`: what a session changed goes into the directory that it is a copy of.
 
-use super::super::desk::McpSessions;
 use super::super::execution::CallerGoneSignal;
 use super::super::failures;
+use super::super::mcp_sessions::McpSessions;
 use super::super::scope::CallWorkspace;
 use super::{SHORT, SessionTool, SessionToolDescription, diff};
 use belljar_contract::category::Category;

@@ -1,8 +1,8 @@
 //! `diff`: what a session changed in its copy.
 
-use super::super::desk::McpSessions;
 use super::super::execution::CallerGoneSignal;
 use super::super::failures;
+use super::super::mcp_sessions::McpSessions;
 use super::super::scope::CallWorkspace;
 use super::{SHORT, SessionTool, SessionToolDescription};
 use belljar_contract::category::Category;

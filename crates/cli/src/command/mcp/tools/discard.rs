@@ -1,8 +1,8 @@
 //! `discard`: what a session changed is undone in its copy.
 
-use super::super::desk::McpSessions;
 use super::super::execution::CallerGoneSignal;
 use super::super::failures;
+use super::super::mcp_sessions::McpSessions;
 use super::super::scope::CallWorkspace;
 use super::{SHORT, SessionTool, SessionToolDescription, diff};
 use belljar_contract::category::Category;

@@ -1,8 +1,8 @@
 //! `exec`: a command in a session.
 
-use super::super::desk::McpSessions;
 use super::super::execution::{self, CallerGoneSignal, CommandEnd, CommandResult, SessionCommand};
 use super::super::failures;
+use super::super::mcp_sessions::McpSessions;
 use super::super::scope::CallWorkspace;
 use super::{AROUND_A_COMMAND, LONGEST_COMMAND, SessionTool, SessionToolDescription};
 use crate::programs;

@@ -1,9 +1,9 @@
 //! `list`: what is in a directory of a session.
 
-use super::super::desk::McpSessions;
 use super::super::execution::CallerGoneSignal;
-use super::super::inside;
+use super::super::mcp_sessions::McpSessions;
 use super::super::scope::CallWorkspace;
+use super::super::session_requests;
 use super::{SHORT, SessionTool, SessionToolDescription};
 use belljar_contract::category::Category;
 use belljar_policy::untrusted::UntrustedBytes;
@@ -49,7 +49,7 @@ impl SessionTool for ListFilesTool {
     fn does(&self, desk: &McpSessions, arguments: Arguments, given_up: &CallerGoneSignal) -> Answer {
         let client = desk.find(&arguments.session)?;
         let path = arguments.path.as_deref().unwrap_or(".");
-        let printed = inside::LIST.run(&client, (path, &[]), Vec::new(), given_up)?;
+        let printed = session_requests::LIST.run(&client, (path, &[]), Vec::new(), given_up)?;
         let mut entries: Vec<_> = printed.split(|byte| *byte == 0).filter_map(entry).collect();
         entries.sort_by(|one, other| one.0.cmp(&other.0));
         let entries = entries.into_iter().map(|(_, told)| told).collect();

@@ -1,9 +1,9 @@
 //! `read`: a file of a session.
 
-use super::super::desk::McpSessions;
 use super::super::execution::CallerGoneSignal;
-use super::super::inside;
+use super::super::mcp_sessions::McpSessions;
 use super::super::scope::CallWorkspace;
+use super::super::session_requests;
 use super::{SHORT, SessionTool, SessionToolDescription};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -101,7 +101,7 @@ pub(super) fn portion(
     given_up: &CallerGoneSignal,
 ) -> Result<FilePortion, Failure> {
     let further = [offset.saturating_add(1).to_string(), limit.to_string()];
-    let printed = inside::READ.run(client, (path, &further), Vec::new(), given_up)?;
+    let printed = session_requests::READ.run(client, (path, &further), Vec::new(), given_up)?;
     let mut parts = printed.splitn(2, |byte| *byte == b'\n');
     let size = parts.next().and_then(|size| std::str::from_utf8(size).ok()?.trim().parse().ok());
     match (size, parts.next()) {

@@ -1,8 +1,8 @@
 //! `run`: one command in a sandbox of its own.
 
-use super::super::desk::McpSessions;
 use super::super::execution::CallerGoneSignal;
 use super::super::failures;
+use super::super::mcp_sessions::McpSessions;
 use super::super::scope::CallWorkspace;
 use super::diff::{self, DiffPart};
 use super::exec::{ExecRequest, ran};

@@ -1,7 +1,7 @@
 //! `sessions`: those that there are.
 
-use super::super::desk::McpSessions;
 use super::super::execution::CallerGoneSignal;
+use super::super::mcp_sessions::McpSessions;
 use super::super::scope::CallWorkspace;
 use super::{SHORT, SessionTool, SessionToolDescription};
 use belljar_contract::category::Category;

@@ -1,9 +1,9 @@
 //! `write`: a file of a session, whole, or some text in it by other text.
 
-use super::super::desk::McpSessions;
 use super::super::execution::CallerGoneSignal;
-use super::super::inside::{self, LARGEST_FILE_BYTES};
+use super::super::mcp_sessions::McpSessions;
 use super::super::scope::CallWorkspace;
+use super::super::session_requests::{self, LARGEST_FILE_BYTES};
 use super::read::{Encoding, not_text, portion};
 use super::{SHORT, SessionTool, SessionToolDescription};
 use base64::Engine;

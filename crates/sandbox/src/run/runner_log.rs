@@ -1,7 +1,7 @@
 //! Output of the runner: its log, line by line, and the last of its error messages.
 
 use super::JobWatch;
-use super::heard_steps::LoggedSteps;
+use super::logged_steps::LoggedSteps;
 use crate::streams::Stream;
 use crate::supervise::Hearer;
 use belljar_contract::event::LogLine;

@@ -1,10 +1,10 @@
 //! A container's hatches. It has no network that the host could come into, so its PID 1 makes the sockets and hands them
 //! over, by a socket that is gone before anything else runs inside.
 
-use super::inside::{HANDED_OVER, SocketHandover};
+use super::own_program::{HANDED_OVER, SocketHandover};
 use crate::hatch::Hatch;
 use crate::state::RunFolder;
-use crate::workspace::owned::{self, FileOwner};
+use crate::workspace::file_owner::{self, FileOwner};
 use belljar_confine::message;
 use belljar_confine::plan::Identity;
 use belljar_files::directory::Directory;

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::state;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_trusted::trusted_file::{self, PathRole, PathState, UntrustedFileError};
-use belljar_trusted::{input, named};
+use belljar_trusted::{input, named_files};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -46,7 +46,7 @@ fn untrusted(path: &Path, error: UntrustedFileError) -> CliError {
 
 /// Checks the files that a configuration names: credentials and the programs that print them, authorities, secrets.
 pub(crate) fn check_named(document: &[u8]) -> Result<(), CliError> {
-    named::check(document).map_err(|error| {
+    named_files::check(document).map_err(|error| {
         let path = error.path().to_owned();
         CliError::read(&path, error.into())
     })
@@ -69,7 +69,7 @@ pub(crate) fn register_usual() {
         for path in candidates() {
             let Ok(PathState::File) = trusted_file::expect(&path, PathRole::File) else { continue };
             let read = input::open(&path).and_then(read_bytes);
-            read.iter().for_each(|document| named::register(document));
+            read.iter().for_each(|document| named_files::register(document));
         }
     });
 }

@@ -2,9 +2,9 @@
 //! that of its sandboxes which is for tools of the category.
 //! A person looks at what it changed there and takes it over, as with every other session.
 
-use super::desk::McpSessions;
 use super::execution::{self, CallerGoneSignal, CommandResult, SessionCommand, waiting};
 use super::failures;
+use super::mcp_sessions::McpSessions;
 use crate::command::session::own_runner;
 use belljar_contract::category::Category;
 use belljar_contract::path::WORKSPACE;

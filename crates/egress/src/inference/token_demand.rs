@@ -7,7 +7,7 @@ mod attachments;
 
 use super::members::Members;
 use super::models::{Price, ProviderKind};
-use super::reach::is_dated;
+use super::outbound_parts::is_dated;
 use super::refusal::Refusal;
 use super::route::{Call, Operation};
 use belljar_contract::inference::{ApiDialect, Excerpt};

@@ -1,7 +1,7 @@
 //! Approval of paths that gain trust when a sandbox's changes are applied: they are listed, and the user is asked about them.
 
-use crate::asking::{confirmed, is_at_terminal};
 use crate::error::CliError;
+use crate::prompt::{confirmed, is_at_terminal};
 use crate::terminal::begin_review;
 use anstyle::{AnsiColor, Style};
 use belljar_policy::handoff::ApprovedPaths;

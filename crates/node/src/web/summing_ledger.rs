@@ -1,6 +1,6 @@
 //! Sums up a run's web usage, from records on their way into the journal.
 
-use super::begun::{RequestsInProgress, Verdict};
+use super::begun_requests::{RequestsInProgress, Verdict};
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::egress::{
     DeniedDestination, ProxiedRequestRecord, ProxiedRequestStartRecord, WebUsage,

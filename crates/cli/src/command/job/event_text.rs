@@ -1,6 +1,6 @@
 //! Events of a job, as lines for a person. What comes from inside never acts on a terminal.
 
-use super::ending::words;
+use super::job_exit::words;
 use crate::command::plain;
 use crate::summary::duration;
 use belljar_contract::event::{Event, LogLine};

@@ -2,7 +2,7 @@
 //! that other users of this machine can read.
 
 use crate::error::CliError;
-use crate::obeyed;
+use crate::trusted_files;
 use belljar_trusted::trusted_file;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) fn check_address(address: SocketAddr, allows_remote: bool) -> Result<
 
 /// Refuses a file with a token that other users of this machine can read or write.
 pub(crate) fn check_token_file(path: &Path) -> Result<(), CliError> {
-    obeyed::check(path)?;
+    trusted_files::check(path)?;
     match trusted_file::is_readable_by_others(path) {
         true => Err(CliError::usage(format!(
             "other users of this machine can read the token in {}; chmod 600 it",

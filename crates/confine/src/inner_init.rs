@@ -7,7 +7,7 @@
 //! within domains (ABI 6), nothing that PID 1 starts reaches it.
 
 use crate::execution::{ExecutionError, SandboxedProgram, start};
-use crate::init::attend::attend as attend_as_pid_1;
+use crate::init::attended_init::attend as attend_as_pid_1;
 use crate::message;
 use crate::plan::{Command, Hatch, Stdio};
 use crate::report::Report;

@@ -4,10 +4,10 @@
 //! sandbox: the same programs are started in the same way.
 
 use super::memory::MemoryWatch;
-use super::own::OwnResources;
+use super::sandbox_state::OwnResources;
 use super::watch::InitState;
 use super::{install_filter, send};
-use crate::inside::InitWalls;
+use crate::inner_init::InitWalls;
 use crate::kernel;
 use crate::plan::Limits;
 use crate::report::Report;

@@ -9,7 +9,7 @@
 use super::relay;
 use crate::archive;
 use crate::hatch::Hatch;
-use belljar_confine::inside::{InitWalls, attend, listen};
+use belljar_confine::inner_init::{InitWalls, attend, listen};
 use belljar_confine::message;
 use belljar_confine::plan::Identity;
 use belljar_confine::seccomp::policy::Audience;

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::error::CliError;
-use crate::lending::AllowanceArguments;
+use crate::sandbox_args::AllowanceArguments;
 use belljar_contract::access::CodeIsolation;
 use belljar_contract::category::Category;
 use belljar_contract::isolation::RequiredLayers;

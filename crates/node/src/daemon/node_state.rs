@@ -1,10 +1,10 @@
 //! Assembles the shared state of a node.
 
-use super::ways_out::{self, NodeHatches};
-use super::{Bucket, DaemonError, Settings, WallClock, former, record};
+use super::daemon_hatches::{self, NodeHatches};
+use super::{Bucket, DaemonError, Settings, WallClock, former_instances, telemetry_record};
+use crate::access_rules::NodeAccessRules;
 use crate::canary::Canary;
 use crate::denials::Denials;
-use crate::house::NodeAccessRules;
 use crate::images::Images;
 use crate::job::NodeState;
 use crate::job::context::ContextStores;
@@ -69,7 +69,7 @@ pub(super) async fn furnish(
     let launcher = Arc::new(launcher);
     let workplace = NodeState {
         jobs,
-        telemetry: Arc::new(record::open(settings.state.path()).await?),
+        telemetry: Arc::new(telemetry_record::open(settings.state.path()).await?),
         images: Images::of(&settings)?,
         added_images: AddedImages::new(database.clone()),
         metrics,
@@ -89,7 +89,7 @@ pub(super) async fn furnish(
         denials,
         canary: Canary::new(&settings, &launcher),
         launcher,
-        shares_database: !former::is_own(&settings.database, settings.state.path()),
+        shares_database: !former_instances::is_own(&settings.database, settings.state.path()),
         settings: Arc::new(settings),
         clock,
         owner: owner.clone(),

@@ -1,7 +1,7 @@
 //! Registry of the sessions that MCP clients can use: those opened by this server and those named when it was started.
 
 use super::failures;
-use super::shipping::ProgramLogShipper;
+use super::log_shipping::ProgramLogShipper;
 use super::web::SessionWebCache;
 use crate::backend::SessionSandboxes;
 use crate::command::session::open;
@@ -14,7 +14,7 @@ use belljar_gateway::access::RuleBasedAccess;
 use belljar_policy::access::compiled::{SandboxAccess, WorkspaceAccess};
 use belljar_policy::handoff::ApprovedPaths;
 use belljar_sandbox::correlation::Correlation;
-use belljar_sandbox::given;
+use belljar_sandbox::lent_paths;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Session, SessionClient, UncommittedChanges};
 use belljar_sandbox::spec::Lent;
@@ -223,7 +223,7 @@ impl McpSessions {
             };
         }
         // The directory may have been recreated since the server was started.
-        let path = given::resolve(&root.real).ok().filter(HostPath::is_directory);
+        let path = lent_paths::resolve(&root.real).ok().filter(HostPath::is_directory);
         path.map(WorkspaceChoice::Copy).ok_or_else(|| {
             let message = format!("{} is no directory any more", crate::output::path(&root.real));
             Failure::new(DomainCode::Unavailable, message)

@@ -2,7 +2,7 @@
 
 mod local;
 
-use crate::mentioned::{Variables, paths_in};
+use crate::mentioned_paths::{Variables, paths_in};
 use crate::trusted_file::{self, PathRole, PathState, UntrustedFileError};
 use belljar_contract::yaml::{self, Key, MistakeLog, Node, Value};
 use std::ffi::OsStr;

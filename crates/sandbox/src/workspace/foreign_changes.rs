@@ -11,8 +11,8 @@
 use super::baseline::Baseline;
 use super::changes::PathChange;
 use super::directories::ReplacedDirectories;
-use super::mapped::MappedFiles;
 use super::references::MovedReferences;
+use super::writable_mappings::MappedFiles;
 use belljar_files::directory::{Directory, DirectoryError};
 use rustix::fs::{FileType, Stat};
 use std::path::Path;

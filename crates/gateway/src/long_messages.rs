@@ -3,7 +3,7 @@
 //! A run has at most one long call and one long report under way. They are parsed on blocking threads, which serve neither other
 //! runs nor the Worker API, and one at a time for all runs.
 
-use belljar_tools::turns::TurnQueue;
+use belljar_tools::turn_queue::TurnQueue;
 use std::sync::LazyLock;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;

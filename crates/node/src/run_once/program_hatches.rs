@@ -2,8 +2,8 @@
 
 use super::enclosure::hatches;
 use super::{OnceError, OnceSpec, OnceWeb};
-use crate::inspection::TlsInterception;
 use crate::serving::{ServedModels, ServedWeb};
+use crate::tls_interception::TlsInterception;
 use crate::web::policy_file::{PolicyChange, PolicyFollower};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;

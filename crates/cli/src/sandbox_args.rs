@@ -3,9 +3,9 @@
 use crate::configuration::{self, Configuration};
 use crate::error::CliError;
 use crate::limits::LimitArguments;
-use crate::obeyed;
 use crate::programs::ProgramArguments;
 use crate::state;
+use crate::trusted_files;
 use belljar_contract::isolation::RequiredLayers;
 use belljar_contract::programs::ProgramList;
 use belljar_files::host_path::HostPath;
@@ -63,7 +63,7 @@ impl SandboxArguments {
             (_, Some(path)) => WorkspaceChoice::Copy(directory(path)?),
             (None, None) => WorkspaceChoice::Empty,
         };
-        obeyed::lend(&workspace)?;
+        trusted_files::lend(&workspace)?;
         Ok(workspace)
     }
 

@@ -5,7 +5,7 @@ use super::tools::{Finding, Finish};
 use super::turns::{Agent, Phase, Turn};
 use super::{not_met, verification};
 use crate::deadline::Deadline;
-use crate::fault::Fault;
+use crate::failure_code::Fault;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::Failure;
 use belljar_contract::result::agent::{CriterionVerification, TodoItem, TodoOrigin, TodoStatus};
