@@ -12,10 +12,11 @@ mod error;
 mod events;
 mod instances;
 mod listing;
+mod projects;
 mod record;
 mod retention;
-mod room;
 mod submission;
+mod waiting_room;
 
 pub use callbacks::{Callback, CallbackAnswer};
 pub use claim::{ClaimedJob, JobFilter};
@@ -29,10 +30,10 @@ pub use retention::RetentionCutoffs;
 pub use submission::{AcceptedJob, Submission};
 
 use crate::database::{self, Database, DatabaseError, Value};
-use room::WaitingQuota;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use waiting_room::WaitingQuota;
 
 /// The jobs of a database. Clones share it.
 #[derive(Debug, Clone)]

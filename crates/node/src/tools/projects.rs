@@ -47,15 +47,18 @@ fn tasks_of(arguments: &Arguments) -> impl Iterator<Item = TaskId> {
 // === impl ProjectTool ===
 
 impl ProjectTool {
-    /// Checks that no task that the call names has a job of another project. A task without jobs is accepted: its first one may be
-    /// about to be made.
+    /// Checks that no task that the call names is of another project. A call that may write binds a task that is of no project yet.
     async fn check(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
         // The gateway has checked that a caller that is bound to a task names no other.
         let (Some(project_id), None) = (of(caller), &caller.task_id) else { return Ok(()) };
         for task_id in tasks_of(arguments) {
-            match self.jobs.has_foreign(&task_id, &project_id).await {
-                Ok(false) => {}
-                Ok(true) => {
+            let is_own = match self.tool.definition().effect.is_change() {
+                true => self.jobs.bind_to_project(&task_id, &project_id).await,
+                false => self.jobs.is_of_other_project(&task_id, &project_id).await.map(|is_other| !is_other),
+            };
+            match is_own {
+                Ok(true) => {}
+                Ok(false) => {
                     let message = format!("your project has no task {task_id}");
                     return Err(Failure::new(DomainCode::NotFound, message));
                 }

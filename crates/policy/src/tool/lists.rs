@@ -20,6 +20,8 @@ const SANDBOX: &[&str] = &[
     "sql_query",
     "schema_inspect",
     "query_metrics",
+    "git_clone",
+    "git_push",
     "help.*",
     ASKING,
 ];

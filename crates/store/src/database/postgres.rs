@@ -48,6 +48,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (12, "execution grants", include_str!("../../migrations/postgres/0012_execution_grants.sql")),
     (13, "instance abilities", include_str!("../../migrations/postgres/0013_instance_abilities.sql")),
     (14, "projects of jobs", include_str!("../../migrations/postgres/0014_job_projects.sql")),
+    (15, "projects of tasks", include_str!("../../migrations/postgres/0015_task_projects.sql")),
 ];
 
 const MOST_CONNECTIONS: u32 = 10;

@@ -62,6 +62,7 @@ pub(super) const JOBS: SchemaMigrations = &[
     ("execution grants", include_str!("../../migrations/sqlite/0012_execution_grants.sql")),
     ("instance abilities", include_str!("../../migrations/sqlite/0013_instance_abilities.sql")),
     ("projects of jobs", include_str!("../../migrations/sqlite/0014_job_projects.sql")),
+    ("projects of tasks", include_str!("../../migrations/sqlite/0015_task_projects.sql")),
 ];
 pub(super) const TELEMETRY: SchemaMigrations =
     &[("telemetry", include_str!("../../migrations/telemetry/0001_telemetry.sql"))];

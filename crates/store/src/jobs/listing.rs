@@ -66,9 +66,6 @@ const HOW_MANY_OF_PROJECT: &str = count!(
     " AND project_id = $2 AND lower(task_id) = coalesce($3, lower(task_id)) AND state = coalesce($4, state)"
 );
 
-const FOREIGN: &str =
-    "SELECT number FROM jobs WHERE lower(task_id) = $1 AND (project_id IS NULL OR project_id <> $2) LIMIT 1";
-
 // === impl JobListFilter ===
 
 impl JobListFilter {
@@ -100,15 +97,6 @@ impl Jobs {
         job: &JobRecord,
     ) -> Result<(Assignment, Option<JobOutcome>), DatabaseError> {
         job.documents(&self.database).await
-    }
-
-    /// Returns true if the task has a job that is not of that project.
-    ///
-    /// # Errors
-    /// [`DatabaseError`] when it can't be read.
-    pub async fn has_foreign(&self, task_id: &TaskId, project_id: &ProjectId) -> Result<bool, DatabaseError> {
-        let found = self.database.fetch(FOREIGN, values![task_id.key(), project_id.to_string()]).await?;
-        Ok(!found.is_empty())
     }
 
     /// Returns a page of jobs.

@@ -86,7 +86,7 @@ fn job_without_network_permission_and_other_remotes_are_denied() {
     }
     let node = node(&rig, &rig.url);
     let [sealed] = &told(&node, &job_of(None, &clone))[..] else { panic!() };
-    assert_eq!(sealed["error"]["data"]["reason"], "network_not_granted", "{sealed}");
+    assert_eq!(sealed["error"]["data"]["reason"], "no_reach", "{sealed}");
     // Control: with both permissions the clone succeeds.
     let [cloned] = &told(&node, &networked(&clone))[..] else { panic!() };
     assert_eq!(cloned["status"], "ok", "{cloned}");

@@ -165,6 +165,14 @@ fn planner_of_a_project_sees_no_job_or_sandbox_of_another() {
         // The control: it is there for its own project.
         theirs.done(tool, arguments);
     }
+    // A task without jobs is of the project that is first to write to it.
+    let fresh = json!({ "task_id": new_id(), "path": "note.txt", "content_bytes_base64": "aGVsbG8=" });
+    let read = json!({ "task_id": fresh["task_id"], "path": "note.txt" });
+    theirs.done("artifact.put", &fresh);
+    for (tool, arguments) in [("artifact.get", &read), ("artifact.put", &fresh)] {
+        assert_eq!(stranger.refused(tool, arguments), "not_found", "{tool}");
+        theirs.done(tool, arguments);
+    }
     let destroy = json!({
         "task_id": sandbox["task_id"], "job_id": sandbox["job_id"], "confirm": true, "reason": "a test"
     });

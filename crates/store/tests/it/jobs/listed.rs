@@ -2,6 +2,7 @@
 
 use super::on_both_engines;
 use super::world::{StoreFixture, assignment_of, now, task_id};
+use belljar_contract::id::ProjectId;
 use belljar_contract::worker::state::JobState;
 use belljar_store::jobs::{JobListFilter, JobListPage};
 use std::time::Duration;
@@ -25,6 +26,26 @@ on_both_engines! {
         let third = world.jobs.page(&next(&second), 3).await.unwrap();
         assert_eq!([ids(&first), ids(&second), ids(&third)].concat(), wanted);
         assert_eq!(third.next, None);
+    }
+
+    async fn a_task_is_bound_to_the_first_project_that_writes_to_it(world: StoreFixture) {
+        let project = |name: &str| ProjectId::parse(name).unwrap();
+        let (mean, median, task) = (project("mean"), project("median"), task_id());
+        assert!(!world.jobs.is_of_other_project(&task, &mean).await.unwrap(), "an unused task is of no project");
+        let other = world.elsewhere().await;
+        let (one, two) = futures_util::join!(
+            world.jobs.bind_to_project(&task, &mean),
+            other.bind_to_project(&task, &median)
+        );
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_ne!(one, two, "exactly one of them gets the task");
+        let (winner, loser) = if one { (mean, median) } else { (median, mean) };
+        assert!(world.jobs.bind_to_project(&task, &winner).await.unwrap());
+        assert!(!world.jobs.bind_to_project(&task, &loser).await.unwrap());
+        assert!(world.jobs.is_of_other_project(&task, &loser).await.unwrap());
+        // A task with a job of no project can't be bound.
+        let of_none = world.accepted(&assignment_of(&task_id())).await.task_id;
+        assert!(!world.jobs.bind_to_project(&of_none, &winner).await.unwrap());
     }
 
     async fn a_page_that_ends_with_the_last_job_is_the_last(world: StoreFixture) {

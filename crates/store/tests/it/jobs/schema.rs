@@ -40,7 +40,7 @@ const OF_POSTGRES: &str = "SELECT line FROM (
 ) AS lines ORDER BY line COLLATE \"C\"";
 
 /// The tables that came after those of jobs.
-const SINCE_JOBS: [&str; 8] = [
+const SINCE_JOBS: [&str; 9] = [
     "memory",
     "task_artifacts",
     "agent_token_agents",
@@ -49,6 +49,7 @@ const SINCE_JOBS: [&str; 8] = [
     "preferences",
     "settings",
     "allowed_images",
+    "task_projects",
 ];
 
 /// The columns of jobs that came later.
