@@ -1,5 +1,5 @@
-//! The peers: nginx with the headers that a host adds, and socat in front of it, the chain of the original design (`spec/2
-//! §LLM Socket Bridge Architecture`).
+//! The peers: nginx with the headers that a host adds, and socat in front of it, the chain of the original design
+//! (`docs/contracts/agents.md#a4`).
 
 use super::message::{ACCOUNT, KEY, METADATA};
 use super::process::Process;

@@ -1,4 +1,4 @@
-//! Access of an agent's tools: levels, and the six dimensions in which they differ (`spec/3 §Tool Access Levels`).
+//! Access of an agent's tools: levels, and the six dimensions in which they differ (`docs/contracts/tools.md#t16`).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

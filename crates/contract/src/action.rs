@@ -1,4 +1,4 @@
-//! Action types: what an agent does, as `category:action`, whichever tool does it (`spec/3 §Action Type System`).
+//! Action types: what an agent does, as `category:action`, whichever tool does it (`docs/contracts/tools.md#t15`).
 
 mod leaf;
 

@@ -1,4 +1,4 @@
-//! Result of an agent's run, for programs (`spec/2 §Graph Execution Flow`, `GraphFinal`).
+//! Result of an agent's run, for programs (`docs/contracts/agents.md#a5.4`).
 
 use crate::egress::WebUsage;
 use crate::id::RunId;

@@ -1,4 +1,4 @@
-//! The runner's log: one JSON object a line (`spec/5 §9`).
+//! The runner's log: one JSON object a line (`docs/contracts/draft.md#d9`).
 
 use crate::failure::FailureCode;
 use crate::job::step::StepType;

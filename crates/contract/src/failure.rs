@@ -1,4 +1,4 @@
-//! Failure codes of jobs: one stable code each (`spec/1 §Canonical Failure Codes`; those after it are ours).
+//! Failure codes of jobs: one stable code each (`docs/contracts/job.md#j12`; those after it are ours).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Execution grants: permission for a caller to execute graphs, with or without sandboxes (`spec/2` invariant 3).
+//! Execution grants: permission for a caller to execute graphs, with or without sandboxes (`docs/contracts/agents.md#a1.3`).
 
 use crate::decode::{Decode, DecodeContext, Fields, decode_document};
 use crate::id::{GrantId, UserId};

@@ -97,7 +97,7 @@ macro_rules! id {
 }
 
 id! {
-    /// Id of a job; chosen by the client that submits it (`spec/1 §Job Specification`).
+    /// Id of a job; chosen by the client that submits it (`docs/contracts/job.md#j7.2`).
     JobId
 }
 id! {
@@ -121,7 +121,7 @@ id! {
     GrantId
 }
 id! {
-    /// Id of a call of a model; made by the host, and known to the upstream (`spec/2 §Invariants`).
+    /// Id of a call of a model; made by the host, and known to the upstream.
     CallId
 }
 

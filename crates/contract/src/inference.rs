@@ -1,5 +1,5 @@
-//! Audit records of calls to models (`spec/2 §Invariants`, 7 and 11): the run that called, the model, and the outcome;
-//! never a prompt, an answer or a credential.
+//! Audit records of calls to models (`docs/contracts/agents.md#a1.7`, `docs/contracts/agents.md#a1.11`): the run that
+//! called, the model, and the outcome; never a prompt, an answer or a credential.
 
 mod cost;
 

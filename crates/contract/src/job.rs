@@ -1,4 +1,4 @@
-//! Jobs: work for one sandbox (`spec/1 §Job Specification`; `spec/5 §4` where that adds to it).
+//! Jobs: work for one sandbox (`docs/contracts/job.md#j7`; `docs/contracts/draft.md#d4` where that adds to it).
 //!
 //! [`Job::parse`] is the only way to get one. It rejects unknown, repeated, missing and mistyped members at any depth
 //! and lists all of them.
@@ -34,7 +34,7 @@ pub struct Job {
     pub job_id: JobId,
     /// The task it belongs to.
     pub task_id: TaskId,
-    /// The skill this job was made from, for the record (`spec/5 §4.1`).
+    /// The skill this job was made from, for the record (`docs/contracts/draft.md#d4.1`).
     #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
     pub skill_id: Option<String>,
     /// Persona of the agent.

@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Path of the workspace in every job, whatever directory of the host it really is (`spec/1 §Shape of Sandboxed
-/// Containers`).
+/// Path of the workspace in every job, whatever directory of the host it really is (`docs/contracts/job.md#j13.1`).
 pub const WORKSPACE: &str = "/workspace";
 
 /// A path in a step: relative to the workspace, or absolute.

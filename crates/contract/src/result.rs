@@ -1,7 +1,8 @@
-//! Results of jobs (`spec/1 §Result Contract`, `spec/5 §6`).
+//! Results of jobs (`docs/contracts/job.md#j11`, `docs/contracts/draft.md#d6`).
 //!
-//! A result is always complete JSON, even if the job could not be read. Members beyond the minimum of `spec/1` are
-//! those of `spec/5` and our own; all are listed in the published schema.
+//! A result is always complete JSON, even if the job could not be read. Members beyond the minimum
+//! (`docs/contracts/job.md#j11.2`) are those of the older draft (`docs/contracts/draft.md#d6.1`) and our own; all are listed
+//! in the published schema.
 
 pub mod agent;
 pub mod output;

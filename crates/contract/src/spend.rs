@@ -1,5 +1,5 @@
-//! LiteLLM's spend logs (`GET /spend/logs`): a row for each call. They are the basis of billing (`spec/2 §Invariants`,
-//! 11).
+//! LiteLLM's spend logs (`GET /spend/logs`): a row for each call. They are the basis of billing
+//! (`docs/contracts/agents.md#a1.11`).
 //!
 //! The members of a row that bills are compared by are read strictly; the others are LiteLLM's own and ignored.
 

@@ -13,7 +13,7 @@ pub use record::{
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Audience of a tool (`spec/1 §MCP Tool Access`).
+/// Audience of a tool (`docs/contracts/job.md#j14.5`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolScope {

@@ -1,5 +1,5 @@
 //! Progressive trust, as it is stored and shown: events of agents, their levels, and the changes of these levels
-//! (`spec/3 §Progressive Trust`).
+//! (`docs/contracts/tools.md#t17`).
 //!
 //! The rules are elsewhere; these types hold the results. Numbers are integer multiples of a small step, so that
 //! repeated computations give equal results.

@@ -1,5 +1,5 @@
-//! Usage reports for the billing of model calls (`spec/2 §Invariants`, 10 to 12): one report for each call that an
-//! upstream answered. It is made from the host's records, never from claims of a sandbox.
+//! Usage reports for the billing of model calls (`docs/contracts/agents.md#a1.10`, `docs/contracts/agents.md#a1.11`): one
+//! report for each call that an upstream answered. It is made from the host's records, never from claims of a sandbox.
 
 mod totals;
 

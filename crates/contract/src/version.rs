@@ -1,4 +1,4 @@
-//! The protocol's version, `MAJOR.MINOR` (`spec/1 §Protocol Versioning`).
+//! The protocol's version, `MAJOR.MINOR` (`docs/contracts/job.md#j16`).
 //!
 //! An unknown major version is rejected. A minor version above ours is accepted, but treated like ours: members that
 //! only that version knows are unknown here and rejected, so that nothing requested is silently ignored.

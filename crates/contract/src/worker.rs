@@ -1,4 +1,4 @@
-//! The Worker API between an orchestrator and a node (`spec/1 §Integration With Worker API`).
+//! The Worker API between an orchestrator and a node (`docs/contracts/job.md#j4`).
 //!
 //! Every document, either way, has `"version": 1`. Requests are validated strictly: unknown, repeated, missing and
 //! mistyped members are rejected at any depth, and all of them are reported.

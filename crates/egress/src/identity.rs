@@ -3,7 +3,7 @@
 use belljar_contract::id::{JobId, RunId, TaskId};
 use serde::Serialize;
 
-/// Identity of a run (`spec/2` invariant 10).
+/// Identity of a run (`docs/contracts/agents.md#a1.10`).
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// Id of the run, which is one session and has one proxy.
@@ -81,8 +81,8 @@ pub fn is_plain(text: &str) -> bool {
 // === impl Identity ===
 
 impl Identity {
-    /// Adds the known metadata of the run. A run is one session of its own (`spec/2` invariant 12) unless it belongs to another
-    /// one.
+    /// Adds the known metadata of the run. A run is one session of its own (`docs/contracts/agents.md#a1.12`) unless it
+    /// belongs to another one.
     #[must_use]
     pub fn with_metadata(self, metadata: CallMetadata) -> Self {
         let CallMetadata { user_id, existing_trace_id, session_id, trace_user_id } = metadata;

@@ -40,7 +40,7 @@ fn is_same(name: &str, text: &str, bound: &str) -> bool {
     }
 }
 
-/// Refuses an irreversible call without a known actor, a confirmation and a reason (`spec/3 §MCP Integration`, guardrails).
+/// Refuses an irreversible call without a known actor, a confirmation and a reason (`docs/contracts/tools.md#t12.8`).
 pub(crate) fn guarded(
     caller: &Caller,
     definition: &Definition,

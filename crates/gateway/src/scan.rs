@@ -72,7 +72,7 @@ impl Gateway {
         }
     }
 
-    /// Returns a failure message without secrets (`spec/3 §MCP Integration`, SEC-1). Names such as `code:write` are kept, as
+    /// Returns a failure message without secrets (`docs/contracts/tools.md#t12.6`). Names such as `code:write` are kept, as
     /// agents must be able to use them.
     pub(crate) fn scrubbed(&self, message: &str) -> String {
         let scrubbed = self.token_forms.text(&hide(self.secrets.as_ref(), message));

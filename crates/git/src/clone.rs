@@ -1,5 +1,5 @@
-//! A workspace that the host clones (`spec/2` invariant 6): the sandbox gets the files and their history, but no credentials
-//! to fetch them.
+//! A workspace that the host clones (`docs/contracts/agents.md#a1.6`): the sandbox gets the files and their history, but no
+//! credentials to fetch them.
 //!
 //! The host's git fetches into a clone of the host's own, with the host's credentials and from vetted addresses. The
 //! sandbox's workspace is laid out from that clone ([`crate`]).

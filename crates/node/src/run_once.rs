@@ -1,4 +1,5 @@
-//! Runs one program in one sandbox, from its arguments to its result (`spec/2 §Schema`): one run, one session, one proxy.
+//! Runs one program in one sandbox, from its arguments to its result (`docs/contracts/agents.md#a3.1`): one run, one
+//! session, one proxy.
 //!
 //! ```text
 //! grant ─► copy, messages ─► sandbox ─► models served ─► watched ─► torn down ─► billed ─► changes reported ─► result

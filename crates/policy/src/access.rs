@@ -1,4 +1,4 @@
-//! Tool access of agents: what each level allows, and what is configured for an agent (`spec/3 §Tool Access Levels`).
+//! Tool access of agents: what each level allows, and what is configured for an agent (`docs/contracts/tools.md#t16`).
 //!
 //! ```text
 //! levels ─┐                    ┌─► permission: which tools

@@ -1,4 +1,5 @@
-//! Decides whether a job may start: its paths stay in the workspace, and its own allowlists hold (`spec/5 §8`).
+//! Decides whether a job may start: its paths stay in the workspace, and its own allowlists hold
+//! (`docs/contracts/draft.md#d8.1`).
 //!
 //! The host decides before it builds a sandbox, and the runner decides again inside by the same function. So a job that reaches
 //! the runner by another route meets the same rules. Paths inside a diff are known only when the diff is read;
@@ -127,7 +128,7 @@ impl AdmittedJob {
     }
 
     /// Returns the working directory of a command: the workspace's root unless the step names another, which may lie outside of
-    /// the workspace (`spec/1 §Step Types`).
+    /// the workspace (`docs/contracts/job.md#j10.2`).
     ///
     /// # Errors
     /// [`AdmissionDenial`], if its path has a `..` or isn't allowed.
@@ -145,8 +146,8 @@ impl AdmittedJob {
         self.allowed_paths.as_deref()
     }
 
-    /// Returns true if `write_file` may replace an existing file (`spec/5 §5.2`). By default it may, unless the job restricts
-    /// paths.
+    /// Returns true if `write_file` may replace an existing file (`docs/contracts/draft.md#d5.2`). By default it may, unless
+    /// the job restricts paths.
     pub fn may_overwrite(&self) -> bool {
         self.job.constraints.overwrite_allowed.unwrap_or(self.allowed_paths.is_none())
     }

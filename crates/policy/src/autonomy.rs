@@ -1,4 +1,4 @@
-//! Autonomy of agents: which actions require a user's approval (`spec/3 §Action Type System`). Each level has a preset, and a
+//! Autonomy of agents: which actions require a user's approval (`docs/contracts/tools.md#t15`). Each level has a preset, and a
 //! configuration can add lists.
 //!
 //! Lists can only require more approvals: an action in both lists requires one, and so does an action in neither.

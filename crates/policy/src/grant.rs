@@ -1,4 +1,4 @@
-//! Decides whether a grant covers the execution of a graph in a sandbox (`spec/2` invariant 3).
+//! Decides whether a grant covers the execution of a graph in a sandbox (`docs/contracts/agents.md#a1.3`).
 //!
 //! Sandboxes are for services: a user's grant never opens one, whatever its scopes. No scope implies a permission that was not
 //! given explicitly.

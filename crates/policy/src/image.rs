@@ -1,5 +1,5 @@
-//! Allowlist of images (`REQ-WORKER-0122`). Two spellings of one name never get two decisions: names are parsed as container
-//! engines do. An engine always gets the full name, because a short one could be a prefix of an image's id.
+//! Allowlist of images (`docs/contracts/job.md#j4.5`). Two spellings of one name never get two decisions: names are parsed
+//! as container engines do. An engine always gets the full name, because a short one could be a prefix of an image's id.
 
 use belljar_contract::image::{ITS_OTHER_NAME, ImageReference, InvalidImage};
 use std::fmt;

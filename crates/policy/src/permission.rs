@@ -1,5 +1,5 @@
 //! Tools that an agent may call: first the denied ones are excluded, then the allowed ones and those of its level are included;
-//! all others are denied (`spec/3 §Tool Execution Model`).
+//! all others are denied (`docs/contracts/tools.md#t2.4`).
 
 use crate::access::{ConstraintOverrides, Constraints, Levels};
 use crate::tool::ToolPattern;

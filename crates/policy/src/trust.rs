@@ -1,4 +1,4 @@
-//! Progressive trust: the level that an agent has earned by its recorded events (`spec/3 §Progressive TrustTracker`).
+//! Progressive trust: the level that an agent has earned by its recorded events (`docs/contracts/tools.md#t17`).
 //!
 //! ```text
 //! events, by time and id ─► what is due by then: demotions, steps up ─► what the event itself does ─► [`Outcome`]s

@@ -1,5 +1,5 @@
-//! The agent of a job: a model that works with tools until the job's criteria are met, and verified (`spec/1 §Execution
-//! Model`, `§Todo List`, `§Context Supplied to SBA`).
+//! The agent of a job: a model that works with tools until the job's criteria are met, and verified
+//! (`docs/contracts/job.md#j1`, `docs/contracts/job.md#j3`, `docs/contracts/job.md#j9`).
 //!
 //! ```text
 //! job ─► material ─► todo list ─┐

@@ -35,7 +35,7 @@ pub(crate) struct Options {
     pub(crate) allow_root: bool,
 }
 
-/// Transport of the job and the result (`spec/1 §Execution Model`).
+/// Transport of the job and the result (`docs/contracts/job.md#j2`).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Both are files; the log goes to stdout.

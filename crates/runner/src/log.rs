@@ -1,4 +1,4 @@
-//! The runner's log: one JSON object a line (`spec/5 §9`), never anything else.
+//! The runner's log: one JSON object a line (`docs/contracts/draft.md#d9`), never anything else.
 //!
 //! A reader that is gone or stalled must not block a job. So every write waits for space a moment at most, and after
 //! one that failed the log is given up.

@@ -1,4 +1,4 @@
-//! Client of the host's MCP gateway (`spec/1 §MCP Tool Access`): Streamable HTTP, of revision 2026-07-28, in which
+//! Client of the host's MCP gateway (`docs/contracts/job.md#j14.1`): Streamable HTTP, of revision 2026-07-28, in which
 //! every request is self-contained and has its metadata in `_meta`, or of an older one, with a handshake and a session
 //! ([`family`]).
 //!

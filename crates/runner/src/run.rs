@@ -78,7 +78,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     code
 }
 
-/// Message for a job that root would run (`spec/1 §Design Principles`).
+/// Message for a job that root would run (`docs/contracts/job.md#j1.6`).
 const AS_ROOT: &str = "cynode-sba does not run jobs as root: start the container as another user (`--user 1000:1000`, or USER in the \
      image) that can write /workspace and /job; --allow-root is for tests only";
 

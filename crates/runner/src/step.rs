@@ -1,4 +1,4 @@
-//! Carrying out steps (`spec/1 §Step Types`). One file for each type, named like it.
+//! Carrying out steps (`docs/contracts/job.md#j10`). One file for each type, named like it.
 
 mod apply_unified_diff;
 mod list_tree;

@@ -1,12 +1,12 @@
 //! The configuration: the backend for each category of tools, the limits of each backend, and the reporting of runs.
 //!
-//! YAML in the shape of `spec/3 §Default Layered Sandbox Configuration`, a strict subset of it: no unknown or duplicate
+//! YAML in the shape of `docs/contracts/tools.md#t4`, a strict subset of it: no unknown or duplicate
 //! keys, no anchors, no tags, and nothing that YAML 1.1 and 1.2 read differently. All mistakes are reported at once, each
 //! with its line, its column and the expected value. Pure: text comes in, a configuration or all its mistakes go out.
 //!
-//! Two defaults depend on the given settings. The overrides of `spec/3` apply where the default backend is the weak
+//! Two defaults depend on the given settings. The overrides of the contract apply where the default backend is the weak
 //! `subprocess`; a configuration with one override keeps the others. With a default that is a real sandbox, every category
-//! goes there. A given `network_overrides` replaces that of `spec/3`: settings that open the network are never added to.
+//! goes there. A given `network_overrides` replaces that of the contract: settings that open the network are never added to.
 
 mod docker;
 mod kubernetes;

@@ -31,7 +31,7 @@ pub struct InvalidCorrelationId;
 
 const LONGEST: usize = 128;
 
-/// Our own names, and those that `spec/3 §Container Log Shipping` gives.
+/// Our own names, and those that `docs/contracts/tools.md#t6.2` gives.
 const PREFIXES: [&str; 2] = ["BELLJAR", "SYNTHORG"];
 
 // === impl Correlation ===

@@ -10,12 +10,12 @@ use std::os::fd::OwnedFd;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hatch {
-    /// Access to models (`spec/2` invariant 9).
+    /// Access to models (`docs/contracts/agents.md#a1.9`).
     Inference,
     /// Reports to the node: a job's progress, and extensions of its deadline
-    /// (`spec/1 §Job Lifecycle and Status Reporting`).
+    /// (`docs/contracts/job.md#j5.2`).
     Status,
-    /// Access to the web, as far as a policy permits (`spec/1 §Worker Proxies`).
+    /// Access to the web, as far as a policy permits (`docs/contracts/job.md#j6.4`).
     Web,
 }
 

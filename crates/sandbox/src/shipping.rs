@@ -1,4 +1,4 @@
-//! Report of an execution once it is over (`spec/3 §Container Log Shipping`).
+//! Report of an execution once it is over (`docs/contracts/tools.md#t6`).
 //!
 //! The report always holds sizes, counts and times. It holds the output itself only where the configuration says so, and
 //! then without what looks like a secret. A report never fails the run, and delays it by no more than the configured

@@ -1,4 +1,4 @@
-//! Grants for executing graphs in sandboxes (`spec/2` invariant 3): issued, found and revoked. Only the digest of a
+//! Grants for executing graphs in sandboxes (`docs/contracts/agents.md#a1.3`): issued, found and revoked. Only the digest of a
 //! grant's secret is stored.
 
 mod key;

@@ -1,5 +1,5 @@
-//! The definition of a tool, disclosed in three levels: to choose the tool, to call it, and to look up details (`spec/3
-//! §Progressive Tool Disclosure`).
+//! The definition of a tool, disclosed in three levels: to choose the tool, to call it, and to look up details
+//! (`docs/contracts/tools.md#t14`).
 
 use crate::guide::{self, Usage};
 use belljar_contract::action::ActionType;

@@ -1,5 +1,5 @@
 //! Documentation of the host's tools besides their schemas: an example of a call with its failures (level 2), and a guide to
-//! their kind of tools (level 3) (`spec/3 §Progressive Tool Disclosure`).
+//! their kind of tools (level 3) (`docs/contracts/tools.md#t14`).
 
 mod rows;
 

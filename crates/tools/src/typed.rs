@@ -84,7 +84,7 @@ pub fn tool<H: TypedTool>(mut definition: Definition, does: H) -> Arc<dyn Tool> 
     Arc::new(TypedToolAdapter { definition, does })
 }
 
-/// Adds a required confirmation and reason to a schema (`spec/3 §MCP Integration`, Schema-Level Validation).
+/// Adds a required confirmation and reason to a schema (`docs/contracts/tools.md#t12.9`).
 pub fn guard(schema: &mut Value) {
     schema["properties"]["confirm"] = json!({
         "type": "boolean", "enum": [true], "description": "Must be true: the call can't be undone."

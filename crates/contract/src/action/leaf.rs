@@ -1,4 +1,4 @@
-//! Built-in action types (`spec/3 §Action Type System`, taxonomy).
+//! Built-in action types (`docs/contracts/tools.md#t15.2`).
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Limits and permissions of a job (`spec/1 §Job Specification`, `spec/5 §4.1`).
+//! Limits and permissions of a job (`docs/contracts/job.md#j7.3`, `docs/contracts/job.md#j7.4`,
+//! `docs/contracts/draft.md#d4.2`, `docs/contracts/draft.md#d4.3`).
 
 use crate::decode::{Decode, DecodeContext, Fields, whole_number};
 use crate::json::Node;

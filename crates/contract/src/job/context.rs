@@ -1,4 +1,4 @@
-//! Information for the agent and models that it may use (`spec/1 §Context Supplied to SBA`, `§Inference Models`).
+//! Information for the agent and models that it may use (`docs/contracts/job.md#j9`, `docs/contracts/job.md#j8`).
 
 mod criterion;
 

@@ -1,4 +1,4 @@
-//! Persona of the agent (`spec/1 §Context Supplied to SBA`), which the job contains in full.
+//! Persona of the agent (`docs/contracts/job.md#j9.2`), which the job contains in full.
 
 use crate::decode::{Decode, DecodeContext, Fields};
 use crate::json::Node;

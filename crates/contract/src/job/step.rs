@@ -1,4 +1,4 @@
-//! The steps: deterministic primitives, run in order (`spec/1 §Step Types`, `spec/5 §5`).
+//! The steps: deterministic primitives, run in order (`docs/contracts/job.md#j10`, `docs/contracts/draft.md#d5`).
 //!
 //! A step is `{"type": …, "args": {…}}`, with an `id` if it should have a name of its own; `arguments` is the other
 //! accepted name of `args`. Arguments come in two dialects, see [`run_command`].

@@ -1,4 +1,4 @@
-//! Report of the agent in a sandbox (`spec/1 §Todo List`, `§Result Contract`).
+//! Report of the agent in a sandbox (`docs/contracts/job.md#j3.3`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The answer of a tool (`spec/3 §MCP Integration`, Envelope Contract).
+//! The answer of a tool (`docs/contracts/tools.md#t12.4`, `docs/contracts/tools.md#t12.5`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

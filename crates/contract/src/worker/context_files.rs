@@ -1,4 +1,4 @@
-//! Files that a job finds below `/job/context` (`spec/1 §Context Supplied to SBA`).
+//! Files that a job finds below `/job/context` (`docs/contracts/job.md#j9.10`).
 
 use crate::decode::{Decode, DecodeContext};
 use crate::json::Node;

@@ -1,4 +1,4 @@
-//! Grants of a node: `/v1/worker/grants` (`spec/2` invariant 3).
+//! Grants of a node: `/v1/worker/grants` (`docs/contracts/agents.md#a1.3`).
 
 use super::ApiVersion;
 use crate::decode::{Decode, DecodeContext, Fields, decode_document, whole_number};

@@ -122,7 +122,7 @@ pub struct JobListResponse {
     pub next_page_token: Option<String>,
 }
 
-/// Maximum number of bytes kept of each stream (`REQ-WORKER-0146`).
+/// Maximum number of bytes kept of each stream (`docs/contracts/job.md#j4.7`).
 pub const LARGEST_STREAM_BYTES: usize = 262_144;
 
 /// Exit code of a job that ended without one.

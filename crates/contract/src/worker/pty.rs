@@ -1,4 +1,4 @@
-//! Terminals in sessions: `/v1/worker/sessions/{session_id}/pty:…` (`REQ-WORKER-0153`).
+//! Terminals in sessions: `/v1/worker/sessions/{session_id}/pty:…` (`docs/contracts/job.md#j4.8`).
 //!
 //! Input and output are bytes, in base64. Output is kept until the reader acknowledges it by reading on after it. While
 //! no client reads, a program that prints more than is kept blocks.

@@ -1,4 +1,4 @@
-//! Sandboxes that persist over many commands: `/v1/worker/sessions` (`REQ-WORKER-0150` to `0152`).
+//! Sandboxes that persist over many commands: `/v1/worker/sessions` (`docs/contracts/job.md#j4.8`).
 
 use super::ApiVersion;
 use super::job::JobOutputTruncation;

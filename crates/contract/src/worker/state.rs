@@ -1,4 +1,4 @@
-//! States of a job in the Worker API (`spec/1 §Job Lifecycle and Status Reporting`).
+//! States of a job in the Worker API (`docs/contracts/job.md#j5`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

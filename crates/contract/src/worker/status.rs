@@ -1,5 +1,5 @@
 //! Status reports of a running job, and its deadline: `POST /v1/jobs/{job_id}/status`, at a hatch of its sandbox
-//! (`spec/1 §Job Lifecycle and Status Reporting`).
+//! (`docs/contracts/job.md#j5`).
 //!
 //! Reports come from inside a sandbox. The node identifies the job by the socket only, never by a report's content.
 

@@ -6,7 +6,7 @@ use belljar_contract::job::Job;
 use belljar_contract::problem::Problem;
 use serde_json::{Value, json};
 
-/// A job with every member of every type, in the dialect of `spec/1`.
+/// A job with every member of every type, in the dialect of the later contract (`docs/contracts/job.md#j7`).
 pub(crate) fn full_job() -> Value {
     json!({
         "protocol_version": "1.0",

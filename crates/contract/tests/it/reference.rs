@@ -82,7 +82,7 @@ fn documented_outcome_table_matches_results() {
     }
 }
 
-/// The names of `spec/5 §11`, in its order.
+/// The draft's names (`docs/contracts/draft.md#d11.1`), in its order.
 const OF_THE_DRAFT: [&str; 6] = [
     "schema_error",
     "policy_violation",

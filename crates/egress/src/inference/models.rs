@@ -117,8 +117,8 @@ impl Models {
         names.iter().map(find).collect()
     }
 
-    /// Returns the models of that source: `worker` means providers on this machine, `api_egress` all others (`spec/1 §Inference
-    /// Models`).
+    /// Returns the models of that source: `worker` means providers on this machine, `api_egress` all others
+    /// (`docs/contracts/job.md#j8.3`).
     #[must_use]
     pub fn of_source(&self, source: InferenceSource) -> Self {
         let is_wanted = |model: &&Model| match source {

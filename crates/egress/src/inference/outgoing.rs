@@ -104,7 +104,8 @@ fn head(
             put(name, value);
         }
     }
-    // Identity of the caller (`spec/2` invariant 10). Only LiteLLM understands all headers; for the others it is in the body.
+    // Identity of the caller (`docs/contracts/agents.md#a1.10`). Only LiteLLM understands all headers; for the others it is
+    // in the body.
     match provider.kind {
         ProviderKind::LiteLlm => {
             put("x-litellm-call-id", call_id.as_bytes());

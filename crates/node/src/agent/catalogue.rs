@@ -1,4 +1,4 @@
-//! The catalogue of agents, and how each is started (`spec/2 §Agent I/O Protocol`).
+//! The catalogue of agents, and how each is started (`docs/contracts/agents.md#a5.6`, `docs/contracts/agents.md#a6`).
 //!
 //! ```yaml
 //! agents:

@@ -1,4 +1,4 @@
-//! The answer of an agent: plain text, or a JSON envelope (`spec/2`, `SandboxProgramContract`).
+//! The answer of an agent: plain text, or a JSON envelope (`docs/contracts/agents.md#a6.5`).
 //!
 //! ```text
 //! {"payloads": [{"text": "Done."}], "meta": {"durationMs": 5, "error": null}}

@@ -1,4 +1,4 @@
-//! Events of an agent's run, whose order the types enforce (`spec/2 §Graph Execution Flow`).
+//! Events of an agent's run, whose order the types enforce (`docs/contracts/agents.md#a5.3`).
 //!
 //! ```text
 //! Telling ── text_delta* ──► Billing ── usage_report* ──┬─ finish ──► assistant_final, done

@@ -1,4 +1,4 @@
-//! Maps failures of an agent's run to graph codes (`spec/2 §Graph Execution Flow`).
+//! Maps failures of an agent's run to graph codes (`docs/contracts/agents.md#a5.4`).
 
 use super::envelope::AgentError;
 use crate::run_once::OnceCode;

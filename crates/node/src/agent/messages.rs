@@ -1,4 +1,4 @@
-//! Messages for an agent, in OpenAI's format (`spec/2 §Agent I/O Protocol`).
+//! Messages for an agent, in OpenAI's format (`docs/contracts/agents.md#a6.1`).
 //!
 //! Messages are validated, and passed to the agent unchanged. The prompt on a command line is the last message of a user.
 

@@ -1,4 +1,4 @@
-//! The outcome of an agent's run: `GraphFinal` (`spec/2 §Graph Execution Flow`).
+//! The outcome of an agent's run: `GraphFinal` (`docs/contracts/agents.md#a5.4`).
 
 use super::catalogue::OutputForm;
 use super::envelope::Answer;

@@ -1,5 +1,5 @@
 //! Environment variables that point programs to the node's own endpoints: a request must not set those that the node sets
-//! (`spec/1 §Worker Proxies`).
+//! (`docs/contracts/job.md#j6.5`).
 
 use super::answer::Refusal;
 use belljar_contract::job::step::Action;

@@ -19,7 +19,7 @@ pub struct McpConfig {
     pub disabled_tools: Vec<ToolName>,
     /// Scopes of tools that replace their own.
     pub tool_scopes: BTreeMap<ToolName, ToolScope>,
-    /// If true, planners may add to the allowed images (`spec/4` REQ-SANDBX-0125).
+    /// If true, planners may add to the allowed images (`docs/contracts/requirements.md#r125`).
     pub planners_may_add_images: bool,
     /// Other MCP servers, whose tools the node offers, too.
     pub servers: ServersConfig,

@@ -143,7 +143,7 @@ pub enum ExtensionError {
 /// Default database file in the state directory.
 const DATABASE: &str = "node.db";
 
-/// Default maximum size of a request body (`REQ-WORKER-0145`).
+/// Default maximum size of a request body (`docs/contracts/job.md#j4.6`).
 const MAX_REQUEST_BYTES: usize = 10 << 20;
 
 /// Default billing account.

@@ -1,5 +1,5 @@
 //! Adds context to a job: preferences and skills of its user, groups and project, as they are when the job is accepted
-//! (`spec/1 §Context Supplied to SBA`). The job's own context takes precedence.
+//! (`docs/contracts/job.md#j9`). The job's own context takes precedence.
 
 mod files;
 mod identity;

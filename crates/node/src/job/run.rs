@@ -189,7 +189,7 @@ fn carry_out(
     Ok((came, Some(finished.folder), finished.timings))
 }
 
-/// Returns the correlation variables, by which programs inside identify their job (`spec/3 §Container Log Shipping`).
+/// Returns the correlation variables, by which programs inside identify their job (`docs/contracts/tools.md#t6.2`).
 fn correlated(job: &JobId, task: &TaskId, agent: Option<&AgentId>) -> BTreeMap<String, String> {
     let id = |text: &str| CorrelationId::parse(text).ok();
     let correlation = Correlation {

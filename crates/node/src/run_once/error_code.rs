@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Reason why a run failed, besides the exit code of its program (`spec/2 §Schema`, `SandboxRunResult.errorCode`).
+/// Reason why a run failed, besides the exit code of its program (`docs/contracts/agents.md#a3.6`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnceCode {
     /// Its time limit was over.
@@ -15,9 +15,9 @@ pub enum OnceCode {
     ContainerFailed,
     /// The program succeeded, but its output was truncated.
     OutputTruncated,
-    /// It exceeded its disk quota. Not in `spec/2`.
+    /// It exceeded its disk quota. Not in the contract.
     DiskFull,
-    /// It was canceled. Not in `spec/2`.
+    /// It was canceled. Not in the contract.
     Canceled,
 }
 

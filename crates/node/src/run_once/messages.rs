@@ -1,4 +1,4 @@
-//! The messages of an agent, as a file in its workspace (`spec/2 §Agent I/O Protocol`).
+//! The messages of an agent, as a file in its workspace (`docs/contracts/agents.md#a6.1`).
 //!
 //! The file is written into the copy before anything runs; the source directory is only read. Symbolic links are not
 //! followed, as the directory may have been written by an attacker.

@@ -1,7 +1,7 @@
 //! Reconciles usage reports with LiteLLM's spend logs, call by call, and reports every difference.
 //!
-//! The spend logs are what is billed (`spec/2 §Invariants`, 11). The reports come from the host's audit log: a row without a
-//! report is a call that bypassed the host.
+//! The spend logs are what is billed (`docs/contracts/agents.md#a1.11`). The reports come from the host's audit log: a row
+//! without a report is a call that bypassed the host.
 
 use super::RecordedCalls;
 use belljar_contract::id::{CallId, RunId};

@@ -1,4 +1,4 @@
-//! Decides whether a job failed because it lacked web access (`spec/1 §Canonical Failure Codes`), by the denials of its proxy.
+//! Decides whether a job failed because it lacked web access (`docs/contracts/job.md#j12.2`), by the denials of its proxy.
 //!
 //! The output of a program proves nothing: it may never have sent a request. Requests that the proxy denied or could not forward
 //! while the failing step ran are taken for the cause. This also applies to an agent that gives up, or whose work isn't verified.

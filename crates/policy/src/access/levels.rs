@@ -61,7 +61,7 @@ impl Levels {
 }
 
 impl Default for Levels {
-    /// Returns the levels of `spec/3`.
+    /// Returns the levels of the contract (`docs/contracts/tools.md#t16`).
     fn default() -> Self {
         let least = Constraints {
             file_system: FileSystemScope::WorkspaceOnly,

@@ -1,4 +1,4 @@
-//! Tools of each kind of agent (`spec/1 §MCP Tool Access`), by exact name or by namespace.
+//! Tools of each kind of agent (`docs/contracts/job.md#j14.3`, `docs/contracts/job.md#j14.4`), by exact name or by namespace.
 
 use belljar_contract::tool::AgentKind;
 

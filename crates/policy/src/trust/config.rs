@@ -1,4 +1,4 @@
-//! `trust` in the configuration file: how agents earn higher levels (`spec/3 §Progressive Trust`).
+//! `trust` in the configuration file: how agents earn higher levels (`docs/contracts/tools.md#t17`).
 //!
 //! ```yaml
 //! trust:

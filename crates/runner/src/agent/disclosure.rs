@@ -1,4 +1,4 @@
-//! Progressive disclosure of the gateway's tools to a model (`spec/3 §Progressive Tool LoadedTools`).
+//! Progressive disclosure of the gateway's tools to a model (`docs/contracts/tools.md#t14`).
 //!
 //! If there are few tools, all are disclosed in full. If there are many, every request has one line for each (L1).
 //! Descriptions and schemas (L2) are loaded when the model asks for them, and unloaded, oldest first, when space is

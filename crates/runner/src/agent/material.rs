@@ -1,5 +1,4 @@
-//! Material for the agent: from the job, and from files beside it for what the job omits (`spec/1 §Context Supplied to
-//! SBA`).
+//! Material for the agent: from the job, and from files beside it for what the job omits (`docs/contracts/job.md#j9.10`).
 
 use crate::log::Log;
 use belljar_contract::job::Job;

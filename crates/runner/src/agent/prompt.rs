@@ -1,4 +1,4 @@
-//! Parts of every request, with their headers and their order (`spec/1 §Context Supplied to SBA`):
+//! Parts of every request, with their headers and their order (`docs/contracts/job.md#j9`):
 //!
 //! | | header |
 //! | --- | --- |

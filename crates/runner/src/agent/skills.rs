@@ -1,4 +1,4 @@
-//! Skills that the job only names, fetched from the gateway before the agent begins (`spec/1 §Context Supplied to SBA`).
+//! Skills that the job only names, fetched from the gateway before the agent begins (`docs/contracts/job.md#j9.9`).
 
 use super::material::{Material, Skill};
 use super::remote::Remote;

@@ -1,4 +1,4 @@
-//! The todo list (`spec/1 §Todo List`): made from the job, changed by the agent, and kept in a file beside the job, so
+//! The todo list (`docs/contracts/job.md#j3`): made from the job, changed by the agent, and kept in a file beside the job, so
 //! that a resumed run goes on from there.
 //!
 //! Programs of the sandbox can change the file. It decides what the agent works on next, never whether the job has

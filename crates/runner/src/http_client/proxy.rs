@@ -1,5 +1,5 @@
-//! The proxy that the environment names for servers outside of the sandbox (`spec/1 §Worker Proxies`): `HTTP_PROXY`, `HTTPS_PROXY`
-//! and `NO_PROXY`, in either case.
+//! The proxy that the environment names for servers outside of the sandbox (`docs/contracts/job.md#j6.4`): `HTTP_PROXY`,
+//! `HTTPS_PROXY` and `NO_PROXY`, in either case.
 
 use super::place::{ServerAddress, ServerUrlError};
 use super::stream::Stream;

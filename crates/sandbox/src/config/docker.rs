@@ -185,7 +185,8 @@ fn runtime(node: &Node, log: &mut MistakeLog) -> Option<String> {
     })
 }
 
-/// Checks the members of `spec/3` that have one value here: what they set doesn't exist in these containers.
+/// Checks the members of the contract (`docs/contracts/tools.md#t4.3`) that have one value here: what they set doesn't exist
+/// in these containers.
 fn check_fixed(members: &mut Members<'_, '_>) {
     const HOSTS: &str =
         "`[]`: containers reach the web by the rules of `egress` alone, which name hosts and ports";

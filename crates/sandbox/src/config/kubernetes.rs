@@ -1,4 +1,5 @@
-//! `sandboxing.k8s`: a pod for each agent, planned in `spec/3`. This version makes no pods, so each member has the value of `spec/3` alone.
+//! `sandboxing.k8s`: a pod for each agent, planned in the contract (`docs/contracts/tools.md#t4.4`). This version makes no
+//! pods, so each member has the value of the contract alone.
 
 use belljar_contract::yaml::{
     Members, MistakeLog, Node, kubernetes_cpu, kubernetes_memory, one_of, only, text,

@@ -1,4 +1,4 @@
-//! `lifecycle`: how long a sandbox is kept for its owner (`spec/3 §Sandbox Lifecycle Strategies`).
+//! `lifecycle`: how long a sandbox is kept for its owner (`docs/contracts/tools.md#t8.1`).
 
 use belljar_contract::yaml::{Members, MistakeLog, Node, Value, one_of, only, place, seconds};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,8 @@ pub enum Strategy {
 const STRATEGIES: [(&str, Strategy); 2] =
     [("per-agent", Strategy::PerAgent), ("per-call", Strategy::PerCall)];
 
-/// Reason why a given value of `spec/3` can't apply where an agent's sandboxes are those of its session.
+/// Reason why a given value of the contract (`docs/contracts/tools.md#t8.2`) can't apply where an agent's sandboxes are
+/// those of its session.
 const GRACE: &str = "`30`: an agent's sandboxes end with its session, which `--idle` and `--keep` govern";
 const HEALTH: &str =
     "`10`: a sandbox that has ended is replaced at the next call, and not looked at meanwhile";

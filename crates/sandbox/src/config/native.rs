@@ -1,4 +1,5 @@
-//! `sandboxing.native`: sandboxes made by the kernel's own means, our own backend beside those of `spec/3`.
+//! `sandboxing.native`: sandboxes made by the kernel's own means, our own backend beside those of the contract
+//! (`docs/contracts/tools.md#t3`).
 
 use super::lifecycle::LifecycleConfig;
 use super::sandboxing::{LEAST_SCRATCH, required_layers, timeout};

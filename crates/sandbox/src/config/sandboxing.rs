@@ -113,7 +113,7 @@ impl Default for Sandboxing {
     }
 }
 
-/// Returns the defaults of `spec/3`: risky categories run in a real sandbox.
+/// Returns the defaults of the contract (`docs/contracts/tools.md#t4.1`): risky categories run in a real sandbox.
 fn layered() -> BTreeMap<Category, BackendName> {
     BTreeMap::from([
         (Category::FileSystem, BackendName::Subprocess),
@@ -149,7 +149,8 @@ impl fmt::Display for BackendName {
     }
 }
 
-/// Reads the name of an existing backend. `spec/3` plans another one, of pods: a category for that would never run.
+/// Reads the name of an existing backend. The contract (`docs/contracts/tools.md#t3.4`) plans another one, of pods: a
+/// category for that would never run.
 fn backend(node: &Node, log: &mut MistakeLog) -> Option<BackendName> {
     if matches!(&node.value, Value::Plain(text) | Value::Text(text) if text == "k8s") {
         let found = "`k8s`, and this version makes no pods";

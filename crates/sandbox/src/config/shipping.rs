@@ -1,4 +1,4 @@
-//! `log.container_log_shipping`: the report of an execution (`spec/3 §Container MistakeLog Shipping`).
+//! `log.container_log_shipping`: the report of an execution (`docs/contracts/tools.md#t6.6`).
 
 use belljar_contract::yaml::{Members, MistakeLog, Node, boolean, seconds, whole};
 use std::time::Duration;

@@ -7,7 +7,7 @@ use belljar_sandbox::config::{
 use belljar_sandbox::limits::Limits;
 use std::time::Duration;
 
-/// The example of `spec/3 §Default Layered Sandbox Configuration`, as it stands there.
+/// The default configuration of the contract (`docs/contracts/tools.md#t4`).
 const LAYERED: &str = include_str!("layered.yaml");
 
 #[test]

@@ -1,4 +1,4 @@
-//! Conversion of a server's results to answers (`spec/3 §MCP Integration`, result mapping).
+//! Conversion of a server's results to answers (`docs/contracts/tools.md#t11.3`).
 
 use crate::answer::{Answer, Attachment, Failure, Success};
 use belljar_contract::tool::DomainCode;

@@ -1,4 +1,5 @@
-//! `artifact.*`: files that are kept for a task after the sandbox that made them is gone (`spec/4` REQ-SANDBX-0114).
+//! `artifact.*`: files that are kept for a task after the sandbox that made them is gone
+//! (`docs/contracts/requirements.md#r114`).
 
 use super::{Clock, Tools};
 use crate::answer::{Answer, Failure, Page, Success};

@@ -1,4 +1,4 @@
-//! `render_chart`: draws figures as a chart (`spec/3 §Tool Categories`, Analytics). It needs no configuration and no network.
+//! `render_chart`: draws figures as a chart (`docs/contracts/tools.md#t1.9`). It needs no configuration and no network.
 //!
 //! ```text
 //! Arguments ─► Data::read ─┬─► plot ─► Scale, ticks ─┬─► Svg ─► text

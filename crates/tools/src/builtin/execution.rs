@@ -1,5 +1,5 @@
-//! `code_runner`, `shell_command`: run a caller's programs in its sandbox (`spec/3 §Tool Categories`, Code Execution and
-//! Terminal).
+//! `code_runner`, `shell_command`: run a caller's programs in its sandbox (`docs/contracts/tools.md#t1.3`,
+//! `docs/contracts/tools.md#t1.7`).
 
 mod code;
 mod shell;

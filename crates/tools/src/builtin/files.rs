@@ -1,5 +1,5 @@
-//! `read_file`, `write_file`, `edit_file`, `list_directory`, `delete_file`: files of a caller's workspace (`spec/3 §Tool
-//! Categories`, File System).
+//! `read_file`, `write_file`, `edit_file`, `list_directory`, `delete_file`: files of a caller's workspace
+//! (`docs/contracts/tools.md#t1.2`).
 //!
 //! The host opens none of these files: a helper program opens them in the caller's sandbox, where other processes may be active.
 

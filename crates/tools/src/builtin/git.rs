@@ -1,5 +1,5 @@
-//! `git_status`, `git_log`, `git_diff`, `git_branch`, `git_commit`: the repository of a caller's workspace (`spec/3 §Tool
-//! Categories`, Version Control).
+//! `git_status`, `git_log`, `git_diff`, `git_branch`, `git_commit`: the repository of a caller's workspace
+//! (`docs/contracts/tools.md#t1.4`).
 //!
 //! Git runs only in the caller's sandbox. Even there it runs no program that the repository names: permission to read a
 //! repository must not imply permission to run programs.

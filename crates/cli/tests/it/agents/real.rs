@@ -146,7 +146,7 @@ fn terminal_output_shows_agent_text_actions_and_cost() {
     });
 }
 
-/// The smallest agent of `spec/2`: messages from the file, one call, one envelope.
+/// The smallest agent of the contract (`docs/contracts/agents.md#a6`): messages from the file, one call, one envelope.
 const PROTOCOL: &str = r#"#!/usr/bin/env node
 const fs = require("fs");
 const answer = (text, error) => {

@@ -8,7 +8,7 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::{Value, json};
 
-/// The configuration of `spec/3 §Default Layered Sandbox Configuration`, verbatim.
+/// The default configuration of the contract (`docs/contracts/tools.md#t4`).
 const SPECIFIED: &str = include_str!("../../../../sandbox/tests/config/layered.yaml");
 
 const ALL_SUBPROCESS: &str = "sandboxing: {overrides: {terminal: subprocess, code_execution: subprocess}}\n";

@@ -2,7 +2,7 @@
 //!
 //! There are two equivalent dialects; one step must keep to one of them:
 //!
-//! | `spec/1` | `spec/5` |
+//! | later contract (`docs/contracts/job.md#j10.2`) | older draft (`docs/contracts/draft.md#d5.1`) |
 //! | --- | --- |
 //! | `argv: ["go", "test"]` | `command: "go"`, `args: ["test"]` |
 //! | `cwd: "sub"` | `working_dir: "sub"` |

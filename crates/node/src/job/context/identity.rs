@@ -1,4 +1,4 @@
-//! Adds the ids of project, task and job to an agent's context (`spec/1 §Context Supplied to SBA`).
+//! Adds the ids of project, task and job to an agent's context (`docs/contracts/job.md#j9`).
 
 use belljar_contract::worker::assignment::Assignment;
 use serde_json::{Map, Value};

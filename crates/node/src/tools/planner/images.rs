@@ -1,5 +1,5 @@
-//! `sandbox.allowed_images.*`: the images that this node runs (`spec/4` REQ-SANDBX-0125). Adding one requires permission in the
-//! configuration.
+//! `sandbox.allowed_images.*`: the images that this node runs (`docs/contracts/requirements.md#r125`). Adding one requires
+//! permission in the configuration.
 
 use super::endpoint_client::{EndpointClient, text};
 use super::{changing, define, list_of, object};

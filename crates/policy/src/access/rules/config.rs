@@ -33,7 +33,7 @@ use belljar_contract::yaml::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Other names of actions, which descriptions of levels use (`spec/3 §Tool Access Levels`).
+/// Other names of actions, which descriptions of levels use (`docs/contracts/tools.md#t16.4`).
 const ALIASES: [(&str, &str); 2] = [("deployment", "deploy"), ("database_write", "db:mutate")];
 
 // === impl AccessRules ===

@@ -1,4 +1,4 @@
-//! `html_parser`: parses a page that the caller has (`spec/3 §Tool Categories`, Web). It needs no network.
+//! `html_parser`: parses a page that the caller has (`docs/contracts/tools.md#t1.5`). It needs no network.
 
 use super::reader::PageReader;
 use crate::answer::{Answer, Failure, Success};

@@ -1,5 +1,5 @@
-//! `http_request`: makes an HTTP request, under the policy and in the records of the job's own web (`spec/3 §Tool Categories`,
-//! Web).
+//! `http_request`: makes an HTTP request, under the policy and in the records of the job's own web
+//! (`docs/contracts/tools.md#t1.5`).
 
 use super::failure;
 use super::reach::WebHatch;
