@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: every check examines the whole repository and reports what is wrong where, and what is expected.
 
 mod architecture;
+mod contracts;
 mod effects;
 mod errors;
 mod features;
@@ -65,6 +66,7 @@ type Check = fn(&Repository) -> Vec<Finding>;
 
 const CHECKS: &[(&str, Check)] = &[
     ("architecture", architecture::check),
+    ("contracts", contracts::check),
     ("effects", effects::check),
     ("errors", errors::check),
     ("features", features::check),

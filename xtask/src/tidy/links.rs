@@ -1,6 +1,6 @@
-//! Checks that relative links in documents lead to existing files and headings.
+//! Checks that relative links in documents lead to existing files, headings and anchors.
 
-use super::{File, Finding, Repository};
+use super::{File, Finding, Repository, contracts};
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -25,7 +25,10 @@ fn why_dead(repository: &Repository, file: &File, target: &str) -> Option<String
         return Some(format!("a file of this repository: there is no {path}"));
     }
     let document = repository.file(&path).filter(|_| path.ends_with(".md"))?;
-    let heading = heading.filter(|heading| !headings(document).any(|known| known == **heading))?;
+    let heading = heading.filter(|heading| {
+        !headings(document).any(|known| known == **heading)
+            && !anchors(document).any(|known| known == *heading)
+    })?;
     Some(format!("a heading of {path}: there is no #{heading}"))
 }
 
@@ -55,6 +58,11 @@ fn headings(file: &File) -> impl Iterator<Item = String> {
     })
 }
 
+/// The targets that a document sets beside its headings: `<a id="…"></a>`.
+fn anchors(file: &File) -> impl Iterator<Item = &str> {
+    file.text.lines().flat_map(contracts::anchors).map(|(id, _)| id)
+}
+
 fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -74,9 +82,14 @@ mod tests {
 
     #[test]
     fn broken_link_is_found_and_valid_link_is_not() {
-        let text = "# Title here\n[a](b.md) [c](../d.md)\n[`e`](gone.md)\n[f](b.md#no)\n[g](#title-here)\n[h](https://x.y)\n`[i](no.md)`\n```\n[j](no.md)\n```\n[k](b.md#b-c)\n[l](sub/)\n";
-        let files = [("docs/a.md", text), ("docs/b.md", "## B, c\n"), ("d.md", ""), ("docs/sub/x.rs", "")];
+        let text = "# Title here\n[a](b.md) [c](../d.md)\n[`e`](gone.md)\n[f](b.md#no)\n[g](#title-here)\n[h](https://x.y)\n`[i](no.md)`\n```\n[j](no.md)\n```\n[k](b.md#b-c)\n[l](sub/)\n[m](b.md#c1.2)\n[n](b.md#c1.3)\n";
+        let files = [
+            ("docs/a.md", text),
+            ("docs/b.md", "## B, c\n<a id=\"c1.2\"></a>\n"),
+            ("d.md", ""),
+            ("docs/sub/x.rs", ""),
+        ];
         let findings = check(&Repository::of(&files));
-        assert_eq!(findings.iter().map(|finding| finding.line).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(findings.iter().map(|finding| finding.line).collect::<Vec<_>>(), [3, 4, 14]);
     }
 }
