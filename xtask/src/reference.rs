@@ -8,10 +8,10 @@ use std::fmt::Write;
 /// Text above the tables.
 const HEAD: &str = "# The configuration file, member by member
 
-Made by `cargo xtask generate` from `crates/contract/src/yaml/reference`; a test holds it against the parser, member by member. What the
-sections are for and how they play together is in [config.md](../config.md), [models.md](../models.md), [agents.md](../agents.md),
-[node.md](../node.md) and [trust.md](../trust.md); `belljar config check FILE` tells what is wrong with a file. Which test shows
-what a member changes is in [configuration-effects.md](configuration-effects.md).
+Made by `cargo xtask generate` from `crates/contract/src/yaml/reference`; a test compares it with the parser, member by member. The guides
+explain the sections: [sandboxing](sandboxing.md), [models](../guides/models.md), [agents](../guides/agents.md), [node](../guides/node.md) and
+[trust](../guides/trust.md). `belljar config check FILE` prints the mistakes of a file. The tests that show
+what each member changes are in [configuration-effects.md](configuration-effects.md).
 
 ";
 

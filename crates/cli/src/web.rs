@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct WebArguments {
-    /// Policy file for network access from inside, through a proxy: a file with `rules` (docs/egress.md)
+    /// Policy file for network access from inside, through a proxy: a file with `rules` (docs/guides/web.md)
     #[arg(long, value_name = "FILE", help_heading = "Web")]
     egress: Option<PathBuf>,
 }

@@ -65,7 +65,7 @@ pub(crate) struct Api {
 
 type SharedApi = Arc<Api>;
 
-/// Connection limits of the Worker API (docs/node.md has these numbers).
+/// Connection limits of the Worker API (docs/concepts/node.md has these numbers).
 const ROOM: ServerLimits = ServerLimits {
     connections: ConnectionLimits {
         authenticated: 1_024,

@@ -162,7 +162,7 @@ mod tests {
         let counts: Vec<Code> = Code::ALL.into_iter().filter(|code| failed_as(*code)).collect();
         let nothing: Vec<Code> = Code::ALL.into_iter().filter(|code| !failed_as(*code)).collect();
         assert!(counts.contains(&Code::StepFailed) && counts.contains(&Code::ExtNetRequired), "{counts:?}");
-        // docs/trust.md lists these.
+        // docs/guides/trust.md lists these.
         let documented = [
             Code::SchemaValidation,
             Code::PolicyViolation,

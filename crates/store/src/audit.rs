@@ -8,7 +8,7 @@
 //!
 //! Every batch ends in a checkpoint: a record with a signature over everything before it. Records that no checkpoint
 //! follows were never acknowledged. So the rest of a crashed batch can be distinguished from records that an attacker
-//! added. The format is in `docs/audit.md`; [`verify`] and [`export`] read it.
+//! added. The format is in `docs/reference/audit.md`; [`verify`] and [`export`] read it.
 
 pub mod anchor;
 mod chain;

@@ -1,4 +1,4 @@
-//! A node's telemetry, in a database file of its own: instances, sandboxes and log events (`docs/node.md`).
+//! A node's telemetry, in a database file of its own: instances, sandboxes and log events (`docs/guides/monitor-node.md`).
 //!
 //! No caller waits for it. Notes go into a queue that is written a few times a second. When the queue is full, notes
 //! are dropped and counted. Jobs are not stored here, and no decision depends on it.

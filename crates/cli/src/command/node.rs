@@ -59,7 +59,7 @@ pub(crate) struct NodeArguments {
     /// configuration]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Policy file for jobs' web access by a proxy, with `rules` (docs/egress.md), followed while the node runs [default:
+    /// Policy file for jobs' web access by a proxy, with `rules` (docs/guides/web.md), followed while the node runs [default:
     /// the section `egress` of the configuration]
     #[arg(long, value_name = "FILE")]
     egress: Option<PathBuf>,

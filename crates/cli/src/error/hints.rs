@@ -36,7 +36,7 @@ pub(super) fn plan_hint(error: &PlanError) -> Option<&'static str> {
              `egress.connections` it is called",
         ),
         PlanError::NotFor { .. } => Some(
-            "nothing was pushed; the connection takes `methods: [GET, POST]`, and a url as docs/git.md says",
+            "nothing was pushed; the connection takes `methods: [GET, POST]`, and a url as docs/guides/git.md says",
         ),
         PlanError::NoProject { .. } | PlanError::Base { .. } => None,
     }

@@ -1,4 +1,4 @@
-//! `docs/limits.md` matches the code.
+//! `docs/reference/limits.md` matches the code.
 
 use belljar_confine::plan;
 use belljar_egress::http1::limits as hatch;
@@ -7,7 +7,7 @@ use belljar_sandbox::kept::Retention;
 use belljar_sandbox::limits::{Bytes, KILL_LIMIT, Limits};
 use std::collections::BTreeMap;
 
-const PAGE: &str = include_str!("../../../../docs/limits.md");
+const PAGE: &str = include_str!("../../../../docs/reference/limits.md");
 
 /// Beginnings of the tables whose second column is a value: their first line.
 const HEADINGS: [&str; 2] = ["| limit | default |", "| limit | value |"];

@@ -9,10 +9,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const JOB: &str = include_str!("../../../../docs/job.md");
-const AGENTS: &str =
-    concat!(include_str!("../../../../docs/agents.md"), include_str!("../../../../docs/usage.md"));
-const RESULT: &str = include_str!("../../../../docs/result.md");
+const JOB: &str = include_str!("../../../../docs/reference/job.md");
+const AGENTS: &str = concat!(
+    include_str!("../../../../docs/guides/agents.md"),
+    include_str!("../../../../docs/reference/agents.md"),
+    include_str!("../../../../docs/guides/usage.md"),
+);
+const RESULT: &str = include_str!("../../../../docs/reference/result.md");
 
 #[test]
 fn every_schema_member_is_in_the_reference() {

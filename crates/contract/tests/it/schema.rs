@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 static SCHEMA: LazyLock<Validator> =
     LazyLock::new(|| jsonschema::draft202012::new(schema::job().as_value()).unwrap());
 
-/// A rule that only the parser checks; `docs/job.md` lists them for users.
+/// A rule that only the parser checks; `docs/reference/job.md` lists them for users.
 struct Rule {
     /// Returns true if the rule covers the problem.
     covers: fn(&Problem) -> bool,

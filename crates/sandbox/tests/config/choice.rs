@@ -135,7 +135,7 @@ log:
 
 #[test]
 fn the_reference_shows_what_stands_when_nothing_is_written_and_names_every_category() {
-    let reference = include_str!("../../../../docs/config.md");
+    let reference = include_str!("../../../../docs/reference/sandboxing.md");
     let shown = reference.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     assert_eq!(Config::parse(shown.as_bytes()).unwrap(), Config::default());
     for category in Category::ALL {

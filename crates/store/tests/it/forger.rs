@@ -1,5 +1,5 @@
 //! An attacker who knows the format, has all permissions on the files, and lacks the key. The format is implemented a
-//! second time here, from `docs/audit.md`.
+//! second time here, from `docs/reference/audit.md`.
 
 use sha2::{Digest, Sha256};
 use std::path::Path;

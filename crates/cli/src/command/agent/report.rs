@@ -1,4 +1,4 @@
-//! Report of an agent's run, for people and for programs (docs/agents.md).
+//! Report of an agent's run, for people and for programs (docs/reference/agents.md).
 
 use super::workspace::AgentChangesOutcome;
 use crate::command::git::outcome::PushReport;

@@ -1,4 +1,4 @@
-//! Report of a push, for people and for programs (docs/git.md).
+//! Report of a push, for people and for programs (docs/reference/git.md).
 
 use super::requested::PullRequestReport;
 use crate::error::{CliError, DENIED, OWN_FAILURE};

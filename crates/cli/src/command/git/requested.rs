@@ -72,7 +72,7 @@ impl PullRequestReport {
                 "the credential of the forge's connection must be one that may open pull requests there; the same again opens it"
             }
             "forge_not_found" => {
-                "the `url` of the forge's connection must be that of its interface (docs/git.md), and its credential one that may see the project"
+                "the `url` of the forge's connection must be that of its interface (docs/guides/git.md), and its credential one that may see the project"
             }
             "no_address" => "`networks` of the forge's connection allows addresses of your own network",
             "upstream_untrusted" => {

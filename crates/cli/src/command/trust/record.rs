@@ -27,7 +27,7 @@ pub(super) struct RecordArguments {
 }
 
 const AFTER_HELP: &str = "\
-What happened, as docs/trust.md lists it:
+What happened, as docs/concepts/trust.md lists it:
   {\"type\": \"agent_hired\"}
   {\"type\": \"task_completed\", \"category\": \"file_system\", \"difficulty\": 0.5, \"quality\": 8.5}
   {\"type\": \"task_failed\"}

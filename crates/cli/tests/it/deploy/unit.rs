@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 const UNIT: &str = "belljar-node.service";
-const DOCUMENT: &str = include_str!("../../../../../docs/deploy.md");
+const DOCUMENT: &str = include_str!("../../../../../docs/guides/deploy.md");
 
 /// Returns true if `systemd-analyze` succeeds, with its output; `None` if it isn't installed.
 fn analyzed(arguments: &[&str]) -> Option<(bool, String)> {

@@ -49,6 +49,6 @@ const FORGE: &[Member] = &[
         name: "connection",
         takes: One("the name of one of `egress.connections`"),
         unsaid: Required("house"),
-        meaning: "connection for its API: with `POST` among its `methods`, and a `url` as in docs/git.md",
+        meaning: "connection for its API: with `POST` among its `methods`, and a `url` as in docs/guides/git.md",
     },
 ];
