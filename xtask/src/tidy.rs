@@ -13,6 +13,7 @@ mod manifests;
 mod markers;
 mod modules;
 mod names;
+mod pages;
 mod printing;
 mod promises;
 mod purity;
@@ -77,6 +78,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("markers", markers::check),
     ("modules", modules::check),
     ("names", names::check),
+    ("pages", pages::check),
     ("printing", printing::check),
     ("promises", promises::check),
     ("purity", purity::check),

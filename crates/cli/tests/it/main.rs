@@ -30,6 +30,7 @@ mod mcp;
 mod models;
 mod node;
 mod obeyed;
+mod pages;
 mod painted;
 mod printed;
 mod programs;
