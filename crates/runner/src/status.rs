@@ -195,8 +195,8 @@ impl StatusLine {
 
 /// Writes the report into the status file.
 fn write_beside(directory: &Path, report: &StatusReport) -> io::Result<()> {
-    let directory = replaced::open_directory(directory)?;
-    replaced::put(directory, FILE, &serde_json::to_vec(report)?, Durability::Runner)
+    let directory = atomic_file::open_directory(directory)?;
+    atomic_file::put(directory, FILE, &serde_json::to_vec(report)?, Durability::Runner)
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl Lent {
             return Err(covered());
         }
         let inside = path.to_str().and_then(|path| path.strip_prefix('/')).ok_or_else(covered)?;
-        Ok(Self { path: given::resolve(path)?, inside: inside.to_owned() })
+        Ok(Self { path: lent_paths::resolve(path)?, inside: inside.to_owned() })
     }
 }
 

@@ -73,7 +73,7 @@ fn end_everything() {
     while reap_some(|_| ControlFlow::<()>::Continue(())) != ControlFlow::Continue(RemainingChildren::None) {
         // Stopped first, so that they don't start others faster than they are found.
         for signal in [Signal::STOP, Signal::KILL] {
-            for member in family::descendants() {
+            for member in process_group::descendants() {
                 let _ = member.signal(signal);
             }
         }
@@ -104,7 +104,7 @@ impl Supervisor {
             None => privileges::keep_none_but_sight()?,
         }
         // Nothing may trace it, so where `/proc` hides such processes, it does now.
-        if !family::descendants().iter().any(|member| member.pid == starter.pid) {
+        if !process_group::descendants().iter().any(|member| member.pid == starter.pid) {
             return Err(Errno::ACCESS).about("/proc hides processes, which could not be ended then");
         }
         let metadata = match (&plan.files, listener) {
@@ -193,7 +193,7 @@ impl Supervisor {
         match self.start(program) {
             Ok((pid, terminal)) => {
                 let told = ProgramEvent::Started.send(channel.as_fd(), terminal.as_ref().map(AsFd::as_fd));
-                let kill = |leader| family::kill_branch(family::descendants, leader);
+                let kill = |leader| process_group::kill_branch(process_group::descendants, leader);
                 let execution = UnreapedProgram { pid, channel, kill };
                 match told {
                     Ok(()) => self.executions.push(execution),
@@ -253,7 +253,7 @@ impl Supervisor {
     }
 
     fn members(&self) -> Vec<HeldProcess> {
-        family::descendants().into_iter().filter(|member| member.pid != self.starter.pid).collect()
+        process_group::descendants().into_iter().filter(|member| member.pid != self.starter.pid).collect()
     }
 
     /// Repeats until all stand still, seen twice in a row: a process that isn't stopped yet may continue one that is.

@@ -71,7 +71,7 @@ where
     let times = gate.run.limits.times;
     let (stream, mut early) = client.into_parts();
     let (mut from, to) = tokio::io::split(stream);
-    let read = within(times.head, opening::read(&mut from, &mut early, || {})).await;
+    let read = within(times.head, tunnel_opening::read(&mut from, &mut early, || {})).await;
     let opening = read.map_err(|_| tunnel::TunnelEnd::Idle)?.map_err(|_| tunnel::TunnelEnd::Broken)?;
     let stream = tokio::io::join(Cursor::new(early).chain(from), to);
     match opening {

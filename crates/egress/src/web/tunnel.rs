@@ -169,7 +169,7 @@ async fn out<S: Socket>(
 ) -> Result<(), TunnelEnd> {
     let handshake = &direction.shared.handshake;
     loop {
-        let read = opening::read(&mut from, &mut early, || direction.shared.moves()).await;
+        let read = tunnel_opening::read(&mut from, &mut early, || direction.shared.moves()).await;
         match read.map_err(|_| TunnelEnd::Broken)? {
             Opening::Tls { server_name, bytes } => {
                 start.judge(server_name)?;

@@ -42,7 +42,7 @@ pub(super) async fn furnish(
         Traces::start(settings.traces.take(), settings.node_slug.clone(), &metrics).map_err(threads)?;
     let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
     let NodeHatches { models, web, following } =
-        ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
+        daemon_hatches::begin(&mut settings, &audit, (&metrics, listed_calls))?;
     let web = Arc::new(web);
     let house = settings.access.take().map(|rules| NodeAccessRules::new(rules, &settings.trust));
     let jobs = Jobs::new(database.clone());

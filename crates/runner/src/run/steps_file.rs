@@ -72,7 +72,7 @@ const MOST_BYTES: u64 = 64 << 20;
 impl StepsFile {
     /// Opens the journal in the job's directory; also returns the progress of an earlier run.
     pub(super) fn begin(directory: &Path, job: &Job, document: &[u8]) -> io::Result<(Self, EarlierProgress)> {
-        let directory = replaced::open_directory(directory)?;
+        let directory = atomic_file::open_directory(directory)?;
         let sha256: String = Sha256::digest(document).iter().map(|byte| format!("{byte:02x}")).collect();
         let earlier = read(&directory).ok().flatten();
         let earlier = earlier.map(|bytes| EarlierProgress::of(&bytes, &sha256, job)).unwrap_or_default();
@@ -80,7 +80,7 @@ impl StepsFile {
         for done in &earlier.done {
             bytes.extend(line(&JournalLine::Done(Box::new(done.clone())))?);
         }
-        replaced::put(&directory, NAME, &bytes, Durability::Runner)?;
+        atomic_file::put(&directory, NAME, &bytes, Durability::Runner)?;
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(&directory, NAME, flags, Mode::empty())?);
         Ok((Self { open: Some(OpenJournal { directory, file, length: bytes.len() as u64 }) }, earlier))

@@ -153,8 +153,8 @@ impl ContainerBlueprint<'_> {
             stdin_once: Some(true),
             tty: Some(false),
             env: Some(Vec::new()),
-            entrypoint: Some(vec![format!("/{}", inside::PATH)]),
-            cmd: Some(vec![inside::INIT.to_owned(), orders]),
+            entrypoint: Some(vec![format!("/{}", own_program::PATH)]),
+            cmd: Some(vec![own_program::INIT.to_owned(), orders]),
             // An image's own would start programs past PID 1.
             healthcheck: Some(HealthConfig {
                 test: Some(vec!["NONE".to_owned()]),
@@ -174,7 +174,7 @@ impl ContainerBlueprint<'_> {
         let mut own = texts(&["tmp", HOME, "dev/shm"]);
         own.extend(self.workspace.is_none().then(|| "workspace".to_owned()));
         own.extend(self.doors.iter().flat_map(|doors| doors.directories()));
-        let mut places = texts(&["tmp", HOME, "dev/shm", "workspace", inside::PATH]);
+        let mut places = texts(&["tmp", HOME, "dev/shm", "workspace", own_program::PATH]);
         places.extend(self.job.map(|_| JOB.to_owned()));
         places.extend(self.lent.iter().map(|lent| lent.inside.clone()));
         places.extend(self.doors.map(|doors| doors.inside().to_owned()));
@@ -248,7 +248,7 @@ impl ContainerBlueprint<'_> {
     }
 
     fn mounts(&self) -> Vec<Mount> {
-        let helper = bind(&self.settings.helper, inside::PATH, true);
+        let helper = bind(&self.settings.helper, own_program::PATH, true);
         let workspace = self.workspace.map(|path| bind(path, "workspace", !self.writable.workspace));
         let job = self.job.map(|path| bind(path, JOB, false));
         let lent = self.lent.iter().map(|lent| bind(lent.path.as_path(), &lent.inside, true));

@@ -101,7 +101,7 @@ fn listen(folder: &HostPath, owner: Identity) -> Result<OwnedFd, HandoverError> 
         None,
     )?;
     let address = SocketAddrUnix::new(&path)?;
-    owned::make_as(FileOwner::of_root(owner.host_uid, owner.host_gid), || {
+    file_owner::make_as(FileOwner::of_root(owner.host_uid, owner.host_gid), || {
         bind(&socket, &address)?;
         Ok(folder.change_mode(Path::new(SOCKET), 0o666)?)
     })?;

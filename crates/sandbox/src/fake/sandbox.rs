@@ -210,7 +210,7 @@ impl Drop for FakeSandbox {
 impl FakeState {
     /// Returns the processes that run in the sandbox.
     pub(super) fn members(&self) -> Vec<HeldProcess> {
-        family::all_that(|pid| {
+        process_group::all_that(|pid| {
             std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| {
                 env.split(|byte| *byte == 0).any(|variable| variable == self.mark.as_bytes())
             })

@@ -82,7 +82,7 @@ impl SubprocessBackend {
             walls: self.walls,
             limits: limits(&wanted.provision.limits),
             held: vec![place(folder.lock())?],
-            user: (owner.host_uid != rooms::owner().host_uid).then(|| user(owner)),
+            user: (owner.host_uid != host_directories::owner().host_uid).then(|| user(owner)),
         };
         let started = supervised::start(&self.executable, SUPERVISOR, &plan)?;
         let isolation = isolation::report(
@@ -172,7 +172,7 @@ const NO_MOUNTS: &str = "without a mount namespace, a program could be written a
 /// Returns the owner of its files: the user who runs this, or, where that is root, the owner of the workspace. No other
 /// user could go on working on those files, and programs don't need root's rights.
 fn owner(workspace: &WorkspaceChoice) -> Result<Identity, CreationError> {
-    let own = rooms::owner();
+    let own = host_directories::owner();
     let (WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path)) = workspace else { return Ok(own) };
     if own.host_uid != 0 {
         return Ok(own);

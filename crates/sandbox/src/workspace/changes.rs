@@ -302,7 +302,7 @@ impl<'a> LayerReader<'a> {
     }
 
     fn open_top(&mut self) -> Result<(), ChangesError> {
-        opened::note(self.closed, Path::new(""), &self.upper.stat_itself()?);
+        relaxed_permissions::note(self.closed, Path::new(""), &self.upper.stat_itself()?);
         Ok(self.upper.open_up()?)
     }
 
@@ -344,7 +344,7 @@ impl<'a> LayerReader<'a> {
             return self.note_gone(&path, before);
         }
         let after = PathState::of(&stat);
-        opened::note(self.closed, &path, &stat);
+        relaxed_permissions::note(self.closed, &path, &stat);
         if after.kind == FileType::Directory {
             let is_new = before.is_some_and(|before| before.kind != after.kind);
             let hides = opaque || is_new || is_opaque(self.upper, &path)?;

@@ -84,7 +84,7 @@ fn one(
     owner: Option<FileOwner>,
 ) -> io::Result<bool> {
     let made = match kind {
-        FileType::Directory => owned::make_as(owner, || Ok(to.make(name, 0o700).map(drop)?)),
+        FileType::Directory => file_owner::make_as(owner, || Ok(to.make(name, 0o700).map(drop)?)),
         FileType::Symlink => link(from, to, name, owner),
         FileType::RegularFile => file(from, to, name, owner),
         _ => return Ok(false),
@@ -106,7 +106,7 @@ pub(super) fn give_itself(directory: &Directory, owner: Identity) -> Result<(), 
 
 fn link(from: &Directory, to: &Directory, name: &Path, owner: Option<FileOwner>) -> io::Result<()> {
     let says = from.read_link(name)?;
-    owned::make_as(owner, || Ok(symlinkat(&says, to, name)?))
+    file_owner::make_as(owner, || Ok(symlinkat(&says, to, name)?))
 }
 
 fn file(from: &Directory, to: &Directory, name: &Path, owner: Option<FileOwner>) -> io::Result<()> {
@@ -119,7 +119,7 @@ fn file(from: &Directory, to: &Directory, name: &Path, owner: Option<FileOwner>)
     }
     rustix::fs::fchmod(&copy, Mode::from_raw_mode(stat.st_mode & PERMISSIONS))?;
     rustix::fs::futimens(&copy, &times(&stat))?;
-    Ok(owned::give(&copy, owner)?)
+    Ok(file_owner::give(&copy, owner)?)
 }
 
 fn stamp_directory(from: &Directory, to: &Directory, path: &Path) -> Result<(), DirectoryError> {

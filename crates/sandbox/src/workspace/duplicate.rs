@@ -132,7 +132,7 @@ impl TreeDuplication<'_> {
     fn carry_all(&mut self) -> Result<(), DuplicateError> {
         let top = self.from.stat_itself()?;
         self.directories.push((PathBuf::new(), top));
-        opened::note(self.opened.modes(), Path::new(""), &top);
+        relaxed_permissions::note(self.opened.modes(), Path::new(""), &top);
         self.from.open_up()?;
         while let Some(below) = self.pending.pop() {
             self.carry_directory(&below)?;
@@ -160,7 +160,7 @@ impl TreeDuplication<'_> {
     fn carry(&mut self, place: &EntryLocation<'_>) -> Result<(), DuplicateError> {
         // It is gone: a program works there in spite of everything.
         let Some(stat) = place.from.stat(place.name)? else { return Ok(()) };
-        opened::note(self.opened.modes(), place.path, &stat);
+        relaxed_permissions::note(self.opened.modes(), place.path, &stat);
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind == FileType::Directory {
             self.make(place, |to, name| Ok(mkdirat(to, name, Mode::RWXU)?))?;

@@ -184,7 +184,7 @@ impl TransferRoute<'_> {
         if !is_directory || stat.st_uid != uid || stat.st_mode & 0o700 == 0o700 {
             return Ok(());
         }
-        opened::note(opened.modes(), path, &stat);
+        relaxed_permissions::note(opened.modes(), path, &stat);
         let mode = (stat.st_mode & 0o1777) | 0o700;
         Ok(if is_top { self.to.set_mode(mode) } else { self.to.change_mode(path, mode) }?)
     }
@@ -305,7 +305,7 @@ impl TransferRoute<'_> {
     fn make_directory(&self, (parent, name): (&Directory, &OsStr), mode: u32) -> Result<Stat, WriteObstacle> {
         let owner = self.owner_of(parent, None)?;
         // Writing into it needs all rights of the owner; rights that it is not to have are removed at the end.
-        let made = owned::make_directory(parent, Path::new(self.temporary), mode | 0o700, owner)?;
+        let made = file_owner::make_directory(parent, Path::new(self.temporary), mode | 0o700, owner)?;
         rename_to_free((parent, OsStr::new(self.temporary)), name)?;
         Ok(made)
     }
@@ -342,7 +342,7 @@ impl TransferRoute<'_> {
 
     /// Makes a link under the temporary name.
     fn link(&self, says: &CStr, to: &TransferTarget<'_>) -> std::io::Result<Stat> {
-        owned::make_as(to.owner, || Ok(symlinkat(says, to.parent, self.temporary)?))?;
+        file_owner::make_as(to.owner, || Ok(symlinkat(says, to.parent, self.temporary)?))?;
         Ok(statat(to.parent, self.temporary, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
@@ -367,7 +367,7 @@ impl TransferRoute<'_> {
             }
             (TransferOwner::AsBefore, None) => fchmod(&to, Mode::from_raw_mode(mode))?,
         }
-        owned::give(&to, *owner)?;
+        file_owner::give(&to, *owner)?;
         Ok(fstat(&to)?)
     }
 

@@ -130,8 +130,8 @@ pub(super) async fn second_hello<R: AsyncRead + Unpin>(
     mut pass: impl AsyncFnMut(BytesMut) -> Result<(), TunnelEnd>,
 ) -> Result<(), TunnelEnd> {
     let mut passed = 0;
-    while buffer.first() != Some(&opening::HANDSHAKE) {
-        match opening::first_record(buffer) {
+    while buffer.first() != Some(&tunnel_opening::HANDSHAKE) {
+        match tunnel_opening::first_record(buffer) {
             TlsRecord::Other { bytes } => {
                 passed += bytes;
                 if passed > MOST_BETWEEN {
@@ -149,7 +149,7 @@ pub(super) async fn second_hello<R: AsyncRead + Unpin>(
             TlsRecord::Handshake { .. } | TlsRecord::Malformed => return Err(TunnelEnd::BrokenTls),
         }
     }
-    match opening::read(from, buffer, || shared.moves()).await.map_err(|_| TunnelEnd::Broken)? {
+    match tunnel_opening::read(from, buffer, || shared.moves()).await.map_err(|_| TunnelEnd::Broken)? {
         Opening::Tls { server_name, .. } => start.judge(server_name),
         _ => Err(TunnelEnd::BrokenTls),
     }
@@ -164,7 +164,7 @@ impl ServerAnswerReader {
             std::mem::take(&mut self.may_accept_upgrade) && bytes.first() == Some(&ACCEPTED);
         self.bytes.extend_from_slice(bytes.get(usize::from(accepts_upgrade)..).unwrap_or_default());
         loop {
-            let read = match opening::first_record(&self.bytes) {
+            let read = match tunnel_opening::first_record(&self.bytes) {
                 TlsRecord::Incomplete => return None,
                 TlsRecord::Malformed => return Some(ServerAnswer::Other),
                 TlsRecord::Other { bytes } => bytes,

@@ -35,7 +35,7 @@ const LONGEST: u64 = 1 << 20;
 impl TodoFile {
     /// Opens the file in the job's directory; without one the list is kept in memory only.
     pub(in crate::agent) fn in_directory(path: Option<&Path>, job_id: &str) -> io::Result<Self> {
-        Ok(Self { directory: path.map(replaced::open_directory).transpose()?, job_id: job_id.to_owned() })
+        Ok(Self { directory: path.map(atomic_file::open_directory).transpose()?, job_id: job_id.to_owned() })
     }
 
     /// Keeps the list in memory only.
@@ -65,7 +65,7 @@ impl TodoFile {
     pub(in crate::agent) fn keep(&self, list: &TodoList) -> io::Result<()> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let document = Document { version: VERSION, job_id: self.job_id.clone(), items: list.items.clone() };
-        replaced::put(directory, NAME, &serde_json::to_vec_pretty(&document)?, Durability::Machine)
+        atomic_file::put(directory, NAME, &serde_json::to_vec_pretty(&document)?, Durability::Machine)
     }
 }
 

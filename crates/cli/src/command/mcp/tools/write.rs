@@ -80,7 +80,7 @@ impl SessionTool for WriteTool {
             ));
         }
         let size = content.len();
-        let word = inside::WRITE.run(&client, (&path, &[size.to_string()]), content, given_up)?;
+        let word = session_requests::WRITE.run(&client, (&path, &[size.to_string()]), content, given_up)?;
         let mut told = json!({ "size": size, "created": word.trim_ascii() == b"created" });
         if let Some(count) = replaced {
             told["replaced"] = count.into();
