@@ -13,6 +13,7 @@ mod manifests;
 mod markers;
 mod modules;
 mod names;
+mod parameters;
 mod pages;
 mod printing;
 mod promises;
@@ -79,6 +80,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("modules", modules::check),
     ("names", names::check),
     ("pages", pages::check),
+    ("parameters", parameters::check),
     ("printing", printing::check),
     ("promises", promises::check),
     ("purity", purity::check),

@@ -89,6 +89,15 @@ pub(crate) fn entitle(
     })
 }
 
+/// Owner of a sandbox's model calls.
+#[derive(Clone, Copy)]
+pub(crate) struct ModelOwner<'o> {
+    /// Graph that providers get.
+    pub(crate) graph_id: &'o str,
+    /// Permission by a grant, which sets the billing account.
+    pub(crate) granted: Option<&'o ExecutionPermit>,
+}
+
 // === impl ModelArguments ===
 
 impl ModelArguments {
@@ -175,14 +184,16 @@ impl ModelArguments {
         Ok(Some(InferenceConfig { models, ..config }))
     }
 
-    /// Serves the models on a sandbox's sockets. Providers receive `graph_id` as the graph that runs. A grant sets the billing account.
+    /// Serves the models on a sandbox's sockets.
     pub(crate) fn serve(
         &self,
-        (config, (graph_id, granted)): (InferenceConfig, (&str, Option<&ExecutionPermit>)),
+        config: InferenceConfig,
+        owner: ModelOwner<'_>,
         run_id: &RunId,
         state: &StateDirectory,
         sockets: Vec<OwnedFd>,
     ) -> Result<ModelProxy, CliError> {
+        let ModelOwner { graph_id, granted } = owner;
         let account = granted.map_or(LOCAL, ExecutionPermit::billing_account_id).to_owned();
         let user_id = granted.and_then(ExecutionPermit::user_id).map(str::to_owned);
         let identity = Identity::new(run_id.clone(), 0, account, graph_id.to_owned());

@@ -114,12 +114,9 @@ impl HostClone {
     }
 
     /// Fetches a clone into a new folder.
-    pub(super) fn fetch(
-        folder: &Path,
-        (pinned, (reference, depth), run_id): (&PinnedRemote, (&str, Option<u32>), Option<&RunId>),
-        env: &HostEnv,
-        is_canceled: &dyn Fn() -> bool,
-    ) -> Result<Self, BaseError> {
+    pub(super) fn fetch(pinned: &PinnedRemote, cloning: &CloneParams<'_>) -> Result<Self, BaseError> {
+        let CloneParams { origin, folder, depth, run_id, env, is_canceled, .. } = *cloning;
+        let reference = origin.reference();
         // Only the host's user may enter the folder, even if others can pass through its parents.
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(keep(folder))?;
         let repository = folder.join(REPOSITORY);

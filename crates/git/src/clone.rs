@@ -8,7 +8,7 @@ mod origin;
 
 pub use origin::{Origin, OriginError};
 
-use crate::{BaseError, HostClone, HostEnv, fetch, lay_out};
+use crate::{BaseError, HostClone, HostEnv, WorkspaceLayout, fetch, lay_out};
 use belljar_contract::git::{FetchRecord, GitOutcome};
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
@@ -86,7 +86,8 @@ pub fn clone(cloning: &CloneParams<'_>) -> Result<HostClone, CloneError> {
     let mut base = cloned?;
     recorded?;
     let origin = cloning.tells_origin.then(|| cloning.origin.remote());
-    lay_out(&mut base, (cloning.directory, cloning.branch, origin), cloning.env, cloning.is_canceled)?;
+    let layout = WorkspaceLayout { directory: cloning.directory, branch: cloning.branch, origin };
+    lay_out(&mut base, &layout, cloning.env, cloning.is_canceled)?;
     Ok(base)
 }
 

@@ -159,18 +159,30 @@ impl CommitMetadata<'_> {
     }
 }
 
+/// Content of a commit on top of the cloned one.
+#[derive(Clone, Copy)]
+pub(super) struct CommitContent<'c> {
+    /// The clone.
+    pub(super) base: &'c HostClone,
+    /// Directory with the files.
+    pub(super) top: &'c Directory,
+    /// Its tree.
+    pub(super) tree: &'c Tree,
+    /// Submodules of the cloned commit, which stay.
+    pub(super) submodules: &'c [Submodule],
+}
+
 /// Makes a commit of a tree on top of the cloned commit.
 pub(super) fn make(
     git: &Git<'_>,
-    base: &HostClone,
-    (top, tree): (&Directory, &Tree),
-    kept: &[Submodule],
+    content: &CommitContent<'_>,
     words: &CommitMetadata<'_>,
 ) -> Result<LocalCommit, CommitError> {
+    let tree = content.tree;
     // Collected from the bytes that are committed: the files may have changed since they were listed.
     let mut compiled = BTreeSet::new();
     let told = git.feed(&["fast-import", "--quiet", "--done", "--force", "--date-format=raw"], |to| {
-        compiled = write(to, (base, kept), (top, tree), words)?;
+        compiled = write(to, content, words)?;
         Ok(())
     })?;
     let commit = object_id(&told).ok_or_else(|| unreadable("fast-import"))?;
@@ -198,10 +210,10 @@ pub(super) fn make(
 /// Writes a commit for `git fast-import`. Returns the paths of compiled files.
 fn write<'t>(
     to: &mut dyn Write,
-    (base, kept): (&HostClone, &[Submodule]),
-    (top, tree): (&Directory, &'t Tree),
+    content: &CommitContent<'t>,
     words: &CommitMetadata<'_>,
 ) -> io::Result<BTreeSet<&'t str>> {
+    let CommitContent { base, top, tree, submodules } = *content;
     let mut compiled = BTreeSet::new();
     let (author, at, text) = (&words.attribution.author, words.at.as_second(), words.text());
     writeln!(to, "commit {MADE}\nmark :1")?;
@@ -214,7 +226,7 @@ fn write<'t>(
             compiled.insert(entry.path.as_str());
         }
     }
-    for Submodule { path, commit } in kept {
+    for Submodule { path, commit } in submodules {
         writeln!(to, "M 160000 {commit} {}", quoted(path))?;
     }
     writeln!(to, "get-mark :1\nreset {MADE}\nfrom {NONE}\n\ndone")?;

@@ -9,7 +9,7 @@ use belljar_egress::git::PinnedRemote;
 
 /// Fetches the origin's reference.
 pub(crate) fn fetch(cloning: &CloneParams<'_>) -> Result<HostClone, CloneError> {
-    let CloneParams { origin, rules, names, folder, depth, run_id, env, is_canceled, .. } = cloning;
+    let CloneParams { origin, rules, names, run_id, .. } = cloning;
     let pinned = PinnedRemote::pin(origin.remote().clone(), rules, names.clone())?;
     cloning.journal().fetch_begun(&FetchStartRecord {
         run_id: run_id.cloned(),
@@ -17,7 +17,7 @@ pub(crate) fn fetch(cloning: &CloneParams<'_>) -> Result<HostClone, CloneError> 
         reference: Excerpt::of(origin.reference()),
         addresses: pinned.addresses().to_vec(),
     })?;
-    Ok(HostClone::fetch(folder, (&pinned, (origin.reference(), *depth), *run_id), env, *is_canceled)?)
+    Ok(HostClone::fetch(&pinned, cloning)?)
 }
 
 // === impl CloneParams ===

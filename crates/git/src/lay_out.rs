@@ -23,16 +23,28 @@ const ATTRIBUTES: &str = "* -text !eol !working-tree-encoding -ident\n";
 /// Temporary reference of the copied commit.
 const COPIED: &str = "refs/belljar/fetched";
 
-/// Lays the clone out in an empty directory, with a new branch, and with `origin` as a remote if it is given.
+/// Directory, branch and remote of a clone that is laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkspaceLayout<'l> {
+    /// The directory, which is empty.
+    pub directory: &'l Path,
+    /// The new branch.
+    pub branch: &'l str,
+    /// URL of the remote `origin`; `None` for no remote.
+    pub origin: Option<&'l Remote>,
+}
+
+/// Lays the clone out in an empty directory.
 ///
 /// # Errors
 /// [`BaseError`]; the directory's content is then unusable.
 pub fn lay_out(
     base: &mut HostClone,
-    (directory, branch, origin): (&Path, &str, Option<&Remote>),
+    layout: &WorkspaceLayout<'_>,
     env: &HostEnv,
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<(), BaseError> {
+    let WorkspaceLayout { directory, branch, origin } = *layout;
     let keep = |source| BaseError::Keep { path: directory.to_owned(), source };
     std::fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(keep)?;
     let git = Git::in_directory(directory, env, is_canceled);

@@ -38,7 +38,7 @@ pub use commit::{Attribution, Author, CommitError, InvalidAuthor};
 pub use environment::HostEnv;
 pub(crate) use fetch::fetch;
 pub use ignored::IgnoredFiles;
-pub use lay_out::lay_out;
+pub use lay_out::{WorkspaceLayout, lay_out};
 pub use push::{GitPushResult, PreparedPush, PushError, PushParams, RefOrigin, RequestedPullRequest};
 pub use runner::GitError;
 pub use tree::TreeError;

@@ -18,7 +18,9 @@ pub use error::PushError;
 pub(super) use note::PullRequestNote;
 
 use super::base::HostClone;
-use super::commit::{self, Attribution, CommitError, CommitMetadata, DifferingPath, LocalCommit};
+use super::commit::{
+    self, Attribution, CommitContent, CommitError, CommitMetadata, DifferingPath, LocalCommit,
+};
 use super::environment::HostEnv;
 use super::ignored::{self, IgnoredFiles};
 use super::journal::Journal;
@@ -139,7 +141,9 @@ impl<'p> PushParams<'p> {
         let submodules = commit::submodules(&git)?;
         tree.leave_out_below(submodules.iter().map(|submodule| submodule.path.as_str()));
         let words = self.words(note.at);
-        let made = match commit::make(&git, self.base, (self.directory, &tree), &submodules, &words) {
+        let content =
+            CommitContent { base: self.base, top: self.directory, tree: &tree, submodules: &submodules };
+        let made = match commit::make(&git, &content, &words) {
             Err(CommitError::Unchanged) if ignored.files > 0 || !tree.left_out.is_empty() => {
                 return Err(PushError::OnlyLeftOut { left_out: tree.left_out, ignored });
             }

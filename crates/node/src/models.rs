@@ -107,6 +107,16 @@ pub fn of_job(all: &Models, wanted: &Inference) -> Result<Models, ModelMismatch>
     if models.iter().next().is_some() { Ok(models) } else { Err(ModelMismatch::Elsewhere { source }) }
 }
 
+/// Models of one run, before they are served.
+pub(crate) struct ModelService {
+    /// Caller of the models.
+    pub(crate) caller: ModelCaller,
+    /// Models that it may call.
+    pub(crate) config: InferenceConfig,
+    /// User and trace of its calls.
+    pub(crate) owner: CallOwner,
+}
+
 // === impl NodeModels ===
 
 impl NodeModels {
@@ -181,11 +191,12 @@ impl NodeModels {
     /// Serves models on a sandbox's sockets, on the thread of its run.
     pub(crate) fn serve(
         &self,
-        (thread, caller): (&Arc<HatchThread>, ModelCaller),
-        (config, owner): (InferenceConfig, CallOwner),
+        thread: &Arc<HatchThread>,
+        service: ModelService,
         run_id: &RunId,
         sockets: Vec<OwnedFd>,
     ) -> Result<RunModels, ServeError> {
+        let ModelService { caller, config, owner } = service;
         let account = self.billing_account_id.clone();
         let identity = Identity::new(run_id.clone(), caller.attempt(), account, caller.graph().to_owned());
         let metadata = CallMetadata {

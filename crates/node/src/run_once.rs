@@ -91,6 +91,8 @@ struct RunSummary {
     isolation: Option<Isolation>,
     web: Option<WebUsage>,
     book: Option<Arc<RunJournal>>,
+    /// Copy that the program worked on.
+    copied: Option<CopiedDirectory>,
 }
 
 /// Kind of the audit record of a run's end.
@@ -98,6 +100,14 @@ pub const ENDED: &str = "run_ended";
 
 /// Exit code of a run whose program has none.
 const NO_EXIT_CODE: i32 = -1;
+
+/// A run that is under way.
+#[derive(Clone, Copy)]
+struct OnceRun<'r> {
+    place: &'r RunReservation,
+    granted: &'r ExecutionPermit,
+    site: &'r EnclosureSite<'r>,
+}
 
 /// Runs a program in a sandbox of its own.
 #[expect(clippy::needless_pass_by_value, reason = "leave is for one run, which uses it up")]
@@ -111,22 +121,22 @@ pub fn run_once(
     let (begun, since) = (Instant::now(), SystemTime::now());
     let mut ended =
         RunSummary { captured: CapturedStreams::new(spec.limits.max_output_bytes), ..RunSummary::default() };
-    let mut copied = None;
-    let done = carry_out(&place, (&mut spec, &granted), site, (&mut ended, &mut copied), watch);
-    if let Err(error) = done {
+    let run = OnceRun { place: &place, granted: &granted, site };
+    if let Err(error) = run.carry_out(&mut spec, &mut ended, watch) {
         ended.fail(error);
     }
-    let RunReservation { folder, .. } = place;
-    let changes = copied.and_then(|copied| match copied.changes(spec.messages.as_deref(), since) {
-        Ok(changes) => Some(changes),
-        Err(error) => {
-            ended.fail(error);
-            None
-        }
-    });
+    let changes =
+        ended.copied.take().and_then(|copied| match copied.changes(spec.messages.as_deref(), since) {
+            Ok(changes) => Some(changes),
+            Err(error) => {
+                ended.fail(error);
+                None
+            }
+        });
     ended.judge();
     let (calls, usage) = ended.book.as_ref().map(|book| (book.calls(), book.usage())).unwrap_or_default();
-    let audit = close(&mut ended, (&granted, spec.attempt), (&calls, &usage), site);
+    let audit = run.close(&mut ended, spec.attempt, &calls, &usage);
+    let RunReservation { folder, .. } = place;
     OnceResult {
         run_id: folder.id().clone(),
         ok: ended.exit_code == Some(0) && ended.code.is_none(),
@@ -147,38 +157,73 @@ pub fn run_once(
     }
 }
 
-/// Runs everything up to the sandbox's teardown and the end of its calls.
-fn carry_out(
-    place: &RunReservation,
-    (spec, granted): (&mut OnceSpec, &ExecutionPermit),
-    site: &EnclosureSite<'_>,
-    (ended, copied): (&mut RunSummary, &mut Option<CopiedDirectory>),
-    watch: &mut dyn RunObserver,
-) -> Result<(), OnceError> {
-    if granted.run_id() != place.folder.id() {
-        return Err(OnceError::OtherRun);
+// === impl OnceRun ===
+
+impl OnceRun<'_> {
+    /// Runs everything up to the sandbox's teardown and the end of its calls.
+    fn carry_out(
+        &self,
+        spec: &mut OnceSpec,
+        ended: &mut RunSummary,
+        watch: &mut dyn RunObserver,
+    ) -> Result<(), OnceError> {
+        let Self { place, granted, site } = self;
+        if granted.run_id() != place.folder.id() {
+            return Err(OnceError::OtherRun);
+        }
+        let identity = identity(granted, (spec.attempt, spec.metadata.clone()));
+        identity.check()?;
+        program_hatches::furnish(spec)?;
+        let (stdio, mut streams) = PipeEnds::make().map_err(|source| OnceError::Watch { source })?;
+        let start = ProgramStart { place, spec, stdio, copied: &mut ended.copied };
+        let mut enclosure = enclosure::begin(site, start, &|| watch.is_canceled())?;
+        // The time limit begins with the sandbox.
+        let deadline = Instant::now() + spec.limits.max_runtime;
+        ended.isolation = Some(enclosure.isolation().clone());
+        // Threads may be started only now. Whatever fails from here on, dropping `enclosure` ends the sandbox.
+        let book = Arc::new(RunJournal::open(site.state.path())?);
+        ended.book = Some(Arc::clone(&book));
+        let served = program_hatches::serve(spec, identity, &book, enclosure.take_hatches())?;
+        let mut capture = Capture { captured: &mut ended.captured, book: &book, watch, reported: 0 };
+        let watched = supervise::until_end(&mut enclosure, &mut streams, &|| deadline, &mut capture);
+        ended.captured.finish();
+        let watched = watched.map_err(OnceError::Lost);
+        let noted = watched.map(|over| note(&enclosure, (over.ending.outcome, over.reason), ended));
+        let is_gone = enclosure.end().map_err(OnceError::Lost);
+        // With the sandbox gone no call is made any more, and those that were under way are over.
+        ended.web = served.end();
+        noted.and(is_gone)
     }
-    let identity = identity(granted, (spec.attempt, spec.metadata.clone()));
-    identity.check()?;
-    program_hatches::furnish(spec)?;
-    let (stdio, mut streams) = PipeEnds::make().map_err(|source| OnceError::Watch { source })?;
-    let mut enclosure = enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
-    // The time limit begins with the sandbox.
-    let deadline = Instant::now() + spec.limits.max_runtime;
-    ended.isolation = Some(enclosure.isolation().clone());
-    // Threads may be started only now. Whatever fails from here on, dropping `enclosure` ends the sandbox.
-    let book = Arc::new(RunJournal::open(site.state.path())?);
-    ended.book = Some(Arc::clone(&book));
-    let served = program_hatches::serve(spec, identity, &book, enclosure.take_hatches())?;
-    let mut capture = Capture { captured: &mut ended.captured, book: &book, watch, reported: 0 };
-    let watched = supervise::until_end(&mut enclosure, &mut streams, &|| deadline, &mut capture);
-    ended.captured.finish();
-    let watched = watched.map_err(OnceError::Lost);
-    let noted = watched.map(|over| note(&enclosure, (over.ending.outcome, over.reason), ended));
-    let is_gone = enclosure.end().map_err(OnceError::Lost);
-    // With the sandbox gone no call is made any more, and those that were under way are over.
-    ended.web = served.end();
-    noted.and(is_gone)
+
+    /// Records the end, which waits for all earlier records.
+    fn close(
+        &self,
+        ended: &mut RunSummary,
+        attempt: u32,
+        calls: &ModelCalls,
+        usage: &UsageTotals,
+    ) -> Option<AuditRange> {
+        let Self { granted, site, .. } = self;
+        let event = json!({
+            "graph_id": granted.graph_id(),
+            "attempt": attempt,
+            "exit_code": ended.exit_code.unwrap_or(NO_EXIT_CODE),
+            "error_code": ended.code.map(OnceCode::as_str),
+            "calls": calls.listed.len() as u64 + calls.unlisted,
+            "usage": usage,
+            "stdout_bytes": ended.captured.stdout.len(),
+            "stderr_bytes": ended.captured.stderr.len(),
+            "output_truncated": ended.captured.is_cut(),
+        });
+        let book = ended.book.take().map_or_else(|| RunJournal::open(site.state.path()).map(Arc::new), Ok);
+        match book.and_then(|book| book.close(ENDED, Some(granted.run_id()), &event)) {
+            Ok(span) => Some(AuditRange { first: granted.receipt().sequence, ..span }),
+            Err(error) => {
+                ended.fail(error.into());
+                None
+            }
+        }
+    }
 }
 
 /// Notes how a program ended.
@@ -196,34 +241,6 @@ fn note(enclosure: &Enclosure, (outcome, reason): (ProgramOutcome, Reason), ende
     let came_to_an_end =
         !matches!(ended.code, Some(OnceCode::Timeout | OnceCode::Canceled | OnceCode::Internal));
     ended.exit_code = came_to_an_end.then(|| i32::from(outcome.exit_code()));
-}
-
-/// Records the end, which waits for all earlier records.
-fn close(
-    ended: &mut RunSummary,
-    (granted, attempt): (&ExecutionPermit, u32),
-    (calls, usage): (&ModelCalls, &UsageTotals),
-    site: &EnclosureSite<'_>,
-) -> Option<AuditRange> {
-    let event = json!({
-        "graph_id": granted.graph_id(),
-        "attempt": attempt,
-        "exit_code": ended.exit_code.unwrap_or(NO_EXIT_CODE),
-        "error_code": ended.code.map(OnceCode::as_str),
-        "calls": calls.listed.len() as u64 + calls.unlisted,
-        "usage": usage,
-        "stdout_bytes": ended.captured.stdout.len(),
-        "stderr_bytes": ended.captured.stderr.len(),
-        "output_truncated": ended.captured.is_cut(),
-    });
-    let book = ended.book.take().map_or_else(|| RunJournal::open(site.state.path()).map(Arc::new), Ok);
-    match book.and_then(|book| book.close(ENDED, Some(granted.run_id()), &event)) {
-        Ok(span) => Some(AuditRange { first: granted.receipt().sequence, ..span }),
-        Err(error) => {
-            ended.fail(error.into());
-            None
-        }
-    }
 }
 
 fn identity(granted: &ExecutionPermit, (attempt, metadata): (u32, CallMetadata)) -> Identity {

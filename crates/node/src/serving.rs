@@ -42,6 +42,20 @@ pub struct ServedWeb {
     thread: Arc<HatchThread>,
 }
 
+/// Web access of one run, before it is served.
+pub struct WebService<'s> {
+    /// Policy.
+    pub policy: &'s Arc<LivePolicy>,
+    /// TLS interception, if the policy needs it.
+    pub inspection: Option<&'s TlsInterception>,
+    /// The run.
+    pub run_id: &'s RunId,
+    /// Journal of its requests.
+    pub ledger: Arc<dyn WebLedger>,
+    /// Task and job that an upstream proxy gets.
+    pub owner: RunOwner,
+}
+
 /// The proxy can't be started.
 #[derive(Debug, thiserror::Error)]
 #[error("can't serve the hatches of the sandbox")]
@@ -109,8 +123,8 @@ impl ServedWeb {
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
         let ledger = Arc::clone(book) as Arc<dyn WebLedger>;
-        let thread = Arc::new(HatchThread::start()?);
-        Self::begin_on(&thread, (policy, inspection), (run_id, ledger), RunOwner::default(), sockets)
+        let service = WebService { policy, inspection, run_id, ledger, owner: RunOwner::default() };
+        Self::begin_on(&Arc::new(HatchThread::start()?), service, sockets)
     }
 
     /// Serves the web on the thread of the run.
@@ -119,11 +133,10 @@ impl ServedWeb {
     /// [`ServeError`] when the sockets can't be served.
     pub fn begin_on(
         thread: &Arc<HatchThread>,
-        (policy, inspection): (&Arc<LivePolicy>, Option<&TlsInterception>),
-        (run_id, ledger): (&RunId, Arc<dyn WebLedger>),
-        owner: RunOwner,
+        service: WebService<'_>,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
+        let WebService { policy, inspection, run_id, ledger, owner } = service;
         let noted = Arc::new(SummingLedger::of(ledger));
         let ledger = Arc::clone(&noted) as Arc<dyn WebLedger>;
         let limits = WebLimits { audit: policy.current().config.audit, ..WebLimits::default() };

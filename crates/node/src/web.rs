@@ -12,7 +12,7 @@ pub use summing_ledger::WebTotals;
 
 use crate::metrics::Metrics;
 use crate::models::ModelCaller;
-use crate::serving::{HatchThread, ServeError, ServedWeb};
+use crate::serving::{HatchThread, ServeError, ServedWeb, WebService};
 use crate::tls_interception::TlsInterception;
 use begun_requests::{RequestsInProgress, Verdict};
 use belljar_contract::audit::FoldedRecords;
@@ -122,8 +122,9 @@ impl NodeWeb {
         let counting = self.counting(self.listed_passages);
         let book = Arc::clone(&counting.book);
         let ledger = Arc::clone(&counting) as Arc<dyn WebLedger>;
-        let by = (&way.policy, way.inspection.as_ref());
-        let served = ServedWeb::begin_on(thread, by, (run_id, ledger), way.owner.clone(), sockets)?;
+        let (policy, inspection, owner) = (&way.policy, way.inspection.as_ref(), way.owner.clone());
+        let service = WebService { policy, inspection, run_id, ledger, owner };
+        let served = ServedWeb::begin_on(thread, service, sockets)?;
         let opened = self.reaches.open(served.reach());
         Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting, opened })
     }
@@ -142,8 +143,9 @@ impl NodeWeb {
         counting.book.note(CALLER_BEGUN, Some(run_id), whose);
         let ledger = counting as Arc<dyn WebLedger>;
         // Tools state their requests themselves, so there is no TLS interception.
-        let by = (&self.policy(terms), None);
-        let served = ServedWeb::begin_on(&self.callers, by, (run_id, ledger), RunOwner::default(), vec![])?;
+        let policy = &self.policy(terms);
+        let service = WebService { policy, inspection: None, run_id, ledger, owner: RunOwner::default() };
+        let served = ServedWeb::begin_on(&self.callers, service, Vec::new())?;
         let reach = served.reach();
         Ok(RunWebAccess { held: Some(Arc::new(served)), ..reach })
     }

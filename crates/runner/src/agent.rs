@@ -49,14 +49,21 @@ use window::Window;
 const MAX_TURNS: u32 = 100;
 const CONTEXT_TOKENS: u32 = 32_768;
 
+/// Record of the work, which is part of the job's result.
+pub(crate) struct WorkRecord<'r> {
+    pub(crate) report: &'r mut AgentReport,
+    pub(crate) usage: &'r mut ResourceUsage,
+}
+
 /// Works until everything is done and verified. The report shows what was done, even if this fails.
 pub(crate) fn work(
     surroundings: &StepContext<'_>,
     brief: Brief,
     steps: &[String],
     deadline: &Deadline<'_>,
-    (report, usage): (&mut AgentReport, &mut ResourceUsage),
+    record: WorkRecord<'_>,
 ) -> Result<(), Failure> {
+    let WorkRecord { report, usage } = record;
     let job = surroundings.admitted.job();
     let Brief { mut material, file, earlier } = brief;
     let mut todo = TodoList::of(&material, steps);

@@ -65,6 +65,14 @@ pub(crate) enum HttpError {
 /// Interval in which the deadline and cancellation are checked.
 const GLANCE: Duration = Duration::from_millis(100);
 
+/// Request with its bytes and deadline.
+#[derive(Clone, Copy)]
+struct TimedRequest<'r> {
+    bytes: &'r [u8],
+    question: HttpRequest<'r>,
+    until: Instant,
+}
+
 // === impl HttpClient ===
 
 impl HttpClient {
@@ -90,9 +98,10 @@ impl HttpClient {
         is_enough: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<HttpResponse, HttpError> {
         let until = Instant::now() + question.patience;
-        let asked = self.bytes_of(question);
+        let bytes = self.bytes_of(question);
+        let asked = TimedRequest { bytes: &bytes, question, until };
         if let Some(stream) = self.open.take().filter(Stream::is_quiet) {
-            match self.exchange(stream, (&asked, question, until), deadline, is_enough) {
+            match self.exchange(stream, asked, deadline, is_enough) {
                 // The server had closed the connection before it read any of this request.
                 Err(ExchangeError::Unsent(_)) => {}
                 Err(ExchangeError::Unheard(_)) if question.is_idempotent => {}
@@ -112,7 +121,7 @@ impl HttpClient {
             connected => connected,
         };
         let stream = connected.map_err(HttpError::Connect)?;
-        self.exchange(stream, (&asked, question, until), deadline, is_enough).map_err(|failed| match failed {
+        self.exchange(stream, asked, deadline, is_enough).map_err(|failed| match failed {
             ExchangeError::Unsent(error) | ExchangeError::Unheard(error) => HttpError::Broken(error),
             ExchangeError::Failed(why) => why,
         })
@@ -141,15 +150,16 @@ impl HttpClient {
     fn exchange(
         &mut self,
         mut stream: Stream,
-        (asked, question, until): (&[u8], HttpRequest<'_>, Instant),
+        asked: TimedRequest<'_>,
         deadline: &Deadline<'_>,
         is_enough: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<HttpResponse, ExchangeError> {
+        let TimedRequest { bytes, question, until } = asked;
         let may_go_on = || -> Result<(), HttpError> {
             deadline.check()?;
             if Instant::now() >= until { Err(HttpError::TooSlow(question.patience)) } else { Ok(()) }
         };
-        send(&mut stream, asked, &may_go_on)?;
+        send(&mut stream, bytes, &may_go_on)?;
         let mut reading = ResponseReader::of(question.method);
         let mut buffer = [0; 16 << 10];
         loop {

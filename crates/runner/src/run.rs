@@ -8,6 +8,7 @@ mod record;
 mod resuming;
 mod steps_file;
 
+use crate::agent::WorkRecord;
 use crate::artifacts::{self, CollectedArtifacts};
 use crate::atomic_file;
 use crate::deadline::{Deadline, JobTime};
@@ -244,7 +245,8 @@ fn have_the_agent_work(
     let steps: Vec<String> =
         result.steps.iter().map(|step| format!("{}: {}", step.id, step.step_type)).collect();
     let report = result.agent.insert(AgentReport::default());
-    agent::work(surroundings, brief, &steps, deadline, (report, &mut result.resource_usage))
+    let record = WorkRecord { report, usage: &mut result.resource_usage };
+    agent::work(surroundings, brief, &steps, deadline, record)
 }
 
 /// Finds and hashes the artifacts, of a failed job too.

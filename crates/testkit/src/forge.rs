@@ -123,8 +123,16 @@ impl Forge {
     /// Opens a pull request, as another client would.
     pub fn has(&self, project: &str, head: &str, base: &str) {
         let mut state = locked(&self.state);
-        let said = ("by another user".to_owned(), String::new(), false);
-        state.open(project, (head, base), said);
+        state.open(PullRequest {
+            number: 0,
+            project: project.to_owned(),
+            title: "by another user".to_owned(),
+            body: String::new(),
+            head: head.to_owned(),
+            base: base.to_owned(),
+            is_draft: false,
+            is_open: true,
+        });
     }
 
     /// Closes all.
@@ -141,11 +149,9 @@ impl Forge {
 // === impl ForgeState ===
 
 impl ForgeState {
-    fn open(&mut self, project: &str, (head, base): (&str, &str), said: (String, String, bool)) -> usize {
+    fn open(&mut self, request: PullRequest) -> usize {
         let number = self.opened.len() + 1;
-        let (title, body, is_draft) = said;
-        let (project, head, base) = (project.to_owned(), head.to_owned(), base.to_owned());
-        self.opened.push(PullRequest { number, project, title, body, head, base, is_draft, is_open: true });
+        self.opened.push(PullRequest { number, is_open: true, ..request });
         number
     }
 
@@ -237,7 +243,16 @@ impl ForgeState {
             let status = if kind == ForgeKind::GitHub { 422 } else { 409 };
             return Some((status, json!({"message": "A pull request already exists."}), false));
         }
-        let number = self.open(project, (&head, &base), (title, text(names.2), is_draft));
+        let number = self.open(PullRequest {
+            number: 0,
+            project: project.to_owned(),
+            title,
+            body: text(names.2),
+            head: head.clone(),
+            base: base.clone(),
+            is_draft,
+            is_open: true,
+        });
         match reply {
             Some(Reply::OpensAndHangsUp) => None,
             _ => Some((201, told(kind, &self.opened[number - 1]), false)),

@@ -3,7 +3,7 @@
 mod https;
 mod ssh;
 
-pub use https::HttpsServer;
+pub use https::{HttpsServer, HttpsSite};
 pub use ssh::SshServer;
 
 use crate::world::World;

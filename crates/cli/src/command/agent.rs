@@ -24,7 +24,7 @@ use belljar_node::agent::event::TextReporter;
 use belljar_node::agent::messages::{LARGEST_BYTES, Messages};
 use belljar_node::agent::outcome::GraphFinal;
 use belljar_node::agent::program::InstalledProgram;
-use belljar_node::agent::run::{AgentTask, graph_id, run};
+use belljar_node::agent::run::{AgentTask, PermittedRun, graph_id, run};
 use belljar_node::grant::{ExecutionPermit, GrantError, GrantPresentation, of_operator};
 use belljar_node::run_once::{OnceCode, OnceLimits, OnceResult, OnceWeb, RunObserver, RunReservation};
 use belljar_policy::grant::GrantRefusal;
@@ -46,7 +46,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use workspace::{AgentChangesOutcome, PushDestination, WorkspaceArguments};
+use workspace::{AgentChangesOutcome, PushDestination, Worker, WorkspaceArguments};
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -207,11 +207,11 @@ impl AgentArguments {
             Err(GrantError::Book(error)) => return Err(error.into()),
             Ok(granted) => granted,
         };
-        let worker = (self.name.as_str(), self.models.first().unwrap_or_default());
+        let worker = Worker { agent: &self.name, model: self.models.first().unwrap_or_default() };
+        let origin = wanted.origin.as_ref();
+        let is_canceled = || shown.is_canceled();
         let (source, way) =
-            self.workspace.source(wanted.origin.as_ref(), (&place, self.models.config(), worker), &|| {
-                shown.is_canceled()
-            })?;
+            self.workspace.source(origin, &place, self.models.config(), &worker, &is_canceled)?;
         let (limits, required) = match &docker {
             None => (
                 self.allowance.limits(&BackendChoice::Native)?,
@@ -240,7 +240,8 @@ impl AgentArguments {
         let mut tell = shown::teller(self.manner());
         is_told.set(true);
         let telling = TextReporter::to(&mut tell);
-        let (result, told) = run(place, (task, self.stream), granted, &site, (telling, &mut shown));
+        let permitted = PermittedRun { place, task, streams: self.stream, granted };
+        let (result, told) = run(permitted, &site, telling, &mut shown);
         let code = exit_code(&result, &told);
         let report = AgentRunReport::of(&self.name, &result, &told)?;
         if self.manner() == AgentOutputFormat::People {

@@ -4,7 +4,7 @@ use super::answer;
 use super::draft::CallRecordBuilder;
 use super::models::{Model, Provider};
 use super::observe::{AnswerFormat, Observer};
-use super::outgoing::OutgoingCall;
+use super::outgoing::{CallOrigin, OutgoingCall};
 use super::refusal::Refusal;
 use super::relay::{CutReason, Framing, Relay};
 use super::request::{self, PreparedRequest};
@@ -53,6 +53,22 @@ impl From<CutReason> for CallFailure {
     }
 }
 
+/// Call that a client has sent.
+pub(crate) struct ReceivedCall<'r> {
+    /// Head of its request.
+    pub(crate) head: &'r RequestHead,
+    pub(crate) call: Call,
+    pub(crate) body: Vec<u8>,
+    /// Memory that the body takes.
+    pub(crate) place: MemoryReservation<'r>,
+}
+
+/// Answer of a provider, and its connection.
+struct ProviderAnswer<'a> {
+    head: &'a ResponseHead,
+    connection: &'a mut Connection,
+}
+
 /// Request, and the secrets that must not come back.
 #[derive(Clone, Copy)]
 struct PreparedCall<'a> {
@@ -72,14 +88,14 @@ const LARGE_BODY: usize = 256 << 10;
 /// Makes a call and forwards the answer. Returns true if another request may follow on the client's connection.
 pub(crate) async fn make<S>(
     client: &mut Client<S>,
-    (head, call): (&RequestHead, Call),
-    (body, place): (Vec<u8>, MemoryReservation<'_>),
+    received: ReceivedCall<'_>,
     served: &InferenceProxy,
     draft: &mut CallRecordBuilder<'_>,
 ) -> Result<bool, CallFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let ReceivedCall { head, call, body, place } = received;
     let run = &served.run;
     recordable(run).await?;
     let PreparedRequest { body, model, streams } = prepare(body, call, run).await?;
@@ -91,8 +107,8 @@ where
         () = client.gone() => return Err(CutReason::Gone.into()),
     };
     let injected = injected(&model.provider).await?;
-    let own = (&run.identity, draft.call_id());
-    let outgoing = OutgoingCall::new((head, call), &model.provider, own, injected.clone(), body);
+    let origin = CallOrigin { client: head, call, identity: &run.identity, call_id: draft.call_id() };
+    let outgoing = OutgoingCall::new(&origin, &model.provider, injected.clone(), body);
     draft.said(outgoing.body());
     let nothing = SecretForms::of(None);
     let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
@@ -108,10 +124,10 @@ where
         // The request isn't needed any more.
         drop((outgoing, place));
         check(&answer, asked, draft)?;
-        let upstream = (&answer, &mut connection);
+        let upstream = ProviderAnswer { head: &answer, connection: &mut connection };
         let keeps_alive = match answer.status {
             400.. => pass_on_error(client, upstream, asked, served, draft).await?,
-            _ => pass_on(client, upstream, (asked, &run.times), draft).await?,
+            _ => pass_on(client, upstream, asked, &run.times, draft).await?,
         };
         if answer.keeps_alive {
             served.pool.give_back(&model.provider.upstream, connection);
@@ -258,7 +274,7 @@ async fn ask(
 /// Forwards an error answer once all of it has come. The run's memory quota counts it meanwhile.
 async fn pass_on_error<S>(
     client: &mut Client<S>,
-    (answer, connection): (&ResponseHead, &mut Connection),
+    upstream: ProviderAnswer<'_>,
     asked: PreparedCall<'_>,
     served: &InferenceProxy,
     draft: &mut CallRecordBuilder<'_>,
@@ -266,6 +282,7 @@ async fn pass_on_error<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let ProviderAnswer { head: answer, connection } = upstream;
     let withheld = || Refusal::Withheld { status: answer.status };
     let most = match answer.body {
         BodyLength::Exact(length) => usize::try_from(length).unwrap_or(LARGEST_ERROR).min(LARGEST_ERROR),
@@ -294,13 +311,15 @@ where
 /// scanned.
 async fn pass_on<S>(
     client: &mut Client<S>,
-    (answer, connection): (&ResponseHead, &mut Connection),
-    (asked, times): (PreparedCall<'_>, &Times),
+    upstream: ProviderAnswer<'_>,
+    asked: PreparedCall<'_>,
+    times: &Times,
     draft: &mut CallRecordBuilder<'_>,
 ) -> Result<bool, CallFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let ProviderAnswer { head: answer, connection } = upstream;
     let framing = Framing::of(answer.body, asked.head.is_1_1);
     let keeps_alive = asked.head.keeps_alive && framing != Framing::Bare;
     let head = answer::head_of(answer, framing.length(answer.body), keeps_alive);

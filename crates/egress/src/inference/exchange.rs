@@ -25,7 +25,14 @@ where
             Err(ClientStop::Gone) => break,
             Err(ClientStop::Faulty(fault)) => {
                 let draft = CallRecordBuilder::unreadable(&served.run);
-                refuse(&mut client, draft, &fault.into(), (served, ApiDialect::Openai, false)).await
+                refuse(
+                    &mut client,
+                    draft,
+                    &fault.into(),
+                    served,
+                    ReplyForm { surface: ApiDialect::Openai, keeps_alive: false },
+                )
+                .await
             }
         };
         if !keeps_alive || !client.can_go_on() {
@@ -57,7 +64,8 @@ where
             return false;
         }
         Err(ClientStop::Faulty(fault)) => {
-            return refuse(client, draft, &fault.into(), (served, surface, false)).await;
+            return refuse(client, draft, &fault.into(), served, ReplyForm { surface, keeps_alive: false })
+                .await;
         }
     };
     draft.request_bytes = body.len() as u64;
@@ -69,16 +77,20 @@ where
         };
         return match answer::told((route, asks_as), &run.models, &run.identity.run_id, &body) {
             Ok(told) => tell(client, &told, (draft, head.keeps_alive), served).await,
-            Err(refusal) => refuse(client, draft, &refusal, (served, surface, head.keeps_alive)).await,
+            Err(refusal) => {
+                refuse(client, draft, &refusal, served, ReplyForm { surface, keeps_alive: head.keeps_alive })
+                    .await
+            }
         };
     };
-    match call::make(client, (head, call), (body, place), served, &mut draft).await {
+    match call::make(client, call::ReceivedCall { head, call, body, place }, served, &mut draft).await {
         Ok(keeps_alive) => {
             draft.complete();
             keeps_alive
         }
         Err(call::CallFailure::Refused(refusal)) => {
-            refuse(client, draft, &refusal, (served, surface, head.keeps_alive)).await
+            refuse(client, draft, &refusal, served, ReplyForm { surface, keeps_alive: head.keeps_alive })
+                .await
         }
         Err(call::CallFailure::Cut(cut)) => {
             draft.cut(cut);
@@ -123,7 +135,16 @@ where
         return false;
     }
     let keeps_alive = head.keeps_alive && head.body == BodyLength::Exact(0);
-    refuse(client, draft, &refusal, (served, route::shape_of(&head.path), keeps_alive)).await
+    refuse(client, draft, &refusal, served, ReplyForm { surface: route::shape_of(&head.path), keeps_alive })
+        .await
+}
+
+/// Form of an answer of the proxy's own.
+struct ReplyForm {
+    /// API dialect of the error body.
+    surface: ApiDialect,
+    /// True if the client's connection may be kept.
+    keeps_alive: bool,
 }
 
 /// Answers with the reason of a refusal, and records it.
@@ -131,11 +152,13 @@ async fn refuse<S>(
     client: &mut Client<S>,
     draft: CallRecordBuilder<'_>,
     refusal: &Refusal,
-    (served, surface, keeps_alive): (&InferenceProxy, ApiDialect, bool),
+    served: &InferenceProxy,
+    form: ReplyForm,
 ) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let ReplyForm { surface, keeps_alive } = form;
     served.pace.wait().await;
     served.run.budget.audit.wait().await;
     draft.refuse(refusal);

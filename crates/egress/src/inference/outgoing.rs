@@ -26,18 +26,27 @@ pub(crate) struct OutgoingCall {
 /// Bytes reserved for the fixed parts of a head: names, lengths, line ends.
 const ROOM: usize = 768;
 
+/// Call of a client, and the identity that it is made with.
+#[derive(Clone, Copy)]
+pub(crate) struct CallOrigin<'o> {
+    /// Head of the client's request.
+    pub(crate) client: &'o RequestHead,
+    pub(crate) call: Call,
+    pub(crate) identity: &'o Identity,
+    pub(crate) call_id: &'o str,
+}
+
 // === impl OutgoingCall ===
 
 impl OutgoingCall {
     /// Makes the provider request from a client's call.
     pub(crate) fn new(
-        (client, call): (&RequestHead, Call),
+        origin: &CallOrigin<'_>,
         provider: &Provider,
-        (identity, call_id): (&Identity, &str),
         injected: Option<Arc<InjectedSecret>>,
         body: Vec<u8>,
     ) -> Self {
-        let mut head = head(client, call, (provider, body.len()), (identity, call_id));
+        let mut head = head(origin, provider, body.len());
         if injected.is_some() {
             head.extend_from_slice(match provider.kind {
                 ProviderKind::Anthropic => b"x-api-key: ",
@@ -77,12 +86,8 @@ impl OutgoingCall {
 }
 
 /// Returns the head of a call with a body of that length, without its end.
-fn head(
-    client: &RequestHead,
-    call: Call,
-    (provider, length): (&Provider, usize),
-    (identity, call_id): (&Identity, &str),
-) -> Vec<u8> {
+fn head(origin: &CallOrigin<'_>, provider: &Provider, length: usize) -> Vec<u8> {
+    let CallOrigin { client, call, identity, call_id } = *origin;
     let (prefix, host) = (provider.upstream.prefix(), provider.upstream.host());
     let mut head = Vec::with_capacity(ROOM);
     let mark = route::query(client.query.as_deref()).map_or(["", ""], |query| ["?", query]);

@@ -47,16 +47,24 @@ const TOKEN: &str = "x-amz-security-token";
 /// Headers that ask for a part of an answer. A secret that the answer repeats could come in parts, too.
 const OF_PARTS: [&[u8]; 2] = [b"range", b"if-range"];
 
+/// Destination that a rule allows, and the route that a request takes to it.
+#[derive(Clone, Copy)]
+pub(super) struct AllowedRoute<'r> {
+    pub(super) allowed: &'r AllowedDestination<Destination>,
+    pub(super) way: RequestRoute<'r>,
+}
+
 /// Injects the credentials that a request has placeholders for.
 pub(super) async fn fill<'g, S>(
     (client, gate): (&mut Client<S>, &'g WebProxy),
     head: &RequestHead,
-    (allowed, way): (&AllowedDestination<Destination>, RequestRoute<'_>),
+    route: AllowedRoute<'_>,
     config: &WebConfig,
 ) -> Result<CredentialInjection<'g>, Refusal>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let AllowedRoute { allowed, way } = route;
     let Some(placeholder) = first_of(head) else {
         return Ok(watched(head, must_not_come_back(gate, (allowed, way), config).await));
     };

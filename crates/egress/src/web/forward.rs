@@ -114,7 +114,8 @@ where
         let host = host.clone();
         ForwardFailure::Refused(Refusal::Repeated { host })
     })?;
-    pass_back(client, (head, &answer, guard), (upstream, is_whole), passage).await
+    let upstream_answer = UpstreamAnswer { head, answer: &answer, guard, upstream, is_whole };
+    pass_back(client, upstream_answer, passage).await
 }
 
 /// Returns the scanner for the body of an answer, if there are secrets to look for. The head is scanned here.
@@ -207,16 +208,28 @@ enum Framing {
     Close,
 }
 
+/// Answer whose head has come.
+struct UpstreamAnswer<'a> {
+    /// Head of the request.
+    head: &'a RequestHead,
+    answer: &'a ResponseHead,
+    /// Scanner for the body, if there are secrets to look for.
+    guard: Option<ResponseScanner<'a>>,
+    upstream: &'a mut Connection,
+    /// True if the upstream has read the whole request.
+    is_whole: bool,
+}
+
 /// Forwards an answer to its end.
 async fn pass_back<S>(
     client: &mut Client<S>,
-    (head, answer, mut guard): (&RequestHead, &ResponseHead, Option<ResponseScanner<'_>>),
-    (upstream, is_whole): (&mut Connection, bool),
+    upstream_answer: UpstreamAnswer<'_>,
     passage: &ProxiedRequest<'_>,
 ) -> Result<ForwardedAnswer, ForwardFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let UpstreamAnswer { head, answer, mut guard, upstream, is_whole } = upstream_answer;
     let (run, status) = (&passage.gate.run, answer.status);
     let cut = |code| ForwardFailure::Cut { status: Some(status), code };
     let body = if head.method == "HEAD" { BodyLength::Exact(0) } else { answer.body };

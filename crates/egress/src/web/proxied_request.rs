@@ -6,7 +6,7 @@ mod kept_out;
 pub(super) use fetched::{BodyExtent, FetchInput, FetchedAnswer};
 
 use super::answer;
-use super::credential_injection::{CredentialInjection, fill};
+use super::credential_injection::{AllowedRoute, CredentialInjection, fill};
 use super::decision::{self, RequestRoute};
 use super::forward;
 use super::hatch_server::WebProxy;
@@ -211,7 +211,8 @@ impl<'g> ProxiedRequest<'g> {
         let allowed = self.decide(head, way)?;
         let generation = Arc::clone(&self.generation);
         let config = &generation.config;
-        let filling = fill((client, self.gate), head, (&allowed, way), config).await?;
+        let filling =
+            fill((client, self.gate), head, AllowedRoute { allowed: &allowed, way }, config).await?;
         self.credentials = filling.names();
         let destination = allowed.value().clone();
         let wants = if way.is_secure() { ConnectionPurpose::Tunnel } else { ConnectionPurpose::Request };

@@ -80,6 +80,14 @@ impl Tool for RequestHumanApproval {
     }
 }
 
+/// Action of a call, as it was judged.
+struct JudgedAction {
+    action: ActionType,
+    risk: Risk,
+    /// Reason that the agent gave.
+    reason: String,
+}
+
 // === impl RequestHumanApproval ===
 
 impl RequestHumanApproval {
@@ -100,7 +108,11 @@ impl RequestHumanApproval {
                 let scopes = self.asking.scopes.as_deref();
                 let scope = of_place(scopes, caller, &self.definition).await?;
                 let KnownAction { action, risk, why } = known;
-                self.ask_freely(self.exact(caller, (action, risk, reason), (arguments, scope)), &why).await
+                self.ask_freely(
+                    self.exact(caller, JudgedAction { action, risk, reason }, arguments, scope),
+                    &why,
+                )
+                .await
             }
             _ => Err(Failure::argument(
                 "either `decision` alone, or `action_type`, `title` and `description` together".to_owned(),
@@ -143,9 +155,11 @@ impl RequestHumanApproval {
     fn exact(
         &self,
         caller: &Caller,
-        (action, risk, reason): (ActionType, Risk, String),
-        (arguments, scope): (Arguments, CallScope),
+        judged: JudgedAction,
+        arguments: Arguments,
+        scope: CallScope,
     ) -> ExactCall {
+        let JudgedAction { action, risk, reason } = judged;
         let agent_id = match &caller.identity {
             Some(Identity::Agent(agent)) => Some(agent.clone()),
             Some(Identity::Level(_)) | None => None,

@@ -63,14 +63,26 @@ pub fn graph_id(agent: &str) -> String {
     format!("{PROVIDER}:{agent}")
 }
 
-/// Runs an agent, and reports its events. With `streams` its text is reported as it comes, otherwise at the end.
+/// An agent's run that is permitted.
+pub struct PermittedRun<'a> {
+    /// The run.
+    pub place: RunReservation,
+    /// The agent and its task.
+    pub task: AgentTask<'a>,
+    /// If true, the agent's text is reported as it comes, otherwise at the end.
+    pub streams: bool,
+    /// The permission.
+    pub granted: ExecutionPermit,
+}
+
+/// Runs an agent, and reports its events.
 pub fn run(
-    place: RunReservation,
-    (task, streams): (AgentTask<'_>, bool),
-    granted: ExecutionPermit,
+    permitted: PermittedRun<'_>,
     site: &EnclosureSite<'_>,
-    (telling, watch): (TextReporter<'_>, &mut dyn RunObserver),
+    telling: TextReporter<'_>,
+    watch: &mut dyn RunObserver,
 ) -> (OnceResult, GraphFinal) {
+    let PermittedRun { place, task, streams, granted } = permitted;
     let graph_id = granted.graph_id().to_owned();
     let form = task.agent.output;
     // Output that must be an envelope is reported at the end.

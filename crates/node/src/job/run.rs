@@ -4,7 +4,7 @@ use super::NodeState;
 use super::attempt::{StopReason, StopRequest};
 use super::outcome::{self, RunOutcome};
 use super::recorder::RunEvent;
-use super::run_watcher::{HatchTotals, RunIdentity, RunWatcher};
+use super::run_watcher::{HatchTotals, RunHatches, RunIdentity, RunWatcher};
 use crate::access_rules::{AccessRequest, PermissionExceeded, SandboxPermissions};
 use crate::images::{Image, ImageError, OF_JOB};
 use crate::models::{CallOwner, ModelsError, NodeModels};
@@ -121,8 +121,8 @@ pub(super) fn run(
         },
         terms: with.terms.clone(),
     };
-    let ways_out = (with.models.clone(), with.way.clone());
-    let mut hearing = RunWatcher::new(workplace, whose, ways_out, heard, stop.clone());
+    let hatches = RunHatches { models: with.models.clone(), way: with.way.clone() };
+    let mut hearing = RunWatcher::new(workplace, whose, hatches, heard, stop.clone());
     let done = carry_out(workplace, claimed, with, &mut hearing);
     let (came, folder, timings) = done.unwrap_or_else(|error| {
         (RunOutcome::of_run_error(&error, program.as_deref()), None, Timings::default())

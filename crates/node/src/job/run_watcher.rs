@@ -7,7 +7,7 @@ use super::reports::StatusReports;
 use crate::access_rules::SandboxPermissions;
 use crate::api::hatch::{self, ServedHatch};
 use crate::images::Image;
-use crate::models::{CallOwner, ModelCaller, RunModels};
+use crate::models::{CallOwner, ModelCaller, ModelService, RunModels};
 use crate::serving::{HatchThread, ServeError};
 use crate::tools::{AgentSlot, RunOwnership};
 use crate::traces::{AttemptRun, TracedStep};
@@ -51,6 +51,14 @@ pub(super) struct RunWatcher {
     stood: Option<Instant>,
     /// Exit code of its program.
     pub(super) exit_code: i32,
+}
+
+/// Hatches of a run, before they are served.
+pub(super) struct RunHatches {
+    /// Models that it may call, if any.
+    pub(super) models: Option<InferenceConfig>,
+    /// Web access, if it has any.
+    pub(super) way: Option<RunPolicy>,
 }
 
 /// Usage of a run, once it is over.
@@ -108,10 +116,11 @@ impl RunWatcher {
     pub(super) fn new(
         workplace: &Arc<NodeState>,
         whose: RunIdentity,
-        (models, way): (Option<InferenceConfig>, Option<RunPolicy>),
+        hatches: RunHatches,
         heard: mpsc::UnboundedSender<RunEvent>,
         stop: StopRequest,
     ) -> Self {
+        let RunHatches { models, way } = hatches;
         let workplace = Arc::clone(workplace);
         let exit_code = NO_EXIT_CODE;
         let taken = Instant::now();
@@ -206,7 +215,8 @@ impl RunWatcher {
     fn serve_models(&mut self, thread: &Arc<HatchThread>, run: &RunId, sockets: Vec<OwnedFd>) {
         let Some(config) = self.models.take() else { return };
         let owner = self.whose.owner.clone();
-        let served = self.workplace.models.serve((thread, self.caller()), (config, owner), run, sockets);
+        let service = ModelService { caller: self.caller(), config, owner };
+        let served = self.workplace.models.serve(thread, service, run, sockets);
         // If they can't be served, the sockets are closed: the job's calls are refused.
         self.served =
             Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no models")));

@@ -27,26 +27,29 @@ use std::path::Path;
 /// Working directory of a program.
 const WORKSPACE: &str = "/workspace";
 
+/// Program that is to be started in a sandbox of its own.
+pub(super) struct ProgramStart<'s> {
+    pub(super) place: &'s RunReservation,
+    pub(super) spec: &'s OnceSpec,
+    pub(super) stdio: Stdio,
+    /// Gets the copy that the program works on, once it exists.
+    pub(super) copied: &'s mut Option<CopiedDirectory>,
+}
+
 /// Makes the copy that the program works on, writes its messages, and starts it. The copy may exist even if that fails.
 pub(super) fn begin(
-    place: &RunReservation,
-    spec: &OnceSpec,
     site: &EnclosureSite<'_>,
-    (stdio, copied): (Stdio, &mut Option<CopiedDirectory>),
+    start: ProgramStart<'_>,
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<Enclosure, OnceError> {
     match site.maker {
-        EnclosureMaker::Itself | EnclosureMaker::Launcher(_) => natively(place, spec, site, (stdio, copied)),
-        EnclosureMaker::Docker(docker) => in_container(place, spec, docker, (stdio, copied), is_canceled),
+        EnclosureMaker::Itself | EnclosureMaker::Launcher(_) => natively(site, start),
+        EnclosureMaker::Docker(docker) => in_container(docker, start, is_canceled),
     }
 }
 
-fn natively(
-    place: &RunReservation,
-    spec: &OnceSpec,
-    site: &EnclosureSite<'_>,
-    (stdio, copied): (Stdio, &mut Option<CopiedDirectory>),
-) -> Result<Enclosure, OnceError> {
+fn natively(site: &EnclosureSite<'_>, start: ProgramStart<'_>) -> Result<Enclosure, OnceError> {
+    let ProgramStart { place, spec, stdio, copied } = start;
     let choice = WorkspaceChoice::Copy(spec.source.clone());
     // A source inside the run's own folder isn't changed by others, so it needs no snapshot.
     let is_own = spec.source.as_path().starts_with(place.folder.path());
@@ -68,12 +71,11 @@ fn natively(
 }
 
 fn in_container(
-    place: &RunReservation,
-    spec: &OnceSpec,
     docker: &DockerBackend,
-    (stdio, copied): (Stdio, &mut Option<CopiedDirectory>),
+    start: ProgramStart<'_>,
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<Enclosure, OnceError> {
+    let ProgramStart { place, spec, stdio, copied } = start;
     // Home files are copied in below, so that the program owns them.
     let provision = Provision { home: BTreeMap::new(), ..provision(spec, place.run_id()) };
     let wanted = SandboxRequest { workspace: WorkspaceChoice::Copy(spec.source.clone()), provision };

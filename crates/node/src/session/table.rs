@@ -5,7 +5,7 @@ use super::{MOST_COMMANDS_OF_ALL, Session, SessionError, SharedSandbox};
 use crate::access_rules::SandboxPermissions;
 use crate::images::Image;
 use crate::job::NodeState;
-use crate::models::{CallOwner, ModelCaller, NodeModels, RunModels};
+use crate::models::{CallOwner, ModelCaller, ModelService, NodeModels, RunModels};
 use crate::serving::HatchThread;
 use crate::web::{RunPolicy, RunWeb};
 use belljar_contract::id::{RunId, SessionId};
@@ -347,7 +347,9 @@ impl Sessions {
         for (hatch, sockets) in sockets {
             match (hatch, config.take_if(|_| hatch == Hatch::Inference), way) {
                 (Hatch::Inference, Some(config), _) => {
-                    let served = self.workplace.models.serve((&thread, caller()), config, run_id, sockets);
+                    let (config, owner) = config;
+                    let service = ModelService { caller: caller(), config, owner };
+                    let served = self.workplace.models.serve(&thread, service, run_id, sockets);
                     served_models = Some(served.map_err(SessionError::Serve)?);
                 }
                 (Hatch::Web, _, Some(way)) => {

@@ -9,11 +9,11 @@ fn constraints(said: &ConstraintOverrides) -> Constraints {
     Levels::default().of(AccessLevel::Elevated).constraints.with(said)
 }
 
-fn against(
-    constraints: &Constraints,
-    (name, category, action, reaches_out): (&str, Category, BuiltInAction, bool),
-    works_in: ExecutionLocation,
-) -> Option<Dimension> {
+/// Tool of a test: name, category, action, and whether it leaves the host.
+type ToolRow<'t> = (&'t str, Category, BuiltInAction, bool);
+
+fn against(constraints: &Constraints, tool: ToolRow<'_>, works_in: ExecutionLocation) -> Option<Dimension> {
+    let (name, category, action, reaches_out) = tool;
     let (name, action) = (ToolName::parse(name).unwrap(), action.into());
     let tool = ToolFacts { name: &name, category, action: &action, reaches_out };
     check(constraints, &tool, works_in).err().map(|violation| violation.dimension)

@@ -5,7 +5,7 @@ use super::container_hatches::PendingHatches;
 use super::engine::{Engine, EngineRequestError, LocalImage};
 use super::home;
 use super::isolation::{Disk, ReportSubject, report};
-use super::sandbox::{Container, DockerSandbox};
+use super::sandbox::{Container, DockerSandbox, ReadyContainer};
 use super::trust::InstalledAuthorities;
 use super::watched::WatchedContainer;
 use super::{DockerSettings, ImageName, own_program};
@@ -293,9 +293,15 @@ impl DockerBackend {
             .kill_on_out_of_memory(container.id(), move || tell.store(true, Ordering::Release))
             .map_err(|error| BackendError::Create(error.into()))?;
         let env = environment(wanted.provision, of_trust.into_iter().flatten(), folder.id());
-        let of_run = (folder.id().clone(), env, hatches);
-        let mut sandbox =
-            DockerSandbox::new((container, Arc::clone(&watched)), of_run, (isolation, out_of_memory));
+        let mut sandbox = DockerSandbox::new(ReadyContainer {
+            container,
+            watched: Arc::clone(&watched),
+            run: folder.id().clone(),
+            env,
+            hatches,
+            isolation,
+            has_run_out_of_memory: out_of_memory,
+        });
         sandbox.imprint = imprint;
         sandbox.fate = growth.map(|growth| self.quotas.take(growth, watched)).unwrap_or_default();
         Ok(sandbox)

@@ -2,7 +2,7 @@
 
 use super::frame::{HostMessage, RelayMessage, StartRequest};
 use super::inbox::{Inbox, NextFrame};
-use super::pump::{Pump, PumpState};
+use super::pump::{Pump, PumpState, PumpStreams};
 use super::watched::WatchedContainer;
 use crate::backend::{BackendError, Execution, TerminalSize};
 use crate::execution::{kill_unless_ended, readable};
@@ -83,7 +83,7 @@ impl DockerExecution {
             has_terminal,
             terminal,
         };
-        let pump = Pump::new((Arc::clone(channel), id, inbox), fate, input, outputs);
+        let pump = Pump::new(Arc::clone(channel), id, inbox, fate, PumpStreams { input, outputs });
         std::thread::Builder::new()
             .name("belljar-pump".to_owned())
             .spawn(move || pump.run())

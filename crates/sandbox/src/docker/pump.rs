@@ -46,6 +46,13 @@ struct OutputSink {
 /// Number of bytes that can always be written without blocking to a pipe that has room at all.
 const PORTION: usize = 4096;
 
+/// Host ends of a program's streams.
+pub(super) struct PumpStreams {
+    pub(super) input: OwnedFd,
+    /// Standard output and standard error.
+    pub(super) outputs: [Option<OwnedFd>; 2],
+}
+
 // === impl PumpState ===
 
 impl PumpState {
@@ -67,11 +74,13 @@ impl PumpState {
 
 impl Pump {
     pub(super) fn new(
-        (channel, id, inbox): (Arc<Channel>, u32, Arc<Inbox>),
+        channel: Arc<Channel>,
+        id: u32,
+        inbox: Arc<Inbox>,
         fate: Arc<PumpState>,
-        input: OwnedFd,
-        outputs: [Option<OwnedFd>; 2],
+        streams: PumpStreams,
     ) -> Self {
+        let PumpStreams { input, outputs } = streams;
         let sink = |descriptor| OutputSink { descriptor, waiting: VecDeque::new(), is_last: false };
         let outputs = outputs.map(|output| output.map(sink));
         Self { channel, id, inbox, fate, input: Some(input), room: WINDOW, outputs, ended: None }

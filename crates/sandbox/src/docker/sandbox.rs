@@ -141,14 +141,25 @@ impl Drop for Container {
     }
 }
 
+/// Container that is ready for programs.
+pub(super) struct ReadyContainer {
+    pub(super) container: Container,
+    pub(super) watched: Arc<WatchedContainer>,
+    pub(super) run: RunId,
+    /// Variables of every program.
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) hatches: Vec<OwnedFd>,
+    pub(super) isolation: Isolation,
+    /// Set when the engine reports that the container ran out of memory.
+    pub(super) has_run_out_of_memory: Arc<AtomicBool>,
+}
+
 // === impl DockerSandbox ===
 
 impl DockerSandbox {
-    pub(super) fn new(
-        (container, watched): (Container, Arc<WatchedContainer>),
-        (run, env, hatches): (RunId, BTreeMap<String, String>, Vec<OwnedFd>),
-        (isolation, has_run_out_of_memory): (Isolation, Arc<AtomicBool>),
-    ) -> Self {
+    pub(super) fn new(running: ReadyContainer) -> Self {
+        let ReadyContainer { container, watched, run, env, hatches, isolation, has_run_out_of_memory } =
+            running;
         Self {
             container,
             watched,

@@ -1,6 +1,5 @@
 //! Commits whose keeper died on the way. The session is over; what it changed is still there to be written.
 
-use super::keeper::CommitBaseline;
 use super::protocol::{ApprovedPathsMessage, CommitOutcome};
 use super::{COMMIT, Session};
 use crate::kept::{self, CopyRecord, KeptError, SettledRun};
@@ -32,14 +31,14 @@ pub struct InterruptedCommit {
 
 /// Record of a commit that is under way.
 #[derive(Debug, Serialize, Deserialize)]
-struct CommitRecord {
-    session: Session,
-    workspace: WorkspaceChoice,
-    baseline: Baseline,
+pub(super) struct CommitRecord {
+    pub(super) session: Session,
+    pub(super) workspace: WorkspaceChoice,
+    pub(super) baseline: Baseline,
     /// The sandboxes that stood then.
     #[serde(default)]
-    sandboxes: Vec<RunId>,
-    agreed: ApprovedState,
+    pub(super) sandboxes: Vec<RunId>,
+    pub(super) agreed: ApprovedState,
 }
 
 /// The state that a commit was to write. It is frozen, and nothing else is written when the commit is finished.
@@ -74,19 +73,7 @@ pub enum FinishCommitError {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Notes what it takes to finish a commit.
-pub(super) fn note(
-    path: &Path,
-    session: &Session,
-    (workspace, sandboxes, agreed): (&WorkspaceChoice, Vec<RunId>, ApprovedState),
-    CommitBaseline { baseline, .. }: &CommitBaseline,
-) -> std::io::Result<()> {
-    let note = CommitRecord {
-        session: session.clone(),
-        workspace: workspace.clone(),
-        baseline: baseline.clone(),
-        sandboxes,
-        agreed,
-    };
+pub(super) fn note(path: &Path, note: &CommitRecord) -> std::io::Result<()> {
     // It names what is in the workspace.
     let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(&serde_json::to_vec(&note)?)

@@ -223,8 +223,9 @@ fn attend(
     ready: impl FnOnce(&Session),
 ) -> Result<(), KeeperError> {
     let PreparedSession { state, wanted, session, ground, measure } = begun;
-    ending::record((&state, &id), &session, (&sandboxes, &ground), &measure).map_err(KeeperError::Record)?;
-    let listener = publish(&state.run_folder(&id), &session).map_err(KeeperError::Listen)?;
+    let folder = state.run_folder(&id);
+    ending::record(&folder, &session, &sandboxes, &ground, &measure).map_err(KeeperError::Record)?;
+    let listener = publish(&folder, &session).map_err(KeeperError::Listen)?;
     let begun = Instant::now();
     ready(&session);
     let keeper = Arc::new(Keeper {

@@ -18,6 +18,19 @@ pub struct HttpsServer {
     _backend: ServerProcess,
 }
 
+/// Site of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpsSite<'s> {
+    /// Address that it listens at.
+    pub address: Ipv4Addr,
+    /// Names in its certificate.
+    pub names: &'s [&'s str],
+    /// Password of the user `user`.
+    pub password: &'s str,
+    /// Address of a forge, if one is served beside the repositories.
+    pub forge: Option<SocketAddr>,
+}
+
 // === impl HttpsServer ===
 
 impl HttpsServer {
@@ -31,19 +44,15 @@ impl HttpsServer {
         (address, names): (Ipv4Addr, &[&str]),
         password: &str,
     ) -> Result<Self, String> {
-        Self::start_beside(world, root, (address, names), (password, None))
+        Self::start_beside(world, root, &HttpsSite { address, names, password, forge: None })
     }
 
     /// Serves the repositories beside a forge, whose interface is below `/api/`.
     ///
     /// # Errors
     /// Why it can't be had here.
-    pub fn start_beside(
-        world: &World,
-        root: &Path,
-        (address, names): (Ipv4Addr, &[&str]),
-        (password, forge): (&str, Option<SocketAddr>),
-    ) -> Result<Self, String> {
+    pub fn start_beside(world: &World, root: &Path, site: &HttpsSite<'_>) -> Result<Self, String> {
+        let HttpsSite { address, names, password, forge } = *site;
         let (nginx, wrapper) = (program("nginx")?, program("fcgiwrap")?);
         let port = free_port(address);
         let folder = world.path().join(format!("nginx-{port}"));

@@ -58,6 +58,12 @@ pub(super) struct PushDestination {
     reach: GitHostAccess,
 }
 
+/// Agent and model that work on a clone, for the commit that is pushed.
+pub(super) struct Worker<'w> {
+    pub(super) agent: &'w str,
+    pub(super) model: &'w str,
+}
+
 // === impl WorkspaceArguments ===
 
 impl WorkspaceArguments {
@@ -86,7 +92,9 @@ impl WorkspaceArguments {
     pub(super) fn source(
         &self,
         origin: Option<&Origin>,
-        (place, config, worker): (&RunReservation, Option<&Path>, (&str, &str)),
+        place: &RunReservation,
+        config: Option<&Path>,
+        worker: &Worker<'_>,
         is_canceled: &dyn Fn() -> bool,
     ) -> Result<(HostPath, Option<PushDestination>), CliError> {
         if let Some(path) = &self.workspace_copy {
@@ -109,7 +117,7 @@ impl WorkspaceArguments {
                 state: state.path(),
                 is_canceled,
             })?;
-            base.worked_on_by(worker.0, worker.1)?;
+            base.worked_on_by(worker.agent, worker.model)?;
             way = self.pushed(origin)?.map(|remote| PushDestination { remote, reach });
         }
         Ok((HostPath::resolve(source)?, way))

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::grants::PresentedGrant;
-use crate::models::{self, ModelArguments};
+use crate::models::{self, ModelArguments, ModelOwner};
 use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
@@ -76,8 +76,8 @@ impl RequestedHatches<'_> {
         for (hatch, sockets) in by_hatch(&hatches, sockets) {
             match hatch {
                 Hatch::Inference => {
-                    let owner = (models::EXEC, granted.as_ref());
-                    let serve = |models| arguments.serve((models, owner), run_id, state, sockets);
+                    let owner = ModelOwner { graph_id: models::EXEC, granted: granted.as_ref() };
+                    let serve = |models| arguments.serve(models, owner, run_id, state, sockets);
                     served.models = models.take().map(serve).transpose()?;
                 }
                 Hatch::Web => {

@@ -2,7 +2,7 @@
 
 use crate::BELLJAR;
 use belljar_testkit::forge::Forge;
-use belljar_testkit::git::{HttpsServer, Repositories, git};
+use belljar_testkit::git::{HttpsServer, HttpsSite, Repositories, git};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{ProgramOutput, World};
 use std::net::Ipv4Addr;
@@ -48,9 +48,13 @@ impl GitFixture {
         let bare = repositories.make(name, files);
         let forge = token.map(|token| Forge::start(token, repositories.root()));
         let names = ["localhost", "127.0.0.1", "git.house.test"];
-        let beside = (PASSWORD, forge.as_ref().map(Forge::address));
-        let place = (Ipv4Addr::LOCALHOST, &names[..]);
-        let served = HttpsServer::start_beside(&world, repositories.root(), place, beside);
+        let site = HttpsSite {
+            address: Ipv4Addr::LOCALHOST,
+            names: &names,
+            password: PASSWORD,
+            forge: forge.as_ref().map(Forge::address),
+        };
+        let served = HttpsServer::start_beside(&world, repositories.root(), &site);
         let server = served.map_err(|why| skip(test, &why)).ok()?;
         let url = format!("https://127.0.0.1:{}/{name}", server.port());
         // A typical user configuration, with many settings that must be ignored.

@@ -9,8 +9,6 @@ use crate::backend::BackendError;
 use crate::kept::{self, CopyRecord, RunKind, RunLabel};
 use crate::run::WorkspaceChoice;
 use crate::session::Session;
-use crate::state::StateDirectory;
-use belljar_contract::id::RunId;
 use belljar_files::directory::Directory;
 use rustix::fd::AsFd;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -21,15 +19,16 @@ use std::sync::atomic::Ordering;
 
 /// Writes the record that is needed to keep the changes of a session that works on a copy, whatever ends it.
 pub(super) fn record(
-    (state, id): (&StateDirectory, &RunId),
+    folder: &Path,
     session: &Session,
-    (sandboxes, ground): (&Sandboxes, &SessionWorkspace),
+    sandboxes: &Sandboxes,
+    ground: &SessionWorkspace,
     measure: &CommitBaseline,
 ) -> io::Result<()> {
     let WorkspaceChoice::Copy(source) = &ground.choice else { return Ok(()) };
     let standing = sandboxes.at_hand();
     let Ok((_, layers)) = ground.copy(&standing) else { return Ok(()) };
-    let folder = state.run_folder(id).canonicalize()?;
+    let folder = folder.canonicalize()?;
     let label =
         RunLabel { kind: RunKind::Session, name: session.name.clone(), title: session.workspace.clone() };
     let layer = path_of(&layers.upper)?;

@@ -9,6 +9,7 @@
 //! wall, as a program may have found a way to go on. What is shown, hashed and written is the frozen copy alone, in a folder that no
 //! sandbox can reach.
 
+use super::super::interrupted::CommitRecord;
 use super::super::protocol::{
     CommitOutcome, KeeperRequestMessage, KeeperResponse, Refusal, Review, document, receive, send,
 };
@@ -169,9 +170,14 @@ impl Keeper {
         // Should this process be killed on the way, what is written here is enough to finish.
         let note = self.state.run_folder(&self.id).join(COMMIT);
         let sandboxes = standing.iter().map(|sandbox| sandbox.id().clone()).collect();
-        let agreed = interrupted::ApprovedState::new(frozen, &review.folder.path, trust);
-        interrupted::note(&note, &self.session, (&ground.choice, sandboxes, agreed), measure)
-            .map_err(CheckpointError::Note)?;
+        let record = CommitRecord {
+            session: self.session.clone(),
+            workspace: ground.choice.clone(),
+            baseline: measure.baseline.clone(),
+            sandboxes,
+            agreed: interrupted::ApprovedState::new(frozen, &review.folder.path, trust),
+        };
+        interrupted::note(&note, &record).map_err(CheckpointError::Note)?;
         let retained = self.state.retain(&self.id)?;
         review.folder.is_left = true;
         let applied = apply::commit(set, frozen.tree(), &layers.source, &mut measure.baseline, trust);

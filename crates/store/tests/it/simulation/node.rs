@@ -40,6 +40,13 @@ struct HeldJob {
     came: Option<FinalReport>,
 }
 
+/// Step of a job.
+struct JobStep {
+    now: Timestamp,
+    /// True if the node gets no answer from the database.
+    loses_answer: bool,
+}
+
 // === impl SimulatedNode ===
 
 impl SimulatedNode {
@@ -137,7 +144,7 @@ impl SimulatedNode {
             let _ = jobs.leave(&held.job_id, held.fence, ReleaseReason::Unbegun, now).await;
             return;
         }
-        let is_done = self.advance(which, (jobs, checker), chance, (now, loses_answer)).await;
+        let is_done = self.advance(which, jobs, checker, chance, &JobStep { now, loses_answer }).await;
         if is_done {
             self.held.swap_remove(which);
         }
@@ -160,7 +167,7 @@ impl SimulatedNode {
         }
         self.claim(jobs, chance, now).await;
         for which in (0..self.held.len()).rev() {
-            if self.advance(which, (jobs, checker), chance, (now, false)).await {
+            if self.advance(which, jobs, checker, chance, &JobStep { now, loses_answer: false }).await {
                 self.held.swap_remove(which);
             }
         }
@@ -238,10 +245,12 @@ impl SimulatedNode {
     async fn advance(
         &mut self,
         which: usize,
-        (jobs, checker): (&Jobs, &mut Checker),
+        jobs: &Jobs,
+        checker: &mut Checker,
         chance: &mut Random,
-        (now, loses_answer): (Timestamp, bool),
+        step: &JobStep,
     ) -> bool {
+        let JobStep { now, loses_answer } = *step;
         let held = &mut self.held[which];
         if held.started.is_none() {
             let run_id = RunId::from_uuid(chance.uuid());

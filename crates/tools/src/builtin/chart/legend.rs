@@ -33,13 +33,17 @@ pub(super) fn style(number: usize) -> Style {
     Style { colour: COLOURS[number % COLOURS.len()], dashes: DASHES[round], opacity: OPACITIES[round] }
 }
 
-/// Draws names and styles in a column, as many as fit between these heights.
-pub(super) fn draw<'n>(
-    svg: &mut Svg,
-    (left, width): (f64, f64),
-    (top, bottom): (f64, f64),
-    names: impl ExactSizeIterator<Item = &'n str>,
-) {
+/// Area of a legend, in pixels.
+pub(super) struct LegendArea {
+    pub(super) left: f64,
+    pub(super) width: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+/// Draws names and styles in a column, as many as fit in the area.
+pub(super) fn draw<'n>(svg: &mut Svg, area: LegendArea, names: impl ExactSizeIterator<Item = &'n str>) {
+    let LegendArea { left, width, top, bottom } = area;
     let room = (((bottom - top) / ROW).floor().max(1.0)) as usize;
     let count = names.len();
     let shown = if count <= room { count } else { room - 1 };

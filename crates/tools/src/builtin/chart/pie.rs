@@ -2,7 +2,7 @@
 
 use super::Size;
 use super::data::{AxisPositions, Data};
-use super::legend::{self, Style};
+use super::legend::{self, LegendArea, Style};
 use super::svg::{ShapeStyle, Svg};
 use std::f64::consts::{FRAC_PI_2, TAU};
 
@@ -41,8 +41,8 @@ pub(super) fn draw(svg: &mut Svg, size: Size, data: &Data) {
         from += share * TAU;
         names.push(format!("{:.1} % {}", share * 100.0, slice.name));
     }
-    let heights = (TOP, size.height - MARGIN);
-    legend::draw(svg, (right, legend), heights, names.iter().map(String::as_str));
+    let area = LegendArea { left: right, width: legend, top: TOP, bottom: size.height - MARGIN };
+    legend::draw(svg, area, names.iter().map(String::as_str));
 }
 
 /// Returns the points of one series, or the last points of several.

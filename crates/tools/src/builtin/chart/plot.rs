@@ -1,7 +1,7 @@
 //! Charts with two axes: lines, areas, bars and dots.
 
 use super::data::{AxisPositions, Data, Line};
-use super::legend::{self, AXIS, GRID, Style};
+use super::legend::{self, AXIS, GRID, LegendArea, Style};
 use super::scale::{Range, Scale, Tick};
 use super::svg::{Anchor, LETTERS, ShapeStyle, Svg, width_of};
 use super::{Arguments, Kind, Size, time};
@@ -57,7 +57,8 @@ pub(super) fn draw(svg: &mut Svg, size: Size, data: &Data, (kind, arguments): (K
     if data.series.len() > 1 {
         let (left, width) = (axes.frame.right + MARGIN / 2.0, legend::width_in(size.width));
         let names = data.series.iter().map(|line| line.name.as_str());
-        legend::draw(svg, (left, width), (axes.frame.top, axes.frame.bottom), names);
+        let area = LegendArea { left, width, top: axes.frame.top, bottom: axes.frame.bottom };
+        legend::draw(svg, area, names);
     }
 }
 

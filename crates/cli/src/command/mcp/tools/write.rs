@@ -69,7 +69,8 @@ impl SessionTool for WriteTool {
         let (content, replaced) = match wanted {
             FileEdit::Content(content) => (content, None),
             FileEdit::Edit { old, new, is_everywhere } => {
-                let (content, count) = edited(&client, &path, (&old, &new, is_everywhere), given_up)?;
+                let (content, count) =
+                    edited(&client, &path, &Replacement { old: &old, new: &new, is_everywhere }, given_up)?;
                 (content, Some(count))
             }
         };
@@ -108,13 +109,22 @@ fn wanted(arguments: Arguments) -> Result<FileEdit, Failure> {
     }
 }
 
+/// Replacement of a text in a file.
+struct Replacement<'r> {
+    old: &'r str,
+    new: &'r str,
+    /// True if all occurrences are replaced.
+    is_everywhere: bool,
+}
+
 /// Returns the file's content after the replacement, and the number of replaced occurrences.
 fn edited(
     client: &SessionClient,
     path: &str,
-    (old, new, is_everywhere): (&str, &str, bool),
+    replacement: &Replacement<'_>,
     given_up: &CallerGoneSignal,
 ) -> Result<(Vec<u8>, usize), Failure> {
+    let Replacement { old, new, is_everywhere } = *replacement;
     let portion = portion(client, path, (0, LARGEST_FILE_BYTES), given_up)?;
     if portion.size > LARGEST_FILE_BYTES as u64 {
         let message = format!("{path} has more than {LARGEST_FILE_BYTES} bytes: use `exec`");
