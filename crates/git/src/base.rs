@@ -2,8 +2,8 @@
 //!
 //! It shares no file with the sandbox's workspace: writing to a hard-linked file would change both.
 
-use super::environment::HostEnv;
 use super::runner::{Git, GitError};
+use crate::clone::CloneParams;
 use belljar_contract::id::RunId;
 use belljar_egress::git::PinnedRemote;
 use belljar_files::directory::Directory;

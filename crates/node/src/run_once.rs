@@ -39,6 +39,7 @@ use belljar_sandbox::state::RunFolder;
 use belljar_sandbox::streams::PipeEnds;
 use belljar_sandbox::supervise::{self, Reason};
 use capture::{Capture, CapturedStreams};
+use enclosure::ProgramStart;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
