@@ -1,6 +1,6 @@
 //! The effects of the configuration's members, as a page: each member, and the test that shows its effect.
 
-use belljar_contract::yaml::reference::{AcceptedValues, Member, ROOT};
+use belljar_config::reference::{AcceptedValues, Member, ROOT};
 use std::fmt::Write;
 
 /// A row: a pattern of paths, and the test that shows the effect of the matching members.

@@ -2,13 +2,13 @@
 
 use belljar_contract::category::{ALIASES, Category};
 use belljar_contract::isolation::LAYERS;
-use belljar_contract::yaml::reference::{AcceptedValues, Member, MemberDefault, ROOT};
+use belljar_config::reference::{AcceptedValues, Member, MemberDefault, ROOT};
 use std::fmt::Write;
 
 /// Text above the tables.
 const HEAD: &str = "# The configuration file, member by member
 
-Made by `cargo xtask generate` from `crates/contract/src/yaml/reference`; a test compares it with the parser, member by member. The guides
+Made by `cargo xtask generate` from `crates/config/src/reference`; a test compares it with the parser, member by member. The guides
 explain the sections: [sandboxing](sandboxing.md), [models](../guides/models.md), [agents](../guides/agents.md), [node](../guides/node.md) and
 [trust](../guides/trust.md). `belljar config check FILE` prints the mistakes of a file. The tests that show
 what each member changes are in [configuration-effects.md](configuration-effects.md).

@@ -52,12 +52,18 @@ pub(crate) const ROOMS: &[CrateRules] = &[
             "journal",
         ],
     },
+    CrateRules {
+        name: "config",
+        may_import: &[
+            "contract", "policy", "files", "sandbox", "trusted", "egress", "store", "tools", "node",
+        ],
+    },
     CrateRules { name: "runner", may_import: &["contract", "policy", "files"] },
     CrateRules {
         name: "cli",
         may_import: &[
             "contract", "policy", "files", "confine", "trusted", "sandbox", "egress", "store", "tools",
-            "gateway", "journal", "git", "node", "runner",
+            "gateway", "journal", "git", "node", "config", "runner",
         ],
     },
     CrateRules { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
@@ -71,7 +77,7 @@ pub(crate) const ROOMS: &[CrateRules] = &[
             "node", "testkit",
         ],
     },
-    CrateRules { name: "xtask", may_import: &["contract", "confine"] },
+    CrateRules { name: "xtask", may_import: &["contract", "confine", "config"] },
 ];
 
 /// The room that only tests may import.

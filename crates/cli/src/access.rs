@@ -1,6 +1,6 @@
 //! Access rules of the level or agent named on the command line, as the configuration defines them.
 
-use crate::configuration::{Configuration, found};
+use crate::configuration::{self, Configuration, found};
 use crate::error::CliError;
 use crate::trust;
 use belljar_contract::access::AccessLevel;
@@ -50,7 +50,7 @@ pub(crate) fn rules_of(named: Option<&Path>) -> Result<AccessRules, CliError> {
 
 /// Reads the named configuration, or else the first one found; `None` if there is none.
 pub(crate) fn configuration(named: Option<&Path>) -> Result<Option<Configuration>, CliError> {
-    found(named).map(|path| Configuration::read(&path)).transpose()
+    found(named).map(|path| configuration::read(&path)).transpose()
 }
 
 /// Returns the standing of an agent with this earned trust, or of a level, under these rules. Levels ignore earned trust.

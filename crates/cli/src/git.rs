@@ -1,6 +1,6 @@
 //! Shared by `git` and `agent`: hosts that git on the host may connect to, and the author of its commits.
 
-use crate::configuration::{Configuration, found};
+use crate::configuration::{self, Configuration, found};
 use crate::error::CliError;
 use belljar_egress::api::Connections;
 use belljar_git::pull_request::{PullRequestPlan, PullRequestTexts};
@@ -55,7 +55,7 @@ impl RemoteArguments {
     pub(crate) fn reach(&self, config: Option<&Path>) -> Result<GitHostAccess, CliError> {
         let mut reach = match found(config) {
             Some(path) => {
-                let Configuration { git, egress, .. } = Configuration::read(&path)?;
+                let Configuration { git, egress, .. } = configuration::read(&path)?;
                 let connections = egress.map(|egress| egress.connections).unwrap_or_default();
                 GitHostAccess { rules: git, connections }
             }

@@ -1,6 +1,6 @@
 //! Models for programs in a sandbox: the arguments that select them, and the proxy that serves them.
 
-use crate::configuration::{Configuration, found};
+use crate::configuration::{self, found};
 use crate::error::CliError;
 use crate::grants::{GrantArguments, GrantInputError, PresentedGrant};
 use crate::usage_text;
@@ -279,7 +279,7 @@ pub(crate) fn configuration(named: Option<&PathBuf>) -> Result<(PathBuf, Inferen
     let path = found(named.map(PathBuf::as_path)).ok_or_else(|| {
         CliError::usage("a configuration with model providers is needed: --config FILE".to_owned())
     })?;
-    match Configuration::read(&path)?.inference {
+    match configuration::read(&path)?.inference {
         Some(config) => Ok((path, config)),
         None => Err(CliError::usage(format!(
             "{} has no section `inference`, which configures model providers",

@@ -7,15 +7,8 @@ use crate::state;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_trusted::trusted_file::{self, PathRole, PathState, UntrustedFileError};
 use belljar_trusted::{input, named_files};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-
-/// Opens a trusted file, if no sandbox and no other user can write it.
-pub(crate) fn open(path: &Path) -> Result<File, CliError> {
-    state::open();
-    trusted_file::open(path).map_err(|error| untrusted(path, error))
-}
 
 /// Checks a trusted file that is read elsewhere.
 pub(crate) fn check(path: &Path) -> Result<(), CliError> {
@@ -42,14 +35,6 @@ pub(crate) fn check_outside(path: &Path, workspace: &WorkspaceChoice) -> Result<
 
 fn untrusted(path: &Path, error: UntrustedFileError) -> CliError {
     CliError::read(path, error.into())
-}
-
-/// Checks the files that a configuration names: credentials and the programs that print them, authorities, secrets.
-pub(crate) fn check_named(document: &[u8]) -> Result<(), CliError> {
-    named_files::check(document).map_err(|error| {
-        let path = error.path().to_owned();
-        CliError::read(&path, error.into())
-    })
 }
 
 /// Registers this program, the default configurations and the files that they name, so that a change to one needs an approval. Files

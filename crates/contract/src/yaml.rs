@@ -9,7 +9,6 @@ mod document;
 mod members;
 mod mistake;
 mod quantity;
-pub mod reference;
 mod scalar;
 
 pub use category::by_category;

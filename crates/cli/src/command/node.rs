@@ -4,7 +4,7 @@ mod reloading;
 mod traces;
 
 use super::Subcommand;
-use crate::configuration::{Configuration, found};
+use crate::configuration::{self, found};
 use crate::error::CliError;
 use crate::{listen_check, state, trusted_files, web};
 use belljar_confine::launcher::Launcher;
@@ -183,7 +183,7 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     // A server of tools may be lent a directory: none in which a configuration is looked for.
     trusted_files::register_usual();
     let Some(path) = found(named) else { return Ok(()) };
-    let configuration = Configuration::read(&path)?;
+    let configuration = configuration::read(&path)?;
     configuration.node.apply(settings);
     let sandboxing = configuration.sandboxing.sandboxing;
     settings.images.limits = sandboxing.docker.limits();

@@ -2,7 +2,7 @@
 
 use super::super::printing::print_json;
 use super::verify::described;
-use crate::configuration::{self, Configuration};
+use crate::configuration;
 use crate::error::CliError;
 use crate::progress::harmless;
 use crate::state;
@@ -33,7 +33,7 @@ const FAILED: u8 = 1;
 impl AnchorArguments {
     pub(super) fn deliver(&self, folder: &Path) -> Result<ExitCode, CliError> {
         let path = configuration::found(self.config.as_deref());
-        let anchors = path.map(|path| Configuration::read(&path)).transpose()?.map(|found| found.anchors);
+        let anchors = path.map(|path| configuration::read(&path)).transpose()?.map(|found| found.anchors);
         let targets: Vec<String> =
             anchors.unwrap_or_default().iter().map(|anchor| anchor.target.to_string()).collect();
         if targets.is_empty() {

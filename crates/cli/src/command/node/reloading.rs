@@ -1,7 +1,7 @@
 //! Reading a node's token and configuration again while it runs (SIGHUP).
 
 use super::NodeArguments;
-use crate::configuration::{Configuration, found};
+use crate::configuration::{self, Configuration, found};
 use crate::error::CliError;
 use crate::trusted_files;
 use belljar_node::api::token::Token;
@@ -41,7 +41,7 @@ impl NodeArguments {
     fn read_again(&self) -> Result<ReloadedConfig, CliError> {
         trusted_files::check_secret(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
-        let configuration = found(self.config.as_deref()).map(|path| Configuration::read_again(&path));
+        let configuration = found(self.config.as_deref()).map(|path| configuration::read_again(&path));
         let Some(configuration) = configuration.transpose()? else {
             return Ok(ReloadedConfig {
                 token,

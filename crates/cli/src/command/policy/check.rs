@@ -87,7 +87,7 @@ const CHANGES: u8 = 1;
 
 impl CheckArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
-        let candidate = crate::configuration::Configuration::read(&self.file)?;
+        let candidate = crate::configuration::read(&self.file)?;
         let config = candidate.trust.unwrap_or_default();
         let recorded = trust::recorded(&config, self.database.as_ref())?;
         let mut tried = CandidateRules {

@@ -2,9 +2,9 @@
 //! reference says of one is what the parser does.
 
 use super::Configuration;
+use crate::reference::{AcceptedValues, Member, MemberDefault, ROOT};
 use belljar_contract::isolation::LAYERS;
 use belljar_contract::yaml::instead_of;
-use belljar_contract::yaml::reference::{AcceptedValues, Member, MemberDefault, ROOT};
 use belljar_egress::inference::budget::BudgetLimits;
 use belljar_egress::web::config::WebConfig;
 use belljar_files::host_path::HostPath;

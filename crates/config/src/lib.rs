@@ -1,0 +1,20 @@
+//! The configuration file: its sections as one value, where it is found, and its reference.
+//!
+//! ```text
+//!                      ┌─► documentation page
+//! reference (tables) ──┤        a test compares them, member by member
+//!                      │                    │
+//! file ─► discovery ─► configuration ─► the parser of each section, in the crate that owns it
+//! ```
+//! The tables of [`reference`] depend on nothing: without the feature `sections` they are all that is compiled.
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "sections")]
+mod configuration;
+#[cfg(feature = "sections")]
+pub mod discovery;
+pub mod reference;
+
+#[cfg(feature = "sections")]
+pub use configuration::Configuration;
