@@ -1,7 +1,8 @@
 //! Generated files: the published schemas, the reference of the configuration, the compiled seccomp filter, and the
 //! policy in the format of container engines.
 
-use crate::{effects, reference};
+use crate::effects;
+use belljar_config::reference;
 use belljar_confine::seccomp::program::ConstantsSource;
 use belljar_confine::seccomp::{profile, programs};
 use belljar_contract::schema;
@@ -17,6 +18,7 @@ pub(crate) fn files() -> Result<Vec<(&'static str, String)>, serde_json::Error> 
     Ok(vec![
         ("docs/schema/job.schema.json", pretty(schema::job())?),
         ("docs/reference/configuration.md", reference::page()),
+        ("docs/schema/configuration.schema.json", format!("{:#}\n", belljar_config::schema())),
         ("docs/reference/configuration-effects.md", effects::page()),
         ("crates/confine/src/seccomp/compiled.rs", ConstantsSource(&programs()).to_string()),
         ("crates/confine/src/seccomp/profile.json", profile().to_string()),

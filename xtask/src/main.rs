@@ -5,7 +5,6 @@
 mod effects;
 mod generate;
 mod reach;
-mod reference;
 mod rooms;
 mod source;
 mod tidy;

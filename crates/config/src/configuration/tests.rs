@@ -136,8 +136,9 @@ fn place(way: &MemberPath) -> String {
 /// A section with a member, and what must stand beside it.
 fn section(members: &[Member], written: Option<(&str, &str)>) -> String {
     // Beside `log` it is required, and nothing that it says by itself shows elsewhere.
-    let needed =
-        |member: &&Member| matches!(member.unsaid, MemberDefault::Required(_)) || member.name == "sandboxing";
+    let needed = |member: &&Member| {
+        matches!(member.default, MemberDefault::Required(_)) || member.name == "sandboxing"
+    };
     let others =
         members.iter().filter(needed).filter(|member| written.is_none_or(|(name, _)| name != member.name));
     let others = others.map(|member| format!("{}: {}", member.name, sample(member)));
@@ -148,8 +149,8 @@ fn section(members: &[Member], written: Option<(&str, &str)>) -> String {
 
 /// A value that a member takes.
 fn sample(member: &Member) -> String {
-    let (MemberDefault::Stands(said) | MemberDefault::Means(_, said) | MemberDefault::Required(said)) =
-        member.unsaid
+    let (MemberDefault::Value(said) | MemberDefault::Described(_, said) | MemberDefault::Required(said)) =
+        member.default
     else {
         return made(member);
     };
@@ -213,7 +214,7 @@ const OF_STRATEGIES: [(&str, &str); 7] = [
     ("jobs", "strategy: milestone, milestones: {sandboxed_to_restricted: {}}"),
 ];
 
-const SEARCHES: &str = "connections: [{name: searches, url: 'https://searches.example/'}, {name: other, url: 'https://other.example/'}]";
+const SEARCHES: &str = "connections: [{name: house, url: 'https://searches.example/'}, {name: other, url: 'https://other.example/'}]";
 
 const HOUSE: &str = "{rules: [], connections: [{name: house, url: 'https://house.example/api'}]}";
 
@@ -255,11 +256,11 @@ fn parser_accepts_exactly_the_members_of_the_reference() {
 fn parser_errors_name_the_values_that_the_reference_documents() {
     for way in ways() {
         let (said, wrong, below) = match way.last().unwrap().0.takes {
-            AcceptedValues::One(said) => (said.to_owned(), "{}", ""),
-            AcceptedValues::List(said) => (said.to_owned(), "[{}]", "[0]"),
+            AcceptedValues::One(said) => (said.to_string(), "{}", ""),
+            AcceptedValues::List(said) => (said.to_string(), "[{}]", "[0]"),
             AcceptedValues::Layers => (instead_of("", &LAYERS), "[{}]", "[0]"),
-            AcceptedValues::ByCategory(said) => (said.to_owned(), "{web: {}}", ".web"),
-            AcceptedValues::ByName(said) => (said.to_owned(), "{A: {}}", ".A"),
+            AcceptedValues::ByCategory(said) => (said.to_string(), "{web: {}}", ".web"),
+            AcceptedValues::ByName(said) => (said.to_string(), "{A: {}}", ".A"),
             AcceptedValues::Section(_) => ("a mapping".to_owned(), "[]", ""),
             AcceptedValues::Sections(_) => ("a list, such as `[]`".to_owned(), "{}", ""),
         };
@@ -299,7 +300,7 @@ fn samples_of_the_reference_parse_and_only_required_members_are_required() {
         }
         let _ = read(&file(&way, Some(&sample(member))));
         // Required members of a section are also required if the section itself is optional.
-        match (member.unsaid, way.as_slice()) {
+        match (member.default, way.as_slice()) {
             (MemberDefault::Required(_), [before @ .., (_, members)]) => {
                 let without: Vec<Member> =
                     members.iter().copied().filter(|other| other.name != member.name).collect();
@@ -324,7 +325,7 @@ fn documented_defaults_equal_the_parsed_defaults() {
     let world = World::new("belljar");
     for way in ways() {
         let member = way.last().unwrap().0;
-        let MemberDefault::Stands(value) = member.unsaid else { continue };
+        let MemberDefault::Value(value) = member.default else { continue };
         let outcome = |value: Option<&str>| outcome(&read(&file(&way, value)), &world);
         assert_eq!(outcome(Some(value)), outcome(None), "{}", place(&way));
         // The control: another value shows, or is refused.

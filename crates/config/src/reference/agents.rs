@@ -1,57 +1,53 @@
 //! `agents`.
 
 use super::AcceptedValues::{ByName, List, One};
-use super::MemberDefault::{Means, Required, Stands};
-use super::{BOOLEAN, Member};
+use super::Member;
+use super::MemberDefault::{Described, Required, Value};
+use super::Scalar::{Boolean, OneOf, Text};
 
 pub(super) const AGENT: &[Member] = &[
-    Member {
-        name: "name",
-        takes: One("small letters, digits, `-`, `_` and `.`"),
-        unsaid: Required("mine"),
-        meaning: "unique name",
-    },
-    Member {
-        name: "description",
-        takes: One("a line of text"),
-        unsaid: Required("my own agent"),
-        meaning: "description in one line",
-    },
-    Member {
-        name: "argv",
-        takes: List("a text"),
-        unsaid: Required("[my-agent, '{prompt}']"),
-        meaning: "program and arguments, with placeholders such as `{prompt}`, which is required unless \
-    `reads_messages`",
-    },
-    Member {
-        name: "reads_messages",
-        takes: BOOLEAN,
-        unsaid: Stands("false"),
-        meaning: "whether it reads `/workspace/.cogni/messages.json`",
-    },
-    Member {
-        name: "output",
-        takes: One("one of: any, envelope"),
-        unsaid: Stands("any"),
-        meaning: "output format: with `envelope`, output other than an envelope is an error",
-    },
-    Member {
-        name: "image",
-        takes: One("the name of an image, such as debian:12"),
-        unsaid: Means("a program of the host", "agents/own:1"),
-        meaning: "image that contains its program",
-    },
-    Member {
-        name: "env",
-        takes: ByName("a text"),
-        unsaid: Stands("{}"),
-        meaning: "additional environment variables",
-    },
-    Member {
-        name: "files",
-        takes: ByName("a text"),
-        unsaid: Stands("{}"),
-        meaning: "files in its home directory, by relative path",
-    },
+    Member::new(
+        "name",
+        One(Text("small letters, digits, `-`, `_` and `.`")),
+        Required("mine"),
+        "unique name",
+    ),
+    Member::new(
+        "description",
+        One(Text("a line of text")),
+        Required("my own agent"),
+        "description in one line",
+    ),
+    Member::new(
+        "argv",
+        List(Text("a text")),
+        Required("[my-agent, '{prompt}']"),
+        "program and arguments, with placeholders such as `{prompt}`, which is required unless `reads_messages`",
+    ),
+    Member::new(
+        "reads_messages",
+        One(Boolean),
+        Value("false"),
+        "whether it reads `/workspace/.cogni/messages.json`",
+    ),
+    Member::new(
+        "output",
+        One(OneOf(&["any", "envelope"])),
+        Value("any"),
+        "output format: with `envelope`, output other than an envelope is an error",
+    ),
+    Member::new(
+        "image",
+        One(Text("the name of an image, such as debian:12")),
+        Described("a program of the host", "agents/own:1"),
+        "image that contains its program",
+    ),
+    Member::new("env", ByName(Text("a text")), Value("{}"), "additional environment variables").secret(),
+    Member::new(
+        "files",
+        ByName(Text("a text")),
+        Value("{}"),
+        "files in its home directory, by relative path",
+    )
+    .secret(),
 ];

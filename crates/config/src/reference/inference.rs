@@ -1,187 +1,161 @@
 //! `inference`.
 
 use super::AcceptedValues::{List, One, Section, Sections};
-use super::MemberDefault::{Means, Members, Required, Stands};
-use super::{BOOLEAN, Member, USER};
+use super::MemberDefault::{Described, Members, Required, Value};
+use super::Scalar::{Any, Boolean, OneOf, Size, Text, Whole};
+use super::{Member, Scalar, USER};
 
-const NAME: &str = "1 to 200 visible characters of ASCII";
-pub(super) const PATH: &str = "the absolute path of a file";
-const DOLLARS_A_MILLION: &str = "dollars for a million tokens, such as 0.15";
-const COUNT: &str = "a whole number from 1 to 9223372036854775807";
+const NAME: Scalar = Text("1 to 200 visible characters of ASCII");
+pub(super) const PATH: Scalar = Text("the absolute path of a file");
+const DOLLARS_A_MILLION: Scalar = Any("dollars for a million tokens, such as 0.15");
+const COUNT: Scalar = Whole(1, 9223372036854775807);
 
 pub(super) const INFERENCE: &[Member] = &[
-    Member {
-        name: "providers",
-        takes: Sections(PROVIDER),
-        unsaid: Required(""),
-        meaning: "model \
-    providers",
-    },
-    Member { name: "models", takes: Sections(MODEL), unsaid: Required(""), meaning: "available models" },
-    Member { name: "budget", takes: Section(BUDGET), unsaid: Members, meaning: "limits for each run" },
-    Member {
-        name: "keep_bodies",
-        takes: BOOLEAN,
-        unsaid: Stands("false"),
-        meaning: "whether request and response bodies are written to the audit log",
-    },
+    Member::new("providers", Sections(PROVIDER), Required(""), "model providers"),
+    Member::new("models", Sections(MODEL), Required(""), "available models"),
+    Member::new("budget", Section(BUDGET), Members, "limits for each run"),
+    Member::new(
+        "keep_bodies",
+        One(Boolean),
+        Value("false"),
+        "whether request and response bodies are written to the audit log",
+    ),
 ];
 
 const PROVIDER: &[Member] = &[
-    Member {
-        name: "name",
-        takes: One(NAME),
-        unsaid: Required("house"),
-        meaning: "unique name that models refer to",
-    },
-    Member {
-        name: "kind",
-        takes: One("one of: anthropic, litellm, ollama, openai"),
-        unsaid: Required("openai"),
-        meaning: "API of the provider",
-    },
-    Member {
-        name: "url",
-        takes: One("https://HOST[:PORT][/PREFIX], http://… or unix:/PATH"),
-        unsaid: Required("https://models.example.com"),
-        meaning: "URL",
-    },
-    Member {
-        name: "tls",
-        takes: Section(TLS),
-        unsaid: Means("the system's CA certificates", ""),
-        meaning: "trusted CA certificates, for a `url` with https",
-    },
-    Member {
-        name: "user",
-        takes: One(USER),
-        unsaid: Means("your own user and root", "any"),
-        meaning: "users besides your own and root whose local servers may receive the credential over \
-    plain http",
-    },
-    Member {
-        name: "credential",
-        takes: Section(CREDENTIAL),
-        unsaid: Means("no credential", "{env: MODELS_KEY}"),
-        meaning: "source of the credential: exactly one of these members",
-    },
+    Member::new("name", One(NAME), Required("house"), "unique name that models refer to"),
+    Member::new(
+        "kind",
+        One(OneOf(&["anthropic", "litellm", "ollama", "openai"])),
+        Required("openai"),
+        "API of the provider",
+    ),
+    Member::new(
+        "url",
+        One(Text("https://HOST[:PORT][/PREFIX], http://… or unix:/PATH")),
+        Required("https://models.example.com"),
+        "URL",
+    ),
+    Member::new(
+        "tls",
+        Section(TLS),
+        Described("the system's CA certificates", ""),
+        "trusted CA certificates, for a `url` with https",
+    ),
+    Member::new(
+        "user",
+        One(USER),
+        Described("your own user and root", "any"),
+        "users besides your own and root whose local servers may receive the credential over plain http",
+    )
+    .alternative(),
+    Member::new(
+        "credential",
+        Section(CREDENTIAL),
+        Described("no credential", "{env: MODELS_KEY}"),
+        "source of the credential: exactly one of these members",
+    ),
 ];
 
-const TLS: &[Member] = &[Member {
-    name: "ca",
-    takes: One(PATH),
-    unsaid: Required("/etc/house/ca.pem"),
-    meaning: "the only trusted CA certificates (PEM)",
-}];
+const TLS: &[Member] =
+    &[Member::new("ca", One(PATH), Required("/etc/house/ca.pem"), "the only trusted CA certificates (PEM)")];
 
 pub(super) const CREDENTIAL: &[Member] = &[
-    Member {
-        name: "env",
-        takes: One("the name of a variable"),
-        unsaid: Means("another source is used", "MODELS_KEY"),
-        meaning: "environment variable that contains it",
-    },
-    Member {
-        name: "file",
-        takes: One(PATH),
-        unsaid: Means("another source is used", "/run/keys/models"),
-        meaning: "file that contains it; read again when it changes",
-    },
-    Member {
-        name: "command",
-        takes: List("an argument"),
-        unsaid: Means("another source is used", "[print-key, models]"),
-        meaning: "program that prints it, and its arguments",
-    },
+    Member::new(
+        "env",
+        One(Text("the name of a variable")),
+        Described("another source is used", "MODELS_KEY"),
+        "environment variable that contains it",
+    ),
+    Member::new(
+        "file",
+        One(PATH),
+        Described("another source is used", "/run/keys/models"),
+        "file that contains it; read again when it changes",
+    )
+    .alternative(),
+    Member::new(
+        "command",
+        List(Text("an argument")),
+        Described("another source is used", "[print-key, models]"),
+        "program that prints it, and its arguments",
+    )
+    .alternative()
+    .secret(),
 ];
 
 const MODEL: &[Member] = &[
-    Member {
-        name: "name",
-        takes: One(NAME),
-        unsaid: Required("small"),
-        meaning: "unique name that programs and jobs use",
-    },
-    Member {
-        name: "provider",
-        takes: One("the name of a provider: house"),
-        unsaid: Required("house"),
-        meaning: "provider of the model",
-    },
-    Member {
-        name: "upstream",
-        takes: One(NAME),
-        unsaid: Means("its `name`", "gpt-4o-mini"),
-        meaning: "the provider's name for the model",
-    },
-    Member {
-        name: "price",
-        takes: Section(PRICE),
-        unsaid: Means("unknown; with `ollama` nothing", "{input: 0.15, output: 0.6}"),
-        meaning: "maximum price of its tokens, for cost limits",
-    },
+    Member::new("name", One(NAME), Required("small"), "unique name that programs and jobs use"),
+    Member::new(
+        "provider",
+        One(Text("the name of a provider: house")),
+        Required("house"),
+        "provider of the model",
+    ),
+    Member::new(
+        "upstream",
+        One(NAME),
+        Described("its `name`", "gpt-4o-mini"),
+        "the provider's name for the model",
+    ),
+    Member::new(
+        "price",
+        Section(PRICE),
+        Described("unknown; with `ollama` nothing", "{input: 0.15, output: 0.6}"),
+        "maximum price of its tokens, for cost limits",
+    ),
 ];
 
 const PRICE: &[Member] = &[
-    Member {
-        name: "input",
-        takes: One(DOLLARS_A_MILLION),
-        unsaid: Required("0.15"),
-        meaning: "highest price of request tokens, cache writes included",
-    },
-    Member {
-        name: "output",
-        takes: One(DOLLARS_A_MILLION),
-        unsaid: Required("0.6"),
-        meaning: "highest price of response tokens",
-    },
+    Member::new(
+        "input",
+        One(DOLLARS_A_MILLION),
+        Required("0.15"),
+        "highest price of request tokens, cache writes included",
+    ),
+    Member::new("output", One(DOLLARS_A_MILLION), Required("0.6"), "highest price of response tokens"),
 ];
 
 const BUDGET: &[Member] = &[
-    Member {
-        name: "calls",
-        takes: One(COUNT),
-        unsaid: Means("no limit", "100"),
-        meaning: "maximum \
-    number of calls",
-    },
-    Member {
-        name: "tokens",
-        takes: One(COUNT),
-        unsaid: Means("no limit", "1000000"),
-        meaning: "maximum number of tokens, input and output",
-    },
-    Member {
-        name: "cost_usd",
-        takes: One("dollars, such as 2.5"),
-        unsaid: Means("no limit", "2.5"),
-        meaning: "maximum total cost",
-    },
-    Member { name: "at_once", takes: One(COUNT), unsaid: Stands("64"), meaning: "maximum concurrent calls" },
-    Member {
-        name: "output_tokens",
-        takes: One(COUNT),
-        unsaid: Stands("8192"),
-        meaning: "output limit of calls that set none, where `tokens` or a cost with a `price` is limited",
-    },
-    Member {
-        name: "file_tokens",
-        takes: One(COUNT),
-        unsaid: Stands("1048576"),
-        meaning: "token estimate for all documents, recordings and videos of one request, under these \
-    limits",
-    },
-    Member {
-        name: "audit_bytes",
-        takes: One("a size from 1048576 bytes on, such as 64m: a whole number and k, m, g or nothing"),
-        unsaid: Stands("512m"),
-        meaning: "maximum size of a run's audit records; beyond it all requests are denied",
-    },
-    Member {
-        name: "audit_bytes_per_second",
-        takes: One("a size from 1024 bytes on, such as 64m: a whole number and k, m, g or nothing"),
-        unsaid: Stands("32k"),
-        meaning: "rate limit of a run's audit records, once it has caused 32 MiB, or a sixteenth of \
-    `audit_bytes` if that is less",
-    },
+    Member::new("calls", One(COUNT), Described("no limit", "100"), "maximum number of calls"),
+    Member::new(
+        "tokens",
+        One(COUNT),
+        Described("no limit", "1000000"),
+        "maximum number of tokens, input and output",
+    )
+    .in_unit("tokens"),
+    Member::new(
+        "cost_usd",
+        One(Any("dollars, such as 2.5")),
+        Described("no limit", "2.5"),
+        "maximum total cost",
+    ),
+    Member::new("at_once", One(COUNT), Value("64"), "maximum concurrent calls"),
+    Member::new(
+        "output_tokens",
+        One(COUNT),
+        Value("8192"),
+        "output limit of calls that set none, where `tokens` or a cost with a `price` is limited",
+    )
+    .in_unit("tokens"),
+    Member::new(
+        "file_tokens",
+        One(COUNT),
+        Value("1048576"),
+        "token estimate for all documents, recordings and videos of one request, under these limits",
+    )
+    .in_unit("tokens"),
+    Member::new(
+        "audit_bytes",
+        One(Size(1048576)),
+        Value("512m"),
+        "maximum size of a run's audit records; beyond it all requests are denied",
+    ),
+    Member::new(
+        "audit_bytes_per_second",
+        One(Size(1024)),
+        Value("32k"),
+        "rate limit of a run's audit records, once it has caused 32 MiB, or a sixteenth of `audit_bytes` if that is less",
+    ),
 ];

@@ -1,223 +1,180 @@
 //! `node`.
 
 use super::AcceptedValues::{List, One, Section, Sections};
-use super::MemberDefault::{Means, Members, Required, Stands};
-use super::{BOOLEAN, Member, USER};
+use super::MemberDefault::{Described, Members, Required, Value};
+use super::Scalar::{Boolean, Seconds, Size, Text, Whole};
+use super::{Member, Override, Scalar, USER};
 
-const NAME: &str = "1 to 64 letters, digits, `-` and `_`";
-const URL: &str = "a URL such as https://orchestrator.example/status";
-const JOB_TIME: &str = "a number of seconds from 1 to 2592000, with up to three places";
-const KEPT_TIME: &str = "a number of seconds from 0 to 315360000, with up to three places";
+const NAME: Scalar = Text("1 to 64 letters, digits, `-` and `_`");
+const URL: Scalar = Text("a URL such as https://orchestrator.example/status");
+const JOB_TIME: Scalar = Seconds(1000, 2592000000);
+const KEPT_TIME: Scalar = Seconds(0, 315360000000);
+
+/// Variables of OpenTelemetry that name the collector, the first one that is set.
+const COLLECTORS: &[Override] = &[
+    Override::Variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+    Override::Variable("OTEL_EXPORTER_OTLP_ENDPOINT"),
+];
+
+const fn of_node(name: &'static str) -> Override {
+    Override::Flag { name, commands: "`belljar node`" }
+}
 
 pub(super) const NODE: &[Member] = &[
-    Member {
-        name: "id",
-        takes: One("1 to 256 visible characters of ASCII"),
-        unsaid: Means("the machine's name", "worker-7"),
-        meaning: "name by which orchestrators know the node",
-    },
-    Member {
-        name: "max_concurrency",
-        takes: One("a whole number from 1 to 4096"),
-        unsaid: Means("two for each processor", "4"),
-        meaning: "maximum concurrent jobs",
-    },
-    Member {
-        name: "max_waiting",
-        takes: One("a whole number from 1 to 1000000"),
-        unsaid: Stands("1000"),
-        meaning: "maximum queued jobs",
-    },
-    Member {
-        name: "max_request_bytes",
-        takes: One("a size from 1024 bytes on, such as 64m: a whole number and k, m, g or nothing"),
-        unsaid: Stands("10m"),
-        meaning: "maximum size of a request body",
-    },
-    Member { name: "timeouts", takes: Section(TIMEOUTS), unsaid: Members, meaning: "time limits of jobs" },
-    Member { name: "sessions", takes: Section(SESSIONS), unsaid: Members, meaning: "limits of sessions" },
-    Member { name: "retention", takes: Section(RETENTION), unsaid: Members, meaning: "retention of results" },
-    Member {
-        name: "callback",
-        takes: Section(CALLBACK),
-        unsaid: Means("no callbacks", ""),
-        meaning: "destination of callbacks about jobs",
-    },
-    Member {
-        name: "billing_account",
-        takes: One("1 to 256 visible characters of ASCII"),
-        unsaid: Stands("local"),
-        meaning: "account that pays for the model calls of jobs",
-    },
-    Member {
-        name: "managed_services",
-        takes: Sections(SERVICES),
-        unsaid: Means("none", ""),
-        meaning: "services to which the node forwards requests",
-    },
-    Member {
-        name: "managed_proxy_timeout_seconds",
-        takes: One("a number of seconds from 1 to 3600, with up to three places"),
-        unsaid: Stands("30"),
-        meaning: "time limit for a response of such a service",
-    },
-    Member {
-        name: "traces",
-        takes: Section(TRACES),
-        unsaid: Means("no collector", ""),
-        meaning: "collector of traces",
-    },
-    Member { name: "sandbox", takes: Section(SANDBOX), unsaid: Members, meaning: "allowed images" },
+    Member::new(
+        "id",
+        One(Text("1 to 256 visible characters of ASCII")),
+        Described("the machine's name", "worker-7"),
+        "name by which orchestrators know the node",
+    ),
+    Member::new(
+        "max_concurrency",
+        One(Whole(1, 4096)),
+        Described("two for each processor", "4"),
+        "maximum concurrent jobs",
+    )
+    .overridden_by(&[of_node("--max-concurrency")]),
+    Member::new("max_waiting", One(Whole(1, 1000000)), Value("1000"), "maximum queued jobs")
+        .overridden_by(&[of_node("--max-waiting")]),
+    Member::new("max_request_bytes", One(Size(1024)), Value("10m"), "maximum size of a request body"),
+    Member::new("timeouts", Section(TIMEOUTS), Members, "time limits of jobs"),
+    Member::new("sessions", Section(SESSIONS), Members, "limits of sessions"),
+    Member::new("retention", Section(RETENTION), Members, "retention of results"),
+    Member::new(
+        "callback",
+        Section(CALLBACK),
+        Described("no callbacks", ""),
+        "destination of callbacks about jobs",
+    ),
+    Member::new(
+        "billing_account",
+        One(Text("1 to 256 visible characters of ASCII")),
+        Value("local"),
+        "account that pays for the model calls of jobs",
+    ),
+    Member::new(
+        "managed_services",
+        Sections(SERVICES),
+        Described("none", ""),
+        "services to which the node forwards requests",
+    ),
+    Member::new(
+        "managed_proxy_timeout_seconds",
+        One(Seconds(1000, 3600000)),
+        Value("30"),
+        "time limit for a response of such a service",
+    ),
+    Member::new("traces", Section(TRACES), Described("no collector", ""), "collector of traces"),
+    Member::new("sandbox", Section(SANDBOX), Members, "allowed images"),
 ];
 
 const TRACES: &[Member] = &[
-    Member {
-        name: "endpoint",
-        takes: One("a URL such as http://127.0.0.1:4318"),
-        unsaid: Required("http://127.0.0.1:4318"),
-        meaning: "URL of an OTLP collector over HTTP; `/v1/traces` is appended",
-    },
-    Member {
-        name: "user",
-        takes: One(USER),
-        unsaid: Means("your own user and root", "any"),
-        meaning: "users besides your own and root whose local collectors may receive \
-    `OTEL_EXPORTER_OTLP_HEADERS` over plain http",
-    },
-    Member {
-        name: "timeout_seconds",
-        takes: One("a number of seconds from 1 to 60, with up to three places"),
-        unsaid: Stands("10"),
-        meaning: "time limit for a response",
-    },
+    Member::new(
+        "endpoint",
+        One(Text("a URL such as http://127.0.0.1:4318")),
+        Required("http://127.0.0.1:4318"),
+        "URL of an OTLP collector over HTTP; `/v1/traces` is appended",
+    ).overridden_by(COLLECTORS),
+    Member::new(
+        "user",
+        One(USER),
+        Described("your own user and root", "any"),
+        "users besides your own and root whose local collectors may receive `OTEL_EXPORTER_OTLP_HEADERS` over plain http",
+    ).alternative(),
+    Member::new("timeout_seconds", One(Seconds(1000, 60000)), Value("10"), "time limit for a response"),
 ];
 
 const SERVICES: &[Member] = &[
-    Member {
-        name: "id",
-        takes: One(NAME),
-        unsaid: Required("pma-main"),
-        meaning: "unique name on this \
-    node",
-    },
-    Member { name: "type", takes: One(NAME), unsaid: Required("pma"), meaning: "description" },
-    Member {
-        name: "url",
-        takes: One("a URL such as http://127.0.0.1:8090"),
-        unsaid: Required("http://127.0.0.1:8090"),
-        meaning: "base URL; its path precedes every requested path",
-    },
-    Member {
-        name: "user",
-        takes: One(USER),
-        unsaid: Means("your own user and root", "any"),
-        meaning: "users besides your own and root whose local servers may receive requests over plain \
-    http",
-    },
+    Member::new("id", One(NAME), Required("pma-main"), "unique name on this node"),
+    Member::new("type", One(NAME), Required("pma"), "description"),
+    Member::new(
+        "url",
+        One(Text("a URL such as http://127.0.0.1:8090")),
+        Required("http://127.0.0.1:8090"),
+        "base URL; its path precedes every requested path",
+    ),
+    Member::new(
+        "user",
+        One(USER),
+        Described("your own user and root", "any"),
+        "users besides your own and root whose local servers may receive requests over plain http",
+    )
+    .alternative(),
 ];
 
 const SANDBOX: &[Member] = &[
-    Member {
-        name: "allowed_images",
-        takes: List("an image such as debian:12, debian:* or registry.example/team/*"),
-        unsaid: Means("none: only the node's own programs", "[\"debian:*\"]"),
-        meaning: "images that jobs and sessions may run",
-    },
-    Member {
-        name: "default_image",
-        takes: One("an image such as debian:12, or native"),
-        unsaid: Means("native: the node's own programs", "native"),
-        meaning: "default image of jobs and sessions",
-    },
-    Member {
-        name: "require_digest_pinning",
-        takes: BOOLEAN,
-        unsaid: Stands("false"),
-        meaning: "whether an image must be named by its digest",
-    },
+    Member::new(
+        "allowed_images",
+        List(Text("an image such as debian:12, debian:* or registry.example/team/*")),
+        Described("none: only the node's own programs", "[\"debian:*\"]"),
+        "images that jobs and sessions may run",
+    ),
+    Member::new(
+        "default_image",
+        One(Text("an image such as debian:12, or native")),
+        Described("native: the node's own programs", "native"),
+        "default image of jobs and sessions",
+    ),
+    Member::new(
+        "require_digest_pinning",
+        One(Boolean),
+        Value("false"),
+        "whether an image must be named by its digest",
+    ),
 ];
 
 const TIMEOUTS: &[Member] = &[
-    Member {
-        name: "default_seconds",
-        takes: One(JOB_TIME),
-        unsaid: Stands("3600"),
-        meaning: "default time limit of a job",
-    },
-    Member {
-        name: "max_seconds",
-        takes: One(JOB_TIME),
-        unsaid: Stands("10800"),
-        meaning: "maximum time limit of a job, extensions included",
-    },
-    Member {
-        name: "may_extend",
-        takes: BOOLEAN,
-        unsaid: Stands("true"),
-        meaning: "whether running jobs may get extensions",
-    },
+    Member::new("default_seconds", One(JOB_TIME), Value("3600"), "default time limit of a job"),
+    Member::new(
+        "max_seconds",
+        One(JOB_TIME),
+        Value("10800"),
+        "maximum time limit of a job, extensions included",
+    ),
+    Member::new("may_extend", One(Boolean), Value("true"), "whether running jobs may get extensions"),
 ];
 
 const SESSIONS: &[Member] = &[
-    Member {
-        name: "max",
-        takes: One("a whole number from 0 to 100000"),
-        unsaid: Stands("100"),
-        meaning: "maximum concurrent sessions",
-    },
-    Member {
-        name: "max_lifetime_seconds",
-        takes: One(JOB_TIME),
-        unsaid: Stands("10800"),
-        meaning: "maximum lifetime of a session",
-    },
-    Member {
-        name: "idle_timeout_seconds",
-        takes: One(JOB_TIME),
-        unsaid: Stands("900"),
-        meaning: "default idle timeout of a session",
-    },
+    Member::new("max", One(Whole(0, 100000)), Value("100"), "maximum concurrent sessions"),
+    Member::new("max_lifetime_seconds", One(JOB_TIME), Value("10800"), "maximum lifetime of a session"),
+    Member::new("idle_timeout_seconds", One(JOB_TIME), Value("900"), "default idle timeout of a session"),
 ];
 
 const RETENTION: &[Member] = &[
-    Member {
-        name: "acknowledged_seconds",
-        takes: One(KEPT_TIME),
-        unsaid: Stands("86400"),
-        meaning: "retention after the acknowledgement",
-    },
-    Member {
-        name: "unacknowledged_seconds",
-        takes: One(KEPT_TIME),
-        unsaid: Stands("2592000"),
-        meaning: "retention after the end of a job that is not acknowledged",
-    },
+    Member::new(
+        "acknowledged_seconds",
+        One(KEPT_TIME),
+        Value("86400"),
+        "retention after the acknowledgement",
+    ),
+    Member::new(
+        "unacknowledged_seconds",
+        One(KEPT_TIME),
+        Value("2592000"),
+        "retention after the end of a job that is not acknowledged",
+    ),
 ];
 
 const CALLBACK: &[Member] = &[
-    Member {
-        name: "url",
-        takes: One(URL),
-        unsaid: Means("callbacks only for jobs with a `callback_url`", "https://orchestrator.example/status"),
-        meaning: "URL of callbacks",
-    },
-    Member {
-        name: "user",
-        takes: One(USER),
-        unsaid: Means("your own user and root", "any"),
-        meaning: "users besides your own and root whose local servers may receive messages over plain \
-    http",
-    },
-    Member {
-        name: "secret_file",
-        takes: One("a file"),
-        unsaid: Required("/etc/belljar/callback-secret"),
-        meaning: "file with the key that signs messages",
-    },
-    Member {
-        name: "allowed_origins",
-        takes: List(URL),
-        unsaid: Stands("[]"),
-        meaning: "additional callback URLs that jobs may name",
-    },
+    Member::new(
+        "url",
+        One(URL),
+        Described("callbacks only for jobs with a `callback_url`", "https://orchestrator.example/status"),
+        "URL of callbacks",
+    )
+    .secret(),
+    Member::new(
+        "user",
+        One(USER),
+        Described("your own user and root", "any"),
+        "users besides your own and root whose local servers may receive messages over plain http",
+    )
+    .alternative(),
+    Member::new(
+        "secret_file",
+        One(Text("a file")),
+        Required("/etc/belljar/callback-secret"),
+        "file with the key that signs messages",
+    ),
+    Member::new("allowed_origins", List(URL), Value("[]"), "additional callback URLs that jobs may name"),
 ];

@@ -1,8 +1,8 @@
 //! The reference of the configuration file, as a page to read: its tables, laid out.
 
+use super::{AcceptedValues, Member, MemberDefault, Override, ROOT};
 use belljar_contract::category::{ALIASES, Category};
 use belljar_contract::isolation::LAYERS;
-use belljar_config::reference::{AcceptedValues, Member, MemberDefault, ROOT};
 use std::fmt::Write;
 
 /// Text above the tables.
@@ -15,8 +15,8 @@ what each member changes are in [configuration-effects.md](configuration-effects
 
 ";
 
-/// The page.
-pub(crate) fn page() -> String {
+/// Returns the page `docs/reference/configuration.md`.
+pub fn page() -> String {
     let mut page = HEAD.to_owned();
     section(&mut page, "The whole file", "", ROOT);
     let categories = Category::ALL.map(Category::as_str).join("`, `");
@@ -30,8 +30,10 @@ pub(crate) fn page() -> String {
 fn section(page: &mut String, title: &str, path: &str, members: &[Member]) {
     let _ =
         writeln!(page, "## {title}\n\n| member | takes | when absent | meaning |\n| --- | --- | --- | --- |");
-    for Member { name, takes, unsaid, meaning } in members {
-        let _ = writeln!(page, "| `{name}` | {} | {} | {meaning} |", taken(*takes), stands(*unsaid));
+    for member in members {
+        let Member { name, default, meaning, overrides, .. } = member;
+        let (taken, overrides) = (taken(member), overridden(overrides));
+        let _ = writeln!(page, "| `{name}` | {taken} | {} | {meaning}{overrides} |", stands(*default));
     }
     page.push('\n');
     for member in members {
@@ -46,9 +48,9 @@ fn section(page: &mut String, title: &str, path: &str, members: &[Member]) {
     }
 }
 
-fn taken(takes: AcceptedValues) -> String {
-    match takes {
-        AcceptedValues::One(expected) => expected.to_owned(),
+fn taken(member: &Member) -> String {
+    let taken = match member.takes {
+        AcceptedValues::One(expected) => expected.to_string(),
         AcceptedValues::List(expected) => format!("a list; each: {expected}"),
         AcceptedValues::Layers => "a list of [layers](#layers)".to_owned(),
         AcceptedValues::ByCategory(expected) => {
@@ -57,13 +59,24 @@ fn taken(takes: AcceptedValues) -> String {
         AcceptedValues::ByName(expected) => format!("a mapping; each: {expected}"),
         AcceptedValues::Section(_) => "members, below".to_owned(),
         AcceptedValues::Sections(_) => "a list; each: members, below".to_owned(),
-    }
+    };
+    // The text of the others names it.
+    let unit = member.unit().filter(|unit| !taken.contains(unit));
+    unit.map_or(taken.clone(), |unit| format!("{taken} ({unit})"))
 }
 
-fn stands(unsaid: MemberDefault) -> String {
-    match unsaid {
-        MemberDefault::Stands(value) => format!("`{value}`"),
-        MemberDefault::Means(words, _) => words.to_owned(),
+fn overridden(overrides: &[Override]) -> String {
+    let each = overrides.iter().map(|source| match source {
+        Override::Flag { name, commands } => format!("; `{name}` of {commands} takes precedence"),
+        Override::Variable(name) => format!("; if absent, `{name}` is used"),
+    });
+    each.collect()
+}
+
+fn stands(default: MemberDefault) -> String {
+    match default {
+        MemberDefault::Value(value) => format!("`{value}`"),
+        MemberDefault::Described(words, _) => words.to_owned(),
         MemberDefault::Required(_) => "it is required".to_owned(),
         MemberDefault::Members => "as its members say".to_owned(),
     }
@@ -77,7 +90,7 @@ mod tests {
     fn every_section_has_its_table_with_a_row_for_each_member() {
         let page = page();
         for row in [
-            "| `pids_limit` | a whole number from 1 to 32768 | `1024` | maximum processes and threads |",
+            "| `pids_limit` | a whole number from 1 to 32768 | `1024` | maximum processes and threads; `--pids` of commands that create sandboxes takes precedence |",
             "| `overrides` | a mapping from [categories](#categories); each: one of: docker, native, subprocess |",
             "| `secret_file` | a file | it is required |",
             "| `timeouts` | members, below | as its members say |",
