@@ -85,6 +85,13 @@ pub(crate) enum CliError {
         #[source]
         source: std::io::Error,
     },
+    /// A file can't be written.
+    #[error("can't write {}", crate::output::path(path))]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     /// The state directory can't be used.
     #[error("can't use the state directory {}", crate::output::path(path))]
     StateDirectory {

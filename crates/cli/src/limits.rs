@@ -7,6 +7,17 @@ use belljar_sandbox::limits::{Bytes, LEAST_MEMORY, LEAST_NATIVE_SCRATCH, Limit, 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArguments {
+    #[command(flatten)]
+    amounts: AmountArguments,
+    /// Fail unless this layer of the isolation is in force, such as landlock or memory_limit
+    #[arg(long, value_name = "LAYER", value_delimiter = ',')]
+    require: Vec<String>,
+}
+
+// The limits alone, as amounts. No doc comment: clap would make it the description of the command.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct AmountArguments {
     /// Memory limit, including files in memory, such as 512m or 2g; when it is reached, the sandbox is killed [default: 4g]
     #[arg(long, value_name = "SIZE|none", value_parser = parse_memory)]
     memory: Option<AmountLimit>,
@@ -31,9 +42,6 @@ pub(crate) struct LimitArguments {
     /// Maximum number of seccomp filters that programs can install, each with up to 256 KiB of kernel memory [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(0..=4096))]
     seccomp_filters: Option<u64>,
-    /// Fail unless this layer of the isolation is in force, such as landlock or memory_limit
-    #[arg(long, value_name = "LAYER", value_delimiter = ',')]
-    require: Vec<String>,
 }
 
 /// An amount, or no limit.
@@ -54,6 +62,29 @@ impl LimitArguments {
 
     /// Returns the given limits, with the defaults for those that are not given.
     pub(crate) fn over(&self, usual: Limits) -> Limits {
+        self.amounts.over(usual)
+    }
+
+    /// Returns the isolation layers named by `--require`, without which no sandbox is created.
+    pub(crate) fn required(&self) -> Result<RequiredLayers, crate::error::CliError> {
+        RequiredLayers::parse(self.require.clone())
+            .map_err(|error| crate::error::CliError::usage(format!("--require: {error}")))
+    }
+
+    /// Returns the layers named by `--require`, and the layers that enforce the limits set on the command line.
+    pub(crate) fn required_with_limits(&self) -> Result<RequiredLayers, crate::error::CliError> {
+        let set = self.amounts.layers().into_iter().map(str::to_owned);
+        let named = self.required()?;
+        let all = named.names().map(str::to_owned).chain(set);
+        RequiredLayers::parse(all).map_err(|error| crate::error::CliError::usage(error.to_string()))
+    }
+}
+
+// === impl AmountArguments ===
+
+impl AmountArguments {
+    /// Returns the given limits, with the defaults for those that are not given.
+    pub(crate) fn over(&self, usual: Limits) -> Limits {
         Limits {
             memory_bytes: self.memory.map_or(usual.memory_bytes, |most| most.0),
             processes: self.pids.unwrap_or(usual.processes),
@@ -66,14 +97,8 @@ impl LimitArguments {
         }
     }
 
-    /// Returns the isolation layers named by `--require`, without which no sandbox is created.
-    pub(crate) fn required(&self) -> Result<RequiredLayers, crate::error::CliError> {
-        RequiredLayers::parse(self.require.clone())
-            .map_err(|error| crate::error::CliError::usage(format!("--require: {error}")))
-    }
-
-    /// Returns the layers named by `--require`, and the layers that enforce the limits set on the command line.
-    pub(crate) fn required_with_limits(&self) -> Result<RequiredLayers, crate::error::CliError> {
+    /// Returns the layers that enforce the given limits.
+    fn layers(&self) -> Vec<&'static str> {
         let limits = [
             (self.memory.is_some_and(|most| most.0.is_some()), "memory_limit"),
             (self.cpus.is_some_and(|most| most.0.is_some()), "cpu_limit"),
@@ -83,11 +108,37 @@ impl LimitArguments {
             (self.scratch.is_some(), "scratch_limit"),
             (self.ptys.is_some() || self.seccomp_filters.is_some(), "kernel_tables"),
         ];
-        let set = limits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, layer)| layer.to_owned());
-        let named = self.required()?;
-        let all = named.names().map(str::to_owned).chain(set);
-        RequiredLayers::parse(all).map_err(|error| crate::error::CliError::usage(error.to_string()))
+        let set = limits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, layer)| layer);
+        set.collect()
     }
+
+    /// Returns the given limits as a configuration would write them, by option.
+    pub(crate) fn written(&self) -> Vec<(&'static str, String)> {
+        let most = |most: Option<u64>| most.map_or_else(|| NO_LIMIT.to_owned(), size);
+        let processors = |processors: CpuLimit| {
+            let number = |millicpus| (f64::from(millicpus) / 1_000.0).to_string();
+            processors.0.map_or_else(|| NO_LIMIT.to_owned(), number)
+        };
+        let count = |count: Option<u64>| count.map(|count| count.to_string());
+        let all = [
+            ("--memory", self.memory.map(|memory| most(memory.0))),
+            ("--cpus", self.cpus.map(processors)),
+            ("--pids", count(self.pids)),
+            ("--open-files", count(self.open_files)),
+            ("--disk", self.disk.map(|disk| most(disk.0))),
+            ("--scratch", self.scratch.map(|Bytes(bytes)| size(bytes))),
+            ("--ptys", count(self.ptys)),
+            ("--seccomp-filters", count(self.seccomp_filters)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// A size, as a configuration would write it.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [(30, "g"), (20, "m"), (10, "k")];
+    let fits = units.into_iter().find(|(shift, _)| bytes.trailing_zeros() >= *shift);
+    fits.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
 /// Reports the limit that ended a sandbox, and the option that raises it.

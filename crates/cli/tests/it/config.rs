@@ -5,18 +5,26 @@ mod approvals;
 mod containers;
 mod effects;
 mod egress;
+mod init;
 mod level_members;
 mod levels;
 mod models;
 mod node;
 mod refused;
 mod servers;
+mod show;
 mod tools;
 mod trust;
 
 use crate::BELLJAR;
-use belljar_testkit::world::World;
+use belljar_testkit::world::{ProgramOutput, World};
 use serde_json::json;
+
+/// Runs the program with these environment variables, too.
+fn run_with(world: &World, arguments: &[&str], variables: &[(&str, &str)]) -> ProgramOutput {
+    let mut command = world.command(arguments);
+    ProgramOutput::from(command.envs(variables.iter().copied()).output().unwrap())
+}
 
 #[test]
 fn valid_configuration_is_shown_with_its_meaning() {

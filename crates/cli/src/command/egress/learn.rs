@@ -27,6 +27,7 @@ use std::sync::Arc;
 #[command(mut_group("SandboxArguments", |group| group.requires("command")))]
 #[command(mut_group("AllowanceArguments", |group| group.requires("command")))]
 #[command(mut_group("LimitArguments", |group| group.requires("command")))]
+#[command(mut_group("AmountArguments", |group| group.requires("command")))]
 pub(super) struct LearnArguments {
     /// The run, instead of the last one that made network requests
     #[arg(long, value_name = "ID", value_parser = RunId::parse, conflicts_with = "command")]
