@@ -36,6 +36,17 @@ pub(crate) const ROOMS: &[CrateRules] = &[
         may_import: &["contract", "policy", "sandbox", "store", "tools", "trusted"],
     },
     CrateRules {
+        name: "execution",
+        may_import: &[
+            "contract", "policy", "files", "confine", "trusted", "sandbox", "egress", "store", "tools",
+            "journal",
+        ],
+    },
+    CrateRules {
+        name: "agent",
+        may_import: &["contract", "policy", "files", "trusted", "sandbox", "egress", "journal", "execution"],
+    },
+    CrateRules {
         name: "node",
         may_import: &[
             "contract",
@@ -50,20 +61,37 @@ pub(crate) const ROOMS: &[CrateRules] = &[
             "tools",
             "gateway",
             "journal",
+            "execution",
+            "agent",
         ],
     },
     CrateRules {
         name: "config",
         may_import: &[
-            "contract", "policy", "files", "sandbox", "trusted", "egress", "store", "tools", "node",
+            "contract", "policy", "files", "sandbox", "trusted", "egress", "store", "tools", "agent", "node",
         ],
     },
     CrateRules { name: "runner", may_import: &["contract", "policy", "files"] },
     CrateRules {
         name: "cli",
         may_import: &[
-            "contract", "policy", "files", "confine", "trusted", "sandbox", "egress", "store", "tools",
-            "gateway", "journal", "git", "node", "config", "runner",
+            "contract",
+            "policy",
+            "files",
+            "confine",
+            "trusted",
+            "sandbox",
+            "egress",
+            "store",
+            "tools",
+            "gateway",
+            "journal",
+            "git",
+            "execution",
+            "agent",
+            "node",
+            "config",
+            "runner",
         ],
     },
     CrateRules { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },

@@ -2,8 +2,8 @@
 
 use crate::error::CliError;
 use crate::state;
+use belljar_agent::catalogue::Catalogue;
 use belljar_config::discovery::{self, ReadError};
-use belljar_node::agent::catalogue::Catalogue;
 use belljar_store::audit::anchor::AnchorSettings;
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -8,6 +8,7 @@ use crate::command::mcp::{TokenFileError, ToolsError};
 use crate::command::plain;
 use crate::output::quoted;
 use crate::trust_review::{asked, listed};
+use belljar_agent::program::ProgramError;
 use belljar_confine::launch::LaunchError;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::ApprovalId;
@@ -15,6 +16,8 @@ use belljar_contract::problem::{Problem, Problems};
 use belljar_egress::git::PinError;
 use belljar_egress::inference::models::NoCredentialError;
 use belljar_egress::spend::{SpendError, TooManyDaysError};
+use belljar_execution::serving::ServeError;
+use belljar_execution::tls_interception::TlsInterceptionError;
 use belljar_files::directory::DirectoryError;
 use belljar_files::host_path::HostPathError;
 use belljar_gateway::StdioError;
@@ -22,11 +25,8 @@ use belljar_git::BaseError;
 use belljar_git::clone::CloneError;
 use belljar_git::pull_request::PlanError;
 use belljar_journal::RunJournalError;
-use belljar_node::agent::program::ProgramError;
 use belljar_node::api::token::TokenError;
 use belljar_node::daemon::DaemonError;
-use belljar_node::serving::ServeError;
-use belljar_node::tls_interception::TlsInterceptionError;
 use belljar_policy::git::InvalidBranch;
 use belljar_policy::grant::GrantRefusal;
 use belljar_sandbox::backend::BackendError;
@@ -307,7 +307,7 @@ impl CliError {
 
     /// The error and its causes, on one line.
     pub(crate) fn chain(&self) -> String {
-        belljar_node::chain(self)
+        belljar_contract::text::with_causes(self)
     }
 
     /// The error for a program: `error` with its message, its hint, its exit code and the paths that take a yes.

@@ -11,8 +11,8 @@ use belljar_contract::job::context::InferenceSource;
 use belljar_contract::worker::traceparent::TraceParent;
 use belljar_egress::identity::{CallMetadata, Identity, is_plain};
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_execution::grant::{ExecutionPermit, GrantError, GrantPresentation};
 use belljar_journal::RunJournal;
-use belljar_node::grant::{ExecutionPermit, GrantError, GrantPresentation};
 use belljar_node::models::{ModelMismatch, of_job};
 use belljar_sandbox::state::StateDirectory;
 use jiff::Timestamp;
@@ -59,7 +59,7 @@ struct MetadataArguments {
 
 /// Model proxy of a run. Dropping it ends its calls.
 pub(crate) struct ModelProxy {
-    models: belljar_node::serving::ServedModels,
+    models: belljar_execution::serving::ServedModels,
     book: Arc<RunJournal>,
     run_id: RunId,
 }
@@ -202,7 +202,7 @@ impl ModelArguments {
         let identity = identity.with_metadata(CallMetadata { user_id, ..metadata });
         identity.check().map_err(|error| CliError::usage(error.to_string()))?;
         let book = Arc::new(RunJournal::open(state.path())?);
-        let models = belljar_node::serving::ServedModels::begin(config, identity, &book, sockets)?;
+        let models = belljar_execution::serving::ServedModels::begin(config, identity, &book, sockets)?;
         Ok(ModelProxy { models, book, run_id: run_id.clone() })
     }
 }

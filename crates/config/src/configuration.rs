@@ -1,10 +1,10 @@
 //! The configuration: all sections of the file, parsed.
 
+use belljar_agent::catalogue::Catalogue;
 use belljar_contract::category::Category;
 use belljar_contract::yaml::{self, Members, MistakeLog, Mistakes, Node, below, quoted};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
-use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::daemon::{McpConfig, NodeConfig};
 use belljar_policy::access::AccessRules;
 use belljar_policy::approval::ApprovalRules;

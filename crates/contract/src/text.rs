@@ -1,6 +1,21 @@
-//! Invisible characters, and characters that make text look different from what it is.
+//! Text for people: errors with their causes; invisible characters, and characters that make text look different from what it is.
 
 use std::borrow::Cow;
+use std::error::Error;
+
+/// Returns an error and its causes on one line. A cause that ends the text already is not repeated.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
 
 /// Returns true if a character is invisible or changes the displayed order: controls except line ends and tabs,
 /// direction marks, joiners, fillers, tags, variation selectors, and characters for private use.

@@ -1,6 +1,8 @@
-//! The journal of one run: its model calls and other events of the run, each written into the audit log.
+//! The journal of one run: its model calls and other events of the run, each written into the audit log; and the usage of recorded calls.
 
 #![forbid(unsafe_code)]
+
+pub mod usage;
 
 use belljar_contract::audit::{FOLDED, FoldedRecords};
 use belljar_contract::egress::{self, ProxiedRequestRecord, ProxiedRequestStartRecord};

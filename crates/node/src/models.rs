@@ -1,6 +1,5 @@
 //! Models for jobs and sessions: the models that each may call, and the proxy that serves them in its sandbox.
 
-use crate::serving::{HatchThread, ServeError, ServedModels};
 use belljar_contract::id::{JobId, RunId, SessionId, UserId};
 use belljar_contract::inference::CallRecord;
 use belljar_contract::job::context::{Inference, InferenceSource};
@@ -10,6 +9,7 @@ use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::identity::{CallMetadata, Identity};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::models::Models;
+use belljar_execution::serving::{HatchThread, ServeError, ServedModels};
 use belljar_journal::{RunJournal, RunJournalError};
 use belljar_store::audit::AuditLog;
 use serde::Serialize;

@@ -1,20 +1,7 @@
 //! The web for jobs and sessions: one policy for all of them, one thread for each, and the usage of each.
 
-mod begun_requests;
-mod failure;
-pub mod policy_file;
-mod summing_ledger;
-
-pub use failure::judge;
-pub(crate) use failure::judged;
-pub(crate) use summing_ledger::SummingLedger;
-pub use summing_ledger::WebTotals;
-
 use crate::metrics::Metrics;
 use crate::models::ModelCaller;
-use crate::serving::{HatchThread, ServeError, ServedWeb, WebService};
-use crate::tls_interception::TlsInterception;
-use begun_requests::{RequestsInProgress, Verdict};
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::egress::{ProxiedRequestRecord, ProxiedRequestStartRecord, RUN_ENDED};
 use belljar_contract::id::RunId;
@@ -23,6 +10,9 @@ use belljar_egress::inference::ledger::WriteConfirmation;
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::live::LivePolicy;
+use belljar_execution::serving::{HatchThread, ServeError, ServedWeb, WebService};
+use belljar_execution::tls_interception::TlsInterception;
+use belljar_execution::web::{RequestsInProgress, Verdict, WebTotals};
 use belljar_journal::{RunJournal, RunJournalError};
 use belljar_policy::access::compiled::SandboxAccess;
 use belljar_policy::egress::EgressPolicy;

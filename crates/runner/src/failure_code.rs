@@ -2,6 +2,7 @@
 
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::Failure;
+use belljar_contract::text::with_causes;
 use rustix::io::Errno;
 use std::error::Error;
 use std::io;
@@ -16,20 +17,8 @@ pub(crate) trait Fault: Error {
     where
         Self: Sized,
     {
-        Failure::new(self.code(), explain(self))
+        Failure::new(self.code(), with_causes(self))
     }
-}
-
-/// The error and its sources in one line.
-pub(crate) fn explain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// The code of an error that the operating system reported to a step.

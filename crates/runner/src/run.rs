@@ -13,7 +13,7 @@ use crate::artifacts::{self, CollectedArtifacts};
 use crate::atomic_file;
 use crate::deadline::{Deadline, JobTime};
 use crate::directory::{Directory, Symlinks};
-use crate::failure_code::{Fault, explain};
+use crate::failure_code::Fault;
 use crate::invocation::{Options, Transport};
 use crate::job_document::{self, ReadJobError};
 use crate::log::Log;
@@ -27,6 +27,7 @@ use belljar_contract::job::step::StepType;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::result::agent::AgentReport;
 use belljar_contract::result::{Failure, JobResult};
+use belljar_contract::text::with_causes;
 use belljar_policy::admission::{AdmittedJob, admit};
 use jiff::Timestamp;
 use outlet::Outlet;
@@ -53,7 +54,8 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     let outlet = match Outlet::open(&options.transport) {
         Ok(outlet) => outlet,
         Err(error) => {
-            let failed = result.failed(unwritable(&options.transport, &explain(&error)), Timestamp::now());
+            let failed =
+                result.failed(unwritable(&options.transport, &with_causes(&error)), Timestamp::now());
             // The host gets the result if it listens, and so do readers of the log.
             status.finish(&failed, false, &log);
             log.write_result(&failed);
@@ -138,7 +140,7 @@ fn work(
         .map_err(|error| incident(log, &format!("cannot handle signals: {error}")))?;
     let document = job_document::read(&options.transport, &cancellation).map_err(|error| match error {
         ReadJobError::Interrupted(interrupted) => interrupted.failure(),
-        error => incident(log, &explain(&error)),
+        error => incident(log, &with_causes(&error)),
     })?;
     let job = match Job::parse(&document) {
         Ok(job) => job,
@@ -181,7 +183,7 @@ fn carry_out(
         None => Symlinks::Beneath,
     };
     let workspace = Directory::open(&workspace_path)
-        .map_err(|error| without_workspace(&workspace_path, &explain(&error)))?;
+        .map_err(|error| without_workspace(&workspace_path, &with_causes(&error)))?;
     let surroundings = StepContext {
         admitted,
         workspace: workspace.with_symlinks(symlinks),

@@ -18,10 +18,10 @@ mod write_file;
 use crate::cancellation::Cancellation;
 use crate::deadline::{Deadline, JobTime};
 use crate::directory::{Directory, PathError, Symlinks};
-use crate::failure_code::explain;
 use crate::log::Log;
 use crate::own_process;
 use belljar_contract::path::{StepPath, WORKSPACE, WorkspacePath};
+use belljar_contract::text::with_causes;
 use belljar_contract::workbench::{
     Answer, FileDeleteResult, LONGEST_REQUEST_BYTES, RefusalReason, Request, RequestRefusal,
 };
@@ -136,7 +136,7 @@ fn refused(error: &PathError) -> RequestRefusal {
         error if error.is_no_directory() => RefusalReason::WrongKind,
         PathError::Exists { .. } | PathError::Io { .. } => RefusalReason::Failed,
     };
-    RequestRefusal::new(why, explain(error))
+    RequestRefusal::new(why, with_causes(error))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use belljar_confine::plan::{Identity, Stdio};
 use belljar_confine::sealed::SandboxEnding;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, Layer};
+pub use belljar_contract::text::with_causes;
 use belljar_files::directory::Directory;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use serde::{Deserialize, Serialize};
@@ -280,15 +281,4 @@ pub enum BackendError {
 pub(crate) fn in_words(missing: &[Layer]) -> String {
     let words: Vec<_> = missing.iter().map(|layer| format!("{} ({})", layer.name, layer.detail)).collect();
     words.join(", ")
-}
-
-/// An error with what caused it, in one line.
-pub fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

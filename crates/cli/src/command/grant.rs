@@ -7,7 +7,7 @@ use super::Subcommand;
 use crate::error::CliError;
 use crate::{approvals, grants};
 use belljar_contract::id::GrantId;
-use belljar_node::grant::GRANT_REVOKED;
+use belljar_execution::grant::GRANT_REVOKED;
 use belljar_store::audit::{AuditLog, Event};
 use belljar_store::grants::Grants;
 use jiff::Timestamp;

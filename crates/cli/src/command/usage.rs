@@ -14,8 +14,8 @@ use belljar_contract::inference::{BEGUN, CALL, CallRecord, CallStartRecord, Exce
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::models::Provider;
 use belljar_egress::spend::{self, Days};
-use belljar_node::usage::RecordedCalls;
-use belljar_node::usage::reconcile::{Reconciliation, reconcile};
+use belljar_journal::usage::RecordedCalls;
+use belljar_journal::usage::reconcile::{Reconciliation, reconcile};
 use belljar_store::audit::verify::{Verdict, VerifyRequirements};
 use belljar_store::audit::{self, AuditError};
 use jiff::{SignedDuration, Timestamp};

@@ -3,12 +3,12 @@
 
 use super::Configuration;
 use crate::reference::{AcceptedValues, Member, MemberDefault, ROOT};
+use belljar_agent::catalogue::Catalogue;
 use belljar_contract::isolation::LAYERS;
 use belljar_contract::yaml::instead_of;
 use belljar_egress::inference::budget::BudgetLimits;
 use belljar_egress::web::config::WebConfig;
 use belljar_files::host_path::HostPath;
-use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{
     CallbackConfig, McpConfig, Retention, SessionLimits, Settings, Timeouts, TracesConfig,

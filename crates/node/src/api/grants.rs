@@ -3,7 +3,6 @@
 use super::answer::{Refusal, json};
 use super::query::Query;
 use super::{SharedApi, body};
-use crate::grant::{GRANT_ISSUED, GRANT_REVOKED};
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
@@ -15,6 +14,7 @@ use belljar_contract::worker::grant::{
     ValidateGrantRequest, ValidateGrantResponse,
 };
 use belljar_contract::worker::problem::ProblemKind;
+use belljar_execution::grant::{GRANT_ISSUED, GRANT_REVOKED};
 use belljar_policy::grant::{GrantRefusal, entitle};
 use belljar_store::grants::IssueGrantError;
 use jiff::{SignedDuration, Timestamp};

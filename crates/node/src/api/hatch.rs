@@ -7,7 +7,6 @@
 use super::answer::{self, Refusal, json};
 use super::body;
 use crate::job::reports::StatusReports;
-use crate::serving::HatchThread;
 use crate::tools::AgentSlot;
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -19,6 +18,7 @@ use axum::routing::post;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use belljar_egress::proxy::{AcceptedConnection, ConnectionFuture, Listener, ServedRun};
+use belljar_execution::serving::HatchThread;
 use belljar_gateway::{LARGEST_SHORT_BYTES, LONG_MESSAGES, hatch_connection};
 use std::io;
 use std::os::fd::OwnedFd;

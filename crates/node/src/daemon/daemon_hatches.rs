@@ -4,9 +4,9 @@
 use super::{DaemonError, Settings};
 use crate::metrics::Metrics;
 use crate::models::NodeModels;
-use crate::serving::HatchThread;
 use crate::web::NodeWeb;
-use crate::web::policy_file::{OpenPolicy, PolicyChange, PolicyFile, PolicyFollower};
+use belljar_execution::policy_file::{OpenPolicy, PolicyChange, PolicyFile, PolicyFollower};
+use belljar_execution::serving::HatchThread;
 use belljar_store::audit::{AuditLog, Event};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Reasons why the daemon can't start.
 
 use crate::tools::ToolsError;
-use crate::web::policy_file::PolicyFileError;
+use belljar_execution::policy_file::PolicyFileError;
 use belljar_sandbox::backend::BackendError;
 use belljar_store::artifacts::ArtifactsError;
 use belljar_store::audit::AuditError;

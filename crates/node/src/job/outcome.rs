@@ -1,13 +1,13 @@
 //! The outcome of a job, as the Worker API reports it.
 
 use crate::access_rules::PermissionExceeded;
-use crate::web::{WebTotals, judge, judged};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{Artifact, JobResult, JobStatus};
 use belljar_contract::usage::UsageTotals;
 use belljar_contract::worker::job::{JobOutcome, JobOutputTruncation};
+use belljar_execution::web::{WebTotals, judge, judged};
 use belljar_journal::RunJournalError;
 use belljar_policy::lifecycle::ReportedEnding;
 use belljar_sandbox::backend::BackendError;

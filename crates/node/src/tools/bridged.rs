@@ -1,8 +1,8 @@
 //! Other MCP servers whose tools a node offers: finds their programs, and the host files that each may see.
 
 use super::NodeTools;
-use crate::agent::program::InstalledProgram;
 use crate::job::NodeState;
+use belljar_agent::program::InstalledProgram;
 use belljar_egress::exchange::Exchanger;
 use belljar_sandbox::lent_paths;
 use belljar_sandbox::native::NativeBackend;

@@ -9,9 +9,10 @@ pub(super) use refusal::UnusableReply;
 
 use super::conversation::{ConversationEntry, Reply, Request};
 use crate::deadline::{Deadline, Interruption};
-use crate::failure_code::{Fault, explain};
+use crate::failure_code::Fault;
 use crate::http_client::{HttpError, HttpRequest, HttpResponse};
 use belljar_contract::failure::FailureCode;
+use belljar_contract::text::with_causes;
 use openai::TokenLimitParameter;
 use refusal::RetryDecision;
 use route::{Dialect, ModelRoute};
@@ -128,7 +129,7 @@ impl Models {
                     }
                     Err(failed) => failed,
                 };
-                let said = explain(&error);
+                let said = with_causes(&error);
                 let (model, is_absent) = (self.candidates[at].model.clone(), error.is_of_other_route());
                 let reason = CandidateFailure { model, said: said.clone(), is_absent };
                 match error.next() {

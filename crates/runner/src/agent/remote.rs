@@ -5,10 +5,10 @@ use super::disclosure::{self, LoadedTools};
 use super::toolbox::{GatewayTool, JobIds, Toolbox};
 use super::tools;
 use crate::deadline::{Deadline, Interruption};
-use crate::failure_code::explain;
 use crate::log::Log;
 use crate::mcp::{Gateway, GatewayCapabilities, McpError, ToolCallResult};
 use belljar_contract::job::Job;
+use belljar_contract::text::with_causes;
 use serde_json::{Map, Value};
 
 /// Connection to the host's gateway and its tools; empty if there is no gateway.
@@ -51,7 +51,7 @@ impl Remote {
         let (GatewayCapabilities { resources: has_resources, .. }, listed) = match found {
             Ok(found) => found,
             Err(McpError::Interrupted(interrupted)) => return Err(interrupted),
-            Err(error) => return none(&explain(&error)),
+            Err(error) => return none(&with_causes(&error)),
         };
         for left_out in listed.left_out.iter().take(MOST_NAMED) {
             log.warn(format!("a tool of the gateway is left out: {left_out}"));
@@ -135,7 +135,7 @@ impl Remote {
             serde_json::from_str(arguments).map_err(|error| format!("the arguments are wrong: {error}"))?;
         let known = &self.toolbox.tools()[at];
         let arguments = known.arguments(said, &self.ids);
-        gateway.call(&known.tool.name, &arguments, deadline).map_err(|error| explain(&error))
+        gateway.call(&known.tool.name, &arguments, deadline).map_err(|error| with_causes(&error))
     }
 
     /// Returns a line for each tool, of one category or of all.
@@ -164,7 +164,10 @@ impl Remote {
         else {
             return Err(format!("the tool has no resource of that name; it has: {}", resources.join(", ")));
         };
-        gateway.read_resource(uri, deadline).map(|resource| resource.text).map_err(|error| explain(&error))
+        gateway
+            .read_resource(uri, deadline)
+            .map(|resource| resource.text)
+            .map_err(|error| with_causes(&error))
     }
 }
 

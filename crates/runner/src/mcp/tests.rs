@@ -168,7 +168,7 @@ fn slow_gateway_response_ends_at_the_timeout_and_at_the_job_deadline() {
 #[test]
 fn oversized_gateway_response_is_rejected() {
     let (_server, mut gateway) = saying(|_, _| Said::own(200, JSON, vec![b' '; 9 << 20]));
-    let error = crate::failure_code::explain(&call(&mut gateway).unwrap_err());
+    let error = belljar_contract::text::with_causes(&call(&mut gateway).unwrap_err());
     assert!(error.contains("too long"), "{error}");
 }
 

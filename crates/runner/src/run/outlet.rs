@@ -1,11 +1,11 @@
 //! Destination of a result.
 
-use crate::failure_code::explain;
 use crate::invocation::Transport;
 use crate::log::Log;
 use crate::result_file::{ResultFile, ResultFileError};
 use crate::status::StatusLine;
 use belljar_contract::result::JobResult;
+use belljar_contract::text::with_causes;
 use rustix::fs::{FileType, OFlags};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -34,7 +34,7 @@ impl Outlet {
     /// the job ended only if the result was written or the host has it. As a last resort, the result goes to the log.
     pub(super) fn deliver(self, result: &mut JobResult, status: &StatusLine, log: &Log<'_>) -> ExitCode {
         let written = match self {
-            Self::File(file) => file.publish(result).map_err(|error| explain(&error)),
+            Self::File(file) => file.publish(result).map_err(|error| with_causes(&error)),
             Self::Stdout => print(result).map_err(|error| format!("cannot write to stdout: {error}")),
         };
         let is_told = status.finish(result, written.is_ok(), log);

@@ -5,9 +5,9 @@
 
 use crate::cancellation::Cancellation;
 use crate::deadline::{Deadline, JobTime};
-use crate::failure_code::explain;
 use crate::http_client::{HttpClient, HttpError, HttpRequest};
 use belljar_contract::result::JobResult;
+use belljar_contract::text::with_causes;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use serde::Serialize;
 use std::io;
@@ -34,7 +34,7 @@ pub(super) fn post(
     match exchange(peer, body, patience) {
         Ok((200..=299, body)) => Ok(serde_json::from_slice(&body).ok()),
         Ok((status, _)) => Err(refused(status)),
-        Err(error) => Err(io::Error::other(explain(&error))),
+        Err(error) => Err(io::Error::other(with_causes(&error))),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn deliver(peer: &mut HttpClient, report: &StatusReport, result: &Job
             Ok((200..=299, _)) => return Ok(()),
             Ok((status @ (408 | 425 | 429 | 500..=599), _)) => refused(status),
             Ok((status, _)) => return Err(refused(status)),
-            Err(error) => io::Error::other(explain(&error)),
+            Err(error) => io::Error::other(with_causes(&error)),
         };
         if Instant::now() + AGAIN_AFTER >= until {
             return Err(trouble);

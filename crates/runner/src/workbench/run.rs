@@ -3,12 +3,12 @@
 use super::{beneath, refused};
 use crate::deadline::Deadline;
 use crate::directory::Directory;
-use crate::failure_code::explain;
 use crate::own_process;
 use crate::process::{
     self, CaptureLimit, CapturedOutput, Ending as HowItEnded, ProgramOutcome, ProgramSpec, SpawnError,
 };
 use belljar_contract::path::WorkspacePath;
+use belljar_contract::text::with_causes;
 use belljar_contract::workbench::{
     Answer, Bytes, OutputExcerpt, ProgramExit, ProgramResult, RefusalReason, RequestRefusal, RunProgram,
     VARIABLE_OF_WORKSPACE,
@@ -83,5 +83,5 @@ fn not_started(error: &SpawnError) -> RequestRefusal {
         SpawnError::Start { .. } | SpawnError::PathsNotHeld { .. } => RefusalReason::Failed,
         SpawnError::NoProcessLeft { .. } => RefusalReason::TooLarge,
     };
-    RequestRefusal::new(why, explain(error))
+    RequestRefusal::new(why, with_causes(error))
 }

@@ -156,15 +156,4 @@ impl AnchorError {
     fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::Io { action, path: path.to_owned(), source }
     }
-
-    /// The message with its causes.
-    fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = Error::source(self);
-        while let Some(error) = cause {
-            text += &format!(": {error}");
-            cause = error.source();
-        }
-        text
-    }
 }

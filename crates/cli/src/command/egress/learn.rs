@@ -11,7 +11,7 @@ use crate::web::opened;
 use belljar_contract::egress::{BEGUN, ENDED};
 use belljar_contract::id::RunId;
 use belljar_egress::web::proposal::{Proposal, RunAttempts};
-use belljar_node::web::policy_file::OpenPolicy;
+use belljar_execution::policy_file::OpenPolicy;
 use belljar_store::audit::{self, AuditError, Record};
 use serde_json::json;
 use std::ffi::OsString;

@@ -5,8 +5,8 @@ use crate::error::{CliError, DENIED, OWN_FAILURE};
 use crate::progress::harmless;
 use crate::trust_review::listed;
 use belljar_contract::agent::{AgentPush, PathNeedingApproval};
+use belljar_contract::text::with_causes;
 use belljar_git::{CommitError, GitPushResult, IgnoredFiles, PreparedPush, PushError, RefOrigin};
-use belljar_node::chain;
 use belljar_sandbox::session::PathApproval;
 use serde::{Serialize, Serializer};
 

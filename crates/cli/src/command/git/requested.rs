@@ -2,8 +2,8 @@
 
 use crate::progress::harmless;
 use belljar_contract::agent::AgentPullRequest;
+use belljar_contract::text::with_causes;
 use belljar_git::{RefOrigin, RequestedPullRequest};
-use belljar_node::chain;
 use serde::Serialize;
 
 /// Report of a pull request.

@@ -8,7 +8,7 @@ use crate::state;
 use belljar_contract::grant::{ExecutionGrant, GrantScope, GrantSubject, SignedGrant};
 use belljar_contract::id::{GrantId, UserId};
 use belljar_egress::identity::is_plain;
-use belljar_node::grant::GRANT_ISSUED;
+use belljar_execution::grant::GRANT_ISSUED;
 use belljar_store::grants::{GrantKey, GrantSecret};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;

@@ -78,8 +78,9 @@ impl ConnectionNotice {
         if std::mem::replace(&mut self.0, true) {
             return;
         }
-        let why =
-            error.map(|error| format!(": {}", harmless(&belljar_node::chain(error)))).unwrap_or_default();
+        let why = error
+            .map(|error| format!(": {}", harmless(&belljar_contract::text::with_causes(error))))
+            .unwrap_or_default();
         crate::output::errln!("belljar: the connection is lost; reconnecting{why}");
     }
 

@@ -5,7 +5,7 @@ use crate::backend::SandboxSettings;
 use crate::error::CliError;
 use crate::web;
 use belljar_contract::id::RunId;
-use belljar_node::tls_interception::TlsInterception;
+use belljar_execution::tls_interception::TlsInterception;
 use belljar_sandbox::backend::{BackendError, SandboxRequest, with_causes};
 use belljar_sandbox::backends::chosen::BackendSite;
 use belljar_sandbox::hatch::Hatch;

@@ -4,7 +4,7 @@ use super::list::print;
 use crate::command::audit::table::plain;
 use crate::error::CliError;
 use belljar_contract::inference::{Cost, Excerpt};
-use belljar_node::usage::reconcile::{Difference, Reconciliation, TokenKind};
+use belljar_journal::usage::reconcile::{Difference, Reconciliation, TokenKind};
 use serde_json::json;
 use std::fmt::Write as _;
 

@@ -4,7 +4,7 @@ use crate::command::audit::table::plain;
 use crate::error::CliError;
 use crate::usage_text;
 use belljar_contract::usage::{UsageBasis, UsageReport};
-use belljar_node::usage::RecordedCalls;
+use belljar_journal::usage::RecordedCalls;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -9,6 +9,7 @@ use super::{AnchorError, AnchorSettings, AnchorTarget, bucket::Bucket, syslog};
 use crate::audit::AuditError;
 use crate::audit::chain::Position;
 use crate::audit::event::Event;
+use belljar_contract::text::with_causes;
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -139,8 +140,9 @@ impl AnchorDelivery {
     }
 
     pub(super) fn note_failure(&mut self, error: &AnchorError, at: Position) {
-        if self.status.failed(error.chain()) {
-            let event = json!({ "target": self.target(), "error": error.chain(), "sequence": at.sequence });
+        if self.status.failed(with_causes(&error)) {
+            let event =
+                json!({ "target": self.target(), "error": with_causes(&error), "sequence": at.sequence });
             self.record(FAILED, &event);
         }
     }

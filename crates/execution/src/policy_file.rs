@@ -10,6 +10,7 @@
 
 mod follower;
 
+use belljar_contract::text::with_causes;
 use belljar_contract::yaml::{self, LARGEST_BYTES, MistakeLog, Mistakes};
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::live::LivePolicy;
@@ -187,7 +188,7 @@ impl PolicyFile {
     }
 
     fn refused(&self, sha256: Option<String>, generation: u64, why: &dyn std::error::Error) -> PolicyChange {
-        let why = crate::chain(why).chars().take(LONGEST_WHY).collect();
+        let why = with_causes(why).chars().take(LONGEST_WHY).collect();
         PolicyChange::Refused { path: self.path.display().to_string(), sha256, generation, why }
     }
 }

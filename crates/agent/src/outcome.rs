@@ -4,12 +4,12 @@ use super::catalogue::OutputForm;
 use super::envelope::Answer;
 use super::event::UsageReporter;
 use super::failure;
-use crate::chain;
-use crate::run_once::{OnceCode, OnceResult};
-use crate::usage::RecordedCalls;
 use belljar_contract::agent::{AgentFailure, FinishReason, GraphErrorCode};
 use belljar_contract::id::RunId;
+use belljar_contract::text::with_causes as chain;
 use belljar_contract::usage::{UsageReport, UsageTotals};
+use belljar_execution::run_once::{OnceCode, OnceResult};
+use belljar_journal::usage::RecordedCalls;
 use belljar_policy::grant::GrantRefusal;
 
 /// The outcome of an agent's run.

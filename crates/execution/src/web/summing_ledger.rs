@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A ledger that sums up records and passes them to another ledger.
-pub(crate) struct SummingLedger {
+pub struct SummingLedger {
     ledger: Arc<dyn WebLedger>,
     begun: RequestsInProgress,
     notes: Mutex<LedgerSums>,
@@ -37,12 +37,12 @@ struct LedgerSums {
 // === impl SummingLedger ===
 
 impl SummingLedger {
-    pub(crate) fn of(ledger: Arc<dyn WebLedger>) -> Self {
+    pub fn of(ledger: Arc<dyn WebLedger>) -> Self {
         Self { ledger, begun: RequestsInProgress::default(), notes: Mutex::default() }
     }
 
     /// Returns the usage so far, with these denials.
-    pub(crate) fn seen(&self, denials: Denials) -> WebTotals {
+    pub fn seen(&self, denials: Denials) -> WebTotals {
         let Denials { listed, unlisted } = denials;
         let notes = self.locked();
         let last_denied_at = listed.iter().map(|denial| denial.last_at).collect();

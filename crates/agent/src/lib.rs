@@ -1,4 +1,6 @@
-//! Agents: programs that work by themselves, with a model.
+//! Coding agents: the catalogue, their programs and templates, and one run of an agent with its events.
+
+#![forbid(unsafe_code)]
 
 pub mod catalogue;
 pub mod envelope;

@@ -6,13 +6,13 @@ use super::messages::Messages;
 use super::outcome::GraphFinal;
 use super::program::InstalledProgram;
 use super::template::PlaceholderValues;
-use crate::grant::ExecutionPermit;
-use crate::run_once::{
-    MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, RunObserver, RunReservation, run_once,
-};
 use belljar_contract::inference::CallRecord;
 use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_execution::grant::ExecutionPermit;
+use belljar_execution::run_once::{
+    MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, RunObserver, RunReservation, run_once,
+};
 use belljar_files::host_path::HostPath;
 use belljar_sandbox::enclosure::EnclosureSite;
 use belljar_sandbox::hatch::OPENAI_PORT;

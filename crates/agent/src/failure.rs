@@ -1,9 +1,9 @@
 //! Maps failures of an agent's run to graph codes (`docs/contracts/agents.md#a5.4`).
 
 use super::envelope::AgentError;
-use crate::run_once::OnceCode;
 use belljar_contract::agent::{AgentFailure, GraphErrorCode};
 use belljar_contract::inference::{CallOutcome, CallRecord};
+use belljar_execution::run_once::OnceCode;
 
 /// Returns the failure of a run whose error code is set.
 pub fn of_run(code: OnceCode, message: &str) -> AgentFailure {

@@ -2,9 +2,9 @@
 
 use super::enclosure::hatches;
 use super::{OnceError, OnceSpec, OnceWeb};
+use crate::policy_file::{PolicyChange, PolicyFollower};
 use crate::serving::{ServedModels, ServedWeb};
 use crate::tls_interception::TlsInterception;
-use crate::web::policy_file::{PolicyChange, PolicyFollower};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_egress::identity::Identity;

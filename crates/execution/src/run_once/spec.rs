@@ -1,7 +1,7 @@
 //! The specification of a run, and the trait of its observers.
 
+use crate::policy_file::{OpenPolicy, PolicyChange};
 use crate::tls_interception::TlsInterception;
-use crate::web::policy_file::{OpenPolicy, PolicyChange};
 use belljar_contract::inference::CallRecord;
 use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;

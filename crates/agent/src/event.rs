@@ -121,11 +121,28 @@ impl Drop for EventChannel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::usage::example::call;
+    use belljar_contract::id::{CallId, RunId};
+    use belljar_contract::inference::{CallOutcome, Cost, Excerpt, ProviderKind};
     use proptest::prelude::*;
 
     fn report() -> UsageReport {
-        UsageReport::of(&call(0)).unwrap()
+        UsageReport {
+            run_id: RunId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f").unwrap(),
+            attempt: 0,
+            usage_unit_id: CallId::parse("0192f0c1-7d3e-7c4a-9b1e-000000000000").unwrap(),
+            source: ProviderKind::LiteLlm,
+            provider: Excerpt::of("house"),
+            graph_id: Excerpt::of("sandbox:agent"),
+            billing_account_id: Excerpt::of("account-7"),
+            model: Excerpt::of("gpt-4o-mini"),
+            started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            ended_at: "2026-01-02T03:04:06Z".parse().unwrap(),
+            outcome: CallOutcome::Completed,
+            upstream_status: 200,
+            input_tokens: Some(12),
+            output_tokens: Some(7),
+            cost_usd: Some(Cost::parse("1.35e-05").unwrap()),
+        }
     }
 
     /// The last action of a test sequence.

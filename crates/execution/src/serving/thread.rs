@@ -33,12 +33,12 @@ impl HatchThread {
         Ok(Self { proxy: Proxy::start()? })
     }
 
-    pub(crate) fn proxy(&self) -> &Proxy {
+    pub fn proxy(&self) -> &Proxy {
         &self.proxy
     }
 
     /// Ends what is served. Returns false if the thread didn't end within [`END_WITHIN`]: then records may be missing.
-    pub(crate) fn end(&self, serving: &ServedRun) -> bool {
+    pub fn end(&self, serving: &ServedRun) -> bool {
         let has_ended = insist(self.proxy.thread_id(), |limit| serving.end_within(limit));
         if !has_ended {
             tracing::error!(

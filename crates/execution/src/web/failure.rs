@@ -48,7 +48,7 @@ fn of_agent(result: &JobResult) -> FailureCode {
 
 /// Returns the adjusted failure, given the denials from `began` on; `None` if it stays. `own` is the code for a failure that was
 /// attributed to web access without any denial.
-pub(crate) fn judged(
+pub fn judged(
     (code, message): (Option<FailureCode>, Option<&str>),
     seen: &WebTotals,
     (began, own): (Timestamp, FailureCode),

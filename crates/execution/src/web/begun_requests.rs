@@ -9,11 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Requests that are under way.
 #[derive(Debug, Default)]
-pub(super) struct RequestsInProgress(Mutex<HashSet<PassageId>>);
+pub struct RequestsInProgress(Mutex<HashSet<PassageId>>);
 
 /// Verdict about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// A rule has allowed it, whatever its result.
     LetThrough,
     /// No rule has allowed it, or it could not be parsed.
@@ -25,12 +25,12 @@ pub(super) enum Verdict {
 // === impl RequestsInProgress ===
 
 impl RequestsInProgress {
-    pub(super) fn begin(&self, record: &ProxiedRequestStartRecord) {
+    pub fn begin(&self, record: &ProxiedRequestStartRecord) {
         self.locked().insert(record.passage_id.clone());
     }
 
     /// Returns the verdict about a request that is over.
-    pub(super) fn end(&self, record: &ProxiedRequestRecord) -> Verdict {
+    pub fn end(&self, record: &ProxiedRequestRecord) -> Verdict {
         let has_begun = self.locked().remove(&record.passage_id);
         match record.outcome {
             ProxiedRequestOutcome::Denied { .. } => Verdict::Denied,
