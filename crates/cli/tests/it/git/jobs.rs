@@ -19,7 +19,7 @@ fn node<'w>(rig: &'w GitFixture, remotes: &str) -> Node<'w> {
 /// Returns a job that runs this script, and whose tools may reach out.
 fn networked(script: &str) -> Value {
     let mut job = job_of(None, script);
-    job["sandbox"]["network_policy"] = json!("restricted");
+    job["sandbox"]["job_spec"]["constraints"]["ext_net_allowed"] = json!(true);
     job
 }
 
