@@ -33,6 +33,7 @@ impl HatchThread {
         Ok(Self { proxy: Proxy::start()? })
     }
 
+    /// Returns the proxy that serves sockets on this thread.
     pub fn proxy(&self) -> &Proxy {
         &self.proxy
     }

@@ -25,6 +25,7 @@ pub enum Verdict {
 // === impl RequestsInProgress ===
 
 impl RequestsInProgress {
+    /// Adds a request that has begun.
     pub fn begin(&self, record: &ProxiedRequestStartRecord) {
         self.locked().insert(record.passage_id.clone());
     }

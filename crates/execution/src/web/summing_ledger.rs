@@ -37,6 +37,7 @@ struct LedgerSums {
 // === impl SummingLedger ===
 
 impl SummingLedger {
+    /// Creates a ledger that passes records to this one.
     pub fn of(ledger: Arc<dyn WebLedger>) -> Self {
         Self { ledger, begun: RequestsInProgress::default(), notes: Mutex::default() }
     }

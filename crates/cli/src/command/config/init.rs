@@ -1,7 +1,7 @@
 //! `belljar config init`
 
 use crate::error::CliError;
-use crate::lending::given_target;
+use crate::sandbox_args::given_target;
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

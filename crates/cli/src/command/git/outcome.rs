@@ -133,7 +133,7 @@ impl PushReport {
             Err(error) => error,
         };
         self.reason = Some(error.code());
-        self.message = Some(chain(error));
+        self.message = Some(with_causes(error));
         match error {
             PushError::Handoff { findings } => self.handoff = findings.iter().map(PathApproval::of).collect(),
             PushError::OnlyLeftOut { left_out, ignored } => {

@@ -35,7 +35,7 @@ impl PullRequestReport {
                 Self { outcome, reason: None, message: None, url: Some(opened.url.clone()), base }
             }
             Err(error) => {
-                let message = Some(chain(error));
+                let message = Some(with_causes(error));
                 Self { outcome: "failed", reason: Some(error.code()), message, url: None, base }
             }
         }
