@@ -287,11 +287,7 @@ impl DockerBackend {
         if !missing.is_empty() {
             return Err(BackendError::Weaker { backend: Self::NAME, missing });
         }
-        let out_of_memory = Arc::new(AtomicBool::new(false));
-        let tell = Arc::clone(&out_of_memory);
-        self.engine
-            .kill_on_out_of_memory(container.id(), move || tell.store(true, Ordering::Release))
-            .map_err(|error| BackendError::Create(error.into()))?;
+        let has_run_out_of_memory = self.follow_memory(&container)?;
         let env = environment(wanted.provision, of_trust.into_iter().flatten(), folder.id());
         let mut sandbox = DockerSandbox::new(ReadyContainer {
             container,
@@ -300,11 +296,21 @@ impl DockerBackend {
             env,
             hatches,
             isolation,
-            has_run_out_of_memory: out_of_memory,
+            has_run_out_of_memory,
         });
         sandbox.imprint = imprint;
         sandbox.fate = growth.map(|growth| self.quotas.take(growth, watched)).unwrap_or_default();
         Ok(sandbox)
+    }
+
+    /// Has the engine kill the container when it runs out of memory. Returns whether it did.
+    fn follow_memory(&self, container: &Container) -> Result<Arc<AtomicBool>, BackendError> {
+        let has_run_out = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&has_run_out);
+        self.engine
+            .kill_on_out_of_memory(container.id(), move || tell.store(true, Ordering::Release))
+            .map_err(|error| BackendError::Create(error.into()))?;
+        Ok(has_run_out)
     }
 }
 
