@@ -47,9 +47,11 @@ fn written_endpoint_takes_precedence_over_the_variable() {
 fn secrets_are_left_out_with_their_source() {
     let document = "tools: {channels: {slack: [{name: a, url: 'https://hooks.example/s3cr3t'}]}}\n\
                     mcp:\n  servers: [{name: a, transport: stdio, command: x, args: [s3cr3t], env: {A: s3cr3t}}]\n\
-                    node: {callback: {url: 'https://a.example/?key=s3cr3t', secret_file: /a}}\n";
+                    node: {callback: {url: 'https://a.example/s3cr3t', secret_file: /a}}\n";
     let values = of(Some(document), &Overrides::default());
-    for path in ["tools.channels.slack[0].url", "mcp.servers[0].args", "mcp.servers[0].env"] {
+    for path in
+        ["tools.channels.slack[0].url", "mcp.servers[0].args", "mcp.servers[0].env", "node.callback.url"]
+    {
         assert_eq!(at(&values, path).value, ShownValue::Secret, "{path}");
     }
     let text = lines(&values, "f.yaml");
@@ -62,7 +64,7 @@ fn effective_configuration_is_yaml_that_parses_to_the_same_values() {
     let documents = [
         None,
         Some("sandboxing:\n  overrides: {terminal: native}\n  native: {cpu_limit: '1.5'}\n"),
-        Some("egress: {rules: [{host: '*.a.example', paths: ['/a b', \"/\\u0085\"]}, {host: b.example}]}\n"),
+        Some("agents: [{name: a, description: 'it: is # a {text}, yes', argv: [x, '{prompt}']}]\n"),
     ];
     for document in documents {
         let values = of(document, &Overrides::default());

@@ -22,7 +22,7 @@ fn init_writes_a_file_that_passes_check_with_and_without_its_comment_marks() {
     let all: Vec<&str> = text.lines().map(|line| line.strip_prefix('#').unwrap_or(line)).collect();
     world.write("all.yaml", all.join("\n"));
     let ran = world.run(&["config", "check", "all.yaml"]).succeeded();
-    for shown in ["terminal         docker", "model small", "web rule 0", "agent mine", "trust: disabled"] {
+    for shown in ["terminal         native", "model small", "web rule 0", "agent mine", "trust: disabled"] {
         assert!(ran.stdout.contains(shown), "{shown}: {}", ran.stdout);
     }
 }
