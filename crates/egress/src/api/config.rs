@@ -17,6 +17,7 @@
 use super::allowance::Allowance;
 use super::operation::Operation;
 use crate::credential::{Credential, read_source};
+use crate::upstream::UpstreamProxy;
 use crate::web::explain::ExplainQuery;
 use belljar_contract::yaml::{Members, MistakeLog, Node, list, one_of, place, quoted, text, whole};
 use belljar_policy::egress::{
@@ -47,6 +48,8 @@ pub struct ApiConnection {
     pub(super) authorities: Option<PathBuf>,
     pub(super) asks_for_writes: bool,
     pub(super) allowance: Allowance,
+    /// Upstream proxy of the configuration, if there is one.
+    pub(super) through: Option<Arc<UpstreamProxy>>,
     /// Operations that agents may call; empty for a connection that only the host uses.
     pub operations: Vec<Operation>,
 }
@@ -84,8 +87,8 @@ impl PartialEq for ApiConnection {
                 == (&other.destination, other.is_secure, &other.prefix)
             && (&self.policy, &self.credential, &self.placement, &self.authorities)
                 == (&other.policy, &other.credential, &other.placement, &other.authorities)
-            && (self.asks_for_writes, self.allowance.a_minute(), &self.operations)
-                == (other.asks_for_writes, other.allowance.a_minute(), &other.operations)
+            && (self.asks_for_writes, self.allowance.a_minute(), &self.operations, &self.through)
+                == (other.asks_for_writes, other.allowance.a_minute(), &other.operations, &other.through)
     }
 }
 
@@ -119,11 +122,17 @@ impl ApiConnection {
         self.policy.decide(self.destination.clone(), wanted).is_ok()
     }
 
-    /// Reads the list. Errors in it go to `log`.
-    pub fn read_all(node: &Node, log: &mut MistakeLog) -> Connections {
+    /// Reads the list of connections, which are reached through this upstream proxy. Errors in it go to `log`.
+    pub(crate) fn read_all(
+        node: &Node,
+        log: &mut MistakeLog,
+        through: Option<&UpstreamProxy>,
+    ) -> Connections {
+        let through = through.map(|through| Arc::new(through.clone()));
         let mut all = Connections::new();
         for connection in list(node, log, connection).unwrap_or_default() {
             let name = connection.name.clone();
+            let connection = Self { through: through.clone(), ..connection };
             if all.insert(name.clone(), Arc::new(connection)).is_some() {
                 log.note(node.position, place(node), format!("{} twice", quoted(&name)), "each name once");
             }
@@ -184,6 +193,7 @@ fn connection(node: &Node, log: &mut MistakeLog) -> Option<ApiConnection> {
         authorities,
         asks_for_writes,
         allowance: Allowance::new(u32::try_from(rate).unwrap_or(USUAL_RATE)),
+        through: None,
         operations,
     };
     check(&connection, node, log);

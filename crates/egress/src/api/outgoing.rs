@@ -4,6 +4,7 @@ use super::call::ApiCall;
 use super::config::{ApiConnection, CredentialPlacement};
 use super::error::ApiError;
 use crate::credential::InjectedSecret;
+use crate::upstream::ProxyHeaders;
 use crate::web::{authority_of, encoded};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -57,17 +58,20 @@ pub(super) fn check(call: &ApiCall) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns the head of the request. It may contain a secret.
+/// Returns the head of the request. It may contain a secret. A proxy that gets the request itself gets its whole URL.
 pub(super) fn head(
     (connection, call): (&ApiConnection, &ApiCall),
     path: &str,
     injected: Option<&InjectedSecret>,
+    proxy: Option<&ProxyHeaders>,
 ) -> Zeroizing<Vec<u8>> {
     let placement = injected.map(|_| &connection.placement);
     let secret = injected.map(|injected| injected.secret.expose()).unwrap_or_default();
     let mut head =
         Zeroizing::new(Vec::with_capacity(2 * MOST_TARGET + FROM_CALLER.len() * MOST_HEADER + (64 << 10)));
-    for part in [&call.method, " ", path] {
+    let authority = authority_of(&connection.destination, connection.is_secure);
+    let origin = proxy.map(|_| format!("http://{authority}")).unwrap_or_default();
+    for part in [&call.method, " ", &origin, path] {
         head.extend_from_slice(part.as_bytes());
     }
     let mut mark: &[u8] = b"?";
@@ -88,7 +92,7 @@ pub(super) fn head(
         value.iter().for_each(|part| head.extend_from_slice(part));
         head.extend_from_slice(b"\r\n");
     };
-    put("host", &[authority_of(&connection.destination, connection.is_secure).as_bytes()]);
+    put("host", &[authority.as_bytes()]);
     put("user-agent", &[b"belljar"]);
     // The answer is scanned, so it must come unencoded.
     put("accept-encoding", &[b"identity"]);
@@ -106,6 +110,7 @@ pub(super) fn head(
     }
     put("content-length", &[call.body.len().to_string().as_bytes()]);
     put("connection", &[b"close"]);
+    head.extend_from_slice(proxy.map(ProxyHeaders::lines).unwrap_or_default());
     head.extend_from_slice(b"\r\n");
     head
 }

@@ -6,8 +6,12 @@ use super::error::ApiError;
 use super::outgoing;
 use crate::credential::InjectedSecret;
 use crate::http1::Headers;
+use crate::identity::RunOwner;
 use crate::upstream::names::NameResolver;
-use crate::upstream::{ConnectTimeouts, Connection, TrustStore, dial_allowed, secure};
+use crate::upstream::{
+    ConnectTimeouts, Connection, ConnectionPurpose, ProxyHeaders, RoutedConnection, TrustStore, dial_allowed,
+    secure,
+};
 use belljar_contract::egress::{
     ProxiedRequestOutcome, ProxiedRequestRecord, ProxiedRequestStartRecord, RequestedDestination,
 };
@@ -99,8 +103,8 @@ impl<'c> CallInProgress<'c> {
         if !self.caller.ledger.is_sound() || !self.caller.ledger.begin(self.begun()).await {
             return Err(ApiError::NotRecorded);
         }
-        let mut upstream = self.reach(allowed, outside).await?;
-        let request = outgoing::head((connection, call), &self.path, injected.as_deref());
+        let (mut upstream, proxy) = self.reach(allowed, outside).await?;
+        let request = outgoing::head((connection, call), &self.path, injected.as_deref(), proxy.as_ref());
         self.sent = (request.len() + call.body.len()) as u64;
         let sending = async {
             upstream.stream.write_all(&request).await?;
@@ -145,19 +149,29 @@ impl<'c> CallInProgress<'c> {
         &mut self,
         allowed: AllowedDestination<Destination>,
         outside: &ApiCallContext,
-    ) -> Result<Connection, ApiError> {
+    ) -> Result<(Connection, Option<ProxyHeaders>), ApiError> {
         let host = allowed.value().host.clone();
-        let dialed = dial_allowed(allowed, &outside.names, PATIENCE).await;
-        let dialed = dialed.map_err(|error| ApiError::of_dial(&error))?;
+        let wants = match self.connection.is_secure {
+            true => ConnectionPurpose::Tunnel,
+            false => ConnectionPurpose::Request,
+        };
+        let reached = match &self.connection.through {
+            Some(through) if through.leads_to(&host) => {
+                through.reach((allowed, wants), (&outside.names, PATIENCE), &RunOwner::default()).await
+            }
+            _ => dial_allowed(allowed, &outside.names, PATIENCE).await.map(Into::into),
+        };
+        let RoutedConnection { dialed, proxy } = reached.map_err(|error| ApiError::of_dial(&error))?;
         self.address = dialed.address;
         if !self.connection.is_secure {
-            return Ok(Connection::of(dialed));
+            return Ok((Connection::of(dialed), proxy));
         }
         let trust = (&outside.trust, self.connection.authorities.as_deref());
         let secured = secure(dialed.stream, &host, trust, PATIENCE.connect).await;
         let connection = secured.map_err(|error| ApiError::of_connect(&error))?;
         self.tls_name = Some(host.to_string());
-        Ok(connection)
+        // A tunnel leads to the destination itself.
+        Ok((connection, None))
     }
 
     async fn answer(

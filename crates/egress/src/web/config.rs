@@ -135,8 +135,8 @@ impl WebConfig {
         });
         let authorities = members.optional("authorities", file);
         let through = members.optional("proxy", through);
-        let connections =
-            members.optional("connections", |node, log| Some(ApiConnection::read_all(node, log)));
+        let connections = members
+            .optional("connections", |node, log| Some(ApiConnection::read_all(node, log, through.as_ref())));
         let connections = connections.unwrap_or_default();
         let search = members.optional("search", |node, log| search(&connections, node, log));
         let audit = audit_quota::limits(&mut members);

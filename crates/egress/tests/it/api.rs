@@ -13,6 +13,8 @@ const SECRET: &str = "a-secret/of+the=forge";
 struct Rig {
     house: ProxyRig,
     caller: ApiCaller,
+    /// Configuration with the connection.
+    connection: String,
     _authority: Authority,
     folder: TempDir,
 }
@@ -33,7 +35,12 @@ impl Rig {
         );
         house.policy.replace(config(&connection));
         let caller = ApiCaller::start_with(house.name_source()).unwrap();
-        Self { house, caller, _authority: authority, folder }
+        Self { house, caller, connection, _authority: authority, folder }
+    }
+
+    /// Adds members to the configuration.
+    fn behind(&self, more: &str) {
+        self.house.policy.replace(config(&format!("{}{more}", self.connection)));
     }
 
     fn call(&self, method: &str, path: &str) -> Result<ApiAnswer, ApiError> {
@@ -204,4 +211,21 @@ fn api_answer_with_the_credential_is_withheld_and_unrecorded_calls_are_refused()
     rig.house.ledger.is_broken.store(true, Ordering::SeqCst);
     assert_eq!(rig.call("GET", "/x").unwrap_err().code(), "recording_unavailable");
     assert_eq!(rig.house.upstream.connections(), before);
+}
+
+#[test]
+fn connection_is_reached_through_the_upstream_proxy_unless_its_host_is_excepted() {
+    for (except, connections) in [("", 1), (", except: [up.test]", 0)] {
+        let rig = Rig::new("");
+        let proxy = ProxyRig::with(&format!(
+            "- {{host: 127.0.0.1, ports: [{}], networks: [127.0.0.0/8]}}\n",
+            rig.house.port()
+        ));
+        rig.behind(&format!("proxy: {{url: 'http://{}', names: here{except}}}\n", proxy.address()));
+        let answer = rig.call("GET", "/repos").unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (200, &b"hello"[..]), "{except}");
+        let tunnels = proxy.ledger.begun().len();
+        assert_eq!(tunnels, connections, "{except}");
+        assert!(!rig.head().contains("proxy"), "the host gets nothing of the proxy: {}", rig.head());
+    }
 }
