@@ -3,7 +3,7 @@
 #![no_main]
 
 use belljar_policy::egress::address::AddressClass;
-use belljar_policy::egress::{Allowed, Asked, Destination, EgressPolicy, Host, HostPattern, Network, Rule};
+use belljar_policy::egress::{AllowedDestination, Destination, EgressRequest, EgressPolicy, Host, HostPattern, Network, Rule};
 use libfuzzer_sys::fuzz_target;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -35,10 +35,10 @@ fuzz_target!(|bytes: [u8; 16]| {
     assert!(!AddressClass::of(relayed.into()).may_be_granted(), "{relayed}");
 });
 
-fn allowed(networks: &[&str]) -> Allowed<Destination> {
+fn allowed(networks: &[&str]) -> AllowedDestination<Destination> {
     let pattern = HostPattern::parse("a.test").expect("a name");
     let networks = networks.iter().filter_map(|network| Network::parse(network)).collect();
     let policy = EgressPolicy::new(vec![Rule { networks, ..Rule::for_hosts(pattern) }]);
     let host = Host::parse("a.test").expect("a name");
-    policy.decide(Destination { host, port: 443 }, Asked::Tunnel).expect("a rule for it")
+    policy.decide(Destination { host, port: 443 }, EgressRequest::Tunnel).expect("a rule for it")
 }

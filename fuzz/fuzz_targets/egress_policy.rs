@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use belljar_contract::yaml::{Log, parse};
-use belljar_policy::egress::{Asked, Destination, EgressPolicy, Host, HostPattern};
+use belljar_contract::yaml::{MistakeLog, parse};
+use belljar_policy::egress::{Destination, EgressRequest, EgressPolicy, Host, HostPattern};
 use libfuzzer_sys::fuzz_target;
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ const FORBIDDEN: [&str; 6] =
     ["169.254.169.254", "[fd00:ec2::254]", "0.0.0.0", "255.255.255.255", "[ff02::1]", "[2002:7f00:1::]"];
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut log = Log::default();
+    let mut log = MistakeLog::default();
     let policy = parse(bytes, &mut log).map(|node| EgressPolicy::read(&node, &mut log));
     let policy = match log.finish() {
         Err(mistakes) => {
@@ -30,13 +30,13 @@ fuzz_target!(|bytes: &[u8]| {
         for forbidden in FORBIDDEN {
             let host = Host::parse(forbidden).expect("an address");
             let address: IpAddr = forbidden.trim_matches(['[', ']']).parse().expect("an address");
-            let allowed = policy.decide(Destination { host, port }, Asked::Tunnel);
+            let allowed = policy.decide(Destination { host, port }, EgressRequest::Tunnel);
             assert!(!allowed.is_ok_and(|allowed| allowed.vet(&[address], &[]).is_ok()), "{forbidden}");
         }
     }
     // No rules, no destination.
     if policy.rules().is_empty() {
         let host = Host::parse("a.test").expect("a name");
-        assert!(policy.decide(Destination { host, port: 443 }, Asked::Tunnel).is_err());
+        assert!(policy.decide(Destination { host, port: 443 }, EgressRequest::Tunnel).is_err());
     }
 });

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use belljar_policy::egress::{Asked, Destination, EgressPolicy, Host, HostPattern, Rule};
+use belljar_policy::egress::{Destination, EgressRequest, EgressPolicy, Host, HostPattern, Rule};
 use libfuzzer_sys::fuzz_target;
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ fuzz_target!(|text: &str| {
         Host::Address(address) => assert_eq!(*address, address.to_canonical()),
     }
     // Two spellings never get two verdicts.
-    let verdict = |host: Host| policy().decide(Destination { host, port: 443 }, Asked::Tunnel).is_ok();
+    let verdict = |host: Host| policy().decide(Destination { host, port: 443 }, EgressRequest::Tunnel).is_ok();
     let is_allowed = verdict(host);
     assert_eq!(Host::parse(&form).map(verdict), Ok(is_allowed));
     let suffix = form.strip_suffix("allowed.test");

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use belljar_runner::patch::plan::{Content, Entry, plan_within};
-use belljar_runner::patch::{FileMode, Limits, RelativeName, Tree, parse};
+use belljar_runner::patch::plan::{Content, FileTreeEntry, plan_within};
+use belljar_runner::patch::{FileMode, FileTree, Limits, RelativeName, parse};
 use libfuzzer_sys::fuzz_target;
 
 struct Memory(BTreeMap<&'static str, &'static [u8]>);
@@ -22,12 +22,12 @@ impl Memory {
     }
 }
 
-impl Tree for Memory {
-    fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>> {
+impl FileTree for Memory {
+    fn read(&mut self, path: &RelativeName) -> io::Result<Option<FileTreeEntry>> {
         let below = format!("{}/", path.as_str());
         Ok(match self.0.get(path.as_str()) {
-            Some(bytes) => Some(Entry::File { mode: FileMode::Plain, bytes: bytes.to_vec() }),
-            None => self.0.keys().any(|name| name.starts_with(&below)).then_some(Entry::Directory),
+            Some(bytes) => Some(FileTreeEntry::File { mode: FileMode::Plain, bytes: bytes.to_vec() }),
+            None => self.0.keys().any(|name| name.starts_with(&below)).then_some(FileTreeEntry::Directory),
         })
     }
 

@@ -3,7 +3,7 @@
 #![no_main]
 
 use belljar_egress::http1::{BodyLength, RequestHead, Target};
-use belljar_egress::web::explain::Question;
+use belljar_egress::web::explain::ExplainQuery;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -40,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
         Target::Authority { authority } => {
             assert!(first[1] == authority.as_bytes() && head.method == "CONNECT", "{text:?}");
             // Parsing an authority as a question must not panic.
-            let _ = Question::parse(&authority, None);
+            let _ = ExplainQuery::parse(&authority, None);
         }
     }
 });
