@@ -307,7 +307,16 @@ impl Directory {
     /// [`DirectoryError`] for the first thing that can't be removed.
     pub fn clear(&self) -> Result<(), DirectoryError> {
         self.open_up()?;
-        DirectoryRemoval::begin(self)?.finish()
+        DirectoryRemoval::begin(self, u64::MAX)?.finish()
+    }
+
+    /// Removes what is in it, at most that many entries: other programs may still add to it.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for the first entry that can't be removed; `EAGAIN` when there are more.
+    pub fn clear_at_most(&self, entries: u64) -> Result<(), DirectoryError> {
+        self.open_up()?;
+        DirectoryRemoval::begin(self, entries)?.finish()
     }
 
     /// Unlinks what is no directory, here and a few levels down.
@@ -350,10 +359,12 @@ struct DirectoryRemoval<'a> {
     graves: Directory,
     graves_name: CString,
     moved: u64,
+    /// Remaining number of entries that may be removed.
+    left: u64,
 }
 
 impl<'a> DirectoryRemoval<'a> {
-    fn begin(top: &'a Directory) -> Result<Self, DirectoryError> {
+    fn begin(top: &'a Directory, left: u64) -> Result<Self, DirectoryError> {
         let name = format!(".belljar-removed-{}", uuid::Uuid::new_v4());
         let graves = match top.make(Path::new(&name), 0o700) {
             // A disk may be so full that there is no room for a directory, until something has gone.
@@ -364,7 +375,7 @@ impl<'a> DirectoryRemoval<'a> {
             made => made?,
         };
         let graves_name = CString::new(name).map_err(|_| Errno::INVAL).map_err(at(Path::new(".")))?;
-        Ok(Self { top, graves, graves_name, moved: 0 })
+        Ok(Self { top, graves, graves_name, moved: 0, left })
     }
 
     fn finish(mut self) -> Result<(), DirectoryError> {
@@ -396,6 +407,7 @@ impl<'a> DirectoryRemoval<'a> {
 
     fn remove(&mut self, directory: &Directory, Name { name, kind }: &Name) -> Result<(), DirectoryError> {
         let path = Path::new(OsStr::from_bytes(name.as_bytes()));
+        self.left = self.left.checked_sub(1).ok_or(Errno::AGAIN).map_err(at(path))?;
         if *kind != FileType::Directory {
             return rustix::fs::unlinkat(directory, name, AtFlags::empty()).map_err(at(path));
         }

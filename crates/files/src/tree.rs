@@ -1,12 +1,13 @@
 //! Trees of files with limits: one that the host has laid out itself, and its copy in a directory that another process may change meanwhile.
 
 use crate::directory::{Directory, DirectoryError};
+use crate::reserve::FreeSpace;
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, Mode, OFlags, mkdirat, openat, renameat, symlinkat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -89,6 +90,15 @@ pub enum TreeError {
     Canceled,
 }
 
+/// Maximum length of all paths of a tree together, in bytes.
+const MOST_PATH_BYTES: usize = 128 << 20;
+
+/// Number of bytes that are copied between two checks.
+const STEP_BYTES: u64 = 16 << 20;
+
+/// Type of a file system in memory, which has no reserve: it is the sandbox's own (`TMPFS_MAGIC`).
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
 /// Permissions of new directories and executable files, before the umask.
 const EXECUTABLE: Mode = Mode::from_raw_mode(0o777);
 
@@ -113,17 +123,22 @@ impl<'l> HostTree<'l> {
     pub fn below(top: &'l Directory, limits: TreeLimits) -> Result<Self, TreeError> {
         let mut tree = Self { top, entries: Vec::new(), files: 0, size_bytes: 0 };
         let mut pending = vec![PathBuf::new()];
+        let mut path_bytes = 0;
         while let Some(below) = pending.pop() {
             let opened = if below.as_os_str().is_empty() { top.try_clone()? } else { top.open(&below)? };
             for name in opened.names(limits.files)? {
                 let path = below.join(OsStr::from_bytes(name.name.as_bytes()));
                 tree.count(&path, name.kind)?;
+                path_bytes += path.as_os_str().len();
                 if name.kind == FileType::Directory {
                     pending.push(path.clone());
                 }
                 tree.entries.push(TreeEntry { path, kind: name.kind });
                 if tree.entries.len() > limits.files {
                     return Err(TreeError::TooMuch { what: "files" });
+                }
+                if path_bytes > MOST_PATH_BYTES {
+                    return Err(TreeError::TooMuch { what: "bytes in paths" });
                 }
             }
         }
@@ -194,8 +209,8 @@ impl<'l> HostTree<'l> {
                 })
             });
             placed.inspect_err(|_| {
-                // A part that can't be removed is left to the owner of the directory.
-                let _ = top.clear();
+                // What can't be removed is left to the owner of the directory. Other programs may add to it without end.
+                let _ = top.clear_at_most(2 * self.entries.len() as u64 + 1_024);
             })
         });
         made.inspect_err(|_| {
@@ -215,20 +230,45 @@ impl<'l> HostTree<'l> {
                     let target = self.target(path)?;
                     symlinkat(OsStr::from_bytes(&target), &parent, name).map_err(io::Error::from)
                 }
-                _ => self.open(path).and_then(|file| copy_file(file, &parent, name)),
+                _ => self.open(path).and_then(|file| copy_file(file, &parent, name, is_canceled)),
             };
-            made.map_err(|source| written(path, source))?;
+            match made {
+                Err(source) if source.kind() == io::ErrorKind::Interrupted => {
+                    return Err(TreeError::Canceled);
+                }
+                made => made.map_err(|source| written(path, source))?,
+            }
         }
         Ok(())
     }
 }
 
-fn copy_file(from: TreeFile, parent: &Directory, name: &OsStr) -> io::Result<()> {
+/// Copies a file in steps, each within the space that is left above the reserve of a disk. Fails with `Interrupted` when canceled.
+fn copy_file(
+    from: TreeFile,
+    parent: &Directory,
+    name: &OsStr,
+    is_canceled: &dyn Fn() -> bool,
+) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = if from.is_executable { EXECUTABLE } else { PLAIN };
     let mut file = File::from(openat(parent.as_fd(), name, flags, mode)?);
-    let mut from = from.file;
-    io::copy(&mut from, &mut file).map(drop)
+    let has_reserve = rustix::fs::fstatfs(&file)?.f_type != TMPFS_MAGIC;
+    let (mut source, mut left) = (from.file, from.size_bytes);
+    while left > 0 {
+        if is_canceled() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let step = left.min(STEP_BYTES);
+        if has_reserve && !FreeSpace::of(&file)?.takes(step) {
+            return Err(Errno::NOSPC.into());
+        }
+        if io::copy(&mut source.by_ref().take(step), &mut file)? != step {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        left -= step;
+    }
+    Ok(())
 }
 
 /// Opens the directory that a path is in, and makes missing ones on the way.

@@ -134,8 +134,11 @@ impl<'p> PushParams<'p> {
         let quarantine = Quarantine::make(self.base).map_err(note_failed)?;
         let git = quarantine.git(self.env, self.is_canceled);
         let (mut tree, ignored) = match self.includes_ignored {
-            true => (Tree::read(self.directory, self.limits)?, IgnoredFiles::default()),
-            false => ignored::without(Tree::read_more(self.directory, self.limits)?, (&git, self.base))?,
+            true => (Tree::read(self.directory, self.limits, self.is_canceled)?, IgnoredFiles::default()),
+            false => ignored::without(
+                Tree::read_more(self.directory, self.limits, self.is_canceled)?,
+                (&git, self.base),
+            )?,
         };
         tree.check(self.limits)?;
         let submodules = commit::submodules(&git)?;

@@ -65,10 +65,16 @@ pub enum TreeError {
     /// A directory can't be read.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// The caller canceled, or the time limit passed.
+    #[error("reading the files was canceled")]
+    Canceled,
 }
 
 /// Factor by which the number of files may exceed its limit before ignored files are left out.
 const MORE: usize = 5;
+
+/// Maximum length of all paths and targets of links together, in bytes.
+const MOST_PATH_BYTES: usize = 128 << 20;
 
 /// Maximum length of a link's target, in bytes.
 const LONGEST_LINK: usize = 4096;
@@ -77,16 +83,24 @@ const LONGEST_LINK: usize = 4096;
 
 impl Tree {
     /// Lists all files below a directory, within the limits. Opens no file yet.
-    pub(super) fn read(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
-        let tree = Self::read_names(top, limits)?;
+    pub(super) fn read(
+        top: &Directory,
+        limits: TreeLimits,
+        is_canceled: &dyn Fn() -> bool,
+    ) -> Result<Self, TreeError> {
+        let tree = Self::read_names(top, limits, is_canceled)?;
         tree.check(limits)?;
         Ok(tree)
     }
 
     /// Lists all files below a directory, for a caller that leaves some out and then [checks](Self::check) the limits: more
     /// are listed.
-    pub(super) fn read_more(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
-        Self::read_names(top, TreeLimits { files: limits.files * MORE, ..limits })
+    pub(super) fn read_more(
+        top: &Directory,
+        limits: TreeLimits,
+        is_canceled: &dyn Fn() -> bool,
+    ) -> Result<Self, TreeError> {
+        Self::read_names(top, TreeLimits { files: limits.files * MORE, ..limits }, is_canceled)
     }
 
     /// Checks the limits.
@@ -121,12 +135,21 @@ impl Tree {
         }
     }
 
-    fn read_names(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
+    fn read_names(
+        top: &Directory,
+        limits: TreeLimits,
+        is_canceled: &dyn Fn() -> bool,
+    ) -> Result<Self, TreeError> {
         let mut tree = Self { entries: Vec::new(), left_out: Vec::new() };
         let mut pending = vec![PathBuf::new()];
         // Directories count, too: an attacker could make endlessly many.
         let mut seen = 0;
+        // All paths are held in memory, also those that are skipped: hard links make many long ones at no cost of disk space.
+        let mut path_bytes = 0;
         while let Some(below) = pending.pop() {
+            if is_canceled() {
+                return Err(TreeError::Canceled);
+            }
             let names = match below.as_os_str().is_empty() {
                 true => top.names(limits.files)?,
                 false => top.open(&below)?.names(limits.files)?,
@@ -137,7 +160,11 @@ impl Tree {
             }
             for name in names {
                 let path = below.join(OsStr::from_bytes(name.name.as_bytes()));
+                path_bytes += path.as_os_str().len();
                 if let Some(kind) = tree.note(top, &path, &name)? {
+                    if let GitTreeEntryKind::Link { target } = &kind {
+                        path_bytes += target.len();
+                    }
                     let path = vetted(&path)?;
                     tree.entries.push(GitTreeEntry { path, kind });
                 } else if name.kind == FileType::Directory && !is_own_repository(&name) {
@@ -145,6 +172,9 @@ impl Tree {
                 }
                 if tree.entries.len() > limits.files {
                     return Err(TreeError::TooMuch { what: "files" });
+                }
+                if path_bytes > MOST_PATH_BYTES {
+                    return Err(TreeError::TooMuch { what: "bytes in paths" });
                 }
             }
         }

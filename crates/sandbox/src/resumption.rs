@@ -81,12 +81,16 @@ impl Resumption {
                 let _ = fs::rename(before.private().join(JOB).join(name), own.join(JOB).join(name));
             }
             let moved = fs::rename(before.private().join(WORKSPACE), &workspace);
-            if moved.is_err() {
+            match moved {
+                // Without the clones, nothing could be pushed from those that an agent has in the workspace.
+                Ok(()) => {
+                    let _ = fs::rename(before.path().join(CLONES_OF_RUN), folder.path().join(CLONES_OF_RUN));
+                }
                 // Steps that were done without what they have done are not done.
-                let _ = fs::remove_file(own.join(JOB).join("steps.jsonl"));
+                Err(_) => {
+                    let _ = fs::remove_file(own.join(JOB).join("steps.jsonl"));
+                }
             }
-            // Without them, nothing can be pushed from clones that an agent has in the workspace.
-            let _ = fs::rename(before.path().join(CLONES_OF_RUN), folder.path().join(CLONES_OF_RUN));
             // Reconciliation finds leftovers of the folder by its mark.
             let _ = before.remove();
         }

@@ -262,8 +262,15 @@ pub fn carry_out(
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
     let deadline = Deadline::after(limit);
     let hatches = hatch::by_hatch(&spec.provision.hatches, enclosure.take_hatches());
-    let workspace = enclosure.open_workspace(site.maker.owner(user));
-    watch.begun(StartedRun { run: folder.id().clone(), hatches, deadline: deadline.clone(), workspace });
+    // Only in a workspace that began empty all files are the sandbox's own.
+    let began_empty = matches!(workspace, WorkspaceChoice::Empty);
+    let open_workspace = began_empty.then(|| enclosure.open_workspace(site.maker.owner(user))).flatten();
+    watch.begun(StartedRun {
+        run: folder.id().clone(),
+        hatches,
+        deadline: deadline.clone(),
+        workspace: open_workspace,
+    });
     let mut hearing = RunnerLogReader::new(watch, job_folder);
     let until = || deadline.at() + GRACE;
     let ended = supervise::until_end(&mut enclosure, &mut streams, &until, &mut hearing)?;

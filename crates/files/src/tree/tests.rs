@@ -93,3 +93,26 @@ fn tree_beyond_a_limit_is_not_listed() {
         assert!(matches!(error, TreeError::TooMuch { .. }), "{limits:?}: {error:?}");
     }
 }
+
+#[test]
+fn failed_copy_ends_although_other_programs_add_to_it_without_end() {
+    let (source, to) = (source(), tempfile::tempdir().unwrap());
+    fs::write(to.path().join("app"), "in the way").unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let adding = scope.spawn(|| {
+            let mut number = 0_u32;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                for entry in fs::read_dir(to.path()).into_iter().flatten().flatten() {
+                    number += 1;
+                    let _ = fs::create_dir(entry.path().join(format!("more-{number}")));
+                }
+            }
+            number
+        });
+        let error = copy(source.path(), to.path(), "app").unwrap_err();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(matches!(error, TreeError::Exists { .. }), "{error:?}");
+        adding.join().unwrap();
+    });
+}

@@ -89,6 +89,7 @@ impl PushError {
             Self::Tree(TreeError::Name { .. }) => "name_not_allowed",
             Self::Tree(TreeError::Link { .. }) => "link_not_allowed",
             Self::Tree(TreeError::TooMuch { .. }) => "too_much",
+            Self::Tree(TreeError::Canceled) => "canceled",
             Self::Tree(TreeError::Changed { .. } | TreeError::Directory(_)) => "files_unreadable",
             Self::Commit(CommitError::Unchanged) | Self::OnlyLeftOut { .. } => "nothing_to_push",
             Self::Commit(CommitError::Git(error)) | Self::Git(error) => error.code(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 fn read(place: &tempfile::TempDir, limits: TreeLimits) -> Result<Tree, TreeError> {
-    Tree::read(&Directory::open_host(place.path()).unwrap(), limits)
+    Tree::read(&Directory::open_host(place.path()).unwrap(), limits, &|| false)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn file_replaced_after_the_tree_was_read_is_not_read() {
     fs::create_dir(place.path().join("d")).unwrap();
     fs::write(place.path().join("d/file"), "mine").unwrap();
     let top = Directory::open_host(place.path()).unwrap();
-    let tree = Tree::read(&top, TreeLimits::default()).unwrap();
+    let tree = Tree::read(&top, TreeLimits::default(), &|| false).unwrap();
     let written = || {
         let mut to = Vec::new();
         tree.entries[0].write(&top, &mut to).map(|_| to)
@@ -65,4 +65,27 @@ fn tree_that_exceeds_a_limit_is_rejected() {
     ] {
         assert!(read(&place, limits).is_err(), "{limits:?}");
     }
+}
+
+#[test]
+fn long_paths_by_hard_links_are_limited_in_total() {
+    let place = tempfile::tempdir().unwrap();
+    let deep = (0..14).fold(place.path().to_owned(), |path, _| path.join("d".repeat(250)));
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(deep.join("0"), "").unwrap();
+    let links = MOST_PATH_BYTES / deep.as_os_str().len() + 1_000;
+    for number in 1..=links {
+        std::fs::hard_link(deep.join("0"), deep.join(number.to_string())).unwrap();
+    }
+    let error = read(&place, TreeLimits::default()).unwrap_err();
+    assert!(matches!(error, TreeError::TooMuch { what: "bytes in paths" }), "{error:?}");
+}
+
+#[test]
+fn canceled_listing_ends_at_the_next_directory() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("a")).unwrap();
+    let top = Directory::open_host(place.path()).unwrap();
+    let error = Tree::read(&top, TreeLimits::default(), &|| true).unwrap_err();
+    assert!(matches!(error, TreeError::Canceled), "{error:?}");
 }

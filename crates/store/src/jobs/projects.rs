@@ -4,10 +4,12 @@ use super::Jobs;
 use crate::database::{DatabaseError, values};
 use belljar_contract::id::{ProjectId, TaskId};
 
-/// Finds a reason why a task is not of a project: a job of another project or of none, or another project that the task is bound to.
+/// Finds a reason why a task is not of a project: a job of another project or of none, or another project that the task is bound to. Jobs
+/// count more than a binding.
 const FOREIGN: &str = "SELECT 1 AS found FROM jobs \
     WHERE lower(task_id) = $1 AND (project_id IS NULL OR project_id <> $2) \
-    UNION ALL SELECT 1 AS found FROM task_projects WHERE task_id = $1 AND project_id <> $2 LIMIT 1";
+    UNION ALL SELECT 1 AS found FROM task_projects WHERE task_id = $1 AND project_id <> $2 \
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE lower(task_id) = $1 AND project_id = $2) LIMIT 1";
 
 /// Binds a task unless it is bound, or has a job of another project or of none.
 const BIND: &str = "INSERT INTO task_projects (task_id, project_id) SELECT $1, $2 WHERE NOT EXISTS (\

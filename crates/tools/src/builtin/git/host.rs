@@ -206,8 +206,16 @@ fn check_place(inside: &WorkspacePath) -> Result<(), Failure> {
 
 impl TransferFolder {
     fn make(run: &Path) -> Result<Self, Failure> {
-        let path = run.join(TRANSFERS).join(uuid::Uuid::now_v7().to_string());
-        std::fs::create_dir_all(&path).map_err(|error| Failure::internal("make a folder", &error))?;
+        let folder = run.join(TRANSFERS);
+        // Not recursively: the folder of a run that has ended must not come into being again.
+        match std::fs::create_dir(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(Failure::internal("make a folder", &error));
+            }
+            _ => {}
+        }
+        let path = folder.join(uuid::Uuid::now_v7().to_string());
+        std::fs::create_dir(&path).map_err(|error| Failure::internal("make a folder", &error))?;
         Ok(Self(path))
     }
 

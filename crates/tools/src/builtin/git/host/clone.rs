@@ -5,6 +5,7 @@ use super::{GitHost, GitWorkspace, TransferFolder, check_place, failure};
 use crate::answer::Failure;
 use crate::builtin::git::hatch::{CloneRequest, CloneResult};
 use crate::caller::Caller;
+use belljar_contract::git::CLONES_OF_RUN;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::upstream::names::NameSource;
@@ -21,6 +22,9 @@ const BRANCH: &str = "sandbox/work";
 
 /// Limits of a clone, including its history.
 const LIMITS: TreeLimits = TreeLimits { files: 200_000, bytes: 1 << 30, file_bytes: 1 << 30 };
+
+/// Limits of all clones of a run together. They are on the host's disk, where no quota of the sandbox counts them.
+const LIMITS_OF_RUN: TreeLimits = TreeLimits { files: 400_000, bytes: 2 << 30, file_bytes: 1 << 30 };
 
 /// Time limit of a clone, which is shorter than the call's.
 const WITHIN: Duration = Duration::from_secs(115);
@@ -57,12 +61,22 @@ impl GitHost {
         HostClone::room_in_workspace(run, inside.as_str()).map_err(|error| failure::of_base(&error))?;
         let (transfer, folder) = (TransferFolder::make(run)?, HostClone::folder_for_workspace(run));
         let bounds = CallBounds::within(WITHIN, stop);
-        let watch = TreeSizeWatch::new(&bounds, &[&folder, transfer.path()], LIMITS);
+        let clones = run.join(CLONES_OF_RUN);
+        let watch = TreeSizeWatch::new(
+            &bounds,
+            &[(&folder, LIMITS), (transfer.path(), LIMITS), (&clones, LIMITS_OF_RUN)],
+        );
+        if watch.measure() {
+            return Err(failure::of_full_run());
+        }
         let target = FetchTarget { workspace: &*workspace, folder: &folder, directory: transfer.path() };
         let kept = self.fetch(&target, wanted, &watch).and_then(|mut base| {
             let top = Directory::open_host(transfer.path());
             let top = top.map_err(|error| failure::of_tree(&error.into()))?;
             let laid = HostTree::below(&top, LIMITS).map_err(|error| failure::of_tree(&error))?;
+            if watch.measure() {
+                return Err(failure::of_full_run());
+            }
             workspace.put(&laid, &inside, &bounds)?;
             base.settled_in_workspace(run, inside.as_str())
                 .map_err(|error| failure::of_cloning(&error.into(), &watch))?;

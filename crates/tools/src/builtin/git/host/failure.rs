@@ -30,6 +30,12 @@ pub(super) fn of_cloning(error: &CloneError, watch: &TreeSizeWatch<'_>) -> Failu
     }
 }
 
+/// Returns the failure of a run whose clones have reached their limit together.
+pub(super) fn of_full_run() -> Failure {
+    let message = "this run's clones have reached their limit of 2 GiB in all: `depth` takes less of a repository's history";
+    Failure::new(DomainCode::LimitExceeded, message)
+}
+
 /// Returns the failure of a host's own clone that can't be used.
 pub(super) fn of_base(error: &BaseError) -> Failure {
     match error {
@@ -62,7 +68,7 @@ pub(super) fn of_pushing(error: &PushError, approval_hint: &str) -> Failure {
         PushError::Git(error) | PushError::Commit(CommitError::Git(error)) => return of_git(error),
         PushError::Base(error) => return of_base(error),
         PushError::Book(_) | PushError::Note { .. } => return Failure::internal("record it", error),
-        PushError::Tree(TreeError::TooMuch { .. }) => DomainCode::LimitExceeded,
+        PushError::Tree(TreeError::TooMuch { .. } | TreeError::Canceled) => DomainCode::LimitExceeded,
         PushError::Tree(TreeError::Name { .. } | TreeError::Link { .. }) | PushError::Default { .. } => {
             DomainCode::PermissionDenied
         }
