@@ -1,7 +1,7 @@
-//! Generated files: the published schemas, the reference of the configuration, the compiled seccomp filter, and the
-//! policy in the format of container engines.
+//! Generated files: the published schemas, the reference of the configuration, the index of promises, the compiled
+//! seccomp filter, and the policy in the format of container engines.
 
-use crate::effects;
+use crate::{effects, promises};
 use belljar_config::reference;
 use belljar_confine::seccomp::program::ConstantsSource;
 use belljar_confine::seccomp::{profile, programs};
@@ -20,6 +20,7 @@ pub(crate) fn files() -> Result<Vec<(&'static str, String)>, serde_json::Error> 
         ("docs/reference/configuration.md", reference::page()),
         ("docs/schema/configuration.schema.json", format!("{:#}\n", belljar_config::schema())),
         ("docs/reference/configuration-effects.md", effects::page()),
+        (promises::PAGE, promises::page()),
         ("crates/confine/src/seccomp/compiled.rs", ConstantsSource(&programs()).to_string()),
         ("crates/confine/src/seccomp/profile.json", profile().to_string()),
         ("docs/schema/result.schema.json", pretty(schema::result())?),

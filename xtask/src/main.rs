@@ -4,6 +4,7 @@
 
 mod effects;
 mod generate;
+mod promises;
 mod reach;
 mod rooms;
 mod source;
