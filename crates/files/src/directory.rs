@@ -3,8 +3,11 @@
 //! Names come from inside sandboxes. No symbolic link is followed, no mount point of `/proc` is passed, nothing but
 //! regular files is opened, and opening never waits: a FIFO has no way to hold the host up.
 
+mod removal;
+
 use crate::beneath;
 use crate::host_path::HostPath;
+use removal::DirectoryRemoval;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
@@ -351,78 +354,6 @@ impl Directory {
     }
 }
 
-/// The emptying of a directory. Directories are moved up into one before they are emptied, so that depth costs
-/// neither stack nor descriptors; and names are read in portions, because a job may have left millions in one place.
-struct DirectoryRemoval<'a> {
-    top: &'a Directory,
-    /// Directory for the moved ones. No job can have guessed its name.
-    graves: Directory,
-    graves_name: CString,
-    moved: u64,
-    /// Remaining number of entries that may be removed.
-    left: u64,
-}
-
-impl<'a> DirectoryRemoval<'a> {
-    fn begin(top: &'a Directory, left: u64) -> Result<Self, DirectoryError> {
-        let name = format!(".belljar-removed-{}", uuid::Uuid::new_v4());
-        let graves = match top.make(Path::new(&name), 0o700) {
-            // A disk may be so full that there is no room for a directory, until something has gone.
-            Err(DirectoryError { source: Errno::NOSPC | Errno::DQUOT, .. }) => {
-                top.unlink_files(0)?;
-                top.make(Path::new(&name), 0o700)?
-            }
-            made => made?,
-        };
-        let graves_name = CString::new(name).map_err(|_| Errno::INVAL).map_err(at(Path::new(".")))?;
-        Ok(Self { top, graves, graves_name, moved: 0, left })
-    }
-
-    fn finish(mut self) -> Result<(), DirectoryError> {
-        self.empty(self.top)?;
-        let mut next = 0;
-        while next < self.moved {
-            let name = PathBuf::from(next.to_string());
-            let directory = self.graves.open_own(&name)?;
-            self.empty(&directory)?;
-            rustix::fs::unlinkat(&self.graves, &name, AtFlags::REMOVEDIR).map_err(at(&name))?;
-            next += 1;
-        }
-        rustix::fs::unlinkat(self.top, &self.graves_name, AtFlags::REMOVEDIR).map_err(at(Path::new(".")))
-    }
-
-    fn empty(&mut self, directory: &Directory) -> Result<(), DirectoryError> {
-        const PORTION: usize = 4096;
-        loop {
-            let mut names = directory.some_names(PORTION)?;
-            names.retain(|name| name.name != self.graves_name);
-            if names.is_empty() {
-                return Ok(());
-            }
-            for name in names {
-                self.remove(directory, &name)?;
-            }
-        }
-    }
-
-    fn remove(&mut self, directory: &Directory, Name { name, kind }: &Name) -> Result<(), DirectoryError> {
-        let path = Path::new(OsStr::from_bytes(name.as_bytes()));
-        self.left = self.left.checked_sub(1).ok_or(Errno::AGAIN).map_err(at(path))?;
-        if *kind != FileType::Directory {
-            return rustix::fs::unlinkat(directory, name, AtFlags::empty()).map_err(at(path));
-        }
-        let bury = || rustix::fs::renameat(directory, name, &self.graves, self.moved.to_string());
-        // A directory that may not be written can't be moved either; it is ours, so it can be opened up.
-        // A file that has replaced it meanwhile is not followed.
-        bury().or_else(|_| {
-            directory.change_mode(path, 0o700)?;
-            bury().map_err(at(path))
-        })?;
-        self.moved += 1;
-        Ok(())
-    }
-}
-
 /// Sets the mode by descriptor. For a file that may not be read, older kernels have no other way.
 fn set_mode_of(opened: impl AsFd, mode: u32) -> Result<(), Errno> {
     let mode = Mode::from_raw_mode(mode);
@@ -489,21 +420,5 @@ mod tests {
         std::fs::set_permissions(place.path().join("inside/own"), PermissionsExt::from_mode(0o000)).unwrap();
         inside.change_mode(Path::new("own"), 0o640).unwrap();
         assert_eq!(place.path().join("inside/own").metadata().unwrap().mode() & 0o777, 0o640);
-    }
-    #[test]
-    fn what_is_cleared_away_changes_nothing_outside() {
-        let place = tempfile::tempdir().unwrap();
-        let outside = place.path().join("outside");
-        std::fs::write(&outside, "x").unwrap();
-        std::fs::set_permissions(&outside, PermissionsExt::from_mode(0o644)).unwrap();
-        std::fs::create_dir(place.path().join("inside")).unwrap();
-        let top = Directory::open_host(&place.path().join("inside")).unwrap();
-        let mut clearing = DirectoryRemoval::begin(&top).unwrap();
-        // Seen as a directory, and a link by the time that it can't be moved.
-        symlink(&outside, place.path().join("inside/swapped")).unwrap();
-        clearing.graves.make(Path::new("0"), 0o700).unwrap().make(Path::new("full"), 0o700).unwrap();
-        let seen = Name { name: c"swapped".to_owned(), kind: FileType::Directory };
-        clearing.remove(&top, &seen).unwrap_err();
-        assert_eq!(std::fs::metadata(&outside).unwrap().mode() & 0o777, 0o644);
     }
 }

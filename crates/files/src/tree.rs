@@ -209,7 +209,7 @@ impl<'l> HostTree<'l> {
                 })
             });
             placed.inspect_err(|_| {
-                // What can't be removed is left to the owner of the directory. Other programs may add to it without end.
+                // Other programs may add to it without end. Entries that stay are left to the owner of the directory.
                 let _ = top.clear_at_most(2 * self.entries.len() as u64 + 1_024);
             })
         });

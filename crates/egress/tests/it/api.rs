@@ -189,7 +189,13 @@ fn api_call_to_a_forbidden_address_or_untrusted_host_sends_nothing() {
         "rules: []\nconnections: [{{name: forge, url: '{url}', authorities: {ca}, networks: [127.0.0.0/8]}}]\n"
     )));
     let caller = ApiCaller::start_with(front.name_source()).unwrap();
-    let rig = Rig { house: front, caller, _authority: house, folder: tempfile::tempdir().unwrap() };
+    let rig = Rig {
+        house: front,
+        caller,
+        connection: String::new(),
+        _authority: house,
+        folder: tempfile::tempdir().unwrap(),
+    };
     assert_eq!(rig.call("GET", "/x").unwrap_err().code(), "upstream_untrusted");
     assert_eq!(rig.house.upstream.heads(), [""; 0]);
 }

@@ -71,11 +71,11 @@ fn tree_that_exceeds_a_limit_is_rejected() {
 fn long_paths_by_hard_links_are_limited_in_total() {
     let place = tempfile::tempdir().unwrap();
     let deep = (0..14).fold(place.path().to_owned(), |path, _| path.join("d".repeat(250)));
-    std::fs::create_dir_all(&deep).unwrap();
-    std::fs::write(deep.join("0"), "").unwrap();
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("0"), "").unwrap();
     let links = MOST_PATH_BYTES / deep.as_os_str().len() + 1_000;
     for number in 1..=links {
-        std::fs::hard_link(deep.join("0"), deep.join(number.to_string())).unwrap();
+        fs::hard_link(deep.join("0"), deep.join(number.to_string())).unwrap();
     }
     let error = read(&place, TreeLimits::default()).unwrap_err();
     assert!(matches!(error, TreeError::TooMuch { what: "bytes in paths" }), "{error:?}");
@@ -84,7 +84,7 @@ fn long_paths_by_hard_links_are_limited_in_total() {
 #[test]
 fn canceled_listing_ends_at_the_next_directory() {
     let place = tempfile::tempdir().unwrap();
-    std::fs::create_dir(place.path().join("a")).unwrap();
+    fs::create_dir(place.path().join("a")).unwrap();
     let top = Directory::open_host(place.path()).unwrap();
     let error = Tree::read(&top, TreeLimits::default(), &|| true).unwrap_err();
     assert!(matches!(error, TreeError::Canceled), "{error:?}");
