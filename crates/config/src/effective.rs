@@ -129,7 +129,7 @@ impl Reader<'_> {
                 self.members(&format!("{path}."), below, node);
             }
             (AcceptedValues::Sections(below), Some(node)) => self.items(&path, below, node),
-            (_, Some(node)) if member.is_secret || holds_secret(node) => {
+            (_, Some(node)) if (member.is_secret && !is_empty(node)) || holds_secret(node) => {
                 self.note(path, ShownValue::Secret, source_of(Some(node)));
             }
             (_, Some(node)) => {
@@ -206,6 +206,15 @@ impl Reader<'_> {
 
     fn note(&mut self, path: String, value: ShownValue, source: ValueSource) {
         self.values.push(EffectiveValue { path, value, source });
+    }
+}
+
+/// Returns true for a list or a mapping without entries, which holds no secret.
+fn is_empty(node: &Node) -> bool {
+    match &node.value {
+        Value::Sequence(items) => items.is_empty(),
+        Value::Mapping(members) => members.is_empty(),
+        Value::Plain(_) | Value::Text(_) => false,
     }
 }
 

@@ -224,10 +224,10 @@ fn connection_is_reached_through_the_upstream_proxy_unless_its_host_is_excepted(
     for (except, connections) in [("", 1), (", except: [up.test]", 0)] {
         let rig = Rig::new("");
         let proxy = ProxyRig::with(&format!(
-            "- {{host: 127.0.0.1, ports: [{}], networks: [127.0.0.0/8]}}\n",
+            "- {{host: up.test, ports: [{}], networks: [127.0.0.0/8]}}\n",
             rig.house.port()
         ));
-        rig.behind(&format!("proxy: {{url: 'http://{}', names: here{except}}}\n", proxy.address()));
+        rig.behind(&format!("proxy: {{url: 'http://{}', names: there{except}}}\n", proxy.address()));
         let answer = rig.call("GET", "/repos").unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (200, &b"hello"[..]), "{except}");
         let tunnels = proxy.ledger.begun().len();
