@@ -89,13 +89,14 @@ pub(crate) fn entitle(
     })
 }
 
-/// Owner of a sandbox's model calls.
-#[derive(Clone, Copy)]
-pub(crate) struct ModelOwner<'o> {
+/// Models of one sandbox, before they are served.
+pub(crate) struct ModelService<'s> {
+    /// Models that it may call.
+    pub(crate) config: InferenceConfig,
     /// Graph that providers get.
-    pub(crate) graph_id: &'o str,
+    pub(crate) graph_id: &'s str,
     /// Permission by a grant, which sets the billing account.
-    pub(crate) granted: Option<&'o ExecutionPermit>,
+    pub(crate) granted: Option<&'s ExecutionPermit>,
 }
 
 // === impl ModelArguments ===
@@ -187,13 +188,12 @@ impl ModelArguments {
     /// Serves the models on a sandbox's sockets.
     pub(crate) fn serve(
         &self,
-        config: InferenceConfig,
-        owner: ModelOwner<'_>,
+        service: ModelService<'_>,
         run_id: &RunId,
         state: &StateDirectory,
         sockets: Vec<OwnedFd>,
     ) -> Result<ModelProxy, CliError> {
-        let ModelOwner { graph_id, granted } = owner;
+        let ModelService { config, graph_id, granted } = service;
         let account = granted.map_or(LOCAL, ExecutionPermit::billing_account_id).to_owned();
         let user_id = granted.and_then(ExecutionPermit::user_id).map(str::to_owned);
         let identity = Identity::new(run_id.clone(), 0, account, graph_id.to_owned());

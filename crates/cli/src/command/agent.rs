@@ -46,7 +46,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use workspace::{AgentChangesOutcome, PushDestination, Worker, WorkspaceArguments};
+use workspace::{AgentChangesOutcome, CloneFor, PushDestination, WorkspaceArguments};
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -207,11 +207,14 @@ impl AgentArguments {
             Err(GrantError::Book(error)) => return Err(error.into()),
             Ok(granted) => granted,
         };
-        let worker = Worker { agent: &self.name, model: self.models.first().unwrap_or_default() };
-        let origin = wanted.origin.as_ref();
+        let clone_for = CloneFor {
+            origin: wanted.origin.as_ref(),
+            config: self.models.config(),
+            agent: &self.name,
+            model: self.models.first().unwrap_or_default(),
+        };
         let is_canceled = || shown.is_canceled();
-        let (source, way) =
-            self.workspace.source(origin, &place, self.models.config(), &worker, &is_canceled)?;
+        let (source, way) = self.workspace.source(&place, &clone_for, &is_canceled)?;
         let (limits, required) = match &docker {
             None => (
                 self.allowance.limits(&BackendChoice::Native)?,

@@ -58,10 +58,16 @@ pub(super) struct PushDestination {
     reach: GitHostAccess,
 }
 
-/// Agent and model that work on a clone, for the commit that is pushed.
-pub(super) struct Worker<'w> {
-    pub(super) agent: &'w str,
-    pub(super) model: &'w str,
+/// Clone that an agent works on, if it works on one.
+pub(super) struct CloneFor<'c> {
+    /// Repository; `None` for no clone.
+    pub(super) origin: Option<&'c Origin>,
+    /// Configuration file with the remotes.
+    pub(super) config: Option<&'c Path>,
+    /// Agent, for the commit that is pushed.
+    pub(super) agent: &'c str,
+    /// Model, for the commit that is pushed.
+    pub(super) model: &'c str,
 }
 
 // === impl WorkspaceArguments ===
@@ -91,12 +97,11 @@ impl WorkspaceArguments {
     /// The directory that is copied: one of the host's, a clone, or an empty one.
     pub(super) fn source(
         &self,
-        origin: Option<&Origin>,
         place: &RunReservation,
-        config: Option<&Path>,
-        worker: &Worker<'_>,
+        clone_for: &CloneFor<'_>,
         is_canceled: &dyn Fn() -> bool,
     ) -> Result<(HostPath, Option<PushDestination>), CliError> {
+        let CloneFor { origin, config, agent, model } = *clone_for;
         if let Some(path) = &self.workspace_copy {
             return Ok((sandbox_args::directory(path)?, None));
         }
@@ -117,7 +122,7 @@ impl WorkspaceArguments {
                 state: state.path(),
                 is_canceled,
             })?;
-            base.worked_on_by(worker.agent, worker.model)?;
+            base.worked_on_by(agent, model)?;
             way = self.pushed(origin)?.map(|remote| PushDestination { remote, reach });
         }
         Ok((HostPath::resolve(source)?, way))

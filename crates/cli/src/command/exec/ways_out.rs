@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::grants::PresentedGrant;
-use crate::models::{self, ModelArguments, ModelOwner};
+use crate::models::{self, ModelArguments, ModelService};
 use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
@@ -76,8 +76,9 @@ impl RequestedHatches<'_> {
         for (hatch, sockets) in by_hatch(&hatches, sockets) {
             match hatch {
                 Hatch::Inference => {
-                    let owner = ModelOwner { graph_id: models::EXEC, granted: granted.as_ref() };
-                    let serve = |models| arguments.serve(models, owner, run_id, state, sockets);
+                    let granted = granted.as_ref();
+                    let service = |config| ModelService { config, graph_id: models::EXEC, granted };
+                    let serve = |config| arguments.serve(service(config), run_id, state, sockets);
                     served.models = models.take().map(serve).transpose()?;
                 }
                 Hatch::Web => {

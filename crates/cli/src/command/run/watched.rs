@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::grants::PresentedGrant;
-use crate::models::{self, ModelArguments, ModelOwner};
+use crate::models::{self, ModelArguments, ModelService};
 use crate::progress::Progress;
 use crate::web;
 use belljar_contract::event::LogLine;
@@ -66,8 +66,8 @@ impl JobWatch for JobRunObserver<'_> {
                     let Some(((config, grant), arguments)) = self.models.take() else { continue };
                     let entitle = |grant| models::entitle(grant, GRAPH, &begun.run, self.state);
                     let served = grant.map(entitle).transpose().and_then(|granted| {
-                        let owner = ModelOwner { graph_id: GRAPH, granted: granted.as_ref() };
-                        arguments.serve(config, owner, &begun.run, self.state, sockets)
+                        let service = ModelService { config, graph_id: GRAPH, granted: granted.as_ref() };
+                        arguments.serve(service, &begun.run, self.state, sockets)
                     });
                     self.served_models = Some(served);
                 }

@@ -41,7 +41,8 @@ struct HeldJob {
 }
 
 /// Step of a job.
-struct JobStep {
+struct JobStep<'s> {
+    jobs: &'s Jobs,
     now: Timestamp,
     /// True if the node gets no answer from the database.
     loses_answer: bool,
@@ -144,7 +145,7 @@ impl SimulatedNode {
             let _ = jobs.leave(&held.job_id, held.fence, ReleaseReason::Unbegun, now).await;
             return;
         }
-        let is_done = self.advance(which, jobs, checker, chance, &JobStep { now, loses_answer }).await;
+        let is_done = self.advance(which, checker, chance, &JobStep { jobs, now, loses_answer }).await;
         if is_done {
             self.held.swap_remove(which);
         }
@@ -167,7 +168,7 @@ impl SimulatedNode {
         }
         self.claim(jobs, chance, now).await;
         for which in (0..self.held.len()).rev() {
-            if self.advance(which, jobs, checker, chance, &JobStep { now, loses_answer: false }).await {
+            if self.advance(which, checker, chance, &JobStep { jobs, now, loses_answer: false }).await {
                 self.held.swap_remove(which);
             }
         }
@@ -245,12 +246,11 @@ impl SimulatedNode {
     async fn advance(
         &mut self,
         which: usize,
-        jobs: &Jobs,
         checker: &mut Checker,
         chance: &mut Random,
-        step: &JobStep,
+        step: &JobStep<'_>,
     ) -> bool {
-        let JobStep { now, loses_answer } = *step;
+        let JobStep { jobs, now, loses_answer } = *step;
         let held = &mut self.held[which];
         if held.started.is_none() {
             let run_id = RunId::from_uuid(chance.uuid());

@@ -34,6 +34,7 @@ pub(super) fn style(number: usize) -> Style {
 }
 
 /// Area of a legend, in pixels.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct LegendArea {
     pub(super) left: f64,
     pub(super) width: f64,
