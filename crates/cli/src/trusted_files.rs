@@ -10,7 +10,7 @@ use belljar_trusted::{input, named_files};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// Checks a trusted file that is read elsewhere.
+/// Checks that only trusted users can write a file. The caller reads the file itself.
 pub(crate) fn check(path: &Path) -> Result<(), CliError> {
     state::open();
     trusted_file::check(path).map(drop).map_err(|error| untrusted(path, error))

@@ -6,7 +6,7 @@
 //!                      │                    │
 //! file ─► discovery ─► configuration ─► the parser of each section, in the crate that owns it
 //! ```
-//! The tables of [`reference`] depend on nothing: without the feature `sections` they are all that is compiled.
+//! The tables of [`mod@reference`] depend on nothing: without the feature `sections` they are all that is compiled.
 
 #![forbid(unsafe_code)]
 

@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
 use rustix::io::Errno;
 use std::ffi::CStr;
 
-/// Bytes for one read. An entry takes at least 24.
+/// Size of the buffer for one read, in bytes. A directory entry takes at least 24 bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The fixed part of an entry: inode, offset, length, type.

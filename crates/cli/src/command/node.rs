@@ -129,6 +129,7 @@ impl NodeArguments {
 
     async fn serve(&self, settings: Settings, launcher: Launcher) -> Result<ExitCode, CliError> {
         let failed = |source| CliError::Runtime { source };
+        // SIGTERM and SIGINT shut the node down gracefully, SIGHUP reloads its configuration.
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;

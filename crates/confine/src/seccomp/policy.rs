@@ -130,7 +130,7 @@ fn replace(rules: &mut [Rule], others: &[Rule]) {
     }
 }
 
-/// Returns the rules for a sandbox with a [`guard`]: PID 1 needs one call more, which the guard keeps from all others.
+/// Returns the rules for a sandbox with a [`guard`]: They allow one more system call, which PID 1 needs and the guard refuses to all other processes.
 pub fn rules_under_guard(audience: Audience) -> Vec<Rule> {
     let mut rules = rules(audience);
     replace(&mut rules, guard::ONLY_PID_1);

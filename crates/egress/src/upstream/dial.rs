@@ -1,4 +1,7 @@
 //! The only place where connections to the outside are opened.
+//!
+//! Destinations of sandboxes are vetted by the policy (`dial_allowed`): private addresses only where a rule names their network, against SSRF
+//! and DNS rebinding. Configured upstreams may have private addresses (`dial`).
 
 use super::address::may_be_named;
 use super::names::NameResolver;

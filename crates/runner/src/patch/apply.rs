@@ -53,7 +53,7 @@ pub enum ApplyError {
     /// The file is too large to be patched.
     #[error("the file has more than {max_bytes} bytes")]
     FileTooLarge {
-        /// The limit.
+        /// Maximum size of a file, in bytes.
         max_bytes: usize,
     },
     /// The work budget is exceeded.

@@ -92,7 +92,7 @@ pub(super) struct SandboxReservation<'s> {
 /// All live sandboxes, held: none is destroyed meanwhile.
 pub(super) struct LiveSandboxes<'s> {
     made: Vec<RwLockReadGuard<'s, Vec<LiveSandbox>>>,
-    /// True if sandboxes that have ended don't count any more.
+    /// True if a sandbox that has ended is replaced by a new one when it is next needed.
     are_made_again: bool,
     /// Held so that none is about to be destroyed.
     _settled: Option<RwLockWriteGuard<'s, ()>>,
