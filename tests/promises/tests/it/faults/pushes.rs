@@ -4,7 +4,7 @@
 use crate::belljar::belljar;
 use belljar_failpoint::{PULL_REQUESTS, PUSHES, VARIABLE};
 use belljar_testkit::forge::Forge;
-use belljar_testkit::git::{HttpsServer, Repositories, git, updates};
+use belljar_testkit::git::{HttpsServer, HttpsSite, Repositories, git, updates};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{ProgramOutput, World};
 use std::net::Ipv4Addr;
@@ -32,8 +32,9 @@ impl PushWorld {
         let repository = repositories.make("team/origin.git", &[("a.txt", "a\n")]);
         let names = ["127.0.0.1"];
         let forge = Forge::start(TOKEN, repositories.root());
-        let (place, beside) = ((Ipv4Addr::LOCALHOST, &names[..]), (PASSWORD, Some(forge.address())));
-        let server = HttpsServer::start_beside(&world, repositories.root(), place, beside)?;
+        let (address, forge_address) = (Ipv4Addr::LOCALHOST, Some(forge.address()));
+        let site = HttpsSite { address, names: &names, password: PASSWORD, forge: forge_address };
+        let server = HttpsServer::start_beside(&world, repositories.root(), &site)?;
         let helper = format!("!f() {{ echo username=user; echo password={PASSWORD}; }}; f");
         let authority = server.authority();
         let config =
