@@ -23,7 +23,10 @@ use tokio_util::sync::CancellationToken;
 /// Maximum length of the paths that an approver is shown, in bytes. The tree's id stands for all of them.
 const MOST_SHOWN_BYTES: usize = 8 << 10;
 
-/// Time limit for reading the files and pushing them.
+/// Time limit for reading the files of a workspace that can't be opened in place.
+const READ_WITHIN: Duration = Duration::from_secs(180);
+
+/// Time limit of a push, which is shorter than the call's.
 const WITHIN: Duration = Duration::from_secs(290);
 
 /// A push that is prepared, and what was left out of it.
@@ -100,7 +103,7 @@ impl GitHost {
         self.check_remote(&remote)?;
         let transfer = TransferFolder::make(workspace.folder())?;
         let bounds = CallBounds::within(WITHIN, stop);
-        let read = workspace.read(&inside, transfer.path(), &bounds)?;
+        let read = workspace.read(&inside, transfer.path(), &CallBounds::within(READ_WITHIN, stop))?;
         let env = HostEnv::of_process();
         let author = author_or_default(&env)
             .map_err(|error| Failure::new(DomainCode::ToolFailed, with_causes(&error)))?;
